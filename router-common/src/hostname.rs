@@ -1,0 +1,292 @@
+//! The one host normalisation: SNI, `Host`, `:authority`, route hosts and certificate names all go through it.
+//!
+//! A normal name is lower-case ASCII letters, digits, `-` and `_` in labels of 1 – 63 bytes, at most 253 bytes in
+//! all, without the trailing dot that an absolute name may carry (RFC 1034 §3.1, RFC 1123 §2.1). `_` is no host
+//! character, but it occurs in the wild: it is read, and matches no route, because routes cannot have it.
+
+/// Longest normal name, in bytes (RFC 1035 §2.3.4: 255 octets on the wire, 253 as text).
+pub const MAX_NAME: usize = 253;
+/// Longest label, in bytes (RFC 1035 §2.3.4).
+pub const MAX_LABEL: u8 = 63;
+/// Size of a name field in map keys: a power of two, so that `index & 255` is a bound the verifier accepts.
+pub const NAME_FIELD: usize = 256;
+
+/// Why bytes are not a host name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum HostError {
+    /// No bytes, or only a dot.
+    Empty = 1,
+    /// Two dots in a row, or a dot at the start.
+    EmptyLabel,
+    /// More than [`MAX_LABEL`] bytes between dots.
+    LongLabel,
+    /// More than [`MAX_NAME`] bytes.
+    LongName,
+    /// A byte that no host name has: controls, space, `*`, `/`, `@`, `,`, non-ASCII …
+    BadByte,
+    /// A port that is not a number of at most 65535, or stands where no port may stand.
+    BadPort,
+}
+
+impl HostError {
+    /// What is wrong, in words for an error message.
+    pub const fn describe(self) -> &'static str {
+        match self {
+            HostError::Empty => "the name is empty",
+            HostError::EmptyLabel => "a label is empty (two dots in a row, or a dot at the start)",
+            HostError::LongLabel => "a label is longer than 63 bytes",
+            HostError::LongName => "the name is longer than 253 bytes",
+            HostError::BadByte => "a character is not allowed in a host name",
+            HostError::BadPort => "the port is not a number from 0 to 65535",
+        }
+    }
+}
+
+/// What a finished name is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HostKind {
+    /// A DNS name: look it up.
+    Name,
+    /// An IPv4 or IPv6 literal: no route has one (RFC 6066 §3 forbids them in SNI).
+    IpLiteral,
+}
+
+const PORT: u8 = 1; // in the port part
+const ALPHA_LABEL: u8 = 2; // the current label has a byte that is no digit
+const BRACKET: u8 = 4; // inside `[` … `]`
+const BRACKETED: u8 = 8; // after `]`
+const COLONS: u8 = 16; // a colon where no port is allowed: an IPv6 literal, or nothing
+
+/// Normalises a name byte by byte into two map-key fields: the name itself and the wildcard `*.<parent>` that would
+/// cover it. Unused bytes are zero. `repr(C)` and free of padding, because it lives in map values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub struct HostBuilder {
+    /// The normal name, zero-filled.
+    pub exact: [u8; NAME_FIELD],
+    /// `*.` and everything after the first dot, zero-filled; all zero for a name without a dot.
+    pub wildcard: [u8; NAME_FIELD],
+    port: u32,
+    len: u16,
+    wildcard_len: u16,
+    label_len: u8,
+    flags: u8,
+    port_digits: u8,
+    pending_dot: u8,
+    pad: u32,
+}
+
+impl Default for HostBuilder {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl HostBuilder {
+    /// An empty builder.
+    pub const fn new() -> Self {
+        HostBuilder {
+            exact: [0; NAME_FIELD],
+            wildcard: [0; NAME_FIELD],
+            port: 0,
+            len: 0,
+            wildcard_len: 0,
+            label_len: 0,
+            flags: 0,
+            port_digits: 0,
+            pending_dot: 0,
+            pad: 0,
+        }
+    }
+
+    /// Bytes of the normal name so far.
+    #[inline(always)]
+    pub const fn len(&self) -> usize {
+        self.len as usize
+    }
+
+    /// Whether no byte was taken.
+    #[inline(always)]
+    pub const fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The port after the name, if one with at least one digit was given.
+    pub const fn port(&self) -> Option<u16> {
+        if self.port_digits > 0 { Some(self.port as u16) } else { None }
+    }
+
+    /// Takes one byte of an SNI `host_name` or a route's host.
+    ///
+    /// # Errors
+    /// The first rule that the name breaks. A builder that has failed must not be used further.
+    #[inline(always)]
+    pub fn push(&mut self, byte: u8) -> Result<(), HostError> {
+        if byte == b'.' {
+            return self.dot();
+        }
+        if byte == b':' {
+            // Only an IPv6 literal has colons here. It is never looked up; `finish` says so.
+            self.flags |= COLONS;
+            return self.put(byte);
+        }
+        let lower = if byte.is_ascii_uppercase() { byte | 0x20 } else { byte };
+        let digit = lower.is_ascii_digit();
+        if !(digit || lower.is_ascii_lowercase() || lower == b'-' || lower == b'_') {
+            return Err(HostError::BadByte);
+        }
+        if self.pending_dot != 0 {
+            self.commit_dot()?;
+        }
+        if !digit {
+            self.flags |= ALPHA_LABEL;
+        }
+        if self.label_len >= MAX_LABEL {
+            return Err(HostError::LongLabel);
+        }
+        self.label_len += 1;
+        self.put(lower)
+    }
+
+    /// Takes one byte of a `Host` field or an authority: `uri-host [ ":" port ]` (RFC 9110 §7.2).
+    ///
+    /// # Errors
+    /// As [`HostBuilder::push`], and [`HostError::BadPort`].
+    #[inline(always)]
+    pub fn push_authority(&mut self, byte: u8) -> Result<(), HostError> {
+        if self.flags & PORT != 0 {
+            if !byte.is_ascii_digit() {
+                return Err(HostError::BadPort);
+            }
+            self.port = self.port * 10 + (byte - b'0') as u32;
+            if self.port > 65535 || self.port_digits >= 9 {
+                return Err(HostError::BadPort);
+            }
+            self.port_digits += 1;
+            return Ok(());
+        }
+        if self.flags & BRACKET != 0 {
+            if byte == b']' {
+                self.flags = (self.flags & !BRACKET) | BRACKETED;
+                return Ok(());
+            }
+            if byte == b':' || byte == b'.' || byte.is_ascii_hexdigit() {
+                self.flags |= COLONS;
+                return self.put(byte | 0x20);
+            }
+            return Err(HostError::BadByte);
+        }
+        if byte == b':' {
+            if self.len == 0 {
+                return Err(HostError::Empty);
+            }
+            self.flags |= PORT;
+            return Ok(());
+        }
+        if self.flags & BRACKETED != 0 {
+            return Err(HostError::BadByte);
+        }
+        if byte == b'[' {
+            if self.len != 0 || self.pending_dot != 0 {
+                return Err(HostError::BadByte);
+            }
+            self.flags |= BRACKET;
+            return Ok(());
+        }
+        self.push(byte)
+    }
+
+    /// Ends the name.
+    ///
+    /// # Errors
+    /// [`HostError::Empty`] for no name, [`HostError::BadByte`] for colons that make no IPv6 literal.
+    #[inline(always)]
+    pub fn finish(&mut self) -> Result<HostKind, HostError> {
+        if self.flags & BRACKET != 0 {
+            return Err(HostError::BadByte);
+        }
+        if self.len == 0 {
+            return Err(HostError::Empty);
+        }
+        if self.flags & COLONS != 0 {
+            return Ok(HostKind::IpLiteral);
+        }
+        // A last label of digits only makes the whole an IPv4 literal or nothing (RFC 1123 §2.1).
+        if self.flags & ALPHA_LABEL == 0 {
+            return Ok(HostKind::IpLiteral);
+        }
+        Ok(HostKind::Name)
+    }
+
+    #[inline(always)]
+    fn dot(&mut self) -> Result<(), HostError> {
+        // One trailing dot is dropped, so a dot counts only when a byte follows it.
+        if self.label_len == 0 || self.pending_dot != 0 {
+            return Err(HostError::EmptyLabel);
+        }
+        self.pending_dot = 1;
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn commit_dot(&mut self) -> Result<(), HostError> {
+        self.pending_dot = 0;
+        self.label_len = 0;
+        self.flags &= !ALPHA_LABEL;
+        if self.wildcard_len == 0 {
+            self.wildcard[0] = b'*';
+            self.wildcard_len = 1;
+        }
+        self.put(b'.')
+    }
+
+    #[inline(always)]
+    fn put(&mut self, byte: u8) -> Result<(), HostError> {
+        if self.len as usize >= MAX_NAME {
+            return Err(HostError::LongName);
+        }
+        self.exact[self.len as usize & (NAME_FIELD - 1)] = byte;
+        self.len += 1;
+        if self.wildcard_len > 0 {
+            self.wildcard[self.wildcard_len as usize & (NAME_FIELD - 1)] = byte;
+            self.wildcard_len += 1;
+        }
+        Ok(())
+    }
+}
+
+/// The text of a zero-filled name field.
+pub fn field_text(field: &[u8; NAME_FIELD]) -> &str {
+    let len = field.iter().position(|b| *b == 0).unwrap_or(NAME_FIELD);
+    field.get(..len).and_then(|bytes| core::str::from_utf8(bytes).ok()).unwrap_or("")
+}
+
+/// Normalises a whole name, as [`HostBuilder::push`] does.
+///
+/// # Errors
+/// The first rule that the name breaks.
+pub fn normalise(name: &[u8]) -> Result<(HostBuilder, HostKind), HostError> {
+    let mut builder = HostBuilder::new();
+    for byte in name {
+        builder.push(*byte)?;
+    }
+    let kind = builder.finish()?;
+    Ok((builder, kind))
+}
+
+/// Normalises a whole `Host` field value or authority, as [`HostBuilder::push_authority`] does.
+///
+/// # Errors
+/// The first rule that the value breaks.
+pub fn normalise_authority(value: &[u8]) -> Result<(HostBuilder, HostKind), HostError> {
+    let mut builder = HostBuilder::new();
+    for byte in value {
+        builder.push_authority(*byte)?;
+    }
+    let kind = builder.finish()?;
+    Ok((builder, kind))
+}
+
+#[cfg(test)]
+mod tests;

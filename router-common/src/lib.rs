@@ -1,0 +1,19 @@
+//! What the kernel programs and the agent share: one parser per wire format, one host normalisation, the layouts of
+//! map keys and values, and one list of verdicts and reasons.
+//!
+//! Everything here is `no_std`, allocates nothing and never panics on input: parsers are state machines that take
+//! bytes as they arrive, so the same code runs in the kernel (one byte a verifier-checked step), in the agent, in the
+//! fuzz targets and in the tests.
+#![no_std]
+#![forbid(unsafe_code)]
+
+#[cfg(any(test, feature = "std"))]
+extern crate std;
+
+pub mod decide;
+pub mod hostname;
+pub mod http;
+pub mod maps;
+pub mod packet;
+pub mod tls;
+pub mod verdict;

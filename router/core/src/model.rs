@@ -1,0 +1,126 @@
+//! Names, hosts and paths as types that cannot be wrong.
+
+use std::fmt;
+use std::sync::Arc;
+
+use router_common::hostname::{self, HostError, HostKind};
+
+/// Namespace and name of a Route; what every later stage calls the route by.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct RouteId {
+    /// `metadata.namespace`.
+    pub namespace: Arc<str>,
+    /// `metadata.name`.
+    pub name: Arc<str>,
+}
+
+impl fmt::Display for RouteId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.namespace, self.name)
+    }
+}
+
+/// Name of a router, that is of its IngressController; `status.ingress[].routerName`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct RouterName(pub Arc<str>);
+
+impl fmt::Display for RouterName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// A DNS host name in normal form (see `router_common::hostname`).
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Hostname(Arc<str>);
+
+impl Hostname {
+    /// Reads a name as it stands in a route, an SNI or a certificate.
+    ///
+    /// # Errors
+    /// What makes it no host name; IP literals are `BadByte`, as no route can have one.
+    pub fn parse(text: &str) -> Result<Self, HostError> {
+        let (builder, kind) = hostname::normalise(text.as_bytes())?;
+        match kind {
+            HostKind::Name => Ok(Hostname(hostname::field_text(&builder.exact).into())),
+            HostKind::IpLiteral => Err(HostError::BadByte),
+        }
+    }
+
+    /// The name, lower-case, without a trailing dot.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Everything after the first dot: the domain whose wildcard covers this name. `None` for a single label.
+    pub fn parent(&self) -> Option<&str> {
+        self.0.split_once('.').map(|(_, parent)| parent)
+    }
+}
+
+impl fmt::Display for Hostname {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::borrow::Borrow<str> for Hostname {
+    fn borrow(&self) -> &str {
+        &self.0
+    }
+}
+
+/// The hosts that an admitted route serves on one router.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum HostMatch {
+    /// This name only.
+    Exact(Hostname),
+    /// One label in front of this domain (`wildcardPolicy: Subdomain`).
+    Wildcard(Hostname),
+}
+
+impl fmt::Display for HostMatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            HostMatch::Exact(host) => write!(f, "{host}"),
+            HostMatch::Wildcard(domain) => write!(f, "*.{domain}"),
+        }
+    }
+}
+
+/// A route's `spec.path`: empty (every path) or `/…`, a prefix on segment boundaries, compared byte by byte.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct PathMatch(Arc<str>);
+
+impl PathMatch {
+    /// Every path.
+    pub fn any() -> Self {
+        PathMatch("".into())
+    }
+
+    /// Reads `spec.path`; `None` unless it is empty or begins with `/` and has neither `#` nor space.
+    pub fn parse(text: &str) -> Option<Self> {
+        let good = text.is_empty() || (text.starts_with('/') && !text.contains(['#', ' ']));
+        good.then(|| PathMatch(text.into()))
+    }
+
+    /// The path as written.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Whether a request path (without query) is under this one: equal, or continued at a `/`.
+    /// `/foo` covers `/foo` and `/foo/x`, not `/foobar`; `/foo/` does not cover `/foo` (openshift.md b.7).
+    pub fn covers(&self, path: &str) -> bool {
+        match path.strip_prefix(self.as_str()) {
+            Some(rest) => rest.is_empty() || self.0.is_empty() || self.0.ends_with('/') || rest.starts_with('/'),
+            None => false,
+        }
+    }
+}
+
+impl fmt::Display for PathMatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}

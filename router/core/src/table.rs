@@ -1,0 +1,218 @@
+//! The routing table: one immutable snapshot that the kernel maps, the proxy and the status report are made from.
+
+use std::collections::HashMap;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+
+use ipnet::IpNet;
+use rustls::RootCertStore;
+use rustls::sign::CertifiedKey;
+
+use crate::model::{HostMatch, Hostname, PathMatch, RouteId, RouterName};
+
+/// Everything that traffic needs, at one revision.
+#[derive(Debug, Default)]
+pub struct RoutingTable {
+    /// Grows by one with every table that the agent publishes.
+    pub revision: u64,
+    /// The routers, one per admitted IngressController, by name.
+    pub routers: Vec<Arc<RouterTable>>,
+}
+
+impl RoutingTable {
+    /// The router of this name.
+    pub fn router(&self, name: &RouterName) -> Option<&Arc<RouterTable>> {
+        self.routers.iter().find(|router| router.name == *name)
+    }
+}
+
+/// One router: its listeners and what it serves.
+#[derive(Debug)]
+pub struct RouterTable {
+    /// The IngressController's name.
+    pub name: RouterName,
+    /// Scope of its map keys; stable for the same name while the set of routers does not change.
+    pub id: u32,
+    /// `status.domain`, what `spec.subdomain` is joined to; also the name of the generated default certificate.
+    pub domain: String,
+    /// Port for clear text.
+    pub http_port: u16,
+    /// Port for TLS.
+    pub https_port: u16,
+    /// Certificate for SNI that no route has a certificate for; `None`: the agent's self-signed one.
+    pub default_certificate: Option<Arc<CertifiedKey>>,
+    /// What is served, by host.
+    pub hosts: HostIndex,
+    /// Every admitted route, by id, for `get`, the kernel maps and the counters.
+    pub routes: Vec<Arc<ResolvedRoute>>,
+}
+
+/// Virtual hosts by exact name and by wildcard domain.
+#[derive(Debug, Default)]
+pub struct HostIndex {
+    /// By name.
+    pub exact: HashMap<Hostname, Arc<VirtualHost>>,
+    /// By the domain that `*.` stands in front of.
+    pub wildcard: HashMap<Hostname, Arc<VirtualHost>>,
+}
+
+impl HostIndex {
+    /// The entry for exactly this match.
+    pub fn entry(&self, host: &HostMatch) -> Option<&Arc<VirtualHost>> {
+        match host {
+            HostMatch::Exact(name) => self.exact.get(name),
+            HostMatch::Wildcard(domain) => self.wildcard.get(domain),
+        }
+    }
+}
+
+/// All routes of one host.
+#[derive(Debug)]
+pub struct VirtualHost {
+    /// The host.
+    pub host: HostMatch,
+    /// The passthrough route, if one is admitted; then `terminated` is empty (openshift.md b.3).
+    pub passthrough: Option<Arc<ResolvedRoute>>,
+    /// Edge and re-encrypt routes, longest path first: what TLS requests are matched against.
+    pub terminated: Vec<Arc<ResolvedRoute>>,
+    /// What clear-text requests are matched against, longest path first.
+    pub cleartext: Vec<Arc<ResolvedRoute>>,
+    /// The certificate for this host: that of its first terminated route that has one.
+    pub certificate: Option<Arc<CertifiedKey>>,
+}
+
+/// An admitted route, ready to serve. Made by `compile` alone.
+#[derive(Debug)]
+pub struct ResolvedRoute {
+    /// Which Route.
+    pub id: RouteId,
+    /// Effective host on this router.
+    pub host: HostMatch,
+    /// What kind of route, with what only that kind may have.
+    pub kind: RouteKind,
+    /// Where its connections or requests go.
+    pub cluster: Cluster,
+    /// `haproxy.router.openshift.io/ip_allowlist`: who may connect. `None`: everyone; empty: nobody.
+    pub allow: Option<Vec<IpNet>>,
+}
+
+impl ResolvedRoute {
+    /// The path; empty for passthrough.
+    pub fn path(&self) -> &str {
+        match &self.kind {
+            RouteKind::Http { path, .. } => path.as_str(),
+            RouteKind::Passthrough { .. } => "",
+        }
+    }
+
+    /// Backend name as OpenShift's maps spell it, e.g. `be_edge_http:shop:cart`.
+    pub fn backend_name(&self) -> String {
+        let prefix = match &self.kind {
+            RouteKind::Passthrough { .. } => "be_tcp",
+            RouteKind::Http { tls: None, .. } => "be_http",
+            RouteKind::Http { tls: Some(HttpTls { reencrypt: None, .. }), .. } => "be_edge_http",
+            RouteKind::Http { tls: Some(_), .. } => "be_secure",
+        };
+        format!("{prefix}:{}:{}", self.id.namespace, self.id.name)
+    }
+
+    /// Whether this source address may use the route.
+    pub fn admits_source(&self, source: IpAddr) -> bool {
+        let source = source.to_canonical();
+        self.allow.as_ref().is_none_or(|nets| nets.iter().any(|net| net.contains(&source)))
+    }
+}
+
+/// The kinds of route. A passthrough route *cannot* carry a path or a certificate.
+#[derive(Debug)]
+pub enum RouteKind {
+    /// Requests are read: clear text, edge, re-encrypt.
+    Http {
+        /// Path prefix.
+        path: PathMatch,
+        /// `None` for a route without `spec.tls`.
+        tls: Option<HttpTls>,
+    },
+    /// The TLS stream is forwarded as it is.
+    Passthrough {
+        /// `insecureEdgeTerminationPolicy: Redirect`: clear text is sent to https.
+        redirect: bool,
+    },
+}
+
+/// TLS of an edge or re-encrypt route.
+#[derive(Debug)]
+pub struct HttpTls {
+    /// What clear-text requests get.
+    pub insecure: InsecurePolicy,
+    /// The route's own certificate.
+    pub certificate: Option<Arc<CertifiedKey>>,
+    /// Present for re-encrypt.
+    pub reencrypt: Option<Reencrypt>,
+}
+
+/// `spec.tls.insecureEdgeTerminationPolicy`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InsecurePolicy {
+    /// Not served: 503.
+    None,
+    /// Served as over TLS.
+    Allow,
+    /// 302 to https.
+    Redirect,
+}
+
+/// How a re-encrypt route's backend is verified.
+#[derive(Clone, Debug)]
+pub struct Reencrypt {
+    /// `destinationCACertificate`: the chain must end here, any name is good (openshift.md a.9).
+    /// `None`: the service CA, and the name must be `<service>.<namespace>.svc`.
+    pub destination_ca: Option<Arc<RootCertStore>>,
+}
+
+/// Weighted services and their endpoints.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Cluster {
+    /// Services that have weight, with their usable endpoints.
+    pub services: Vec<ServiceEndpoints>,
+}
+
+impl Cluster {
+    /// Endpoints with the share each gets: the service's weight divided by its endpoints, scaled so that the largest
+    /// is 256 and the smallest non-zero is 1 (openshift.md a.8).
+    pub fn weighted_endpoints(&self) -> Vec<(&Endpoint, u16)> {
+        let usable: Vec<_> = self.services.iter().filter(|s| s.weight > 0 && !s.endpoints.is_empty()).collect();
+        if let [only] = usable.as_slice() {
+            return only.endpoints.iter().map(|endpoint| (endpoint, 1)).collect();
+        }
+        let share = |s: &ServiceEndpoints| f64::from(s.weight) / s.endpoints.len() as f64;
+        let largest = usable.iter().map(|s| share(s)).fold(0.0, f64::max);
+        usable
+            .iter()
+            .flat_map(|s| {
+                let weight = (share(s) / largest * 256.0) as u16;
+                s.endpoints.iter().map(move |endpoint| (endpoint, weight.max(1)))
+            })
+            .collect()
+    }
+}
+
+/// One service of a route.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ServiceEndpoints {
+    /// Service name, in the route's namespace.
+    pub service: Arc<str>,
+    /// 0 – 256.
+    pub weight: u16,
+    /// Ready endpoints that the port filter leaves.
+    pub endpoints: Vec<Endpoint>,
+}
+
+/// Where a connection goes.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Endpoint {
+    /// Address and port.
+    pub address: SocketAddr,
+    /// Name of the pod, when the slice tells.
+    pub target: Option<Arc<str>>,
+}

@@ -1,0 +1,9 @@
+//! The agent behind the `sluice` binary: sources, data path, proxy, status writer, admin. `agent` alone wires them.
+pub mod admin;
+pub mod agent;
+pub mod cli;
+pub mod datapath;
+pub mod proxy;
+pub mod relay;
+pub mod source;
+pub mod status;
