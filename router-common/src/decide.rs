@@ -1,1 +1,145 @@
-//! (being written)
+//! What a complete first flight leads to: the same function in the kernel and in user space.
+
+use crate::http::{Head, HeadError, HeadHost, TargetForm};
+use crate::maps::{HostRoute, ROUTE_ALLOW_LIST};
+use crate::tls::{Hello, HelloError, Sni};
+use crate::verdict::{Reason, Verdict};
+
+/// Which of the two keys that a name gives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Candidate {
+    /// The name itself.
+    Exact,
+    /// `*.` and the name's parent domain.
+    Wildcard,
+}
+
+/// The route maps, as seen by a decision about one name of one router.
+pub trait Tables {
+    /// `sni_passthrough`.
+    fn is_passthrough(&self, candidate: Candidate) -> bool;
+    /// `tcp_be`.
+    fn tcp_be(&self, candidate: Candidate) -> Option<HostRef>;
+    /// `edge_reencrypt`.
+    fn edge_reencrypt(&self, candidate: Candidate) -> Option<HostRef>;
+    /// `http_be`.
+    fn http_be(&self, candidate: Candidate) -> Option<HostRef>;
+    /// Whether `allowlists` has the client for this route.
+    fn source_allowed(&self, route: u32) -> bool;
+}
+
+/// What a decision needs of a [`HostRoute`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HostRef {
+    /// Route id.
+    pub route: u32,
+    /// Reason code that a match gives.
+    pub reason: u16,
+    /// `ROUTE_*` bits.
+    pub flags: u16,
+}
+
+impl From<&HostRoute> for HostRef {
+    #[inline(always)]
+    fn from(value: &HostRoute) -> Self {
+        HostRef { route: value.route, reason: value.reason, flags: value.flags }
+    }
+}
+
+/// A decision.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Decision {
+    /// Why; the verdict follows from it.
+    pub reason: Reason,
+    /// Route id, 0 for none.
+    pub route: u32,
+}
+
+impl Decision {
+    /// A decision that concerns no route.
+    #[inline(always)]
+    pub const fn of(reason: Reason) -> Self {
+        Decision { reason, route: 0 }
+    }
+
+    /// The verdict.
+    #[inline(always)]
+    pub const fn verdict(self) -> Verdict {
+        self.reason.verdict()
+    }
+}
+
+/// Decides a TLS connection by its hello. The most specific host that has a TLS route wins, whatever its termination.
+#[inline(always)]
+pub fn tls(hello: Hello, tables: &impl Tables) -> Decision {
+    match hello.sni {
+        Sni::None => return Decision::of(Reason::NoSni),
+        Sni::IpLiteral => return Decision::of(Reason::SniAddress),
+        Sni::Name => {}
+    }
+    match tls_candidate(Candidate::Exact, tables) {
+        Some(decision) => decision,
+        None => tls_candidate(Candidate::Wildcard, tables).unwrap_or(Decision::of(Reason::UnknownSni)),
+    }
+}
+
+/// Decides a clear-text connection by its first request.
+#[inline(always)]
+pub fn http(head: Head, tables: &impl Tables) -> Decision {
+    if head.form as u8 != TargetForm::Origin as u8 {
+        return Decision::of(Reason::TargetForm);
+    }
+    match head.host {
+        HeadHost::None => return Decision::of(Reason::NoHost),
+        HeadHost::IpLiteral => return Decision::of(Reason::HostAddress),
+        HeadHost::Name => {}
+    }
+    let found = match tables.http_be(Candidate::Exact) {
+        Some(route) => Some(route),
+        None => tables.http_be(Candidate::Wildcard),
+    };
+    match found {
+        None => Decision::of(Reason::UnknownHost),
+        // A refusal in HTTP is a 403, which the proxy writes.
+        Some(route) if refused(&route, tables) => Decision { reason: Reason::NeedsProxy, route: route.route },
+        Some(route) if route.reason == Reason::Cleartext as u16 => {
+            Decision { reason: Reason::Cleartext, route: route.route }
+        }
+        Some(route) => Decision { reason: Reason::NeedsProxy, route: route.route },
+    }
+}
+
+/// What a first flight that is no hello leads to.
+#[inline(always)]
+pub const fn bad_hello(error: HelloError) -> Decision {
+    match error {
+        HelloError::TooLarge => Decision::of(Reason::LargeHello),
+        _ => Decision::of(Reason::BadHello),
+    }
+}
+
+/// What a first flight that is no request leads to.
+#[inline(always)]
+pub const fn bad_head(error: HeadError) -> Decision {
+    match error {
+        HeadError::TooLarge => Decision::of(Reason::LargeHead),
+        _ => Decision::of(Reason::BadHead),
+    }
+}
+
+#[inline(always)]
+fn tls_candidate(candidate: Candidate, tables: &impl Tables) -> Option<Decision> {
+    if tables.is_passthrough(candidate) {
+        // A host that is listed without a backend is between two map writes: the agent knows.
+        let Some(route) = tables.tcp_be(candidate) else { return Some(Decision::of(Reason::UnknownSni)) };
+        let reason = if refused(&route, tables) { Reason::SourceNotAllowed } else { Reason::Passthrough };
+        return Some(Decision { reason, route: route.route });
+    }
+    let route = tables.edge_reencrypt(candidate)?;
+    Some(Decision { reason: Reason::TlsTerminate, route: route.route })
+}
+
+#[inline(always)]
+fn refused(route: &HostRef, tables: &impl Tables) -> bool {
+    route.flags & ROUTE_ALLOW_LIST != 0 && !tables.source_allowed(route.route)
+}

@@ -1,1 +1,450 @@
-//! (being written)
+//! HTTP/1 request head → method, path and Host, as bytes arrive (RFC 9112 §2 – §5, RFC 9110 §5, §7.2).
+//!
+//! As strict as the RFC lets a server be: what one reader may take for another message than the next reader does is
+//! an error. The parser keeps positions, no bytes, so a head may be split anywhere.
+
+use crate::hostname::{HostBuilder, HostKind};
+
+/// Longest request head that is ever read, in bytes; OpenShift's `headerBufferBytes` default.
+pub const MAX_HEAD: u32 = 32 * 1024;
+
+/// Why bytes are not a request head that may be routed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum HeadError {
+    /// The first bytes are no method: TLS, noise.
+    NotHttp = 1,
+    /// The method is no token, or is followed by more than one space.
+    Method,
+    /// The request target has a forbidden byte, or no known form.
+    Target,
+    /// The version is not HTTP/1.0 or HTTP/1.1.
+    Version,
+    /// A line ends with a bare LF, or has a CR inside.
+    LineEnd,
+    /// A header line without a proper name and colon.
+    HeaderName,
+    /// A control character in a value.
+    HeaderValue,
+    /// A continuation line (`obs-fold`, RFC 9112 §5.2).
+    Fold,
+    /// No Host field in an HTTP/1.1 request.
+    NoHost,
+    /// Two Host fields (RFC 9112 §3.2).
+    DuplicateHost,
+    /// The Host field is no host.
+    BadHost,
+    /// Longer than [`MAX_HEAD`].
+    TooLarge,
+}
+
+impl HeadError {
+    /// The status code that answers it (RFC 9110 §15.5); `None`: close without a word, it is not HTTP.
+    pub const fn status(self) -> Option<u16> {
+        match self {
+            HeadError::NotHttp => None,
+            HeadError::Version => Some(505),
+            HeadError::TooLarge => Some(431),
+            _ => Some(400),
+        }
+    }
+}
+
+/// Form of the request target (RFC 9112 §3.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum TargetForm {
+    /// `/path?query`.
+    Origin = 0,
+    /// `http://host/path`: its authority beats the Host field, so the proxy decides.
+    Absolute = 1,
+    /// `host:port` of CONNECT.
+    Authority = 2,
+    /// `*` of OPTIONS.
+    Asterisk = 3,
+}
+
+/// What a complete head says. Offsets count from the first byte of the connection's input.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Head {
+    /// First byte of the method (after empty lines that precede the request line).
+    pub method_start: u32,
+    /// Bytes of the method.
+    pub method_len: u16,
+    /// First byte of the request target.
+    pub target_start: u32,
+    /// Bytes of the request target.
+    pub target_len: u16,
+    /// Form of the request target.
+    pub form: TargetForm,
+    /// Whether the Host field holds a name that can be looked up.
+    pub host: HeadHost,
+    /// HTTP/1.1, not 1.0.
+    pub http11: bool,
+    /// Bytes of the head, the empty line included.
+    pub len: u32,
+}
+
+/// The Host field of a complete head. The name itself is in the [`HostBuilder`] that was filled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum HeadHost {
+    /// Absent (HTTP/1.0 only) or empty.
+    None = 0,
+    /// A DNS name.
+    Name = 1,
+    /// An address.
+    IpLiteral = 2,
+}
+
+/// How far a parser has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// More bytes are needed.
+    Incomplete,
+    /// The whole head was read.
+    Complete,
+    /// It can never be routed.
+    Invalid(HeadError),
+}
+
+const START: u8 = 0;
+const START_LF: u8 = 1;
+const METHOD: u8 = 2;
+const TARGET_START: u8 = 3;
+const TARGET: u8 = 4;
+const VERSION: u8 = 5;
+const LINE_LF: u8 = 6; // the LF of the request line or of a header line
+const LINE_START: u8 = 7;
+const NAME: u8 = 8;
+const VALUE_START: u8 = 9; // blanks before a value
+const VALUE: u8 = 10;
+const HOST_START: u8 = 11;
+const HOST: u8 = 12;
+const HOST_END: u8 = 13; // blanks after the Host value
+const END_LF: u8 = 14;
+
+const FLAG_HOST: u8 = 1;
+const FLAG_HOST_NAME: u8 = 2;
+const FLAG_HOST_LITERAL: u8 = 4;
+const FLAG_HTTP11: u8 = 8;
+
+/// Reads one request head. `repr(C)` and free of padding, because it lives in map values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub struct HeadParser {
+    acc: u64, // the version, or the first bytes of a header name
+    offset: u32,
+    method_start: u32,
+    target_start: u32,
+    method_len: u16,
+    target_len: u16,
+    name_len: u16,
+    state: u8,
+    flags: u8,
+    form: u8,
+    pad: [u8; 3],
+}
+
+impl Default for HeadParser {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl HeadParser {
+    /// A parser at the first byte of a connection.
+    pub const fn new() -> Self {
+        HeadParser {
+            acc: 0,
+            offset: 0,
+            method_start: 0,
+            target_start: 0,
+            method_len: 0,
+            target_len: 0,
+            name_len: 0,
+            state: START,
+            flags: 0,
+            form: 0,
+            pad: [0; 3],
+        }
+    }
+
+    /// What was read; meaningful after [`Progress::Complete`].
+    #[inline(always)]
+    pub fn head(&self) -> Head {
+        Head {
+            method_start: self.method_start,
+            method_len: self.method_len,
+            target_start: self.target_start,
+            target_len: self.target_len,
+            form: match self.form {
+                1 => TargetForm::Absolute,
+                2 => TargetForm::Authority,
+                3 => TargetForm::Asterisk,
+                _ => TargetForm::Origin,
+            },
+            host: if self.flags & FLAG_HOST_NAME == 0 {
+                HeadHost::None
+            } else if self.flags & FLAG_HOST_LITERAL != 0 {
+                HeadHost::IpLiteral
+            } else {
+                HeadHost::Name
+            },
+            http11: self.flags & FLAG_HTTP11 != 0,
+            len: self.offset,
+        }
+    }
+
+    /// Takes all of `bytes`, or as many as the head needs.
+    pub fn feed(&mut self, host: &mut HostBuilder, bytes: &[u8]) -> Progress {
+        for byte in bytes {
+            match self.step(host, *byte) {
+                Progress::Incomplete => {}
+                end => return end,
+            }
+        }
+        Progress::Incomplete
+    }
+
+    /// Takes one byte.
+    #[inline(always)]
+    pub fn step(&mut self, host: &mut HostBuilder, byte: u8) -> Progress {
+        if self.offset >= MAX_HEAD {
+            return Progress::Invalid(HeadError::TooLarge);
+        }
+        self.offset += 1;
+        match self.state {
+            START => self.start(byte),
+            START_LF => self.go_if(byte == b'\n', START, HeadError::LineEnd),
+            METHOD => self.method(byte),
+            TARGET_START => self.target_first(byte),
+            TARGET => self.target(byte),
+            VERSION => self.version(byte),
+            LINE_LF => self.go_if(byte == b'\n', LINE_START, HeadError::LineEnd),
+            LINE_START => self.line_start(byte),
+            NAME => self.name(byte),
+            VALUE_START | VALUE => self.value(byte),
+            HOST_START | HOST | HOST_END => self.host_value(host, byte),
+            END_LF => self.end(byte),
+            _ => Progress::Invalid(HeadError::NotHttp),
+        }
+    }
+
+    #[inline(always)]
+    fn go(&mut self, state: u8) -> Progress {
+        self.state = state;
+        Progress::Incomplete
+    }
+
+    #[inline(always)]
+    fn go_if(&mut self, good: bool, state: u8, error: HeadError) -> Progress {
+        if good { self.go(state) } else { Progress::Invalid(error) }
+    }
+
+    #[inline(always)]
+    fn start(&mut self, byte: u8) -> Progress {
+        if byte == b'\r' {
+            // Empty lines before a request line are ignored (RFC 9112 §2.2).
+            return self.go(START_LF);
+        }
+        if !is_token(byte) {
+            return Progress::Invalid(HeadError::NotHttp);
+        }
+        self.method_start = self.offset - 1;
+        self.method_len = 1;
+        self.go(METHOD)
+    }
+
+    #[inline(always)]
+    fn method(&mut self, byte: u8) -> Progress {
+        if byte == b' ' {
+            return self.go(TARGET_START);
+        }
+        if !is_token(byte) || self.method_len >= 32 {
+            return Progress::Invalid(HeadError::Method);
+        }
+        self.method_len += 1;
+        Progress::Incomplete
+    }
+
+    #[inline(always)]
+    fn target_first(&mut self, byte: u8) -> Progress {
+        self.form = match byte {
+            b'/' => TargetForm::Origin as u8,
+            b'*' => TargetForm::Asterisk as u8,
+            // What has `://` in it is absolute; without, it is an authority. Decided when the target ends.
+            _ if byte.is_ascii_alphanumeric() || byte == b'[' => TargetForm::Authority as u8,
+            _ => return Progress::Invalid(HeadError::Target),
+        };
+        self.acc = byte as u64;
+        self.target_start = self.offset - 1;
+        self.target_len = 1;
+        self.go(TARGET)
+    }
+
+    #[inline(always)]
+    fn target(&mut self, byte: u8) -> Progress {
+        if byte == b' ' {
+            if self.form == TargetForm::Asterisk as u8 && self.target_len > 1 {
+                return Progress::Invalid(HeadError::Target);
+            }
+            self.acc = 0;
+            return self.go(VERSION);
+        }
+        // RFC 3986 has neither controls nor non-ASCII in a URI, and `#` only begins a fragment, never sent.
+        if byte <= b' ' || byte >= 0x7f || byte == b'#' {
+            return Progress::Invalid(HeadError::Target);
+        }
+        self.acc = self.acc << 8 | byte as u64;
+        if self.form == TargetForm::Authority as u8 && self.acc & 0xff_ffff == SCHEME_END {
+            self.form = TargetForm::Absolute as u8;
+        }
+        self.target_len += 1;
+        Progress::Incomplete
+    }
+
+    #[inline(always)]
+    fn version(&mut self, byte: u8) -> Progress {
+        if byte == b'\r' {
+            if self.acc == HTTP11 {
+                self.flags |= FLAG_HTTP11;
+            } else if self.acc != HTTP10 {
+                return Progress::Invalid(HeadError::Version);
+            }
+            return self.go(LINE_LF);
+        }
+        if byte == b'\n' {
+            return Progress::Invalid(HeadError::LineEnd);
+        }
+        // Eight bytes are in already, and no version has nine.
+        if self.acc >> 56 != 0 {
+            return Progress::Invalid(HeadError::Version);
+        }
+        self.acc = self.acc << 8 | byte as u64;
+        Progress::Incomplete
+    }
+
+    #[inline(always)]
+    fn line_start(&mut self, byte: u8) -> Progress {
+        if byte == b'\r' {
+            return self.go(END_LF);
+        }
+        if byte == b' ' || byte == b'\t' {
+            return Progress::Invalid(HeadError::Fold);
+        }
+        if byte == b'\n' {
+            return Progress::Invalid(HeadError::LineEnd);
+        }
+        if !is_token(byte) {
+            return Progress::Invalid(HeadError::HeaderName);
+        }
+        self.acc = (byte | 0x20) as u64;
+        self.name_len = 1;
+        self.go(NAME)
+    }
+
+    #[inline(always)]
+    fn name(&mut self, byte: u8) -> Progress {
+        if byte != b':' {
+            if !is_token(byte) {
+                return Progress::Invalid(HeadError::HeaderName);
+            }
+            // `| 0x20` lower-cases letters; what else it changes cannot become a letter of "host".
+            self.acc = self.acc << 8 | (byte | 0x20) as u64;
+            self.name_len += 1;
+            return Progress::Incomplete;
+        }
+        if self.name_len != 4 || self.acc != HOST_NAME {
+            return self.go(VALUE_START);
+        }
+        if self.flags & FLAG_HOST != 0 {
+            return Progress::Invalid(HeadError::DuplicateHost);
+        }
+        self.flags |= FLAG_HOST;
+        self.go(HOST_START)
+    }
+
+    #[inline(always)]
+    fn value(&mut self, byte: u8) -> Progress {
+        if byte == b'\r' {
+            return self.go(LINE_LF);
+        }
+        if byte == b'\n' {
+            return Progress::Invalid(HeadError::LineEnd);
+        }
+        if (byte < b' ' && byte != b'\t') || byte == 0x7f {
+            return Progress::Invalid(HeadError::HeaderValue);
+        }
+        Progress::Incomplete
+    }
+
+    #[inline(always)]
+    fn host_value(&mut self, host: &mut HostBuilder, byte: u8) -> Progress {
+        let blank = byte == b' ' || byte == b'\t';
+        if byte == b'\r' {
+            if self.state != HOST_START {
+                match host.finish() {
+                    Ok(HostKind::Name) => self.flags |= FLAG_HOST_NAME,
+                    Ok(HostKind::IpLiteral) => self.flags |= FLAG_HOST_NAME | FLAG_HOST_LITERAL,
+                    Err(_) => return Progress::Invalid(HeadError::BadHost),
+                }
+            }
+            return self.go(LINE_LF);
+        }
+        if byte == b'\n' {
+            return Progress::Invalid(HeadError::LineEnd);
+        }
+        if blank {
+            let next = if self.state == HOST_START { HOST_START } else { HOST_END };
+            return self.go(next);
+        }
+        if self.state == HOST_END || host.push_authority(byte).is_err() {
+            return Progress::Invalid(HeadError::BadHost);
+        }
+        self.go(HOST)
+    }
+
+    #[inline(always)]
+    fn end(&mut self, byte: u8) -> Progress {
+        if byte != b'\n' {
+            return Progress::Invalid(HeadError::LineEnd);
+        }
+        if self.flags & FLAG_HTTP11 != 0 && self.flags & FLAG_HOST == 0 {
+            return Progress::Invalid(HeadError::NoHost);
+        }
+        Progress::Complete
+    }
+}
+
+const SCHEME_END: u64 = u64::from_be_bytes(*b"\0\0\0\0\0://");
+const HTTP11: u64 = u64::from_be_bytes(*b"HTTP/1.1");
+const HTTP10: u64 = u64::from_be_bytes(*b"HTTP/1.0");
+const HOST_NAME: u64 = u64::from_be_bytes(*b"\0\0\0\0host");
+
+/// `tchar` of RFC 9110 §5.6.2, as two bit masks: a table would be a memory access that a verifier has to follow.
+#[inline(always)]
+const fn is_token(byte: u8) -> bool {
+    const LOW: u64 = mask(b"!#$%&'*+-.0123456789", 0);
+    const HIGH: u64 = mask(b"ABCDEFGHIJKLMNOPQRSTUVWXYZ^_`abcdefghijklmnopqrstuvwxyz|~", 64);
+    if byte < 64 {
+        LOW >> byte & 1 != 0
+    } else if byte < 128 {
+        HIGH >> (byte - 64) & 1 != 0
+    } else {
+        false
+    }
+}
+
+const fn mask(bytes: &[u8], base: u8) -> u64 {
+    let mut mask = 0;
+    let mut i = 0;
+    while i < bytes.len() {
+        mask |= 1 << (bytes[i] - base);
+        i += 1;
+    }
+    mask
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,1 +1,510 @@
-//! (being written)
+//! TLS ClientHello → SNI and ALPN, as bytes arrive (RFC 8446 §4.1.2, §5.1; RFC 6066 §3; RFC 7301 §3.1).
+//!
+//! [`HelloParser`] takes one *step* at a time: a step looks at one byte and consumes it, or skips as many bytes as the
+//! field it is in has left. It keeps no input, so a hello may be split at any byte, over any number of segments and
+//! TLS records. A hello of 1.7 KB takes some 150 steps.
+
+use crate::hostname::{HostBuilder, HostError, HostKind};
+
+/// Most bytes of a ClientHello message, its 4-byte header included, that are ever read (rustls has the same limit).
+pub const MAX_HELLO: u32 = 64 * 1024;
+/// Most bytes in one plaintext record (RFC 8446 §5.1).
+pub const MAX_RECORD: u16 = 1 << 14;
+
+const ALERT_UNEXPECTED_MESSAGE: u8 = 10;
+const ALERT_RECORD_OVERFLOW: u8 = 22;
+const ALERT_ILLEGAL_PARAMETER: u8 = 47;
+const ALERT_DECODE_ERROR: u8 = 50;
+const ALERT_PROTOCOL_VERSION: u8 = 70;
+
+/// Why bytes are not a ClientHello that may be routed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum HelloError {
+    /// The first byte is no TLS record type: clear text, SSLv2, noise.
+    NotTls = 1,
+    /// A TLS record, but of another type than handshake.
+    NotHandshake,
+    /// The record's major version is not 3.
+    RecordVersion,
+    /// A record longer than [`MAX_RECORD`].
+    RecordOverflow,
+    /// A record without content; forbidden for handshakes (RFC 8446 §5.1).
+    EmptyRecord,
+    /// The first handshake message is not a ClientHello.
+    NotClientHello,
+    /// Longer than [`MAX_HELLO`].
+    TooLarge,
+    /// A length does not fit what encloses it.
+    Length,
+    /// Two server_name extensions, or two host names in one.
+    DuplicateSni,
+    /// The host name is not one.
+    BadName,
+}
+
+impl HelloError {
+    /// The TLS alert that answers it (RFC 8446 §6); `None`: close without a word.
+    pub const fn alert(self) -> Option<u8> {
+        match self {
+            HelloError::NotTls | HelloError::NotHandshake => None,
+            HelloError::RecordVersion => Some(ALERT_PROTOCOL_VERSION),
+            HelloError::RecordOverflow => Some(ALERT_RECORD_OVERFLOW),
+            HelloError::EmptyRecord | HelloError::NotClientHello => Some(ALERT_UNEXPECTED_MESSAGE),
+            HelloError::DuplicateSni => Some(ALERT_ILLEGAL_PARAMETER),
+            HelloError::TooLarge | HelloError::Length | HelloError::BadName => Some(ALERT_DECODE_ERROR),
+        }
+    }
+}
+
+/// The server name that a complete hello asks for. The name itself is in the [`HostBuilder`] that was filled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Sni {
+    /// No server_name extension, or one with only unknown name types.
+    None = 0,
+    /// A DNS name.
+    Name = 1,
+    /// An address, which RFC 6066 forbids: treated like no name.
+    IpLiteral = 2,
+}
+
+/// Which of the protocols that matter here a hello offers. A bit set, so that it fits a map value.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(transparent)]
+pub struct AlpnSet(pub u8);
+
+impl AlpnSet {
+    /// `h2`.
+    pub const H2: u8 = 1;
+    /// `http/1.1`.
+    pub const HTTP11: u8 = 2;
+    /// Any other protocol.
+    pub const OTHER: u8 = 4;
+
+    /// Whether a protocol of this bit is offered.
+    pub const fn has(self, bit: u8) -> bool {
+        self.0 & bit != 0
+    }
+}
+
+/// What a complete ClientHello says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hello {
+    /// Whom the client wants.
+    pub sni: Sni,
+    /// What it wants to speak.
+    pub alpn: AlpnSet,
+}
+
+/// How far a parser has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// More bytes are needed.
+    Incomplete,
+    /// The whole hello was read.
+    Complete,
+    /// It can never be routed.
+    Invalid(HelloError),
+}
+
+/// One step's result: how many bytes it consumed (at least one) and how far the parser has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Step {
+    /// Bytes consumed.
+    pub consumed: u32,
+    /// State after them.
+    pub progress: Progress,
+}
+
+// What the next field is. Plain constants and not an enum: the value lives in map memory.
+const MESSAGE_TYPE: u8 = 0;
+const MESSAGE_LENGTH: u8 = 1;
+const SESSION_ID: u8 = 3;
+const CIPHER_SUITES: u8 = 4;
+const COMPRESSION: u8 = 5;
+const EXTENSIONS: u8 = 6;
+const EXTENSION_TYPE: u8 = 7;
+const EXTENSION_LENGTH: u8 = 8;
+const SNI_LIST: u8 = 9;
+const SNI_TYPE: u8 = 10;
+const SNI_LENGTH: u8 = 11;
+const SNI_BYTE: u8 = 12;
+const ALPN_LIST: u8 = 13;
+const ALPN_LENGTH: u8 = 14;
+const ALPN_BYTE: u8 = 15;
+
+const FLAG_SNI_EXTENSION: u8 = 1; // a server_name extension was seen
+const FLAG_SNI_NAME: u8 = 2; // with a host_name in it
+const FLAG_SNI_LITERAL: u8 = 4; // which is an IP literal
+
+const EXT_SERVER_NAME: u32 = 0;
+const EXT_ALPN: u32 = 16;
+const H2: u64 = u64::from_be_bytes(*b"\0\0\0\0\0\0h2");
+const HTTP11: u64 = u64::from_be_bytes(*b"http/1.1");
+const LEGACY_VERSION_AND_RANDOM: u32 = 2 + 32;
+
+/// Reads one ClientHello. `repr(C)` and free of padding, because it lives in map values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub struct HelloParser {
+    alpn_bytes: u64,
+    offset: u32, // bytes of the handshake message so far, its header included
+    skip: u32,   // bytes to pass over before the next field
+    acc: u32,    // the big-endian field being read
+    hello_end: u32,
+    extensions_end: u32,
+    extension_end: u32,
+    item_end: u32,
+    extension_type: u32,
+    record_left: u16,
+    record_seen: u8, // bytes of the record header so far, 5 when inside a record
+    want: u8,        // bytes of `acc` still to come
+    field: u8,
+    flags: u8,
+    alpn: u8,
+    item: u8, // type of the server name, or length of the protocol, that is being read
+}
+
+impl Default for HelloParser {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl HelloParser {
+    /// A parser at the first byte of a connection.
+    pub const fn new() -> Self {
+        HelloParser {
+            alpn_bytes: 0,
+            offset: 0,
+            skip: 0,
+            acc: 0,
+            hello_end: 0,
+            extensions_end: 0,
+            extension_end: 0,
+            item_end: 0,
+            extension_type: 0,
+            record_left: 0,
+            record_seen: 0,
+            want: 1,
+            field: MESSAGE_TYPE,
+            flags: 0,
+            alpn: 0,
+            item: 0,
+        }
+    }
+
+    /// What was read; meaningful after [`Progress::Complete`].
+    #[inline(always)]
+    pub fn hello(&self) -> Hello {
+        let sni = if self.flags & FLAG_SNI_NAME == 0 {
+            Sni::None
+        } else if self.flags & FLAG_SNI_LITERAL != 0 {
+            Sni::IpLiteral
+        } else {
+            Sni::Name
+        };
+        Hello { sni, alpn: AlpnSet(self.alpn) }
+    }
+
+    /// Takes all of `bytes`, or as many as the hello needs.
+    pub fn feed(&mut self, host: &mut HostBuilder, bytes: &[u8]) -> Progress {
+        let mut rest = bytes;
+        while let [byte, ..] = rest {
+            let step = self.step(host, *byte, rest.len() as u32);
+            if step.progress != Progress::Incomplete {
+                return step.progress;
+            }
+            rest = rest.get(step.consumed as usize..).unwrap_or_default();
+        }
+        Progress::Incomplete
+    }
+
+    /// Takes one step at `byte`, with `available` bytes (at least one) from it on.
+    #[inline(always)]
+    pub fn step(&mut self, host: &mut HostBuilder, byte: u8, available: u32) -> Step {
+        if self.record_seen < 5 {
+            return one(self.record_header(byte));
+        }
+        if self.skip > 0 {
+            let mut n = self.skip;
+            if n > self.record_left as u32 {
+                n = self.record_left as u32;
+            }
+            if n > available {
+                n = available;
+            }
+            self.skip -= n;
+            self.consume(n);
+            let progress = if self.skip == 0 { self.after_skip() } else { Progress::Incomplete };
+            return Step { consumed: n, progress };
+        }
+        self.consume(1);
+        self.acc = self.acc << 8 | byte as u32;
+        self.want = self.want.wrapping_sub(1);
+        if self.want > 0 {
+            return one(Progress::Incomplete);
+        }
+        let value = self.acc;
+        self.acc = 0;
+        one(self.field_read(host, value))
+    }
+
+    #[inline(always)]
+    fn consume(&mut self, n: u32) {
+        self.offset += n;
+        self.record_left = self.record_left.wrapping_sub(n as u16);
+        if self.record_left == 0 {
+            self.record_seen = 0;
+        }
+    }
+
+    #[inline(always)]
+    fn record_header(&mut self, byte: u8) -> Progress {
+        let seen = self.record_seen;
+        self.record_seen = seen + 1;
+        match seen {
+            0 if byte == 22 => {}
+            // 20 change_cipher_spec, 21 alert, 23 application_data: records, but never first and never within a hello.
+            0 if byte >= 20 && byte <= 23 => return Progress::Invalid(HelloError::NotHandshake),
+            0 if self.offset > 0 => return Progress::Invalid(HelloError::NotHandshake),
+            0 => return Progress::Invalid(HelloError::NotTls),
+            1 if byte != 3 => return Progress::Invalid(HelloError::RecordVersion),
+            3 => self.record_left = (byte as u16) << 8,
+            4 => {
+                self.record_left |= byte as u16;
+                if self.record_left == 0 {
+                    return Progress::Invalid(HelloError::EmptyRecord);
+                }
+                if self.record_left > MAX_RECORD {
+                    return Progress::Invalid(HelloError::RecordOverflow);
+                }
+            }
+            _ => {}
+        }
+        Progress::Incomplete
+    }
+
+    #[inline(always)]
+    fn expect(&mut self, field: u8, bytes: u8) -> Progress {
+        self.field = field;
+        self.want = bytes;
+        Progress::Incomplete
+    }
+
+    /// Passes over `n` bytes; what follows is decided in `after_skip` by `field`.
+    #[inline(always)]
+    fn pass_over(&mut self, n: u32, field: u8) -> Progress {
+        self.field = field;
+        self.skip = n;
+        if n == 0 { self.after_skip() } else { Progress::Incomplete }
+    }
+
+    #[inline(always)]
+    fn after_skip(&mut self) -> Progress {
+        match self.field {
+            SESSION_ID | COMPRESSION => self.expect(self.field, 1),
+            EXTENSIONS if self.offset == self.hello_end => Progress::Complete,
+            EXTENSION_TYPE => self.next_extension(),
+            _ => self.expect(self.field, 2),
+        }
+    }
+
+    #[inline(always)]
+    fn next_extension(&mut self) -> Progress {
+        if self.offset == self.extensions_end {
+            return Progress::Complete;
+        }
+        if !self.fits(4, self.extensions_end) {
+            return Progress::Invalid(HelloError::Length);
+        }
+        self.expect(EXTENSION_TYPE, 2)
+    }
+
+    #[inline(always)]
+    fn fits(&self, n: u32, end: u32) -> bool {
+        self.offset + n <= end
+    }
+
+    #[inline(always)]
+    fn field_read(&mut self, host: &mut HostBuilder, value: u32) -> Progress {
+        let length = Progress::Invalid(HelloError::Length);
+        match self.field {
+            MESSAGE_TYPE => {
+                if value != 1 {
+                    return Progress::Invalid(HelloError::NotClientHello);
+                }
+                self.expect(MESSAGE_LENGTH, 3)
+            }
+            MESSAGE_LENGTH => {
+                if value > MAX_HELLO - 4 {
+                    return Progress::Invalid(HelloError::TooLarge);
+                }
+                self.hello_end = self.offset + value;
+                if !self.fits(LEGACY_VERSION_AND_RANDOM + 1, self.hello_end) {
+                    return length;
+                }
+                self.pass_over(LEGACY_VERSION_AND_RANDOM, SESSION_ID)
+            }
+            SESSION_ID => {
+                // legacy_session_id<0..32>, then room for the suites' length.
+                if value > 32 || !self.fits(value + 2, self.hello_end) {
+                    return length;
+                }
+                self.pass_over(value, CIPHER_SUITES)
+            }
+            CIPHER_SUITES => {
+                if value < 2 || value & 1 != 0 || !self.fits(value + 1, self.hello_end) {
+                    return length;
+                }
+                self.pass_over(value, COMPRESSION)
+            }
+            COMPRESSION => {
+                if value < 1 || !self.fits(value, self.hello_end) {
+                    return length;
+                }
+                self.pass_over(value, EXTENSIONS)
+            }
+            EXTENSIONS => {
+                self.extensions_end = self.offset + value;
+                if self.extensions_end != self.hello_end {
+                    return length;
+                }
+                self.next_extension()
+            }
+            EXTENSION_TYPE => {
+                self.extension_type = value;
+                self.expect(EXTENSION_LENGTH, 2)
+            }
+            EXTENSION_LENGTH => self.extension(value),
+            SNI_LIST => {
+                if value == 0 || self.offset + value != self.extension_end {
+                    return length;
+                }
+                self.expect(SNI_TYPE, 1)
+            }
+            SNI_TYPE => {
+                self.item = value as u8;
+                self.expect(SNI_LENGTH, 2)
+            }
+            SNI_LENGTH => self.server_name(value),
+            SNI_BYTE => {
+                if let Err(error) = host.push(value as u8) {
+                    return Progress::Invalid(bad_name(error));
+                }
+                if self.offset < self.item_end {
+                    return self.expect(SNI_BYTE, 1);
+                }
+                match host.finish() {
+                    Ok(HostKind::Name) => {}
+                    Ok(HostKind::IpLiteral) => self.flags |= FLAG_SNI_LITERAL,
+                    Err(error) => return Progress::Invalid(bad_name(error)),
+                }
+                self.next_server_name()
+            }
+            ALPN_LIST => {
+                if value == 0 || self.offset + value != self.extension_end {
+                    return length;
+                }
+                self.expect(ALPN_LENGTH, 1)
+            }
+            ALPN_LENGTH => {
+                if value == 0 || !self.fits(value, self.extension_end) {
+                    return length;
+                }
+                self.item_end = self.offset + value;
+                self.item = value as u8;
+                self.alpn_bytes = 0;
+                self.expect(ALPN_BYTE, 1)
+            }
+            ALPN_BYTE => self.protocol_byte(value as u8),
+            _ => length,
+        }
+    }
+
+    #[inline(always)]
+    fn extension(&mut self, size: u32) -> Progress {
+        if !self.fits(size, self.extensions_end) {
+            return Progress::Invalid(HelloError::Length);
+        }
+        self.extension_end = self.offset + size;
+        if self.extension_type == EXT_SERVER_NAME {
+            if self.flags & FLAG_SNI_EXTENSION != 0 {
+                return Progress::Invalid(HelloError::DuplicateSni);
+            }
+            self.flags |= FLAG_SNI_EXTENSION;
+            if size < 2 {
+                return Progress::Invalid(HelloError::Length);
+            }
+            return self.expect(SNI_LIST, 2);
+        }
+        if self.extension_type == EXT_ALPN {
+            if size < 2 {
+                return Progress::Invalid(HelloError::Length);
+            }
+            return self.expect(ALPN_LIST, 2);
+        }
+        self.pass_over(size, EXTENSION_TYPE)
+    }
+
+    #[inline(always)]
+    fn server_name(&mut self, size: u32) -> Progress {
+        if size == 0 || !self.fits(size, self.extension_end) {
+            return Progress::Invalid(HelloError::Length);
+        }
+        if self.item != 0 {
+            // A name of a type that nobody has defined: its length may not even mean a length, so what follows it
+            // in the list is passed over with it.
+            return self.pass_over(self.extension_end - self.offset, EXTENSION_TYPE);
+        }
+        if self.flags & FLAG_SNI_NAME != 0 {
+            return Progress::Invalid(HelloError::DuplicateSni);
+        }
+        self.flags |= FLAG_SNI_NAME;
+        self.item_end = self.offset + size;
+        self.expect(SNI_BYTE, 1)
+    }
+
+    #[inline(always)]
+    fn next_server_name(&mut self) -> Progress {
+        if self.offset == self.extension_end {
+            return self.next_extension();
+        }
+        if !self.fits(4, self.extension_end) {
+            return Progress::Invalid(HelloError::Length);
+        }
+        self.expect(SNI_TYPE, 1)
+    }
+
+    #[inline(always)]
+    fn protocol_byte(&mut self, byte: u8) -> Progress {
+        // The last eight bytes and the length together tell the protocols that matter from all others.
+        self.alpn_bytes = self.alpn_bytes << 8 | byte as u64;
+        if self.offset < self.item_end {
+            return self.expect(ALPN_BYTE, 1);
+        }
+        self.alpn |= match (self.item, self.alpn_bytes) {
+            (2, H2) => AlpnSet::H2,
+            (8, HTTP11) => AlpnSet::HTTP11,
+            _ => AlpnSet::OTHER,
+        };
+        if self.offset == self.extension_end {
+            return self.next_extension();
+        }
+        self.expect(ALPN_LENGTH, 1)
+    }
+}
+
+#[inline(always)]
+fn one(progress: Progress) -> Step {
+    Step { consumed: 1, progress }
+}
+
+#[inline(always)]
+fn bad_name(_: HostError) -> HelloError {
+    HelloError::BadName
+}
+
+#[cfg(test)]
+mod tests;

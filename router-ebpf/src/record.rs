@@ -1,0 +1,76 @@
+//! Writing a decision down: per connection, per route, per reason, and as an event.
+
+use aya_ebpf::helpers::bpf_ktime_get_boot_ns;
+use router_common::decide::Decision;
+use router_common::hostname::NAME_FIELD;
+use router_common::maps::{ConnVerdict, Event, FlowKey, Handshake, Listener};
+use router_common::verdict::Verdict;
+
+use crate::maps::{self, events, reason_stats, route_stats};
+
+/// No name.
+pub static NO_NAME: [u8; NAME_FIELD] = [0; NAME_FIELD];
+
+const EVENTS_LOST: u32 = 0;
+
+/// What was read before the decision.
+pub struct Read<'a> {
+    /// Bytes of the first flight.
+    pub bytes: u32,
+    /// Segments that they came in.
+    pub segments: u32,
+    /// The name, [`NO_NAME`] if none was read.
+    pub host: &'a [u8; NAME_FIELD],
+}
+
+/// Records a decision and ends the reading of this connection.
+#[inline(always)]
+pub fn decision(flow: &FlowKey, listener: Listener, decision: Decision, read: Read<'_>) {
+    let verdict = ConnVerdict {
+        // SAFETY: the helper has no precondition.
+        at_ns: unsafe { bpf_ktime_get_boot_ns() },
+        router: listener.router,
+        route: decision.route,
+        bytes: read.bytes,
+        reason: decision.reason as u16,
+        verdict: decision.verdict() as u8,
+        protocol: listener.protocol,
+    };
+    maps::set_verdict(flow, &verdict);
+    maps::set_handshake(flow, Handshake { client_isn: 0, decided: 1 });
+    count_reason(decision.reason as u32);
+    count_route(&decision);
+    let Some(mut entry) = events.reserve(0) else {
+        return count_reason(EVENTS_LOST);
+    };
+    let event: *mut Event = entry.as_mut_ptr();
+    // SAFETY: the ring gave room for a whole Event; each field is written through a raw pointer before submission.
+    unsafe {
+        (&raw mut (*event).flow).write(*flow);
+        (&raw mut (*event).segments).write(read.segments);
+        (&raw mut (*event).verdict).write(verdict);
+        (&raw mut (*event).host).write(*read.host);
+    }
+    entry.submit(0);
+}
+
+#[inline(always)]
+fn count_reason(code: u32) {
+    if let Some(counter) = reason_stats.get_ptr_mut(code) {
+        // SAFETY: this CPU's own slot, and programs of one CPU do not interrupt one another.
+        unsafe { *counter += 1 };
+    }
+}
+
+#[inline(always)]
+fn count_route(decision: &Decision) {
+    // The agent makes the entry when it adds the route; without one there is nothing to count for.
+    let Some(stats) = route_stats.get_ptr_mut(decision.route) else { return };
+    // SAFETY: as in `count_reason`.
+    let stats = unsafe { &mut *stats };
+    match decision.verdict() {
+        Verdict::Steer => stats.steer += 1,
+        Verdict::Pass => stats.pass += 1,
+        Verdict::Drop => stats.drop += 1,
+    }
+}

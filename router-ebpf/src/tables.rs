@@ -1,0 +1,65 @@
+//! The route maps as the decision sees them.
+
+use router_common::decide::{Candidate, HostRef, Tables};
+use router_common::maps::{HostKey, HostRoute};
+
+use crate::maps::{self, edge_reencrypt, http_be, sni_passthrough, tcp_be};
+
+/// The maps, asked about one client and one name.
+pub struct KernelTables<'a> {
+    /// Key of the name itself.
+    pub exact: &'a HostKey,
+    /// Key of the wildcard that covers it.
+    pub wildcard: &'a HostKey,
+    /// Client address.
+    pub client: &'a [u8; 16],
+}
+
+impl KernelTables<'_> {
+    /// The key, if there is one: a name of one label has no wildcard.
+    #[inline(always)]
+    fn key(&self, candidate: Candidate) -> Option<&HostKey> {
+        match candidate {
+            Candidate::Exact => Some(self.exact),
+            Candidate::Wildcard if self.wildcard.host[0] == 0 => None,
+            Candidate::Wildcard => Some(self.wildcard),
+        }
+    }
+}
+
+#[inline(always)]
+fn reference(value: Option<&HostRoute>) -> Option<HostRef> {
+    value.map(HostRef::from)
+}
+
+impl Tables for KernelTables<'_> {
+    #[inline(always)]
+    fn is_passthrough(&self, candidate: Candidate) -> bool {
+        // SAFETY (all four look-ups): the agent alone writes these maps and replaces values as a whole; the few
+        // bytes that are needed are copied out at once.
+        self.key(candidate).is_some_and(|key| unsafe { sni_passthrough.get(key) }.is_some())
+    }
+
+    #[inline(always)]
+    fn tcp_be(&self, candidate: Candidate) -> Option<HostRef> {
+        // SAFETY: see `is_passthrough`.
+        reference(unsafe { tcp_be.get(self.key(candidate)?) })
+    }
+
+    #[inline(always)]
+    fn edge_reencrypt(&self, candidate: Candidate) -> Option<HostRef> {
+        // SAFETY: see `is_passthrough`.
+        reference(unsafe { edge_reencrypt.get(self.key(candidate)?) })
+    }
+
+    #[inline(always)]
+    fn http_be(&self, candidate: Candidate) -> Option<HostRef> {
+        // SAFETY: see `is_passthrough`.
+        reference(unsafe { http_be.get(self.key(candidate)?) })
+    }
+
+    #[inline(always)]
+    fn source_allowed(&self, route: u32) -> bool {
+        maps::source_allowed(route, self.client)
+    }
+}

@@ -1,0 +1,115 @@
+//! Building the kernel program with whichever of two toolchains is there.
+
+use std::env;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, bail, ensure};
+
+use crate::btf;
+
+/// Target triple of the kernel program.
+const TARGET: &str = "bpfel-unknown-none";
+/// Version of bpf-linker that brings its own LLVM; later ones want one on the system.
+pub const BPF_LINKER: &str = "0.10.3";
+
+/// What can compile for [`TARGET`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Toolchain {
+    /// Debian's `rustc-web` with the prebuilt core of `libstd-rust-web-dev-bpf`.
+    Debian,
+    /// A rustup nightly with `rust-src`: core is built from source.
+    Nightly,
+}
+
+impl Toolchain {
+    /// The first one that is there. `SLUICE_BPF_TOOLCHAIN=debian|nightly` chooses.
+    ///
+    /// # Errors
+    /// One line that says what to install.
+    pub fn find() -> Result<Toolchain> {
+        let found = match env::var("SLUICE_BPF_TOOLCHAIN").ok().as_deref() {
+            Some("debian") => debian_is_there().then_some(Toolchain::Debian),
+            Some("nightly") => nightly_is_there().then_some(Toolchain::Nightly),
+            Some(other) => bail!("SLUICE_BPF_TOOLCHAIN is `{other}`; use `debian` or `nightly`"),
+            None if debian_is_there() => Some(Toolchain::Debian),
+            None => nightly_is_there().then_some(Toolchain::Nightly),
+        };
+        found.context(
+            "no toolchain for the kernel program: run `cargo xtask run` as root on Debian to install one, or \
+             `apt-get install rustc-web libstd-rust-web-dev-bpf` (1.87 or newer, in the security archive), or \
+             `rustup toolchain install nightly --component rust-src`",
+        )
+    }
+}
+
+/// Whether bpf-linker can be run.
+pub fn linker_is_there() -> bool {
+    succeeds(Command::new("bpf-linker").arg("--version"))
+}
+
+/// Builds the kernel program to `target/bpf/sluice.bpf.o`.
+///
+/// # Errors
+/// When a tool is missing (with what to install), or the build fails.
+pub fn build(root: &Path) -> Result<PathBuf> {
+    let toolchain = Toolchain::find()?;
+    ensure!(
+        linker_is_there(),
+        "bpf-linker is missing: run `cargo install bpf-linker --version {BPF_LINKER} --locked`"
+    );
+    let folder = root.join("router-ebpf");
+    let mut cargo = Command::new("cargo");
+    // The cargo that runs this program has set its own toolchain and flags; this build has others.
+    for name in ["CARGO", "RUSTC", "RUSTUP_TOOLCHAIN", "RUSTFLAGS", "CARGO_ENCODED_RUSTFLAGS", "CARGO_BUILD_TARGET"] {
+        cargo.env_remove(name);
+    }
+    match toolchain {
+        Toolchain::Debian => {
+            cargo.env("RUSTC", debian_rustc()).env("RUSTC_BOOTSTRAP", "1");
+            cargo.args(["build", "--release", "--locked", "--target", TARGET]);
+        }
+        Toolchain::Nightly => {
+            cargo.args(["+nightly", "build", "--release", "--locked", "--target", TARGET, "-Zbuild-std=core"]);
+        }
+    }
+    let flags = "--cfg=bpf_target_arch=\"x86_64\" -Cdebuginfo=2 -Clink-arg=--btf -Clinker=bpf-linker";
+    cargo.env("CARGO_TARGET_BPFEL_UNKNOWN_NONE_RUSTFLAGS", flags);
+    cargo.env("CARGO_TARGET_DIR", root.join("target/ebpf")).current_dir(&folder);
+    let status = cargo.status().context("cargo could not be started")?;
+    ensure!(status.success(), "building the kernel program failed (toolchain: {toolchain:?})");
+
+    let built = root.join("target/ebpf").join(TARGET).join("release/sluice");
+    let object = fs::read(&built).with_context(|| format!("cannot read {}", built.display()))?;
+    let object = btf::mark_text(&object).context("marking text fields in the BTF failed")?;
+    let to = root.join("target/bpf/sluice.bpf.o");
+    // An unchanged object keeps its time stamp, so that nothing that embeds it is built again.
+    if fs::read(&to).is_ok_and(|old| old == object) {
+        return Ok(to);
+    }
+    fs::create_dir_all(root.join("target/bpf"))?;
+    fs::write(&to, object).with_context(|| format!("cannot write {}", to.display()))?;
+    Ok(to)
+}
+
+fn debian_rustc() -> &'static str {
+    "/usr/bin/rustc"
+}
+
+/// Asked of the compiler itself: it must be new enough and have a core for the target.
+fn debian_is_there() -> bool {
+    let Ok(output) = Command::new(debian_rustc()).args(["--print", "sysroot"]).output() else { return false };
+    let sysroot = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+    Path::new(&sysroot).join("lib/rustlib").join(TARGET).join("lib").is_dir()
+}
+
+fn nightly_is_there() -> bool {
+    let Ok(output) = Command::new("rustc").args(["+nightly", "--print", "sysroot"]).output() else { return false };
+    let sysroot = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+    output.status.success() && Path::new(&sysroot).join("lib/rustlib/src/rust/library/core/Cargo.toml").is_file()
+}
+
+fn succeeds(command: &mut Command) -> bool {
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok_and(|s| s.success())
+}
