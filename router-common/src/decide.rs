@@ -143,3 +143,6 @@ fn tls_candidate(candidate: Candidate, tables: &impl Tables) -> Option<Decision>
 fn refused(route: &HostRef, tables: &impl Tables) -> bool {
     route.flags & ROUTE_ALLOW_LIST != 0 && !tables.source_allowed(route.route)
 }
+
+#[cfg(test)]
+mod tests;

@@ -15,7 +15,7 @@ pub const NAME_FIELD: usize = 256;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum HostError {
-    /// No bytes, or only a dot.
+    /// No bytes.
     Empty = 1,
     /// Two dots in a row, or a dot at the start.
     EmptyLabel,
@@ -57,6 +57,7 @@ const ALPHA_LABEL: u8 = 2; // the current label has a byte that is no digit
 const BRACKET: u8 = 4; // inside `[` … `]`
 const BRACKETED: u8 = 8; // after `]`
 const COLONS: u8 = 16; // a colon where no port is allowed: an IPv6 literal, or nothing
+const NO_HEX: u8 = 32; // a byte that no IPv6 literal has
 
 /// Normalises a name byte by byte into two map-key fields: the name itself and the wildcard `*.<parent>` that would
 /// cover it. Unused bytes are zero. `repr(C)` and free of padding, because it lives in map values.
@@ -127,7 +128,10 @@ impl HostBuilder {
             return self.dot();
         }
         if byte == b':' {
-            // Only an IPv6 literal has colons here. It is never looked up; `finish` says so.
+            // Only an IPv6 literal has colons here, never after a dot. It is not looked up; `finish` says so.
+            if self.pending_dot != 0 {
+                return Err(HostError::BadByte);
+            }
             self.flags |= COLONS;
             return self.put(byte);
         }
@@ -141,6 +145,9 @@ impl HostBuilder {
         }
         if !digit {
             self.flags |= ALPHA_LABEL;
+            if !lower.is_ascii_hexdigit() {
+                self.flags |= NO_HEX;
+            }
         }
         if self.label_len >= MAX_LABEL {
             return Err(HostError::LongLabel);
@@ -210,7 +217,9 @@ impl HostBuilder {
             return Err(HostError::Empty);
         }
         if self.flags & COLONS != 0 {
-            return Ok(HostKind::IpLiteral);
+            // `a.test:443`, for one, is a name with a port where none may stand.
+            let hex = self.flags & NO_HEX == 0;
+            return if hex { Ok(HostKind::IpLiteral) } else { Err(HostError::BadByte) };
         }
         // A last label of digits only makes the whole an IPv4 literal or nothing (RFC 1123 §2.1).
         if self.flags & ALPHA_LABEL == 0 {

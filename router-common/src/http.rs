@@ -317,8 +317,8 @@ impl HeadParser {
         if byte == b'\n' {
             return Progress::Invalid(HeadError::LineEnd);
         }
-        // Eight bytes are in already, and no version has nine.
-        if self.acc >> 56 != 0 {
+        // Eight bytes are in already, and no version has nine; leading NULs would not show in `acc`.
+        if self.acc >> 56 != 0 || byte <= b' ' {
             return Progress::Invalid(HeadError::Version);
         }
         self.acc = self.acc << 8 | byte as u64;

@@ -9,6 +9,12 @@
 
 #[cfg(any(test, feature = "std"))]
 extern crate std;
+// The tests' shared code names this crate as users do.
+#[cfg(test)]
+extern crate self as router_common;
+#[cfg(test)]
+#[path = "../tests/common/mod.rs"]
+mod common;
 
 pub mod decide;
 pub mod hostname;

@@ -39,8 +39,6 @@ pub mod names {
     pub const EVENTS: &str = "events";
     /// `u32` 0 → [`super::Meta`].
     pub const META: &str = "sluice_meta";
-    /// All maps that the route table is lowered to, in the order in which they are filled.
-    pub const ROUTE_MAPS: [&str; 4] = [HTTP_BE, EDGE_REENCRYPT, TCP_BE, SNI_PASSTHROUGH];
 }
 
 /// Most entries of each route map. Not preallocated, so unused entries cost nothing.

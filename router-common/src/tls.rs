@@ -306,6 +306,8 @@ impl HelloParser {
         match self.field {
             SESSION_ID | COMPRESSION => self.expect(self.field, 1),
             EXTENSIONS if self.offset == self.hello_end => Progress::Complete,
+            // Without room for the field, waiting for it would be waiting for bytes that are not the hello's.
+            EXTENSIONS if !self.fits(2, self.hello_end) => Progress::Invalid(HelloError::Length),
             EXTENSION_TYPE => self.next_extension(),
             _ => self.expect(self.field, 2),
         }
@@ -379,7 +381,8 @@ impl HelloParser {
             }
             EXTENSION_LENGTH => self.extension(value),
             SNI_LIST => {
-                if value == 0 || self.offset + value != self.extension_end {
+                // The shortest entry: type, length, one byte.
+                if value < 4 || self.offset + value != self.extension_end {
                     return length;
                 }
                 self.expect(SNI_TYPE, 1)
@@ -404,7 +407,7 @@ impl HelloParser {
                 self.next_server_name()
             }
             ALPN_LIST => {
-                if value == 0 || self.offset + value != self.extension_end {
+                if value < 2 || self.offset + value != self.extension_end {
                     return length;
                 }
                 self.expect(ALPN_LENGTH, 1)

@@ -1,1 +1,270 @@
-//! (being written)
+//! Wires the stages together; the only module that knows all of them.
+//!
+//! ```text
+//! Directory ─► translate ─► Published ─┬─► proxy
+//!                                      ├─► kernel data path
+//!                                      ├─► status writer
+//!                                      └─► admin socket
+//! ```
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
+use std::thread;
+use std::time::Duration;
+
+use aya::VerifierLogLevel;
+use router_core::model::{RouteId, RouterName};
+use router_core::parse::Defaults;
+use router_core::table::{ResolvedRoute, RoutingTable};
+use router_core::translate::{Settings, Warning, translate};
+use rustls::RootCertStore;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::watch;
+use tokio::task::LocalSet;
+
+use crate::admin::{self, AdminError, Views};
+use crate::datapath::kernel::{Kernel, KernelError};
+use crate::datapath::task::{self, Inputs, Programmed};
+use crate::datapath::{DataPath, PinFolder};
+use crate::proxy::{BindState, ListenerState, Proxy, ProxyConfig};
+use crate::source::{Diagnostic, Directory, OpenError, Snapshot};
+use crate::status::{StatusInput, StatusWriter};
+
+/// How an agent is to run.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Folder of manifests.
+    pub manifests: PathBuf,
+    /// Folder for the admin socket and the statuses.
+    pub state: PathBuf,
+    /// Name of the kernel objects' folder; one agent each.
+    pub instance: String,
+    /// Which data path.
+    pub data_path: DataPath,
+    /// Addresses to listen on.
+    pub listen: Vec<IpAddr>,
+    /// How to translate.
+    pub settings: Settings,
+    /// CA bundle for re-encrypt routes that name none.
+    pub service_ca: Option<Arc<RootCertStore>>,
+    /// Whether error responses name their cause.
+    pub show_cause: bool,
+    /// How long connections may go on after SIGTERM.
+    pub drain: Duration,
+}
+
+/// Why an agent cannot start.
+#[derive(Debug, thiserror::Error)]
+pub enum AgentError {
+    /// The folder of manifests.
+    #[error(transparent)]
+    Source(#[from] OpenError),
+    /// The admin socket.
+    #[error(transparent)]
+    Admin(#[from] AdminError),
+    /// The kernel data path was asked for and cannot be had.
+    #[error("no kernel data path: {0}")]
+    Kernel(#[from] KernelError),
+    /// The operating system.
+    #[error("{0}")]
+    System(#[from] std::io::Error),
+}
+
+/// One translation, as everybody downstream sees it.
+#[derive(Debug)]
+pub struct Published {
+    /// What traffic needs.
+    pub table: Arc<RoutingTable>,
+    /// What objects are told, and what that was made of.
+    pub status: Arc<StatusInput>,
+    /// What is odd about objects together.
+    pub warnings: Vec<Warning>,
+    /// What is wrong with manifests.
+    pub diagnostics: Arc<[Diagnostic]>,
+    by_id: OnceLock<HashMap<(RouterName, RouteId), Arc<ResolvedRoute>>>,
+}
+
+impl Published {
+    fn new(snapshot: &Snapshot, settings: &Settings, revision: u64) -> Self {
+        let translation = translate(&snapshot.resources, settings);
+        Published {
+            table: Arc::new(RoutingTable { revision, ..translation.table }),
+            status: Arc::new(StatusInput { report: translation.report, resources: Arc::clone(&snapshot.resources) }),
+            warnings: translation.warnings,
+            diagnostics: Arc::clone(&snapshot.diagnostics),
+            by_id: OnceLock::new(),
+        }
+    }
+
+    /// An admitted route.
+    pub fn route(&self, router: &RouterName, id: &RouteId) -> Option<&Arc<ResolvedRoute>> {
+        let by_id = self.by_id.get_or_init(|| {
+            let routers = self.table.routers.iter();
+            routers
+                .flat_map(|router| router.routes.iter().map(|route| ((router.name.clone(), route.id.clone()), route)))
+                .map(|(key, route)| (key, Arc::clone(route)))
+                .collect()
+        });
+        by_id.get(&(router.clone(), id.clone()))
+    }
+}
+
+/// Runs until SIGTERM or SIGINT.
+///
+/// # Errors
+/// Only from starting; what fails later is retried and reported.
+pub async fn run(options: Options) -> Result<(), AgentError> {
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let socket = admin::bind(&options.state)?;
+    let defaults = Defaults { cluster_domain: options.settings.cluster_domain.clone() };
+    let (directory, first) = Directory::open(&options.manifests, defaults)?;
+    let first = Arc::new(Published::new(&first, &options.settings, 1));
+    let (tables, table_watch) = watch::channel(Arc::clone(&first.table));
+    let (statuses, status_watch) = watch::channel(Arc::clone(&first.status));
+    let (published, published_watch) = watch::channel(first);
+
+    let config = ProxyConfig {
+        listen: options.listen.clone(),
+        service_ca: options.service_ca.clone(),
+        show_cause: options.show_cause,
+        ..ProxyConfig::default()
+    };
+    let proxy = Proxy::start(config, table_watch.clone());
+    let mut listeners = proxy.listeners();
+    let inputs = Inputs { tables: table_watch, listeners: listeners.clone() };
+    let mut data_path = KernelThread::start(&options, inputs)?;
+    let engine = tokio::spawn(follow(directory, options.settings.clone(), Outputs { tables, statuses, published }));
+    let status = tokio::spawn(StatusWriter::open(&options.state).run(status_watch));
+    let views = Views {
+        published: published_watch,
+        listeners: listeners.clone(),
+        programmed: data_path.as_ref().map(|thread| thread.programmed.clone()).map_err(Clone::clone),
+        counters: proxy.counter_view(),
+    };
+    let admin = tokio::spawn(admin::serve(socket, Arc::new(views)));
+
+    announce(&mut listeners, &mut data_path).await;
+    tokio::select! {
+        _ = terminate.recv() => {}
+        _ = interrupt.recv() => {}
+    }
+    eprintln!("sluice: draining for at most {} s", options.drain.as_secs());
+    engine.abort();
+    proxy.shutdown(options.drain).await;
+    if let Ok(thread) = data_path {
+        thread.stop().await;
+    }
+    status.abort();
+    admin.abort();
+    // Gone or not, nobody listens on it any more.
+    let _ = std::fs::remove_file(admin::socket(&options.state));
+    Ok(())
+}
+
+/// Where a translation goes.
+struct Outputs {
+    tables: watch::Sender<Arc<RoutingTable>>,
+    statuses: watch::Sender<Arc<StatusInput>>,
+    published: watch::Sender<Arc<Published>>,
+}
+
+/// Translates every new snapshot of the source, and publishes the table first: traffic does not wait for statuses.
+async fn follow(directory: Directory, settings: Settings, outputs: Outputs) {
+    let (mut snapshots, watching) = directory.watch();
+    tokio::spawn(watching);
+    let mut revision = 1;
+    while snapshots.changed().await.is_ok() {
+        let snapshot = snapshots.borrow_and_update().clone();
+        revision += 1;
+        let settings = settings.clone();
+        let work = tokio::task::spawn_blocking(move || Published::new(&snapshot, &settings, revision));
+        match work.await {
+            Ok(new) => {
+                let new = Arc::new(new);
+                outputs.tables.send_replace(Arc::clone(&new.table));
+                outputs.published.send_replace(Arc::clone(&new));
+                outputs.statuses.send_replace(Arc::clone(&new.status));
+            }
+            // A bug; the table that is there goes on serving, and the next change tries again.
+            Err(error) => tracing::error!(%error, "translation failed"),
+        }
+    }
+}
+
+/// The kernel data path on a thread of its own: its system calls block.
+struct KernelThread {
+    programmed: watch::Receiver<Arc<Programmed>>,
+    stop: watch::Sender<bool>,
+    thread: thread::JoinHandle<()>,
+}
+
+impl KernelThread {
+    /// `Ok(Err(reason))` when it cannot be had and the operator did not insist.
+    fn start(options: &Options, inputs: Inputs) -> Result<Result<Self, String>, AgentError> {
+        if options.data_path == DataPath::Userspace {
+            return Ok(Err("asked for with --data-path userspace".to_owned()));
+        }
+        let loaded = Kernel::load(VerifierLogLevel::STATS).and_then(|mut kernel| {
+            kernel.pin(PinFolder::of(&options.instance))?;
+            Ok(kernel)
+        });
+        let kernel = match loaded {
+            Ok(kernel) => kernel,
+            Err(error) if options.data_path == DataPath::Kernel => return Err(error.into()),
+            Err(error) => return Ok(Err(error.to_string())),
+        };
+        let (programmed, programmed_watch) = watch::channel(Arc::default());
+        let (stop, stopped) = watch::channel(false);
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let thread = thread::Builder::new().name("datapath".to_owned()).spawn(move || {
+            let work = LocalSet::new();
+            if let Err(error) = work.block_on(&runtime, task::run(kernel, inputs, programmed, stopped)) {
+                tracing::error!(%error, "the kernel data path ended; everything is relayed");
+            }
+        })?;
+        Ok(Ok(KernelThread { programmed: programmed_watch, stop, thread }))
+    }
+
+    async fn stop(self) {
+        self.stop.send_replace(true);
+        let thread = self.thread;
+        // The thread ends by itself; whether it panicked was printed by then.
+        let _ = tokio::task::spawn_blocking(move || thread.join()).await;
+    }
+}
+
+/// Waits until the first table is served everywhere, and says so.
+async fn announce(
+    listeners: &mut watch::Receiver<Arc<Vec<ListenerState>>>,
+    data_path: &mut Result<KernelThread, String>,
+) {
+    // Neither sender goes away while the agent runs; if one did, there is nothing to wait for.
+    let _ = listeners.wait_for(|states| !states.is_empty()).await;
+    for listener in listeners.borrow().iter() {
+        let (router, address) = (&listener.router, listener.address);
+        let scheme = match listener.protocol {
+            crate::proxy::Protocol::Http => "http",
+            crate::proxy::Protocol::Https => "https",
+        };
+        match &listener.state {
+            BindState::Bound => eprintln!("sluice: {router} listens on {scheme}://{address}"),
+            BindState::Failed(error) => eprintln!("sluice: {router} cannot listen on {scheme}://{address}: {error}"),
+        }
+    }
+    match data_path {
+        Ok(thread) => {
+            let bound = listeners.borrow().iter().any(|listener| listener.state == BindState::Bound);
+            let _ = thread
+                .programmed
+                .wait_for(|programmed| programmed.failed > 0 || (!bound || !programmed.image.listeners.is_empty()))
+                .await;
+            let interfaces = thread.programmed.borrow().interfaces.join(", ");
+            eprintln!("sluice: kernel data path on {interfaces}");
+        }
+        Err(reason) => eprintln!("sluice: user-space data path: {reason}"),
+    }
+    eprintln!("sluice: ready");
+}

@@ -1,1 +1,144 @@
-//! (being written)
+//! The command line: `sluice <verb>`. Data goes to stdout, talk to stderr.
+//!
+//! Exit codes: 0 ok, 1 run-time failure, 2 usage, 3 invalid input, 4 degraded.
+mod bpf;
+mod get;
+mod run;
+mod table;
+pub mod translate;
+pub mod validate;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use router_core::resolve::EndpointAddresses;
+use router_core::translate::Settings;
+
+/// Sluice, an edge router: eBPF steering with an in-process TLS proxy.
+#[derive(Debug, Parser)]
+#[command(name = "sluice", version, arg_required_else_help = true)]
+pub struct Cli {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Debug, Subcommand)]
+enum Verb {
+    /// Run the router on a folder of manifests.
+    Run(run::RunArgs),
+    /// Check manifests: exit 0, or 3 with file:line:column, what is wrong and what to write instead.
+    Validate {
+        /// Folder of manifests.
+        dir: PathBuf,
+        #[command(flatten)]
+        translation: TranslationArgs,
+    },
+    /// Show every object that gets a status, with that status, as the API server would store it.
+    Translate {
+        /// Folder of manifests.
+        dir: PathBuf,
+        #[command(flatten)]
+        translation: TranslationArgs,
+        /// Form of the output.
+        #[arg(short, long, value_enum, default_value_t = translate::Format::Text)]
+        output: translate::Format,
+    },
+    /// Show what the running agent serves.
+    Get(get::GetArgs),
+    /// Show the kernel's real state, decoded.
+    #[command(subcommand)]
+    Bpf(bpf::BpfVerb),
+    /// Serve the backends of examples/quickstart.
+    #[command(hide = true)]
+    DemoBackends,
+}
+
+/// How manifests become a table.
+#[derive(Debug, Args)]
+pub struct TranslationArgs {
+    /// The cluster's ingress domain, for generated hosts and for a router whose IngressController names no domain.
+    #[arg(long, default_value = "apps.localhost", value_name = "DOMAIN")]
+    cluster_domain: String,
+    /// Which endpoint addresses may be used: `cluster` leaves out loopback, link-local and metadata addresses; `any`
+    /// is for a folder that is the operator's own.
+    #[arg(long, value_enum, default_value_t = Addresses::Cluster, value_name = "WHICH")]
+    endpoint_addresses: Addresses,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Addresses {
+    Cluster,
+    Any,
+}
+
+impl TranslationArgs {
+    /// As the engine takes it.
+    pub fn settings(&self) -> Settings {
+        Settings {
+            cluster_domain: self.cluster_domain.clone(),
+            endpoint_addresses: match self.endpoint_addresses {
+                Addresses::Cluster => EndpointAddresses::Filtered,
+                Addresses::Any => EndpointAddresses::Any,
+            },
+            ..Settings::default()
+        }
+    }
+}
+
+/// Where a running agent is found.
+#[derive(Debug, Args)]
+pub struct StateArgs {
+    /// Folder of the agent's admin socket and statuses [default: sluice in the run-time directory].
+    #[arg(long, value_name = "DIR", global = true)]
+    state: Option<PathBuf>,
+}
+
+impl StateArgs {
+    /// The folder.
+    pub fn folder(&self) -> PathBuf {
+        self.state.clone().unwrap_or_else(|| run_time_directory().join("sluice"))
+    }
+}
+
+/// Form of lists.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Output {
+    /// A table.
+    #[default]
+    Table,
+    /// A table with more columns.
+    Wide,
+    /// JSON.
+    Json,
+}
+
+fn run_time_directory() -> PathBuf {
+    if let Some(directory) = std::env::var_os("XDG_RUNTIME_DIR") {
+        return directory.into();
+    }
+    if rustix::process::geteuid().is_root() {
+        return "/run".into();
+    }
+    std::env::temp_dir().join(format!("run-{}", rustix::process::geteuid().as_raw()))
+}
+
+/// Does what the command line says.
+///
+/// # Errors
+/// What ended a verb; the exit code is then 1.
+pub fn run(cli: Cli) -> anyhow::Result<ExitCode> {
+    match cli.verb {
+        Verb::Run(args) => run::run(args),
+        Verb::Validate { dir, translation } => validate::run(&dir, &translation.settings()),
+        Verb::Translate { dir, translation, output } => {
+            translate::run(&dir, &translation.settings(), output, jiff::Timestamp::now())
+        }
+        Verb::Get(args) => get::run(&args),
+        Verb::Bpf(verb) => bpf::run(verb),
+        Verb::DemoBackends => {
+            let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+            match runtime.block_on(crate::demo::run())? {}
+        }
+    }
+}

@@ -3,6 +3,7 @@ pub mod admin;
 pub mod agent;
 pub mod cli;
 pub mod datapath;
+pub mod demo;
 pub mod proxy;
 pub mod relay;
 pub mod source;

@@ -1,1 +1,127 @@
-//! (being written)
+//! The relay: two TCP connections joined byte for byte, for connections whose content is not read.
+//!
+//! What one side does is what the other side sees. A FIN is forwarded as a FIN once every byte before it was written,
+//! and the other direction goes on; a reset is forwarded as a reset. Memory is bounded by backpressure: a direction
+//! reads only what it can hand on, so a stalled receiver fills the kernel's socket buffers and at most one
+//! [`CHUNK`] or one pipe here. A direction copies through user space at first, because most connections are
+//! short; past [`RelayOptions::splice_after`] bytes it moves pages through a pipe with `splice(2)`.
+
+mod activity;
+mod chunk;
+mod direction;
+mod pipe;
+mod tunnel;
+
+use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use tokio::io::Interest;
+use tokio::net::TcpStream;
+
+use activity::Activity;
+use direction::{Direction, Side};
+
+pub use chunk::CHUNK;
+pub use tunnel::{TunnelEnd, TunnelOutcome, tunnel};
+
+/// How a relay behaves.
+#[derive(Clone, Copy, Debug)]
+pub struct RelayOptions {
+    /// No byte in either direction for so long ends the relay (`tunnelTimeout`, default 1 h).
+    pub idle: Duration,
+    /// Bytes that a direction copies through user space before it goes over to `splice(2)`.
+    pub splice_after: u64,
+}
+
+impl Default for RelayOptions {
+    fn default() -> Self {
+        RelayOptions { idle: Duration::from_secs(3600), splice_after: 64 * 1024 }
+    }
+}
+
+/// Why a relay ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RelayEnd {
+    /// Both directions were ended with a FIN, every byte delivered.
+    Finished,
+    /// The client's connection failed; the upstream's was reset.
+    ClientReset,
+    /// The upstream's connection failed; the client's was reset.
+    UpstreamReset,
+    /// Nothing moved for the idle timeout; both were reset.
+    Idle,
+}
+
+/// What a relay did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RelayOutcome {
+    /// Bytes written to the upstream, the initial ones included.
+    pub to_upstream: u64,
+    /// Bytes written to the client.
+    pub to_client: u64,
+    /// Why it ended.
+    pub end: RelayEnd,
+}
+
+/// Joins two connections until both directions have ended. `initial` is what was already read from the client; it is
+/// written to the upstream first.
+pub async fn relay(client: TcpStream, upstream: TcpStream, initial: Vec<u8>, options: RelayOptions) -> RelayOutcome {
+    let (to_upstream, to_client) = (AtomicU64::new(0), AtomicU64::new(0));
+    let activity = Activity::new();
+    let up = Direction {
+        from: &client,
+        to: &upstream,
+        source: Side::Client,
+        moved: &to_upstream,
+        activity: &activity,
+        splice_after: options.splice_after,
+    };
+    let down = Direction {
+        from: &upstream,
+        to: &client,
+        source: Side::Upstream,
+        moved: &to_client,
+        activity: &activity,
+        splice_after: options.splice_after,
+    };
+    let end = tokio::select! {
+        both = async { tokio::try_join!(up.run(initial), down.run(Vec::new())) } => match both {
+            Ok(_) => RelayEnd::Finished,
+            Err(Side::Client) => RelayEnd::ClientReset,
+            Err(Side::Upstream) => RelayEnd::UpstreamReset,
+        },
+        () = failed(&client) => RelayEnd::ClientReset,
+        () = failed(&upstream) => RelayEnd::UpstreamReset,
+        () = activity.idle_for(options.idle) => RelayEnd::Idle,
+    };
+    if end != RelayEnd::Finished {
+        reset_on_close(&client);
+        reset_on_close(&upstream);
+    }
+    RelayOutcome {
+        to_upstream: to_upstream.load(Ordering::Relaxed),
+        to_client: to_client.load(Ordering::Relaxed),
+        end,
+    }
+}
+
+/// Makes the coming close of a connection a reset: the peer learns that the stream did not end where it stopped.
+pub fn reset_on_close(stream: &TcpStream) {
+    // Fails only on a socket that is already gone, which then needs no reset.
+    let _ = stream.set_zero_linger();
+}
+
+/// Waits until a connection has failed. A direction that waits for its receiver does not look at its sender, and
+/// would miss a reset from there.
+async fn failed(stream: &TcpStream) {
+    let ready = stream.ready(Interest::ERROR).await;
+    let error = match &ready {
+        Ok(_) => stream.take_error(),
+        Err(_) => Ok(Some(io::ErrorKind::Other.into())),
+    };
+    if !matches!(error, Ok(Some(_))) {
+        // A direction took the error with its own system call, and ends the relay with it.
+        std::future::pending::<()>().await;
+    }
+}

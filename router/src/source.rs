@@ -1,1 +1,11 @@
-//! (being written)
+//! Where objects come from. A source owns its `Resources` and publishes a new version after every effective change.
+
+pub mod diagnostic;
+pub mod directory;
+mod document;
+mod manifests;
+mod walk;
+mod watch;
+
+pub use diagnostic::{Diagnostic, Severity};
+pub use directory::{Directory, OpenError, Snapshot};

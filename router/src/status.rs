@@ -1,1 +1,192 @@
-//! (being written)
+//! Writes statuses below the state folder: one YAML file per object, as a cluster would show the object's status.
+//!
+//! A file is written only when something but times differs, whole or not at all (a temporary file that is renamed),
+//! and removed when its object is gone. What was written before a restart is read back, so that the time of a
+//! condition's last transition outlives the process. A write that fails is tried again; it never stops traffic.
+
+mod files;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use router_core::object::{Kind, ObjectRef};
+use router_core::resources::Resources;
+use router_core::status::{ControllerStatus, IngressEntry, StatusReport, merge_controller, merge_route, same_but_times};
+use serde_json::{Map, Value, json};
+use tokio::sync::watch;
+
+/// How long after a failed write it is tried again.
+const RETRY: Duration = Duration::from_secs(5);
+
+/// What statuses are written from: one translation and the objects it was made of.
+#[derive(Clone, Debug, Default)]
+pub struct StatusInput {
+    /// What to say.
+    pub report: StatusReport,
+    /// The objects, for the parts of their status that are others'.
+    pub resources: Arc<Resources>,
+}
+
+/// What one round of writing did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Round {
+    /// Files written.
+    pub written: usize,
+    /// Files removed.
+    pub removed: usize,
+    /// Files that could not be written or removed.
+    pub failed: usize,
+}
+
+/// Writes the status files of one state folder.
+#[derive(Debug)]
+pub struct StatusWriter {
+    folder: PathBuf,
+    stored: BTreeMap<ObjectRef, Value>,
+}
+
+impl StatusWriter {
+    /// A writer for `state/status`, which knows what an earlier process wrote there. Files that cannot be read count
+    /// as absent, and are written anew.
+    pub fn open(state: &Path) -> Self {
+        let folder = state.join("status");
+        let stored = files::read_all(&folder);
+        StatusWriter { folder, stored }
+    }
+
+    /// Makes the files say what the report says. `now` becomes the time of conditions that flip.
+    pub fn write(&mut self, input: &StatusInput, now: Timestamp) -> Round {
+        let mut round = Round::default();
+        let wanted = self.wanted(input, now);
+        let gone: Vec<ObjectRef> = self.stored.keys().filter(|object| !wanted.contains_key(*object)).cloned().collect();
+        for object in gone {
+            match files::remove(&self.folder, &object) {
+                Ok(()) => {
+                    self.stored.remove(&object);
+                    round.removed += 1;
+                }
+                Err(error) => {
+                    tracing::warn!(%object, %error, "a status file cannot be removed; it is tried again");
+                    round.failed += 1;
+                }
+            }
+        }
+        for (object, status) in wanted {
+            if self.stored.get(&object).is_some_and(|stored| same_but_times(stored, &status)) {
+                continue;
+            }
+            match files::write(&self.folder, &object, &status) {
+                Ok(()) => {
+                    self.stored.insert(object, status);
+                    round.written += 1;
+                }
+                Err(error) => {
+                    tracing::warn!(%object, %error, "a status file cannot be written; it is tried again");
+                    round.failed += 1;
+                }
+            }
+        }
+        round
+    }
+
+    /// Writes every new input until the sender is gone. Rounds with failures are repeated after a few seconds.
+    pub async fn run(mut self, mut inputs: watch::Receiver<Arc<StatusInput>>) {
+        inputs.mark_changed();
+        let mut retry = false;
+        loop {
+            tokio::select! {
+                changed = inputs.changed() => if changed.is_err() { return },
+                () = tokio::time::sleep(RETRY), if retry => {}
+            }
+            let input = inputs.borrow_and_update().clone();
+            let written = tokio::task::spawn_blocking(move || {
+                let round = self.write(&input, Timestamp::now());
+                (self, round)
+            });
+            let Ok((writer, round)) = written.await else {
+                tracing::error!("writing statuses was aborted; they are no longer written");
+                return;
+            };
+            self = writer;
+            retry = round.failed > 0;
+        }
+    }
+
+    fn wanted(&self, input: &StatusInput, now: Timestamp) -> BTreeMap<ObjectRef, Value> {
+        let mut wanted = BTreeMap::new();
+        for (key, entries) in &input.report.routes {
+            let object = ObjectRef { kind: Kind::Route, key: key.clone() };
+            let status = self.route_status(&object, entries, input, now);
+            if status.get("ingress").is_some() {
+                wanted.insert(object, status);
+            }
+        }
+        for (key, report) in &input.report.ingress_controllers {
+            let object = ObjectRef { kind: Kind::IngressController, key: key.clone() };
+            let status = self.controller_status(&object, report, input, now);
+            wanted.insert(object, status);
+        }
+        wanted
+    }
+
+    /// Entries of other routers come from the manifest, our own from what we wrote last.
+    fn route_status(&self, object: &ObjectRef, entries: &[IngressEntry], input: &StatusInput, now: Timestamp) -> Value {
+        let is_ours = |name: &str| input.report.routers.iter().any(|router| &*router.0 == name);
+        let is_our_entry = |entry: &&Value| is_ours(entry.get("routerName").and_then(Value::as_str).unwrap_or_default());
+        let manifest = manifest_status(object, input);
+        let mut previous = object_of(manifest);
+        let foreign = items(manifest, "ingress").filter(|entry| !is_our_entry(entry));
+        let ours = items(self.stored.get(object), "ingress").filter(is_our_entry);
+        let ingress: Vec<Value> = foreign.chain(ours).cloned().collect();
+        previous.remove("ingress");
+        if !ingress.is_empty() {
+            previous.insert("ingress".to_owned(), Value::Array(ingress));
+        }
+        let mut status = merge_route(Some(&Value::Object(previous)), entries, &is_ours, now).status;
+        if let Some(map) = status.as_object_mut() {
+            if map.get("ingress").and_then(Value::as_array).is_some_and(Vec::is_empty) {
+                map.remove("ingress");
+            }
+        }
+        status
+    }
+
+    /// Conditions of other types come from the manifest, the times of ours from what we wrote last.
+    fn controller_status(
+        &self,
+        object: &ObjectRef,
+        report: &ControllerStatus,
+        input: &StatusInput,
+        now: Timestamp,
+    ) -> Value {
+        let is_ours = |condition: &&Value| {
+            let kind = condition.get("type").and_then(Value::as_str);
+            report.conditions.iter().any(|ours| Some(ours.kind) == kind)
+        };
+        let manifest = manifest_status(object, input);
+        let mut previous = object_of(manifest);
+        let ours = items(self.stored.get(object), "conditions").filter(is_ours);
+        let foreign = items(manifest, "conditions").filter(|condition| !is_ours(condition));
+        let conditions: Vec<Value> = ours.chain(foreign).cloned().collect();
+        previous.insert("conditions".to_owned(), json!(conditions));
+        merge_controller(Some(&Value::Object(previous)), report, now).status
+    }
+}
+
+fn manifest_status<'i>(object: &ObjectRef, input: &'i StatusInput) -> Option<&'i Value> {
+    input.resources.manifest(object.kind, &object.key).and_then(|manifest| manifest.status())
+}
+
+fn object_of(status: Option<&Value>) -> Map<String, Value> {
+    status.and_then(Value::as_object).cloned().unwrap_or_default()
+}
+
+fn items<'v>(status: Option<&'v Value>, member: &str) -> impl Iterator<Item = &'v Value> {
+    status.and_then(|status| status.get(member)).and_then(Value::as_array).into_iter().flatten()
+}
+
+#[cfg(test)]
+mod tests;

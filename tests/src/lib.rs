@@ -1,1 +1,31 @@
-//! Harness.
+//! The harness of Sluice's end-to-end stories: network namespaces, the real binary, real servers and clients.
+//!
+//! Every story makes its own namespaces, so stories run side by side with fixed ports. Nothing is skipped: a story that
+//! cannot run fails with one line that says what it lacks.
+
+pub mod client;
+pub mod folder;
+pub mod hello;
+pub mod netns;
+pub mod nginx;
+pub mod process;
+pub mod sluice;
+pub mod stream;
+pub mod wait;
+
+use std::path::{Path, PathBuf};
+
+/// The workspace.
+pub fn workspace() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..").components().collect::<PathBuf>()
+}
+
+/// A file of `examples/demo-certificates`.
+pub fn demo_certificate(name: &str) -> PathBuf {
+    workspace().join("examples/demo-certificates").join(name)
+}
+
+/// The CA that has signed everything in the quickstart.
+pub fn demo_ca() -> PathBuf {
+    demo_certificate("demo-only-ca.crt")
+}

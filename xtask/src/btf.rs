@@ -119,11 +119,11 @@ fn record_len(types: &[u8], at: usize) -> Result<usize> {
     let entries = (info & 0xffff) as usize;
     Ok(12
         + match info >> 24 & 0x1f {
-            1 | 14 | 17 => 4,     // int, var, decl tag
-            3 => 12,              // array
-            4 | 5 => entries * 12, // struct, union
-            6 => entries * 8,     // enum
-            13 => entries * 8,    // function prototype
+            1 | 14 | 17 => 4,        // int, var, decl tag
+            3 => 12,                 // array
+            4 | 5 => entries * 12,   // struct, union
+            6 => entries * 8,        // enum
+            13 => entries * 8,       // function prototype
             15 | 19 => entries * 12, // data section, 64-bit enum
             2 | 7..=12 | 16 | 18 => 0,
             kind => bail!("unknown BTF kind {kind}"),

@@ -55,10 +55,7 @@ pub fn linker_is_there() -> bool {
 /// When a tool is missing (with what to install), or the build fails.
 pub fn build(root: &Path) -> Result<PathBuf> {
     let toolchain = Toolchain::find()?;
-    ensure!(
-        linker_is_there(),
-        "bpf-linker is missing: run `cargo install bpf-linker --version {BPF_LINKER} --locked`"
-    );
+    ensure!(linker_is_there(), "bpf-linker is missing: run `cargo install bpf-linker --version {BPF_LINKER} --locked`");
     let folder = root.join("router-ebpf");
     let mut cargo = Command::new("cargo");
     // The cargo that runs this program has set its own toolchain and flags; this build has others.

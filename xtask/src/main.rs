@@ -1,1 +1,69 @@
-fn main() {}
+//! `cargo xtask`: builds, verifies, runs, tests and measures Sluice. Without arguments it prints its help.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use clap::{Parser, Subcommand};
+
+mod bench;
+mod btf;
+mod ci;
+mod ebpf;
+mod install;
+mod process;
+mod run;
+mod test;
+
+/// Builds, verifies, runs, tests and measures Sluice.
+#[derive(Parser)]
+#[command(bin_name = "cargo xtask", arg_required_else_help = true)]
+struct Arguments {
+    #[command(subcommand)]
+    task: Task,
+}
+
+#[derive(Subcommand)]
+enum Task {
+    /// Build everything and serve examples/quickstart with its demo backends, until Ctrl-C.
+    Run,
+    /// Run every test. Arguments after `--` go to `cargo test`.
+    Test {
+        /// Handed to `cargo test`.
+        #[arg(last = true)]
+        arguments: Vec<String>,
+    },
+    /// Build the kernel program to target/bpf/sluice.bpf.o.
+    BuildEbpf,
+    /// Build the kernel program and load it into this kernel, with the verifier's statistics.
+    Verify,
+    /// What a change must pass: formatting, lints, every test, and the dependency policy if cargo-deny is there.
+    Ci,
+    /// Measure, with release builds, and write docs/benchmarks.md.
+    Bench {
+        /// What to measure.
+        #[command(subcommand)]
+        what: bench::Bench,
+    },
+}
+
+fn main() -> Result<()> {
+    let arguments = Arguments::parse();
+    let root = root()?;
+    match arguments.task {
+        Task::Run => run::run(&root),
+        Task::Test { arguments } => test::run(&root, &arguments),
+        Task::BuildEbpf => {
+            println!("{}", ebpf::build(&root)?.display());
+            Ok(())
+        }
+        Task::Verify => test::verify(&root),
+        Task::Ci => ci::run(&root),
+        Task::Bench { what } => bench::run(&root, what),
+    }
+}
+
+/// The workspace.
+fn root() -> Result<PathBuf> {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    Ok(here.parent().context("xtask has a parent folder")?.to_owned())
+}

@@ -4,6 +4,21 @@
 //! in any order of arrival. See `ARCHITECTURE.md` for the flow.
 #![forbid(unsafe_code)]
 
+pub mod admit;
+pub mod certificate;
+pub mod compile;
+pub mod controllers;
+pub mod field;
 pub mod lookup;
 pub mod model;
+pub mod object;
+pub mod parse;
+pub mod resolve;
+pub mod resources;
+pub mod selector;
+pub mod status;
 pub mod table;
+pub mod translate;
+
+#[cfg(test)]
+mod testing;

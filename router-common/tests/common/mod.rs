@@ -1,0 +1,20 @@
+//! What the tests of this crate share: builders of hellos, tables of cases, property functions.
+#![allow(dead_code, reason = "the unit tests and the integration tests each use a part")]
+
+pub mod drive;
+pub mod head_cases;
+pub mod hello_build;
+pub mod hello_cases;
+pub mod properties;
+
+use std::vec::Vec;
+
+/// A named input and what must come of it, in the words of the corpus manifests.
+pub struct Case {
+    /// Name of the row, and of the corpus file.
+    pub name: &'static str,
+    /// What the client sends.
+    pub bytes: Vec<u8>,
+    /// As [`drive::HelloRun::outcome`] and [`drive::HeadRun::outcome`] write it.
+    pub outcome: &'static str,
+}

@@ -1,0 +1,212 @@
+//! What holds for any input whatever. The fuzz targets and the tests call these functions; a violation panics.
+
+use std::string::String;
+use std::vec::Vec;
+
+use router_common::hostname::{self, HostBuilder, HostError, HostKind, field_text};
+use router_common::http::{HeadHost, HeadParser, MAX_HEAD, Progress as HeadProgress};
+use router_common::tls::{HelloParser, MAX_HELLO, Progress as HelloProgress, Sni};
+
+/// Fixed seeds of pieces: an input is cut where these say, besides whole and byte by byte.
+const SEEDS: [u64; 2] = [0x9e37_79b9_7f4a_7c15, 0xbf58_476d_1ce4_e5b9];
+
+/// The hello parser gives one answer however the input is cut, and an answer that fits the input.
+pub fn client_hello(input: &[u8]) {
+    let (mut parser, mut host) = (HelloParser::new(), HostBuilder::new());
+    let mut progress = HelloProgress::Incomplete;
+    let mut at = 0;
+    while progress == HelloProgress::Incomplete && at < input.len() {
+        let available = (input.len() - at) as u32;
+        let step = parser.step(&mut host, input[at], available);
+        assert!(step.consumed >= 1 && step.consumed <= available, "{step:?} of {available}");
+        at += step.consumed as usize;
+        progress = step.progress;
+    }
+    let whole = (parser, host, progress);
+    for pieces in pieces(input) {
+        let (mut parser, mut host) = (HelloParser::new(), HostBuilder::new());
+        let mut progress = HelloProgress::Incomplete;
+        for piece in pieces {
+            if progress == HelloProgress::Incomplete {
+                progress = parser.feed(&mut host, piece);
+            }
+        }
+        assert_eq!((parser, host, progress), whole, "another answer for another cut");
+    }
+    match progress {
+        // A byte of hello may come in a record of its own, with five bytes of header.
+        HelloProgress::Incomplete => assert!(input.len() < MAX_HELLO as usize * 6, "gathers without end"),
+        HelloProgress::Complete if parser.hello().sni == Sni::Name => is_normal(&host),
+        HelloProgress::Complete | HelloProgress::Invalid(_) => {}
+    }
+}
+
+/// The head parser gives one answer however the input is cut, and positions that lie in the input.
+pub fn request_head(input: &[u8]) {
+    let run = |pieces: Vec<&[u8]>| {
+        let (mut parser, mut host) = (HeadParser::new(), HostBuilder::new());
+        let mut progress = HeadProgress::Incomplete;
+        for piece in pieces {
+            if progress == HeadProgress::Incomplete {
+                progress = parser.feed(&mut host, piece);
+            }
+        }
+        (parser, host, progress)
+    };
+    let whole = run(Vec::from([input]));
+    for pieces in pieces(input) {
+        assert_eq!(run(pieces), whole, "another answer for another cut");
+    }
+    let (parser, host, progress) = whole;
+    match progress {
+        HeadProgress::Incomplete => assert!(input.len() <= MAX_HEAD as usize, "gathers without end"),
+        HeadProgress::Invalid(_) => {}
+        HeadProgress::Complete => {
+            let head = parser.head();
+            assert!(head.len <= MAX_HEAD && input[..head.len as usize].ends_with(b"\r\n\r\n"));
+            let method = &input[head.method_start as usize..][..head.method_len as usize];
+            let target = &input[head.target_start as usize..][..head.target_len as usize];
+            assert!(!method.is_empty() && method.iter().all(|byte| byte.is_ascii_graphic()));
+            assert!(!target.is_empty() && target.iter().all(|byte| byte.is_ascii_graphic()));
+            let line = [method, b" ", target, b" HTTP/1.", if head.http11 { b"1" } else { b"0" }, b"\r\n"].concat();
+            assert!(input[head.method_start as usize..].starts_with(&line), "no request line at the positions");
+            if head.host == HeadHost::Name {
+                is_normal(&host);
+            }
+        }
+    }
+}
+
+/// The normalisation agrees with one that is written with strings, is idempotent, and fills both key fields.
+pub fn host_name(input: &[u8]) {
+    let result = hostname::normalise(input);
+    assert_eq!(result.map(|(_, kind)| kind), model(input).map(|(_, kind)| kind), "name {input:?}");
+    if let (Ok((host, HostKind::Name)), Ok((text, _))) = (result, model(input)) {
+        assert_eq!(field_text(&host.exact), text);
+        is_normal(&host);
+    }
+    let result = hostname::normalise_authority(input);
+    assert_eq!(
+        result.map(|(host, kind)| (kind, host.port())),
+        authority_model(input).map(|(_, kind, port)| (kind, port)),
+        "authority {input:?}"
+    );
+    if let (Ok((host, HostKind::Name)), Ok((text, ..))) = (result, authority_model(input)) {
+        assert_eq!(field_text(&host.exact), text);
+        is_normal(&host);
+    }
+}
+
+/// A normal name is its own normal form, and its fields hold it and its wildcard and else zeros.
+fn is_normal(host: &HostBuilder) {
+    let text = field_text(&host.exact);
+    assert_eq!(host.len(), text.len());
+    assert!(host.exact[text.len()..].iter().all(|byte| *byte == 0));
+    let wildcard = text.split_once('.').map_or(String::new(), |(_, parent)| ["*.", parent].concat());
+    assert_eq!(field_text(&host.wildcard), wildcard);
+    assert!(host.wildcard[wildcard.len()..].iter().all(|byte| *byte == 0));
+    let again = hostname::normalise(text.as_bytes());
+    let Ok((again, HostKind::Name)) = again else { panic!("{text} is no name the second time: {again:?}") };
+    assert_eq!((again.exact, again.wildcard), (host.exact, host.wildcard));
+}
+
+/// The rules of a name, written with strings: the first byte that breaks one says which.
+fn model(input: &[u8]) -> Result<(String, HostKind), HostError> {
+    let mut text = String::new();
+    for (at, byte) in input.iter().enumerate() {
+        let after_dot = at > 0 && input[at - 1] == b'.';
+        let label = text.rsplit('.').next().unwrap_or("").bytes().filter(|byte| *byte != b':').count();
+        match byte {
+            // A dot counts once something follows it.
+            b'.' if label == 0 || after_dot => return Err(HostError::EmptyLabel),
+            b'.' => continue,
+            b':' if after_dot => return Err(HostError::BadByte),
+            b':' => text.push(':'),
+            b'-' | b'_' | b'0'..=b'9' | b'a'..=b'z' | b'A'..=b'Z' => {
+                if after_dot {
+                    text.push('.');
+                } else if label >= 63 {
+                    return Err(HostError::LongLabel);
+                }
+                text.push(char::from(byte.to_ascii_lowercase()));
+            }
+            _ => return Err(HostError::BadByte),
+        }
+        if text.len() > 253 {
+            return Err(HostError::LongName);
+        }
+    }
+    if text.is_empty() {
+        return Err(HostError::Empty);
+    }
+    let last = text.rsplit('.').next().unwrap_or("");
+    let kind = if text.contains(':') {
+        if !text.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'.' || byte == b':') {
+            return Err(HostError::BadByte);
+        }
+        HostKind::IpLiteral
+    } else if last.bytes().all(|byte| byte.is_ascii_digit()) {
+        HostKind::IpLiteral
+    } else {
+        HostKind::Name
+    };
+    Ok((text, kind))
+}
+
+/// The rules of `uri-host [ ":" port ]`, written with strings.
+fn authority_model(input: &[u8]) -> Result<(String, HostKind, Option<u16>), HostError> {
+    if let [b'[', rest @ ..] = input {
+        let end = rest.iter().position(|byte| *byte == b']');
+        let inside = &rest[..end.unwrap_or(rest.len())];
+        if let Some(bad) = inside.iter().position(|b| !(b.is_ascii_hexdigit() || *b == b':' || *b == b'.')) {
+            return Err(if bad > 253 { HostError::LongName } else { HostError::BadByte });
+        }
+        if inside.len() > 253 {
+            return Err(HostError::LongName);
+        }
+        let Some(end) = end else { return Err(HostError::BadByte) };
+        return match &rest[end + 1..] {
+            [] if inside.is_empty() => Err(HostError::Empty),
+            [] => Ok((String::new(), HostKind::IpLiteral, None)),
+            [b':', ..] if inside.is_empty() => Err(HostError::Empty),
+            [b':', port @ ..] => Ok((String::new(), HostKind::IpLiteral, port_model(port)?)),
+            _ => Err(HostError::BadByte),
+        };
+    }
+    let Some(colon) = input.iter().position(|byte| *byte == b':') else {
+        return model(input).map(|(text, kind)| (text, kind, None));
+    };
+    let (text, kind) = model(&input[..colon])?;
+    Ok((text, kind, port_model(&input[colon + 1..])?))
+}
+
+/// At most nine digits, at most 65535.
+fn port_model(digits: &[u8]) -> Result<Option<u16>, HostError> {
+    if digits.is_empty() {
+        return Ok(None);
+    }
+    if digits.len() > 9 || !digits.iter().all(u8::is_ascii_digit) {
+        return Err(HostError::BadPort);
+    }
+    let text = core::str::from_utf8(digits).map_err(|_| HostError::BadPort)?;
+    text.parse().map(Some).map_err(|_| HostError::BadPort)
+}
+
+/// The input whole, byte by byte, in halves, and in pieces of sizes that the seeds give.
+fn pieces(input: &[u8]) -> Vec<Vec<&[u8]>> {
+    let mut all = Vec::from([Vec::from([input]), input.chunks(1).collect()]);
+    let (left, right) = input.split_at(input.len() / 2);
+    all.push(Vec::from([left, right]));
+    for mut seed in SEEDS {
+        let (mut rest, mut cut) = (input, Vec::new());
+        while !rest.is_empty() {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            let size = (1 + (seed >> 33) as usize % 200).min(rest.len());
+            let (piece, next) = rest.split_at(size);
+            cut.push(piece);
+            rest = next;
+        }
+        all.push(cut);
+    }
+    all
+}

@@ -1,0 +1,173 @@
+//! Which routes a router serves, and why it refuses the others (openshift.md b).
+//!
+//! Everything is recomputed from the objects, oldest first, so the answer depends neither on the order of events nor on
+//! what was served before: a loser is admitted the moment its blocker leaves.
+
+mod claims;
+mod host;
+mod material;
+mod wildcards;
+
+use std::fmt;
+use std::sync::Arc;
+
+use rustls::sign::CertifiedKey;
+
+use crate::model::HostMatch;
+use crate::parse::{NamespaceOwnership, Route, Secret, WildcardAdmission, WildcardPolicy};
+use crate::resources::Objects;
+use claims::HostClaims;
+use wildcards::WildcardClaims;
+
+pub use host::effective_host;
+
+/// What a router admits by: the part of an IngressController that admission looks at.
+#[derive(Clone, Debug)]
+pub struct Policy {
+    /// What `spec.subdomain` is joined to.
+    pub domain: String,
+    /// `routeAdmission.namespaceOwnership`.
+    pub ownership: NamespaceOwnership,
+    /// `routeAdmission.wildcardPolicy`.
+    pub wildcards: WildcardAdmission,
+}
+
+/// A route that a router serves. Only [`admit`] makes one, so holding it proves the claim.
+#[derive(Clone, Debug)]
+pub struct AdmittedRoute {
+    route: Arc<Route>,
+    host: HostMatch,
+    certificate: Option<Arc<CertifiedKey>>,
+}
+
+impl AdmittedRoute {
+    /// The route.
+    pub fn route(&self) -> &Arc<Route> {
+        &self.route
+    }
+
+    /// What it serves on this router.
+    pub fn host(&self) -> &HostMatch {
+        &self.host
+    }
+
+    /// Its own certificate, inline or from a Secret.
+    pub fn certificate(&self) -> Option<&Arc<CertifiedKey>> {
+        self.certificate.as_ref()
+    }
+}
+
+/// A route that a router refuses.
+#[derive(Clone, Debug)]
+pub struct Rejection {
+    /// `reason` of its Admitted condition.
+    pub reason: RejectReason,
+    /// `message` of its Admitted condition.
+    pub message: String,
+}
+
+/// Why a route is refused, as the condition's reason spells it (openshift.md b.5).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum RejectReason {
+    /// The router admits no wildcard routes.
+    RouteNotAdmitted,
+    /// The effective host is empty.
+    NoHostValue,
+    /// The effective host is no host name.
+    InvalidHost,
+    /// An older route stands in the way.
+    HostAlreadyClaimed,
+    /// Certificate, key or CA of the route are no good.
+    ExtendedValidationFailed,
+    /// `externalCertificate` names a Secret that is not there.
+    ExternalCertificateGetFailed,
+    /// `externalCertificate` names a Secret that cannot be used.
+    ExternalCertificateValidationFailed,
+    /// The manifest is refused, and there is no earlier version.
+    InvalidManifest,
+}
+
+impl RejectReason {
+    /// As the condition writes it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            RejectReason::RouteNotAdmitted => "RouteNotAdmitted",
+            RejectReason::NoHostValue => "NoHostValue",
+            RejectReason::InvalidHost => "InvalidHost",
+            RejectReason::HostAlreadyClaimed => "HostAlreadyClaimed",
+            RejectReason::ExtendedValidationFailed => "ExtendedValidationFailed",
+            RejectReason::ExternalCertificateGetFailed => "ExternalCertificateGetFailed",
+            RejectReason::ExternalCertificateValidationFailed => "ExternalCertificateValidationFailed",
+            RejectReason::InvalidManifest => "InvalidManifest",
+        }
+    }
+}
+
+impl fmt::Display for RejectReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// What became of one route on one router.
+#[derive(Clone, Debug)]
+pub struct Decision {
+    /// The route.
+    pub route: Arc<Route>,
+    /// Its effective host on this router, good or not; empty when it has none.
+    pub host: String,
+    /// Served, or not and why.
+    pub outcome: Result<AdmittedRoute, Rejection>,
+}
+
+/// Decides every route that a router has selected. `routes` must be in order of age, oldest first (`Meta::age`); the
+/// decisions come in the same order.
+pub fn admit<'r>(
+    policy: &Policy,
+    routes: impl IntoIterator<Item = &'r Arc<Route>>,
+    secrets: &Objects<Secret>,
+) -> Vec<Decision> {
+    let mut hosts = HostClaims::default();
+    let mut domains = WildcardClaims::default();
+    let decide = |route: &'r Arc<Route>| {
+        let host = effective_host(route, &policy.domain);
+        let outcome = claim(policy, route, &host, &mut hosts, &mut domains).and_then(|host_match| {
+            // Claims come before certificates: a broken certificate must not open the host to a younger route.
+            let certificate = material::certificate(route, secrets)?;
+            Ok(AdmittedRoute { route: route.clone(), host: host_match, certificate })
+        });
+        Decision { route: route.clone(), host, outcome }
+    };
+    routes.into_iter().map(decide).collect()
+}
+
+fn claim<'r>(
+    policy: &Policy,
+    route: &'r Route,
+    host: &str,
+    hosts: &mut HostClaims<'r>,
+    domains: &mut WildcardClaims<'r>,
+) -> Result<HostMatch, Rejection> {
+    let wildcards_allowed = policy.wildcards == WildcardAdmission::WildcardsAllowed;
+    if route.wildcard_policy == WildcardPolicy::Subdomain && !wildcards_allowed {
+        return Err(reject(RejectReason::RouteNotAdmitted, "wildcard routes are not allowed"));
+    }
+    let host_match = host::host_match(route, host)?;
+    let claimed = |message: String| Rejection { reason: RejectReason::HostAlreadyClaimed, message };
+    if wildcards_allowed {
+        domains.check(route, host, policy.ownership).map_err(claimed)?;
+    }
+    hosts.check(route, host, &host_match, policy.ownership).map_err(claimed)?;
+    if wildcards_allowed {
+        domains.hold(route, host);
+    }
+    hosts.hold(route, &host_match);
+    Ok(host_match)
+}
+
+fn reject(reason: RejectReason, message: impl Into<String>) -> Rejection {
+    Rejection { reason, message: message.into() }
+}
+
+#[cfg(test)]
+mod tests;

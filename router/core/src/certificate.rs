@@ -1,0 +1,235 @@
+//! Certificates and keys from PEM. Parsed once per text, checked as OpenShift's router does, and never shown.
+//!
+//! Checks (openshift.md a.9): the PEM must parse, unknown block types are an error, the leaf stands first, the key
+//! matches the leaf, a `caCertificate` must have signed the leaf, and no signature by a CA may be MD2, MD5 or SHA-1.
+//! Expiry and names are not looked at: an expired certificate is served, and the client decides.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Weak};
+
+use rustls::RootCertStore;
+use rustls::crypto::{CryptoProvider, aws_lc_rs};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime, pem::PemObject};
+use rustls::sign::CertifiedKey;
+use rustls::{CertificateError, client::WebPkiServerVerifier, client::danger::ServerCertVerifier};
+use x509_parser::prelude::{FromDer, X509Certificate};
+
+/// Which text is no good.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// `certificate`, or `tls.crt`.
+    Certificate,
+    /// `key`, or `tls.key`.
+    Key,
+    /// `caCertificate`.
+    CaCertificate,
+}
+
+/// Why TLS material is refused. Holds nothing of the material.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct MaterialError {
+    /// Where the fault is.
+    pub part: Part,
+    /// What is wrong, and what to write instead.
+    pub message: String,
+}
+
+/// Parsed material by the digest of its text, for as long as somebody holds it: equal text is parsed once.
+#[derive(Debug, Default)]
+pub struct MaterialCache {
+    pairs: HashMap<Vec<u8>, Weak<CertifiedKey>>,
+    roots: HashMap<Vec<u8>, Weak<RootCertStore>>,
+}
+
+impl MaterialCache {
+    /// An empty cache.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// A certificate chain with its key. The key may stand in the certificate's text (`key: None`); the certificates
+    /// of `ca` are appended to the chain that clients are sent.
+    ///
+    /// # Errors
+    /// The first check of the module that fails.
+    pub fn pair(
+        &mut self,
+        certificate: &str,
+        key: Option<&str>,
+        ca: Option<&str>,
+    ) -> Result<Arc<CertifiedKey>, MaterialError> {
+        let id = digest(&[certificate, key.unwrap_or_default(), ca.unwrap_or_default()]);
+        if let Some(known) = self.pairs.get(&id).and_then(Weak::upgrade) {
+            return Ok(known);
+        }
+        let pair = Arc::new(load_pair(certificate, key, ca)?);
+        forget_unused(&mut self.pairs);
+        self.pairs.insert(id, Arc::downgrade(&pair));
+        Ok(pair)
+    }
+
+    /// Certificates to trust.
+    ///
+    /// # Errors
+    /// [`Part::CaCertificate`]: the text holds no certificate, or one that is no good.
+    pub fn roots(&mut self, pem: &str) -> Result<Arc<RootCertStore>, MaterialError> {
+        let id = digest(&[pem]);
+        if let Some(known) = self.roots.get(&id).and_then(Weak::upgrade) {
+            return Ok(known);
+        }
+        let roots = Arc::new(load_roots(pem)?);
+        forget_unused(&mut self.roots);
+        self.roots.insert(id, Arc::downgrade(&roots));
+        Ok(roots)
+    }
+}
+
+fn load_pair(certificate: &str, key: Option<&str>, ca: Option<&str>) -> Result<CertifiedKey, MaterialError> {
+    let mut chain = certificates(certificate, Part::Certificate)?;
+    let Some(leaf) = chain.first().cloned() else {
+        return Err(fault(Part::Certificate, "holds no certificate; paste the PEM text, leaf first"));
+    };
+    let (part, key_text) = key.map_or((Part::Certificate, certificate), |key| (Part::Key, key));
+    check_blocks(key_text, part)?;
+    let key = PrivateKeyDer::from_pem_slice(key_text.as_bytes())
+        .map_err(|_| fault(Part::Key, "holds no private key that can be read; paste the PEM text of the leaf's key"))?;
+    if let Some(ca) = ca {
+        let signers = certificates(ca, Part::CaCertificate)?;
+        if signers.is_empty() {
+            return Err(fault(Part::CaCertificate, "holds no certificate; paste the PEM text, or remove the field"));
+        }
+        check_signed(&leaf, chain.get(1..).unwrap_or_default(), &signers)?;
+        chain.extend(signers);
+    }
+    CertifiedKey::from_der(chain, key, provider()).map_err(|error| match error {
+        rustls::Error::InconsistentKeys(_) => {
+            fault(Part::Key, "does not belong to the certificate; the leaf must stand first, with its own key")
+        }
+        rustls::Error::InvalidCertificate(_) => {
+            fault(Part::Certificate, "the leaf is no X.509 version 3 certificate that can be served")
+        }
+        _ => fault(Part::Key, "is of a kind that cannot be used; use RSA (2048 bits or more), ECDSA or Ed25519"),
+    })
+}
+
+fn load_roots(pem: &str) -> Result<RootCertStore, MaterialError> {
+    let certificates = certificates(pem, Part::CaCertificate)?;
+    if certificates.is_empty() {
+        return Err(fault(Part::CaCertificate, "holds no certificate; paste the PEM text of the CA"));
+    }
+    let mut roots = RootCertStore::empty();
+    for certificate in certificates {
+        roots
+            .add(certificate)
+            .map_err(|_| fault(Part::CaCertificate, "holds a certificate that cannot be a trust anchor"))?;
+    }
+    Ok(roots)
+}
+
+/// All certificates of a text, each looked into.
+fn certificates(pem: &str, part: Part) -> Result<Vec<CertificateDer<'static>>, MaterialError> {
+    check_blocks(pem, part)?;
+    let certificates: Vec<_> = CertificateDer::pem_slice_iter(pem.as_bytes())
+        .collect::<Result<_, _>>()
+        .map_err(|_| fault(part, "is broken PEM; paste it whole, with its BEGIN and END lines"))?;
+    for certificate in &certificates {
+        check_signature_algorithm(&read(certificate, part)?, part)?;
+    }
+    Ok(certificates)
+}
+
+fn read<'c>(certificate: &'c CertificateDer<'_>, part: Part) -> Result<X509Certificate<'c>, MaterialError> {
+    match X509Certificate::from_der(certificate) {
+        Ok((_, parsed)) => Ok(parsed),
+        Err(_) => Err(fault(part, "holds a certificate that cannot be read; the text between BEGIN and END is damaged")),
+    }
+}
+
+/// Block types that may stand in a certificate or key text; parameters of curves are dropped.
+const BLOCKS: [&str; 6] =
+    ["CERTIFICATE", "PRIVATE KEY", "RSA PRIVATE KEY", "EC PRIVATE KEY", "EC PARAMETERS", "TRUSTED CERTIFICATE"];
+
+fn check_blocks(pem: &str, part: Part) -> Result<(), MaterialError> {
+    let mut blocks = pem.lines().filter_map(|line| line.trim().strip_prefix("-----BEGIN "));
+    let known = |block: &str| BLOCKS.iter().any(|known| block.strip_suffix("-----") == Some(known));
+    if blocks.any(|block| !known(block)) {
+        return Err(fault(part, "holds a PEM block that is neither a certificate nor an unencrypted private key"));
+    }
+    Ok(())
+}
+
+fn check_signature_algorithm(certificate: &X509Certificate<'_>, part: Part) -> Result<(), MaterialError> {
+    const WEAK: [&str; 6] = [
+        "1.2.840.113549.1.1.2", // MD2 with RSA
+        "1.2.840.113549.1.1.4", // MD5 with RSA
+        "1.2.840.113549.1.1.5", // SHA-1 with RSA
+        "1.2.840.10040.4.3",    // SHA-1 with DSA
+        "1.2.840.10045.4.1",    // SHA-1 with ECDSA
+        "1.3.14.3.2.29",        // SHA-1 with RSA, as NIST's workshop named it
+    ];
+    let self_signed = certificate.issuer() == certificate.subject();
+    let algorithm = certificate.signature_algorithm.algorithm.to_id_string();
+    if !self_signed && WEAK.contains(&algorithm.as_str()) {
+        return Err(fault(part, "is signed by its CA with MD2, MD5 or SHA-1; have it issued anew with SHA-256"));
+    }
+    Ok(())
+}
+
+/// Whether one of `signers` vouches for the leaf, whatever its names, dates and purposes.
+fn check_signed(
+    leaf: &CertificateDer<'_>,
+    intermediates: &[CertificateDer<'_>],
+    signers: &[CertificateDer<'static>],
+) -> Result<(), MaterialError> {
+    if signers.iter().any(|signer| signer.as_ref() == leaf.as_ref()) {
+        return Ok(());
+    }
+    let mut roots = RootCertStore::empty();
+    roots.add_parsable_certificates(signers.iter().cloned());
+    let unsigned = || fault(Part::CaCertificate, "did not sign the certificate; paste the CA that did");
+    let verifier = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), Arc::new(provider().clone()))
+        .build()
+        .map_err(|_| unsigned())?;
+    // A moment at which the whole chain is valid, if there is one: dates are not what is checked here.
+    let begins = [leaf].into_iter().chain(intermediates).filter_map(|certificate| {
+        read(certificate, Part::Certificate).ok().map(|parsed| parsed.validity().not_before.timestamp())
+    });
+    let moment = begins.max().and_then(|seconds| u64::try_from(seconds).ok()).unwrap_or(0);
+    let now = UnixTime::since_unix_epoch(std::time::Duration::from_secs(moment));
+    let Ok(name) = ServerName::try_from("unchecked.invalid") else { return Ok(()) };
+    match verifier.verify_server_cert(leaf, intermediates, &name, &[], now) {
+        Err(rustls::Error::InvalidCertificate(CertificateError::UnknownIssuer | CertificateError::BadSignature)) => {
+            Err(unsigned())
+        }
+        _ => Ok(()),
+    }
+}
+
+fn provider() -> &'static CryptoProvider {
+    static PROVIDER: std::sync::OnceLock<CryptoProvider> = std::sync::OnceLock::new();
+    PROVIDER.get_or_init(aws_lc_rs::default_provider)
+}
+
+fn digest(texts: &[&str]) -> Vec<u8> {
+    let mut id = Vec::new();
+    let Some(suite) = aws_lc_rs::cipher_suite::TLS13_AES_128_GCM_SHA256.tls13() else { return id };
+    for text in texts {
+        id.extend_from_slice(suite.common.hash_provider.hash(text.as_bytes()).as_ref());
+    }
+    id
+}
+
+/// Keeps a cache of weak references at most twice as large as what is in use.
+fn forget_unused<T>(cache: &mut HashMap<Vec<u8>, Weak<T>>) {
+    if cache.len() == cache.capacity() {
+        cache.retain(|_, entry| entry.strong_count() > 0);
+    }
+}
+
+fn fault(part: Part, message: &str) -> MaterialError {
+    MaterialError { part, message: message.to_owned() }
+}
+
+#[cfg(test)]
+mod tests;

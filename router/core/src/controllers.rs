@@ -1,0 +1,210 @@
+//! From IngressControllers to routers: names, domains, ports, default certificates, and what each controller's status
+//! says about them.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+
+use rustls::sign::CertifiedKey;
+
+use crate::admit::Policy;
+use crate::model::RouterName;
+use crate::object::ObjectKey;
+use crate::parse::{IngressController, NamespaceOwnership, WildcardAdmission};
+use crate::resources::Resources;
+use crate::selector::LabelSelector;
+use crate::status::{Condition, ControllerStatus, invalid_manifest, last_good_serves};
+use crate::translate::Settings;
+
+/// Where OpenShift keeps the Secrets that IngressControllers name.
+const CERTIFICATE_NAMESPACE: &str = "openshift-ingress";
+/// Name of the router that serves when there is no IngressController.
+const IMPLICIT: &str = "default";
+
+/// A router that is to be served.
+#[derive(Clone, Debug)]
+pub struct Router {
+    /// The controller's name.
+    pub name: RouterName,
+    /// What it admits by.
+    pub policy: Policy,
+    /// Labels that namespaces must have.
+    pub namespace_selector: LabelSelector,
+    /// Labels that routes must have.
+    pub route_selector: LabelSelector,
+    /// Port for clear text.
+    pub http_port: u16,
+    /// Port for TLS.
+    pub https_port: u16,
+    /// Certificate for names that have none of their own; `None`: the agent makes one.
+    pub default_certificate: Option<Arc<CertifiedKey>>,
+}
+
+impl Router {
+    /// `status.ingress[].routerCanonicalHostname`.
+    pub fn canonical_hostname(&self) -> String {
+        format!("router-{}.{}", self.name, self.policy.domain)
+    }
+}
+
+/// The routers in order of name, and the status of every controller.
+#[derive(Debug)]
+pub struct Plan {
+    /// What is served.
+    pub routers: Vec<Router>,
+    /// By controller.
+    pub statuses: BTreeMap<ObjectKey, ControllerStatus>,
+}
+
+/// Decides what is served. Of controllers that want the same name, domain or port the older one has it.
+pub fn plan(resources: &Resources, settings: &Settings) -> Plan {
+    if resources.ingress_controllers.is_empty() {
+        return Plan { routers: vec![implicit(settings)], statuses: BTreeMap::new() };
+    }
+    let mut controllers: Vec<_> = resources.ingress_controllers.iter().collect();
+    controllers.sort_by(|a, b| a.meta.age().cmp(&b.meta.age()));
+    let mut taken = Taken::default();
+    let mut plan = Plan { routers: Vec::new(), statuses: BTreeMap::new() };
+    for controller in controllers {
+        let domain = controller.domain.clone().unwrap_or_else(|| settings.cluster_domain.clone());
+        let mut status = ControllerStatus::new(controller, domain.clone(), ports(controller, settings));
+        if let Some(router) = decide(controller, domain, resources, settings, &mut taken, &mut status) {
+            plan.routers.push(router);
+        }
+        plan.statuses.insert(controller.meta.key.clone(), status);
+    }
+    for (key, slot) in resources.ingress_controllers.slots() {
+        let Some(refused) = &slot.refused else { continue };
+        match plan.statuses.get_mut(key) {
+            Some(status) => status.conditions.push(last_good_serves(refused)),
+            None => {
+                let status = ControllerStatus::refused(invalid_manifest(refused));
+                plan.statuses.insert(key.clone(), status);
+            }
+        }
+    }
+    plan.routers.sort_by(|a, b| a.name.cmp(&b.name));
+    plan
+}
+
+fn implicit(settings: &Settings) -> Router {
+    Router {
+        name: RouterName(IMPLICIT.into()),
+        policy: Policy {
+            domain: settings.cluster_domain.clone(),
+            ownership: NamespaceOwnership::default(),
+            wildcards: WildcardAdmission::default(),
+        },
+        namespace_selector: LabelSelector::default(),
+        route_selector: LabelSelector::default(),
+        http_port: settings.http_port,
+        https_port: settings.https_port,
+        default_certificate: None,
+    }
+}
+
+#[derive(Default)]
+struct Taken {
+    names: BTreeSet<Arc<str>>,
+    domains: HashMap<String, Arc<str>>,
+    ports: HashMap<u16, Arc<str>>,
+}
+
+fn decide(
+    controller: &IngressController,
+    domain: String,
+    resources: &Resources,
+    settings: &Settings,
+    taken: &mut Taken,
+    status: &mut ControllerStatus,
+) -> Option<Router> {
+    let name = &controller.meta.key.name;
+    if let Err(message) = take_identity(name, &domain, taken) {
+        status.conditions = vec![
+            Condition::new("Admitted", false, "Invalid", message),
+            Condition::new("Available", false, "NotAdmitted", "the IngressController is not admitted"),
+        ];
+        return None;
+    }
+    let (http_port, https_port) = ports(controller, settings);
+    if let Err(message) = take_ports(name, http_port, https_port, &mut taken.ports) {
+        status.conditions = vec![
+            Condition::new("Admitted", true, "Valid", ""),
+            Condition::new("Available", false, "PortConflict", message.clone()),
+            Condition::new("Degraded", true, "PortConflict", message),
+        ];
+        return None;
+    }
+    let (default_certificate, degraded) = match default_certificate(controller, resources) {
+        Ok(pair) => (pair, Condition::new("Degraded", false, "", "")),
+        Err(message) => (None, Condition::new("Degraded", true, "DefaultCertificateUnusable", message)),
+    };
+    status.conditions = vec![
+        Condition::new("Admitted", true, "Valid", ""),
+        Condition::new("Available", true, "", ""),
+        degraded,
+    ];
+    Some(Router {
+        name: RouterName(name.clone()),
+        policy: Policy { domain, ownership: controller.namespace_ownership, wildcards: controller.wildcard_admission },
+        namespace_selector: controller.namespace_selector.clone(),
+        route_selector: controller.route_selector.clone(),
+        http_port,
+        https_port,
+        default_certificate,
+    })
+}
+
+fn ports(controller: &IngressController, settings: &Settings) -> (u16, u16) {
+    (controller.http_port.unwrap_or(settings.http_port), controller.https_port.unwrap_or(settings.https_port))
+}
+
+fn take_identity(name: &Arc<str>, domain: &str, taken: &mut Taken) -> Result<(), String> {
+    if taken.names.contains(name) {
+        return Err(format!("an older IngressController of another namespace has the name {name:?}; choose another"));
+    }
+    if let Some(owner) = taken.domains.get(domain) {
+        return Err(format!("domain {domain:?} is that of IngressController {owner:?}, which is older; choose another"));
+    }
+    taken.names.insert(name.clone());
+    taken.domains.insert(domain.to_owned(), name.clone());
+    Ok(())
+}
+
+fn take_ports(
+    name: &Arc<str>,
+    http_port: u16,
+    https_port: u16,
+    taken: &mut HashMap<u16, Arc<str>>,
+) -> Result<(), String> {
+    const ADVICE: &str = "set spec.endpointPublishingStrategy.hostNetwork.httpPort and httpsPort";
+    if http_port == https_port {
+        return Err(format!("port {http_port} is wanted for both HTTP and HTTPS; {ADVICE}"));
+    }
+    for port in [http_port, https_port] {
+        if let Some(owner) = taken.get(&port) {
+            return Err(format!("port {port} is that of IngressController {owner:?}, which is older; {ADVICE}"));
+        }
+    }
+    taken.insert(http_port, name.clone());
+    taken.insert(https_port, name.clone());
+    Ok(())
+}
+
+/// The Secret stands in OpenShift's namespace for them, or in the controller's own.
+fn default_certificate(
+    controller: &IngressController,
+    resources: &Resources,
+) -> Result<Option<Arc<CertifiedKey>>, String> {
+    let Some(name) = &controller.default_certificate else { return Ok(None) };
+    let namespaces = [CERTIFICATE_NAMESPACE, &controller.meta.key.namespace];
+    let secret = namespaces.iter().find_map(|namespace| resources.secrets.get(&ObjectKey::new(namespace, name)));
+    let without = "a generated certificate is served";
+    match secret.map(|secret| &secret.pair) {
+        Some(Some(pair)) => Ok(Some(pair.0.clone())),
+        Some(None) => Err(format!("Secret {name:?} of spec.defaultCertificate has not type kubernetes.io/tls; {without}")),
+        None => Err(format!(
+            "Secret {name:?} of spec.defaultCertificate is neither in {} nor in {}, or cannot be used; {without}",
+            namespaces[0], namespaces[1]
+        )),
+    }
+}

@@ -1,0 +1,204 @@
+//! Objects from their manifests: API-server defaulting, validation with field paths, and types that cannot be wrong.
+//!
+//! An object is read once; what comes out is shared behind an `Arc` for as long as the manifest stays the same.
+
+mod endpoints;
+mod fields;
+mod ingress_controller;
+mod meta;
+pub mod names;
+mod route;
+mod secret;
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+pub use endpoints::{EndpointSlice, Service, SliceEndpoint, SlicePort};
+pub use ingress_controller::{IngressController, NamespaceOwnership, WildcardAdmission};
+pub use meta::DEFAULT_NAMESPACE;
+pub use route::{
+    Backend, CertificateSource, HeldTls, Material, Route, TargetPort, Traffic, WildcardPolicy, generated_host,
+};
+pub use secret::{Namespace, Secret, TlsPair};
+
+use crate::certificate::MaterialCache;
+use crate::field::{FieldError, FieldPath, Findings};
+use crate::object::{Kind, Manifest, ObjectKey, Origin};
+use fields::Fields;
+
+/// What parsing needs to know beside the object.
+#[derive(Clone, Debug)]
+pub struct Defaults {
+    /// Suffix of generated hosts: `ingresses.config` `spec.appsDomain` or `spec.domain` (openshift.md a.2).
+    pub cluster_domain: String,
+}
+
+impl Default for Defaults {
+    fn default() -> Self {
+        Defaults { cluster_domain: "apps.localhost".to_owned() }
+    }
+}
+
+/// A parsed object of any kind.
+#[derive(Clone, Debug)]
+pub enum Object {
+    /// A Route.
+    Route(Arc<Route>),
+    /// An IngressController.
+    IngressController(Arc<IngressController>),
+    /// A Service.
+    Service(Arc<Service>),
+    /// An EndpointSlice.
+    EndpointSlice(Arc<EndpointSlice>),
+    /// A Secret.
+    Secret(Arc<Secret>),
+    /// A Namespace.
+    Namespace(Arc<Namespace>),
+}
+
+impl Object {
+    /// Its kind.
+    pub fn kind(&self) -> Kind {
+        match self {
+            Object::Route(_) => Kind::Route,
+            Object::IngressController(_) => Kind::IngressController,
+            Object::Service(_) => Kind::Service,
+            Object::EndpointSlice(_) => Kind::EndpointSlice,
+            Object::Secret(_) => Kind::Secret,
+            Object::Namespace(_) => Kind::Namespace,
+        }
+    }
+
+    /// Its key.
+    pub fn key(&self) -> &ObjectKey {
+        match self {
+            Object::Route(object) => &object.meta.key,
+            Object::IngressController(object) => &object.meta.key,
+            Object::Service(object) => &object.meta.key,
+            Object::EndpointSlice(object) => &object.meta.key,
+            Object::Secret(object) => &object.meta.key,
+            Object::Namespace(object) => &object.meta.key,
+        }
+    }
+
+    /// What makes the object unservable although the API server would store it: TLS material that is no good.
+    pub fn material_errors(&self) -> &[FieldError] {
+        match self {
+            Object::Route(route) => route.material_errors(),
+            _ => &[],
+        }
+    }
+}
+
+/// What came of one manifest.
+#[derive(Debug)]
+pub struct Parsed {
+    /// What it is.
+    pub outcome: Outcome,
+    /// Oddities that stop nothing.
+    pub warnings: Vec<FieldError>,
+}
+
+/// See [`Parsed`].
+#[derive(Debug)]
+pub enum Outcome {
+    /// A good object.
+    Good(Object),
+    /// An object of a known kind and with a name that breaks the API's rules.
+    Refused {
+        /// Its kind.
+        kind: Kind,
+        /// Its key.
+        key: ObjectKey,
+        /// All that is wrong, in order of fields.
+        errors: Vec<FieldError>,
+        /// The object as it was written.
+        manifest: Manifest,
+    },
+    /// A kind that is not read.
+    UnknownKind {
+        /// `apiVersion`.
+        api_version: String,
+        /// `kind`.
+        kind: String,
+    },
+    /// No object at all: no `apiVersion`, `kind` or name.
+    Unidentified(Vec<FieldError>),
+}
+
+/// Reads one object.
+pub fn parse(value: Value, origin: Origin, defaults: &Defaults, materials: &mut MaterialCache) -> Parsed {
+    let mut findings = Findings::default();
+    let outcome = parse_object(value, origin, defaults, materials, &mut findings);
+    Parsed { outcome, warnings: findings.warnings }
+}
+
+fn parse_object(
+    mut value: Value,
+    origin: Origin,
+    defaults: &Defaults,
+    materials: &mut MaterialCache,
+    findings: &mut Findings,
+) -> Outcome {
+    let mut fields = Fields::of(Some(&value), FieldPath::root(), findings);
+    let api_version = fields.text("apiVersion", findings).unwrap_or_default().to_owned();
+    let kind_name = fields.text("kind", findings).unwrap_or_default().to_owned();
+    for (name, text) in [("apiVersion", &api_version), ("kind", &kind_name)] {
+        if text.is_empty() && fields.is_present() {
+            let message = "Required value: write what the object is, for example `apiVersion: route.openshift.io/v1` \
+                           and `kind: Route`";
+            findings.error(fields.path(name), message);
+        }
+    }
+    if !findings.errors.is_empty() {
+        return Outcome::Unidentified(std::mem::take(&mut findings.errors));
+    }
+    let Some(kind) = Kind::of(&api_version, &kind_name) else {
+        return Outcome::UnknownKind { api_version, kind: kind_name };
+    };
+    let Some(meta) = meta::parse(&mut fields, kind, origin, findings) else {
+        return Outcome::Unidentified(std::mem::take(&mut findings.errors));
+    };
+    fields.ignore(&["status"]);
+    let key = meta.key.clone();
+    let object = match kind {
+        Kind::Route => route::parse(meta, fields, defaults, materials, findings).map(|mut route| {
+            set_namespace(&mut value, &key);
+            route.manifest = route::stored(value.clone(), &route);
+            Object::Route(Arc::new(route))
+        }),
+        Kind::IngressController => ingress_controller::parse(meta, fields, findings).map(|mut controller| {
+            set_namespace(&mut value, &key);
+            controller.manifest = Manifest::new(value.clone());
+            Object::IngressController(Arc::new(controller))
+        }),
+        Kind::Service => Some(Object::Service(Arc::new(endpoints::service(meta, fields, findings)))),
+        Kind::EndpointSlice => {
+            endpoints::slice(meta, fields, findings).map(|slice| Object::EndpointSlice(Arc::new(slice)))
+        }
+        Kind::Secret => Some(Object::Secret(Arc::new(secret::secret(meta, fields, materials, findings)))),
+        Kind::Namespace => Some(Object::Namespace(Arc::new(secret::namespace(meta, fields, findings)))),
+    };
+    match object {
+        Some(object) if findings.errors.is_empty() => Outcome::Good(object),
+        _ => {
+            set_namespace(&mut value, &key);
+            let errors = std::mem::take(&mut findings.errors);
+            Outcome::Refused { kind, key, errors, manifest: Manifest::new(value) }
+        }
+    }
+}
+
+/// Fills in the namespace that an object without one has.
+fn set_namespace(value: &mut Value, key: &ObjectKey) {
+    if key.namespace.is_empty() {
+        return;
+    }
+    if let Some(Value::Object(metadata)) = value.get_mut("metadata") {
+        metadata.insert("namespace".to_owned(), Value::String(key.namespace.to_string()));
+    }
+}
+
+#[cfg(test)]
+mod tests;

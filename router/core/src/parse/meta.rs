@@ -1,0 +1,74 @@
+//! `metadata`, the same for every kind.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+
+use super::fields::Fields;
+use super::names;
+use crate::field::Findings;
+use crate::object::{Kind, Meta, ObjectKey, Origin};
+
+/// Namespace of namespaced objects that name none, as `kubectl` fills it in.
+pub const DEFAULT_NAMESPACE: &str = "default";
+
+const IGNORED: &[&str] = &[
+    "generateName",
+    "generation",
+    "managedFields",
+    "ownerReferences",
+    "finalizers",
+    "selfLink",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+    "clusterName",
+];
+
+/// Reads `metadata`. `None` when the object has no usable name: then nothing can be said about it.
+pub fn parse(object: &mut Fields<'_>, kind: Kind, origin: Origin, findings: &mut Findings) -> Option<Meta> {
+    let mut fields = object.mapping("metadata", findings);
+    let name = fields.text("name", findings);
+    match name {
+        None => findings.error(fields.path("name"), "Required value: write the object's name"),
+        Some(name) => {
+            if let Some(fault) = names::subdomain_fault(name) {
+                findings.error(fields.path("name"), format!("Invalid value: {name:?}: {fault}"));
+            }
+        }
+    }
+    let namespace = match (kind.is_namespaced(), fields.text("namespace", findings)) {
+        (false, None) => "",
+        (false, Some(_)) => {
+            findings.warn(fields.path("namespace"), format!("a {kind} has no namespace, ignored; remove it"));
+            ""
+        }
+        (true, namespace) => namespace.unwrap_or(DEFAULT_NAMESPACE),
+    };
+    if kind.is_namespaced() {
+        if let Some(fault) = names::label_fault(namespace) {
+            findings.error(fields.path("namespace"), format!("Invalid value: {namespace:?}: {fault}"));
+        }
+    }
+    let created = fields.text("creationTimestamp", findings).and_then(|text| match text.parse::<Timestamp>() {
+        Ok(time) => Some(time),
+        Err(_) => {
+            findings.error(
+                fields.path("creationTimestamp"),
+                format!("Invalid value: {text:?}; write a time such as 2024-05-01T12:00:00Z (RFC 3339)"),
+            );
+            None
+        }
+    });
+    let meta = Meta {
+        key: ObjectKey::new(namespace, name.unwrap_or_default()),
+        labels: fields.text_map("labels", findings),
+        annotations: fields.text_map("annotations", findings),
+        created,
+        uid: Arc::from(fields.text("uid", findings).unwrap_or_default()),
+        resource_version: Arc::from(fields.text("resourceVersion", findings).unwrap_or_default()),
+        origin,
+    };
+    fields.ignore(IGNORED);
+    fields.finish(findings);
+    name.map(|_| meta)
+}

@@ -1,0 +1,110 @@
+//! Secrets of type `kubernetes.io/tls`, and Namespaces.
+
+use std::fmt;
+use std::sync::Arc;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use rustls::sign::CertifiedKey;
+use serde_json::Value;
+
+use super::fields::{Fields, describe};
+use crate::certificate::{MaterialCache, Part};
+use crate::field::{FieldPath, Findings};
+use crate::object::{Meta, REDACTED};
+
+const TLS_TYPE: &str = "kubernetes.io/tls";
+
+/// A Secret.
+#[derive(Clone, Debug)]
+pub struct Secret {
+    /// Metadata. Annotations are dropped: `kubectl apply` keeps a copy of the data in one.
+    pub meta: Meta,
+    /// `type`.
+    pub kind: Arc<str>,
+    /// Certificate and key, when the type is `kubernetes.io/tls`.
+    pub pair: Option<TlsPair>,
+}
+
+/// A certificate with its key.
+#[derive(Clone)]
+pub struct TlsPair(pub Arc<CertifiedKey>);
+
+impl fmt::Debug for TlsPair {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("TlsPair(..)")
+    }
+}
+
+/// A Namespace; its labels are what counts.
+#[derive(Clone, Debug)]
+pub struct Namespace {
+    /// Metadata.
+    pub meta: Meta,
+}
+
+/// Reads a Secret. Contents of other types are not looked at.
+pub(super) fn secret(
+    mut meta: Meta,
+    mut object: Fields<'_>,
+    materials: &mut MaterialCache,
+    findings: &mut Findings,
+) -> Secret {
+    meta.annotations.clear();
+    let kind: Arc<str> = object.text("type", findings).unwrap_or("Opaque").into();
+    object.ignore(&["immutable", "data", "stringData"]);
+    if *kind != *TLS_TYPE {
+        object.finish(findings);
+        return Secret { meta, kind, pair: None };
+    }
+    let mut data = object.mapping("data", findings);
+    let mut texts = object.mapping("stringData", findings);
+    let mut part = |name: &'static str| {
+        // `stringData` overrides `data`, as the API server merges them.
+        let plain = texts.value(name).and_then(Value::as_str).map(str::to_owned);
+        let text = plain.or_else(|| decode(data.value(name), data.path(name), findings));
+        if text.is_none() && !findings.errors.iter().any(|error| error.path == data.path(name)) {
+            findings.error(data.path(name), "Required value: a Secret of type kubernetes.io/tls has tls.crt and tls.key");
+        }
+        (text, data.path(name))
+    };
+    let (certificate, certificate_path) = part("tls.crt");
+    let (key, key_path) = part("tls.key");
+    object.finish(findings);
+    let pair = match (certificate, key) {
+        (Some(certificate), Some(key)) => match materials.pair(&certificate, Some(&key), None) {
+            Ok(pair) => Some(TlsPair(pair)),
+            Err(error) => {
+                let path = if error.part == Part::Key { key_path } else { certificate_path };
+                findings.error(path, format!("Invalid value: {REDACTED}: {}", error.message));
+                None
+            }
+        },
+        _ => None,
+    };
+    Secret { meta, kind, pair }
+}
+
+fn decode(value: Option<&Value>, path: FieldPath, findings: &mut Findings) -> Option<String> {
+    let text = match value? {
+        Value::String(text) => text,
+        other => {
+            findings.error(path, format!("is {}; write base64 text", describe(other)));
+            return None;
+        }
+    };
+    let compact: String = text.chars().filter(|c| !c.is_ascii_whitespace()).collect();
+    let decoded = STANDARD.decode(compact).ok().and_then(|bytes| String::from_utf8(bytes).ok());
+    if decoded.is_none() {
+        let message = format!("Invalid value: {REDACTED}: is no base64 text; encode the PEM text, or use stringData");
+        findings.error(path, message);
+    }
+    decoded
+}
+
+/// Reads a Namespace.
+pub(super) fn namespace(meta: Meta, mut object: Fields<'_>, findings: &mut Findings) -> Namespace {
+    object.ignore(&["spec"]);
+    object.finish(findings);
+    Namespace { meta }
+}

@@ -1,0 +1,41 @@
+//! Which endpoint addresses may be used (openshift.md a.12): the filter keeps whoever may write EndpointSlices from
+//! reaching the node itself or the cloud's metadata service through the router.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+/// Which endpoint addresses are used.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum EndpointAddresses {
+    /// No loopback, link-local or metadata addresses: what a cluster's objects get.
+    #[default]
+    Filtered,
+    /// Every address that can be connected to, loopback included: for a folder of the operator's own.
+    Any,
+}
+
+/// Metadata service of Azure.
+const AZURE: Ipv4Addr = Ipv4Addr::new(168, 63, 129, 16);
+/// Metadata service of AWS over IPv6.
+const AWS: Ipv6Addr = Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254);
+
+/// Whether connections may go to this address.
+pub fn is_usable(address: IpAddr, policy: EndpointAddresses) -> bool {
+    let embedded = match address {
+        IpAddr::V4(v4) => Some(v4),
+        // Mapped (`::ffff:a.b.c.d`) and compatible (`::a.b.c.d`) addresses mean the IPv4 address in them.
+        IpAddr::V6(v6) => v6.to_ipv4(),
+    };
+    let unconnectable = |v4: Ipv4Addr| v4.is_unspecified() || v4.is_multicast();
+    if address.is_unspecified() || address.is_multicast() || embedded.is_some_and(unconnectable) {
+        return false;
+    }
+    if policy == EndpointAddresses::Any {
+        return true;
+    }
+    let restricted_v4 = |v4: Ipv4Addr| v4.is_loopback() || v4.is_link_local() || v4 == AZURE;
+    let restricted_v6 = match address {
+        IpAddr::V4(_) => false,
+        IpAddr::V6(v6) => v6.is_loopback() || v6.is_unicast_link_local() || v6 == AWS,
+    };
+    !(restricted_v6 || embedded.is_some_and(restricted_v4))
+}

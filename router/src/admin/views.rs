@@ -1,0 +1,280 @@
+//! The views: what each path shows, made from the newest snapshots when it is asked for.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use router_core::admit::RejectReason;
+use router_core::model::RouteId;
+use router_core::status::IngressEntry;
+use router_core::table::{HttpTls, ResolvedRoute, RouteKind, RouterTable};
+use rustls::sign::CertifiedKey;
+use serde_json::{Value, json};
+use tokio::sync::watch;
+use x509_parser::prelude::{FromDer, X509Certificate};
+
+use crate::agent::Published;
+use crate::datapath::image::{RouteMap, flags};
+use crate::datapath::task::Programmed;
+use crate::proxy::{BindState, ListenerState, Protocol, RouteCounters};
+
+/// What can be asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum View {
+    /// Revision, data path, what is wrong.
+    Status,
+    /// Routes, one row for each router that selects them.
+    Routes,
+    /// Listening sockets.
+    Listeners,
+    /// Endpoints by route.
+    Endpoints,
+    /// Certificates by host.
+    Certs,
+    /// Routes that lost their host, and to whom.
+    Conflicts,
+    /// What the kernel maps should hold.
+    Intended,
+}
+
+impl View {
+    /// All of them.
+    pub const ALL: [View; 7] = [
+        View::Status,
+        View::Routes,
+        View::Listeners,
+        View::Endpoints,
+        View::Certs,
+        View::Conflicts,
+        View::Intended,
+    ];
+
+    /// The path that shows it.
+    pub const fn path(self) -> &'static str {
+        match self {
+            View::Status => "/status",
+            View::Routes => "/routes",
+            View::Listeners => "/listeners",
+            View::Endpoints => "/endpoints",
+            View::Certs => "/certs",
+            View::Conflicts => "/conflicts",
+            View::Intended => "/intended",
+        }
+    }
+}
+
+/// Where the views get their facts.
+pub struct Views {
+    /// The newest translation.
+    pub published: watch::Receiver<Arc<Published>>,
+    /// The listeners.
+    pub listeners: watch::Receiver<Arc<Vec<ListenerState>>>,
+    /// What the kernel has; `Err` with the reason when there is no kernel data path.
+    pub programmed: Result<watch::Receiver<Arc<Programmed>>, String>,
+    /// What the proxy counted.
+    pub counters: Box<dyn Fn() -> Vec<RouteCounters> + Send + Sync>,
+}
+
+impl Views {
+    /// The answer for a path.
+    pub fn show(&self, path: &str) -> Option<Value> {
+        let view = View::ALL.into_iter().find(|view| view.path() == path)?;
+        let published = Arc::clone(&self.published.borrow());
+        Some(match view {
+            View::Status => self.status(&published),
+            View::Routes => self.routes(&published),
+            View::Listeners => self.listeners(),
+            View::Endpoints => endpoints(&published),
+            View::Certs => certificates(&published),
+            View::Conflicts => conflicts(&published),
+            View::Intended => self.intended(),
+        })
+    }
+
+    fn status(&self, published: &Published) -> Value {
+        let problems: Vec<_> = published.diagnostics.iter().map(ToString::to_string).collect();
+        let data_path = match &self.programmed {
+            Ok(programmed) => {
+                let programmed = Arc::clone(&programmed.borrow());
+                json!({"mode": "kernel", "revision": programmed.revision, "entries": programmed.image.len(),
+                    "failed": programmed.failed, "error": programmed.error, "leftOut": programmed.image.left_out,
+                    "interfaces": programmed.interfaces})
+            }
+            Err(reason) => json!({"mode": "userspace", "reason": reason}),
+        };
+        json!({
+            "version": env!("CARGO_PKG_VERSION"),
+            "revision": published.table.revision,
+            "routers": published.table.routers.iter().map(|r| r.name.to_string()).collect::<Vec<_>>(),
+            "routes": published.table.routers.iter().map(|r| r.routes.len()).sum::<usize>(),
+            "dataPath": data_path,
+            "problems": problems,
+        })
+    }
+
+    fn routes(&self, published: &Published) -> Value {
+        let counters: HashMap<_, _> =
+            (self.counters)().into_iter().map(|c| ((c.router.clone(), c.route.clone()), c)).collect();
+        let mut rows = Vec::new();
+        for (key, entries) in &published.status.report.routes {
+            let id = key.route_id();
+            if entries.is_empty() {
+                rows.push(json!({"namespace": id.namespace, "name": id.name, "router": null, "state": "not selected"}));
+            }
+            for entry in entries {
+                let route = published.route(&entry.router_name, &id);
+                let mut row = route_row(&id, entry, route);
+                if let Some(counted) = counters.get(&(entry.router_name.clone(), id.clone())) {
+                    row["counters"] = json!({"served": counted.served, "failed": counted.failed,
+                        "bytesIn": counted.bytes_in, "bytesOut": counted.bytes_out});
+                }
+                rows.push(row);
+            }
+        }
+        Value::Array(rows)
+    }
+
+    fn listeners(&self) -> Value {
+        let listeners = Arc::clone(&self.listeners.borrow());
+        listeners
+            .iter()
+            .map(|listener| {
+                let (state, error) = match &listener.state {
+                    BindState::Bound => ("bound", None),
+                    BindState::Failed(error) => ("failed", Some(error)),
+                };
+                let protocol = match listener.protocol {
+                    Protocol::Http => "http",
+                    Protocol::Https => "https",
+                };
+                json!({"router": listener.router.to_string(), "protocol": protocol,
+                    "address": listener.address.to_string(), "state": state, "error": error})
+            })
+            .collect()
+    }
+
+    fn intended(&self) -> Value {
+        let Ok(programmed) = &self.programmed else { return json!({}) };
+        let programmed = Arc::clone(&programmed.borrow());
+        let hosts: Vec<_> = programmed
+            .image
+            .hosts
+            .iter()
+            .map(|((map, router, host), entry)| match map {
+                RouteMap::SniPassthrough => (map.name(), json!({"router": router, "host": host})),
+                _ => (
+                    map.name(),
+                    json!({"router": router, "host": host, "route": entry.route, "backend": entry.backend,
+                        "reason": entry.reason.text(), "allowList": flags(entry) != 0}),
+                ),
+            })
+            .collect();
+        let of = |name: &str| hosts.iter().filter(|(map, _)| *map == name).map(|(_, row)| row).collect::<Vec<_>>();
+        RouteMap::ALL.map(RouteMap::name).iter().map(|name| ((*name).to_owned(), json!(of(name)))).collect()
+    }
+}
+
+fn route_row(id: &RouteId, entry: &IngressEntry, route: Option<&Arc<ResolvedRoute>>) -> Value {
+    let condition = |kind: &str| entry.conditions.iter().find(|c| c.kind == kind);
+    let admitted = condition("Admitted");
+    let stale = condition("ManifestValid").map(|c| c.message.as_str());
+    let state = match (admitted.is_some_and(|c| c.holds), stale) {
+        (true, None) => "admitted",
+        (true, Some(_)) => "stale",
+        (false, _) => "rejected",
+    };
+    let services: Vec<_> = route
+        .iter()
+        .flat_map(|route| &route.cluster.services)
+        .map(|s| json!({"name": s.service, "weight": s.weight, "endpoints": s.endpoints.len()}))
+        .collect();
+    json!({
+        "namespace": id.namespace,
+        "name": id.name,
+        "router": entry.router_name.to_string(),
+        "host": route.map_or(entry.host.clone(), |route| route.host.to_string()),
+        "path": route.map(|route| route.path()),
+        "termination": route.map(|route| termination(route)),
+        "state": state,
+        "reason": admitted.map(|c| c.reason.as_str()).unwrap_or_default(),
+        "message": stale.or(admitted.map(|c| c.message.as_str())).unwrap_or_default(),
+        "services": services,
+    })
+}
+
+fn termination(route: &ResolvedRoute) -> &'static str {
+    match &route.kind {
+        RouteKind::Passthrough { .. } => "passthrough",
+        RouteKind::Http { tls: None, .. } => "none",
+        RouteKind::Http { tls: Some(HttpTls { reencrypt: None, .. }), .. } => "edge",
+        RouteKind::Http { tls: Some(_), .. } => "reencrypt",
+    }
+}
+
+fn endpoints(published: &Published) -> Value {
+    let mut rows = Vec::new();
+    for router in &published.table.routers {
+        for route in &router.routes {
+            for service in &route.cluster.services {
+                for endpoint in &service.endpoints {
+                    rows.push(json!({"router": router.name.to_string(), "route": route.id.to_string(),
+                        "service": service.service, "weight": service.weight,
+                        "address": endpoint.address.to_string(), "target": endpoint.target}));
+                }
+            }
+        }
+    }
+    Value::Array(rows)
+}
+
+fn certificates(published: &Published) -> Value {
+    let mut rows = Vec::new();
+    for router in &published.table.routers {
+        rows.push(certificate_row(router, "(default)", router.default_certificate.as_deref()));
+        let hosts = router.hosts.exact.values().chain(router.hosts.wildcard.values());
+        let mut of_hosts: Vec<_> = hosts
+            .filter_map(|host| Some((host.host.to_string(), host.certificate.as_deref()?)))
+            .map(|(host, certificate)| certificate_row(router, &host, Some(certificate)))
+            .collect();
+        of_hosts.sort_by_cached_key(|row| row["host"].to_string());
+        rows.append(&mut of_hosts);
+    }
+    Value::Array(rows)
+}
+
+/// Public facts of the leaf certificate only.
+fn certificate_row(router: &RouterTable, host: &str, certificate: Option<&CertifiedKey>) -> Value {
+    let mut row = json!({"router": router.name.to_string(), "host": host});
+    let Some(certificate) = certificate else {
+        row["subject"] = json!("self-signed by the agent");
+        return row;
+    };
+    let parsed = certificate.cert.first().and_then(|leaf| X509Certificate::from_der(leaf).ok());
+    let Some((_, leaf)) = parsed else { return row };
+    let names: Vec<_> = leaf
+        .subject_alternative_name()
+        .ok()
+        .flatten()
+        .map(|extension| extension.value.general_names.iter().map(ToString::to_string).collect())
+        .unwrap_or_default();
+    row["subject"] = json!(leaf.subject().to_string());
+    row["issuer"] = json!(leaf.issuer().to_string());
+    row["names"] = json!(names);
+    row["notAfter"] = json!(jiff::Timestamp::from_second(leaf.validity().not_after.timestamp()).ok().map(|t| t.to_string()));
+    row
+}
+
+fn conflicts(published: &Published) -> Value {
+    let mut rows = Vec::new();
+    for (key, entries) in &published.status.report.routes {
+        for entry in entries {
+            let lost = entry.conditions.iter().find(|c| {
+                c.kind == "Admitted" && !c.holds && c.reason == RejectReason::HostAlreadyClaimed.as_str()
+            });
+            if let Some(lost) = lost {
+                rows.push(json!({"namespace": key.namespace, "name": key.name,
+                    "router": entry.router_name.to_string(), "host": entry.host, "message": lost.message}));
+            }
+        }
+    }
+    Value::Array(rows)
+}

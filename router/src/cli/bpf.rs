@@ -1,0 +1,129 @@
+//! `sluice bpf`: the kernel's real state, decoded.
+
+use std::process::ExitCode;
+
+use anyhow::Context;
+use aya::VerifierLogLevel;
+use clap::{Args, Subcommand};
+use serde_json::{Value, json};
+
+use super::{Output, StateArgs, table};
+use crate::admin::{self, View};
+use crate::datapath::PinFolder;
+use crate::datapath::dump::{MAPS, dump, stats};
+use crate::datapath::image::RouteMap;
+use crate::datapath::kernel::Kernel;
+
+/// Verbs of `sluice bpf`.
+#[derive(Debug, Subcommand)]
+pub enum BpfVerb {
+    /// List the maps.
+    Maps(Common),
+    /// Show the entries of a map.
+    Dump {
+        /// Name of the map.
+        name: String,
+        #[command(flatten)]
+        common: Common,
+    },
+    /// Compare the kernel's route maps with what the running agent intends: exit 0 if equal, 4 if not.
+    Diff {
+        #[command(flatten)]
+        common: Common,
+        #[command(flatten)]
+        state: StateArgs,
+    },
+    /// Show how many connections were decided, by reason.
+    Stats(Common),
+    /// Load every program, print what the verifier says of it, and unload.
+    Verify,
+}
+
+/// Arguments of all verbs.
+#[derive(Debug, Args)]
+pub struct Common {
+    /// Name of the agent's kernel objects.
+    #[arg(long, default_value = "default", value_name = "NAME")]
+    instance: String,
+    /// Form of the output.
+    #[arg(short, long, value_enum, default_value_t)]
+    output: Output,
+}
+
+/// Shows it.
+pub fn run(verb: BpfVerb) -> anyhow::Result<ExitCode> {
+    match verb {
+        BpfVerb::Maps(common) => {
+            let pins = PinFolder::of(&common.instance);
+            let rows: Vec<_> = MAPS
+                .iter()
+                .map(|(name, holds)| {
+                    let entries = dump(&pins, name).map(|entries| entries.len());
+                    json!({"name": name, "entries": entries.as_ref().ok(), "holds": holds, "pin": pins.map(name),
+                        "error": entries.as_ref().err().map(ToString::to_string)})
+                })
+                .collect();
+            show(&rows, common.output, &[("NAME", "/name"), ("ENTRIES", "/entries"), ("HOLDS", "/holds"), ("PIN", "/pin")]);
+        }
+        BpfVerb::Dump { name, common } => {
+            let rows = dump(&PinFolder::of(&common.instance), &name)?;
+            match common.output {
+                Output::Json => println!("{:#}", Value::Array(rows)),
+                _ => rows.iter().for_each(|row| println!("{row}")),
+            }
+        }
+        BpfVerb::Stats(common) => {
+            let rows = stats(&PinFolder::of(&common.instance))?;
+            show(&rows, common.output, &[("VERDICT", "/verdict"), ("REASON", "/reason"), ("CONNECTIONS", "/connections")]);
+        }
+        BpfVerb::Diff { common, state } => return diff(&common, &state),
+        BpfVerb::Verify => verify()?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn show(rows: &[Value], output: Output, columns: &[(&str, &str)]) {
+    match output {
+        Output::Json => println!("{:#}", Value::Array(rows.to_vec())),
+        Output::Table | Output::Wide => table::print(rows, columns),
+    }
+}
+
+fn diff(common: &Common, state: &StateArgs) -> anyhow::Result<ExitCode> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let intended = runtime.block_on(admin::ask(&state.folder(), View::Intended))?;
+    let mut differences = Vec::new();
+    for map in RouteMap::ALL.map(RouteMap::name) {
+        let wanted = intended.get(map).and_then(Value::as_array).context("the agent has no kernel data path")?;
+        let real = dump(&PinFolder::of(&common.instance), map)?;
+        let missing = wanted.iter().filter(|entry| !real.contains(entry));
+        let extra = real.iter().filter(|entry| !wanted.contains(entry));
+        differences.extend(missing.map(|entry| json!({"map": map, "only": "intended", "entry": entry})));
+        differences.extend(extra.map(|entry| json!({"map": map, "only": "kernel", "entry": entry})));
+    }
+    show(&differences, common.output, &[("MAP", "/map"), ("ONLY", "/only"), ("ENTRY", "/entry")]);
+    Ok(if differences.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(4) })
+}
+
+fn verify() -> anyhow::Result<()> {
+    let mut kernel = Kernel::load(VerifierLogLevel::STATS)?;
+    let rows: Vec<_> = kernel
+        .programs()?
+        .into_iter()
+        .map(|program| {
+            json!({"program": program.name, "instructions": program.instructions, "verified": program.verified,
+                "share": format!("{:.1} %", f64::from(program.verified) / 10_000.0), "jited": program.jited_bytes})
+        })
+        .collect();
+    table::print(
+        &rows,
+        &[
+            ("PROGRAM", "/program"),
+            ("INSTRUCTIONS", "/instructions"),
+            ("VERIFIED", "/verified"),
+            ("OF THE VERIFIER'S LIMIT", "/share"),
+            ("MACHINE CODE BYTES", "/jited"),
+        ],
+    );
+    Ok(())
+}

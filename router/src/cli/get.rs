@@ -1,0 +1,122 @@
+//! `sluice get`.
+
+use std::process::ExitCode;
+
+use clap::{Args, ValueEnum};
+use serde_json::Value;
+
+use super::{Output, StateArgs, table};
+use crate::admin::{self, View};
+
+/// Arguments of `sluice get`.
+#[derive(Debug, Args)]
+pub struct GetArgs {
+    /// What to show.
+    #[arg(value_enum)]
+    what: What,
+    #[command(flatten)]
+    state: StateArgs,
+    /// Form of the output.
+    #[arg(short, long, value_enum, default_value_t)]
+    output: Output,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum What {
+    /// Routes, one row for each router that selects them.
+    Routes,
+    /// Listening sockets.
+    Listeners,
+    /// Endpoints by route.
+    Endpoints,
+    /// Certificates by host.
+    Certs,
+    /// Routes that lost their host.
+    Conflicts,
+    /// The agent itself: revision, data path, problems.
+    Status,
+}
+
+/// Heading and JSON pointer.
+type Column = (&'static str, &'static str);
+
+impl What {
+    fn view(self) -> View {
+        match self {
+            What::Routes => View::Routes,
+            What::Listeners => View::Listeners,
+            What::Endpoints => View::Endpoints,
+            What::Certs => View::Certs,
+            What::Conflicts => View::Conflicts,
+            What::Status => View::Status,
+        }
+    }
+
+    /// Columns of the table, and those that `-o wide` adds.
+    fn columns(self) -> (&'static [Column], &'static [Column]) {
+        match self {
+            What::Routes => (
+                &[
+                    ("NAMESPACE", "/namespace"),
+                    ("NAME", "/name"),
+                    ("ROUTER", "/router"),
+                    ("HOST", "/host"),
+                    ("PATH", "/path"),
+                    ("TERMINATION", "/termination"),
+                    ("STATE", "/state"),
+                    ("REASON", "/reason"),
+                ],
+                &[("SERVICES", "/services"), ("SERVED", "/counters/served"), ("MESSAGE", "/message")],
+            ),
+            What::Listeners => (
+                &[("ROUTER", "/router"), ("PROTOCOL", "/protocol"), ("ADDRESS", "/address"), ("STATE", "/state")],
+                &[("ERROR", "/error")],
+            ),
+            What::Endpoints => (
+                &[("ROUTER", "/router"), ("ROUTE", "/route"), ("SERVICE", "/service"), ("ADDRESS", "/address")],
+                &[("WEIGHT", "/weight"), ("TARGET", "/target")],
+            ),
+            What::Certs => (
+                &[("ROUTER", "/router"), ("HOST", "/host"), ("SUBJECT", "/subject"), ("NOT AFTER", "/notAfter")],
+                &[("ISSUER", "/issuer"), ("NAMES", "/names")],
+            ),
+            What::Conflicts => (
+                &[
+                    ("NAMESPACE", "/namespace"),
+                    ("NAME", "/name"),
+                    ("ROUTER", "/router"),
+                    ("HOST", "/host"),
+                    ("MESSAGE", "/message"),
+                ],
+                &[],
+            ),
+            What::Status => (
+                &[
+                    ("VERSION", "/version"),
+                    ("REVISION", "/revision"),
+                    ("ROUTES", "/routes"),
+                    ("DATA PATH", "/dataPath/mode"),
+                    ("PROBLEMS", "/problems"),
+                ],
+                &[("IN KERNEL", "/dataPath/revision"), ("INTERFACES", "/dataPath/interfaces")],
+            ),
+        }
+    }
+}
+
+/// Asks the agent and prints.
+pub fn run(args: &GetArgs) -> anyhow::Result<ExitCode> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let answer = runtime.block_on(admin::ask(&args.state.folder(), args.what.view()))?;
+    let (columns, more) = args.what.columns();
+    let rows = match &answer {
+        Value::Array(rows) => rows.clone(),
+        other => vec![other.clone()],
+    };
+    match args.output {
+        Output::Json => println!("{answer:#}"),
+        Output::Table => table::print(&rows, columns),
+        Output::Wide => table::print(&rows, &[columns, more].concat()),
+    }
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,100 @@
+//! `sluice run`.
+
+use std::fs;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, ensure};
+use clap::Args;
+use rustls::RootCertStore;
+use rustls_pki_types::CertificateDer;
+use rustls_pki_types::pem::PemObject;
+use tracing_subscriber::EnvFilter;
+
+use super::{StateArgs, TranslationArgs};
+use crate::agent::{self, Options};
+use crate::datapath::DataPath;
+
+/// Arguments of `sluice run`.
+#[derive(Debug, Args)]
+pub struct RunArgs {
+    /// Folder of manifests.
+    #[arg(long, value_name = "DIR")]
+    manifests: PathBuf,
+    #[command(flatten)]
+    state: StateArgs,
+    /// Name of this agent's kernel objects, under /sys/fs/bpf/sluice.
+    #[arg(long, default_value = "default", value_name = "NAME", value_parser = instance_name)]
+    instance: String,
+    /// Which data path: `auto` takes the kernel's if it can be had.
+    #[arg(long, value_enum, default_value_t)]
+    data_path: DataPath,
+    /// Address to listen on; repeatable. Ports are the IngressControllers'. [default: every address]
+    #[arg(long, value_name = "ADDR")]
+    listen: Vec<IpAddr>,
+    #[command(flatten)]
+    translation: TranslationArgs,
+    /// PEM file of CAs that sign the services' own certificates, for re-encrypt routes without a
+    /// destinationCACertificate.
+    #[arg(long, value_name = "FILE")]
+    service_ca: Option<PathBuf>,
+    /// Name the cause of 4xx and 5xx answers in a response header.
+    #[arg(long)]
+    show_cause: bool,
+    /// Seconds that connections may go on after SIGTERM.
+    #[arg(long, default_value_t = 30, value_name = "SECONDS")]
+    drain: u64,
+    /// Log lines as JSON.
+    #[arg(long)]
+    log_json: bool,
+}
+
+fn instance_name(text: &str) -> Result<String, String> {
+    let good = !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_');
+    good.then(|| text.to_owned()).ok_or_else(|| "use letters, digits, `-` and `_`".to_owned())
+}
+
+/// Runs the agent.
+pub fn run(args: RunArgs) -> anyhow::Result<ExitCode> {
+    // `SLUICE_LOG=kernel=debug,access=info` and the like; the access log is on by default.
+    let filter = EnvFilter::try_from_env("SLUICE_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
+    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    if args.log_json {
+        log.json().init();
+    } else {
+        log.with_ansi(false).init();
+    }
+    let listen = if args.listen.is_empty() {
+        vec![Ipv4Addr::UNSPECIFIED.into(), Ipv6Addr::UNSPECIFIED.into()]
+    } else {
+        args.listen
+    };
+    let options = Options {
+        manifests: args.manifests,
+        state: args.state.folder(),
+        instance: args.instance,
+        data_path: args.data_path,
+        listen,
+        settings: args.translation.settings(),
+        service_ca: args.service_ca.map(service_ca).transpose()?,
+        show_cause: args.show_cause,
+        drain: Duration::from_secs(args.drain),
+    };
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    runtime.block_on(agent::run(options))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn service_ca(path: PathBuf) -> anyhow::Result<Arc<RootCertStore>> {
+    let pem = fs::read(&path).with_context(|| format!("--service-ca {}", path.display()))?;
+    let mut roots = RootCertStore::empty();
+    for certificate in CertificateDer::pem_slice_iter(&pem) {
+        let certificate = certificate.with_context(|| format!("--service-ca {} is no PEM", path.display()))?;
+        roots.add(certificate).with_context(|| format!("--service-ca {}: no usable CA", path.display()))?;
+    }
+    ensure!(!roots.is_empty(), "--service-ca {} has no certificate", path.display());
+    Ok(Arc::new(roots))
+}

@@ -1,0 +1,115 @@
+//! `sluice translate DIR`: every object that gets a status, as the API server would store it. Needs no cluster, no
+//! kernel and no running agent.
+
+use std::io::Write;
+use std::path::Path;
+use std::process::ExitCode;
+
+use anyhow::Context;
+use jiff::Timestamp;
+use router_core::object::{Kind, Manifest};
+use router_core::parse::Defaults;
+use router_core::resources::Resources;
+use router_core::status::{Condition, StatusReport, merge_controller, merge_route};
+use router_core::translate::{Settings, translate};
+use serde_json::{Value, json};
+
+use crate::source::Directory;
+
+/// `-o`: how the objects are written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum Format {
+    /// One JSON object, `{"objects": […]}`.
+    #[default]
+    Json,
+    /// The same as YAML.
+    Yaml,
+    /// A few lines for each object, for people.
+    Text,
+}
+
+/// Prints the translation of a folder to stdout, and what is wrong with the folder to stderr. `now` becomes the time
+/// of conditions that are new.
+///
+/// # Errors
+/// The folder cannot be read, or stdout cannot be written.
+pub fn run(folder: &Path, settings: &Settings, format: Format, now: Timestamp) -> anyhow::Result<ExitCode> {
+    let defaults = Defaults { cluster_domain: settings.cluster_domain.clone() };
+    let (_, snapshot) = Directory::open(folder, defaults)?;
+    for problem in snapshot.diagnostics.iter() {
+        eprintln!("{}", problem.display_in(folder));
+    }
+    let report = translate(&snapshot.resources, settings).report;
+    let text = match format {
+        Format::Text => text(&report),
+        Format::Json => {
+            let mut text = serde_json::to_string_pretty(&objects(&snapshot.resources, &report, now))?;
+            text.push('\n');
+            text
+        }
+        Format::Yaml => serde_saphyr::to_string(&objects(&snapshot.resources, &report, now))?,
+    };
+    std::io::stdout().lock().write_all(text.as_bytes()).context("cannot write to stdout")?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// `{"objects": […]}`: IngressControllers, then Routes, each in order of namespace and name, without key material.
+pub fn objects(resources: &Resources, report: &StatusReport, now: Timestamp) -> Value {
+    let mut objects = Vec::new();
+    for (key, status) in &report.ingress_controllers {
+        let Some(manifest) = resources.manifest(Kind::IngressController, key) else { continue };
+        objects.push(with_status(manifest, merge_controller(manifest.status(), status, now).status));
+    }
+    let is_ours = |name: &str| report.routers.iter().any(|router| &*router.0 == name);
+    for (key, entries) in &report.routes {
+        let Some(manifest) = resources.manifest(Kind::Route, key) else { continue };
+        objects.push(with_status(manifest, merge_route(manifest.status(), entries, &is_ours, now).status));
+    }
+    json!({ "objects": objects })
+}
+
+fn with_status(manifest: &Manifest, status: Value) -> Value {
+    let mut object = manifest.redacted();
+    if let Some(members) = object.as_object_mut() {
+        members.shift_remove("status");
+        members.insert("status".to_owned(), status);
+    }
+    object
+}
+
+/// A paragraph for each object.
+pub fn text(report: &StatusReport) -> String {
+    let mut text = String::new();
+    for (key, status) in &report.ingress_controllers {
+        text.push_str(&format!("IngressController {key}"));
+        if let Some((http, https)) = status.ports {
+            text.push_str(&format!(": domain {}, ports {http} and {https}", status.domain));
+        }
+        text.push('\n');
+        status.conditions.iter().for_each(|condition| text.push_str(&format!("  {}\n", words(condition))));
+    }
+    for (key, entries) in &report.routes {
+        text.push_str(&format!("Route {key}\n"));
+        if entries.is_empty() {
+            text.push_str("  no router selects it\n");
+        }
+        for entry in entries {
+            let host = if entry.host.is_empty() { "(no host)" } else { &entry.host };
+            let wildcard = if entry.wildcard_policy == "Subdomain" { " and its siblings" } else { "" };
+            text.push_str(&format!("  router {}: {host}{wildcard}\n", entry.router_name));
+            entry.conditions.iter().for_each(|condition| text.push_str(&format!("    {}\n", words(condition))));
+        }
+    }
+    text
+}
+
+fn words(condition: &Condition) -> String {
+    let mut words = format!("{} {}", condition.kind, condition.status());
+    for part in [&condition.reason, &condition.message] {
+        if !part.is_empty() {
+            words.push_str(": ");
+            words.push_str(part);
+        }
+    }
+    words
+}

@@ -1,0 +1,126 @@
+//! `sluice validate DIR`: everything that is wrong with a folder of manifests, each with its place and what to write
+//! instead.
+
+use std::io::Write;
+use std::path::Path;
+use std::process::ExitCode;
+
+use anyhow::Context;
+use router_core::field::FieldPath;
+use router_core::object::{Kind, ObjectKey, ObjectRef};
+use router_core::parse::Defaults;
+use router_core::translate::{Settings, Translation, translate};
+
+use crate::source::{Diagnostic, Directory, Severity};
+
+/// Exit code for invalid input.
+pub const INVALID: u8 = 3;
+
+/// What `validate` found.
+#[derive(Debug)]
+pub struct Findings {
+    /// The problems, in order of place.
+    pub problems: Vec<Diagnostic>,
+    /// How many objects there are.
+    pub objects: usize,
+}
+
+impl Findings {
+    /// How many problems are errors.
+    pub fn errors(&self) -> usize {
+        self.problems.iter().filter(|problem| problem.severity == Severity::Error).count()
+    }
+
+    /// One sentence about all.
+    pub fn summary(&self) -> String {
+        let (errors, warnings) = (self.errors(), self.problems.len() - self.errors());
+        let count = |number: usize, noun: &str| format!("{number} {noun}{}", if number == 1 { "" } else { "s" });
+        format!("{}, {}, {}", count(self.objects, "object"), count(errors, "error"), count(warnings, "warning"))
+    }
+}
+
+/// Prints the problems of a folder to stdout and a summary to stderr; exit code 3 when there is an error.
+///
+/// # Errors
+/// The folder cannot be read, or stdout cannot be written.
+pub fn run(folder: &Path, settings: &Settings) -> anyhow::Result<ExitCode> {
+    let findings = validate(folder, settings)?;
+    let mut out = std::io::stdout().lock();
+    for problem in &findings.problems {
+        writeln!(out, "{}", problem.display_in(folder)).context("cannot write to stdout")?;
+    }
+    eprintln!("{}", findings.summary());
+    Ok(if findings.errors() == 0 { ExitCode::SUCCESS } else { ExitCode::from(INVALID) })
+}
+
+/// Reads a folder and collects what is wrong with it: what single objects show, and as warnings what only all of them
+/// together do, such as a host that two routes want.
+///
+/// # Errors
+/// The folder cannot be read.
+pub fn validate(folder: &Path, settings: &Settings) -> anyhow::Result<Findings> {
+    let defaults = Defaults { cluster_domain: settings.cluster_domain.clone() };
+    let (directory, snapshot) = Directory::open(folder, defaults)?;
+    let resources = &snapshot.resources;
+    let translation = translate(resources, settings);
+    let mut problems = snapshot.diagnostics.to_vec();
+    let mut warn = |object: &ObjectRef, path: &FieldPath, message: &str| {
+        let Some((file, at)) = directory.locate(object, path) else { return };
+        problems.push(Diagnostic {
+            file,
+            line: at.line,
+            column: at.column,
+            object: object.to_string(),
+            path: path.to_string(),
+            message: message.to_owned(),
+            severity: Severity::Warning,
+        });
+    };
+    for warning in &translation.warnings {
+        warn(&warning.object, &warning.path, &warning.message);
+    }
+    for (object, message) in refusals(&translation) {
+        warn(&object, &FieldPath::root(), &message);
+    }
+    problems.sort();
+    problems.dedup();
+    let objects = [
+        resources.routes.len(),
+        resources.ingress_controllers.len(),
+        resources.services.len(),
+        resources.endpoint_slices.len(),
+        resources.secrets.len(),
+        resources.namespaces.len(),
+    ];
+    Ok(Findings { problems, objects: objects.iter().sum() })
+}
+
+/// What the statuses say that is no fault of a single manifest.
+fn refusals(translation: &Translation) -> Vec<(ObjectRef, String)> {
+    // These are errors of the manifest, with a better place.
+    const REPORTED: [&str; 2] = ["InvalidManifest", "ExtendedValidationFailed"];
+    let object = |kind: Kind, key: &ObjectKey| ObjectRef { kind, key: key.clone() };
+    let mut refusals = Vec::new();
+    for (key, entries) in &translation.report.routes {
+        for entry in entries {
+            for condition in entry.conditions.iter().filter(|condition| !condition.message.is_empty()) {
+                if REPORTED.contains(&&*condition.reason) {
+                    continue;
+                }
+                let verb = if condition.holds { "admits it" } else { "refuses it" };
+                let message =
+                    format!("router {} {verb}: {}: {}", entry.router_name, condition.reason, condition.message);
+                refusals.push((object(Kind::Route, key), message));
+            }
+        }
+    }
+    for (key, status) in &translation.report.ingress_controllers {
+        let troubles = status.conditions.iter().filter(|condition| {
+            !condition.message.is_empty() && condition.kind != "Available" && !REPORTED.contains(&&*condition.reason)
+        });
+        refusals.extend(troubles.map(|condition| {
+            (object(Kind::IngressController, key), format!("{}: {}", condition.reason, condition.message))
+        }));
+    }
+    refusals
+}

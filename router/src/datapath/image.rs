@@ -1,0 +1,256 @@
+//! What the kernel maps should hold: the routing table, lowered. Pure.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+
+use ipnet::IpNet;
+use router_common::maps::{
+    Listener, ListenerKey, MAX_ALLOW, MAX_HOSTS, PROTOCOL_HTTP, PROTOCOL_TLS, ROUTE_ALLOW_LIST, mapped, names,
+};
+use router_common::verdict::Reason;
+use router_core::model::RouteId;
+use router_core::table::{ResolvedRoute, RouteKind, RouterTable, RoutingTable, VirtualHost};
+
+use crate::proxy::listeners::{BindState, ListenerState, Protocol};
+
+/// One of the maps that are keyed by host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum RouteMap {
+    /// `http_be`.
+    HttpBe,
+    /// `edge_reencrypt`.
+    EdgeReencrypt,
+    /// `tcp_be`.
+    TcpBe,
+    /// `sni_passthrough`.
+    SniPassthrough,
+}
+
+impl RouteMap {
+    /// All of them, in the order in which entries are written.
+    pub const ALL: [RouteMap; 4] =
+        [RouteMap::HttpBe, RouteMap::EdgeReencrypt, RouteMap::TcpBe, RouteMap::SniPassthrough];
+
+    /// The map's name in the kernel.
+    pub const fn name(self) -> &'static str {
+        match self {
+            RouteMap::HttpBe => names::HTTP_BE,
+            RouteMap::EdgeReencrypt => names::EDGE_REENCRYPT,
+            RouteMap::TcpBe => names::TCP_BE,
+            RouteMap::SniPassthrough => names::SNI_PASSTHROUGH,
+        }
+    }
+}
+
+/// What a host leads to; the kernel's `HostRoute` before it is bytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HostEntry {
+    /// Route id.
+    pub route: u32,
+    /// What a match gives.
+    pub reason: Reason,
+    /// The route has an allow-list.
+    pub allow_list: bool,
+    /// Backend name as OpenShift spells it.
+    pub backend: String,
+}
+
+/// Key of a host entry: map, router id, normal name or `*.` and a domain.
+pub type HostName = (RouteMap, u32, String);
+
+/// A network that a route admits: route id, address in its 16-byte form, bits of that form.
+pub type AllowEntry = (u32, [u8; 16], u8);
+
+/// The whole content of the configuration maps.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct MapImage {
+    /// `listeners`.
+    pub listeners: BTreeMap<(IpAddr, u16), (u32, u8)>,
+    /// The host maps.
+    pub hosts: BTreeMap<HostName, HostEntry>,
+    /// `allowlists`.
+    pub allow: BTreeSet<AllowEntry>,
+    /// Routes that have counters.
+    pub routes: BTreeSet<u32>,
+    /// Entries left out because a map would be full; their hosts are served by the agent alone.
+    pub left_out: usize,
+}
+
+impl MapImage {
+    /// Entries of all maps together, counters aside.
+    pub fn len(&self) -> usize {
+        self.listeners.len() + self.hosts.len() + self.allow.len()
+    }
+
+    /// Whether no map has an entry.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+/// Ids of routes in map entries. They are never given twice, so an entry that lingers can never mean another route.
+#[derive(Debug, Default)]
+pub struct RouteIds {
+    ids: HashMap<(u32, RouteId), u32>,
+    last: u32,
+}
+
+impl RouteIds {
+    /// Gives every route of the table an id, and forgets those of routes that are gone.
+    pub fn assign(&mut self, table: &RoutingTable) {
+        let mut ids = HashMap::with_capacity(self.ids.len());
+        for router in &table.routers {
+            for route in &router.routes {
+                let key = (router.id, route.id.clone());
+                let id = self.ids.get(&key).copied().unwrap_or_else(|| {
+                    self.last = self.last.wrapping_add(1).max(1);
+                    self.last
+                });
+                ids.insert(key, id);
+            }
+        }
+        self.ids = ids;
+    }
+
+    /// The id of a route; 0 if it has none.
+    pub fn of(&self, router: u32, route: &RouteId) -> u32 {
+        // A tuple of references cannot be looked up in a map of owned tuples; both parts are cheap to clone.
+        self.ids.get(&(router, route.clone())).copied().unwrap_or_default()
+    }
+
+    /// Route and router of every id.
+    pub fn iter(&self) -> impl Iterator<Item = (u32, u32, &RouteId)> {
+        self.ids.iter().map(|((router, route), id)| (*id, *router, route))
+    }
+}
+
+/// Lowers a table. `local` are this host's addresses: a listener on every address matches packets to these only, never
+/// traffic that is merely forwarded.
+pub fn lower(table: &RoutingTable, listeners: &[ListenerState], local: &[IpAddr], ids: &RouteIds) -> MapImage {
+    let mut image = MapImage::default();
+    for listener in listeners {
+        if listener.state != BindState::Bound {
+            continue;
+        }
+        let protocol = match listener.protocol {
+            Protocol::Http => PROTOCOL_HTTP,
+            Protocol::Https => PROTOCOL_TLS,
+        };
+        for ip in reachable(listener.address, local) {
+            image.listeners.insert((ip, listener.address.port()), (listener.router_id, protocol));
+        }
+    }
+    for router in &table.routers {
+        for route in &router.routes {
+            lower_route(&mut image, router, route, ids);
+        }
+        for host in router.hosts.exact.values().chain(router.hosts.wildcard.values()) {
+            lower_host(&mut image, router, host, ids);
+        }
+    }
+    cut_to_size(&mut image);
+    image
+}
+
+fn reachable(address: SocketAddr, local: &[IpAddr]) -> Vec<IpAddr> {
+    if !address.ip().is_unspecified() {
+        return vec![address.ip()];
+    }
+    local.iter().copied().filter(|ip| ip.is_ipv4() == address.is_ipv4()).collect()
+}
+
+fn lower_route(image: &mut MapImage, router: &RouterTable, route: &ResolvedRoute, ids: &RouteIds) {
+    let id = ids.of(router.id, &route.id);
+    image.routes.insert(id);
+    for net in route.allow.iter().flatten() {
+        let (address, bits) = match net.trunc() {
+            IpNet::V4(net) => (mapped(net.addr().octets()), 96 + net.prefix_len()),
+            IpNet::V6(net) => (net.addr().octets(), net.prefix_len()),
+        };
+        image.allow.insert((id, address, bits));
+    }
+}
+
+fn lower_host(image: &mut MapImage, router: &RouterTable, host: &VirtualHost, ids: &RouteIds) {
+    let name = host.host.to_string();
+    let entry = |route: &Arc<ResolvedRoute>, reason| HostEntry {
+        route: ids.of(router.id, &route.id),
+        reason,
+        allow_list: route.allow.is_some(),
+        backend: route.backend_name(),
+    };
+    if let Some(route) = &host.passthrough {
+        let entry = entry(route, Reason::Passthrough);
+        image.hosts.insert((RouteMap::SniPassthrough, router.id, name.clone()), entry.clone());
+        image.hosts.insert((RouteMap::TcpBe, router.id, name.clone()), entry);
+    } else if let Some(route) = host.terminated.first() {
+        image.hosts.insert((RouteMap::EdgeReencrypt, router.id, name.clone()), entry(route, Reason::TlsTerminate));
+    }
+    if let Some(route) = host.cleartext.first() {
+        let reason = if needs_no_proxy(&host.cleartext) { Reason::Cleartext } else { Reason::NeedsProxy };
+        image.hosts.insert((RouteMap::HttpBe, router.id, name), entry(route, reason));
+    }
+}
+
+/// Whether the kernel may dial for clear text to a host: one route, of every path, without header work
+/// (dataplane.md, Cleartext).
+fn needs_no_proxy(routes: &[Arc<ResolvedRoute>]) -> bool {
+    let [route] = routes else { return false };
+    match &route.kind {
+        RouteKind::Passthrough { .. } => false,
+        RouteKind::Http { path, tls } => {
+            path.as_str().is_empty() && tls.is_none()
+        }
+    }
+}
+
+/// Plain hashes refuse what does not fit, in no particular order. Which entries stay out is decided here, the same on
+/// every replica: the last in name order.
+fn cut_to_size(image: &mut MapImage) {
+    for map in RouteMap::ALL {
+        let of_map = (map, 0, String::new())..;
+        let excess: Vec<_> =
+            image.hosts.range(of_map).take_while(|(key, _)| key.0 == map).skip(MAX_HOSTS).map(|(key, _)| key.clone()).collect();
+        image.left_out += excess.len();
+        for key in excess {
+            // A host listed as passthrough without backend would be a contradiction.
+            image.hosts.remove(&(RouteMap::SniPassthrough, key.1, key.2.clone()));
+            image.hosts.remove(&key);
+        }
+    }
+    // A route whose allow-list is cut would refuse clients that it admits, so all of its hosts stay out.
+    let cut: BTreeSet<u32> = image.allow.iter().skip(MAX_ALLOW).map(|(route, ..)| *route).collect();
+    if !cut.is_empty() {
+        let before = image.hosts.len();
+        image.hosts.retain(|_, entry| !cut.contains(&entry.route));
+        image.allow.retain(|(route, ..)| !cut.contains(route));
+        image.left_out += before - image.hosts.len();
+    }
+}
+
+/// The key of a listener as the kernel has it.
+pub fn listener_key(address: IpAddr, port: u16) -> ListenerKey {
+    ListenerKey { address: sixteen(address), port, pad: 0 }
+}
+
+/// The value of a listener as the kernel has it.
+pub fn listener_value((router, protocol): (u32, u8)) -> Listener {
+    Listener { router, protocol, pad: [0; 3] }
+}
+
+/// `ROUTE_*` bits of an entry.
+pub fn flags(entry: &HostEntry) -> u16 {
+    if entry.allow_list { ROUTE_ALLOW_LIST } else { 0 }
+}
+
+/// An address in its 16-byte form.
+pub fn sixteen(address: IpAddr) -> [u8; 16] {
+    match address {
+        IpAddr::V4(v4) => mapped(v4.octets()),
+        IpAddr::V6(v6) => v6.octets(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,103 @@
+//! Reconciling against maps that fail.
+
+use std::collections::BTreeSet;
+
+use router_common::verdict::Reason;
+
+use super::*;
+
+/// Maps in memory that refuse some writes.
+#[derive(Default)]
+struct FaultyMaps {
+    image: MapImage,
+    calls: usize,
+    /// Every how many-th call fails; 0 for none.
+    fail_every: usize,
+    /// Hosts beyond this many do not fit.
+    room: Option<usize>,
+}
+
+impl Maps for FaultyMaps {
+    fn make(&mut self, change: &Change) -> io::Result<()> {
+        self.calls += 1;
+        if self.fail_every > 0 && self.calls.is_multiple_of(self.fail_every) {
+            return Err(io::Error::from(io::ErrorKind::OutOfMemory));
+        }
+        let full = self.room.is_some_and(|room| self.image.hosts.len() >= room);
+        if let Change::PutHost(key, _) = change
+            && full
+            && !self.image.hosts.contains_key(key)
+        {
+            return Err(io::Error::from(io::ErrorKind::ArgumentListTooLong));
+        }
+        change.apply_to(&mut self.image);
+        Ok(())
+    }
+
+    fn set_revision(&mut self, _: u64) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+fn image(hosts: usize) -> MapImage {
+    let entry = |route| HostEntry {
+        route,
+        reason: Reason::NeedsProxy,
+        allow_list: false,
+        backend: "be_http:ns:name".to_owned(),
+    };
+    MapImage {
+        hosts: (0..hosts).map(|n| ((RouteMap::HttpBe, 1, format!("h{n:04}.test")), entry(n as u32 + 1))).collect(),
+        routes: (1..=hosts as u32).collect(),
+        ..MapImage::default()
+    }
+}
+
+#[test]
+fn what_failed_is_tried_again_until_all_is_there() {
+    let wanted = image(100);
+    let mut maps = FaultyMaps { fail_every: 3, ..FaultyMaps::default() };
+    let mut now = MapImage::default();
+    let mut attempts = 0;
+    loop {
+        let undone = reconcile(&mut maps, &mut now, &wanted);
+        assert_eq!(now, maps.image, "what is believed to be there is there");
+        attempts += 1;
+        if undone.failed == 0 {
+            break;
+        }
+        assert!(undone.first.is_some());
+        assert!(attempts < 20, "it never ends");
+    }
+    assert!(attempts > 1);
+    assert_eq!(maps.image, wanted);
+}
+
+#[test]
+fn a_full_map_keeps_what_it_has_and_takes_more_when_there_is_room() {
+    let mut maps = FaultyMaps { room: Some(10), ..FaultyMaps::default() };
+    let mut now = MapImage::default();
+    let undone = reconcile(&mut maps, &mut now, &image(12));
+    assert_eq!(undone.failed, 2);
+    assert_eq!(maps.image.hosts.len(), 10);
+
+    // The two that had no room come in as soon as others go.
+    let mut wanted = image(12);
+    wanted.hosts.retain(|(_, _, host), _| host.as_str() >= "h0002.test");
+    wanted.routes = wanted.hosts.values().map(|entry| entry.route).collect::<BTreeSet<_>>();
+    reconcile(&mut maps, &mut now, &wanted);
+    let undone = reconcile(&mut maps, &mut now, &wanted);
+    assert_eq!(undone.failed, 0);
+    assert_eq!(maps.image, wanted);
+}
+
+#[test]
+fn an_equal_image_writes_nothing() {
+    let wanted = image(10);
+    let mut maps = FaultyMaps::default();
+    let mut now = MapImage::default();
+    reconcile(&mut maps, &mut now, &wanted);
+    let calls = maps.calls;
+    reconcile(&mut maps, &mut now, &wanted);
+    assert_eq!(maps.calls, calls);
+}

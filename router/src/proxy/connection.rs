@@ -1,0 +1,179 @@
+//! One accepted connection: clear text, or a ClientHello that decides between passthrough and termination here.
+
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use router_core::lookup::SniMatch;
+use router_core::model::RouterName;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsAcceptor;
+
+use super::access::{AccessRecord, DataPath, Flag};
+use super::client_io::{ClientClock, ClientIo, Prefixed};
+use super::hello::{FirstFlight, HelloFailure, read_hello, turn_away};
+use super::http::{Connection, ConnectionTls, handle};
+use super::snapshot::ServedRouter;
+use super::{Phase, Protocol, Shared, passthrough};
+
+/// Most concurrent requests of one HTTP/2 connection.
+const MAX_STREAMS: u32 = 128;
+
+/// A connection as its listener hands it over.
+#[derive(Debug)]
+pub struct Accepted {
+    /// Router of the listener.
+    pub router: RouterName,
+    /// What the listener speaks.
+    pub protocol: Protocol,
+    /// Who connected.
+    pub client: SocketAddr,
+    /// The address that was connected to.
+    pub listener: SocketAddr,
+    /// The connection.
+    pub stream: TcpStream,
+}
+
+/// Serves a connection to its end.
+pub async fn serve(shared: Arc<Shared>, accepted: Accepted) {
+    match accepted.protocol {
+        Protocol::Http => {
+            let Accepted { router, client, listener, stream, .. } = accepted;
+            let connection = Connection { router, client, listener, tls: None, clock: Arc::default() };
+            serve_http1(shared, connection, stream).await;
+        }
+        Protocol::Https => serve_tls(shared, accepted).await,
+    }
+}
+
+async fn serve_tls(shared: Arc<Shared>, accepted: Accepted) {
+    let Accepted { router, client, listener, stream, .. } = accepted;
+    // The table that is current now decides: it may change while the hello is coming.
+    let served = shared.snapshot.load().routers.get(&router).cloned();
+    let mut record =
+        AccessRecord::new(router, client, listener, DataPath::Relay, Arc::clone(&shared.counters));
+    let flight = read_hello(&stream, shared.config.timeouts.hello).await;
+    let FirstFlight { name, bytes } = match flight {
+        Ok(flight) => flight,
+        Err(failure) => {
+            record.flag = match failure {
+                HelloFailure::Closed => Flag::ClientGone,
+                HelloFailure::Timeout => Flag::ClientTimeout,
+                HelloFailure::Invalid(_) | HelloFailure::TooLarge => Flag::BadHello,
+            };
+            drop(record);
+            return turn_away(stream, failure.alert()).await;
+        }
+    };
+    record.host = name.as_ref().map(|name| name.as_str().to_owned());
+    let Some(served) = served else {
+        record.flag = Flag::NoRoute;
+        return;
+    };
+    if let SniMatch::Passthrough(route) = served.table.match_sni(name.as_ref()) {
+        let route = Arc::clone(route);
+        return passthrough::forward(&shared, stream, route, bytes, record).await;
+    }
+    record.data_path = DataPath::Proxy;
+    // Boxed, so that a connection that waits for its hello, or is relayed, does not carry the room for this.
+    Box::pin(terminate(shared, served, stream, FirstFlight { name, bytes }, record)).await;
+}
+
+/// Ends TLS here. The record becomes a log line only if the handshake fails; after it, every request has its own.
+async fn terminate(
+    shared: Arc<Shared>,
+    served: Arc<ServedRouter>,
+    stream: TcpStream,
+    flight: FirstFlight,
+    mut record: AccessRecord,
+) {
+    let Some(tls) = &served.tls else {
+        record.flag = Flag::ClientHandshake;
+        return;
+    };
+    let acceptor = TlsAcceptor::from(Arc::clone(&tls.config));
+    let handshake = acceptor.accept(Prefixed::new(flight.bytes, stream));
+    let stream = match tokio::time::timeout(shared.config.timeouts.handshake, handshake).await {
+        Ok(Ok(stream)) => stream,
+        Ok(Err(error)) => {
+            tracing::debug!(client = %record.client, %error, "TLS handshake failed");
+            record.flag = Flag::ClientHandshake;
+            return;
+        }
+        Err(_) => {
+            record.flag = Flag::ClientTimeout;
+            return;
+        }
+    };
+    let (router, client, listener) = (record.router.clone(), record.client, record.listener);
+    record.discard();
+    let http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
+    let tls = Some(ConnectionTls { sni: flight.name });
+    let connection = Connection { router, client, listener, tls, clock: Arc::default() };
+    if http2 {
+        serve_http2(shared, connection, stream).await;
+    } else {
+        serve_http1(shared, connection, stream).await;
+    }
+}
+
+async fn serve_http1<S>(shared: Arc<Shared>, connection: Connection, stream: S)
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let clock: Arc<ClientClock> = Arc::clone(&connection.clock);
+    let io = TokioIo::new(ClientIo::new(stream, true, clock, shared.config.client_limits()));
+    let mut builder = hyper::server::conn::http1::Builder::new();
+    builder
+        .timer(TokioTimer::new())
+        // `ClientIo` has the limits.
+        .header_read_timeout(None)
+        .half_close(true)
+        .max_headers(128)
+        .max_buf_size(shared.config.max_head_bytes);
+    let (service_shared, connection) = (Arc::clone(&shared), Arc::new(connection));
+    let service = service_fn(move |request| handle(Arc::clone(&service_shared), Arc::clone(&connection), request));
+    let serving = builder.serve_connection(io, service).with_upgrades();
+    tokio::pin!(serving);
+    drive(&shared, serving, |serving| serving.graceful_shutdown()).await;
+}
+
+async fn serve_http2<S>(shared: Arc<Shared>, connection: Connection, stream: S)
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let clock = Arc::clone(&connection.clock);
+    let io = TokioIo::new(ClientIo::new(stream, false, clock, shared.config.client_limits()));
+    let mut builder = hyper::server::conn::http2::Builder::new(TokioExecutor::new());
+    builder
+        .timer(TokioTimer::new())
+        .max_concurrent_streams(MAX_STREAMS)
+        .max_header_list_size(u32::try_from(shared.config.max_head_bytes).unwrap_or(u32::MAX));
+    let (service_shared, connection) = (Arc::clone(&shared), Arc::new(connection));
+    let service = service_fn(move |request| handle(Arc::clone(&service_shared), Arc::clone(&connection), request));
+    let serving = builder.serve_connection(io, service);
+    tokio::pin!(serving);
+    drive(&shared, serving, |serving| serving.graceful_shutdown()).await;
+}
+
+/// Runs a connection; when the router drains, it ends after the requests that it has.
+async fn drive<C, E>(shared: &Shared, mut serving: Pin<&mut C>, shut_down: impl FnOnce(Pin<&mut C>))
+where
+    C: Future<Output = Result<(), E>>,
+    E: std::fmt::Display,
+{
+    let result = tokio::select! {
+        result = serving.as_mut() => result,
+        () = shared.reached(Phase::Draining) => {
+            shut_down(serving.as_mut());
+            serving.await
+        }
+    };
+    if let Err(error) = result {
+        // Client's doing in nearly every case, and its requests have their log lines.
+        tracing::debug!(%error, "an HTTP connection ended with an error");
+    }
+}

@@ -1,0 +1,121 @@
+//! The first flight on a TLS listener: gathering a ClientHello, and turning away what is none.
+
+use std::io;
+use std::time::Duration;
+
+use router_common::hostname::{HostBuilder, field_text};
+use router_common::tls::{HelloError, HelloParser, MAX_HELLO, Progress, Sni};
+use router_core::model::Hostname;
+use tokio::io::Interest;
+use tokio::net::TcpStream;
+use tokio::time::Instant;
+
+/// Most bytes that are gathered for one hello: the message and the headers of a sane number of records.
+pub const MAX_GATHERED: usize = MAX_HELLO as usize + 1024;
+
+const LINGER: Duration = Duration::from_secs(1);
+const LINGER_BYTES: usize = 256 * 1024;
+const ALERT_DECODE_ERROR: u8 = 50;
+
+/// A complete ClientHello.
+#[derive(Debug)]
+pub struct FirstFlight {
+    /// The name it asks for; `None` without SNI, or with an address in it.
+    pub name: Option<Hostname>,
+    /// Everything that was read, the hello first.
+    pub bytes: Vec<u8>,
+}
+
+/// Why there is no ClientHello.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum HelloFailure {
+    /// The bytes can never become one.
+    #[error("no ClientHello that can be routed: {0:?}")]
+    Invalid(HelloError),
+    /// More bytes than are gathered.
+    #[error("the ClientHello is too large")]
+    TooLarge,
+    /// It was not complete in time.
+    #[error("the ClientHello did not come in time")]
+    Timeout,
+    /// The client ended the connection before it was complete.
+    #[error("the client went away")]
+    Closed,
+}
+
+impl HelloFailure {
+    /// The TLS alert to send before closing, if any.
+    pub fn alert(self) -> Option<u8> {
+        match self {
+            HelloFailure::Invalid(error) => error.alert(),
+            HelloFailure::TooLarge => Some(ALERT_DECODE_ERROR),
+            HelloFailure::Timeout | HelloFailure::Closed => None,
+        }
+    }
+}
+
+/// Reads until a ClientHello is complete, for at most `limit` in all.
+///
+/// # Errors
+/// Why there will be none.
+pub async fn read_hello(stream: &TcpStream, limit: Duration) -> Result<FirstFlight, HelloFailure> {
+    let deadline = Instant::now() + limit;
+    let gathered = tokio::time::timeout_at(deadline, gather(stream)).await;
+    gathered.unwrap_or(Err(HelloFailure::Timeout))
+}
+
+/// Ends a connection that will not be served: the alert if there is one, a FIN, and then what the client still sends
+/// is read for a moment, because closing on unread bytes would reset the connection and lose the alert.
+pub async fn turn_away(stream: TcpStream, alert: Option<u8>) {
+    if let Some(code) = alert {
+        // A fatal alert in a plaintext record (RFC 8446 §5.1, §6). It fits any send buffer that is empty.
+        let _ = stream.try_write(&[21, 3, 3, 0, 2, 2, code]);
+    }
+    if rustix::net::shutdown(&stream, rustix::net::Shutdown::Write).is_err() {
+        return;
+    }
+    let drained = async {
+        let mut total = 0;
+        while total < LINGER_BYTES {
+            match stream.async_io(Interest::READABLE, || read_some(&stream, &mut Vec::new())).await {
+                Ok(0) | Err(_) => return,
+                Ok(read) => total += read,
+            }
+        }
+    };
+    let _ = tokio::time::timeout(LINGER, drained).await;
+}
+
+async fn gather(stream: &TcpStream) -> Result<FirstFlight, HelloFailure> {
+    let (mut parser, mut host) = (HelloParser::new(), HostBuilder::new());
+    let mut bytes = Vec::new();
+    loop {
+        let known = bytes.len();
+        let read = stream.async_io(Interest::READABLE, || read_some(stream, &mut bytes)).await;
+        if read.unwrap_or(0) == 0 {
+            return Err(HelloFailure::Closed);
+        }
+        match parser.feed(&mut host, bytes.get(known..).unwrap_or_default()) {
+            Progress::Invalid(error) => return Err(HelloFailure::Invalid(error)),
+            Progress::Incomplete if bytes.len() >= MAX_GATHERED => return Err(HelloFailure::TooLarge),
+            Progress::Incomplete => {}
+            Progress::Complete => {
+                let name = match parser.hello().sni {
+                    // The builder's text is a normal name already; parsing gives it its type.
+                    Sni::Name => Hostname::parse(field_text(&host.exact)).ok(),
+                    Sni::None | Sni::IpLiteral => None,
+                };
+                return Ok(FirstFlight { name, bytes });
+            }
+        }
+    }
+}
+
+/// One read, appended. The buffer lives on the stack for the call alone, so that a connection that waits holds what
+/// has arrived and nothing else.
+fn read_some(stream: &TcpStream, bytes: &mut Vec<u8>) -> io::Result<usize> {
+    let mut buffer = [0; 16 * 1024];
+    let read = stream.try_read(&mut buffer)?;
+    bytes.extend_from_slice(buffer.get(..read).unwrap_or_default());
+    Ok(read)
+}

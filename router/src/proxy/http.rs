@@ -1,0 +1,195 @@
+//! One request: what it is for, which route serves it, and the response.
+
+pub mod body;
+pub mod forward;
+pub mod headers;
+pub mod pages;
+pub mod target;
+pub mod upgrade;
+
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::{HeaderMap, Request, Response, StatusCode, Version, request};
+use hyper::body::Incoming;
+use router_core::lookup::{RequestMatch, SniMatch};
+use router_core::model::{Hostname, RouterName};
+use router_core::table::ResolvedRoute;
+
+use super::Shared;
+use super::access::{AccessRecord, DataPath, Flag};
+use super::certificates::same_certificate;
+use super::client_io::{ClientClock, InFlight};
+use super::snapshot::ServedRouter;
+use body::ResponseBody;
+use forward::Failure;
+use target::{Target, read_target};
+
+/// What all requests of a connection have in common.
+#[derive(Debug)]
+pub struct Connection {
+    /// Router that took it.
+    pub router: RouterName,
+    /// Who connected.
+    pub client: SocketAddr,
+    /// The address that was connected to.
+    pub listener: SocketAddr,
+    /// How TLS was terminated; `None` for clear text.
+    pub tls: Option<ConnectionTls>,
+    /// Tells the stream beneath what the service is doing.
+    pub clock: Arc<ClientClock>,
+}
+
+/// TLS of a connection.
+#[derive(Debug)]
+pub struct ConnectionTls {
+    /// The name that the client asked for.
+    pub sni: Option<Hostname>,
+}
+
+/// What is decided about a request before it goes anywhere.
+#[derive(Debug)]
+enum Decision {
+    Forward { route: Arc<ResolvedRoute>, authority: String },
+    Redirect { route: Arc<ResolvedRoute>, host: Hostname, https_port: u16 },
+    /// `OPTIONS *`.
+    Router,
+    Refuse { status: StatusCode, flag: Flag, route: Option<Arc<ResolvedRoute>> },
+}
+
+/// Answers one request. The routing table is the newest one, so that a change is effective on connections that were
+/// there before it.
+pub async fn handle(
+    shared: Arc<Shared>,
+    connection: Arc<Connection>,
+    request: Request<Incoming>,
+) -> Result<Response<ResponseBody>, Infallible> {
+    let in_flight = connection.clock.request();
+    let mut record = AccessRecord::new(
+        connection.router.clone(),
+        connection.client,
+        connection.listener,
+        DataPath::Proxy,
+        Arc::clone(&shared.counters),
+    );
+    let (head, content) = request.into_parts();
+    record.method = Some(head.method.clone());
+    record.path = Some(head.uri.path().to_owned());
+    let show_cause = shared.config.show_cause;
+    let own = OwnResponse { accept: accept_of(&head.headers), version: head.version, show_cause };
+    let response = match decide(&shared, &connection, &head, &mut record) {
+        Decision::Refuse { status, flag, route } => {
+            record.route = route;
+            own.refuse(status, flag, record, in_flight)
+        }
+        Decision::Router => own.give(pages::empty(StatusCode::OK), Flag::Fine, record, in_flight),
+        Decision::Redirect { route, host, https_port } => {
+            record.route = Some(route);
+            let path = head.uri.path_and_query().map_or("/", |path| path.as_str());
+            match pages::redirect(host.as_str(), https_port, path) {
+                Some(redirect) => own.give(redirect, Flag::Fine, record, in_flight),
+                None => own.refuse(StatusCode::BAD_REQUEST, Flag::BadRequest, record, in_flight),
+            }
+        }
+        Decision::Forward { route, authority } => {
+            record.route = Some(Arc::clone(&route));
+            let request = Request::from_parts(head, content);
+            let forwarded = forward::forward(&shared, &connection, &route, &authority, request, record, in_flight);
+            match forwarded.await {
+                Ok(response) => response,
+                Err(Failure { status, flag, record, in_flight }) => own.refuse(status, flag, *record, in_flight),
+            }
+        }
+    };
+    Ok(response)
+}
+
+fn decide(shared: &Shared, connection: &Connection, head: &request::Parts, record: &mut AccessRecord) -> Decision {
+    let refuse = |status, flag| Decision::Refuse { status, flag, route: None };
+    let (host, authority) = match read_target(head) {
+        Ok(Target::Resource { host, authority }) => (host, authority),
+        Ok(Target::Router) => return Decision::Router,
+        Err(error) => return refuse(error.status(), Flag::BadRequest),
+    };
+    record.host = Some(host.as_ref().map_or_else(|| authority.clone(), |host| host.as_str().to_owned()));
+    let no_route = || refuse(StatusCode::SERVICE_UNAVAILABLE, Flag::NoRoute);
+    let snapshot = shared.snapshot.load();
+    let Some(router) = snapshot.routers.get(&connection.router) else { return no_route() };
+    let path = head.uri.path();
+    let found = match (&connection.tls, &host) {
+        (Some(tls), _) if misdirected(router, tls.sni.as_ref(), host.as_ref()) => {
+            return refuse(StatusCode::MISDIRECTED_REQUEST, Flag::Misdirected);
+        }
+        (_, None) => RequestMatch::NoRoute,
+        (Some(_), Some(host)) => router.table.match_tls_request(host, path),
+        (None, Some(host)) => router.table.match_cleartext_request(host, path),
+    };
+    let (route, redirect) = match found {
+        RequestMatch::NoRoute => return no_route(),
+        RequestMatch::Forward(route) => (Arc::clone(route), false),
+        RequestMatch::RedirectToHttps(route) => (Arc::clone(route), true),
+    };
+    if !route.admits_source(connection.client.ip()) {
+        let flag = Flag::SourceNotAllowed;
+        return Decision::Refuse { status: StatusCode::FORBIDDEN, flag, route: Some(route) };
+    }
+    match host {
+        Some(host) if redirect => Decision::Redirect { route, host, https_port: router.table.https_port },
+        _ => Decision::Forward { route, authority },
+    }
+}
+
+/// Whether a request came over a connection that was not made for its host: one that needs another certificate, or
+/// is passed through. Without SNI the client has chosen nothing, and Host decides (openshift.md b.7, decision 6).
+fn misdirected(router: &ServedRouter, sni: Option<&Hostname>, host: Option<&Hostname>) -> bool {
+    if matches!(router.table.match_sni(host), SniMatch::Passthrough(_)) {
+        return true;
+    }
+    let Some(sni) = sni.filter(|sni| Some(*sni) != host) else { return false };
+    match (router.certificate(Some(sni)), router.certificate(host)) {
+        (Some(shown), Some(needed)) => !same_certificate(shown, needed),
+        _ => false,
+    }
+}
+
+/// How to phrase a response that the router makes itself.
+struct OwnResponse {
+    accept: HeaderMap,
+    version: Version,
+    show_cause: bool,
+}
+
+impl OwnResponse {
+    fn refuse(
+        &self,
+        status: StatusCode,
+        flag: Flag,
+        record: AccessRecord,
+        in_flight: InFlight,
+    ) -> Response<ResponseBody> {
+        self.give(pages::error(status, flag, &self.accept, self.show_cause), flag, record, in_flight)
+    }
+
+    fn give(
+        &self,
+        mut response: Response<Bytes>,
+        flag: Flag,
+        mut record: AccessRecord,
+        in_flight: InFlight,
+    ) -> Response<ResponseBody> {
+        if self.version == Version::HTTP_2 {
+            // No connection fields in HTTP/2 (RFC 9113 §8.2.2).
+            response.headers_mut().remove(http::header::CONNECTION);
+        }
+        record.flag = flag;
+        record.status = Some(response.status());
+        response.map(|content| ResponseBody::own(content, record, in_flight))
+    }
+}
+
+fn accept_of(headers: &HeaderMap) -> HeaderMap {
+    let values = headers.get_all(http::header::ACCEPT);
+    values.iter().map(|value| (http::header::ACCEPT, value.clone())).collect()
+}

@@ -1,0 +1,149 @@
+//! Header fields that a proxy takes out, adds and leaves alone.
+
+use std::net::{IpAddr, SocketAddr};
+
+use http::header::{CONNECTION, EXPECT, FORWARDED, HOST, TE, TRANSFER_ENCODING, UPGRADE};
+use http::{HeaderMap, HeaderName, HeaderValue, Version};
+
+const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
+const X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
+const X_FORWARDED_PORT: HeaderName = HeaderName::from_static("x-forwarded-port");
+const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
+const X_FORWARDED_PROTO_VERSION: HeaderName = HeaderName::from_static("x-forwarded-proto-version");
+const KEEP_ALIVE: HeaderName = HeaderName::from_static("keep-alive");
+const PROXY_CONNECTION: HeaderName = HeaderName::from_static("proxy-connection");
+
+/// What the endpoint is told about the client's connection.
+#[derive(Clone, Copy, Debug)]
+pub struct ClientView<'c> {
+    /// Who asks.
+    pub client: IpAddr,
+    /// The address that it connected to.
+    pub listener: SocketAddr,
+    /// Whether over TLS.
+    pub tls: bool,
+    /// The version of HTTP.
+    pub version: Version,
+    /// The authority as the client wrote it.
+    pub authority: &'c str,
+}
+
+/// Prepares a request's fields for the endpoint. Returns the protocol that the client asks to upgrade to.
+pub fn prepare_request(headers: &mut HeaderMap, view: &ClientView<'_>) -> Option<HeaderValue> {
+    let upgrade = requested_upgrade(headers, view.version);
+    let trailers = headers.get_all(TE).iter().any(|te| has_token(te, "trailers"));
+    strip_hop_by_hop(headers);
+    // hyper has answered it, or the endpoint's answer would come too late to be of use.
+    headers.remove(EXPECT);
+    strip_forged(headers);
+    if trailers {
+        headers.insert(TE, HeaderValue::from_static("trailers"));
+    }
+    if let Some(protocol) = &upgrade {
+        headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
+        headers.insert(UPGRADE, protocol.clone());
+    }
+    if let Ok(authority) = HeaderValue::from_str(view.authority) {
+        headers.insert(HOST, authority);
+    }
+    append_forwarded(headers, view);
+    upgrade
+}
+
+/// Prepares a response's fields for the client.
+pub fn prepare_response(headers: &mut HeaderMap) {
+    strip_hop_by_hop(headers);
+}
+
+/// Whether a field is a list that has this token.
+pub fn has_token(value: &HeaderValue, token: &str) -> bool {
+    tokens(value).any(|found| found.eq_ignore_ascii_case(token))
+}
+
+fn tokens(value: &HeaderValue) -> impl Iterator<Item = &str> {
+    value.to_str().unwrap_or("").split(',').map(str::trim).filter(|token| !token.is_empty())
+}
+
+fn requested_upgrade(headers: &HeaderMap, version: Version) -> Option<HeaderValue> {
+    let asked = version == Version::HTTP_11 && headers.get_all(CONNECTION).iter().any(|c| has_token(c, "upgrade"));
+    let mut protocols = headers.get_all(UPGRADE).iter();
+    let protocol = protocols.next().filter(|_| asked && protocols.next().is_none())?;
+    // Switching to HTTP/2 would take the requests out of the router's sight.
+    let hidden = tokens(protocol).any(|name| name.eq_ignore_ascii_case("h2c") || name.starts_with("HTTP/"));
+    (!hidden).then(|| protocol.clone())
+}
+
+/// Takes out the fields of this connection alone (RFC 9110 §7.6.1). What `Connection` lists goes too, except fields
+/// that only an attacker would list: routing, framing and the record of who asked.
+fn strip_hop_by_hop(headers: &mut HeaderMap) {
+    let listed: Vec<HeaderName> = headers
+        .get_all(CONNECTION)
+        .iter()
+        .flat_map(tokens)
+        .filter_map(|token| HeaderName::try_from(token).ok())
+        .filter(|name| !must_stay(name))
+        .collect();
+    for name in listed {
+        headers.remove(name);
+    }
+    for name in [CONNECTION, KEEP_ALIVE, PROXY_CONNECTION, TE, TRANSFER_ENCODING, UPGRADE] {
+        headers.remove(name);
+    }
+}
+
+fn must_stay(name: &HeaderName) -> bool {
+    let name = name.as_str();
+    matches!(name, "host" | "content-length" | "forwarded") || name.starts_with("x-forwarded-")
+}
+
+/// Takes out what only the router may say, also spelt with `_`, which CGI-like backends read as `-`: `Proxy`
+/// (httpoxy) and the `X-SSL…` fields of client certificates.
+fn strip_forged(headers: &mut HeaderMap) {
+    let forged: Vec<HeaderName> = headers.keys().filter(|name| is_forged(name)).cloned().collect();
+    for name in forged {
+        headers.remove(name);
+    }
+}
+
+fn is_forged(name: &HeaderName) -> bool {
+    let written = name.as_str();
+    let meant = written.replace('_', "-");
+    let ours = meant.starts_with("x-forwarded-") || meant == "forwarded" || meant == "host";
+    meant == "proxy" || meant.starts_with("x-ssl") || (ours && meant != written)
+}
+
+/// Adds one line each, as OpenShift's policy `Append` does, after those of proxies further out.
+fn append_forwarded(headers: &mut HeaderMap, view: &ClientView<'_>) {
+    let proto = if view.tls { "https" } else { "http" };
+    let client = view.client.to_string();
+    let node = match view.client {
+        IpAddr::V4(_) => client.clone(),
+        IpAddr::V6(_) => format!("\"[{client}]\""),
+    };
+    let host = if is_token(view.authority) { view.authority.to_owned() } else { format!("\"{}\"", view.authority) };
+    let port = view.listener.port().to_string();
+    let forwarded = format!("for={node};host={host};proto={proto}");
+    let lines = [
+        (X_FORWARDED_FOR, client.as_str()),
+        (X_FORWARDED_HOST, view.authority),
+        (X_FORWARDED_PORT, port.as_str()),
+        (X_FORWARDED_PROTO, proto),
+        (FORWARDED, forwarded.as_str()),
+    ];
+    for (name, value) in lines {
+        if let Ok(value) = HeaderValue::from_str(value) {
+            headers.append(name, value);
+        }
+    }
+    if view.version == Version::HTTP_2 {
+        headers.append(X_FORWARDED_PROTO_VERSION, HeaderValue::from_static("h2"));
+    }
+}
+
+/// RFC 9110 §5.6.2; a valid authority has none of the other token characters.
+fn is_token(text: &str) -> bool {
+    text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_'))
+}
+
+#[cfg(test)]
+mod tests;

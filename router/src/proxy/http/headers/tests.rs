@@ -1,0 +1,100 @@
+//! Fields in, fields out.
+
+use super::*;
+
+fn map(lines: &[(&str, &str)]) -> HeaderMap {
+    let mut headers = HeaderMap::new();
+    for (name, value) in lines {
+        headers.append(HeaderName::try_from(*name).unwrap(), HeaderValue::from_str(value).unwrap());
+    }
+    headers
+}
+
+fn view(authority: &str) -> ClientView<'_> {
+    ClientView {
+        client: [192, 0, 2, 7].into(),
+        listener: ([127, 0, 0, 1], 443).into(),
+        tls: true,
+        version: Version::HTTP_11,
+        authority,
+    }
+}
+
+fn all<'h>(headers: &'h HeaderMap, name: &str) -> Vec<&'h str> {
+    headers.get_all(name).iter().map(|value| value.to_str().unwrap()).collect()
+}
+
+#[test]
+fn hop_by_hop_fields_go_and_protected_ones_stay() {
+    let mut headers = map(&[
+        ("connection", "close, X-Mine, host, X-Forwarded-For, content-length"),
+        ("connection", "keep-alive"),
+        ("keep-alive", "5"),
+        ("te", "gzip, trailers"),
+        ("proxy-connection", "keep-alive"),
+        ("x-mine", "1"),
+        ("x-other", "2"),
+        ("content-length", "3"),
+        ("x-forwarded-for", "198.51.100.1"),
+    ]);
+    assert_eq!(prepare_request(&mut headers, &view("a.test")), None);
+    for gone in ["connection", "keep-alive", "proxy-connection", "x-mine"] {
+        assert!(!headers.contains_key(gone), "{gone}");
+    }
+    assert_eq!(all(&headers, "te"), ["trailers"]);
+    assert_eq!(all(&headers, "x-other"), ["2"]);
+    assert_eq!(all(&headers, "content-length"), ["3"]);
+    assert_eq!(all(&headers, "host"), ["a.test"]);
+    assert_eq!(all(&headers, "x-forwarded-for"), ["198.51.100.1", "192.0.2.7"]);
+}
+
+#[test]
+fn forged_fields_go() {
+    let mut headers = map(&[
+        ("proxy", "http://evil.test"),
+        ("x-ssl", "1"),
+        ("x-ssl-client-cn", "admin"),
+        ("x_ssl_client_cn", "admin"),
+        ("x_forwarded_for", "198.51.100.1"),
+        ("x_real_name", "kept"),
+    ]);
+    prepare_request(&mut headers, &view("a.test"));
+    for gone in ["proxy", "x-ssl", "x-ssl-client-cn", "x_ssl_client_cn", "x_forwarded_for"] {
+        assert!(!headers.contains_key(gone), "{gone}");
+    }
+    assert_eq!(all(&headers, "x_real_name"), ["kept"]);
+}
+
+#[test]
+fn forwarded_is_appended_and_quoted() {
+    let mut headers = map(&[("forwarded", "for=198.51.100.1"), ("x-forwarded-proto", "http")]);
+    let six = ClientView { client: "2001:db8::1".parse().unwrap(), version: Version::HTTP_2, ..view("a.test:8443") };
+    prepare_request(&mut headers, &six);
+    let forwarded = "for=\"[2001:db8::1]\";host=\"a.test:8443\";proto=https";
+    assert_eq!(all(&headers, "forwarded"), ["for=198.51.100.1", forwarded]);
+    assert_eq!(all(&headers, "x-forwarded-proto"), ["http", "https"]);
+    assert_eq!(all(&headers, "x-forwarded-host"), ["a.test:8443"]);
+    assert_eq!(all(&headers, "x-forwarded-port"), ["443"]);
+    assert_eq!(all(&headers, "x-forwarded-proto-version"), ["h2"]);
+}
+
+#[test]
+fn upgrades_pass_only_when_asked_for_on_http1_and_not_to_http2() {
+    let websocket = [("connection", "keep-alive, Upgrade"), ("upgrade", "websocket")];
+    let mut headers = map(&websocket);
+    assert_eq!(prepare_request(&mut headers, &view("a.test")), Some(HeaderValue::from_static("websocket")));
+    assert_eq!(all(&headers, "connection"), ["upgrade"]);
+    assert_eq!(all(&headers, "upgrade"), ["websocket"]);
+
+    let mut headers = map(&[("upgrade", "websocket")]);
+    assert_eq!(prepare_request(&mut headers, &view("a.test")), None);
+    assert!(!headers.contains_key("upgrade"));
+
+    let mut headers = map(&[("connection", "Upgrade, HTTP2-Settings"), ("upgrade", "h2c"), ("http2-settings", "x")]);
+    assert_eq!(prepare_request(&mut headers, &view("a.test")), None);
+    assert!(!headers.contains_key("http2-settings"));
+
+    let mut headers = map(&websocket);
+    let old = ClientView { version: Version::HTTP_10, ..view("a.test") };
+    assert_eq!(prepare_request(&mut headers, &old), None);
+}

@@ -1,0 +1,114 @@
+//! Which host and path a request is for, and whether it says so unambiguously (RFC 9112 §3.2, RFC 9113 §8.3.1).
+
+use http::header::{CONTENT_LENGTH, HOST, TRANSFER_ENCODING};
+use http::{Method, StatusCode, Version, request};
+use router_common::hostname::{HostBuilder, HostKind, field_text, normalise_authority};
+use router_core::model::Hostname;
+
+/// What a request is for.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Target {
+    /// A path on a host.
+    Resource {
+        /// The host; `None` for an address, which no route has.
+        host: Option<Hostname>,
+        /// The authority as the client wrote it: what the endpoint gets as `Host`.
+        authority: String,
+    },
+    /// `OPTIONS *`: the router itself (RFC 9110 §9.3.7).
+    Router,
+}
+
+/// Why a request is refused before any route is looked up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TargetError {
+    /// A request needs exactly one Host.
+    #[error("there is not exactly one host")]
+    HostCount,
+    /// The host is none.
+    #[error("the host is not valid")]
+    BadHost,
+    /// Host and request target name different hosts.
+    #[error("the host and the request target differ")]
+    Mismatch,
+    /// Both Content-Length and Transfer-Encoding.
+    #[error("the length is ambiguous")]
+    AmbiguousLength,
+    /// A byte in the path that no path may have.
+    #[error("the path is not valid")]
+    BadPath,
+    /// CONNECT and TRACE are not for a reverse proxy.
+    #[error("the method is not allowed")]
+    Method,
+}
+
+impl TargetError {
+    /// The response's status.
+    pub fn status(self) -> StatusCode {
+        match self {
+            TargetError::Method => StatusCode::METHOD_NOT_ALLOWED,
+            _ => StatusCode::BAD_REQUEST,
+        }
+    }
+}
+
+/// Reads the target of a request.
+///
+/// # Errors
+/// The first thing that makes it ambiguous or impossible.
+pub fn read_target(head: &request::Parts) -> Result<Target, TargetError> {
+    if head.method == Method::CONNECT || head.method == Method::TRACE {
+        return Err(TargetError::Method);
+    }
+    if head.headers.contains_key(CONTENT_LENGTH) && head.headers.contains_key(TRANSFER_ENCODING) {
+        return Err(TargetError::AmbiguousLength);
+    }
+    let mut fields = head.headers.get_all(HOST).iter();
+    let field = fields.next().map(http::HeaderValue::as_bytes);
+    if fields.next().is_some() {
+        return Err(TargetError::HostCount);
+    }
+    let in_uri = head.uri.authority().map(|authority| authority.as_str().as_bytes());
+    // HTTP/2 may leave the field out (RFC 9113 §8.3.1), HTTP/1 may not, even in absolute form.
+    let written = match (field, in_uri, head.version) {
+        (Some(field), _, _) => field,
+        (None, Some(in_uri), Version::HTTP_2) => in_uri,
+        (None, _, _) => return Err(TargetError::HostCount),
+    };
+    let (builder, kind) = normalise_authority(written).map_err(|_| TargetError::BadHost)?;
+    if let Some(in_uri) = in_uri.filter(|in_uri| *in_uri != written) {
+        let (other, _) = normalise_authority(in_uri).map_err(|_| TargetError::BadHost)?;
+        if field_text(&other.exact) != field_text(&builder.exact) || !ports_agree(&builder, &other) {
+            return Err(TargetError::Mismatch);
+        }
+    }
+    if head.uri.path() == "*" && head.method == Method::OPTIONS {
+        return Ok(Target::Router);
+    }
+    if !path_is_valid(head.uri.path()) {
+        return Err(TargetError::BadPath);
+    }
+    let host = match kind {
+        HostKind::Name => Hostname::parse(field_text(&builder.exact)).ok(),
+        HostKind::IpLiteral => None,
+    };
+    let authority = std::str::from_utf8(written).map_err(|_| TargetError::BadHost)?.to_owned();
+    Ok(Target::Resource { host, authority })
+}
+
+/// A port that only one of them names is no contradiction.
+fn ports_agree(a: &HostBuilder, b: &HostBuilder) -> bool {
+    match (a.port(), b.port()) {
+        (Some(a), Some(b)) => a == b,
+        _ => true,
+    }
+}
+
+/// Paths are compared byte by byte and passed on as they are. Raw non-ASCII bytes and an encoded NUL are where
+/// readers begin to differ.
+fn path_is_valid(path: &str) -> bool {
+    path.starts_with('/') && path.is_ascii() && !path.contains("%00")
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,167 @@
+//! TLS towards endpoints of re-encrypt routes: whom to trust, and by which name (openshift.md a.9).
+
+use std::collections::{HashMap, HashSet};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use router_core::table::{HttpTls, Reencrypt, RouteKind, RoutingTable};
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::client::{VerifierBuilderError, WebPkiServerVerifier};
+use rustls::{CertificateError, ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
+use rustls_pki_types::{CertificateDer, ServerName, UnixTime};
+
+use super::certificates::provider;
+
+/// Why no connection to the endpoint can be made that would be verified.
+#[derive(Debug, thiserror::Error)]
+pub enum TrustError {
+    /// The route names no CA, and no service CA is known.
+    #[error("the route has no destination CA certificate, and there is no service CA to fall back to")]
+    NoCa,
+    /// The CA store cannot be used.
+    #[error("the CA certificates cannot be used: {0}")]
+    Roots(#[from] VerifierBuilderError),
+    /// rustls refuses the configuration.
+    #[error("cannot set up TLS: {0}")]
+    Setup(#[from] rustls::Error),
+    /// `<service>.<namespace>.svc` is no name.
+    #[error("{0:?} cannot be a server name")]
+    Name(String),
+}
+
+/// A way to connect to endpoints: connections of different trust are never mixed in the pool.
+#[derive(Clone, Debug)]
+pub struct UpstreamTrust {
+    /// Unique among all that the process has made.
+    pub id: u64,
+    /// For the handshake.
+    pub config: Arc<ClientConfig>,
+}
+
+/// Client configurations by the CA store that they trust, made on first use.
+#[derive(Debug)]
+pub struct UpstreamTls {
+    service_ca: Option<Arc<RootCertStore>>,
+    by_store: Mutex<HashMap<usize, Made>>,
+    next_id: AtomicU64,
+}
+
+#[derive(Debug)]
+struct Made {
+    trust: UpstreamTrust,
+    // Keeps the address that is the key from being given to another store.
+    _store: Arc<RootCertStore>,
+}
+
+impl UpstreamTls {
+    /// With the CA bundle for routes that name none.
+    pub fn new(service_ca: Option<Arc<RootCertStore>>) -> Self {
+        UpstreamTls { service_ca, by_store: Mutex::default(), next_id: AtomicU64::new(1) }
+    }
+
+    /// How to connect to the endpoints of a re-encrypt route.
+    ///
+    /// # Errors
+    /// When there is nothing to verify them with: such a route is not served.
+    pub fn trust(&self, reencrypt: &Reencrypt) -> Result<UpstreamTrust, TrustError> {
+        let (store, any_name) = match (&reencrypt.destination_ca, &self.service_ca) {
+            (Some(own), _) => (own, true),
+            (None, Some(service_ca)) => (service_ca, false),
+            (None, None) => return Err(TrustError::NoCa),
+        };
+        // A store is either a route's own or the service CA, never both, so its address decides `any_name` too.
+        let key = address(store);
+        let mut by_store = self.by_store.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(made) = by_store.get(&key) {
+            return Ok(made.trust.clone());
+        }
+        let config = Arc::new(client_config(store, any_name)?);
+        let trust = UpstreamTrust { id: self.next_id.fetch_add(1, Ordering::Relaxed), config };
+        by_store.insert(key, Made { trust: trust.clone(), _store: Arc::clone(store) });
+        Ok(trust)
+    }
+
+    /// Forgets the configurations of stores that the table does not have.
+    pub fn retain(&self, table: &RoutingTable) {
+        let routes = table.routers.iter().flat_map(|router| &router.routes);
+        let stores = routes.filter_map(|route| match &route.kind {
+            RouteKind::Http { tls: Some(HttpTls { reencrypt: Some(reencrypt), .. }), .. } => {
+                reencrypt.destination_ca.as_ref()
+            }
+            _ => None,
+        });
+        let live: HashSet<usize> = stores.chain(&self.service_ca).map(address).collect();
+        let mut by_store = self.by_store.lock().unwrap_or_else(PoisonError::into_inner);
+        by_store.retain(|key, _| live.contains(key));
+    }
+}
+
+/// `<service>.<namespace>.svc`: what the service CA's certificates are for, and the SNI in any case.
+///
+/// # Errors
+/// When the parts make no DNS name.
+pub fn service_name(service: &str, namespace: &str) -> Result<ServerName<'static>, TrustError> {
+    let name = format!("{service}.{namespace}.svc");
+    ServerName::try_from(name.clone()).map_err(|_| TrustError::Name(name))
+}
+
+fn address(store: &Arc<RootCertStore>) -> usize {
+    Arc::as_ptr(store).addr()
+}
+
+fn client_config(store: &Arc<RootCertStore>, any_name: bool) -> Result<ClientConfig, TrustError> {
+    let webpki = WebPkiServerVerifier::builder_with_provider(Arc::clone(store), provider()).build()?;
+    let verifier: Arc<dyn ServerCertVerifier> = if any_name { Arc::new(AnyName(webpki)) } else { webpki };
+    let mut config = ClientConfig::builder_with_provider(provider())
+        .with_protocol_versions(&[&rustls::version::TLS13, &rustls::version::TLS12])?
+        .dangerous()
+        .with_custom_certificate_verifier(verifier)
+        .with_no_client_auth();
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    Ok(config)
+}
+
+/// Verifies everything but the name. webpki looks at the name last, after chain, times and key usage, so an error
+/// about the name says that the rest was good.
+#[derive(Debug)]
+struct AnyName(Arc<WebPkiServerVerifier>);
+
+impl ServerCertVerifier for AnyName {
+    fn verify_server_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        server_name: &ServerName<'_>,
+        ocsp_response: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        match self.0.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now) {
+            Err(rustls::Error::InvalidCertificate(
+                CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
+            )) => Ok(ServerCertVerified::assertion()),
+            verdict => verdict,
+        }
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        self.0.verify_tls12_signature(message, cert, dss)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        cert: &CertificateDer<'_>,
+        dss: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        self.0.verify_tls13_signature(message, cert, dss)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.supported_verify_schemes()
+    }
+}

@@ -1,0 +1,42 @@
+//! When a connection last moved a byte, and the wait for it to have been idle.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+/// A clock that both directions of a connection set.
+#[derive(Debug)]
+pub struct Activity {
+    start: Instant,
+    last_ms: AtomicU64,
+}
+
+impl Activity {
+    /// A connection that is active now.
+    pub fn new() -> Self {
+        Activity { start: Instant::now(), last_ms: AtomicU64::new(0) }
+    }
+
+    /// Notes that a byte has moved.
+    pub fn touch(&self) {
+        let elapsed = self.start.elapsed().as_millis();
+        self.last_ms.store(u64::try_from(elapsed).unwrap_or(u64::MAX), Ordering::Relaxed);
+    }
+
+    /// When a byte last moved.
+    pub fn last(&self) -> Instant {
+        self.start + Duration::from_millis(self.last_ms.load(Ordering::Relaxed))
+    }
+
+    /// Waits until nothing has moved for `limit`.
+    pub async fn idle_for(&self, limit: Duration) {
+        loop {
+            let deadline = self.last() + limit;
+            if Instant::now() >= deadline {
+                return;
+            }
+            tokio::time::sleep_until(deadline).await;
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! One read and the write it feeds, through a buffer that belongs to the thread and not to the connection: a
+//! connection whose receiver keeps up holds no memory at all.
+
+use std::cell::RefCell;
+use std::io;
+
+use rustix::io::Errno;
+use tokio::net::TcpStream;
+
+/// Most bytes that one step moves through user space.
+pub const CHUNK: usize = 16 * 1024;
+
+thread_local! {
+    static SCRATCH: RefCell<Box<[u8]>> = RefCell::new(vec![0; CHUNK].into_boxed_slice());
+}
+
+/// What one step did.
+#[derive(Debug)]
+pub struct Chunk {
+    /// Bytes read; 0 at the end of the stream.
+    pub read: usize,
+    /// Those of them that the receiver did not take.
+    pub left: Vec<u8>,
+    /// The write failed.
+    pub broken: bool,
+}
+
+/// Reads once from `from` and writes once to `to`.
+///
+/// # Errors
+/// Of the read, `WouldBlock` included; those of the write are in [`Chunk::broken`].
+pub fn pass_on(from: &TcpStream, to: &TcpStream) -> io::Result<Chunk> {
+    SCRATCH.with_borrow_mut(|scratch| {
+        let read = retry(|| rustix::io::read(from, &mut scratch[..]))?;
+        let bytes = scratch.get(..read).unwrap_or_default();
+        if bytes.is_empty() {
+            return Ok(Chunk { read, left: Vec::new(), broken: false });
+        }
+        let (written, broken) = match to.try_write(bytes) {
+            Ok(written) => (written, false),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => (0, false),
+            Err(_) => (0, true),
+        };
+        Ok(Chunk { read, left: bytes.get(written..).unwrap_or_default().to_vec(), broken })
+    })
+}
+
+/// Repeats a system call that a signal has interrupted.
+///
+/// # Errors
+/// Those of the call.
+pub fn retry<T>(mut call: impl FnMut() -> Result<T, Errno>) -> io::Result<T> {
+    loop {
+        match call() {
+            Err(Errno::INTR) => {}
+            result => return result.map_err(io::Error::from),
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! The tunnel: two byte streams of any kind joined after an HTTP upgrade (RFC 9110 §7.8), where one of them may be TLS.
+
+use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+
+use super::activity::Activity;
+use super::chunk::CHUNK;
+
+/// Why a tunnel ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TunnelEnd {
+    /// Both directions came to their end.
+    Finished,
+    /// One of the streams failed.
+    Failed,
+    /// Nothing moved for the idle timeout.
+    Idle,
+}
+
+/// What a tunnel did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TunnelOutcome {
+    /// Bytes written to the upstream.
+    pub to_upstream: u64,
+    /// Bytes written to the client.
+    pub to_client: u64,
+    /// Why it ended.
+    pub end: TunnelEnd,
+}
+
+/// Joins two streams until both directions have ended, one failed, or nothing moved for `idle`.
+pub async fn tunnel<C, U>(client: C, upstream: U, idle: Duration) -> TunnelOutcome
+where
+    C: AsyncRead + AsyncWrite,
+    U: AsyncRead + AsyncWrite,
+{
+    let activity = Activity::new();
+    let (to_upstream, to_client) = (AtomicU64::new(0), AtomicU64::new(0));
+    let (client_read, client_write) = tokio::io::split(client);
+    let (upstream_read, upstream_write) = tokio::io::split(upstream);
+    let up = copy(client_read, upstream_write, &to_upstream, &activity);
+    let down = copy(upstream_read, client_write, &to_client, &activity);
+    let end = tokio::select! {
+        both = async { tokio::try_join!(up, down) } => match both {
+            Ok(_) => TunnelEnd::Finished,
+            Err(_) => TunnelEnd::Failed,
+        },
+        () = activity.idle_for(idle) => TunnelEnd::Idle,
+    };
+    TunnelOutcome {
+        to_upstream: to_upstream.load(Ordering::Relaxed),
+        to_client: to_client.load(Ordering::Relaxed),
+        end,
+    }
+}
+
+async fn copy<R, W>(mut from: R, mut to: W, moved: &AtomicU64, activity: &Activity) -> io::Result<()>
+where
+    R: AsyncRead + Unpin,
+    W: AsyncWrite + Unpin,
+{
+    let mut buffer = vec![0; CHUNK];
+    loop {
+        let read = from.read(&mut buffer).await?;
+        if read == 0 {
+            return to.shutdown().await;
+        }
+        to.write_all(buffer.get(..read).unwrap_or_default()).await?;
+        to.flush().await?;
+        moved.fetch_add(read as u64, Ordering::Relaxed);
+        activity.touch();
+    }
+}

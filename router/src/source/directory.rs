@@ -1,0 +1,358 @@
+//! A folder of manifests as a source of objects.
+//!
+//! The folder is looked at, never trusted to be quiet: files are read between two looks at their metadata, a file that
+//! is empty right after a change counts as being written, and whatever cannot be read leaves what was read last in
+//! force. Nothing is ever forgotten because a folder or a file could not be opened.
+
+mod index;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use router_core::field::FieldPath;
+use router_core::object::ObjectRef;
+use router_core::parse::Defaults;
+use router_core::resources::{Refused, Resources};
+
+use super::diagnostic::{Diagnostic, Severity};
+use super::document::Mark;
+use super::manifests::{self, Entry, FileContent, Reader};
+use super::walk::{self, Listing, Stamp};
+use index::Index;
+
+/// Largest file that is read, in bytes.
+const MAX_FILE: u64 = 64 << 20;
+/// How often a file that changes while it is read is tried again at once.
+const READ_ATTEMPTS: usize = 3;
+/// Coarsest grain of file times: a file that changed this recently may change again without showing it.
+const TIME_GRAIN: Duration = Duration::from_millis(50);
+/// How long a file may be empty before it counts as emptied and not as being written.
+const EMPTY_GRACE: Duration = Duration::from_secs(1);
+
+/// The objects of a folder at one moment.
+#[derive(Clone, Debug)]
+pub struct Snapshot {
+    /// The objects, with the last good versions of those that are refused.
+    pub resources: Arc<Resources>,
+    /// What is wrong, in order of place.
+    pub diagnostics: Arc<[Diagnostic]>,
+}
+
+/// Why a folder cannot be a source.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// It is not there, or may not be read.
+    #[error("cannot read the folder {path}: {message}")]
+    Unreadable {
+        /// The folder.
+        path: PathBuf,
+        /// What the system says.
+        message: String,
+    },
+}
+
+/// What of the folder to look at again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// Everything.
+    Everything,
+    /// These files, by path relative to the folder. Unknown ones are passed over.
+    Files(BTreeSet<Arc<str>>),
+}
+
+/// A folder of manifests.
+#[derive(Debug)]
+pub struct Directory {
+    root: PathBuf,
+    reader: Reader,
+    files: BTreeMap<Arc<str>, FileState>,
+    index: Index,
+    resources: Resources,
+    listing: Listing,
+    diagnostics: Arc<[Diagnostic]>,
+}
+
+/// What is known of a file.
+#[derive(Debug)]
+struct FileState {
+    stamp: Stamp,
+    /// Whether the file must be read again although its stamp stays the same.
+    unsettled: bool,
+    digest: (u64, usize),
+    content: FileContent,
+    /// Objects that stood here before the file had a syntax error.
+    held: Vec<Arc<Entry>>,
+    /// Why it cannot be read now.
+    trouble: Option<String>,
+}
+
+impl FileState {
+    fn entries(&self) -> impl Iterator<Item = &Arc<Entry>> {
+        self.content.entries.iter().chain(&self.held)
+    }
+}
+
+impl Directory {
+    /// Reads a folder for the first time.
+    ///
+    /// # Errors
+    /// [`OpenError::Unreadable`]. Faults of single files are diagnostics of the snapshot.
+    pub fn open(root: impl AsRef<Path>, defaults: Defaults) -> Result<(Directory, Snapshot), OpenError> {
+        let given = root.as_ref();
+        let unreadable = |message: String| OpenError::Unreadable { path: given.to_owned(), message };
+        let mut directory = Directory {
+            root: std::path::absolute(given).map_err(|error| unreadable(error.to_string()))?,
+            reader: Reader::new(defaults),
+            files: BTreeMap::new(),
+            index: Index::default(),
+            resources: Resources::default(),
+            listing: Listing::default(),
+            diagnostics: Arc::default(),
+        };
+        directory.rescan(&Scope::Everything);
+        match directory.listing.unreadable.get("") {
+            Some(message) => Err(unreadable(message.clone())),
+            None => {
+                let snapshot = directory.snapshot();
+                Ok((directory, snapshot))
+            }
+        }
+    }
+
+    /// The folder, as an absolute path.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// What is known now.
+    pub fn snapshot(&self) -> Snapshot {
+        Snapshot { resources: Arc::new(self.resources.clone()), diagnostics: self.diagnostics.clone() }
+    }
+
+    /// Looks again. Gives the new snapshot if anything that it shows has changed.
+    pub fn rescan(&mut self, scope: &Scope) -> Option<Snapshot> {
+        let mut changed = false;
+        match scope {
+            Scope::Files(files) => {
+                for file in files {
+                    if self.files.contains_key(file) {
+                        changed |= self.read_file(file);
+                    }
+                }
+            }
+            Scope::Everything => changed = self.rescan_everything(),
+        }
+        let diagnostics = self.collect_diagnostics();
+        if *diagnostics != *self.diagnostics {
+            self.diagnostics = diagnostics.into();
+            changed = true;
+        }
+        changed.then(|| self.snapshot())
+    }
+
+    /// Where the value at a path of an object stands now.
+    pub fn locate(&self, object: &ObjectRef, path: &FieldPath) -> Option<(Arc<str>, Mark)> {
+        let (file, entry) = self.index.owner(object)?;
+        let text = std::fs::read_to_string(self.root.join(&*file)).ok();
+        let mark = text.and_then(|text| manifests::locate(&text, file.ends_with(".json"), object, path));
+        Some((file, mark.unwrap_or(entry.at)))
+    }
+
+    /// Device and inode of the folder; `None` while it cannot be opened.
+    pub(super) fn identity(&self) -> Option<(u64, u64)> {
+        self.listing.identity
+    }
+
+    /// Whether a file is known under this relative path.
+    pub(super) fn is_known(&self, file: &str) -> bool {
+        self.files.contains_key(file)
+    }
+
+    fn rescan_everything(&mut self) -> bool {
+        self.listing = walk::walk(&self.root);
+        let stale: Vec<Arc<str>> = self
+            .listing
+            .files
+            .iter()
+            .filter(|(file, stamp)| {
+                self.files.get(*file).is_none_or(|known| known.unsettled || known.stamp != **stamp)
+            })
+            .map(|(file, _)| file.clone())
+            .collect();
+        let gone: Vec<Arc<str>> = self
+            .files
+            .keys()
+            .filter(|file| !self.listing.files.contains_key(*file) && !self.listing.is_unknown(file))
+            .cloned()
+            .collect();
+        let mut changed = false;
+        // New places before old ones go, so that an object that moves to another file is never absent.
+        for file in stale {
+            changed |= self.read_file(&file);
+        }
+        for file in gone {
+            changed |= self.forget_file(&file);
+        }
+        changed
+    }
+
+    /// Reads a file and puts its objects in the place of those it had. Says whether any object changed.
+    fn read_file(&mut self, file: &Arc<str>) -> bool {
+        let (text, stamp, settled) = match read_settled(&self.root.join(&**file)) {
+            Ok(read) => read,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return self.forget_file(file),
+            Err(error) => {
+                self.note_trouble(file, &error);
+                return false;
+            }
+        };
+        let digest = self.reader.digest(&text);
+        let unsettled = !settled || is_recent(&stamp, TIME_GRAIN);
+        if let Some(known) = self.files.get_mut(file) {
+            if known.digest == digest && known.trouble.is_none() {
+                (known.stamp, known.unsettled) = (stamp, unsettled);
+                return false;
+            }
+            if text.trim().is_empty() && known.entries().next().is_some() && is_recent(&stamp, EMPTY_GRACE) {
+                known.unsettled = true;
+                return false;
+            }
+        }
+        let previous = self.files.get(file);
+        let content = self.reader.read(file, &text, previous.map(|previous| &previous.content));
+        let held = match (&content.broken, previous) {
+            (Some(problem), Some(previous)) => hold(previous, &content, problem),
+            _ => Vec::new(),
+        };
+        let state = FileState { stamp, unsettled, digest, content, held, trouble: None };
+        let touched = self.index.replace(file, previous.map(FileState::entries), Some(state.entries()));
+        self.files.insert(file.clone(), state);
+        self.settle(&touched)
+    }
+
+    fn forget_file(&mut self, file: &Arc<str>) -> bool {
+        let Some(known) = self.files.remove(file) else { return false };
+        let touched = self.index.replace(file, Some(known.entries()), None::<std::iter::Empty<_>>);
+        self.settle(&touched)
+    }
+
+    fn note_trouble(&mut self, file: &Arc<str>, error: &io::Error) {
+        match self.files.get_mut(file) {
+            Some(known) => (known.trouble, known.unsettled) = (Some(error.to_string()), true),
+            None => drop(self.listing.unreadable.insert(file.clone(), error.to_string())),
+        }
+    }
+
+    /// Decides anew what is in force for each object. Says whether there was any to decide.
+    fn settle(&mut self, objects: &BTreeSet<ObjectRef>) -> bool {
+        for object in objects {
+            let ObjectRef { kind, key } = object;
+            let Some((_, entry)) = self.index.owner(object) else {
+                self.resources.set(key.clone(), *kind, None, None);
+                continue;
+            };
+            let last_good = self.resources.object(*kind, key);
+            let (good, refused) = match (&entry.good, &entry.unservable) {
+                // An edit that breaks the certificate is refused like one that breaks anything else, as long as there
+                // is a version that serves.
+                (Some(_), Some(unservable)) if last_good.as_ref().is_some_and(|o| o.material_errors().is_empty()) => {
+                    (last_good, Some(unservable.clone()))
+                }
+                (Some(good), _) => (Some(good.clone()), entry.refused.clone()),
+                (None, _) => (last_good, entry.refused.clone()),
+            };
+            self.resources.set(key.clone(), *kind, good.as_ref(), refused);
+        }
+        !objects.is_empty()
+    }
+
+    fn collect_diagnostics(&self) -> Vec<Diagnostic> {
+        let mut diagnostics: Vec<Diagnostic> = Vec::new();
+        let mut unknown: BTreeMap<&(String, String), (Arc<str>, Mark, usize)> = BTreeMap::new();
+        for (place, message) in &self.listing.unreadable {
+            let message = format!("cannot be read: {message}; what was last read stays in force");
+            diagnostics.push(Diagnostic::of_file(place, Severity::Error, message));
+        }
+        for (file, state) in &self.files {
+            diagnostics.extend(state.content.diagnostics.iter().cloned());
+            if let Some(trouble) = &state.trouble {
+                let message = format!("cannot be read: {trouble}; what was last read stays in force");
+                diagnostics.push(Diagnostic::of_file(file, Severity::Error, message));
+            }
+            for object in &state.content.unknown {
+                unknown.entry(&object.kind).or_insert_with(|| (file.clone(), object.at, 0)).2 += 1;
+            }
+        }
+        for ((api_version, kind), (file, at, count)) in unknown {
+            let rest = if count > 1 { format!(", and {} more objects of it", count - 1) } else { String::new() };
+            let message = format!("kind {kind} of {api_version} is not read, ignored{rest}");
+            let mut diagnostic = Diagnostic::of_file(&file, Severity::Warning, message);
+            (diagnostic.line, diagnostic.column) = (at.line, at.column);
+            diagnostics.push(diagnostic);
+        }
+        diagnostics.extend(self.index.duplicates());
+        diagnostics.sort();
+        diagnostics
+    }
+}
+
+/// The objects that a file had and that its new content lacks, because a document of it cannot be read.
+fn hold(previous: &FileState, content: &FileContent, problem: &str) -> Vec<Arc<Entry>> {
+    let present: BTreeSet<&ObjectRef> = content.entries.iter().map(|entry| &entry.object).collect();
+    previous
+        .entries()
+        .filter(|entry| !present.contains(&entry.object))
+        .map(|entry| {
+            let manifest = entry.refused.as_ref().map(|refused| refused.manifest.clone());
+            let manifest = manifest.unwrap_or_else(|| router_core::object::Manifest::new(serde_json::Value::Null));
+            Arc::new(Entry {
+                object: entry.object.clone(),
+                at: entry.at,
+                good: entry.good.clone(),
+                refused: Some(Arc::new(Refused { problem: problem.to_owned(), manifest })),
+                unservable: None,
+            })
+        })
+        .collect()
+}
+
+/// Reads a file between two looks at it. The last value says whether both looks saw the same.
+fn read_settled(path: &Path) -> io::Result<(String, Stamp, bool)> {
+    let mut attempts = READ_ATTEMPTS;
+    loop {
+        let mut file = File::open(path)?;
+        let before = Stamp::of(&file.metadata()?);
+        let mut bytes = Vec::new();
+        let read = Read::by_ref(&mut file).take(MAX_FILE + 1).read_to_end(&mut bytes)?;
+        if read as u64 > MAX_FILE {
+            return Err(io::Error::other(format!("is larger than {MAX_FILE} bytes; split it")));
+        }
+        let after = Stamp::of(&file.metadata()?);
+        attempts -= 1;
+        if before == after || attempts == 0 {
+            let text = String::from_utf8(bytes).map_err(|error| {
+                let at = error.utf8_error().valid_up_to();
+                io::Error::other(format!("byte {at} is no UTF-8; save the file as UTF-8"))
+            })?;
+            return Ok((text, after, before == after));
+        }
+    }
+}
+
+/// Whether the file changed less than this long ago, or in the future.
+fn is_recent(stamp: &Stamp, span: Duration) -> bool {
+    let (seconds, nanoseconds) = stamp.latest();
+    let (Ok(seconds), Ok(nanoseconds)) = (u64::try_from(seconds), u32::try_from(nanoseconds)) else { return false };
+    let changed = UNIX_EPOCH + Duration::new(seconds, nanoseconds);
+    match SystemTime::now().duration_since(changed) {
+        Ok(age) => age < span,
+        Err(ahead) => ahead.duration() < Duration::from_secs(60),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,82 @@
+//! Which file an object comes from, when several have it: the first in order of files.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use router_core::object::ObjectRef;
+
+use crate::source::diagnostic::{Diagnostic, Severity};
+use crate::source::manifests::Entry;
+
+/// Every object with the places that have it, in order of file and line.
+#[derive(Debug, Default)]
+pub struct Index {
+    places: BTreeMap<ObjectRef, Vec<(Arc<str>, Arc<Entry>)>>,
+    /// Objects that more than one place has.
+    contested: BTreeSet<ObjectRef>,
+}
+
+impl Index {
+    /// The place that counts.
+    pub fn owner(&self, object: &ObjectRef) -> Option<(Arc<str>, Arc<Entry>)> {
+        self.places.get(object).and_then(|places| places.first()).cloned()
+    }
+
+    /// Puts the entries of a file in the place of those it had. Gives the objects that this concerns: entries that are
+    /// the same before and after do not.
+    pub fn replace<'e>(
+        &mut self,
+        file: &Arc<str>,
+        old: Option<impl Iterator<Item = &'e Arc<Entry>>>,
+        new: Option<impl Iterator<Item = &'e Arc<Entry>>>,
+    ) -> BTreeSet<ObjectRef> {
+        let by_address = |entry: &&Arc<Entry>| Arc::as_ptr(entry);
+        let old: BTreeMap<_, _> = old.into_iter().flatten().map(|entry| (by_address(&entry), entry)).collect();
+        let new: BTreeMap<_, _> = new.into_iter().flatten().map(|entry| (by_address(&entry), entry)).collect();
+        let mut touched = BTreeSet::new();
+        for entry in old.iter().filter(|(address, _)| !new.contains_key(*address)).map(|(_, entry)| *entry) {
+            touched.insert(entry.object.clone());
+            if let Some(places) = self.places.get_mut(&entry.object) {
+                places.retain(|(_, known)| !Arc::ptr_eq(known, entry));
+            }
+        }
+        for entry in new.iter().filter(|(address, _)| !old.contains_key(*address)).map(|(_, entry)| *entry) {
+            touched.insert(entry.object.clone());
+            let places = self.places.entry(entry.object.clone()).or_default();
+            let before = places.partition_point(|(other, known)| (other, known.at) <= (file, entry.at));
+            places.insert(before, (file.clone(), entry.clone()));
+        }
+        for object in &touched {
+            match self.places.get(object).map_or(0, Vec::len) {
+                0 => drop(self.places.remove(object)),
+                1 => drop(self.contested.remove(object)),
+                _ => drop(self.contested.insert(object.clone())),
+            }
+            if !self.places.contains_key(object) {
+                self.contested.remove(object);
+            }
+        }
+        touched
+    }
+
+    /// One problem for every place that does not count.
+    pub fn duplicates(&self) -> Vec<Diagnostic> {
+        let mut diagnostics = Vec::new();
+        for object in &self.contested {
+            let Some([(first_file, first), others @ ..]) = self.places.get(object).map(Vec::as_slice) else { continue };
+            diagnostics.extend(others.iter().map(|(file, entry)| Diagnostic {
+                file: file.clone(),
+                line: entry.at.line,
+                column: entry.at.column,
+                object: object.to_string(),
+                path: String::new(),
+                message: format!(
+                    "is defined in {first_file}:{} already, and that one counts; remove one of the two",
+                    first.at.line
+                ),
+                severity: Severity::Error,
+            }));
+        }
+        diagnostics
+    }
+}

@@ -1,0 +1,138 @@
+//! Which files a folder of manifests has, and how each looked when it was seen.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{self, Metadata};
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Most files that are looked at.
+const MAX_FILES: usize = 200_000;
+/// Deepest subfolder.
+const MAX_DEPTH: usize = 32;
+
+/// What a file looked like: a change of its content changes one of these, except within the clock's grain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stamp {
+    device: u64,
+    inode: u64,
+    size: u64,
+    modified: (i64, i64),
+    changed: (i64, i64),
+}
+
+impl Stamp {
+    /// The stamp of a file.
+    pub fn of(metadata: &Metadata) -> Self {
+        Stamp {
+            device: metadata.dev(),
+            inode: metadata.ino(),
+            size: metadata.size(),
+            modified: (metadata.mtime(), metadata.mtime_nsec()),
+            changed: (metadata.ctime(), metadata.ctime_nsec()),
+        }
+    }
+
+    /// When content or metadata last changed: seconds and nanoseconds since 1970.
+    pub fn latest(&self) -> (i64, i64) {
+        self.modified.max(self.changed)
+    }
+}
+
+/// What is there.
+#[derive(Debug, Default)]
+pub struct Listing {
+    /// Files by path relative to the folder.
+    pub files: BTreeMap<Arc<str>, Stamp>,
+    /// What could not be looked at, by relative path: nothing is known of the files below it.
+    pub unreadable: BTreeMap<Arc<str>, String>,
+    /// The folder itself: device and inode; `None` when it could not be opened.
+    pub identity: Option<(u64, u64)>,
+}
+
+impl Listing {
+    /// Whether `file` stands below something that could not be read, so that its absence means nothing.
+    pub fn is_unknown(&self, file: &str) -> bool {
+        self.unreadable.keys().any(|place| {
+            place.is_empty() || file.strip_prefix(&**place).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        })
+    }
+}
+
+/// Whether a file of this name is read.
+pub fn is_manifest(name: &str) -> bool {
+    let extension = name.rsplit_once('.').map(|(_, extension)| extension);
+    !name.starts_with('.') && matches!(extension, Some("yaml" | "yml" | "json"))
+}
+
+/// Looks at the folder and its subfolders, following links; each folder once, however many links lead to it.
+pub fn walk(root: &Path) -> Listing {
+    let mut listing = Listing::default();
+    match fs::metadata(root) {
+        Ok(metadata) => listing.identity = Some((metadata.dev(), metadata.ino())),
+        Err(error) => drop(listing.unreadable.insert("".into(), error.to_string())),
+    }
+    if let Some(identity) = listing.identity {
+        walk_folder(root, "", 0, &mut BTreeSet::from([identity]), &mut listing);
+    }
+    listing
+}
+
+fn walk_folder(
+    folder: &Path,
+    relative: &str,
+    depth: usize,
+    visited: &mut BTreeSet<(u64, u64)>,
+    listing: &mut Listing,
+) {
+    let entries = match sorted_entries(folder) {
+        Ok(entries) => entries,
+        Err(error) => {
+            listing.unreadable.insert(relative.into(), error.to_string());
+            return;
+        }
+    };
+    for (name, path) in entries {
+        let relative: Arc<str> = if relative.is_empty() { name.as_str().into() } else { format!("{relative}/{name}").into() };
+        let metadata = match fs::metadata(&path) {
+            Ok(metadata) => metadata,
+            // Gone since the folder was read, or a link to nowhere: there is no such file.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            Err(error) => {
+                listing.unreadable.insert(relative, error.to_string());
+                continue;
+            }
+        };
+        if metadata.is_dir() {
+            if !visited.insert((metadata.dev(), metadata.ino())) {
+                continue;
+            }
+            if depth == MAX_DEPTH {
+                listing.unreadable.insert(relative, format!("nests deeper than {MAX_DEPTH} folders"));
+                continue;
+            }
+            walk_folder(&path, &relative, depth + 1, visited, listing);
+        } else if metadata.is_file() && is_manifest(&name) {
+            if listing.files.len() == MAX_FILES {
+                listing.unreadable.insert(relative, format!("there are more than {MAX_FILES} manifests"));
+                return;
+            }
+            listing.files.insert(relative, Stamp::of(&metadata));
+        }
+    }
+}
+
+fn sorted_entries(folder: &Path) -> io::Result<Vec<(String, PathBuf)>> {
+    let mut entries = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        // A name that is no UTF-8 cannot be shown in a message; such files are none of ours.
+        let Ok(name) = entry.file_name().into_string() else { continue };
+        if !name.starts_with('.') {
+            entries.push((name, entry.path()));
+        }
+    }
+    entries.sort();
+    Ok(entries)
+}

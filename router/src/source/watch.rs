@@ -1,0 +1,201 @@
+//! Follows a folder: waits for changes, lets them settle for a moment, looks again, publishes.
+//!
+//! The kernel's notifications say when to look, never what to find: every look compares metadata. Where notifications
+//! are missing (links that point out of the folder, network file systems, no watches left) a slow poll looks.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use notify::event::{AccessKind, AccessMode, EventKind, ModifyKind};
+use notify::{Event, RecommendedWatcher, RecursiveMode, Watcher};
+use tokio::sync::{Notify, watch};
+
+use super::directory::{Directory, Scope, Snapshot};
+
+/// A burst of changes has ended when nothing happens for this long.
+const QUIET: Duration = Duration::from_millis(5);
+/// A burst is looked at after this long, ended or not.
+const LONGEST_BURST: Duration = Duration::from_millis(50);
+/// How often to look when nothing notifies.
+const POLL: Duration = Duration::from_millis(500);
+/// A poll may take this share of the time at most: one part in so many.
+const POLL_SHARE: u32 = 20;
+/// More changed files than this are looked at all together.
+const MAX_PENDING: usize = 1024;
+
+impl Directory {
+    /// Follows the folder until every receiver is gone. The receiver has the present snapshot at once, and a new one
+    /// after each change that shows; the future must be driven by a multi-threaded or blocking-capable runtime.
+    pub fn watch(self) -> (watch::Receiver<Snapshot>, impl Future<Output = ()> + Send) {
+        let (sender, receiver) = watch::channel(self.snapshot());
+        (receiver, follow(self, sender))
+    }
+}
+
+async fn follow(mut directory: Directory, sender: watch::Sender<Snapshot>) {
+    let events = Arc::new(Events::default());
+    let mut watches = Watches::new(directory.root(), &events);
+    watches.follow(directory.identity());
+    // What changed between the first reading and the watches.
+    let mut scope = Scope::Everything;
+    loop {
+        let begin = Instant::now();
+        let looked = tokio::task::spawn_blocking(move || {
+            let snapshot = directory.rescan(&scope);
+            (directory, snapshot)
+        });
+        let Ok((returned, snapshot)) = looked.await else {
+            tracing::error!("reading the manifests was aborted; changes are no longer followed");
+            return;
+        };
+        directory = returned;
+        if let Some(snapshot) = snapshot {
+            sender.send_replace(snapshot);
+        }
+        if watches.follow(directory.identity()) {
+            // Another folder stands there now: look once more, now that it is watched.
+            scope = Scope::Everything;
+            continue;
+        }
+        let pause = POLL.max(begin.elapsed() * POLL_SHARE);
+        tokio::select! {
+            () = events.wait() => events.settle().await,
+            () = tokio::time::sleep(pause) => events.note_everything(),
+            () = sender.closed() => return,
+        }
+        scope = events.take(&directory);
+    }
+}
+
+/// Changes that have been told of and not yet been looked at. Bounded.
+#[derive(Debug, Default)]
+struct Events {
+    pending: Mutex<Pending>,
+    arrived: Notify,
+}
+
+#[derive(Debug, Default)]
+struct Pending {
+    everything: bool,
+    paths: BTreeSet<PathBuf>,
+}
+
+impl Events {
+    fn note(&self, event: notify::Result<Event>, root: &Path) {
+        let mut pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
+        match event {
+            Ok(event) if !is_change(&event.kind) => return,
+            Ok(event) if !event.need_rescan() => {
+                let before = (pending.everything, pending.paths.len());
+                // The folder above is watched for this one's sake only.
+                pending.paths.extend(event.paths.into_iter().filter(|path| path.starts_with(root)));
+                if pending.paths.len() > MAX_PENDING {
+                    pending.everything = true;
+                    pending.paths.clear();
+                }
+                if before == (pending.everything, pending.paths.len()) && !pending.everything && before.1 == 0 {
+                    return;
+                }
+            }
+            // Lost events, or an error of the watcher.
+            Ok(_) | Err(_) => pending.everything = true,
+        }
+        drop(pending);
+        self.arrived.notify_one();
+    }
+
+    fn note_everything(&self) {
+        self.pending.lock().unwrap_or_else(PoisonError::into_inner).everything = true;
+    }
+
+    async fn wait(&self) {
+        self.arrived.notified().await;
+    }
+
+    /// Waits for the end of a burst.
+    async fn settle(&self) {
+        let end = Instant::now() + LONGEST_BURST;
+        while Instant::now() < end {
+            if tokio::time::timeout(QUIET, self.arrived.notified()).await.is_err() {
+                return;
+            }
+        }
+    }
+
+    /// What to look at. Only changes of plain files that are known can be looked at one by one.
+    fn take(&self, directory: &Directory) -> Scope {
+        let pending = std::mem::take(&mut *self.pending.lock().unwrap_or_else(PoisonError::into_inner));
+        if pending.everything || pending.paths.is_empty() {
+            return Scope::Everything;
+        }
+        let known = |path: &PathBuf| -> Option<Arc<str>> {
+            let relative = path.strip_prefix(directory.root()).ok()?.to_str()?;
+            directory.is_known(relative).then(|| relative.into())
+        };
+        match pending.paths.iter().map(known).collect() {
+            Some(files) => Scope::Files(files),
+            None => Scope::Everything,
+        }
+    }
+}
+
+fn is_change(kind: &EventKind) -> bool {
+    match kind {
+        EventKind::Access(AccessKind::Close(AccessMode::Write)) => true,
+        EventKind::Access(_) => false,
+        EventKind::Modify(ModifyKind::Metadata(_)) => true,
+        _ => true,
+    }
+}
+
+/// The kernel's watches on the folder, and on the folder above for when this one is replaced.
+struct Watches {
+    root: PathBuf,
+    watcher: Option<RecommendedWatcher>,
+    watched: Option<(u64, u64)>,
+}
+
+impl Watches {
+    fn new(root: &Path, events: &Arc<Events>) -> Self {
+        let (events, below) = (events.clone(), root.to_owned());
+        let watcher = notify::recommended_watcher(move |event| events.note(event, &below));
+        let mut watches = Watches { root: root.to_owned(), watcher: None, watched: None };
+        match watcher {
+            Ok(watcher) => watches.watcher = Some(watcher),
+            Err(error) => tracing::warn!(%error, "no file notifications; changes are found by polling"),
+        }
+        if let (Some(watcher), Some(parent)) = (&mut watches.watcher, root.parent()) {
+            if let Err(error) = watcher.watch(parent, RecursiveMode::NonRecursive) {
+                tracing::debug!(%error, "the folder above is not watched; its replacement is found by polling");
+            }
+        }
+        watches
+    }
+
+    /// Watches the folder that stands there now. Says whether that is another one than before.
+    fn follow(&mut self, identity: Option<(u64, u64)>) -> bool {
+        if self.watched == identity {
+            return false;
+        }
+        let Some(watcher) = &mut self.watcher else {
+            self.watched = identity;
+            return false;
+        };
+        if self.watched.take().is_some() {
+            // Fails when the folder is gone, and its watches with it.
+            drop(watcher.unwatch(&self.root));
+        }
+        let Some(identity) = identity else { return false };
+        match watcher.watch(&self.root, RecursiveMode::Recursive) {
+            Ok(()) => {}
+            Err(error) => tracing::warn!(%error, "not every folder is watched; changes are found by polling"),
+        }
+        self.watched = Some(identity);
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,107 @@
+//! Backends that fail, each in its way.
+
+use std::time::Duration;
+
+use router::proxy::{ProxyConfig, Timeouts};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+use crate::tables::{Rig, Route, table};
+use crate::{backends, client, log};
+
+fn impatient() -> ProxyConfig {
+    let timeouts = Timeouts { server: Duration::from_millis(300), ..Timeouts::default() };
+    ProxyConfig { timeouts, ..ProxyConfig::default() }
+}
+
+#[tokio::test]
+async fn a_refusing_endpoint_is_passed_over() {
+    let endpoints = [backends::refusing(), backends::http("alive").await, backends::refusing()];
+    let rig = Rig::serve(&[Route::new("over.test", "").to_service("app", &endpoints)]).await;
+    for _ in 0..10 {
+        let answer = client::get(rig.http, "over.test", "/").await;
+        assert!(answer.body.starts_with("alive GET /\n"), "{answer:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_silent_backend_is_a_504() {
+    let backend = backends::serve(|mut stream| async move {
+        let _ = stream.read_to_end(&mut Vec::new()).await;
+    })
+    .await;
+    let rig = Rig::start(impatient(), table(&[Route::new("silent.test", "").to(backend)], None)).await;
+    assert_eq!(client::get(rig.http, "silent.test", "/").await.status, 504);
+    assert_eq!(log::line("host", "silent.test").await["flags"], "UT");
+}
+
+#[tokio::test]
+async fn a_backend_that_hangs_up_is_a_502() {
+    let backend = backends::serve(|mut stream| async move {
+        let _ = stream.read(&mut [0; 1024]).await;
+    })
+    .await;
+    let rig = Rig::serve(&[Route::new("hangs.test", "").to(backend)]).await;
+    assert_eq!(client::get(rig.http, "hangs.test", "/").await.status, 502);
+    assert_eq!(log::line("host", "hangs.test").await["flags"], "UC");
+}
+
+/// Reads what a chunked answer gives until the connection ends; whether the last chunk was among it.
+async fn read_broken(http: std::net::SocketAddr, host: &str) -> (String, bool) {
+    let mut stream = TcpStream::connect(http).await.unwrap();
+    stream.write_all(format!("GET / HTTP/1.1\r\nHost: {host}\r\n\r\n").as_bytes()).await.unwrap();
+    let mut bytes = Vec::new();
+    // A reset is as good an end as any here.
+    let _ = stream.read_to_end(&mut bytes).await;
+    let text = String::from_utf8(bytes).unwrap();
+    let complete = text.ends_with("0\r\n\r\n");
+    (text, complete)
+}
+
+#[tokio::test]
+async fn a_body_that_breaks_off_never_looks_complete() {
+    const START: &[u8] = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nstart\r\n";
+    let broken = backends::serve(|mut stream| async move {
+        let _ = stream.read(&mut [0; 1024]).await;
+        let _ = stream.write_all(START).await;
+    })
+    .await;
+    let stalled = backends::serve(|mut stream| async move {
+        let _ = stream.read(&mut [0; 1024]).await;
+        let _ = stream.write_all(START).await;
+        let _ = stream.read_to_end(&mut Vec::new()).await;
+    })
+    .await;
+    let routes = [Route::new("broken.test", "").to(broken), Route::new("stalled.test", "").to(stalled)];
+    let rig = Rig::start(impatient(), table(&routes, None)).await;
+    for (host, flag) in [("broken.test", "UC"), ("stalled.test", "UT")] {
+        let (text, complete) = read_broken(rig.http, host).await;
+        assert!(text.contains("start") && !complete, "{host}: {text}");
+        assert_eq!(log::line("host", host).await["flags"], flag, "{host}");
+    }
+}
+
+#[tokio::test]
+async fn a_client_that_stalls_its_body_gets_408() {
+    let rig = Rig::start(impatient(), table(&[Route::new("stall.test", "").to(backends::http("app").await)], None)).await;
+    let answer = client::request(rig.http, "POST / HTTP/1.1\r\nHost: stall.test\r\nContent-Length: 10\r\n\r\nhalf").await;
+    assert_eq!(answer.status, 408);
+    assert_eq!(log::line("host", "stall.test").await["flags"], "CT");
+}
+
+#[tokio::test]
+async fn a_client_that_leaves_is_noted() {
+    let backend = backends::serve(|mut stream| async move {
+        let _ = stream.read(&mut [0; 1024]).await;
+        let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 100000000\r\n\r\n").await;
+        while stream.write_all(&[b'x'; 65536]).await.is_ok() {}
+    })
+    .await;
+    let rig = Rig::serve(&[Route::new("leaves.test", "").to(backend)]).await;
+    let mut stream = TcpStream::connect(rig.http).await.unwrap();
+    stream.write_all(b"GET / HTTP/1.1\r\nHost: leaves.test\r\n\r\n").await.unwrap();
+    stream.read_exact(&mut [0; 4096]).await.unwrap();
+    drop(stream);
+    let line = log::line("host", "leaves.test").await;
+    assert_eq!((line["status"].as_u64(), line["flags"].as_str()), (Some(200), Some("DC")));
+}

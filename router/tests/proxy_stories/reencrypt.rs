@@ -1,0 +1,62 @@
+//! Re-encrypt: what the backend's certificate must be.
+
+use std::sync::Arc;
+
+use router::proxy::ProxyConfig;
+
+use crate::pki::Ca;
+use crate::tables::{Rig, Route, table};
+use crate::{backends, client, log, pki};
+
+#[tokio::test]
+async fn the_destination_ca_decides_and_the_name_does_not() {
+    let (right, wrong) = (Ca::new("right"), Ca::new("wrong"));
+    let backend = backends::https("secure", pki::server_config(right.leaf(&["whatever.internal"]))).await;
+    let rig = Rig::serve(&[
+        Route::new("good.re.test", "").reencrypt(Some(right.roots())).to_service("cart", &[backend]),
+        Route::new("bad.re.test", "").reencrypt(Some(wrong.roots())).to_service("cart", &[backend]),
+    ])
+    .await;
+    for _ in 0..3 {
+        let good = client::get_tls(rig.https, Some("good.re.test"), "good.re.test", "/x").await;
+        assert_eq!(good.status, 200);
+        assert!(good.body.starts_with("secure GET /x\nsni: cart.shop.svc\n"), "{}", good.body);
+    }
+    let bad = client::get_tls(rig.https, Some("bad.re.test"), "bad.re.test", "/x").await;
+    assert_eq!(bad.status, 502);
+    assert_eq!(log::line("host", "bad.re.test").await["flags"], "UV");
+}
+
+#[tokio::test]
+async fn the_service_ca_wants_the_services_name() {
+    let service_ca = Ca::new("service CA");
+    let good = backends::https("good", pki::server_config(service_ca.leaf(&["cart.shop.svc"]))).await;
+    let other = backends::https("other", pki::server_config(service_ca.leaf(&["other.shop.svc"]))).await;
+    let routes = [
+        Route::new("good.svc.test", "").reencrypt(None).to_service("cart", &[good]),
+        Route::new("other.svc.test", "").reencrypt(None).to_service("cart", &[other]),
+    ];
+    let config = ProxyConfig { service_ca: Some(service_ca.roots()), ..ProxyConfig::default() };
+    let rig = Rig::start(config, table(&routes, None)).await;
+    assert_eq!(client::get_tls(rig.https, Some("good.svc.test"), "good.svc.test", "/").await.status, 200);
+    assert_eq!(client::get_tls(rig.https, Some("other.svc.test"), "other.svc.test", "/").await.status, 502);
+}
+
+#[tokio::test]
+async fn without_any_ca_nothing_is_sent() {
+    let ca = Ca::new("unknown to the router");
+    let backend = backends::https("secure", pki::server_config(ca.leaf(&["cart.shop.svc"]))).await;
+    let rig = Rig::serve(&[Route::new("noca.test", "").reencrypt(None).to_service("cart", &[backend])]).await;
+    assert_eq!(client::get_tls(rig.https, Some("noca.test"), "noca.test", "/").await.status, 503);
+    assert_eq!(log::line("host", "noca.test").await["flags"], "NCA");
+}
+
+#[tokio::test]
+async fn an_expired_certificate_is_refused_whatever_its_name() {
+    let ca = Ca::new("expired leaf");
+    let expired = ca.expired_leaf(&["cart.shop.svc"]);
+    let backend = backends::https("secure", pki::server_config(Arc::clone(&expired))).await;
+    let route = Route::new("expired.test", "").reencrypt(Some(ca.roots())).to_service("cart", &[backend]);
+    let rig = Rig::serve(&[route]).await;
+    assert_eq!(client::get_tls(rig.https, Some("expired.test"), "expired.test", "/").await.status, 502);
+}

@@ -1,0 +1,205 @@
+//! Routing tables made by hand, and a proxy that serves them.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use router::proxy::{BindState, Protocol, Proxy, ProxyConfig};
+use router_core::model::{HostMatch, Hostname, PathMatch, RouteId, RouterName};
+use router_core::table::{
+    Cluster, Endpoint, HostIndex, HttpTls, InsecurePolicy, Reencrypt, ResolvedRoute, RouteKind, RouterTable,
+    RoutingTable, ServiceEndpoints, VirtualHost,
+};
+use rustls::RootCertStore;
+use rustls::sign::CertifiedKey;
+use tokio::sync::watch;
+
+use crate::log;
+
+pub const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A route to be.
+#[derive(Clone)]
+pub struct Route {
+    name: String,
+    host: HostMatch,
+    path: PathMatch,
+    passthrough: bool,
+    tls: bool,
+    insecure: Option<InsecurePolicy>,
+    certificate: Option<Arc<CertifiedKey>>,
+    reencrypt: Option<Reencrypt>,
+    services: Vec<ServiceEndpoints>,
+    allow: Option<Vec<ipnet::IpNet>>,
+}
+
+impl Route {
+    /// A clear-text route; `*.domain` makes it a wildcard.
+    pub fn new(host: &str, path: &str) -> Route {
+        let matched = match host.strip_prefix("*.") {
+            Some(domain) => HostMatch::Wildcard(Hostname::parse(domain).unwrap()),
+            None => HostMatch::Exact(Hostname::parse(host).unwrap()),
+        };
+        Route {
+            name: format!("{host}{path}").replace(['/', '*'], "-"),
+            host: matched,
+            path: PathMatch::parse(path).unwrap(),
+            passthrough: false,
+            tls: false,
+            insecure: None,
+            certificate: None,
+            reencrypt: None,
+            services: Vec::new(),
+            allow: None,
+        }
+    }
+
+    pub fn to(self, address: SocketAddr) -> Route {
+        self.to_service("app", &[address])
+    }
+
+    pub fn to_service(mut self, service: &str, addresses: &[SocketAddr]) -> Route {
+        let endpoints = addresses.iter().map(|address| Endpoint { address: *address, target: None }).collect();
+        self.services.push(ServiceEndpoints { service: service.into(), weight: 100, endpoints });
+        self
+    }
+
+    pub fn passthrough(mut self) -> Route {
+        self.passthrough = true;
+        self
+    }
+
+    pub fn edge(mut self, certificate: Option<&Arc<CertifiedKey>>) -> Route {
+        self.tls = true;
+        self.certificate = certificate.cloned();
+        self
+    }
+
+    pub fn reencrypt(self, destination_ca: Option<Arc<RootCertStore>>) -> Route {
+        let mut route = self.edge(None);
+        route.reencrypt = Some(Reencrypt { destination_ca });
+        route
+    }
+
+    pub fn insecure(mut self, policy: InsecurePolicy) -> Route {
+        self.insecure = Some(policy);
+        self
+    }
+
+    pub fn allow(mut self, nets: &[&str]) -> Route {
+        self.allow = Some(nets.iter().map(|net| net.parse().unwrap()).collect());
+        self
+    }
+
+    fn resolve(&self) -> ResolvedRoute {
+        let kind = if self.passthrough {
+            RouteKind::Passthrough { redirect: self.insecure == Some(InsecurePolicy::Redirect) }
+        } else {
+            let tls = self.tls.then(|| HttpTls {
+                insecure: self.insecure.unwrap_or(InsecurePolicy::None),
+                certificate: self.certificate.clone(),
+                reencrypt: self.reencrypt.clone(),
+            });
+            RouteKind::Http { path: self.path.clone(), tls }
+        };
+        let id = RouteId { namespace: "shop".into(), name: self.name.as_str().into() };
+        let cluster = Cluster { services: self.services.clone() };
+        ResolvedRoute { id, host: self.host.clone(), kind, cluster, allow: self.allow.clone() }
+    }
+}
+
+/// A table with one router, named `default`.
+pub fn table(routes: &[Route], default_certificate: Option<&Arc<CertifiedKey>>) -> Arc<RoutingTable> {
+    let router = router("default", routes, default_certificate, (0, 0));
+    Arc::new(RoutingTable { revision: 1, routers: vec![Arc::new(router)] })
+}
+
+pub fn router(
+    name: &str,
+    routes: &[Route],
+    default_certificate: Option<&Arc<CertifiedKey>>,
+    (http_port, https_port): (u16, u16),
+) -> RouterTable {
+    let routes: Vec<Arc<ResolvedRoute>> = routes.iter().map(|route| Arc::new(route.resolve())).collect();
+    let mut by_host: BTreeMap<HostMatch, Vec<Arc<ResolvedRoute>>> = BTreeMap::new();
+    for route in &routes {
+        by_host.entry(route.host.clone()).or_default().push(Arc::clone(route));
+    }
+    let mut hosts = HostIndex::default();
+    for (host, mut routes) in by_host {
+        routes.sort_by_key(|route| std::cmp::Reverse(route.path().len()));
+        let (exact, name) = match &host {
+            HostMatch::Exact(name) => (true, name.clone()),
+            HostMatch::Wildcard(domain) => (false, domain.clone()),
+        };
+        let virtual_host = Arc::new(virtual_host(host, routes));
+        if exact {
+            hosts.exact.insert(name, virtual_host);
+        } else {
+            hosts.wildcard.insert(name, virtual_host);
+        }
+    }
+    RouterTable {
+        name: RouterName(name.into()),
+        id: 1,
+        domain: "apps.test".into(),
+        http_port,
+        https_port,
+        default_certificate: default_certificate.cloned(),
+        hosts,
+        routes,
+    }
+}
+
+fn virtual_host(host: HostMatch, routes: Vec<Arc<ResolvedRoute>>) -> VirtualHost {
+    let tls_of = |route: &Arc<ResolvedRoute>| match &route.kind {
+        RouteKind::Http { tls, .. } => tls.as_ref().map(|tls| tls.certificate.clone()),
+        RouteKind::Passthrough { .. } => None,
+    };
+    let is_passthrough = |route: &&Arc<ResolvedRoute>| matches!(route.kind, RouteKind::Passthrough { .. });
+    VirtualHost {
+        host,
+        passthrough: routes.iter().find(is_passthrough).cloned(),
+        terminated: routes.iter().filter(|route| tls_of(route).is_some()).cloned().collect(),
+        certificate: routes.iter().find_map(|route| tls_of(route).flatten()),
+        cleartext: routes,
+    }
+}
+
+/// A proxy under test.
+pub struct Rig {
+    pub proxy: Proxy,
+    pub tables: watch::Sender<Arc<RoutingTable>>,
+    pub http: SocketAddr,
+    pub https: SocketAddr,
+}
+
+impl Rig {
+    /// A proxy on 127.0.0.1 that serves these routes, with the default certificate of the tests' CA.
+    pub async fn serve(routes: &[Route]) -> Rig {
+        let default = crate::pki::ca().leaf(&["*.apps.test"]);
+        Rig::start(ProxyConfig::default(), table(routes, Some(&default))).await
+    }
+
+    pub async fn start(config: ProxyConfig, table: Arc<RoutingTable>) -> Rig {
+        log::capture();
+        let (tables, receiver) = watch::channel(table);
+        let config = ProxyConfig { listen: vec![[127, 0, 0, 1].into()], ..config };
+        let proxy = Proxy::start(config, receiver);
+        let mut listeners = proxy.listeners();
+        let bound = listeners.wait_for(|states| states.len() >= 2 && states.iter().all(|s| s.state == BindState::Bound));
+        let states = Arc::clone(&tokio::time::timeout(PATIENCE, bound).await.expect("listeners").unwrap());
+        let address = |protocol| states.iter().find(|s| s.protocol == protocol).unwrap().address;
+        Rig { proxy, tables, http: address(Protocol::Http), https: address(Protocol::Https) }
+    }
+}
+
+/// Polls a condition.
+pub async fn eventually(what: &str, mut holds: impl AsyncFnMut() -> bool) {
+    let deadline = tokio::time::Instant::now() + PATIENCE;
+    while !holds().await {
+        assert!(tokio::time::Instant::now() < deadline, "{what} does not come to hold");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}

@@ -1,0 +1,125 @@
+//! Real clients: `curl` and `openssl s_client`, inside a namespace.
+
+use std::io::Write;
+use std::net::{IpAddr, SocketAddr};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, bail};
+
+use crate::netns::Netns;
+use crate::{demo_ca, sluice};
+
+/// A client of a router.
+pub struct Client<'n> {
+    /// Where it runs.
+    pub netns: &'n Netns,
+    /// Address of the router; `None`: whatever the URL's host resolves to.
+    pub router: Option<IpAddr>,
+    /// `curl --interface`: the address that it comes from.
+    pub from: Option<IpAddr>,
+}
+
+/// What `curl` got.
+#[derive(Debug)]
+pub struct Answer {
+    /// Status code.
+    pub status: u16,
+    /// Header lines, names in lower case.
+    pub headers: Vec<(String, String)>,
+    /// Body.
+    pub body: String,
+}
+
+impl Answer {
+    /// The first header line of this name.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.iter().find(|(found, _)| found == name).map(|(_, value)| value.as_str())
+    }
+}
+
+impl<'n> Client<'n> {
+    /// A client that resolves names itself.
+    pub fn new(netns: &'n Netns) -> Client<'n> {
+        Client { netns, router: None, from: None }
+    }
+
+    /// A client that connects to one address, whatever the URL's host.
+    pub fn of(netns: &'n Netns, router: IpAddr) -> Client<'n> {
+        Client { netns, router: Some(router), from: None }
+    }
+
+    /// `curl` with further arguments. The demo CA is trusted, nothing else is.
+    ///
+    /// # Errors
+    /// When `curl` fails, with what it says.
+    pub fn curl(&self, url: &str, arguments: &[&str]) -> Result<Answer> {
+        let output = sluice::output(self.command(url)?.arg("--include").args(arguments))?;
+        parse(&String::from_utf8(output.stdout)?)
+    }
+
+    /// `curl` into a file.
+    ///
+    /// # Errors
+    /// When `curl` fails, with what it says.
+    pub fn download(&self, url: &str, file: &Path) -> Result<()> {
+        sluice::output(self.command(url)?.arg("--fail").arg("--output").arg(file)).map(drop)
+    }
+
+    /// `curl` with nothing but the URL.
+    ///
+    /// # Errors
+    /// When `curl` fails, with what it says.
+    pub fn get(&self, url: &str) -> Result<Answer> {
+        self.curl(url, &[])
+    }
+
+    /// `openssl s_client`: one request over TLS, the certificate verified against `name`. Returns all it prints.
+    ///
+    /// # Errors
+    /// When the handshake or the verification fails, with what it says.
+    pub fn s_client(&self, router: SocketAddr, name: &str, path: &str) -> Result<String> {
+        let mut command = self.netns.command("openssl")?;
+        command.args(["s_client", "-connect", &router.to_string(), "-servername", name, "-verify_hostname", name]);
+        command.arg("-CAfile").arg(demo_ca()).args(["-verify_return_error", "-ign_eof"]);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().context("openssl cannot be run")?;
+        let mut stdin = child.stdin.take().context("stdin is piped")?;
+        write!(stdin, "GET {path} HTTP/1.1\r\nHost: {name}\r\nConnection: close\r\n\r\n")?;
+        let output = child.wait_with_output()?;
+        drop(stdin);
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        if !output.status.success() {
+            bail!("openssl s_client failed: {}\n{text}", String::from_utf8_lossy(&output.stderr));
+        }
+        Ok(text)
+    }
+}
+
+impl Client<'_> {
+    fn command(&self, url: &str) -> Result<Command> {
+        let mut command = self.netns.command("curl")?;
+        command.args(["--silent", "--show-error", "--max-time", "60", "--noproxy", "*"]);
+        command.arg("--cacert").arg(demo_ca());
+        if let Some(router) = self.router {
+            let address = if router.is_ipv6() { format!("[{router}]") } else { router.to_string() };
+            command.args(["--connect-to", &format!("::{address}:")]);
+        }
+        if let Some(from) = self.from {
+            command.args(["--interface", &from.to_string()]);
+        }
+        command.arg(url);
+        Ok(command)
+    }
+}
+
+fn parse(text: &str) -> Result<Answer> {
+    let (head, body) = text.split_once("\r\n\r\n").with_context(|| format!("no HTTP answer: {text:?}"))?;
+    let mut lines = head.split("\r\n");
+    let status = lines.next().and_then(|line| line.split(' ').nth(1)).and_then(|code| code.parse().ok());
+    let headers = lines
+        .filter_map(|line| line.split_once(':'))
+        .map(|(name, value)| (name.to_ascii_lowercase(), value.trim().to_owned()))
+        .collect();
+    Ok(Answer { status: status.context("no status code")?, headers, body: body.to_owned() })
+}

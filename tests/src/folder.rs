@@ -1,0 +1,89 @@
+//! Folders of manifests.
+
+use std::fs;
+use std::net::{IpAddr, SocketAddr};
+use std::path::Path;
+
+use anyhow::Result;
+use tempfile::TempDir;
+
+use crate::workspace;
+
+/// A copy of `examples/quickstart` whose endpoints are on `backend`.
+///
+/// # Errors
+/// When files cannot be read or written.
+pub fn quickstart(backend: IpAddr) -> Result<TempDir> {
+    let folder = TempDir::new()?;
+    for entry in fs::read_dir(workspace().join("examples/quickstart"))? {
+        let entry = entry?;
+        let family = if backend.is_ipv6() { "IPv6" } else { "IPv4" };
+        let text = fs::read_to_string(entry.path())?
+            .replace("127.0.0.1", &format!("{:?}", backend.to_string()))
+            .replace("addressType: IPv4", &format!("addressType: {family}"));
+        fs::write(folder.path().join(entry.file_name()), text)?;
+    }
+    Ok(folder)
+}
+
+/// A router for `apps.test` on ports 8080 and 8443.
+pub fn router() -> String {
+    "apiVersion: operator.openshift.io/v1
+kind: IngressController
+metadata: {name: default, namespace: openshift-ingress-operator}
+spec:
+  domain: apps.test
+  endpointPublishingStrategy: {type: HostNetwork, hostNetwork: {httpPort: 8080, httpsPort: 8443, statsPort: 1936}}
+"
+    .to_owned()
+}
+
+/// A Service with one endpoint.
+pub fn service(name: &str, endpoint: SocketAddr) -> String {
+    let family = if endpoint.is_ipv6() { "IPv6" } else { "IPv4" };
+    format!(
+        "---
+apiVersion: v1
+kind: Service
+metadata: {{name: {name}, namespace: test}}
+spec: {{ports: [{{name: main, port: 80, targetPort: {port}}}]}}
+---
+apiVersion: discovery.k8s.io/v1
+kind: EndpointSlice
+metadata: {{name: {name}-1, namespace: test, labels: {{kubernetes.io/service-name: {name}}}}}
+addressType: {family}
+endpoints: [{{addresses: [\"{address}\"]}}]
+ports: [{{name: main, port: {port}}}]
+",
+        port = endpoint.port(),
+        address = endpoint.ip(),
+    )
+}
+
+/// A Route `name` for `host` to the service `to`, with further lines of its `spec`.
+pub fn route(name: &str, host: &str, to: &str, spec: &str) -> String {
+    format!(
+        "---
+apiVersion: route.openshift.io/v1
+kind: Route
+metadata: {{name: {name}, namespace: test, creationTimestamp: \"2026-01-01T00:00:00Z\"}}
+spec:
+  host: {host}
+  to: {{kind: Service, name: {to}}}
+{spec}"
+    )
+}
+
+/// `spec` of a passthrough route, for [`route`].
+pub const PASSTHROUGH: &str = "  tls: {termination: passthrough}\n";
+
+/// Replaces a file in one step, as editors and `kubectl cp` do: whoever reads sees the old or the new text.
+///
+/// # Errors
+/// When it cannot be written.
+pub fn replace(file: &Path, text: &str) -> Result<()> {
+    let new = file.with_extension("new");
+    fs::write(&new, text)?;
+    fs::rename(&new, file)?;
+    Ok(())
+}

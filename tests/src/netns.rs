@@ -1,0 +1,120 @@
+//! Network namespaces: machines of a test, connected by veth links. They go when the value is dropped.
+
+use std::fs::File;
+use std::os::fd::AsFd;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::{panic, process, thread};
+
+use anyhow::{Context, Result, ensure};
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+
+static NEXT: AtomicU32 = AtomicU32::new(0);
+
+/// A network namespace of the test's own, with loopback up.
+#[derive(Clone)]
+pub struct Netns(Arc<Inner>);
+
+struct Inner {
+    name: String,
+    file: File,
+}
+
+impl Netns {
+    /// A new namespace. `role` is part of its name, for whoever looks while a test runs.
+    ///
+    /// # Errors
+    /// When this process is not root, or the kernel refuses.
+    pub fn new(role: &str) -> Result<Netns> {
+        ensure!(
+            rustix::process::geteuid().is_root(),
+            "this test makes network namespaces: run `sudo --preserve-env=PATH,HOME cargo xtask test`"
+        );
+        let name = format!("sluice-{}-{}-{role}", process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+        ip(&["netns", "add", &name])?;
+        let path = Path::new("/run/netns").join(&name);
+        let file = File::open(&path).with_context(|| format!("opening {}", path.display()))?;
+        let netns = Netns(Arc::new(Inner { name, file }));
+        ip(&["-n", netns.name(), "link", "set", "lo", "up"])?;
+        Ok(netns)
+    }
+
+    /// Its name, as `ip netns` prints it.
+    pub fn name(&self) -> &str {
+        &self.0.name
+    }
+
+    /// Lays a veth link to another namespace. Each end is a name of an interface (at most 15 bytes) and its addresses
+    /// with prefix lengths.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub fn link(&self, here: (&str, &[&str]), other: &Netns, there: (&str, &[&str])) -> Result<()> {
+        let peer = ["type", "veth", "peer", "name", there.0, "netns", other.name()];
+        ip(&[&["link", "add", here.0, "netns", self.name()][..], &peer].concat())?;
+        for (netns, (interface, addresses)) in [(self, here), (other, there)] {
+            for address in addresses {
+                // Without duplicate address detection an IPv6 address can be used at once.
+                let options: &[&str] = if address.contains(':') { &["nodad"] } else { &[] };
+                ip(&[&["-n", netns.name(), "address", "add", address, "dev", interface][..], options].concat())?;
+            }
+            ip(&["-n", netns.name(), "link", "set", interface, "up"])?;
+        }
+        Ok(())
+    }
+
+    /// Sends what has no better route to this gateway.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub fn gateway(&self, address: &str) -> Result<()> {
+        ip(&["-n", self.name(), "route", "add", "default", "via", address])
+    }
+
+    /// A command that will run inside. Unlike `ip netns exec` it keeps the mounts, among them the BPF file system.
+    ///
+    /// # Errors
+    /// When the namespace cannot be handed on.
+    pub fn command(&self, program: impl AsRef<std::ffi::OsStr>) -> Result<Command> {
+        let file = self.0.file.try_clone()?;
+        let mut command = Command::new(program);
+        let enter = move || Ok(move_into_link_name_space(file.as_fd(), Some(LinkNameSpaceType::Network))?);
+        // SAFETY: between fork and exec the closure makes one system call, which is async-signal-safe, and allocates
+        // nothing.
+        unsafe { command.pre_exec(enter) };
+        Ok(command)
+    }
+
+    /// Runs a function inside. Sockets that it makes stay in the namespace wherever they are used.
+    ///
+    /// # Errors
+    /// When the namespace cannot be entered, and those of the function.
+    pub fn run<T: Send>(&self, function: impl FnOnce() -> Result<T> + Send) -> Result<T> {
+        thread::scope(|scope| {
+            let inside = scope.spawn(|| {
+                // A namespace is a thread's: this thread ends here, so nothing else is moved.
+                move_into_link_name_space(self.0.file.as_fd(), Some(LinkNameSpaceType::Network))?;
+                function()
+            });
+            inside.join().unwrap_or_else(|payload| panic::resume_unwind(payload))
+        })
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        if let Err(error) = ip(&["netns", "delete", &self.name]) {
+            eprintln!("leaving a network namespace behind: {error:#}");
+        }
+    }
+}
+
+fn ip(arguments: &[&str]) -> Result<()> {
+    let output = Command::new("ip").args(arguments).output().context("`ip` cannot be run (Debian package iproute2)")?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success(), "`ip {}`: {}", arguments.join(" "), said.trim());
+    Ok(())
+}

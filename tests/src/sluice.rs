@@ -1,0 +1,207 @@
+//! The router under test: the real binary, in a namespace.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::{self, Command, ExitStatus, Output};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::netns::Netns;
+use crate::process::Process;
+use crate::workspace;
+
+/// How long a router may take to be ready, or to end, on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// `--data-path`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DataPath {
+    /// With the kernel program, which must load.
+    Kernel,
+    /// Without.
+    UserSpace,
+}
+
+/// How a router is to be run.
+pub struct Options {
+    /// `--data-path`.
+    pub data_path: DataPath,
+    /// Whether endpoints may be on loopback.
+    pub any_endpoint: bool,
+}
+
+impl Options {
+    /// For a folder whose endpoints are on loopback.
+    pub const fn loopback(data_path: DataPath) -> Options {
+        Options { data_path, any_endpoint: true }
+    }
+
+    /// For a folder whose endpoints are elsewhere.
+    pub const fn network(data_path: DataPath) -> Options {
+        Options { data_path, any_endpoint: false }
+    }
+}
+
+/// A running router.
+pub struct Sluice {
+    process: Process,
+    instance: String,
+    state: TempDir,
+}
+
+impl Sluice {
+    /// Starts it on a folder of manifests and waits until it is ready.
+    ///
+    /// # Errors
+    /// When it cannot be built, or does not become ready; with all it printed.
+    pub fn start(netns: &Netns, manifests: &Path, options: &Options) -> Result<Sluice> {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let instance = format!("test-{}-{}", process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+        let state = TempDir::new()?;
+        let mut command = netns.command(binary()?)?;
+        command.arg("run").arg("--manifests").arg(manifests).arg("--state").arg(state.path());
+        command.args(["--instance", &instance]);
+        command.args(["--data-path", if options.data_path == DataPath::Kernel { "kernel" } else { "userspace" }]);
+        if options.any_endpoint {
+            command.args(["--endpoint-addresses", "any"]);
+        }
+        let process = Process::start("sluice", &mut command)?;
+        let mut sluice = Sluice { process, instance, state };
+        sluice.process.wait_for_line("sluice: ready", PATIENCE)?;
+        Ok(sluice)
+    }
+
+    /// Resident memory in bytes.
+    ///
+    /// # Errors
+    /// When it has ended.
+    pub fn resident(&self) -> Result<u64> {
+        self.process.resident()
+    }
+
+    /// What it has printed.
+    pub fn output(&self) -> Vec<String> {
+        self.process.output()
+    }
+
+    /// `--state`.
+    pub fn state(&self) -> &Path {
+        self.state.path()
+    }
+
+    /// Where a kernel map is pinned.
+    pub fn pin(&self, map: &str) -> PathBuf {
+        self.pins().join("v1").join(map)
+    }
+
+    /// `sluice get WHAT -o json`.
+    ///
+    /// # Errors
+    /// When the command fails or prints no JSON.
+    pub fn get(&self, what: &str) -> Result<Value> {
+        json(Command::new(binary()?).args(["get", what, "-o", "json", "--state"]).arg(self.state()))
+    }
+
+    /// `sluice bpf dump MAP -o json`.
+    ///
+    /// # Errors
+    /// When the command fails or prints no JSON.
+    pub fn dump(&self, map: &str) -> Result<Value> {
+        json(Command::new(binary()?).args(["bpf", "dump", map, "-o", "json", "--instance", &self.instance]))
+    }
+
+    /// `bpftool` on a pinned map, with its verb before the map and its arguments after it.
+    ///
+    /// # Errors
+    /// When it fails.
+    pub fn bpftool(&self, verb: &str, map: &str) -> Result<String> {
+        let output = output(Command::new("bpftool").args(["map", verb, "pinned"]).arg(self.pin(map)))?;
+        Ok(String::from_utf8(output.stdout)?)
+    }
+
+    /// As [`Sluice::bpftool`], in JSON.
+    ///
+    /// # Errors
+    /// When it fails.
+    pub fn bpftool_json(&self, verb: &str, map: &str) -> Result<Value> {
+        json(Command::new("bpftool").args(["-j", "map", verb, "pinned"]).arg(self.pin(map)))
+    }
+
+    /// Ends it with SIGTERM.
+    ///
+    /// # Errors
+    /// When it does not end.
+    pub fn stop(mut self) -> Result<ExitStatus> {
+        self.process.terminate(PATIENCE)
+    }
+
+    fn pins(&self) -> PathBuf {
+        Path::new("/sys/fs/bpf/sluice").join(&self.instance)
+    }
+}
+
+impl Drop for Sluice {
+    fn drop(&mut self) {
+        if self.process.terminate(PATIENCE).is_err() {
+            eprintln!("sluice printed:\n{}", self.output().join("\n"));
+        }
+        // Pins outlive the router on purpose; here nobody will adopt them. User-space runs have none.
+        let _ = std::fs::remove_dir_all(self.pins());
+    }
+}
+
+/// The `sluice` binary of the profile that this test was built with, built if need be.
+///
+/// # Errors
+/// When the build fails.
+pub fn binary() -> Result<&'static Path> {
+    static BINARY: OnceLock<Result<PathBuf, String>> = OnceLock::new();
+    match BINARY.get_or_init(|| build().map_err(|error| format!("{error:#}"))) {
+        Ok(path) => Ok(path),
+        Err(error) => anyhow::bail!("{error}"),
+    }
+}
+
+fn build() -> Result<PathBuf> {
+    // …/target/<profile>/deps/<test>-<hash>
+    let test = std::env::current_exe()?;
+    let profile = test.ancestors().nth(2).context("a test is in target/<profile>/deps")?;
+    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    cargo.args(["build", "--quiet", "--locked", "--package", "router", "--bin", "sluice"]).current_dir(workspace());
+    if profile.file_name() == Some(OsStr::new("release")) {
+        cargo.arg("--release");
+    }
+    output(&mut cargo)?;
+    Ok(profile.join("sluice"))
+}
+
+/// Runs `sluice` with these arguments to its end.
+///
+/// # Errors
+/// When it cannot be started.
+pub fn run(arguments: &[&OsStr]) -> Result<Output> {
+    Ok(Command::new(binary()?).args(arguments).output()?)
+}
+
+/// Runs a command to its end.
+///
+/// # Errors
+/// When it cannot be started or fails, with what it printed.
+pub fn output(command: &mut Command) -> Result<Output> {
+    let name = command.get_program().to_string_lossy().into_owned();
+    let output = command.output().with_context(|| format!("{name} cannot be run"))?;
+    let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    ensure!(output.status.success(), "{command:?} failed ({}):\n{err}{out}", output.status);
+    Ok(output)
+}
+
+fn json(command: &mut Command) -> Result<Value> {
+    let output = output(command)?;
+    serde_json::from_slice(&output.stdout)
+        .with_context(|| format!("{command:?} printed no JSON:\n{}", String::from_utf8_lossy(&output.stdout)))
+}

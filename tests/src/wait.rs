@@ -1,0 +1,50 @@
+//! Waiting for conditions, never for time to pass.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, bail};
+
+/// How often conditions are looked at.
+const PERIOD: Duration = Duration::from_millis(5);
+
+/// What everything that should be quick may take on a busy machine.
+pub const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Looks until `condition` gives something, and returns it with the time that it took.
+///
+/// # Errors
+/// When the deadline passes; `what` says what was waited for.
+pub fn wait_for<T>(what: &str, within: Duration, mut condition: impl FnMut() -> Option<T>) -> Result<(T, Duration)> {
+    let start = Instant::now();
+    loop {
+        if let Some(value) = condition() {
+            return Ok((value, start.elapsed()));
+        }
+        if start.elapsed() > within {
+            bail!("not within {within:?}: {what}");
+        }
+        thread::sleep(PERIOD);
+    }
+}
+
+/// Looks until `condition` holds, and returns how long that took.
+///
+/// # Errors
+/// When the deadline passes.
+pub fn wait_until(what: &str, within: Duration, mut condition: impl FnMut() -> bool) -> Result<Duration> {
+    wait_for(what, within, || condition().then_some(())).map(|((), took)| took)
+}
+
+/// Checks something over and over while time passes: for what must *not* happen.
+///
+/// # Errors
+/// The first error of `check`.
+pub fn hold(during: Duration, mut check: impl FnMut() -> Result<()>) -> Result<()> {
+    let start = Instant::now();
+    while start.elapsed() < during {
+        check()?;
+        thread::sleep(PERIOD * 10);
+    }
+    Ok(())
+}

@@ -1,0 +1,10 @@
+//! What Sluice does, told from outside: one story per file.
+//!
+//! The stories need root, and everything that `cargo xtask test` installs.
+
+mod allowlist;
+mod changes;
+mod harness;
+mod maps;
+mod quickstart;
+mod relay;

@@ -1,0 +1,44 @@
+//! `cargo xtask bench`: measurements with release builds, written to docs/benchmarks.md.
+
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::Result;
+use clap::Subcommand;
+
+mod folder;
+mod load;
+mod probe;
+
+/// What to measure.
+#[derive(Clone, Copy, Subcommand)]
+pub enum Bench {
+    /// How long 10,000 Routes take to load, and one of them to change.
+    Load,
+}
+
+/// Measures, prints and writes the results.
+pub fn run(root: &Path, what: Bench) -> Result<()> {
+    match what {
+        Bench::Load => load::run(root),
+    }
+}
+
+/// The middle of some measurements, and the worst.
+#[derive(Clone, Copy)]
+struct Summary {
+    rounds: usize,
+    median: Duration,
+    worst: Duration,
+}
+
+/// `None` for no measurements.
+fn summary(mut measured: Vec<Duration>) -> Option<Summary> {
+    measured.sort();
+    Some(Summary { rounds: measured.len(), median: *measured.get(measured.len() / 2)?, worst: *measured.last()? })
+}
+
+/// Milliseconds for a table.
+fn milliseconds(duration: Duration) -> String {
+    format!("{:.1} ms", duration.as_secs_f64() * 1000.0)
+}

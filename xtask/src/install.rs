@@ -1,0 +1,136 @@
+//! What Sluice needs besides a Rust toolchain, and how to get it on Debian: announced first, then installed, and
+//! nothing is touched that is there.
+
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context, Result, bail, ensure};
+
+use crate::ebpf::{self, Toolchain};
+use crate::process::{self, cargo};
+
+/// A program, and the Debian package that has it.
+struct Tool {
+    program: &'static str,
+    package: &'static str,
+}
+
+/// What the end-to-end tests drive.
+const TESTS: &[Tool] = &[
+    Tool { program: "bpftool", package: "bpftool" },
+    Tool { program: "curl", package: "curl" },
+    Tool { program: "ip", package: "iproute2" },
+    Tool { program: "nginx", package: "nginx-light" },
+    Tool { program: "openssl", package: "openssl" },
+    Tool { program: "ps", package: "procps" },
+];
+
+/// Debian's compiler for the kernel program, and its prebuilt core.
+const BPF_PACKAGES: [&str; 2] = ["rustc-web", "libstd-rust-web-dev-bpf"];
+
+/// What is to be installed.
+#[derive(Default)]
+struct Plan {
+    packages: Vec<&'static str>,
+    toolchain: bool,
+    linker: bool,
+}
+
+impl Plan {
+    fn is_empty(&self) -> bool {
+        self.packages.is_empty() && !self.toolchain && !self.linker
+    }
+}
+
+/// Installs what building the kernel program needs. (Whoever runs this has a compiler for the rest.)
+pub fn for_run(root: &Path) -> Result<()> {
+    install(root, &[])
+}
+
+/// Installs what building and testing need.
+pub fn for_tests(root: &Path) -> Result<()> {
+    install(root, TESTS)
+}
+
+fn install(root: &Path, tools: &[Tool]) -> Result<()> {
+    let plan = Plan {
+        packages: tools.iter().filter(|t| !is_there(t.program)).map(|t| t.package).collect(),
+        toolchain: Toolchain::find().is_err(),
+        linker: !ebpf::linker_is_there(),
+    };
+    if plan.is_empty() {
+        return Ok(());
+    }
+    announce(&plan);
+    let apt = !plan.packages.is_empty() || plan.toolchain;
+    if apt && is_there("apt-get") {
+        ensure!(process::is_root(), "installing Debian packages needs root: run it again with sudo");
+        apt_get(&["update"])?;
+    }
+    if !plan.packages.is_empty() {
+        if !is_there("apt-get") {
+            bail!("this is no Debian; install the programs above with your system's package manager");
+        }
+        let install = ["install", "-y", "--no-install-recommends"];
+        apt_get(&[&install[..], &plan.packages].concat())?;
+    }
+    if plan.toolchain {
+        toolchain()?;
+    }
+    if plan.linker {
+        step(&format!("building bpf-linker {} (some minutes)", ebpf::BPF_LINKER));
+        process::run(cargo(root).args(["install", "bpf-linker", "--version", ebpf::BPF_LINKER, "--locked"]))?;
+    }
+    step("everything needed is installed");
+    Ok(())
+}
+
+fn announce(plan: &Plan) {
+    eprintln!("xtask: these are missing and will be installed:");
+    for package in &plan.packages {
+        eprintln!("  {package} (Debian package)");
+    }
+    if plan.toolchain {
+        eprintln!("  {} (Debian packages), or else rust-src for the nightly toolchain", BPF_PACKAGES.join(", "));
+    }
+    if plan.linker {
+        eprintln!("  bpf-linker {} (by cargo install)", ebpf::BPF_LINKER);
+    }
+}
+
+/// A compiler for the kernel program: Debian's if its archive has a new enough one, else a nightly with `rust-src`.
+fn toolchain() -> Result<()> {
+    if is_there("apt-get") {
+        let install = ["install", "-y", "--no-install-recommends"];
+        let installed = apt_get(&[&install[..], &BPF_PACKAGES].concat());
+        if installed.is_ok() && Toolchain::find().is_ok() {
+            return Ok(());
+        }
+        eprintln!("xtask: Debian's archive has no compiler for the kernel program, taking a nightly toolchain");
+    }
+    let arguments = ["toolchain", "install", "nightly", "--profile", "minimal", "--component", "rust-src"];
+    step(&format!("rustup {}", arguments.join(" ")));
+    process::run(Command::new("rustup").args(arguments)).context(
+        "neither Debian's rustc-web nor a nightly toolchain could be installed; the kernel program cannot be built",
+    )?;
+    Toolchain::find().map(drop)
+}
+
+fn apt_get(arguments: &[&str]) -> Result<()> {
+    step(&format!("apt-get {}", arguments.join(" ")));
+    let mut command = Command::new("apt-get");
+    command.args(arguments).env("DEBIAN_FRONTEND", "noninteractive").stdin(std::process::Stdio::null());
+    process::run(&mut command)
+}
+
+fn step(what: &str) {
+    eprintln!("xtask: {what}");
+}
+
+/// Whether a program of this name is on the path, or where root's programs are.
+fn is_there(program: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let mut folders: Vec<_> = std::env::split_paths(&path).collect();
+    folders.extend(["/usr/sbin", "/sbin"].map(Into::into));
+    folders.iter().any(|folder| folder.join(program).is_file())
+}

@@ -1,0 +1,128 @@
+//! Child processes, without a shell.
+
+use std::ffi::OsStr;
+use std::io::{BufRead, BufReader, Lines};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, ChildStderr, Command, Stdio};
+
+use anyhow::{Context, Result, bail, ensure};
+use rustix::process::{Pid, Signal, kill_process, set_parent_process_death_signal};
+
+/// A command that has failed when its exit code is not 0.
+pub fn run(command: &mut Command) -> Result<()> {
+    let status = command.status().with_context(|| format!("`{}` could not be started", text(command)))?;
+    ensure!(status.success(), "`{}` failed ({status})", text(command));
+    Ok(())
+}
+
+/// Whether a program exists and succeeds; its output is dropped.
+pub fn succeeds(command: &mut Command) -> bool {
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok_and(|s| s.success())
+}
+
+/// `cargo`, in the workspace.
+pub fn cargo(root: &Path) -> Command {
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command.current_dir(root);
+    command
+}
+
+/// Builds the `sluice` binary and returns where it is.
+pub fn build_sluice(root: &Path, release: bool) -> Result<std::path::PathBuf> {
+    let mut command = cargo(root);
+    command.args(["build", "--locked", "--package", "router", "--bin", "sluice"]);
+    if release {
+        command.arg("--release");
+    }
+    run(&mut command)?;
+    Ok(root.join("target").join(if release { "release" } else { "debug" }).join("sluice"))
+}
+
+/// Whether this process is root, and so may load kernel programs and install packages.
+pub fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
+/// A child that gets SIGTERM when this process ends, however it ends, and whose stderr is read line by line.
+pub struct Server {
+    name: &'static str,
+    child: Child,
+    lines: Lines<BufReader<ChildStderr>>,
+}
+
+impl Server {
+    /// Starts it.
+    pub fn start(name: &'static str, command: &mut Command) -> Result<Server> {
+        command.stdin(Stdio::null()).stderr(Stdio::piped());
+        let end_with_parent = || Ok(set_parent_process_death_signal(Some(Signal::TERM))?);
+        // SAFETY: between fork and exec the closure makes one system call, which is async-signal-safe, and allocates
+        // nothing.
+        unsafe { command.pre_exec(end_with_parent) };
+        let mut child = command.spawn().with_context(|| format!("`{}` could not be started", text(command)))?;
+        let stderr = child.stderr.take().context("stderr is piped")?;
+        Ok(Server { name, child, lines: BufReader::new(stderr).lines() })
+    }
+
+    /// Echoes its lines until one is `line`.
+    pub fn wait_for(&mut self, line: &str) -> Result<()> {
+        for read in self.lines.by_ref() {
+            let read = read.with_context(|| format!("reading what {} says", self.name))?;
+            eprintln!("{read}");
+            if read == line {
+                return Ok(());
+            }
+        }
+        let status = self.child.wait()?;
+        bail!("{} ended before it was ready ({status}); what it said is above", self.name)
+    }
+
+    /// Echoes its lines for as long as it runs, in a thread of their own.
+    pub fn echo(self) -> Running {
+        let Server { name, child, lines } = self;
+        std::thread::spawn(move || lines.map_while(Result::ok).for_each(|line| eprintln!("{line}")));
+        Running { name, child }
+    }
+}
+
+/// A server whose output is taken care of.
+pub struct Running {
+    name: &'static str,
+    child: Child,
+}
+
+impl Running {
+    /// Resident memory in bytes.
+    pub fn resident(&self) -> Result<u64> {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).context("no VmRSS")?;
+        let kib: u64 = line.trim().trim_end_matches("kB").trim().parse().context("VmRSS is a number")?;
+        Ok(kib * 1024)
+    }
+
+    /// Waits for it to end, which is an error unless it ends well.
+    pub fn wait(&mut self) -> Result<()> {
+        let status = self.child.wait()?;
+        ensure!(status.success(), "{} ended ({status})", self.name);
+        Ok(())
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if self.child.try_wait().is_ok_and(|ended| ended.is_some()) {
+            return;
+        }
+        if let Some(pid) = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw) {
+            // It may have ended by itself meanwhile, which is as good.
+            let _ = kill_process(pid, Signal::TERM);
+        }
+        let _ = self.child.wait();
+    }
+}
+
+/// The command as one would type it.
+pub fn text(command: &Command) -> String {
+    let words = std::iter::once(command.get_program()).chain(command.get_args());
+    words.map(OsStr::to_string_lossy).collect::<Vec<_>>().join(" ")
+}
