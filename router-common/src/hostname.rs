@@ -60,9 +60,10 @@ const COLONS: u8 = 16; // a colon where no port is allowed: an IPv6 literal, or 
 const NO_HEX: u8 = 32; // a byte that no IPv6 literal has
 
 /// Normalises a name byte by byte into two map-key fields: the name itself and the wildcard `*.<parent>` that would
-/// cover it. Unused bytes are zero. `repr(C)` and free of padding, because it lives in map values.
+/// cover it. Unused bytes are zero. `repr(C)` and free of padding, because it lives in map values; aligned, so that
+/// the kernel program copies it in words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(C)]
+#[repr(C, align(8))]
 pub struct HostBuilder {
     /// The normal name, zero-filled.
     pub exact: [u8; NAME_FIELD],

@@ -153,7 +153,7 @@ impl Default for HeadParser {
 }
 
 impl HeadParser {
-    /// A parser at the first byte of a connection.
+    /// A parser at the first byte of a connection: all zero, so that zeroed map memory is one.
     pub const fn new() -> Self {
         HeadParser {
             acc: 0,

@@ -80,11 +80,12 @@ pub struct FlowKey {
     pub listener_port: u16,
 }
 
-/// A listening address; all zero bytes stand for every address.
+/// A listening address. A listener on every address has an entry for each address of the host, so that packets which
+/// the host merely forwards never match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(C)]
 pub struct ListenerKey {
-    /// Address, or zero.
+    /// Address.
     pub address: [u8; 16],
     /// Port.
     pub port: u16,

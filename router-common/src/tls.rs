@@ -159,7 +159,7 @@ pub struct HelloParser {
     extension_type: u32,
     record_left: u16,
     record_seen: u8, // bytes of the record header so far, 5 when inside a record
-    want: u8,        // bytes of `acc` still to come
+    more: u8,        // bytes of `acc` still to come after the next one
     field: u8,
     flags: u8,
     alpn: u8,
@@ -173,7 +173,7 @@ impl Default for HelloParser {
 }
 
 impl HelloParser {
-    /// A parser at the first byte of a connection.
+    /// A parser at the first byte of a connection: all zero, so that zeroed map memory is one.
     pub const fn new() -> Self {
         HelloParser {
             alpn_bytes: 0,
@@ -187,7 +187,7 @@ impl HelloParser {
             extension_type: 0,
             record_left: 0,
             record_seen: 0,
-            want: 1,
+            more: 0,
             field: MESSAGE_TYPE,
             flags: 0,
             alpn: 0,
@@ -242,8 +242,8 @@ impl HelloParser {
         }
         self.consume(1);
         self.acc = self.acc << 8 | byte as u32;
-        self.want = self.want.wrapping_sub(1);
-        if self.want > 0 {
+        if self.more > 0 {
+            self.more -= 1;
             return one(Progress::Incomplete);
         }
         let value = self.acc;
@@ -267,7 +267,7 @@ impl HelloParser {
         match seen {
             0 if byte == 22 => {}
             // 20 change_cipher_spec, 21 alert, 23 application_data: records, but never first and never within a hello.
-            0 if byte >= 20 && byte <= 23 => return Progress::Invalid(HelloError::NotHandshake),
+            0 if matches!(byte, 20..=23) => return Progress::Invalid(HelloError::NotHandshake),
             0 if self.offset > 0 => return Progress::Invalid(HelloError::NotHandshake),
             0 => return Progress::Invalid(HelloError::NotTls),
             1 if byte != 3 => return Progress::Invalid(HelloError::RecordVersion),
@@ -289,7 +289,7 @@ impl HelloParser {
     #[inline(always)]
     fn expect(&mut self, field: u8, bytes: u8) -> Progress {
         self.field = field;
-        self.want = bytes;
+        self.more = bytes - 1;
         Progress::Incomplete
     }
 

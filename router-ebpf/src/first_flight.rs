@@ -7,18 +7,18 @@ use aya_ebpf::bindings::TC_ACT_OK;
 use aya_ebpf::helpers::bpf_ktime_get_boot_ns;
 use aya_ebpf::helpers::generated::bpf_loop;
 use router_common::decide::{self, Decision};
-use router_common::hostname::HostBuilder;
-use router_common::http::{self, HeadParser};
-use router_common::maps::{FirstFlight, FlowKey, Handshake, Listener, MAX_FLIGHT, PROTOCOL_TLS};
+use router_common::http;
+use router_common::maps::{FlowKey, Handshake, Listener, MAX_FLIGHT, PROTOCOL_TLS};
 use router_common::packet::{ACK, FIN, RST, SYN, Segment};
-use router_common::tls::{self, HelloParser};
+use router_common::tls;
 use router_common::verdict::{Reason, Verdict};
 
 use crate::maps::{self, Scratch};
-use crate::record::{self, NO_NAME, Read};
+use crate::record::{self, Read};
 use crate::reject;
 use crate::skb::Skb;
 use crate::tables::KernelTables;
+use crate::words;
 
 /// Handles a segment from a client to a listener; the result is a TC action.
 #[inline(always)]
@@ -49,7 +49,7 @@ pub fn segment(skb: &Skb, segment: &Segment, listener: Listener) -> i32 {
 #[inline(never)]
 fn pass(flow: &FlowKey, listener: Listener, reason: Reason) -> i32 {
     maps::forget_first_flight(flow);
-    record::decision(flow, listener, Decision::of(reason), Read { bytes: 0, segments: 0, host: &NO_NAME });
+    record::decision(flow, listener, Decision::of(reason), Read { bytes: 0, segments: 0, host: None });
     TC_ACT_OK
 }
 
@@ -58,8 +58,12 @@ fn gather(skb: &Skb, segment: &Segment, listener: Listener, client_isn: u32) -> 
     let flow = &segment.flow;
     let Some(memory) = maps::scratch_memory() else { return TC_ACT_OK };
     match maps::first_flight(flow) {
-        Some(begun) => memory.flight = *begun,
-        None => memory.flight = new_flight(),
+        Some(begun) => words::copy(&mut memory.flight, begun),
+        None => {
+            words::zero(&mut memory.flight);
+            // SAFETY: the helper has no precondition.
+            memory.flight.started_ns = unsafe { bpf_ktime_get_boot_ns() };
+        }
     }
     // Bytes of this segment that were seen before, in sequence space (RFC 9293 §3.4: modulo 2³²).
     let expected = client_isn.wrapping_add(1).wrapping_add(memory.flight.received);
@@ -94,19 +98,6 @@ fn bad(protocol: u8) -> Reason {
 }
 
 #[inline(always)]
-fn new_flight() -> FirstFlight {
-    FirstFlight {
-        // SAFETY: the helper has no precondition.
-        started_ns: unsafe { bpf_ktime_get_boot_ns() },
-        received: 0,
-        segments: 0,
-        hello: HelloParser::new(),
-        head: HeadParser::new(),
-        host: HostBuilder::new(),
-    }
-}
-
-#[inline(always)]
 fn keep(flow: &FlowKey, listener: Listener) -> i32 {
     let Some(memory) = maps::scratch_memory() else { return TC_ACT_OK };
     if maps::keep_first_flight(flow, &memory.flight) {
@@ -121,9 +112,9 @@ fn complete(skb: &Skb, segment: &Segment, listener: Listener) -> i32 {
     let Some(memory) = maps::scratch_memory() else { return TC_ACT_OK };
     let Scratch { flight, exact, wildcard, .. } = memory;
     exact.router = listener.router;
-    exact.host = flight.host.exact;
+    words::copy_name(&mut exact.host, &flight.host.exact);
     wildcard.router = listener.router;
-    wildcard.host = flight.host.wildcard;
+    words::copy_name(&mut wildcard.host, &flight.host.wildcard);
     let tables = KernelTables { exact, wildcard, client: &flow.client };
     let decision = if listener.protocol == PROTOCOL_TLS {
         decide::tls(flight.hello.hello(), &tables)
@@ -131,7 +122,7 @@ fn complete(skb: &Skb, segment: &Segment, listener: Listener) -> i32 {
         decide::http(flight.head.head(), &tables)
     };
     maps::forget_first_flight(flow);
-    let read = Read { bytes: flight.received, segments: flight.segments, host: &flight.host.exact };
+    let read = Read { bytes: flight.received, segments: flight.segments, host: Some(&flight.host.exact) };
     record::decision(flow, listener, decision, read);
     match decision.verdict() {
         // Dialing from here is the next stage; until then the agent's relay steers.

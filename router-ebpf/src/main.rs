@@ -14,6 +14,7 @@ mod record;
 mod reject;
 mod skb;
 mod tables;
+mod words;
 
 use aya_ebpf::bindings::TC_ACT_OK;
 use aya_ebpf::macros::classifier;

@@ -60,16 +60,11 @@ pub struct Scratch {
     pub payload: [u8; MAX_FLIGHT as usize],
 }
 
-/// The listener that a packet is for, if it is one of ours: the address itself, else every address.
+/// The listener that a packet is for, if it is one of ours.
 #[inline(always)]
 pub fn listener(flow: &FlowKey) -> Option<Listener> {
-    let mut key = ListenerKey { address: flow.listener, port: flow.listener_port, pad: 0 };
+    let key = ListenerKey { address: flow.listener, port: flow.listener_port, pad: 0 };
     // SAFETY: the agent alone writes listeners, and replaces a value as a whole; it is copied out at once.
-    if let Some(found) = unsafe { listeners.get(&key) } {
-        return Some(*found);
-    }
-    key.address = [0; 16];
-    // SAFETY: as above.
     unsafe { listeners.get(&key) }.copied()
 }
 

@@ -7,9 +7,7 @@ use router_common::maps::{ConnVerdict, Event, FlowKey, Handshake, Listener};
 use router_common::verdict::Verdict;
 
 use crate::maps::{self, events, reason_stats, route_stats};
-
-/// No name.
-pub static NO_NAME: [u8; NAME_FIELD] = [0; NAME_FIELD];
+use crate::words;
 
 const EVENTS_LOST: u32 = 0;
 
@@ -19,8 +17,8 @@ pub struct Read<'a> {
     pub bytes: u32,
     /// Segments that they came in.
     pub segments: u32,
-    /// The name, [`NO_NAME`] if none was read.
-    pub host: &'a [u8; NAME_FIELD],
+    /// The name, if one was read.
+    pub host: Option<&'a [u8; NAME_FIELD]>,
 }
 
 /// Records a decision and ends the reading of this connection.
@@ -44,12 +42,13 @@ pub fn decision(flow: &FlowKey, listener: Listener, decision: Decision, read: Re
         return count_reason(EVENTS_LOST);
     };
     let event: *mut Event = entry.as_mut_ptr();
-    // SAFETY: the ring gave room for a whole Event; each field is written through a raw pointer before submission.
+    // SAFETY: the ring gave room for a whole Event, aligned to 8; each field is written through a raw pointer before
+    // submission.
     unsafe {
         (&raw mut (*event).flow).write(*flow);
         (&raw mut (*event).segments).write(read.segments);
         (&raw mut (*event).verdict).write(verdict);
-        (&raw mut (*event).host).write(*read.host);
+        words::write_name(&raw mut (*event).host, read.host);
     }
     entry.submit(0);
 }

@@ -3,6 +3,8 @@
 //! Verifier rule kept here: a length that is not constant is masked to a power of two in inline assembly's shadow
 //! (`bounded`), because compilers otherwise check a copy of the register and pass the unchecked one.
 
+use core::mem::MaybeUninit;
+
 use aya_ebpf::EbpfContext;
 use aya_ebpf::bindings::BPF_F_RECOMPUTE_CSUM;
 use aya_ebpf::helpers::generated::{bpf_clone_redirect, bpf_skb_change_tail, bpf_skb_load_bytes};
@@ -15,10 +17,15 @@ pub struct Skb(pub TcContext);
 impl Packet for Skb {
     #[inline(always)]
     fn load<const N: usize>(&self, offset: u32) -> Option<[u8; N]> {
-        let mut bytes = [0u8; N];
+        // Not zeroed first: that would be a loop on the path of every packet.
+        let mut bytes = MaybeUninit::<[u8; N]>::uninit();
         // SAFETY: the helper writes exactly N bytes to an array of N, or fails.
         let result = unsafe { bpf_skb_load_bytes(self.0.as_ptr().cast(), offset, bytes.as_mut_ptr().cast(), N as u32) };
-        (result == 0).then_some(bytes)
+        if result != 0 {
+            return None;
+        }
+        // SAFETY: the helper succeeded, so all N bytes are written.
+        Some(unsafe { bytes.assume_init() })
     }
 
     #[inline(always)]

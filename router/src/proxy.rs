@@ -11,6 +11,7 @@
 mod access;
 mod certificates;
 mod client_io;
+mod clock;
 mod connection;
 mod counters;
 mod dial;
@@ -19,6 +20,7 @@ mod http;
 pub mod listeners;
 mod passthrough;
 mod pool;
+mod prefixed;
 mod snapshot;
 mod upstream_tls;
 
@@ -45,7 +47,7 @@ pub use listeners::{BindState, ListenerState, Protocol};
 const SWEEP_POOL: Duration = Duration::from_secs(10);
 
 /// What the proxy needs to know beside the routing table.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct ProxyConfig {
     /// Addresses that every router's ports are opened on.
     pub listen: Vec<IpAddr>,
@@ -53,22 +55,8 @@ pub struct ProxyConfig {
     pub service_ca: Option<Arc<RootCertStore>>,
     /// Whether error responses name their cause in `x-sluice-cause`.
     pub show_cause: bool,
-    /// Longest request head, in bytes; at least 8192 (`headerBufferBytes`, 32768).
-    pub max_head_bytes: usize,
     /// The timeouts.
     pub timeouts: Timeouts,
-}
-
-impl Default for ProxyConfig {
-    fn default() -> Self {
-        ProxyConfig {
-            listen: Vec::new(),
-            service_ca: None,
-            show_cause: false,
-            max_head_bytes: 32 * 1024,
-            timeouts: Timeouts::default(),
-        }
-    }
 }
 
 /// Timeouts, with OpenShift's defaults (`tuningOptions`).

@@ -121,6 +121,7 @@ fn corpus(kind: &str) -> BTreeMap<PathBuf, Vec<u8>> {
     let files: BTreeMap<_, _> = fs::read_dir(&folder)
         .unwrap_or_else(|error| panic!("{}: {error}", folder.display()))
         .map(|entry| entry.unwrap().path())
+        .filter(|path| path.file_name().is_some_and(|name| name != "MANIFEST"))
         .map(|path| (path.clone(), fs::read(path).unwrap()))
         .collect();
     assert!(files.len() >= 20, "{} has only {} files", folder.display(), files.len());

@@ -20,8 +20,8 @@ pub fn workspace() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..").components().collect::<PathBuf>()
 }
 
-/// A file of `examples/demo-certificates`.
-pub fn demo_certificate(name: &str) -> PathBuf {
+/// A file of `examples/demo-certificates`; an absolute path stays as it is.
+pub fn demo_certificate(name: impl AsRef<Path>) -> PathBuf {
     workspace().join("examples/demo-certificates").join(name)
 }
 

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::fs;
 use std::net::{SocketAddr, TcpStream};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use tempfile::TempDir;
@@ -20,8 +20,9 @@ pub struct Server<'a> {
     pub name: &'a str,
     /// Where it listens.
     pub listen: SocketAddr,
-    /// Stem of the files of its certificate in `examples/demo-certificates`; `None`: clear text.
-    pub certificate: Option<&'a str>,
+    /// Its certificate and key are in this file with the endings `.crt` and `.key`; one without a folder is in
+    /// `examples/demo-certificates`. `None`: clear text.
+    pub certificate: Option<PathBuf>,
 }
 
 /// A running nginx.
@@ -57,7 +58,7 @@ impl Nginx {
     }
 
     /// Folder of what is served under `/file/`.
-    pub fn files(&self) -> std::path::PathBuf {
+    pub fn files(&self) -> PathBuf {
         self.folder.path().join("file")
     }
 }
@@ -65,7 +66,11 @@ impl Nginx {
 /// The backends of the quickstart, on one address: clear text for `hello` and
 /// `edge`, TLS for `passthrough` and `reencrypt`.
 pub fn quickstart(address: std::net::IpAddr) -> [Server<'static>; 4] {
-    let server = |name, port, certificate| Server { name, listen: SocketAddr::new(address, port), certificate };
+    let server = |name, port, certificate: Option<&str>| Server {
+        name,
+        listen: SocketAddr::new(address, port),
+        certificate: certificate.map(PathBuf::from),
+    };
     [
         server("hello", 18080, None),
         server("edge", 18081, None),
@@ -86,8 +91,7 @@ fn configuration(folder: &Path, servers: &[Server<'_>]) -> Result<String> {
         let tls = if certificate.is_some() { " ssl" } else { "" };
         writeln!(text, " server {{\n  listen {listen}{tls};")?;
         if let Some(stem) = certificate {
-            let (certificate, key) =
-                (demo_certificate(&format!("{stem}.crt")), demo_certificate(&format!("{stem}.key")));
+            let [certificate, key] = ["crt", "key"].map(|ending| demo_certificate(stem.with_extension(ending)));
             writeln!(text, "  ssl_certificate {};\n  ssl_certificate_key {};", certificate.display(), key.display())?;
         }
         writeln!(

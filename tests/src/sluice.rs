@@ -155,7 +155,8 @@ impl Drop for Sluice {
     }
 }
 
-/// The `sluice` binary of the profile that this test was built with, built if need be.
+/// The `sluice` binary of the profile that this test was built with, built if need be; the environment variable
+/// `SLUICE_BINARY` names another one.
 ///
 /// # Errors
 /// When the build fails.
@@ -168,6 +169,9 @@ pub fn binary() -> Result<&'static Path> {
 }
 
 fn build() -> Result<PathBuf> {
+    if let Some(other) = std::env::var_os("SLUICE_BINARY") {
+        return Ok(other.into());
+    }
     // …/target/<profile>/deps/<test>-<hash>
     let test = std::env::current_exe()?;
     let profile = test.ancestors().nth(2).context("a test is in target/<profile>/deps")?;

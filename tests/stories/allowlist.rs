@@ -64,7 +64,8 @@ impl Stage {
         client.link(("eth0", &addresses), &router, ("front", &["10.78.1.1/24", "fd78:1::1/64"]))?;
         router.link(("back", &["10.78.2.1/24"]), &backend, ("eth0", &["10.78.2.2/24"]))?;
         let endpoint = SocketAddr::from((Ipv4Addr::new(10, 78, 2, 2), 18443));
-        let server = Server { name: "passthrough", listen: endpoint, certificate: Some("demo-only-passthrough") };
+        let server =
+            Server { name: "passthrough", listen: endpoint, certificate: Some("demo-only-passthrough".into()) };
         let nginx = Nginx::start(&backend, &[server])?;
         let route = folder::route("listed", HOST, "listed", folder::PASSTHROUGH).replace(
             "metadata: {",

@@ -37,7 +37,7 @@ impl Stage {
             &[
                 Server { name: "one", listen: at(9001), certificate: None },
                 Server { name: "two", listen: at(9002), certificate: None },
-                Server { name: "three", listen: at(9003), certificate: Some("demo-only-passthrough") },
+                Server { name: "three", listen: at(9003), certificate: Some("demo-only-passthrough".into()) },
             ],
         )?;
         let manifests = TempDir::new()?;

@@ -14,8 +14,8 @@ fn a_client_reaches_nginx_over_a_link() -> Result<()> {
     client.link(("eth0", &["10.79.0.2/24", "fd79::2/64"]), &server, ("eth0", &["10.79.0.1/24", "fd79::1/64"]))?;
     let v4 = SocketAddr::from((Ipv4Addr::new(10, 79, 0, 1), 8443));
     let v6 = SocketAddr::from((Ipv6Addr::new(0xfd79, 0, 0, 0, 0, 0, 0, 1), 8443));
-    let certificate = Some("demo-only-passthrough");
-    let servers = [v4, v6].map(|listen| Server { name: "direct", listen, certificate });
+    let certificate = || Some("demo-only-passthrough".into());
+    let servers = [v4, v6].map(|listen| Server { name: "direct", listen, certificate: certificate() });
     let _nginx = Nginx::start(&server, &servers)?;
     for address in [v4, v6] {
         let client = Client::of(&client, address.ip());

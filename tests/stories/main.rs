@@ -6,5 +6,8 @@ mod allowlist;
 mod changes;
 mod harness;
 mod maps;
+mod offline;
 mod quickstart;
 mod relay;
+mod state;
+mod trust;

@@ -1,22 +1,24 @@
 //! Connections through a passthrough route, byte for byte: half-closes, a receiver that stalls, a gigabyte each way.
 
 use std::io::{Read, Write};
-use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener};
+use std::net::{IpAddr, Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
+use router_common::maps::names;
 use tempfile::TempDir;
 use tests::folder;
+use tests::hello::client_hello;
 use tests::netns::Netns;
 use tests::sluice::{DataPath, Options, Sluice};
 use tests::stream::{self, Content, Pair};
 use tests::wait;
 
 const HOST: &str = "raw.apps.test";
-const ROUTER: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 8443);
+const ROUTER: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8443);
 const MIB: u64 = 1 << 20;
 
 /// A router with one passthrough route to a raw listener, all on one loopback.
@@ -95,6 +97,36 @@ fn half_closes(data_path: DataPath) -> Result<()> {
     Ok(())
 }
 
+#[test]
+fn a_hello_in_single_bytes_arrives_whole_in_user_space() -> Result<()> {
+    trickle(DataPath::UserSpace).map(drop)
+}
+
+#[test]
+fn a_hello_in_single_bytes_arrives_whole_and_the_kernel_reads_it_too() -> Result<()> {
+    let stage = trickle(DataPath::Kernel)?;
+    let verdicts = stage.sluice.dump(names::VERDICTS)?;
+    let verdict = verdicts.get(0).context("a verdict")?;
+    assert_eq!((&verdict["verdict"], &verdict["reason"]), (&"steer".into(), &"passthrough".into()), "{verdicts}");
+    Ok(())
+}
+
+/// A client that sends each byte of its hello on its own.
+fn trickle(data_path: DataPath) -> Result<Stage> {
+    let stage = Stage::new(data_path)?;
+    let hello = client_hello(HOST)?;
+    let mut client = stage.netns.run(|| Ok(TcpStream::connect(ROUTER)?))?;
+    client.set_nodelay(true)?;
+    for byte in &hello {
+        client.write_all(std::slice::from_ref(byte))?;
+    }
+    let mut origin = stream::accept(&stage.listener)?;
+    let mut received = vec![0; hello.len()];
+    origin.read_exact(&mut received)?;
+    assert!(received == hello, "the backend got another hello than the client sent");
+    Ok(stage)
+}
+
 /// A receiver that reads nothing for seconds stops the sender, and costs the router no memory; then all arrives.
 #[test]
 fn a_stalled_receiver_stops_the_sender_and_memory_stays_flat() -> Result<()> {
@@ -153,7 +185,7 @@ fn a_gibibyte_each_way_at_once_arrives_unchanged() -> Result<()> {
     let stage = Stage::new(DataPath::Kernel)?;
     let Pair { client, origin } = stage.connect()?;
     let (up, down) = (Content::new(4), Content::new(5));
-    let one_way = |content: &Content, from: &std::net::TcpStream, to: &std::net::TcpStream| {
+    let one_way = |content: &Content, from: &TcpStream, to: &TcpStream| {
         let (mut from, mut to) = (from.try_clone()?, to.try_clone()?);
         thread::scope(|scope| {
             let receiver = scope.spawn(|| stream::receive(&mut to));

@@ -64,14 +64,16 @@ impl Server {
         Ok(Server { name, child, lines: BufReader::new(stderr).lines() })
     }
 
-    /// Echoes its lines until one is `line`.
-    pub fn wait_for(&mut self, line: &str) -> Result<()> {
+    /// Echoes its lines until one is `line`; returns those before.
+    pub fn wait_for(&mut self, line: &str) -> Result<Vec<String>> {
+        let mut before = Vec::new();
         for read in self.lines.by_ref() {
             let read = read.with_context(|| format!("reading what {} says", self.name))?;
             eprintln!("{read}");
             if read == line {
-                return Ok(());
+                return Ok(before);
             }
+            before.push(read);
         }
         let status = self.child.wait()?;
         bail!("{} ended before it was ready ({status}); what it said is above", self.name)

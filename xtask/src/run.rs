@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 
 use crate::process::{self, Server};
 use crate::{ebpf, install};
@@ -32,7 +32,11 @@ pub fn run(root: &Path) -> Result<()> {
     command.args(["--endpoint-addresses", "any"]);
     command.args(["--data-path", if root_user { "auto" } else { "userspace" }]);
     let mut router = Server::start("sluice run", &mut command)?;
-    router.wait_for("sluice: ready")?;
+    let said = router.wait_for("sluice: ready")?;
+    // A router goes on without a port and tries again; a demonstration that another program answers is none.
+    if let Some(taken) = said.iter().find(|line| line.contains("cannot listen on")) {
+        bail!("a port of the quickstart is taken: {taken}");
+    }
     let mut router = router.echo();
     print!("{}", invitation(root));
     router.wait()

@@ -68,17 +68,10 @@ fn a_hello_without_a_name_goes_to_the_agent() {
 fn the_exact_host_beats_the_wildcard_whatever_its_termination() {
     let passthrough = route(1, Reason::Passthrough, 0);
     let edge = route(2, Reason::TlsTerminate, 0);
-    let both = [Maps {
-        tls: [edge, None],
-        passthrough: [false, true],
-        tcp: [None, passthrough],
-        ..Maps::default()
-    }, Maps {
-        passthrough: [true, false],
-        tcp: [passthrough, None],
-        tls: [None, edge],
-        ..Maps::default()
-    }];
+    let both = [
+        Maps { tls: [edge, None], passthrough: [false, true], tcp: [None, passthrough], ..Maps::default() },
+        Maps { passthrough: [true, false], tcp: [passthrough, None], tls: [None, edge], ..Maps::default() },
+    ];
     assert_eq!(tls(NAMED, &both[0]), decision(Reason::TlsTerminate, 2));
     assert_eq!(tls(NAMED, &both[1]), decision(Reason::Passthrough, 1));
     assert_eq!(tls(NAMED, &both[1]).verdict(), Verdict::Steer);

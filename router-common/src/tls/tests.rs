@@ -12,7 +12,7 @@ fn every_row_has_its_outcome() {
     let wrong: Vec<_> = hello_cases::all()
         .into_iter()
         .map(|case| (case.name, HelloRun::over([&case.bytes[..]]).outcome(), case.outcome))
-        .filter(|(_, got, expected)| got != expected)
+        .filter(|(_, got, expected)| *got != **expected)
         .collect();
     assert!(wrong.is_empty(), "{wrong:#?}");
 }

@@ -130,21 +130,25 @@ pub fn cuts(len: usize) -> impl Iterator<Item = usize> {
 /// Number of bytes after which the answer is there, `None` when it never is.
 pub fn hello_end(bytes: &[u8]) -> Option<usize> {
     let mut run = HelloRun::over([]);
-    bytes.iter().position(|byte| {
-        run.progress = run.parser.feed(&mut run.host, core::slice::from_ref(byte));
-        run.progress != tls::Progress::Incomplete
-    })
-    .map(|at| at + 1)
+    bytes
+        .iter()
+        .position(|byte| {
+            run.progress = run.parser.feed(&mut run.host, core::slice::from_ref(byte));
+            run.progress != tls::Progress::Incomplete
+        })
+        .map(|at| at + 1)
 }
 
 /// As [`hello_end`], for heads.
 pub fn head_end(bytes: &[u8]) -> Option<usize> {
     let mut run = HeadRun::over([]);
-    bytes.iter().position(|byte| {
-        run.progress = run.parser.feed(&mut run.host, core::slice::from_ref(byte));
-        run.progress != http::Progress::Incomplete
-    })
-    .map(|at| at + 1)
+    bytes
+        .iter()
+        .position(|byte| {
+            run.progress = run.parser.feed(&mut run.host, core::slice::from_ref(byte));
+            run.progress != http::Progress::Incomplete
+        })
+        .map(|at| at + 1)
 }
 
 fn alpn_text(alpn: AlpnSet) -> String {

@@ -110,11 +110,11 @@ pub fn records(message: &[u8], size: usize) -> Vec<u8> {
     message.chunks(size).flat_map(record).collect()
 }
 
-/// The handshake message in `bytes`, taken out of its records.
+/// The handshake bytes in `bytes`, taken out of their records.
 pub fn unframed(mut bytes: &[u8]) -> Vec<u8> {
     let mut message = Vec::new();
     while let [_, _, _, high, low, rest @ ..] = bytes {
-        let (payload, next) = rest.split_at(u16::from_be_bytes([*high, *low]) as usize);
+        let (payload, next) = rest.split_at(rest.len().min(u16::from_be_bytes([*high, *low]) as usize));
         message.extend(payload);
         bytes = next;
     }

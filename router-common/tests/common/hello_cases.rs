@@ -73,7 +73,11 @@ fn names() -> Vec<Case> {
         case("underscore", name(b"_a.test"), "complete name=_a.test alpn=-"),
         case("one-label", name(b"localhost"), "complete name=localhost alpn=-"),
         case("punycode", name(b"xn--bcher-kva.test"), "complete name=xn--bcher-kva.test alpn=-"),
-        case("two-sni-extensions", HelloBuild::named("a.test").with(SERVER_NAME, host_name(b"b.test")).bytes(), TWO_NAMES),
+        case(
+            "two-sni-extensions",
+            HelloBuild::named("a.test").with(SERVER_NAME, host_name(b"b.test")).bytes(),
+            TWO_NAMES,
+        ),
         case("two-host-names", sni(server_names(&[(0, b"a.test"), (0, b"b.test")])), TWO_NAMES),
         case("unknown-name-type", sni(server_names(&[(7, b"a.test")])), NO_NAME),
         case("unknown-name-type-first", sni(server_names(&[(7, b"x"), (0, b"a.test")])), NO_NAME),
@@ -162,7 +166,11 @@ fn fields() -> Vec<Case> {
         case("extensions-too-long", record(&handshake(1, &[&body[..], &[0, 5, 0, 0]].concat())), LENGTH),
         case("extension-of-three-bytes", record(&handshake(1, &[&body[..], &[0, 3, 0, 0, 0]].concat())), LENGTH),
         case("two-unknown-extensions-alike", a().with(0x1a1a, vec![]).with(0x1a1a, vec![]).bytes(), A),
-        case("sni-after-padding", HelloBuild::new().with(PADDING, vec![0; 900]).with(SERVER_NAME, host_name(b"a.test")).bytes(), A),
+        case(
+            "sni-after-padding",
+            HelloBuild::new().with(PADDING, vec![0; 900]).with(SERVER_NAME, host_name(b"a.test")).bytes(),
+            A,
+        ),
     ]
 }
 
@@ -175,8 +183,14 @@ fn alpn() -> Vec<Case> {
         case("alpn-both", with(protocols(&[b"h2", b"http/1.1"])), "complete name=a.test alpn=h2,http/1.1"),
         case("alpn-other", with(protocols(&[b"http/1.0", &longest])), OTHER),
         case("alpn-almost-h2", with(protocols(&[b"H2", b"xxxxxxh2", b"2", b"h2 "])), OTHER),
+        case("alpn-nul-h2", with(protocols(&[b"\0h2", b"\0\0\0\0\0\0h2"])), OTHER),
+        case("alpn-other-first", with(protocols(&[b"x", b"h2"])), "complete name=a.test alpn=h2,other"),
         case("alpn-almost-http11", with(protocols(&[b"xhttp/1.1", b"ttp/1.1", b"HTTP/1.1"])), OTHER),
-        case("alpn-twice", HelloBuild::named("a.test").with(ALPN, protocols(&[b"h2"])).with(ALPN, protocols(&[b"x"])).bytes(), "complete name=a.test alpn=h2,other"),
+        case(
+            "alpn-twice",
+            HelloBuild::named("a.test").with(ALPN, protocols(&[b"h2"])).with(ALPN, protocols(&[b"x"])).bytes(),
+            "complete name=a.test alpn=h2,other",
+        ),
         case("alpn-empty-extension", with(vec![]), LENGTH),
         case("alpn-empty-list", with(vec![0, 0]), LENGTH),
         case("alpn-empty-protocol", with(protocols(&[b""])), LENGTH),
@@ -197,7 +211,7 @@ const LONGEST: &str = concat!(
 );
 
 fn case(name: &'static str, bytes: Vec<u8>, outcome: &'static str) -> Case {
-    Case { name, bytes, outcome }
+    Case { name, bytes, outcome: outcome.into() }
 }
 
 /// A name list whose length takes in `garbage` after the entries.

@@ -7,7 +7,11 @@ pub mod hello_build;
 pub mod hello_cases;
 pub mod properties;
 
+use std::borrow::Cow;
 use std::vec::Vec;
+
+/// One line of text.
+pub type Outcome = Cow<'static, str>;
 
 /// A named input and what must come of it, in the words of the corpus manifests.
 pub struct Case {
@@ -16,5 +20,5 @@ pub struct Case {
     /// What the client sends.
     pub bytes: Vec<u8>,
     /// As [`drive::HelloRun::outcome`] and [`drive::HeadRun::outcome`] write it.
-    pub outcome: &'static str,
+    pub outcome: Outcome,
 }

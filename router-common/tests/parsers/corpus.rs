@@ -127,7 +127,7 @@ fn check_files(kind: &str, extension: &str, cases: &[Case]) {
         lines.retain(|name, _| name.starts_with("captured-"));
         for case in kept() {
             fs::write(directory.join(file(case)), &case.bytes).expect("the corpus can be written");
-            lines.insert(file(case), case.outcome.to_owned());
+            lines.insert(file(case), case.outcome.to_string());
         }
         let comment = "# <file> <outcome>: what the parser says of the file's bytes, however they are cut.\n";
         let lines: String = lines.into_iter().map(|(name, outcome)| format!("{name} {outcome}\n")).collect();

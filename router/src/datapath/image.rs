@@ -10,7 +10,7 @@ use router_common::maps::{
 };
 use router_common::verdict::Reason;
 use router_core::model::RouteId;
-use router_core::table::{ResolvedRoute, RouteKind, RouterTable, RoutingTable, VirtualHost};
+use router_core::table::{ResolvedRoute, RouterTable, RoutingTable, VirtualHost};
 
 use crate::proxy::listeners::{BindState, ListenerState, Protocol};
 
@@ -188,20 +188,9 @@ fn lower_host(image: &mut MapImage, router: &RouterTable, host: &VirtualHost, id
         image.hosts.insert((RouteMap::EdgeReencrypt, router.id, name.clone()), entry(route, Reason::TlsTerminate));
     }
     if let Some(route) = host.cleartext.first() {
-        let reason = if needs_no_proxy(&host.cleartext) { Reason::Cleartext } else { Reason::NeedsProxy };
-        image.hosts.insert((RouteMap::HttpBe, router.id, name), entry(route, reason));
-    }
-}
-
-/// Whether the kernel may dial for clear text to a host: one route, of every path, without header work
-/// (dataplane.md, Cleartext).
-fn needs_no_proxy(routes: &[Arc<ResolvedRoute>]) -> bool {
-    let [route] = routes else { return false };
-    match &route.kind {
-        RouteKind::Passthrough { .. } => false,
-        RouteKind::Http { path, tls } => {
-            path.as_str().is_empty() && tls.is_none()
-        }
+        // Every clear-text request gets forwarding headers (policy Append, the only one so far), so none can go to an
+        // endpoint as it is; `Reason::Cleartext` is for routes that will be able to ask for none.
+        image.hosts.insert((RouteMap::HttpBe, router.id, name), entry(route, Reason::NeedsProxy));
     }
 }
 

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use router_common::http::MAX_HEAD;
 use router_core::lookup::SniMatch;
 use router_core::model::RouterName;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -13,14 +14,18 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
 
 use super::access::{AccessRecord, DataPath, Flag};
-use super::client_io::{ClientClock, ClientIo, Prefixed};
+use super::client_io::ClientIo;
+use super::clock::ClientClock;
 use super::hello::{FirstFlight, HelloFailure, read_hello, turn_away};
 use super::http::{Connection, ConnectionTls, handle};
+use super::prefixed::Prefixed;
 use super::snapshot::ServedRouter;
 use super::{Phase, Protocol, Shared, passthrough};
 
 /// Most concurrent requests of one HTTP/2 connection.
 const MAX_STREAMS: u32 = 128;
+/// hyper's buffer: more than a whole head, so that the limit is the one of the shared parser.
+const HTTP1_BUFFER: usize = 2 * MAX_HEAD as usize;
 
 /// A connection as its listener hands it over.
 #[derive(Debug)]
@@ -133,7 +138,7 @@ where
         .header_read_timeout(None)
         .half_close(true)
         .max_headers(128)
-        .max_buf_size(shared.config.max_head_bytes);
+        .max_buf_size(HTTP1_BUFFER);
     let (service_shared, connection) = (Arc::clone(&shared), Arc::new(connection));
     let service = service_fn(move |request| handle(Arc::clone(&service_shared), Arc::clone(&connection), request));
     let serving = builder.serve_connection(io, service).with_upgrades();
@@ -151,7 +156,7 @@ where
     builder
         .timer(TokioTimer::new())
         .max_concurrent_streams(MAX_STREAMS)
-        .max_header_list_size(u32::try_from(shared.config.max_head_bytes).unwrap_or(u32::MAX));
+        .max_header_list_size(MAX_HEAD);
     let (service_shared, connection) = (Arc::clone(&shared), Arc::new(connection));
     let service = service_fn(move |request| handle(Arc::clone(&service_shared), Arc::clone(&connection), request));
     let serving = builder.serve_connection(io, service);

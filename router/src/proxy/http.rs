@@ -1,7 +1,9 @@
 //! One request: what it is for, which route serves it, and the response.
 
 pub mod body;
+pub mod chunks;
 pub mod forward;
+pub mod gate;
 pub mod headers;
 pub mod pages;
 pub mod target;
@@ -21,7 +23,7 @@ use router_core::table::ResolvedRoute;
 use super::Shared;
 use super::access::{AccessRecord, DataPath, Flag};
 use super::certificates::same_certificate;
-use super::client_io::{ClientClock, InFlight};
+use super::clock::{ClientClock, InFlight};
 use super::snapshot::ServedRouter;
 use body::ResponseBody;
 use forward::Failure;
@@ -75,10 +77,15 @@ pub async fn handle(
         Arc::clone(&shared.counters),
     );
     let (head, content) = request.into_parts();
-    record.method = Some(head.method.clone());
-    record.path = Some(head.uri.path().to_owned());
     let show_cause = shared.config.show_cause;
     let own = OwnResponse { accept: accept_of(&head.headers), version: head.version, show_cause };
+    if let Some(status) = connection.clock.refused() {
+        // The stream has refused what the client sent; this request only stands for it.
+        let flag = if status == StatusCode::REQUEST_TIMEOUT { Flag::ClientTimeout } else { Flag::BadRequest };
+        return Ok(own.refuse(status, flag, record, in_flight));
+    }
+    record.method = Some(head.method.clone());
+    record.path = Some(head.uri.path().to_owned());
     let response = match decide(&shared, &connection, &head, &mut record) {
         Decision::Refuse { status, flag, route } => {
             record.route = route;

@@ -1,1 +1,79 @@
-//! Tests.
+//! Merging: times, other routers' entries, what counts as a change.
+
+use jiff::Timestamp;
+use serde_json::json;
+
+use super::*;
+
+fn entry(router: &str, host: &str, holds: bool) -> IngressEntry {
+    let reason = if holds { "" } else { "HostAlreadyClaimed" };
+    IngressEntry {
+        host: host.to_owned(),
+        router_name: RouterName(router.into()),
+        router_canonical_hostname: format!("router-{router}.{router}.test"),
+        wildcard_policy: "None",
+        conditions: vec![Condition::new("Admitted", holds, reason, reason)],
+    }
+}
+
+fn time(text: &str) -> Timestamp {
+    text.parse().unwrap()
+}
+
+fn ours(name: &str) -> bool {
+    name == "ours" || name == "gone"
+}
+
+#[test]
+fn an_entry_is_written_as_the_api_writes_it_and_other_routers_entries_stay() {
+    let foreign = json!({ "host": "x", "routerName": "theirs", "conditions": [{ "type": "Admitted", "status": "True" }], "extra": 1 });
+    let previous = json!({ "ingress": [foreign] });
+    let merged = merge_route(Some(&previous), &[entry("ours", "h.test", true)], &ours, time("2024-05-01T12:00:00.9Z"));
+    assert!(merged.changed);
+    let expected = json!({ "ingress": [foreign, {
+        "conditions": [{ "lastTransitionTime": "2024-05-01T12:00:00Z", "status": "True", "type": "Admitted" }],
+        "host": "h.test",
+        "routerCanonicalHostname": "router-ours.ours.test",
+        "routerName": "ours",
+        "wildcardPolicy": "None",
+    }] });
+    assert_eq!(merged.status, expected);
+    let again = merge_route(Some(&merged.status), &[entry("ours", "h.test", true)], &ours, time("2025-01-01T00:00:00Z"));
+    assert_eq!((again.changed, &again.status), (false, &merged.status));
+}
+
+#[test]
+fn the_time_moves_only_when_the_status_flips() {
+    let at = |merged: &Merged| merged.status["ingress"][0]["conditions"][0]["lastTransitionTime"].clone();
+    let first = merge_route(None, &[entry("ours", "h.test", true)], &ours, time("2024-01-01T00:00:00Z"));
+    let moved = merge_route(Some(&first.status), &[entry("ours", "new.test", true)], &ours, time("2024-01-02T00:00:00Z"));
+    assert!(moved.changed);
+    assert_eq!(at(&moved), "2024-01-01T00:00:00Z");
+    let flipped = merge_route(Some(&moved.status), &[entry("ours", "new.test", false)], &ours, time("2024-01-03T00:00:00Z"));
+    assert_eq!(at(&flipped), "2024-01-03T00:00:00Z");
+}
+
+#[test]
+fn entries_of_our_routers_that_are_gone_are_removed() {
+    let both = [entry("gone", "a.test", true), entry("ours", "b.test", true)];
+    let before = merge_route(None, &both, &ours, time("2024-01-01T00:00:00Z"));
+    let after = merge_route(Some(&before.status), &both[1..], &ours, time("2024-01-02T00:00:00Z"));
+    assert!(after.changed);
+    assert_eq!(after.status["ingress"].as_array().unwrap().len(), 1);
+    let nothing = merge_route(None, &[], &ours, time("2024-01-02T00:00:00Z"));
+    assert_eq!(nothing, Merged { status: json!({}), changed: false });
+}
+
+#[test]
+fn conditions_of_others_stay_in_a_controllers_status() {
+    let mut report = ControllerStatus::refused(Condition::new("Admitted", false, "InvalidManifest", "x"));
+    let dns = json!({ "type": "DNSReady", "status": "True" });
+    let stale = json!({ "type": "Degraded", "status": "True", "message": "old" });
+    let previous = json!({ "conditions": [dns, stale], "availableReplicas": 2 });
+    let merged = merge_controller(Some(&previous), &report, time("2024-01-01T00:00:00Z"));
+    let kinds: Vec<_> = merged.status["conditions"].as_array().unwrap().iter().map(|c| c["type"].clone()).collect();
+    assert_eq!(kinds, ["DNSReady", "Admitted"]);
+    assert_eq!(merged.status["availableReplicas"], 2);
+    report.domain = "d.test".to_owned();
+    assert_eq!(merge_controller(Some(&previous), &report, time("2024-01-01T00:00:00Z")).status["domain"], "d.test");
+}

@@ -1,1 +1,132 @@
-//! Tests.
+//! Lowering: what stands in the maps for a folder of objects, readable as a dump.
+
+use std::net::{Ipv4Addr, Ipv6Addr};
+
+use router_core::model::RouterName;
+use router_core::certificate::MaterialCache;
+use router_core::object::Origin;
+use router_core::parse::{Defaults, Outcome, parse};
+use router_core::resources::Resources;
+use router_core::translate::{Settings, translate};
+use serde_json::{Value, json};
+
+use super::*;
+
+fn route(name: &str, host: &str, tls: Option<Value>, annotations: Value) -> Value {
+    let mut spec = json!({"host": host, "to": {"kind": "Service", "name": "web"}});
+    if let Some(tls) = tls {
+        spec["tls"] = tls;
+    }
+    json!({"apiVersion": "route.openshift.io/v1", "kind": "Route",
+        "metadata": {"name": name, "namespace": "shop", "annotations": annotations}, "spec": spec})
+}
+
+fn table(objects: &[Value]) -> RoutingTable {
+    let mut resources = Resources::default();
+    for object in objects {
+        let origin = Origin { file: "test.yaml".into(), line: 1, column: 1 };
+        match parse(object.clone(), origin, &Defaults::default(), &mut MaterialCache::new()).outcome {
+            Outcome::Good(object) => resources.insert(&object),
+            other => panic!("{other:?}"),
+        }
+    }
+    translate(&resources, &Settings::default()).table
+}
+
+fn listener(table: &RoutingTable, protocol: Protocol, address: SocketAddr, state: BindState) -> ListenerState {
+    let router = &table.routers[0];
+    ListenerState { router: RouterName(Arc::clone(&router.name.0)), router_id: router.id, protocol, address, state }
+}
+
+/// One line an entry, sorted.
+fn dump(image: &MapImage) -> Vec<String> {
+    let hosts = image.hosts.iter().map(|((map, _, host), entry)| {
+        let list = if entry.allow_list { " allow-list" } else { "" };
+        format!("{} {host} -> {} {}{list}", map.name(), entry.backend, entry.reason.text())
+    });
+    let allow = image.allow.iter().map(|(_, address, bits)| {
+        format!("allow {}/{bits}", crate::datapath::dump::address(address))
+    });
+    let listeners = image.listeners.iter().map(|((ip, port), (_, protocol))| format!("listener {ip} {port} {protocol}"));
+    hosts.chain(allow).chain(listeners).collect()
+}
+
+#[test]
+fn every_kind_of_route_stands_where_openshift_has_it() {
+    let table = table(&[
+        route("plain", "plain.test", None, json!({})),
+        route("edge", "edge.test", Some(json!({"termination": "edge"})), json!({})),
+        route(
+            "redirect",
+            "redirect.test",
+            Some(json!({"termination": "edge", "insecureEdgeTerminationPolicy": "Redirect"})),
+            json!({}),
+        ),
+        route("tcp", "tcp.test", Some(json!({"termination": "passthrough"})), json!({})),
+        route(
+            "private",
+            "private.test",
+            Some(json!({"termination": "passthrough"})),
+            json!({"haproxy.router.openshift.io/ip_allowlist": "10.1.2.3/8 2001:db8::1"}),
+        ),
+    ]);
+    let mut ids = RouteIds::default();
+    ids.assign(&table);
+    let image = lower(&table, &[], &[], &ids);
+    assert_eq!(
+        dump(&image),
+        [
+            "http_be plain.test -> be_http:shop:plain needs-proxy",
+            "http_be redirect.test -> be_edge_http:shop:redirect needs-proxy",
+            "edge_reencrypt edge.test -> be_edge_http:shop:edge tls-terminate",
+            "edge_reencrypt redirect.test -> be_edge_http:shop:redirect tls-terminate",
+            "tcp_be private.test -> be_tcp:shop:private passthrough allow-list",
+            "tcp_be tcp.test -> be_tcp:shop:tcp passthrough",
+            "sni_passthrough private.test -> be_tcp:shop:private passthrough allow-list",
+            "sni_passthrough tcp.test -> be_tcp:shop:tcp passthrough",
+            "allow 10.0.0.0/104",
+            "allow 2001:db8::1/128",
+        ]
+    );
+    assert_eq!(image.routes.len(), 5);
+}
+
+#[test]
+fn a_listener_on_every_address_matches_this_hosts_addresses_only() {
+    let table = table(&[route("plain", "plain.test", None, json!({}))]);
+    let mut ids = RouteIds::default();
+    ids.assign(&table);
+    let any = |ip: IpAddr| SocketAddr::new(ip, 80);
+    let listeners = [
+        listener(&table, Protocol::Http, any(Ipv4Addr::UNSPECIFIED.into()), BindState::Bound),
+        listener(&table, Protocol::Http, any(Ipv6Addr::UNSPECIFIED.into()), BindState::Failed("in use".to_owned())),
+        listener(&table, Protocol::Https, "192.0.2.9:443".parse().unwrap(), BindState::Bound),
+    ];
+    let local = ["127.0.0.1", "192.0.2.9", "::1"].map(|ip| ip.parse().unwrap());
+    let image = lower(&table, &listeners, &local, &ids);
+    let listeners: Vec<_> = dump(&image).into_iter().filter(|line| line.starts_with("listener")).collect();
+    assert_eq!(listeners, ["listener 127.0.0.1 80 1", "listener 192.0.2.9 80 1", "listener 192.0.2.9 443 2"]);
+}
+
+#[test]
+fn an_id_stays_with_its_route_and_is_never_given_again() {
+    let tcp = |name: &str| route(name, &format!("{name}.test"), Some(json!({"termination": "passthrough"})), json!({}));
+    let mut ids = RouteIds::default();
+    let id = |ids: &RouteIds, table: &RoutingTable, name: &str| {
+        ids.of(table.routers[0].id, &RouteId { namespace: "shop".into(), name: name.into() })
+    };
+    let both = table(&[tcp("a"), tcp("b")]);
+    ids.assign(&both);
+    let (a, b) = (id(&ids, &both, "a"), id(&ids, &both, "b"));
+    assert!(a != 0 && b != 0 && a != b);
+
+    let only_b = table(&[tcp("b")]);
+    ids.assign(&only_b);
+    assert_eq!(id(&ids, &only_b, "b"), b);
+    assert_eq!(id(&ids, &only_b, "a"), 0);
+
+    let again = table(&[tcp("b"), tcp("a")]);
+    ids.assign(&again);
+    assert_eq!(id(&ids, &again, "b"), b);
+    assert!(![0, a, b].contains(&id(&ids, &again, "a")));
+}

@@ -12,7 +12,7 @@ use hyper::client::conn::http1::SendRequest;
 use tokio::time::{Instant, Sleep};
 
 use crate::proxy::access::{AccessRecord, Flag, Traffic};
-use crate::proxy::client_io::InFlight;
+use crate::proxy::clock::InFlight;
 use crate::proxy::pool::{Pool, PoolKey};
 
 /// How the upload of one request stands, seen by whoever waits for its response.
@@ -21,11 +21,17 @@ pub struct Upload {
     start: Instant,
     last_ms: AtomicU64,
     waits_for_client: AtomicBool,
+    failed: AtomicBool,
 }
 
 impl Default for Upload {
     fn default() -> Self {
-        Upload { start: Instant::now(), last_ms: AtomicU64::new(0), waits_for_client: AtomicBool::new(false) }
+        Upload {
+            start: Instant::now(),
+            last_ms: AtomicU64::new(0),
+            waits_for_client: AtomicBool::new(false),
+            failed: AtomicBool::new(false),
+        }
     }
 }
 
@@ -38,6 +44,11 @@ impl Upload {
     /// Whether the upstream would take more than the client gives.
     pub fn waits_for_client(&self) -> bool {
         self.waits_for_client.load(Ordering::Relaxed)
+    }
+
+    /// Whether the body broke off or was malformed.
+    pub fn failed(&self) -> bool {
+        self.failed.load(Ordering::Relaxed)
     }
 }
 
@@ -66,6 +77,9 @@ impl Body for RequestBody {
     ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
         let polled = Pin::new(&mut self.inner).poll_frame(cx);
         self.upload.waits_for_client.store(polled.is_pending(), Ordering::Relaxed);
+        if let Poll::Ready(Some(Err(_))) = &polled {
+            self.upload.failed.store(true, Ordering::Relaxed);
+        }
         if let Poll::Ready(Some(Ok(frame))) = &polled {
             let bytes = frame.data_ref().map_or(0, Bytes::len);
             self.traffic.bytes_in.fetch_add(bytes as u64, Ordering::Relaxed);

@@ -16,10 +16,13 @@ use super::headers::{ClientView, prepare_request, prepare_response};
 use super::upgrade;
 use crate::proxy::Shared;
 use crate::proxy::access::{AccessRecord, Flag};
-use crate::proxy::client_io::InFlight;
+use crate::proxy::clock::InFlight;
 use crate::proxy::dial::{self, DialError, Target};
 use crate::proxy::pool::PoolKey;
 use crate::proxy::upstream_tls::{TrustError, UpstreamTrust, service_name};
+
+/// Longest head of an endpoint's response, in bytes.
+const MAX_RESPONSE_HEAD: usize = 64 * 1024;
 
 /// Why there is no response from an endpoint, with what the router's own response needs.
 #[derive(Debug)]
@@ -156,10 +159,10 @@ async fn open(
             (StatusCode::SERVICE_UNAVAILABLE, Flag::UpstreamConnectFailure)
         }
     })?;
-    let Some((trust, name)) = trust else { return handshake(shared, stream).await };
+    let Some((trust, name)) = trust else { return handshake(stream).await };
     let connecting = tokio_rustls::TlsConnector::from(trust.config).connect(name, stream);
     match tokio::time::timeout(timeouts.connect, connecting).await {
-        Ok(Ok(stream)) => handshake(shared, stream).await,
+        Ok(Ok(stream)) => handshake(stream).await,
         Ok(Err(error)) => {
             tracing::debug!(endpoint = %target.endpoint.address, %error, "TLS with the endpoint failed");
             Err((StatusCode::BAD_GATEWAY, Flag::UpstreamCertificate))
@@ -168,12 +171,12 @@ async fn open(
     }
 }
 
-async fn handshake<S>(shared: &Arc<Shared>, stream: S) -> Result<SendRequest<RequestBody>, (StatusCode, Flag)>
+async fn handshake<S>(stream: S) -> Result<SendRequest<RequestBody>, (StatusCode, Flag)>
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let mut builder = http1::Builder::new();
-    builder.max_headers(256).max_buf_size(shared.config.max_head_bytes);
+    builder.max_headers(256).max_buf_size(MAX_RESPONSE_HEAD);
     let (sender, driver) = builder
         .handshake(TokioIo::new(stream))
         .await
@@ -206,7 +209,12 @@ async fn send(
             Ok(response) => Ok((upstream, response)),
             Err(mut error) => {
                 let unsent = error.take_message();
-                Err(Trouble { status: StatusCode::BAD_GATEWAY, flag: Flag::UpstreamClosed, unsent })
+                let (status, flag) = if upload.failed() {
+                    (StatusCode::BAD_REQUEST, Flag::BadRequest)
+                } else {
+                    (StatusCode::BAD_GATEWAY, Flag::UpstreamClosed)
+                };
+                Err(Trouble { status, flag, unsent })
             }
         },
         () = stalled => {

@@ -15,6 +15,9 @@ const fn text(status: StatusCode) -> (&'static str, &'static str) {
         403 => ("Forbidden", "Your address may not use this application."),
         405 => ("Method not allowed", "This method is not allowed here."),
         408 => ("Request timeout", "The request did not come in time."),
+        431 => ("Request header fields too large", "The request has too many or too large header fields."),
+        501 => ("Not implemented", "The request has a transfer coding that is not known."),
+        505 => ("HTTP version not supported", "The request has a version of HTTP that is not served."),
         421 => ("Misdirected request", "This host is served on another connection."),
         502 => ("Bad gateway", "The application gave no valid answer."),
         504 => ("Gateway timeout", "The application did not answer in time."),
@@ -45,7 +48,7 @@ pub fn error(status: StatusCode, flag: Flag, request: &HeaderMap, show_cause: bo
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("private, max-age=0, no-cache, no-store"));
     headers.insert(PRAGMA, HeaderValue::from_static("no-cache"));
-    if matches!(status.as_u16(), 400 | 408) {
+    if matches!(status.as_u16(), 400 | 408 | 431 | 501 | 505) {
         // Where the next request would begin cannot be relied on.
         headers.insert(CONNECTION, HeaderValue::from_static("close"));
     }

@@ -13,7 +13,7 @@ use super::body::ResponseBody;
 use super::{headers, pages};
 use crate::proxy::Shared;
 use crate::proxy::access::{AccessRecord, Flag};
-use crate::proxy::client_io::InFlight;
+use crate::proxy::clock::InFlight;
 use crate::relay::{self, TunnelEnd};
 
 /// Passes a 101 on and starts the tunnel. An endpoint that switches protocols unasked gets a 502.
@@ -32,7 +32,7 @@ pub fn switch(
         return page.map(|content| ResponseBody::own(content, record, in_flight));
     };
     record.status = Some(StatusCode::SWITCHING_PROTOCOLS);
-    in_flight.is_tunnel();
+    in_flight.becomes_tunnel();
     let upstream = hyper::upgrade::on(&mut response);
     let idle = shared.config.timeouts.tunnel;
     shared.spawn(async move { join(client, upstream, idle, record, in_flight).await });

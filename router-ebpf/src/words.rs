@@ -1,0 +1,72 @@
+//! Copying map memory in words of eight bytes.
+//!
+//! Left to itself the compiler calls a byte-by-byte `memcpy` for what it does not know to be aligned: a loop that runs
+//! for every connection, and that the verifier walks through at every load. Map values and their fields here are
+//! aligned to eight and their sizes are multiples of it; both are asserted.
+
+use router_common::hostname::NAME_FIELD;
+use router_common::maps::{Event, FirstFlight};
+
+const NAME_WORDS: usize = NAME_FIELD / 8;
+const FLIGHT_WORDS: usize = size_of::<FirstFlight>() / 8;
+
+const _: () = {
+    assert!(NAME_FIELD % 8 == 0 && size_of::<FirstFlight>() % 8 == 0 && align_of::<FirstFlight>() == 8);
+    assert!(core::mem::offset_of!(Event, host) % 8 == 0 && align_of::<Event>() == 8);
+};
+
+/// Copies a first flight.
+#[inline(always)]
+pub fn copy(to: &mut FirstFlight, from: &FirstFlight) {
+    // SAFETY: both are whole FirstFlights, aligned to 8; integers only, so any bytes are one.
+    unsafe { copy_words::<FLIGHT_WORDS>((&raw mut *to).cast(), (&raw const *from).cast()) }
+}
+
+/// Makes a first flight all zero: one that has seen nothing.
+#[inline(always)]
+pub fn zero(flight: &mut FirstFlight) {
+    // SAFETY: as in `copy`.
+    unsafe { zero_words::<FLIGHT_WORDS>((&raw mut *flight).cast()) }
+}
+
+/// Copies a name between map values.
+#[inline(always)]
+pub fn copy_name(to: &mut [u8; NAME_FIELD], from: &[u8; NAME_FIELD]) {
+    // SAFETY: both are NAME_FIELD bytes. The kernel aligns map values to 8, and in each of the values that have names
+    // (HostKey in Scratch, HostBuilder) they stand at a multiple of 8.
+    unsafe { copy_words::<NAME_WORDS>((&raw mut *to).cast(), (&raw const *from).cast()) }
+}
+
+/// Writes a name, or none, to where an event has it.
+///
+/// # Safety
+/// `to` is valid for writing NAME_FIELD bytes and aligned to 8.
+#[inline(always)]
+pub unsafe fn write_name(to: *mut [u8; NAME_FIELD], from: Option<&[u8; NAME_FIELD]>) {
+    match from {
+        // SAFETY: the caller's promise for `to`; `from` as in `copy_name`.
+        Some(from) => unsafe { copy_words::<NAME_WORDS>(to.cast(), (&raw const *from).cast()) },
+        // SAFETY: the caller's promise.
+        None => unsafe { zero_words::<NAME_WORDS>(to.cast()) },
+    }
+}
+
+/// # Safety
+/// Both are valid for N words and aligned.
+#[inline(always)]
+unsafe fn copy_words<const N: usize>(to: *mut u64, from: *const u64) {
+    for i in 0..N {
+        // SAFETY: the caller's promise. Volatile, or the loop would be made a call of `memmove` again.
+        unsafe { to.add(i).write_volatile(from.add(i).read()) }
+    }
+}
+
+/// # Safety
+/// As for [`copy_words`].
+#[inline(always)]
+unsafe fn zero_words<const N: usize>(to: *mut u64) {
+    for i in 0..N {
+        // SAFETY: as in `copy_words`.
+        unsafe { to.add(i).write_volatile(0) }
+    }
+}

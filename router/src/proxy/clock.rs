@@ -1,0 +1,76 @@
+//! What the requests of a connection tell the stream beneath them, and it them.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU16, AtomicUsize, Ordering};
+use std::task::Waker;
+
+use futures_util::task::AtomicWaker;
+use http::StatusCode;
+
+/// Shared by the service and the stream of one connection.
+#[derive(Debug, Default)]
+pub struct ClientClock {
+    begun: AtomicUsize,
+    in_flight: AtomicUsize,
+    tunnel: AtomicBool,
+    refused: AtomicU16,
+    reader: AtomicWaker,
+}
+
+impl ClientClock {
+    /// A request has begun; it has ended when the guard is dropped.
+    pub fn request(self: &Arc<Self>) -> InFlight {
+        self.begun.fetch_add(1, Ordering::AcqRel);
+        self.in_flight.fetch_add(1, Ordering::AcqRel);
+        InFlight(Arc::clone(self))
+    }
+
+    /// How many requests have begun.
+    pub fn begun(&self) -> usize {
+        self.begun.load(Ordering::Acquire)
+    }
+
+    /// Whether a request has not ended.
+    pub fn busy(&self) -> bool {
+        self.in_flight.load(Ordering::Acquire) > 0
+    }
+
+    /// Whether the connection is no HTTP any more.
+    pub fn is_tunnel(&self) -> bool {
+        self.tunnel.load(Ordering::Acquire)
+    }
+
+    /// Wakes this reader when a request ends.
+    pub fn wake_when_free(&self, reader: &Waker) {
+        self.reader.register(reader);
+    }
+
+    /// The next request that the service gets stands for one that is to be answered with this status.
+    pub fn refuse(&self, status: StatusCode) {
+        self.refused.store(status.as_u16(), Ordering::Release);
+    }
+
+    /// The status that this request is to be answered with, whatever it says.
+    pub fn refused(&self) -> Option<StatusCode> {
+        StatusCode::from_u16(self.refused.load(Ordering::Acquire)).ok()
+    }
+}
+
+/// A request that has not ended.
+#[derive(Debug)]
+pub struct InFlight(Arc<ClientClock>);
+
+impl InFlight {
+    /// The connection has become a tunnel, which has its own timeout.
+    pub fn becomes_tunnel(&self) {
+        self.0.tunnel.store(true, Ordering::Release);
+        self.0.reader.wake();
+    }
+}
+
+impl Drop for InFlight {
+    fn drop(&mut self) {
+        self.0.in_flight.fetch_sub(1, Ordering::AcqRel);
+        self.0.reader.wake();
+    }
+}

@@ -1,0 +1,89 @@
+//! Messages in a row, and heads that are refused.
+
+use super::*;
+
+/// The lengths of the messages in `bytes`, or the status of the first one that is refused.
+fn messages(bytes: &[u8]) -> Result<Vec<usize>, Option<StatusCode>> {
+    let mut gate = Gate::default();
+    let (mut lengths, mut rest) = (Vec::new(), bytes);
+    while !rest.is_empty() {
+        let head = match gate.head(rest, 0) {
+            HeadStep::Complete(length) => length,
+            HeadStep::Refused(status) => return Err(status),
+            HeadStep::Incomplete => panic!("an incomplete head in {bytes:?}"),
+        };
+        let body = if gate.at_head() { 0 } else { gate.body(&rest[head..]).map_err(|_| None)? };
+        assert!(gate.at_head(), "an incomplete body in {bytes:?}");
+        lengths.push(head + body);
+        rest = &rest[head + body..];
+    }
+    Ok(lengths)
+}
+
+fn post(fields: &str, body: &str) -> String {
+    format!("POST / HTTP/1.1\r\nHost: a.test\r\n{fields}\r\n{body}")
+}
+
+#[test]
+fn messages_follow_each_other() {
+    let get = "GET / HTTP/1.1\r\nHost: a.test\r\n\r\n";
+    let sized = post("Content-Length: 5\r\n", "GET /");
+    let chunked = post("Transfer-Encoding: Chunked\r\n", "3\r\nabc\r\n0\r\n\r\n");
+    let empty = post("content-length: 0\r\n", "");
+    let all = [get, &sized, &chunked, &empty, get];
+    let lengths: Vec<usize> = all.iter().map(|message| message.len()).collect();
+    assert_eq!(messages(all.concat().as_bytes()), Ok(lengths));
+}
+
+#[test]
+fn a_head_may_come_byte_by_byte() {
+    let head = post("Content-Length: 2\r\n", "");
+    let mut gate = Gate::default();
+    for seen in 0..head.len() - 1 {
+        assert_eq!(gate.head(&head.as_bytes()[..=seen], seen), HeadStep::Incomplete);
+    }
+    assert_eq!(gate.head(head.as_bytes(), head.len() - 1), HeadStep::Complete(head.len()));
+    assert_eq!(gate.body(b"a"), Ok(1));
+    assert_eq!(gate.body(b"bGET"), Ok(1));
+    assert!(gate.at_head());
+}
+
+#[test]
+fn two_ways_to_frame_a_body_are_refused() {
+    let bad = Err(Some(StatusCode::BAD_REQUEST));
+    let cases = [
+        "Content-Length: 3\r\nTransfer-Encoding: chunked\r\n",
+        "Transfer-Encoding: chunked\r\nContent-Length: 3\r\n",
+        "Content-Length: 3\r\nContent-Length: 3\r\n",
+        "Content-Length: 3, 3\r\n",
+        "Content-Length: +3\r\n",
+        "Content-Length: 0x3\r\n",
+        "Content-Length:\r\n",
+        "Content-Length: 18446744073709551617\r\n",
+        "Content-Length: 9223372036854775808\r\n",
+        "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n",
+    ];
+    for fields in cases {
+        assert_eq!(messages(post(fields, "").as_bytes()), bad, "{fields}");
+    }
+    for coding in ["xchunked", "chunked, identity", "gzip, chunked", "identity"] {
+        let fields = format!("Transfer-Encoding: {coding}\r\n");
+        assert_eq!(messages(post(&fields, "").as_bytes()), Err(Some(StatusCode::NOT_IMPLEMENTED)), "{coding}");
+    }
+    let old = "POST / HTTP/1.0\r\nHost: a.test\r\nTransfer-Encoding: chunked\r\n\r\n";
+    assert_eq!(messages(old.as_bytes()), bad);
+}
+
+#[test]
+fn the_shared_parser_decides_about_heads() {
+    let cases = [
+        ("GET / HTTP/1.1\nHost: a.test\n\n", Some(400)),
+        ("GET / HTTP/1.1\r\nHost: a.test\r\nHost: a.test\r\n\r\n", Some(400)),
+        ("GET / HTTP/2.0\r\nHost: a.test\r\n\r\n", Some(505)),
+        ("\u{16}\u{3}\u{1}", None),
+    ];
+    for (bytes, status) in cases {
+        let refused = messages(bytes.as_bytes()).unwrap_err();
+        assert_eq!(refused.map(|status| status.as_u16()), status, "{bytes:?}");
+    }
+}

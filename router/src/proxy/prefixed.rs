@@ -1,0 +1,62 @@
+//! A stream with bytes in front that were already read from it.
+
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+/// The stream.
+#[derive(Debug)]
+pub struct Prefixed<S> {
+    prefix: Vec<u8>,
+    taken: usize,
+    inner: S,
+}
+
+impl<S> Prefixed<S> {
+    /// `prefix`, then what `inner` gives.
+    pub fn new(prefix: Vec<u8>, inner: S) -> Self {
+        Prefixed { prefix, taken: 0, inner }
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Prefixed<S> {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let rest = self.prefix.get(self.taken..).unwrap_or_default();
+        if rest.is_empty() {
+            self.prefix = Vec::new();
+            return Pin::new(&mut self.inner).poll_read(cx, buf);
+        }
+        let count = rest.len().min(buf.remaining());
+        buf.put_slice(rest.get(..count).unwrap_or_default());
+        self.taken += count;
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Prefixed<S> {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.inner).poll_write(cx, buf)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.inner).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.inner).poll_shutdown(cx)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.inner).poll_write_vectored(cx, bufs)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.inner.is_write_vectored()
+    }
+}
