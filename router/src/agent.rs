@@ -12,7 +12,7 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use aya::VerifierLogLevel;
 use router_core::model::{RouteId, RouterName};
@@ -180,9 +180,11 @@ async fn follow(directory: Directory, settings: Settings, outputs: Outputs) {
         let snapshot = snapshots.borrow_and_update().clone();
         revision += 1;
         let settings = settings.clone();
+        let begin = Instant::now();
         let work = tokio::task::spawn_blocking(move || Published::new(&snapshot, &settings, revision));
         match work.await {
             Ok(new) => {
+                tracing::debug!(target: "timing", revision, took = ?begin.elapsed(), "translated");
                 let new = Arc::new(new);
                 outputs.tables.send_replace(Arc::clone(&new.table));
                 outputs.published.send_replace(Arc::clone(&new));

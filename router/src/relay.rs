@@ -99,11 +99,7 @@ pub async fn relay(client: TcpStream, upstream: TcpStream, initial: Vec<u8>, opt
         reset_on_close(&client);
         reset_on_close(&upstream);
     }
-    RelayOutcome {
-        to_upstream: to_upstream.load(Ordering::Relaxed),
-        to_client: to_client.load(Ordering::Relaxed),
-        end,
-    }
+    RelayOutcome { to_upstream: to_upstream.load(Ordering::Relaxed), to_client: to_client.load(Ordering::Relaxed), end }
 }
 
 /// Makes the coming close of a connection a reset: the peer learns that the stream did not end where it stopped.

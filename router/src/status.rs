@@ -6,7 +6,7 @@
 
 mod files;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -46,6 +46,9 @@ pub struct Round {
 pub struct StatusWriter {
     folder: PathBuf,
     stored: BTreeMap<ObjectRef, Value>,
+    /// What the files say, when the last round had no failure: objects of which the next input says the same are
+    /// passed over.
+    last: Option<Arc<StatusInput>>,
 }
 
 impl StatusWriter {
@@ -54,14 +57,34 @@ impl StatusWriter {
     pub fn open(state: &Path) -> Self {
         let folder = state.join("status");
         let stored = files::read_all(&folder);
-        StatusWriter { folder, stored }
+        StatusWriter { folder, stored, last: None }
     }
 
     /// Makes the files say what the report says. `now` becomes the time of conditions that flip.
-    pub fn write(&mut self, input: &StatusInput, now: Timestamp) -> Round {
+    pub fn write(&mut self, input: &Arc<StatusInput>, now: Timestamp) -> Round {
         let mut round = Round::default();
-        let wanted = self.wanted(input, now);
-        let gone: Vec<ObjectRef> = self.stored.keys().filter(|object| !wanted.contains_key(*object)).cloned().collect();
+        let last = self.last.take();
+        let mut present = BTreeSet::new();
+        for (key, entries) in &input.report.routes {
+            let object = ObjectRef { kind: Kind::Route, key: key.clone() };
+            if !last.as_ref().is_some_and(|last| says_the_same(last, input, &object)) {
+                let status = self.route_status(&object, entries, input, now);
+                if status.get("ingress").is_none() {
+                    continue;
+                }
+                self.store(&object, status, &mut round);
+            } else if !self.stored.contains_key(&object) {
+                continue;
+            }
+            present.insert(object);
+        }
+        for (key, report) in &input.report.ingress_controllers {
+            let object = ObjectRef { kind: Kind::IngressController, key: key.clone() };
+            let status = self.controller_status(&object, report, input, now);
+            self.store(&object, status, &mut round);
+            present.insert(object);
+        }
+        let gone: Vec<ObjectRef> = self.stored.keys().filter(|object| !present.contains(*object)).cloned().collect();
         for object in gone {
             match files::remove(&self.folder, &object) {
                 Ok(()) => {
@@ -74,22 +97,24 @@ impl StatusWriter {
                 }
             }
         }
-        for (object, status) in wanted {
-            if self.stored.get(&object).is_some_and(|stored| same_but_times(stored, &status)) {
-                continue;
+        self.last = (round.failed == 0).then(|| input.clone());
+        round
+    }
+
+    fn store(&mut self, object: &ObjectRef, status: Value, round: &mut Round) {
+        if self.stored.get(object).is_some_and(|stored| same_but_times(stored, &status)) {
+            return;
+        }
+        match files::write(&self.folder, object, &status) {
+            Ok(()) => {
+                self.stored.insert(object.clone(), status);
+                round.written += 1;
             }
-            match files::write(&self.folder, &object, &status) {
-                Ok(()) => {
-                    self.stored.insert(object, status);
-                    round.written += 1;
-                }
-                Err(error) => {
-                    tracing::warn!(%object, %error, "a status file cannot be written; it is tried again");
-                    round.failed += 1;
-                }
+            Err(error) => {
+                tracing::warn!(%object, %error, "a status file cannot be written; it is tried again");
+                round.failed += 1;
             }
         }
-        round
     }
 
     /// Writes every new input until the sender is gone. Rounds with failures are repeated after a few seconds.
@@ -113,23 +138,6 @@ impl StatusWriter {
             self = writer;
             retry = round.failed > 0;
         }
-    }
-
-    fn wanted(&self, input: &StatusInput, now: Timestamp) -> BTreeMap<ObjectRef, Value> {
-        let mut wanted = BTreeMap::new();
-        for (key, entries) in &input.report.routes {
-            let object = ObjectRef { kind: Kind::Route, key: key.clone() };
-            let status = self.route_status(&object, entries, input, now);
-            if status.get("ingress").is_some() {
-                wanted.insert(object, status);
-            }
-        }
-        for (key, report) in &input.report.ingress_controllers {
-            let object = ObjectRef { kind: Kind::IngressController, key: key.clone() };
-            let status = self.controller_status(&object, report, input, now);
-            wanted.insert(object, status);
-        }
-        wanted
     }
 
     /// Entries of other routers come from the manifest, our own from what we wrote last.
@@ -174,6 +182,13 @@ impl StatusWriter {
         previous.insert("conditions".to_owned(), json!(conditions));
         merge_controller(Some(&Value::Object(previous)), report, now).status
     }
+}
+
+/// Whether a route's file must say now what it said last.
+fn says_the_same(last: &StatusInput, input: &StatusInput, object: &ObjectRef) -> bool {
+    last.report.routes.get(&object.key) == input.report.routes.get(&object.key)
+        && last.report.routers == input.report.routers
+        && manifest_status(object, last) == manifest_status(object, input)
 }
 
 fn manifest_status<'i>(object: &ObjectRef, input: &'i StatusInput) -> Option<&'i Value> {

@@ -1,4 +1,5 @@
 //! The relay between two real TCP connections on loopback: what one side does is what the other side sees.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "helpers of tests")]
 
 use std::io;
 use std::time::Duration;

@@ -1,6 +1,7 @@
 //! `cargo xtask`: builds, verifies, runs, tests and measures Sluice. Without arguments it prints its help.
 
 use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use clap::{Parser, Subcommand};
@@ -46,10 +47,19 @@ enum Task {
     },
 }
 
-fn main() -> Result<()> {
-    let arguments = Arguments::parse();
+fn main() -> ExitCode {
+    match run(Arguments::parse().task) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("xtask: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(task: Task) -> Result<()> {
     let root = root()?;
-    match arguments.task {
+    match task {
         Task::Run => run::run(&root),
         Task::Test { arguments } => test::run(&root, &arguments),
         Task::BuildEbpf => {

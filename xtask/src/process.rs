@@ -5,6 +5,8 @@ use std::io::{BufRead, BufReader, Lines};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, ChildStderr, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 use rustix::process::{Pid, Signal, kill_process, set_parent_process_death_signal};
@@ -82,7 +84,7 @@ impl Server {
     /// Echoes its lines for as long as it runs, in a thread of their own.
     pub fn echo(self) -> Running {
         let Server { name, child, lines } = self;
-        std::thread::spawn(move || lines.map_while(Result::ok).for_each(|line| eprintln!("{line}")));
+        thread::spawn(move || lines.map_while(Result::ok).for_each(|line| eprintln!("{line}")));
         Running { name, child }
     }
 }
@@ -100,6 +102,26 @@ impl Running {
         let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).context("no VmRSS")?;
         let kib: u64 = line.trim().trim_end_matches("kB").trim().parse().context("VmRSS is a number")?;
         Ok(kib * 1024)
+    }
+
+    /// Waits until it has used no processor time for a moment.
+    pub fn settle(&self) -> Result<()> {
+        let mut last = (self.processor_time()?, Instant::now());
+        while last.1.elapsed() < Duration::from_millis(60) {
+            thread::sleep(Duration::from_millis(10));
+            let now = self.processor_time()?;
+            if now != last.0 {
+                last = (now, Instant::now());
+            }
+        }
+        Ok(())
+    }
+
+    /// User and system time in clock ticks (proc_pid_stat(5), fields 14 and 15).
+    fn processor_time(&self) -> Result<u64> {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id()))?;
+        let (_, after_name) = stat.rsplit_once(')').context("no name in stat")?;
+        Ok(after_name.split_whitespace().skip(11).take(2).filter_map(|ticks| ticks.parse::<u64>().ok()).sum())
     }
 
     /// Waits for it to end, which is an error unless it ends well.

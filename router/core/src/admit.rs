@@ -127,7 +127,8 @@ pub fn admit<'r>(
     routes: impl IntoIterator<Item = &'r Arc<Route>>,
     secrets: &Objects<Secret>,
 ) -> Vec<Decision> {
-    let mut hosts = HostClaims::default();
+    let routes = routes.into_iter();
+    let mut hosts = HostClaims::with_capacity(routes.size_hint().0);
     let mut domains = WildcardClaims::default();
     let decide = |route: &'r Arc<Route>| {
         let host = effective_host(route, &policy.domain);
@@ -138,7 +139,7 @@ pub fn admit<'r>(
         });
         Decision { route: route.clone(), host, outcome }
     };
-    routes.into_iter().map(decide).collect()
+    routes.map(decide).collect()
 }
 
 fn claim<'r>(

@@ -8,14 +8,15 @@ use crate::model::{HostMatch, RouterName};
 use crate::table::{HostIndex, HttpTls, InsecurePolicy, ResolvedRoute, RouteKind, VirtualHost};
 
 /// Builds the index of hosts. `routes` come oldest first: of two routes for the same requests the older one serves.
-pub fn hosts(routes: &[Arc<ResolvedRoute>]) -> HostIndex {
+pub fn hosts<'r>(routes: impl ExactSizeIterator<Item = &'r Arc<ResolvedRoute>>) -> HostIndex {
+    let mut index = HostIndex::default();
+    index.exact.reserve(routes.len());
     let mut by_host: HashMap<&HostMatch, Vec<&Arc<ResolvedRoute>>> = HashMap::with_capacity(routes.len());
     for route in routes {
         by_host.entry(&route.host).or_default().push(route);
     }
-    let mut index = HostIndex::default();
     for (host, routes) in by_host {
-        let virtual_host = Arc::new(virtual_host(host, &routes));
+        let virtual_host = Arc::new(virtual_host(host, routes));
         match host {
             HostMatch::Exact(name) => index.exact.insert(name.clone(), virtual_host),
             HostMatch::Wildcard(domain) => index.wildcard.insert(domain.clone(), virtual_host),
@@ -24,8 +25,7 @@ pub fn hosts(routes: &[Arc<ResolvedRoute>]) -> HostIndex {
     index
 }
 
-fn virtual_host(host: &HostMatch, routes: &[&Arc<ResolvedRoute>]) -> VirtualHost {
-    let mut sorted: Vec<&Arc<ResolvedRoute>> = routes.to_vec();
+fn virtual_host(host: &HostMatch, mut sorted: Vec<&Arc<ResolvedRoute>>) -> VirtualHost {
     // Stable, so equal lengths stay in order of age; `""` and `/` cover the same requests and count as equal.
     sorted.sort_by_key(|route| Reverse(route.path().len().max(1)));
     let select = |wanted: fn(&ResolvedRoute) -> bool| -> Vec<Arc<ResolvedRoute>> {
@@ -38,7 +38,7 @@ fn virtual_host(host: &HostMatch, routes: &[&Arc<ResolvedRoute>]) -> VirtualHost
     });
     VirtualHost {
         host: host.clone(),
-        passthrough: select(is_passthrough).into_iter().next(),
+        passthrough: sorted.iter().find(|route| is_passthrough(route)).map(|route| Arc::clone(route)),
         terminated,
         cleartext: select(answers_cleartext),
         certificate,

@@ -25,7 +25,7 @@ pub struct EndpointIndex<'r> {
 impl<'r> EndpointIndex<'r> {
     /// Indexes the slices in force.
     pub fn new(resources: &'r Resources, addresses: EndpointAddresses) -> Self {
-        let mut slices: HashMap<_, Vec<&EndpointSlice>> = HashMap::new();
+        let mut slices: HashMap<_, Vec<&EndpointSlice>> = HashMap::with_capacity(resources.endpoint_slices.len());
         for slice in resources.endpoint_slices.iter() {
             if let Some(service) = &slice.service {
                 slices.entry((&*slice.meta.key.namespace, &**service)).or_default().push(slice);

@@ -3,6 +3,7 @@
 mod merge;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use serde_json::{Value, json};
 
@@ -33,7 +34,7 @@ pub struct IngressEntry {
     /// The router.
     pub router_name: RouterName,
     /// `router-<name>.<domain>`.
-    pub router_canonical_hostname: String,
+    pub router_canonical_hostname: Arc<str>,
     /// `None` or `Subdomain`.
     pub wildcard_policy: &'static str,
     /// Admitted, and ManifestValid when a newer version is refused.

@@ -1,6 +1,6 @@
 //! The one pure entry: objects and settings in, routing table and status report out.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use crate::admit::{Decision, admit};
@@ -8,12 +8,12 @@ use crate::compile::{self, Shadow};
 use crate::controllers::{self, Router};
 use crate::field::FieldPath;
 use crate::model::RouteId;
-use crate::object::{Kind, ObjectKey, ObjectRef};
+use crate::object::{Age, Kind, ObjectRef};
 use crate::parse::Route;
 use crate::resolve::{EndpointAddresses, EndpointIndex, allowlist, resolve};
-use crate::resources::{Refused, Resources};
+use crate::resources::Resources;
 use crate::status::{Condition, IngressEntry, StatusReport, invalid_manifest, last_good_serves};
-use crate::table::{ResolvedRoute, RouterTable, RoutingTable};
+use crate::table::{RouterTable, RoutingTable};
 
 /// What translation needs to know beside the objects.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -61,26 +61,34 @@ pub struct Warning {
     pub message: String,
 }
 
+/// A route with its rank in order of key.
+type Ranked<'r> = (usize, &'r Arc<Route>);
+
 /// Decides everything. The result depends on the objects and settings alone, not on order, time or history.
 pub fn translate(resources: &Resources, settings: &Settings) -> Translation {
     let plan = controllers::plan(resources, settings);
     let names: BTreeSet<_> = plan.routers.iter().map(|router| router.name.clone()).collect();
     let ids = compile::router_ids(&names);
     let endpoints = EndpointIndex::new(resources, settings.endpoint_addresses);
-    let mut routes: Vec<&Arc<Route>> = resources.routes.iter().collect();
-    routes.sort_by(|a, b| a.meta.age().cmp(&b.meta.age()));
+    let slots = resources.routes.slots().enumerate();
+    let good = slots.filter_map(|(rank, (_, slot))| slot.good.as_ref().map(|route| (rank, route)));
+    let mut by_age: Vec<(Age<'_>, Ranked<'_>)> = good.map(|ranked| (ranked.1.meta.age(), ranked)).collect();
+    by_age.sort_unstable_by(|(a, _), (b, _)| a.cmp(b));
+    let routes: Vec<Ranked<'_>> = by_age.into_iter().map(|(_, ranked)| ranked).collect();
 
-    let mut report = StatusReport {
-        routes: resources.routes.slots().map(|(key, _)| (key.clone(), Vec::new())).collect(),
-        ingress_controllers: plan.statuses,
-        routers: names,
-    };
+    let mut entries: Vec<Vec<IngressEntry>> = vec![Vec::new(); resources.routes.len()];
     let mut table = RoutingTable::default();
     for router in &plan.routers {
         let selected = select(router, &routes, resources);
-        let decisions = admit(&router.policy, selected, &resources.secrets);
-        let admitted = decisions.iter().filter_map(|decision| decision.outcome.as_ref().ok());
-        let resolved: Vec<_> = admitted.map(|admitted| Arc::new(resolve(admitted, &endpoints))).collect();
+        let decisions = admit(&router.policy, selected.iter().map(|(_, route)| *route), &resources.secrets);
+        let mut resolved = Vec::with_capacity(decisions.len());
+        for ((rank, _), decision) in selected.iter().zip(&decisions) {
+            if let Ok(admitted) = &decision.outcome {
+                resolved.push((*rank, Arc::new(resolve(admitted, &endpoints))));
+            }
+        }
+        let hosts = compile::hosts(resolved.iter().map(|(_, route)| route));
+        resolved.sort_unstable_by_key(|(rank, _)| *rank);
         let compiled = RouterTable {
             name: router.name.clone(),
             id: ids.get(&router.name).copied().unwrap_or_default(),
@@ -88,32 +96,35 @@ pub fn translate(resources: &Resources, settings: &Settings) -> Translation {
             http_port: router.http_port,
             https_port: router.https_port,
             default_certificate: router.default_certificate.clone(),
-            hosts: compile::hosts(&resolved),
-            routes: sorted(resolved),
+            hosts,
+            routes: resolved.into_iter().map(|(_, route)| route).collect(),
         };
-        report_routes(router, &decisions, &compiled, resources, &mut report.routes);
+        report_routes(router, &selected, decisions, &compiled, resources, &mut entries);
         table.routers.push(Arc::new(compiled));
     }
+    let report = StatusReport {
+        routes: resources.routes.slots().map(|(key, _)| key.clone()).zip(entries).collect(),
+        ingress_controllers: plan.statuses,
+        routers: names,
+    };
     Translation { table, report, warnings: warnings(resources) }
 }
 
-fn sorted(mut routes: Vec<Arc<ResolvedRoute>>) -> Vec<Arc<ResolvedRoute>> {
-    routes.sort_by(|a, b| a.id.cmp(&b.id));
-    routes
-}
-
 /// The routes that a router selects, in the order given (openshift.md c).
-fn select<'r>(router: &Router, routes: &[&'r Arc<Route>], resources: &Resources) -> Vec<&'r Arc<Route>> {
+fn select<'r>(router: &Router, routes: &[Ranked<'r>], resources: &Resources) -> Vec<Ranked<'r>> {
+    if router.route_selector.is_empty() && router.namespace_selector.is_empty() {
+        return routes.to_vec();
+    }
     let mut namespaces: HashMap<&str, bool> = HashMap::new();
     let mut is_selected = |namespace: &'r str| -> bool {
-        *namespaces.entry(namespace).or_insert_with(|| {
-            router.namespace_selector.matches(&resources.namespace_labels(namespace))
-        })
+        *namespaces
+            .entry(namespace)
+            .or_insert_with(|| router.namespace_selector.matches(&resources.namespace_labels(namespace)))
     };
     let mut selected = Vec::new();
-    for route in routes {
+    for (rank, route) in routes {
         if router.route_selector.matches(&route.meta.labels) && is_selected(&route.meta.key.namespace) {
-            selected.push(*route);
+            selected.push((*rank, *route));
         }
     }
     selected
@@ -121,52 +132,41 @@ fn select<'r>(router: &Router, routes: &[&'r Arc<Route>], resources: &Resources)
 
 fn report_routes(
     router: &Router,
-    decisions: &[Decision],
+    selected: &[Ranked<'_>],
+    decisions: Vec<Decision>,
     table: &RouterTable,
     resources: &Resources,
-    report: &mut BTreeMap<ObjectKey, Vec<IngressEntry>>,
+    entries: &mut [Vec<IngressEntry>],
 ) {
     let hosts = table.hosts.exact.values().chain(table.hosts.wildcard.values());
-    let shadows: HashMap<&RouteId, Shadow<'_>> =
+    let shadows: BTreeMap<&RouteId, Shadow<'_>> =
         hosts.flat_map(|host| compile::shadows(host)).map(|shadow| (&shadow.route.id, shadow)).collect();
-    for decision in decisions {
-        let key = &decision.route.meta.key;
-        let condition = match &decision.outcome {
-            Err(rejection) => {
-                Condition::new("Admitted", false, rejection.reason.as_str(), rejection.message.clone())
-            }
-            Ok(_) => admitted(&decision.route, shadows.get(&key.route_id())),
-        };
-        let refused = resources.routes.slot(key).and_then(|slot| slot.refused.as_deref());
-        let mut conditions = vec![condition];
-        conditions.extend(refused.map(last_good_serves));
-        let entry = entry(router, decision.host.clone(), decision.route.wildcard_policy.as_str(), conditions);
-        report.entry(key.clone()).or_default().push(entry);
-    }
-    for (key, slot) in resources.routes.slots() {
-        if let (None, Some(refused)) = (&slot.good, &slot.refused) {
-            report.entry(key.clone()).or_default().push(refused_entry(router, refused));
-        }
-    }
-}
-
-/// Nobody knows which routers would select a route that cannot be read, so every router reports it.
-fn refused_entry(router: &Router, refused: &Refused) -> IngressEntry {
-    entry(router, refused.host().to_owned(), "None", vec![invalid_manifest(refused)])
-}
-
-fn entry(
-    router: &Router,
-    host: String,
-    wildcard_policy: &'static str,
-    conditions: Vec<Condition>,
-) -> IngressEntry {
-    IngressEntry {
+    let canonical: Arc<str> = router.canonical_hostname().into();
+    let entry = |host, wildcard_policy, conditions| IngressEntry {
         host,
         router_name: router.name.clone(),
-        router_canonical_hostname: router.canonical_hostname(),
+        router_canonical_hostname: canonical.clone(),
         wildcard_policy,
         conditions,
+    };
+    for ((rank, route), decision) in selected.iter().zip(decisions) {
+        let condition = match decision.outcome {
+            Err(rejection) => Condition::new("Admitted", false, rejection.reason.as_str(), rejection.message),
+            Ok(_) if shadows.is_empty() => admitted(route, None),
+            Ok(_) => admitted(route, shadows.get(&route.meta.key.route_id())),
+        };
+        if let Some(entries) = entries.get_mut(*rank) {
+            entries.push(entry(decision.host, route.wildcard_policy.as_str(), vec![condition]));
+        }
+    }
+    for ((_, slot), entries) in resources.routes.slots().zip(entries) {
+        let Some(refused) = &slot.refused else { continue };
+        if slot.good.is_none() {
+            // Nobody knows which routers would select a route that cannot be read, so every router reports it.
+            entries.push(entry(refused.host().to_owned(), "None", vec![invalid_manifest(refused)]));
+        } else if let Some(entry) = entries.last_mut().filter(|entry| entry.router_name == router.name) {
+            entry.conditions.push(last_good_serves(refused));
+        }
     }
 }
 
@@ -192,17 +192,17 @@ fn admitted(route: &Route, shadow: Option<&Shadow<'_>>) -> Condition {
 }
 
 fn warnings(resources: &Resources) -> Vec<Warning> {
+    let services: HashSet<(&str, &str)> =
+        resources.services.slots().map(|(key, _)| (&*key.namespace, &*key.name)).collect();
     let mut warnings = Vec::new();
     for route in resources.routes.iter() {
         let object = || ObjectRef { kind: Kind::Route, key: route.meta.key.clone() };
-        let services = route.backends.iter().filter(|backend| {
-            let key = ObjectKey { namespace: route.meta.key.namespace.clone(), name: backend.service.clone() };
-            resources.services.slot(&key).is_none()
-        });
-        warnings.extend(services.map(|backend| Warning {
+        let namespace = &*route.meta.key.namespace;
+        let missing = route.backends.iter().filter(|backend| !services.contains(&(namespace, &*backend.service)));
+        warnings.extend(missing.map(|backend| Warning {
             object: object(),
             path: FieldPath::of(&["spec", "to"]),
-            message: format!("there is no Service {}/{}", route.meta.key.namespace, backend.service),
+            message: format!("there is no Service {namespace}/{}", backend.service),
         }));
         let list = allowlist(&route.meta.annotations).filter(|list| !list.invalid.is_empty());
         warnings.extend(list.map(|list| Warning {

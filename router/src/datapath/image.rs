@@ -12,6 +12,7 @@ use router_common::verdict::Reason;
 use router_core::model::RouteId;
 use router_core::table::{ResolvedRoute, RouterTable, RoutingTable, VirtualHost};
 
+use super::plan::covering;
 use crate::proxy::listeners::{BindState, ListenerState, Protocol};
 
 /// One of the maps that are keyed by host.
@@ -141,14 +142,17 @@ pub fn lower(table: &RoutingTable, listeners: &[ListenerState], local: &[IpAddr]
             image.listeners.insert((ip, listener.address.port()), (listener.router_id, protocol));
         }
     }
+    // Gathered first: a sorted map is made faster of all entries than one by one.
+    let mut hosts = Vec::new();
     for router in &table.routers {
         for route in &router.routes {
             lower_route(&mut image, router, route, ids);
         }
         for host in router.hosts.exact.values().chain(router.hosts.wildcard.values()) {
-            lower_host(&mut image, router, host, ids);
+            lower_host(&mut hosts, router, host, ids);
         }
     }
+    image.hosts = hosts.into_iter().collect();
     cut_to_size(&mut image);
     image
 }
@@ -172,7 +176,12 @@ fn lower_route(image: &mut MapImage, router: &RouterTable, route: &ResolvedRoute
     }
 }
 
-fn lower_host(image: &mut MapImage, router: &RouterTable, host: &VirtualHost, ids: &RouteIds) {
+fn lower_host(
+    hosts: &mut Vec<(HostName, HostEntry)>,
+    router: &RouterTable,
+    host: &VirtualHost,
+    ids: &RouteIds,
+) {
     let name = host.host.to_string();
     let entry = |route: &Arc<ResolvedRoute>, reason| HostEntry {
         route: ids.of(router.id, &route.id),
@@ -182,39 +191,42 @@ fn lower_host(image: &mut MapImage, router: &RouterTable, host: &VirtualHost, id
     };
     if let Some(route) = &host.passthrough {
         let entry = entry(route, Reason::Passthrough);
-        image.hosts.insert((RouteMap::SniPassthrough, router.id, name.clone()), entry.clone());
-        image.hosts.insert((RouteMap::TcpBe, router.id, name.clone()), entry);
+        hosts.push(((RouteMap::SniPassthrough, router.id, name.clone()), entry.clone()));
+        hosts.push(((RouteMap::TcpBe, router.id, name.clone()), entry));
     } else if let Some(route) = host.terminated.first() {
-        image.hosts.insert((RouteMap::EdgeReencrypt, router.id, name.clone()), entry(route, Reason::TlsTerminate));
+        hosts.push(((RouteMap::EdgeReencrypt, router.id, name.clone()), entry(route, Reason::TlsTerminate)));
     }
     if let Some(route) = host.cleartext.first() {
         // Every clear-text request gets forwarding headers (policy Append, the only one so far), so none can go to an
         // endpoint as it is; `Reason::Cleartext` is for routes that will be able to ask for none.
-        image.hosts.insert((RouteMap::HttpBe, router.id, name), entry(route, Reason::NeedsProxy));
+        hosts.push(((RouteMap::HttpBe, router.id, name), entry(route, Reason::NeedsProxy)));
     }
 }
 
 /// Plain hashes refuse what does not fit, in no particular order. Which entries stay out is decided here, the same on
-/// every replica: the last in name order.
+/// every replica: the last in name order, and the hosts of routes whose allow-list does not fit.
 fn cut_to_size(image: &mut MapImage) {
+    let mut out = BTreeSet::new();
     for map in RouteMap::ALL {
-        let of_map = (map, 0, String::new())..;
-        let excess: Vec<_> =
-            image.hosts.range(of_map).take_while(|(key, _)| key.0 == map).skip(MAX_HOSTS).map(|(key, _)| key.clone()).collect();
-        image.left_out += excess.len();
-        for key in excess {
-            // A host listed as passthrough without backend would be a contradiction.
-            image.hosts.remove(&(RouteMap::SniPassthrough, key.1, key.2.clone()));
-            image.hosts.remove(&key);
-        }
+        let entries = image.hosts.range((map, 0, String::new())..).take_while(|(key, _)| key.0 == map);
+        out.extend(entries.skip(MAX_HOSTS).map(|((_, router, host), _)| (*router, host.clone())));
     }
-    // A route whose allow-list is cut would refuse clients that it admits, so all of its hosts stay out.
+    // With a part of its list a route would refuse clients that it admits.
     let cut: BTreeSet<u32> = image.allow.iter().skip(MAX_ALLOW).map(|(route, ..)| *route).collect();
-    if !cut.is_empty() {
-        let before = image.hosts.len();
-        image.hosts.retain(|_, entry| !cut.contains(&entry.route));
-        image.allow.retain(|(route, ..)| !cut.contains(route));
-        image.left_out += before - image.hosts.len();
+    image.allow.retain(|(route, ..)| !cut.contains(route));
+    let of_cut = image.hosts.iter().filter(|(_, entry)| cut.contains(&entry.route));
+    out.extend(of_cut.map(|((_, router, host), _)| (*router, host.clone())));
+    leave_out(image, out);
+}
+
+/// Takes hosts out of all maps, and with a name the wildcard that covers it: the kernel would take that for the name's.
+fn leave_out(image: &mut MapImage, hosts: BTreeSet<(u32, String)>) {
+    for (router, host) in hosts {
+        for host in covering(&host).into_iter().chain([host]) {
+            for map in RouteMap::ALL {
+                image.left_out += usize::from(image.hosts.remove(&(map, router, host.clone())).is_some());
+            }
+        }
     }
 }
 

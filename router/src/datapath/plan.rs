@@ -1,5 +1,7 @@
 //! From one map image to another, in an order that never lets a packet see a contradiction. Pure.
 
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use super::image::{AllowEntry, HostEntry, HostName, MapImage, RouteMap};
@@ -29,37 +31,65 @@ pub enum Change {
 ///
 /// 1. listeners that go: their packets pass up while the rest changes;
 /// 2. counters and allow-list entries that come: before a host entry can refer to them;
-/// 3. host entries that come or change, `tcp_be` before `sni_passthrough`, which refers to it;
+/// 3. host entries that come or change: names before the wildcards that would cover them, `tcp_be` before
+///    `sni_passthrough`, which refers to it;
 /// 4. host entries that go, in the reverse order;
 /// 5. allow-list entries and counters that go: when no host entry refers to them any more;
 /// 6. listeners that come.
 pub fn plan(now: &MapImage, wanted: &MapImage) -> Vec<Change> {
+    let listeners = Difference::between(&now.listeners, &wanted.listeners);
+    let hosts = Difference::between(&now.hosts, &wanted.hosts);
     let mut changes = Vec::new();
-    changes.extend(
-        now.listeners.keys().filter(|key| !wanted.listeners.contains_key(key)).map(|key| Change::RemoveListener(*key)),
-    );
+    changes.extend(listeners.gone.into_iter().map(|key| Change::RemoveListener(*key)));
     changes.extend(wanted.routes.difference(&now.routes).map(|route| Change::AddRoute(*route)));
     changes.extend(wanted.allow.difference(&now.allow).map(|entry| Change::Allow(*entry)));
-    changes.extend(
-        wanted
-            .hosts
-            .iter()
-            .filter(|(key, entry)| now.hosts.get(key) != Some(entry))
-            .map(|(key, entry)| Change::PutHost(key.clone(), entry.clone())),
-    );
-    changes.extend(
-        now.hosts.keys().rev().filter(|key| !wanted.hosts.contains_key(key)).map(|key| Change::RemoveHost(key.clone())),
-    );
+    let (wildcards, exact): (Vec<_>, Vec<_>) = hosts.put.into_iter().partition(|((.., host), _)| is_wildcard(host));
+    let puts = exact.into_iter().chain(wildcards);
+    changes.extend(puts.map(|(key, entry)| Change::PutHost(key.clone(), entry.clone())));
+    changes.extend(hosts.gone.into_iter().rev().map(|key| Change::RemoveHost(key.clone())));
     changes.extend(now.allow.difference(&wanted.allow).map(|entry| Change::Disallow(*entry)));
     changes.extend(now.routes.difference(&wanted.routes).map(|route| Change::RemoveRoute(*route)));
-    changes.extend(
-        wanted
-            .listeners
-            .iter()
-            .filter(|(key, value)| now.listeners.get(key) != Some(value))
-            .map(|(key, value)| Change::PutListener(*key, *value)),
-    );
+    changes.extend(listeners.put.into_iter().map(|(key, value)| Change::PutListener(*key, *value)));
     changes
+}
+
+/// Whether a host entry is of a wildcard.
+pub fn is_wildcard(host: &str) -> bool {
+    host.starts_with("*.")
+}
+
+/// The wildcard that covers a name.
+pub fn covering(host: &str) -> Option<String> {
+    host.split_once('.').filter(|_| !is_wildcard(host)).map(|(_, parent)| format!("*.{parent}"))
+}
+
+/// How two sorted maps differ, found by walking both once.
+struct Difference<'m, K, V> {
+    gone: Vec<&'m K>,
+    put: Vec<(&'m K, &'m V)>,
+}
+
+impl<'m, K: Ord, V: PartialEq> Difference<'m, K, V> {
+    fn between(now: &'m BTreeMap<K, V>, wanted: &'m BTreeMap<K, V>) -> Self {
+        let mut difference = Difference { gone: Vec::new(), put: Vec::new() };
+        let (mut now, mut wanted) = (now.iter().peekable(), wanted.iter().peekable());
+        loop {
+            let order = match (now.peek(), wanted.peek()) {
+                (None, None) => return difference,
+                (Some(_), None) => Ordering::Less,
+                (None, Some(_)) => Ordering::Greater,
+                (Some((old, _)), Some((new, _))) => old.cmp(new),
+            };
+            let old = if order.is_le() { now.next() } else { None };
+            let new = if order.is_ge() { wanted.next() } else { None };
+            match (old, new) {
+                (Some((key, _)), None) => difference.gone.push(key),
+                (Some((_, old)), Some((_, new))) if old == new => {}
+                (_, Some(entry)) => difference.put.push(entry),
+                (None, None) => return difference,
+            }
+        }
+    }
 }
 
 // `RouteMap`'s order is the order of writing: entries that others refer to come first.

@@ -89,16 +89,12 @@ pub async fn run(
         }
         let table = Arc::clone(&inputs.tables.borrow_and_update());
         let listeners = Arc::clone(&inputs.listeners.borrow_and_update());
+        let begin = Instant::now();
         let mut result = state.write(&table, &listeners);
+        tracing::debug!(target: "timing", revision = table.revision, took = ?begin.elapsed(), "kernel maps written");
         again = (result.failed > 0).then(|| Instant::now() + state.retry);
         result.interfaces = kernel.attached();
-        programmed.send_if_modified(|old| {
-            let new = **old != result;
-            if new {
-                *old = Arc::new(result);
-            }
-            new
-        });
+        programmed.send_replace(Arc::new(result));
     }
     events.abort();
     Ok(())

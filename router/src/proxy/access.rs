@@ -26,7 +26,7 @@ pub enum Flag {
     UpstreamTimeout,
     /// The endpoint ended its connection before the response was complete, or reset it.
     UpstreamClosed,
-    /// The endpoint's certificate was refused.
+    /// TLS with the endpoint failed; above all, its certificate was refused.
     UpstreamCertificate,
     /// There is no CA to verify the endpoint with, so nothing was sent.
     NoDestinationCa,

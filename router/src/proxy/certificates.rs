@@ -54,8 +54,10 @@ impl TlsIdentity {
     /// # Errors
     /// When the domain cannot stand in a certificate, or the system has no randomness.
     pub fn generate(domain: &str) -> Result<Self, CertificateError> {
-        let failed =
-            |cause: &dyn fmt::Display| CertificateError::SelfSigned { domain: domain.to_owned(), cause: cause.to_string() };
+        let failed = |cause: &dyn fmt::Display| CertificateError::SelfSigned {
+            domain: domain.to_owned(),
+            cause: cause.to_string(),
+        };
         let names = if domain.is_empty() { Vec::new() } else { vec![format!("*.{domain}"), domain.to_owned()] };
         let made = rcgen::generate_simple_self_signed(names).map_err(|error| failed(&error))?;
         let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(made.signing_key.serialize_der()));

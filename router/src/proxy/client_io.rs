@@ -48,6 +48,7 @@ pub struct ClientIo<S> {
     write_timer: Option<Pin<Box<Sleep>>>,
     write_waits: bool,
     shut_down: bool,
+    linger: Option<Pin<Box<Sleep>>>,
     lingered: usize,
 }
 
@@ -77,6 +78,7 @@ impl<S> ClientIo<S> {
             write_timer: None,
             write_waits: false,
             shut_down: false,
+            linger: None,
             lingered: 0,
         }
     }
@@ -163,12 +165,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> ClientIo<S> {
                 Poll::Ready(Ok(())) if !buf.filled().is_empty() => self.lingered += buf.filled().len(),
                 Poll::Ready(_) => return Poll::Ready(()),
                 Poll::Pending => {
-                    let timer = self.write_timer.get_or_insert_with(|| Box::pin(tokio::time::sleep(LINGER)));
-                    if !self.write_waits {
-                        self.write_waits = true;
-                        timer.as_mut().reset(Instant::now() + LINGER);
-                    }
-                    return timer.as_mut().poll(cx);
+                    return self.linger.get_or_insert_with(|| Box::pin(tokio::time::sleep(LINGER))).as_mut().poll(cx);
                 }
             }
         }

@@ -42,13 +42,14 @@ pub struct Accepted {
     pub stream: TcpStream,
 }
 
-/// Serves a connection to its end.
+/// Serves a connection to its end. What speaks HTTP is boxed, so that a connection that waits for its hello, or is
+/// relayed, does not carry the room for it.
 pub async fn serve(shared: Arc<Shared>, accepted: Accepted) {
     match accepted.protocol {
         Protocol::Http => {
             let Accepted { router, client, listener, stream, .. } = accepted;
             let connection = Connection { router, client, listener, tls: None, clock: Arc::default() };
-            serve_http1(shared, connection, stream).await;
+            Box::pin(serve_http1(shared, connection, stream)).await;
         }
         Protocol::Https => serve_tls(shared, accepted).await,
     }
@@ -58,8 +59,7 @@ async fn serve_tls(shared: Arc<Shared>, accepted: Accepted) {
     let Accepted { router, client, listener, stream, .. } = accepted;
     // The table that is current now decides: it may change while the hello is coming.
     let served = shared.snapshot.load().routers.get(&router).cloned();
-    let mut record =
-        AccessRecord::new(router, client, listener, DataPath::Relay, Arc::clone(&shared.counters));
+    let mut record = AccessRecord::new(router, client, listener, DataPath::Relay, Arc::clone(&shared.counters));
     let flight = read_hello(&stream, shared.config.timeouts.hello).await;
     let FirstFlight { name, bytes } = match flight {
         Ok(flight) => flight,
@@ -83,7 +83,6 @@ async fn serve_tls(shared: Arc<Shared>, accepted: Accepted) {
         return passthrough::forward(&shared, stream, route, bytes, record).await;
     }
     record.data_path = DataPath::Proxy;
-    // Boxed, so that a connection that waits for its hello, or is relayed, does not carry the room for this.
     Box::pin(terminate(shared, served, stream, FirstFlight { name, bytes }, record)).await;
 }
 
@@ -153,10 +152,7 @@ where
     let clock = Arc::clone(&connection.clock);
     let io = TokioIo::new(ClientIo::new(stream, false, clock, shared.config.client_limits()));
     let mut builder = hyper::server::conn::http2::Builder::new(TokioExecutor::new());
-    builder
-        .timer(TokioTimer::new())
-        .max_concurrent_streams(MAX_STREAMS)
-        .max_header_list_size(MAX_HEAD);
+    builder.timer(TokioTimer::new()).max_concurrent_streams(MAX_STREAMS).max_header_list_size(MAX_HEAD);
     let (service_shared, connection) = (Arc::clone(&shared), Arc::new(connection));
     let service = service_fn(move |request| handle(Arc::clone(&service_shared), Arc::clone(&connection), request));
     let serving = builder.serve_connection(io, service);
@@ -182,3 +178,6 @@ where
         tracing::debug!(%error, "an HTTP connection ended with an error");
     }
 }
+
+#[cfg(test)]
+mod tests;

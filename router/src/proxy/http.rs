@@ -54,11 +54,22 @@ pub struct ConnectionTls {
 /// What is decided about a request before it goes anywhere.
 #[derive(Debug)]
 enum Decision {
-    Forward { route: Arc<ResolvedRoute>, authority: String },
-    Redirect { route: Arc<ResolvedRoute>, host: Hostname, https_port: u16 },
+    Forward {
+        route: Arc<ResolvedRoute>,
+        authority: String,
+    },
+    Redirect {
+        route: Arc<ResolvedRoute>,
+        host: Hostname,
+        https_port: u16,
+    },
     /// `OPTIONS *`.
     Router,
-    Refuse { status: StatusCode, flag: Flag, route: Option<Arc<ResolvedRoute>> },
+    Refuse {
+        status: StatusCode,
+        flag: Flag,
+        route: Option<Arc<ResolvedRoute>>,
+    },
 }
 
 /// Answers one request. The routing table is the newest one, so that a change is effective on connections that were

@@ -288,7 +288,7 @@ impl Directory {
             }
         }
         for ((api_version, kind), (file, at, count)) in unknown {
-            let rest = if count > 1 { format!(", and {} more objects of it", count - 1) } else { String::new() };
+            let rest = if count > 1 { format!(", and {} more of it", count - 1) } else { String::new() };
             let message = format!("kind {kind} of {api_version} is not read, ignored{rest}");
             let mut diagnostic = Diagnostic::of_file(&file, Severity::Warning, message);
             (diagnostic.line, diagnostic.column) = (at.line, at.column);

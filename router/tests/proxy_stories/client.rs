@@ -45,7 +45,8 @@ pub async fn exchange(mut stream: impl AsyncRead + AsyncWrite + Unpin, request: 
 fn parse(text: &str) -> Answer {
     let (head, body) = text.split_once("\r\n\r\n").unwrap_or_else(|| panic!("no answer: {text:?}"));
     let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).expect("a status line");
-    let body = if head.to_ascii_lowercase().contains("transfer-encoding: chunked") { unchunk(body) } else { body.to_owned() };
+    let body =
+        if head.to_ascii_lowercase().contains("transfer-encoding: chunked") { unchunk(body) } else { body.to_owned() };
     let mut lines = head.split("\r\n").map(|line| match line.split_once(": ") {
         Some((name, value)) => format!("{}: {value}", name.to_ascii_lowercase()),
         None => line.to_owned(),

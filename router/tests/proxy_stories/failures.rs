@@ -17,7 +17,7 @@ fn impatient() -> ProxyConfig {
 #[tokio::test]
 async fn a_refusing_endpoint_is_passed_over() {
     let endpoints = [backends::refusing(), backends::http("alive").await, backends::refusing()];
-    let rig = Rig::serve(&[Route::new("over.test", "").to_service("app", &endpoints)]).await;
+    let rig = Rig::serve(&[Route::new("over.test", "").service("app", &endpoints)]).await;
     for _ in 0..10 {
         let answer = client::get(rig.http, "over.test", "/").await;
         assert!(answer.body.starts_with("alive GET /\n"), "{answer:?}");
@@ -83,8 +83,10 @@ async fn a_body_that_breaks_off_never_looks_complete() {
 
 #[tokio::test]
 async fn a_client_that_stalls_its_body_gets_408() {
-    let rig = Rig::start(impatient(), table(&[Route::new("stall.test", "").to(backends::http("app").await)], None)).await;
-    let answer = client::request(rig.http, "POST / HTTP/1.1\r\nHost: stall.test\r\nContent-Length: 10\r\n\r\nhalf").await;
+    let rig =
+        Rig::start(impatient(), table(&[Route::new("stall.test", "").to(backends::http("app").await)], None)).await;
+    let answer =
+        client::request(rig.http, "POST / HTTP/1.1\r\nHost: stall.test\r\nContent-Length: 10\r\n\r\nhalf").await;
     assert_eq!(answer.status, 408);
     assert_eq!(log::line("host", "stall.test").await["flags"], "CT");
 }

@@ -105,9 +105,8 @@ fn extension(kind: u16, content: &[u8]) -> Vec<u8> {
 
 /// server_name with these entries of (type, name).
 fn sni(entries: &[(u8, &[u8])]) -> Vec<u8> {
-    let entry = |(kind, name): &(u8, &[u8])| {
-        [&[*kind][..], &u16::try_from(name.len()).unwrap().to_be_bytes(), name].concat()
-    };
+    let entry =
+        |(kind, name): &(u8, &[u8])| [&[*kind][..], &u16::try_from(name.len()).unwrap().to_be_bytes(), name].concat();
     let list = entries.iter().map(entry).collect::<Vec<_>>().concat();
     extension(0, &[&u16::try_from(list.len()).unwrap().to_be_bytes(), &list[..]].concat())
 }

@@ -1,4 +1,5 @@
 //! The proxy on loopback with real clients and backends, and routing tables made by hand.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "helpers of tests")]
 
 mod backends;
 mod changes;
@@ -6,10 +7,12 @@ mod client;
 mod failures;
 mod hellos;
 mod log;
+mod messages;
 mod passthrough;
 mod pki;
 mod reencrypt;
-mod requests;
+mod routing;
+mod strictness;
 mod tables;
 mod termination;
 mod upgrades;

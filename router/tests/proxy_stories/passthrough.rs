@@ -39,7 +39,7 @@ async fn reaches_the_backend_that_owns_the_certificate() {
 async fn a_refusing_endpoint_is_passed_over() {
     let backend = backends::tls_echo("alive", pki::server_config(pki::ca().leaf(&["next.test"]))).await;
     let endpoints = [backends::refusing(), backends::refusing(), backend];
-    let rig = Rig::serve(&[Route::new("next.test", "").passthrough().to_service("app", &endpoints)]).await;
+    let rig = Rig::serve(&[Route::new("next.test", "").passthrough().service("app", &endpoints)]).await;
     for _ in 0..10 {
         let mut stream = client::tls(rig.https, Some("next.test"), &[]).await;
         let mut name = [0; 5];
@@ -53,7 +53,7 @@ async fn rejected(rig: &Rig, name: &str) -> std::io::ErrorKind {
     let name = rustls_pki_types::ServerName::try_from(name.to_owned()).unwrap();
     let stream = TcpStream::connect(rig.https).await.unwrap();
     let connector = tokio_rustls::TlsConnector::from(std::sync::Arc::new(client::config(&[])));
-    connector.connect(name, stream).await.err().expect("no handshake").kind()
+    connector.connect(name, stream).await.expect_err("no handshake").kind()
 }
 
 #[tokio::test]

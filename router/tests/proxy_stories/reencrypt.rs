@@ -13,8 +13,8 @@ async fn the_destination_ca_decides_and_the_name_does_not() {
     let (right, wrong) = (Ca::new("right"), Ca::new("wrong"));
     let backend = backends::https("secure", pki::server_config(right.leaf(&["whatever.internal"]))).await;
     let rig = Rig::serve(&[
-        Route::new("good.re.test", "").reencrypt(Some(right.roots())).to_service("cart", &[backend]),
-        Route::new("bad.re.test", "").reencrypt(Some(wrong.roots())).to_service("cart", &[backend]),
+        Route::new("good.re.test", "").reencrypt(Some(right.roots())).service("cart", &[backend]),
+        Route::new("bad.re.test", "").reencrypt(Some(wrong.roots())).service("cart", &[backend]),
     ])
     .await;
     for _ in 0..3 {
@@ -33,8 +33,8 @@ async fn the_service_ca_wants_the_services_name() {
     let good = backends::https("good", pki::server_config(service_ca.leaf(&["cart.shop.svc"]))).await;
     let other = backends::https("other", pki::server_config(service_ca.leaf(&["other.shop.svc"]))).await;
     let routes = [
-        Route::new("good.svc.test", "").reencrypt(None).to_service("cart", &[good]),
-        Route::new("other.svc.test", "").reencrypt(None).to_service("cart", &[other]),
+        Route::new("good.svc.test", "").reencrypt(None).service("cart", &[good]),
+        Route::new("other.svc.test", "").reencrypt(None).service("cart", &[other]),
     ];
     let config = ProxyConfig { service_ca: Some(service_ca.roots()), ..ProxyConfig::default() };
     let rig = Rig::start(config, table(&routes, None)).await;
@@ -46,7 +46,7 @@ async fn the_service_ca_wants_the_services_name() {
 async fn without_any_ca_nothing_is_sent() {
     let ca = Ca::new("unknown to the router");
     let backend = backends::https("secure", pki::server_config(ca.leaf(&["cart.shop.svc"]))).await;
-    let rig = Rig::serve(&[Route::new("noca.test", "").reencrypt(None).to_service("cart", &[backend])]).await;
+    let rig = Rig::serve(&[Route::new("noca.test", "").reencrypt(None).service("cart", &[backend])]).await;
     assert_eq!(client::get_tls(rig.https, Some("noca.test"), "noca.test", "/").await.status, 503);
     assert_eq!(log::line("host", "noca.test").await["flags"], "NCA");
 }
@@ -56,7 +56,7 @@ async fn an_expired_certificate_is_refused_whatever_its_name() {
     let ca = Ca::new("expired leaf");
     let expired = ca.expired_leaf(&["cart.shop.svc"]);
     let backend = backends::https("secure", pki::server_config(Arc::clone(&expired))).await;
-    let route = Route::new("expired.test", "").reencrypt(Some(ca.roots())).to_service("cart", &[backend]);
+    let route = Route::new("expired.test", "").reencrypt(Some(ca.roots())).service("cart", &[backend]);
     let rig = Rig::serve(&[route]).await;
     assert_eq!(client::get_tls(rig.https, Some("expired.test"), "expired.test", "/").await.status, 502);
 }

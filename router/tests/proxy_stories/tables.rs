@@ -56,10 +56,10 @@ impl Route {
     }
 
     pub fn to(self, address: SocketAddr) -> Route {
-        self.to_service("app", &[address])
+        self.service("app", &[address])
     }
 
-    pub fn to_service(mut self, service: &str, addresses: &[SocketAddr]) -> Route {
+    pub fn service(mut self, service: &str, addresses: &[SocketAddr]) -> Route {
         let endpoints = addresses.iter().map(|address| Endpoint { address: *address, target: None }).collect();
         self.services.push(ServiceEndpoints { service: service.into(), weight: 100, endpoints });
         self
@@ -188,7 +188,8 @@ impl Rig {
         let config = ProxyConfig { listen: vec![[127, 0, 0, 1].into()], ..config };
         let proxy = Proxy::start(config, receiver);
         let mut listeners = proxy.listeners();
-        let bound = listeners.wait_for(|states| states.len() >= 2 && states.iter().all(|s| s.state == BindState::Bound));
+        let bound =
+            listeners.wait_for(|states| states.len() >= 2 && states.iter().all(|s| s.state == BindState::Bound));
         let states = Arc::clone(&tokio::time::timeout(PATIENCE, bound).await.expect("listeners").unwrap());
         let address = |protocol| states.iter().find(|s| s.protocol == protocol).unwrap().address;
         Rig { proxy, tables, http: address(Protocol::Http), https: address(Protocol::Https) }

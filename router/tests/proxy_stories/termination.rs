@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use hyper::StatusCode;
-use rustls::HandshakeKind;
 use router::proxy::ProxyConfig;
 use router_core::table::InsecurePolicy;
+use rustls::HandshakeKind;
 use tokio::io::AsyncReadExt;
 
 use crate::tables::{Rig, Route, table};

@@ -6,7 +6,6 @@ use crate::model::HostMatch;
 use crate::parse::{NamespaceOwnership, Route};
 
 /// Who holds which hosts on a router.
-#[derive(Default)]
 pub struct HostClaims<'r> {
     by_host: HashMap<HostMatch, Holders<'r>>,
 }
@@ -24,6 +23,11 @@ struct Holders<'r> {
 }
 
 impl<'r> HostClaims<'r> {
+    /// Nobody holds anything yet; there is room for so many hosts.
+    pub fn with_capacity(hosts: usize) -> Self {
+        HostClaims { by_host: HashMap::with_capacity(hosts) }
+    }
+
     /// Whether the route may have the host beside those who hold it.
     ///
     /// # Errors

@@ -76,7 +76,7 @@ fn passthrough_shares_a_host_with_clear_text_only() {
 
 #[test]
 fn hosts_that_are_none_are_refused() {
-    let long = format!("{}.{}", ["a".repeat(60); 4].join("."), "x");
+    let long = format!("{}.{}", vec!["a".repeat(60); 4].join("."), "x");
     let found = verdicts(
         STRICT,
         &[

@@ -207,11 +207,14 @@ fn requirement(item: &Value, path: FieldPath, findings: &mut Findings) -> Option
     let values_path = fields.path("values");
     let operator_path = fields.path("operator");
     fields.finish(findings);
-    let wants_values = matches!(operator, Some("In" | "NotIn"));
-    if wants_values && values.is_empty() {
-        findings.error(values_path, "Required value: In and NotIn need at least one value");
-    } else if !wants_values && !values.is_empty() {
-        findings.error(values_path, "Forbidden: Exists and DoesNotExist take no values; remove them");
+    match operator {
+        Some("In" | "NotIn") if values.is_empty() => {
+            findings.error(values_path, "Required value: In and NotIn need at least one value");
+        }
+        Some("Exists" | "DoesNotExist") if !values.is_empty() => {
+            findings.error(values_path, "Forbidden: Exists and DoesNotExist take no values; remove them");
+        }
+        _ => {}
     }
     let operator = match operator {
         Some("In") => Operator::In(values),

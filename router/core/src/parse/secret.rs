@@ -62,11 +62,13 @@ pub(super) fn secret(
     let mut part = |name: &'static str| {
         // `stringData` overrides `data`, as the API server merges them.
         let plain = texts.value(name).and_then(Value::as_str).map(str::to_owned);
-        let text = plain.or_else(|| decode(data.value(name), data.path(name), findings));
-        if text.is_none() && !findings.errors.iter().any(|error| error.path == data.path(name)) {
-            findings.error(data.path(name), "Required value: a Secret of type kubernetes.io/tls has tls.crt and tls.key");
+        let in_data = data.value(name);
+        let path = if in_data.is_none() && texts.is_present() { texts.path(name) } else { data.path(name) };
+        if plain.is_none() && in_data.is_none() {
+            let message = "Required value: a Secret of type kubernetes.io/tls has tls.crt and tls.key";
+            findings.error(path.clone(), message);
         }
-        (text, data.path(name))
+        (plain.or_else(|| decode(in_data, path.clone(), findings)), path)
     };
     let (certificate, certificate_path) = part("tls.crt");
     let (key, key_path) = part("tls.key");

@@ -260,7 +260,7 @@ fn ingress_controllers_are_checked() {
              different ports",
         ),
         (
-            json!({ "routeSelector": { "matchExpressions": [{ "key": "a", "operator": "in", "values": ["b"] }] } }),
+            json!({ "routeSelector": { "matchExpressions": [{ "key": "a", "operator": "Exists", "values": ["b"] }] } }),
             "spec.routeSelector.matchExpressions[0].values: Forbidden",
         ),
         (

@@ -97,7 +97,7 @@ fn entry_value(entry: &IngressEntry, previous: Option<&Value>, now: Timestamp) -
     json!({
         "conditions": conditions,
         "host": entry.host,
-        "routerCanonicalHostname": entry.router_canonical_hostname,
+        "routerCanonicalHostname": &*entry.router_canonical_hostname,
         "routerName": &*entry.router_name.0,
         "wildcardPolicy": entry.wildcard_policy,
     })

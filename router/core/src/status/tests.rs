@@ -10,7 +10,7 @@ fn entry(router: &str, host: &str, holds: bool) -> IngressEntry {
     IngressEntry {
         host: host.to_owned(),
         router_name: RouterName(router.into()),
-        router_canonical_hostname: format!("router-{router}.{router}.test"),
+        router_canonical_hostname: format!("router-{router}.{router}.test").into(),
         wildcard_policy: "None",
         conditions: vec![Condition::new("Admitted", holds, reason, reason)],
     }

@@ -7,6 +7,8 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::object::ObjectKey;
+use crate::table::ResolvedRoute;
 use crate::lookup::{RequestMatch, SniMatch};
 use crate::model::Hostname;
 use crate::resolve::ALLOWLIST;
@@ -50,7 +52,7 @@ fn a_folder_without_controllers_has_a_router_named_default() {
     assert_eq!(addresses, ["10.0.0.1:8080".parse().unwrap(), "10.0.0.2:8080".parse().unwrap()]);
     let entry = &translation.report.routes[&ObjectKey::new("shop", "cart")][0];
     assert_eq!(entry.host, "cart.apps.localhost");
-    assert_eq!(entry.router_canonical_hostname, "router-default.apps.localhost");
+    assert_eq!(&*entry.router_canonical_hostname, "router-default.apps.localhost");
     assert_eq!(entry.wildcard_policy, "None");
 }
 

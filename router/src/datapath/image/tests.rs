@@ -130,3 +130,16 @@ fn an_id_stays_with_its_route_and_is_never_given_again() {
     assert_eq!(id(&ids, &again, "b"), b);
     assert!(![0, a, b].contains(&id(&ids, &again, "a")));
 }
+
+#[test]
+fn what_is_left_out_takes_its_wildcard_along() {
+    let mut image = MapImage::default();
+    for (host, route) in [("*.w.test", 1), ("a.w.test", 2), ("b.test", 3), ("*.b.test", 4)] {
+        let entry = HostEntry { route, reason: Reason::NeedsProxy, allow_list: false, backend: String::new() };
+        image.hosts.insert((RouteMap::HttpBe, 1, host.to_owned()), entry);
+    }
+    leave_out(&mut image, BTreeSet::from([(1, "a.w.test".to_owned())]));
+    let hosts: Vec<_> = image.hosts.keys().map(|(_, _, host)| host.as_str()).collect();
+    assert_eq!(hosts, ["*.b.test", "b.test"]);
+    assert_eq!(image.left_out, 2);
+}

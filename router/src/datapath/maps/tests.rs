@@ -101,3 +101,32 @@ fn an_equal_image_writes_nothing() {
     reconcile(&mut maps, &mut now, &wanted);
     assert_eq!(maps.calls, calls);
 }
+
+#[test]
+fn a_name_that_does_not_fit_takes_its_wildcard_out_until_both_do() {
+    let entry = |route, reason| HostEntry { route, reason, allow_list: false, backend: "be_tcp:ns:name".to_owned() };
+    let passthrough = |image: &mut MapImage, host: &str, route| {
+        for map in [RouteMap::TcpBe, RouteMap::SniPassthrough] {
+            image.hosts.insert((map, 1, host.to_owned()), entry(route, Reason::Passthrough));
+        }
+        image.routes.insert(route);
+    };
+    let mut before = MapImage::default();
+    passthrough(&mut before, "*.w.test", 1);
+    passthrough(&mut before, "*.other.test", 2);
+    let mut wanted = before.clone();
+    wanted.hosts.insert((RouteMap::EdgeReencrypt, 1, "edge.w.test".to_owned()), entry(3, Reason::TlsTerminate));
+    wanted.routes.insert(3);
+
+    let mut maps = FaultyMaps { room: Some(4), ..FaultyMaps::default() };
+    let mut now = MapImage::default();
+    assert_eq!(reconcile(&mut maps, &mut now, &before).failed, 0);
+    assert!(reconcile(&mut maps, &mut now, &wanted).failed > 0);
+    let hosts: Vec<_> = maps.image.hosts.keys().map(|(_, _, host)| host.as_str()).collect();
+    assert_eq!(hosts, ["*.other.test", "*.other.test"], "edge.w.test must not be taken for *.w.test");
+    assert_eq!(now, maps.image);
+
+    maps.room = None;
+    assert_eq!(reconcile(&mut maps, &mut now, &wanted).failed, 0);
+    assert_eq!(maps.image, wanted);
+}

@@ -71,10 +71,7 @@ impl Body for RequestBody {
     type Data = Bytes;
     type Error = hyper::Error;
 
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
         let polled = Pin::new(&mut self.inner).poll_frame(cx);
         self.upload.waits_for_client.store(polled.is_pending(), Ordering::Relaxed);
         if let Poll::Ready(Some(Err(_))) = &polled {
@@ -226,9 +223,9 @@ impl Body for ResponseBody {
     fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         let this = &mut *self;
         let polled = match &mut this.content {
-            Content::Own(content) => {
-                Poll::Ready(content.take().filter(|content| !content.is_empty()).map(|content| Ok(Frame::data(content))))
-            }
+            Content::Own(content) => Poll::Ready(
+                content.take().filter(|content| !content.is_empty()).map(|content| Ok(Frame::data(content))),
+            ),
             Content::Upstream(body) => body.poll(cx),
         };
         this.note(&polled);

@@ -72,7 +72,13 @@ impl ChunkScanner {
             (At::Size, b'0'..=b'9' | b'a'..=b'f' | b'A'..=b'F') => return self.digit(byte),
             (At::Size, b';') if self.line > 0 => self.begin(At::Extension),
             (At::Size, b'\r') if self.line > 0 => At::SizeLf,
-            (At::Extension | At::Trailer, b'\r') => if self.at == At::Extension { At::SizeLf } else { At::TrailerLf },
+            (At::Extension | At::Trailer, b'\r') => {
+                if self.at == At::Extension {
+                    At::SizeLf
+                } else {
+                    At::TrailerLf
+                }
+            }
             (At::Extension | At::Trailer, b'\t' | b' '..=b'~' | 0x80..) => return self.more(),
             (At::SizeLf, b'\n') if self.size == 0 => self.begin(At::TrailerStart),
             (At::SizeLf, b'\n') => At::Data,

@@ -177,10 +177,8 @@ where
 {
     let mut builder = http1::Builder::new();
     builder.max_headers(256).max_buf_size(MAX_RESPONSE_HEAD);
-    let (sender, driver) = builder
-        .handshake(TokioIo::new(stream))
-        .await
-        .map_err(|_| (StatusCode::BAD_GATEWAY, Flag::UpstreamClosed))?;
+    let (sender, driver) =
+        builder.handshake(TokioIo::new(stream)).await.map_err(|_| (StatusCode::BAD_GATEWAY, Flag::UpstreamClosed))?;
     // Its errors reach whoever sends on it.
     tokio::spawn(async move { driver.with_upgrades().await.ok() });
     Ok(sender)

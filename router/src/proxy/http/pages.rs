@@ -78,5 +78,9 @@ pub fn empty(status: StatusCode) -> Response<Bytes> {
 /// A client that names its types and HTML is not among them gets plain text.
 fn accepts_html(request: &HeaderMap) -> bool {
     let mut types = request.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok()).peekable();
-    types.peek().is_none() || types.any(|value| value.contains("text/html") || value.contains("*/*") || value.contains("text/*"))
+    types.peek().is_none()
+        || types.any(|value| value.contains("text/html") || value.contains("*/*") || value.contains("text/*"))
 }
+
+#[cfg(test)]
+mod tests;

@@ -71,7 +71,7 @@ fn unknown_kinds_are_reported_once_each() {
     fs::write(folder.path().join("a.yaml"), format!("{unknown}---\n{unknown}")).unwrap();
     fs::write(folder.path().join("b.yaml"), unknown).unwrap();
     let (_, snapshot) = open(folder.path());
-    let expected = "a.yaml:1:1: warning: kind Deployment of apps/v1 is not read, ignored, and 2 more objects of it";
+    let expected = "a.yaml:1:1: warning: kind Deployment of apps/v1 is not read, ignored, and 2 more of it";
     assert_eq!(problems(&snapshot), [expected]);
 }
 
