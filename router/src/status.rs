@@ -14,7 +14,9 @@ use std::time::Duration;
 use jiff::Timestamp;
 use router_core::object::{Kind, ObjectRef};
 use router_core::resources::Resources;
-use router_core::status::{ControllerStatus, IngressEntry, StatusReport, merge_controller, merge_route, same_but_times};
+use router_core::status::{
+    ControllerStatus, IngressEntry, StatusReport, merge_controller, merge_route, same_but_times,
+};
 use serde_json::{Map, Value, json};
 use tokio::sync::watch;
 
@@ -143,7 +145,8 @@ impl StatusWriter {
     /// Entries of other routers come from the manifest, our own from what we wrote last.
     fn route_status(&self, object: &ObjectRef, entries: &[IngressEntry], input: &StatusInput, now: Timestamp) -> Value {
         let is_ours = |name: &str| input.report.routers.iter().any(|router| &*router.0 == name);
-        let is_our_entry = |entry: &&Value| is_ours(entry.get("routerName").and_then(Value::as_str).unwrap_or_default());
+        let is_our_entry =
+            |entry: &&Value| is_ours(entry.get("routerName").and_then(Value::as_str).unwrap_or_default());
         let manifest = manifest_status(object, input);
         let mut previous = object_of(manifest);
         let foreign = items(manifest, "ingress").filter(|entry| !is_our_entry(entry));
@@ -154,10 +157,10 @@ impl StatusWriter {
             previous.insert("ingress".to_owned(), Value::Array(ingress));
         }
         let mut status = merge_route(Some(&Value::Object(previous)), entries, &is_ours, now).status;
-        if let Some(map) = status.as_object_mut() {
-            if map.get("ingress").and_then(Value::as_array).is_some_and(Vec::is_empty) {
-                map.remove("ingress");
-            }
+        if let Some(map) = status.as_object_mut()
+            && map.get("ingress").and_then(Value::as_array).is_some_and(Vec::is_empty)
+        {
+            map.remove("ingress");
         }
         status
     }

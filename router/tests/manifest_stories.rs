@@ -3,6 +3,7 @@
 //! Each folder of `tests/manifests` is a story: its `*.yaml` files go in, `validate.txt` and `translate.txt` are what
 //! must come out. After a wanted change, `UPDATE_GOLDENS=1 cargo test -p router --test manifest_stories` writes them
 //! anew; read the difference.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test stops at the first surprise")]
 
 use std::fs;
 use std::path::{Path, PathBuf};

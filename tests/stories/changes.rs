@@ -85,8 +85,8 @@ fn edits_renames_and_deletions_take_effect_and_disturb_no_transfer() -> Result<(
         let long = route("long", "passthrough.apps.localhost", "three", folder::PASSTHROUGH);
         Ok(fs::write(folder.join("long.yaml"), long)?)
     })?;
-    // Ten seconds at nginx's two megabytes a second.
-    let content: Vec<u8> = (0..20_u32 << 20).map(|i| (i % 251) as u8).collect();
+    // A quarter of a minute at nginx's two megabytes a second.
+    let content: Vec<u8> = (0..30_u32 << 20).map(|i| (i % 251) as u8).collect();
     fs::write(stage.nginx.files().join("long"), &content)?;
     let folder = TempDir::new()?;
     let copy = folder.path().join("copy");

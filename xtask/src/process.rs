@@ -46,6 +46,13 @@ pub fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
+/// Leaves Ctrl-C to the children, which the terminal tells as well: this process stays for what they say at their end.
+pub fn leave_interrupts_to_children() {
+    // SAFETY: ignoring a signal runs no code of ours. Children inherit it; servers that end in order on an interrupt
+    // install a handler, and the others get SIGTERM when they are dropped.
+    unsafe { libc::signal(libc::SIGINT, libc::SIG_IGN) };
+}
+
 /// A child that gets SIGTERM when this process ends, however it ends, and whose stderr is read line by line.
 pub struct Server {
     name: &'static str,

@@ -21,6 +21,7 @@ pub fn run(root: &Path) -> Result<()> {
     }
     let sluice = process::build_sluice(root, true)?;
 
+    process::leave_interrupts_to_children();
     let mut backends = Server::start("sluice demo-backends", Command::new(&sluice).arg("demo-backends"))?;
     backends.wait_for("demo backends: ready")?;
     let _backends = backends.echo();

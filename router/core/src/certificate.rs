@@ -142,7 +142,9 @@ fn certificates(pem: &str, part: Part) -> Result<Vec<CertificateDer<'static>>, M
 fn read<'c>(certificate: &'c CertificateDer<'_>, part: Part) -> Result<X509Certificate<'c>, MaterialError> {
     match X509Certificate::from_der(certificate) {
         Ok((_, parsed)) => Ok(parsed),
-        Err(_) => Err(fault(part, "holds a certificate that cannot be read; the text between BEGIN and END is damaged")),
+        Err(_) => {
+            Err(fault(part, "holds a certificate that cannot be read; the text between BEGIN and END is damaged"))
+        }
     }
 }
 

@@ -1,28 +1,19 @@
 //! From resolved routes to the table that traffic is matched against.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::model::{HostMatch, RouterName};
-use crate::table::{HostIndex, HttpTls, InsecurePolicy, ResolvedRoute, RouteKind, VirtualHost};
+use crate::table::{HttpTls, InsecurePolicy, ResolvedRoute, RouteKind, VirtualHost};
 
-/// Builds the index of hosts. `routes` come oldest first: of two routes for the same requests the older one serves.
-pub fn hosts<'r>(routes: impl ExactSizeIterator<Item = &'r Arc<ResolvedRoute>>) -> HostIndex {
-    let mut index = HostIndex::default();
-    index.exact.reserve(routes.len());
-    let mut by_host: HashMap<&HostMatch, Vec<&Arc<ResolvedRoute>>> = HashMap::with_capacity(routes.len());
+/// The virtual hosts of routes that come oldest first: of two routes for the same requests the older one serves.
+pub fn virtual_hosts(routes: &[Arc<ResolvedRoute>]) -> Vec<VirtualHost> {
+    let mut by_host: BTreeMap<&HostMatch, Vec<&Arc<ResolvedRoute>>> = BTreeMap::new();
     for route in routes {
         by_host.entry(&route.host).or_default().push(route);
     }
-    for (host, routes) in by_host {
-        let virtual_host = Arc::new(virtual_host(host, routes));
-        match host {
-            HostMatch::Exact(name) => index.exact.insert(name.clone(), virtual_host),
-            HostMatch::Wildcard(domain) => index.wildcard.insert(domain.clone(), virtual_host),
-        };
-    }
-    index
+    by_host.into_iter().map(|(host, routes)| virtual_host(host, routes)).collect()
 }
 
 fn virtual_host(host: &HostMatch, mut sorted: Vec<&Arc<ResolvedRoute>>) -> VirtualHost {

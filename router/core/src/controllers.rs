@@ -138,11 +138,8 @@ fn decide(
         Ok(pair) => (pair, Condition::new("Degraded", false, "", "")),
         Err(message) => (None, Condition::new("Degraded", true, "DefaultCertificateUnusable", message)),
     };
-    status.conditions = vec![
-        Condition::new("Admitted", true, "Valid", ""),
-        Condition::new("Available", true, "", ""),
-        degraded,
-    ];
+    status.conditions =
+        vec![Condition::new("Admitted", true, "Valid", ""), Condition::new("Available", true, "", ""), degraded];
     Some(Router {
         name: RouterName(name.clone()),
         policy: Policy { domain, ownership: controller.namespace_ownership, wildcards: controller.wildcard_admission },
@@ -163,7 +160,9 @@ fn take_identity(name: &Arc<str>, domain: &str, taken: &mut Taken) -> Result<(),
         return Err(format!("an older IngressController of another namespace has the name {name:?}; choose another"));
     }
     if let Some(owner) = taken.domains.get(domain) {
-        return Err(format!("domain {domain:?} is that of IngressController {owner:?}, which is older; choose another"));
+        return Err(format!(
+            "domain {domain:?} is that of IngressController {owner:?}, which is older; choose another"
+        ));
     }
     taken.names.insert(name.clone());
     taken.domains.insert(domain.to_owned(), name.clone());
@@ -201,7 +200,9 @@ fn default_certificate(
     let without = "a generated certificate is served";
     match secret.map(|secret| &secret.pair) {
         Some(Some(pair)) => Ok(Some(pair.0.clone())),
-        Some(None) => Err(format!("Secret {name:?} of spec.defaultCertificate has not type kubernetes.io/tls; {without}")),
+        Some(None) => {
+            Err(format!("Secret {name:?} of spec.defaultCertificate has not type kubernetes.io/tls; {without}"))
+        }
         None => Err(format!(
             "Secret {name:?} of spec.defaultCertificate is neither in {} nor in {}, or cannot be used; {without}",
             namespaces[0], namespaces[1]

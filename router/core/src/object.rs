@@ -222,9 +222,9 @@ fn redact(value: &mut Value) {
     if let Some(key) = value.pointer_mut("/spec/tls/key").filter(|key| !key.is_null()) {
         *key = REDACTED.into();
     }
-    if let Some(Value::Object(annotations)) = value.pointer_mut("/metadata/annotations") {
-        if let Some(applied) = annotations.get_mut("kubectl.kubernetes.io/last-applied-configuration") {
-            *applied = REDACTED.into();
-        }
+    if let Some(Value::Object(annotations)) = value.pointer_mut("/metadata/annotations")
+        && let Some(applied) = annotations.get_mut("kubectl.kubernetes.io/last-applied-configuration")
+    {
+        *applied = REDACTED.into();
     }
 }

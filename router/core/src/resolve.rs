@@ -3,11 +3,12 @@
 mod addresses;
 mod allowlist;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
 use crate::admit::AdmittedRoute;
+use crate::object::ObjectKey;
 use crate::parse::{Backend, EndpointSlice, HeldTls, Route, Traffic};
 use crate::resources::Resources;
 use crate::table::{Cluster, Endpoint, HttpTls, ResolvedRoute, RouteKind, ServiceEndpoints};
@@ -15,30 +16,47 @@ use crate::table::{Cluster, Endpoint, HttpTls, ResolvedRoute, RouteKind, Service
 pub use addresses::{EndpointAddresses, is_usable};
 pub use allowlist::{AllowList, ALLOWLIST, WHITELIST, allowlist};
 
-/// EndpointSlices by the service they belong to.
+/// EndpointSlices by the Service that they belong to.
 #[derive(Debug)]
-pub struct EndpointIndex<'r> {
-    slices: HashMap<(&'r str, &'r str), Vec<&'r EndpointSlice>>,
+pub struct EndpointIndex {
+    slices: HashMap<ObjectKey, BTreeMap<ObjectKey, Arc<EndpointSlice>>>,
     addresses: EndpointAddresses,
 }
 
-impl<'r> EndpointIndex<'r> {
+impl EndpointIndex {
     /// Indexes the slices in force.
-    pub fn new(resources: &'r Resources, addresses: EndpointAddresses) -> Self {
-        let mut slices: HashMap<_, Vec<&EndpointSlice>> = HashMap::with_capacity(resources.endpoint_slices.len());
+    pub fn new(resources: &Resources, addresses: EndpointAddresses) -> Self {
+        let mut index = EndpointIndex { slices: HashMap::new(), addresses };
         for slice in resources.endpoint_slices.iter() {
-            if let Some(service) = &slice.service {
-                slices.entry((&*slice.meta.key.namespace, &**service)).or_default().push(slice);
-            }
+            index.replace(None, Some(slice.clone()));
         }
-        EndpointIndex { slices, addresses }
+        index
+    }
+
+    /// Takes one version of a slice out and another in; the Services whose endpoints change by that.
+    pub fn replace(&mut self, old: Option<Arc<EndpointSlice>>, new: Option<Arc<EndpointSlice>>) -> BTreeSet<ObjectKey> {
+        let mut services = BTreeSet::new();
+        if let Some((service, slice)) = old.as_ref().and_then(|slice| Some((service_of(slice)?, slice))) {
+            if let Some(slices) = self.slices.get_mut(&service) {
+                slices.remove(&slice.meta.key);
+                if slices.is_empty() {
+                    self.slices.remove(&service);
+                }
+            }
+            services.insert(service);
+        }
+        if let Some((service, slice)) = new.and_then(|slice| Some((service_of(&slice)?, slice))) {
+            self.slices.entry(service.clone()).or_default().insert(slice.meta.key.clone(), slice);
+            services.insert(service);
+        }
+        services
     }
 
     /// The usable endpoints of a backend of this route, each address once, in order of address.
     pub fn endpoints(&self, route: &Route, backend: &Backend) -> Vec<Endpoint> {
-        let slices = self.slices.get(&(&*route.meta.key.namespace, &*backend.service));
+        let service = ObjectKey { namespace: route.meta.key.namespace.clone(), name: backend.service.clone() };
         let mut endpoints = Vec::new();
-        for slice in slices.into_iter().flatten() {
+        for slice in self.slices.get(&service).into_iter().flat_map(BTreeMap::values) {
             let target = route.target_port.as_ref();
             let ports = slice.ports.iter().filter(|port| target.is_none_or(|t| t.matches(&port.name, port.number)));
             for port in ports {
@@ -57,8 +75,13 @@ impl<'r> EndpointIndex<'r> {
     }
 }
 
+fn service_of(slice: &EndpointSlice) -> Option<ObjectKey> {
+    let name = slice.service.clone()?;
+    Some(ObjectKey { namespace: slice.meta.key.namespace.clone(), name })
+}
+
 /// Resolves a route: its kind, its endpoints, who may connect.
-pub fn resolve(admitted: &AdmittedRoute, endpoints: &EndpointIndex<'_>) -> ResolvedRoute {
+pub fn resolve(admitted: &AdmittedRoute, endpoints: &EndpointIndex) -> ResolvedRoute {
     let route = admitted.route();
     let services = route
         .backends

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::object::{Kind, Manifest, ObjectKey};
+use crate::persistent::{Changed, Sorted};
 use crate::parse::{EndpointSlice, IngressController, Namespace, Object, Route, Secret, Service};
 
 /// The parsed objects.
@@ -26,7 +27,7 @@ pub struct Resources {
 
 /// Objects of one kind by key.
 #[derive(Debug)]
-pub struct Objects<T>(Arc<BTreeMap<ObjectKey, Slot<T>>>);
+pub struct Objects<T>(Sorted<ObjectKey, Slot<T>>);
 
 impl<T> Clone for Objects<T> {
     fn clone(&self) -> Self {
@@ -36,7 +37,7 @@ impl<T> Clone for Objects<T> {
 
 impl<T> Default for Objects<T> {
     fn default() -> Self {
-        Objects(Arc::default())
+        Objects(Sorted::default())
     }
 }
 
@@ -47,12 +48,6 @@ pub struct Slot<T> {
     pub good: Option<Arc<T>>,
     /// Present when the newest version was refused.
     pub refused: Option<Arc<Refused>>,
-}
-
-impl<T> Clone for Slot<T> {
-    fn clone(&self) -> Self {
-        Slot { good: self.good.clone(), refused: self.refused.clone() }
-    }
 }
 
 /// A version of an object that was refused.
@@ -79,7 +74,7 @@ impl<T> Objects<T> {
 
     /// Every key with what is known of it.
     pub fn slots(&self) -> impl Iterator<Item = (&ObjectKey, &Slot<T>)> {
-        self.0.iter()
+        self.0.entries().map(|(key, slot)| (key, &**slot))
     }
 
     /// The object in force under this key.
@@ -89,7 +84,12 @@ impl<T> Objects<T> {
 
     /// What is known under this key.
     pub fn slot(&self, key: &ObjectKey) -> Option<&Slot<T>> {
-        self.0.get(key)
+        self.0.get(key).map(|slot| &**slot)
+    }
+
+    /// Keys at which these objects differ from an older version of them, in order. Costs what differs.
+    pub fn changes_since<'o>(&'o self, older: &'o Self) -> impl Iterator<Item = Changed<'o, ObjectKey, Slot<T>>> {
+        self.0.changes_since(&older.0)
     }
 
     /// How many keys are known.
@@ -104,20 +104,18 @@ impl<T> Objects<T> {
 
     /// Puts a slot in the place of whatever the key had.
     pub fn insert(&mut self, key: ObjectKey, slot: Slot<T>) {
-        Arc::make_mut(&mut self.0).insert(key, slot);
+        self.0.insert(key, Arc::new(slot));
     }
 
     /// Forgets a key.
     pub fn remove(&mut self, key: &ObjectKey) {
-        if self.0.contains_key(key) {
-            Arc::make_mut(&mut self.0).remove(key);
-        }
+        self.0.remove(key);
     }
 }
 
 impl<T> FromIterator<(ObjectKey, Slot<T>)> for Objects<T> {
     fn from_iter<I: IntoIterator<Item = (ObjectKey, Slot<T>)>>(items: I) -> Self {
-        Objects(Arc::new(items.into_iter().collect()))
+        Objects(items.into_iter().map(|(key, slot)| (key, Arc::new(slot))).collect())
     }
 }
 

@@ -11,6 +11,7 @@ use crate::admit::RejectReason;
 use crate::model::RouterName;
 use crate::object::ObjectKey;
 use crate::parse::IngressController;
+use crate::persistent::Sorted;
 use crate::resources::Refused;
 
 pub use merge::{Merged, merge_controller, merge_route, same_but_times};
@@ -19,7 +20,7 @@ pub use merge::{Merged, merge_controller, merge_route, same_but_times};
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StatusReport {
     /// `status.ingress[]` of every Route, in order of router; empty for a route that no router selects.
-    pub routes: BTreeMap<ObjectKey, Vec<IngressEntry>>,
+    pub routes: Sorted<ObjectKey, Vec<IngressEntry>>,
     /// Status of every IngressController.
     pub ingress_controllers: BTreeMap<ObjectKey, ControllerStatus>,
     /// The routers that entries are written for.

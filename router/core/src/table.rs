@@ -1,6 +1,5 @@
 //! The routing table: one immutable snapshot that the kernel maps, the proxy and the status report are made from.
 
-use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
@@ -9,6 +8,7 @@ use rustls::RootCertStore;
 use rustls::sign::CertifiedKey;
 
 use crate::model::{HostMatch, Hostname, PathMatch, RouteId, RouterName};
+use crate::persistent::{Changed, Sorted};
 
 /// Everything that traffic needs, at one revision.
 #[derive(Debug, Default)]
@@ -44,16 +44,16 @@ pub struct RouterTable {
     /// What is served, by host.
     pub hosts: HostIndex,
     /// Every admitted route, by id, for `get`, the kernel maps and the counters.
-    pub routes: Vec<Arc<ResolvedRoute>>,
+    pub routes: Sorted<RouteId, ResolvedRoute>,
 }
 
 /// Virtual hosts by exact name and by wildcard domain.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct HostIndex {
     /// By name.
-    pub exact: HashMap<Hostname, Arc<VirtualHost>>,
+    pub exact: Sorted<Hostname, VirtualHost>,
     /// By the domain that `*.` stands in front of.
-    pub wildcard: HashMap<Hostname, Arc<VirtualHost>>,
+    pub wildcard: Sorted<Hostname, VirtualHost>,
 }
 
 impl HostIndex {
@@ -63,6 +63,32 @@ impl HostIndex {
             HostMatch::Exact(name) => self.exact.get(name),
             HostMatch::Wildcard(domain) => self.wildcard.get(domain),
         }
+    }
+
+    /// Puts a virtual host in the place of whatever its host had.
+    pub fn insert(&mut self, host: Arc<VirtualHost>) {
+        match host.host.clone() {
+            HostMatch::Exact(name) => self.exact.insert(name, host),
+            HostMatch::Wildcard(domain) => self.wildcard.insert(domain, host),
+        }
+    }
+
+    /// Takes a host out.
+    pub fn remove(&mut self, host: &HostMatch) {
+        match host {
+            HostMatch::Exact(name) => self.exact.remove(name),
+            HostMatch::Wildcard(domain) => self.wildcard.remove(domain),
+        };
+    }
+
+    /// Every virtual host: exact ones by name, then wildcards by domain.
+    pub fn iter(&self) -> impl Iterator<Item = &Arc<VirtualHost>> {
+        self.exact.values().chain(self.wildcard.values())
+    }
+
+    /// Where this index differs from an older version: the virtual host before and after. Costs what differs.
+    pub fn changes_since<'h>(&'h self, older: &'h Self) -> impl Iterator<Item = Changed<'h, Hostname, VirtualHost>> {
+        self.exact.changes_since(&older.exact).chain(self.wildcard.changes_since(&older.wildcard))
     }
 }
 

@@ -3,6 +3,7 @@
 //! `fixtures/openshift_cases.json`: each case has its `suite`, its `src` (where upstream has it), a policy, objects or
 //! steps, and what is expected. Where the original depends on the order of events, the case has the answer of a replay
 //! in order of age, and that one is expected: claims are recomputed from the objects.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test stops at the first surprise")]
 
 use std::collections::BTreeMap;
 
@@ -134,9 +135,8 @@ fn wildcard_routes_conflict_in_pairs_as_upstream() {
         let id = format!("{}/{}", object["namespace"].as_str().unwrap(), object["name"].as_str().unwrap());
         universe.insert(id, object.clone());
     }
-    let is_dotless_wildcard = |flat: &Value| {
-        flat["wildcardPolicy"] == "Subdomain" && !flat["host"].as_str().unwrap().contains('.')
-    };
+    let is_dotless_wildcard =
+        |flat: &Value| flat["wildcardPolicy"] == "Subdomain" && !flat["host"].as_str().unwrap().contains('.');
     let mut compared = 0;
     for case in cases.iter().filter(|case| case["expect"].get("subject").is_some()) {
         let subject_id = case["expect"]["subject"].as_str().unwrap();

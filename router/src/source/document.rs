@@ -158,9 +158,7 @@ impl Node {
         let content = match value {
             Value::Array(items) => Content::List(items.into_iter().map(Node::of_value).collect()),
             Value::Object(map) => Content::Mapping(
-                map.into_iter()
-                    .map(|(key, value)| Member { key, key_at: at, value: Node::of_value(value) })
-                    .collect(),
+                map.into_iter().map(|(key, value)| Member { key, key_at: at, value: Node::of_value(value) }).collect(),
             ),
             scalar => Content::Scalar(scalar),
         };
@@ -214,10 +212,9 @@ fn read_chunk(text: &str, lines_before: u32) -> Result<Vec<Document>, Fault> {
 
 fn read_json(text: &str) -> Documents {
     match serde_json::from_str::<Value>(text) {
-        Ok(value) => Documents {
-            good: vec![Document { root: Node::of_value(value), faults: Vec::new() }],
-            broken: Vec::new(),
-        },
+        Ok(value) => {
+            Documents { good: vec![Document { root: Node::of_value(value), faults: Vec::new() }], broken: Vec::new() }
+        }
         Err(error) => {
             let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX).max(1);
             let at = Mark { line: count(error.line()), column: count(error.column()) };

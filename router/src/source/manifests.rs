@@ -147,8 +147,7 @@ impl Reader {
                 errors.iter().for_each(|error| notes.note(error, Severity::Error));
                 warnings.iter().for_each(|warning| notes.note(warning, Severity::Warning));
                 let refused = notes.refused(&errors, faults, manifest);
-                let entry =
-                    Entry { object, at: node.at, good: None, refused: Some(refused), unservable: None };
+                let entry = Entry { object, at: node.at, good: None, refused: Some(refused), unservable: None };
                 part.entries.push(Arc::new(entry));
             }
             Outcome::Good(good) => {
@@ -222,7 +221,7 @@ fn expand<'n>(node: &'n Node, inherited: Option<(&str, &str)>, depth: usize, obj
 }
 
 /// The faults that stand in an object: from its beginning (the document's, for the first) to that of the next one.
-fn faults_of<'d>(document: &'d Document, from: Option<Mark>, to: Option<Mark>) -> Vec<&'d Fault> {
+fn faults_of(document: &Document, from: Option<Mark>, to: Option<Mark>) -> Vec<&Fault> {
     let is_within = |at: Mark| from.is_none_or(|from| at >= from) && to.is_none_or(|to| at < to);
     document.faults.iter().filter(|fault| is_within(fault.at)).collect()
 }

@@ -79,13 +79,7 @@ pub fn walk(root: &Path) -> Listing {
     listing
 }
 
-fn walk_folder(
-    folder: &Path,
-    relative: &str,
-    depth: usize,
-    visited: &mut BTreeSet<(u64, u64)>,
-    listing: &mut Listing,
-) {
+fn walk_folder(folder: &Path, relative: &str, depth: usize, visited: &mut BTreeSet<(u64, u64)>, listing: &mut Listing) {
     let entries = match sorted_entries(folder) {
         Ok(entries) => entries,
         Err(error) => {
@@ -94,7 +88,8 @@ fn walk_folder(
         }
     };
     for (name, path) in entries {
-        let relative: Arc<str> = if relative.is_empty() { name.as_str().into() } else { format!("{relative}/{name}").into() };
+        let relative: Arc<str> =
+            if relative.is_empty() { name.as_str().into() } else { format!("{relative}/{name}").into() };
         let metadata = match fs::metadata(&path) {
             Ok(metadata) => metadata,
             // Gone since the folder was read, or a link to nowhere: there is no such file.

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use notify::event::{AccessKind, AccessMode, EventKind, ModifyKind};
+use notify::event::{AccessKind, AccessMode, EventKind};
 use notify::{Event, RecommendedWatcher, RecursiveMode, Watcher};
 use tokio::sync::{Notify, watch};
 
@@ -84,23 +84,28 @@ struct Pending {
 
 impl Events {
     fn note(&self, event: notify::Result<Event>, root: &Path) {
-        let mut pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
-        match event {
+        // `None` stands for lost events, or an error of the watcher.
+        let paths = match event {
+            Ok(event) if event.need_rescan() => None,
             Ok(event) if !is_change(&event.kind) => return,
-            Ok(event) if !event.need_rescan() => {
-                let before = (pending.everything, pending.paths.len());
+            Ok(event) => Some(event.paths),
+            Err(_) => None,
+        };
+        let mut pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
+        match paths {
+            Some(mut paths) => {
                 // The folder above is watched for this one's sake only.
-                pending.paths.extend(event.paths.into_iter().filter(|path| path.starts_with(root)));
-                if pending.paths.len() > MAX_PENDING {
-                    pending.everything = true;
-                    pending.paths.clear();
-                }
-                if before == (pending.everything, pending.paths.len()) && !pending.everything && before.1 == 0 {
+                paths.retain(|path| path.starts_with(root));
+                if paths.is_empty() {
                     return;
                 }
+                pending.paths.extend(paths);
             }
-            // Lost events, or an error of the watcher.
-            Ok(_) | Err(_) => pending.everything = true,
+            None => pending.everything = true,
+        }
+        if pending.paths.len() > MAX_PENDING {
+            pending.everything = true;
+            pending.paths.clear();
         }
         drop(pending);
         self.arrived.notify_one();
@@ -143,9 +148,7 @@ impl Events {
 
 fn is_change(kind: &EventKind) -> bool {
     match kind {
-        EventKind::Access(AccessKind::Close(AccessMode::Write)) => true,
-        EventKind::Access(_) => false,
-        EventKind::Modify(ModifyKind::Metadata(_)) => true,
+        EventKind::Access(access) => *access == AccessKind::Close(AccessMode::Write),
         _ => true,
     }
 }
@@ -166,10 +169,10 @@ impl Watches {
             Ok(watcher) => watches.watcher = Some(watcher),
             Err(error) => tracing::warn!(%error, "no file notifications; changes are found by polling"),
         }
-        if let (Some(watcher), Some(parent)) = (&mut watches.watcher, root.parent()) {
-            if let Err(error) = watcher.watch(parent, RecursiveMode::NonRecursive) {
-                tracing::debug!(%error, "the folder above is not watched; its replacement is found by polling");
-            }
+        if let (Some(watcher), Some(parent)) = (&mut watches.watcher, root.parent())
+            && let Err(error) = watcher.watch(parent, RecursiveMode::NonRecursive)
+        {
+            tracing::debug!(%error, "the folder above is not watched; its replacement is found by polling");
         }
         watches
     }

@@ -74,9 +74,9 @@ pub fn file_name(object: &ObjectRef) -> String {
         }
     }
     if name.len() > MAX_NAME {
-        let hash = name.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-            (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-        });
+        let hash = name
+            .bytes()
+            .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
         // All ASCII, so it can be cut anywhere.
         name.truncate(MAX_NAME - 17);
         name.push_str(&format!("~{hash:016x}"));

@@ -73,7 +73,10 @@ fn nothing_is_written_when_only_time_passes_and_times_outlive_a_restart() {
     let round = restarted.write(&input(vec![route("b", "h.test")]), time(3));
     assert_eq!(round, Round { written: 1, removed: 1, failed: 0 });
     let condition = read(state.path(), "route.shop.b.yaml")["status"]["ingress"][0]["conditions"][0].clone();
-    assert_eq!(condition, json!({ "lastTransitionTime": "2024-05-03T12:00:00Z", "status": "True", "type": "Admitted" }));
+    assert_eq!(
+        condition,
+        json!({ "lastTransitionTime": "2024-05-03T12:00:00Z", "status": "True", "type": "Admitted" })
+    );
     assert!(!state.path().join("status/route.shop.a.yaml").exists());
     assert_eq!(restarted.write(&Arc::default(), time(4)), Round { written: 0, removed: 1, failed: 0 });
 }

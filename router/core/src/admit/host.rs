@@ -40,13 +40,11 @@ pub fn host_match(route: &Route, host: &str) -> Result<HostMatch, Rejection> {
     })?;
     match route.wildcard_policy {
         WildcardPolicy::None => Ok(HostMatch::Exact(name)),
-        WildcardPolicy::Subdomain => name
-            .parent()
-            .and_then(|parent| Hostname::parse(parent).ok())
-            .map(HostMatch::Wildcard)
-            .ok_or_else(|| {
+        WildcardPolicy::Subdomain => {
+            name.parent().and_then(|parent| Hostname::parse(parent).ok()).map(HostMatch::Wildcard).ok_or_else(|| {
                 let message = format!("host name validation errors: {host:?} has no parent domain for a wildcard");
                 reject(RejectReason::InvalidHost, message)
-            }),
+            })
+        }
     }
 }

@@ -16,10 +16,7 @@ const SHARED_WILD: (NamespaceOwnership, WildcardAdmission) =
     (NamespaceOwnership::InterNamespaceAllowed, WildcardAdmission::WildcardsAllowed);
 
 /// What becomes of routes that are given oldest first: the message of each, or `admitted`.
-fn verdicts(
-    (ownership, wildcards): (NamespaceOwnership, WildcardAdmission),
-    routes: &[(&str, Value)],
-) -> Vec<String> {
+fn verdicts((ownership, wildcards): (NamespaceOwnership, WildcardAdmission), routes: &[(&str, Value)]) -> Vec<String> {
     let policy = Policy { domain: "apps.test".to_owned(), ownership, wildcards };
     let values = routes.iter().zip(1..).map(|((id, spec), age)| route(id, age, spec.clone()));
     let resources = resources(values);
@@ -44,7 +41,8 @@ fn wildcard(host: &str) -> Value {
 
 #[test]
 fn in_one_namespace_a_path_has_one_owner() {
-    let found = verdicts(STRICT, &[("a/one", h("/x")), ("a/two", h("/y")), ("a/three", h("/x")), ("a/four", h("/x/y"))]);
+    let found =
+        verdicts(STRICT, &[("a/one", h("/x")), ("a/two", h("/y")), ("a/three", h("/x")), ("a/four", h("/x/y"))]);
     let taken = "HostAlreadyClaimed: route one already exposes h.test and is older";
     assert_eq!(found, ["admitted", "admitted", taken, "admitted"]);
 }
@@ -98,7 +96,8 @@ fn hosts_that_are_none_are_refused() {
 
 #[test]
 fn a_subdomain_contends_like_any_host() {
-    let found = verdicts(STRICT, &[("a/one", json!({ "subdomain": "foo" })), ("b/two", json!({ "host": "foo.apps.test" }))]);
+    let found =
+        verdicts(STRICT, &[("a/one", json!({ "subdomain": "foo" })), ("b/two", json!({ "host": "foo.apps.test" }))]);
     assert_eq!(found[1], "HostAlreadyClaimed: a route in another namespace holds foo.apps.test and is older than two");
 }
 
@@ -138,7 +137,8 @@ fn an_older_exact_host_keeps_other_namespaces_wildcards_away_under_strict() {
 
 #[test]
 fn exact_and_wildcard_routes_of_one_literal_host_do_not_collide() {
-    let found = verdicts(STRICT_WILD, &[("a/wild", wildcard("www.d.test")), ("a/exact", json!({ "host": "www.d.test" }))]);
+    let found =
+        verdicts(STRICT_WILD, &[("a/wild", wildcard("www.d.test")), ("a/exact", json!({ "host": "www.d.test" }))]);
     assert_eq!(found, ["admitted", "admitted"]);
     let found = verdicts(STRICT_WILD, &[("a/one", h("/x")), ("a/two", h("/x"))]);
     assert_eq!(found[1], "HostAlreadyClaimed: route a/one has host h.test");

@@ -45,7 +45,11 @@ impl<'r> WildcardClaims<'r> {
             }
             if let Some(holder) = claims.by_path.get(path) {
                 let key = &holder.meta.key;
-                return Err(if *key.namespace == *namespace { format!("route {key} has host {host}") } else { elsewhere() });
+                return Err(if *key.namespace == *namespace {
+                    format!("route {key} has host {host}")
+                } else {
+                    elsewhere()
+                });
             }
         }
         let domain = parent(host);

@@ -81,7 +81,11 @@ fn what_is_wrong_is_named_and_never_quoted() {
         (refusal(&certificate, Some(&key), Some(&other.pem)), Part::CaCertificate, "did not sign"),
         (refusal(&certificate, Some(&key), Some("nonsense")), Part::CaCertificate, "holds no certificate"),
         (refusal(&certificate[..certificate.len() / 2], Some(&key), None), Part::Certificate, ""),
-        (refusal(&certificate.replace("CERTIFICATE", "CERTIFICATE REQUEST"), Some(&key), None), Part::Certificate, "PEM block"),
+        (
+            refusal(&certificate.replace("CERTIFICATE", "CERTIFICATE REQUEST"), Some(&key), None),
+            Part::Certificate,
+            "PEM block",
+        ),
     ];
     for (error, part, text) in cases {
         assert_eq!(error.part, part, "{error}");

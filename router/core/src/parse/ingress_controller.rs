@@ -109,8 +109,7 @@ pub(super) fn parse(meta: Meta, mut object: Fields<'_>, findings: &mut Findings)
     let namespace_selector = selector(spec.mapping("namespaceSelector", findings), findings);
     let route_selector = selector(spec.mapping("routeSelector", findings), findings);
     let (namespace_ownership, wildcard_admission) = admission(spec.mapping("routeAdmission", findings), findings);
-    let [http_port, https_port, stats_port] =
-        ports(spec.mapping("endpointPublishingStrategy", findings), findings);
+    let [http_port, https_port, stats_port] = ports(spec.mapping("endpointPublishingStrategy", findings), findings);
     spec.ignore(DEPLOYMENT);
     spec.unsupported(UNSUPPORTED, findings);
     spec.finish(findings);
@@ -157,13 +156,10 @@ fn admission(
 }
 
 fn ports(mut strategy: Fields<'_>, findings: &mut Findings) -> [Option<u16>; 3] {
-    if let Some(kind) = strategy.text("type", findings) {
-        if !["HostNetwork", "LoadBalancerService", "NodePortService", "Private"].contains(&kind) {
-            let message = format!(
-                "Unsupported value: {kind:?}; write HostNetwork, LoadBalancerService, NodePortService or Private"
-            );
-            findings.error(strategy.path("type"), message);
-        }
+    const TYPES: [&str; 4] = ["HostNetwork", "LoadBalancerService", "NodePortService", "Private"];
+    if let Some(kind) = strategy.text("type", findings).filter(|kind| !TYPES.contains(kind)) {
+        let message = format!("Unsupported value: {kind:?}; write one of {}", TYPES.join(", "));
+        findings.error(strategy.path("type"), message);
     }
     let mut network = strategy.mapping("hostNetwork", findings);
     let mut port = |name| network.number(name, 1, 65535, findings).and_then(|number| u16::try_from(number).ok());

@@ -44,10 +44,8 @@ pub fn parse(object: &mut Fields<'_>, kind: Kind, origin: Origin, findings: &mut
         }
         (true, namespace) => namespace.unwrap_or(DEFAULT_NAMESPACE),
     };
-    if kind.is_namespaced() {
-        if let Some(fault) = names::label_fault(namespace) {
-            findings.error(fields.path("namespace"), format!("Invalid value: {namespace:?}: {fault}"));
-        }
+    if let Some(fault) = names::label_fault(namespace).filter(|_| kind.is_namespaced()) {
+        findings.error(fields.path("namespace"), format!("Invalid value: {namespace:?}: {fault}"));
     }
     let created = fields.text("creationTimestamp", findings).and_then(|text| match text.parse::<Timestamp>() {
         Ok(time) => Some(time),

@@ -73,7 +73,10 @@ fn terminations_may_begin_with_a_capital() {
 fn hosts_are_checked_as_a_whole_and_by_label() {
     let host = |host: &str| refusals(route("a/b", 1, json!({ "host": host })));
     assert!(host("UPPER.test")[0].starts_with("spec.host: Invalid value: \"UPPER.test\": label \"UPPER\""));
-    assert!(host("*.d.test")[0].ends_with("for a wildcard write any first label, such as www, and wildcardPolicy: Subdomain"));
+    assert!(
+        host("*.d.test")[0]
+            .ends_with("for a wildcard write any first label, such as www, and wildcardPolicy: Subdomain")
+    );
     for bad in ["a..b", "a.test.", "-a.test", "a_b.test", "a.test:80", "[::1]", "**", "abc.test.com.-"] {
         assert_eq!(host(bad).len(), 1, "{bad}");
     }
@@ -106,10 +109,7 @@ fn every_refusal_names_its_field_and_what_to_write() {
             json!({ "to": { "name": "web", "weight": 257 } }),
             "spec.to.weight: Invalid value: 257; write a number from 0 to 256",
         ),
-        (
-            json!({ "to": { "name": "web", "weight": "10" } }),
-            "spec.to.weight: is a text; write a number from 0 to 256",
-        ),
+        (json!({ "to": { "name": "web", "weight": "10" } }), "spec.to.weight: is a text; write a number from 0 to 256"),
         (
             json!({ "alternateBackends": [{ "name": "b", "weight": -1 }] }),
             "spec.alternateBackends[0].weight: Invalid value: -1; write a number from 0 to 256",
@@ -131,7 +131,10 @@ fn every_refusal_names_its_field_and_what_to_write() {
             json!({ "wildcardPolicy": "All", "host": "h.test" }),
             "spec.wildcardPolicy: Unsupported value: \"All\"; write None or Subdomain",
         ),
-        (json!({ "subdomain": "a..b" }), "spec.subdomain: Invalid value: \"a..b\": a label is empty; remove the extra dot"),
+        (
+            json!({ "subdomain": "a..b" }),
+            "spec.subdomain: Invalid value: \"a..b\": a label is empty; remove the extra dot",
+        ),
         (
             tls(json!({ "termination": "mutual" })),
             "spec.tls.termination: Unsupported value: \"mutual\"; write edge, reencrypt or passthrough",

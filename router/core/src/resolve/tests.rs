@@ -98,6 +98,6 @@ fn services_without_weight_are_left_out() {
     let spec = json!({ "to": { "name": "web", "weight": 0 }, "alternateBackends": [{ "name": "b", "weight": 3 }] });
     let resources = resources([route("shop/cart", 1, spec)]);
     let translation = crate::translate::translate(&resources, &crate::translate::Settings::default());
-    let services = &translation.table.routers[0].routes[0].cluster.services;
+    let services = &translation.table.routers[0].routes.values().next().unwrap().cluster.services;
     assert_eq!(services.iter().map(|s| (&*s.service, s.weight)).collect::<Vec<_>>(), [("b", 3)]);
 }

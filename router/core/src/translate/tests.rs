@@ -1,7 +1,8 @@
 //! Objects in, table and statuses out.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -13,6 +14,7 @@ use crate::lookup::{RequestMatch, SniMatch};
 use crate::model::Hostname;
 use crate::resolve::ALLOWLIST;
 use crate::resources::Slot;
+use crate::status::Condition;
 use crate::testing::{controller, good, refused, resources, route, slice};
 
 fn translated(values: impl IntoIterator<Item = Value>) -> Translation {
@@ -181,8 +183,8 @@ fn an_allowlist_without_a_valid_address_lets_nobody_in_and_says_so() {
     let mut object = route("a/r", 1, json!({ "host": "h.test" }));
     object["metadata"]["annotations"] = json!({ ALLOWLIST: "10. nonsense" });
     let translation = translated([object]);
-    assert_eq!(translation.table.routers[0].routes[0].allow, Some(Vec::new()));
-    assert!(!translation.table.routers[0].routes[0].admits_source("10.0.0.1".parse().unwrap()));
+    assert_eq!(translation.table.routers[0].routes.values().next().unwrap().allow, Some(Vec::new()));
+    assert!(!translation.table.routers[0].routes.values().next().unwrap().admits_source("10.0.0.1".parse().unwrap()));
     assert!(verdict(&translation, "a/r").starts_with("NobodyAllowed: "));
     assert!(translation.warnings.iter().any(|warning| warning.message.contains("10. nonsense")));
 }
@@ -282,7 +284,7 @@ proptest! {
     fn no_two_admitted_routes_own_one_host_and_path(policy in policies(), routes in contenders()) {
         let translation = translated(routes.into_iter().chain([policy]));
         let mut owners = BTreeMap::new();
-        for route in &translation.table.routers[0].routes {
+        for route in translation.table.routers[0].routes.values() {
             let claim = (route.host.clone(), route.path().to_owned());
             let earlier = owners.insert(claim.clone(), route.id.clone());
             prop_assert!(earlier.is_none(), "{:?} is owned by {:?} and {}", claim, earlier, route.id);

@@ -8,17 +8,20 @@ use router_core::object::ObjectRef;
 use crate::source::diagnostic::{Diagnostic, Severity};
 use crate::source::manifests::Entry;
 
+/// A file and what it says of an object.
+type Place = (Arc<str>, Arc<Entry>);
+
 /// Every object with the places that have it, in order of file and line.
 #[derive(Debug, Default)]
 pub struct Index {
-    places: BTreeMap<ObjectRef, Vec<(Arc<str>, Arc<Entry>)>>,
+    places: BTreeMap<ObjectRef, Vec<Place>>,
     /// Objects that more than one place has.
     contested: BTreeSet<ObjectRef>,
 }
 
 impl Index {
     /// The place that counts.
-    pub fn owner(&self, object: &ObjectRef) -> Option<(Arc<str>, Arc<Entry>)> {
+    pub fn owner(&self, object: &ObjectRef) -> Option<Place> {
         self.places.get(object).and_then(|places| places.first()).cloned()
     }
 

@@ -1,8 +1,9 @@
 //! Folders read once and again, without notifications.
 
-use std::fs;
+use std::fs::{self, File};
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
+use std::time::SystemTime;
 
 use router_core::object::{Kind, ObjectKey};
 
@@ -82,7 +83,8 @@ fn of_two_definitions_the_first_counts_and_the_second_is_reported() {
     fs::write(folder.path().join("a.yaml"), format!("# one\n---\n{}", route("r", "first.test"))).unwrap();
     let (mut directory, snapshot) = open(folder.path());
     assert_eq!(hosts(&snapshot), ["r=first.test"]);
-    let expected = "b.yaml:1:1: Route shop/r: is defined in a.yaml:3 already, and that one counts; remove one of the two";
+    let expected =
+        "b.yaml:1:1: Route shop/r: is defined in a.yaml:3 already, and that one counts; remove one of the two";
     assert_eq!(problems(&snapshot), [expected]);
 
     fs::remove_file(folder.path().join("a.yaml")).unwrap();
@@ -162,7 +164,8 @@ fn nothing_is_read_twice_without_reason() {
     assert!(directory.rescan(&Scope::Everything).is_none());
     fs::write(&path, format!("{}---\n{}", route("a", "a.test"), route("b", "b2.test"))).unwrap();
     let after = directory.rescan(&Scope::Files(BTreeSet::from(["a.yaml".into()]))).unwrap();
-    let object = |snapshot: &Snapshot, name| snapshot.resources.routes.get(&ObjectKey::new("shop", name)).unwrap().clone();
+    let object =
+        |snapshot: &Snapshot, name| snapshot.resources.routes.get(&ObjectKey::new("shop", name)).unwrap().clone();
     assert!(Arc::ptr_eq(&object(&before, "a"), &object(&after, "a")), "an unchanged document is not parsed again");
     assert!(!Arc::ptr_eq(&object(&before, "b"), &object(&after, "b")));
 }
@@ -236,7 +239,7 @@ fn a_subfolder_that_cannot_be_read_keeps_what_it_held() {
     fs::create_dir(&sub).unwrap();
     fs::write(sub.join("a.yaml"), route("a", "a.test")).unwrap();
     let (mut directory, _) = open(folder.path());
-    fs::set_permissions(&sub, fs::Permissions::from_mode(0)).unwrap();
+    fs::set_permissions(&sub, fs::Permissions::from_mode(0o000)).unwrap();
     if fs::read_dir(&sub).is_ok() {
         // Permissions do not stop root; what the walk says of such a folder is tested by itself.
         directory.listing.unreadable.insert("sub".into(), "Permission denied".to_owned());
@@ -262,5 +265,9 @@ fn an_edit_that_breaks_a_certificate_leaves_the_old_one_serving() {
     assert_eq!(hosts(&fresh), ["a=a.test"]);
     let route = fresh.resources.object(Kind::Route, &ObjectKey::new("shop", "a")).unwrap();
     assert_eq!(route.material_errors().len(), 1);
-    assert!(problems(&fresh)[0].starts_with("a.yaml:12:18: Route shop/a: spec.tls.certificate: "), "{:?}", problems(&fresh));
+    assert!(
+        problems(&fresh)[0].starts_with("a.yaml:12:18: Route shop/a: spec.tls.certificate: "),
+        "{:?}",
+        problems(&fresh)
+    );
 }

@@ -123,11 +123,7 @@ fn termination(tls: &mut Fields<'_>, texts: &Texts<'_>, findings: &mut Findings)
     }
 }
 
-fn insecure(
-    tls: &mut Fields<'_>,
-    termination: Option<Termination>,
-    findings: &mut Findings,
-) -> Option<InsecurePolicy> {
+fn insecure(tls: &mut Fields<'_>, termination: Option<Termination>, findings: &mut Findings) -> Option<InsecurePolicy> {
     let passthrough = termination == Some(Termination::Passthrough);
     let text = tls.text("insecureEdgeTerminationPolicy", findings);
     let message = match text {

@@ -1,0 +1,189 @@
+//! Translation that costs what changed.
+//!
+//! The engine keeps the last objects, and works on the difference to the new ones. Claims of two routes can only touch
+//! each other within a *group*: the routes of one host, or, where a wildcard route is selected, all routes of its
+//! domain. So a change decides its groups anew, from their objects alone and with the same functions as ever, and
+//! leaves the rest of the table as it is. The result never depends on the way there: it is what a new engine makes of
+//! the same objects (`engine/tests.rs`).
+
+mod served;
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+
+use crate::compile;
+use crate::controllers;
+use crate::model::RouterName;
+use crate::object::ObjectKey;
+use crate::parse::{EndpointSlice, Route};
+use crate::persistent::Changed;
+use crate::resolve::EndpointIndex;
+use crate::resources::{Objects, Resources, Slot};
+use crate::status::{ControllerStatus, IngressEntry, StatusReport, invalid_manifest, last_good_serves};
+use crate::table::RoutingTable;
+use crate::translate::Settings;
+use served::Served;
+
+/// See the module.
+#[derive(Debug)]
+pub struct Engine {
+    settings: Settings,
+    state: Option<State>,
+}
+
+/// What was made of the last objects.
+#[derive(Debug)]
+struct State {
+    resources: Resources,
+    endpoints: EndpointIndex,
+    /// Routes by the Services that they name.
+    users: HashMap<ObjectKey, BTreeSet<ObjectKey>>,
+    routers: Vec<Served>,
+    statuses: BTreeMap<ObjectKey, ControllerStatus>,
+    report: crate::persistent::Sorted<ObjectKey, Vec<IngressEntry>>,
+}
+
+/// A route before and after a change.
+struct RouteChange<'r> {
+    old: Option<&'r Arc<Route>>,
+    new: Option<&'r Arc<Route>>,
+}
+
+impl Engine {
+    /// An engine that has seen nothing.
+    pub fn new(settings: Settings) -> Self {
+        Engine { settings, state: None }
+    }
+
+    /// Translates these objects: the table (with revision 0, whoever publishes it numbers it) and the report.
+    pub fn apply(&mut self, resources: &Resources) -> (RoutingTable, StatusReport) {
+        let state = match self.state.take() {
+            Some(mut state) if !state.needs_new_routers(resources) => {
+                state.follow(resources);
+                state
+            }
+            _ => State::new(resources, &self.settings),
+        };
+        let table =
+            RoutingTable { revision: 0, routers: state.routers.iter().map(|served| served.table().clone()).collect() };
+        let report = StatusReport {
+            routes: state.report.clone(),
+            ingress_controllers: state.statuses.clone(),
+            routers: state.routers.iter().map(|served| served.name().clone()).collect(),
+        };
+        self.state = Some(state);
+        (table, report)
+    }
+}
+
+impl State {
+    fn new(resources: &Resources, settings: &Settings) -> Self {
+        let plan = controllers::plan(resources, settings);
+        let names: BTreeSet<RouterName> = plan.routers.iter().map(|router| router.name.clone()).collect();
+        let ids = compile::router_ids(&names);
+        let id = |name: &RouterName| ids.get(name).copied().unwrap_or_default();
+        let mut state = State {
+            resources: Resources { routes: Objects::default(), ..resources.clone() },
+            endpoints: EndpointIndex::new(resources, settings.endpoint_addresses),
+            users: HashMap::new(),
+            routers: plan.routers.into_iter().map(|router| Served::new(id(&router.name), router)).collect(),
+            statuses: plan.statuses,
+            report: Default::default(),
+        };
+        state.follow(resources);
+        state
+    }
+
+    /// What routers are made of, and what all of their routes may depend on. These change rarely; everything is then
+    /// decided anew.
+    fn needs_new_routers(&self, resources: &Resources) -> bool {
+        let last = &self.resources;
+        resources.ingress_controllers.changes_since(&last.ingress_controllers).next().is_some()
+            || resources.namespaces.changes_since(&last.namespaces).next().is_some()
+            || resources.secrets.changes_since(&last.secrets).next().is_some()
+    }
+
+    fn follow(&mut self, resources: &Resources) {
+        let mut dirty = self.follow_endpoints(resources);
+        let last = std::mem::replace(&mut self.resources, resources.clone());
+        let slots: Vec<Changed<'_, ObjectKey, Slot<Route>>> = resources.routes.changes_since(&last.routes).collect();
+        let changes: Vec<RouteChange<'_>> = slots
+            .iter()
+            .map(|slot| RouteChange {
+                old: slot.old.and_then(|slot| slot.good.as_ref()),
+                new: slot.new.and_then(|slot| slot.good.as_ref()),
+            })
+            .collect();
+        for change in &changes {
+            self.follow_users(change);
+        }
+        // A changed route is decided for its own sake; that it also names a changed Service adds nothing.
+        for slot in &slots {
+            dirty.remove(slot.key);
+        }
+        let affected: Vec<&Arc<Route>> = dirty.iter().filter_map(|key| resources.routes.get(key)).collect();
+        let mut touched: BTreeSet<ObjectKey> = slots.iter().map(|slot| slot.key.clone()).collect();
+        for served in &mut self.routers {
+            served.follow(&changes, &affected, resources, &self.endpoints, &mut touched);
+        }
+        for key in touched {
+            self.report_route(key);
+        }
+    }
+
+    /// Takes changed EndpointSlices over; the routes whose endpoints they may be.
+    fn follow_endpoints(&mut self, resources: &Resources) -> BTreeSet<ObjectKey> {
+        let mut services = BTreeSet::new();
+        for changed in resources.endpoint_slices.changes_since(&self.resources.endpoint_slices) {
+            let good = |slot: Option<&Arc<Slot<EndpointSlice>>>| slot.and_then(|slot| slot.good.clone());
+            services.extend(self.endpoints.replace(good(changed.old), good(changed.new)));
+        }
+        services.iter().filter_map(|service| self.users.get(service)).flatten().cloned().collect()
+    }
+
+    fn follow_users(&mut self, change: &RouteChange<'_>) {
+        for (route, is_new) in [(change.old, false), (change.new, true)] {
+            let Some(route) = route else { continue };
+            for backend in &route.backends {
+                let service =
+                    ObjectKey { namespace: route.meta.key.namespace.clone(), name: backend.service.clone() };
+                if is_new {
+                    self.users.entry(service).or_default().insert(route.meta.key.clone());
+                } else if let Some(users) = self.users.get_mut(&service) {
+                    users.remove(&route.meta.key);
+                    if users.is_empty() {
+                        self.users.remove(&service);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Writes the entries of one route, in order of router.
+    fn report_route(&mut self, key: ObjectKey) {
+        let Some(slot) = self.resources.routes.slot(&key) else {
+            self.report.remove(&key);
+            return;
+        };
+        let mut entries: Vec<IngressEntry> = Vec::new();
+        for served in &self.routers {
+            match (&slot.good, &slot.refused) {
+                (Some(_), refused) => {
+                    let Some(mut entry) = served.entry(&key) else { continue };
+                    entry.conditions.extend(refused.as_ref().map(|refused| last_good_serves(refused)));
+                    entries.push(entry);
+                }
+                // Nobody knows which routers would select a route that cannot be read, so every router reports it.
+                (None, Some(refused)) => {
+                    let host = refused.host().to_owned();
+                    entries.push(served.ingress_entry(host, "None", invalid_manifest(refused)));
+                }
+                (None, None) => {}
+            }
+        }
+        self.report.insert(key, Arc::new(entries));
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,175 @@
+//! Whatever happened before: the engine makes of the present objects what a new one makes of them.
+
+use std::sync::Arc;
+
+use proptest::collection::vec;
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use super::*;
+use crate::object::Kind;
+use crate::parse::Object;
+use crate::testing::{controller, good, refused, route, slice};
+
+/// One change to the objects.
+#[derive(Clone, Debug)]
+enum Edit {
+    Put(Value),
+    /// A newer version of the route is refused; the last good one stays.
+    Refuse(Value),
+    Remove(Value),
+}
+
+fn routes() -> impl Strategy<Value = Value> {
+    let host = prop_oneof![
+        Just("a.x.test"),
+        Just("b.x.test"),
+        Just("x.test"),
+        Just("a.y.test"),
+        Just("localhost"),
+        Just("deep.a.x.test"),
+    ];
+    let tls = prop_oneof![Just(None), Just(Some("edge")), Just(Some("passthrough"))];
+    let path = prop_oneof![Just(""), Just("/"), Just("/p")];
+    (0..2usize, 0..5usize, 0..8u32, host, tls, path, any::<bool>(), any::<bool>(), any::<bool>()).prop_map(
+        |(namespace, name, age, host, tls, path, wildcard, subdomain, labelled)| {
+            let mut spec = json!({});
+            if subdomain && !wildcard {
+                spec["subdomain"] = json!("sub");
+            } else {
+                spec["host"] = json!(host);
+            }
+            if wildcard {
+                spec["wildcardPolicy"] = json!("Subdomain");
+            }
+            if let Some(termination) = tls {
+                spec["tls"] = json!({ "termination": termination });
+            }
+            if tls != Some("passthrough") {
+                spec["path"] = json!(path);
+            }
+            if age % 2 == 0 {
+                spec["to"] = json!({ "name": "api" });
+            }
+            let mut object = route(&format!("{}/r{name}", ["red", "green"][namespace]), age, spec);
+            object["metadata"]["uid"] = json!(format!("{namespace}{name}"));
+            if labelled {
+                object["metadata"]["labels"] = json!({ "shard": "one" });
+            }
+            object
+        },
+    )
+}
+
+fn objects() -> impl Strategy<Value = Value> {
+    let slices = (any::<bool>(), 1..4u8)
+        .prop_map(|(api, n)| slice(if api { "red/api" } else { "red/web" }, &[&format!("10.0.0.{n}")], 8080));
+    let controllers = (any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>()).prop_map(
+        |(second, shared, wildcards, shard)| {
+            let mut spec = json!({
+                "domain": if second { "two.test" } else { "one.test" },
+                "endpointPublishingStrategy": { "hostNetwork": {
+                    "httpPort": if second { 81 } else { 80 },
+                    "httpsPort": if second { 444 } else { 443 },
+                } },
+                "routeAdmission": {
+                    "namespaceOwnership": if shared { "InterNamespaceAllowed" } else { "Strict" },
+                    "wildcardPolicy": if wildcards { "WildcardsAllowed" } else { "WildcardsDisallowed" },
+                },
+            });
+            if shard {
+                spec["routeSelector"] = json!({ "matchLabels": { "shard": "one" } });
+                spec["namespaceSelector"] = json!({ "matchLabels": { "team": "red" } });
+            }
+            controller(if second { "second" } else { "default" }, spec)
+        },
+    );
+    let namespaces = any::<bool>().prop_map(|red| {
+        json!({ "apiVersion": "v1", "kind": "Namespace",
+            "metadata": { "name": "red", "labels": { "team": if red { "red" } else { "none" } } } })
+    });
+    prop_oneof![8 => routes(), 2 => slices, 1 => controllers, 1 => namespaces]
+}
+
+fn edits() -> impl Strategy<Value = Edit> {
+    prop_oneof![
+        6 => objects().prop_map(Edit::Put),
+        2 => objects().prop_map(Edit::Remove),
+        1 => routes().prop_map(Edit::Refuse),
+    ]
+}
+
+fn apply(resources: &mut Resources, edit: &Edit) {
+    match edit {
+        Edit::Put(value) => resources.insert(&good(value.clone())),
+        Edit::Remove(value) => {
+            let object = good(value.clone());
+            resources.set(object.key().clone(), object.kind(), None, None);
+        }
+        Edit::Refuse(value) => {
+            let key = good(value.clone()).key().clone();
+            let last = resources.routes.get(&key).cloned().map(Object::Route);
+            let refused = refused(value.clone(), "r.yaml:1: spec: bad");
+            resources.set(key, Kind::Route, last.as_ref(), Some(refused));
+        }
+    }
+}
+
+/// Everything that can be seen of a translation.
+fn outcome(engine: &mut Engine, resources: &Resources) -> String {
+    let (table, report) = engine.apply(resources);
+    format!("{table:#?}\n{report:#?}")
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    #[test]
+    fn history_leaves_no_trace(history in vec(edits(), 1..40)) {
+        let mut engine = Engine::new(Settings::default());
+        let mut resources = Resources::default();
+        for edit in &history {
+            apply(&mut resources, edit);
+            let fresh = outcome(&mut Engine::new(Settings::default()), &resources);
+            prop_assert_eq!(outcome(&mut engine, &resources), fresh, "after {:?}", edit);
+        }
+    }
+}
+
+#[test]
+fn a_change_leaves_the_rest_of_the_table_as_it_is() {
+    let mut resources = Resources::default();
+    for i in 0..100 {
+        resources.insert(&good(route(&format!("shop/r{i:03}"), i, json!({ "host": format!("h{i}.test") }))));
+    }
+    let mut engine = Engine::new(Settings::default());
+    let (before, _) = engine.apply(&resources);
+    resources.insert(&good(route("shop/r007", 7, json!({ "host": "new.test" }))));
+    let (after, report) = engine.apply(&resources);
+
+    let (before, after) = (&before.routers[0], &after.routers[0]);
+    let hosts: Vec<_> = after.hosts.changes_since(&before.hosts).map(|changed| changed.key.to_string()).collect();
+    assert_eq!(hosts, ["h7.test", "new.test"]);
+    let routes: Vec<_> = after.routes.changes_since(&before.routes).map(|changed| changed.key.to_string()).collect();
+    assert_eq!(routes, ["shop/r007"]);
+    assert_eq!(report.routes[&ObjectKey::new("shop", "r007")][0].host, "new.test");
+
+    // The same objects again: the very same table.
+    let (again, _) = engine.apply(&resources);
+    assert!(Arc::ptr_eq(&again.routers[0], after));
+}
+
+#[test]
+fn new_endpoints_reach_the_routes_that_use_them_and_no_others() {
+    let mut resources = Resources::default();
+    resources.insert(&good(route("shop/web", 1, json!({ "host": "web.test" }))));
+    resources.insert(&good(route("shop/api", 2, json!({ "host": "api.test", "to": { "name": "api" } }))));
+    let mut engine = Engine::new(Settings::default());
+    let (before, _) = engine.apply(&resources);
+    resources.insert(&good(slice("shop/api", &["10.0.0.9"], 8080)));
+    let (after, _) = engine.apply(&resources);
+    let changed: Vec<_> = after.routers[0].routes.changes_since(&before.routers[0].routes).map(|c| c.key.to_string()).collect();
+    assert_eq!(changed, ["shop/api"]);
+    let api = after.routers[0].routes.values().next().unwrap();
+    assert_eq!(api.cluster.services[0].endpoints[0].address.to_string(), "10.0.0.9:8080");
+}

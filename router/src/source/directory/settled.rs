@@ -1,0 +1,47 @@
+//! Reading files that others may be writing.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use crate::source::walk::Stamp;
+
+/// Largest file that is read, in bytes.
+const MAX_FILE: u64 = 64 << 20;
+/// How often a file that changes while it is read is tried again at once.
+const READ_ATTEMPTS: usize = 3;
+
+/// Reads a file between two looks at it. The last value says whether both looks saw the same.
+pub fn read_settled(path: &Path) -> io::Result<(String, Stamp, bool)> {
+    let mut attempts = READ_ATTEMPTS;
+    loop {
+        let mut file = File::open(path)?;
+        let before = Stamp::of(&file.metadata()?);
+        let mut bytes = Vec::new();
+        let read = Read::by_ref(&mut file).take(MAX_FILE + 1).read_to_end(&mut bytes)?;
+        if read as u64 > MAX_FILE {
+            return Err(io::Error::other(format!("is larger than {MAX_FILE} bytes; split it")));
+        }
+        let after = Stamp::of(&file.metadata()?);
+        attempts -= 1;
+        if before == after || attempts == 0 {
+            let text = String::from_utf8(bytes).map_err(|error| {
+                let at = error.utf8_error().valid_up_to();
+                io::Error::other(format!("byte {at} is no UTF-8; save the file as UTF-8"))
+            })?;
+            return Ok((text, after, before == after));
+        }
+    }
+}
+
+/// Whether the file changed less than this long ago, or in the future.
+pub fn is_recent(stamp: &Stamp, span: Duration) -> bool {
+    let (seconds, nanoseconds) = stamp.latest();
+    let (Ok(seconds), Ok(nanoseconds)) = (u64::try_from(seconds), u32::try_from(nanoseconds)) else { return false };
+    let changed = UNIX_EPOCH + Duration::new(seconds, nanoseconds);
+    match SystemTime::now().duration_since(changed) {
+        Ok(age) => age < span,
+        Err(ahead) => ahead.duration() < Duration::from_secs(60),
+    }
+}
