@@ -7,18 +7,18 @@
 //!                                      └─► admin socket
 //! ```
 
-use std::collections::HashMap;
 use std::net::IpAddr;
 use std::path::PathBuf;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use aya::VerifierLogLevel;
+use router_core::engine::Engine;
 use router_core::model::{RouteId, RouterName};
 use router_core::parse::Defaults;
 use router_core::table::{ResolvedRoute, RoutingTable};
-use router_core::translate::{Settings, Warning, translate};
+use router_core::translate::Settings;
 use rustls::RootCertStore;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
@@ -79,35 +79,23 @@ pub struct Published {
     pub table: Arc<RoutingTable>,
     /// What objects are told, and what that was made of.
     pub status: Arc<StatusInput>,
-    /// What is odd about objects together.
-    pub warnings: Vec<Warning>,
     /// What is wrong with manifests.
     pub diagnostics: Arc<[Diagnostic]>,
-    by_id: OnceLock<HashMap<(RouterName, RouteId), Arc<ResolvedRoute>>>,
 }
 
 impl Published {
-    fn new(snapshot: &Snapshot, settings: &Settings, revision: u64) -> Self {
-        let translation = translate(&snapshot.resources, settings);
+    fn new(engine: &mut Engine, snapshot: &Snapshot, revision: u64) -> Self {
+        let (table, report) = engine.apply(&snapshot.resources);
         Published {
-            table: Arc::new(RoutingTable { revision, ..translation.table }),
-            status: Arc::new(StatusInput { report: translation.report, resources: Arc::clone(&snapshot.resources) }),
-            warnings: translation.warnings,
+            table: Arc::new(RoutingTable { revision, ..table }),
+            status: Arc::new(StatusInput { report, resources: Arc::clone(&snapshot.resources) }),
             diagnostics: Arc::clone(&snapshot.diagnostics),
-            by_id: OnceLock::new(),
         }
     }
 
     /// An admitted route.
     pub fn route(&self, router: &RouterName, id: &RouteId) -> Option<&Arc<ResolvedRoute>> {
-        let by_id = self.by_id.get_or_init(|| {
-            let routers = self.table.routers.iter();
-            routers
-                .flat_map(|router| router.routes.iter().map(|route| ((router.name.clone(), route.id.clone()), route)))
-                .map(|(key, route)| (key, Arc::clone(route)))
-                .collect()
-        });
-        by_id.get(&(router.clone(), id.clone()))
+        self.table.router(router)?.routes.get(id)
     }
 }
 
@@ -121,7 +109,8 @@ pub async fn run(options: Options) -> Result<(), AgentError> {
     let socket = admin::bind(&options.state)?;
     let defaults = Defaults { cluster_domain: options.settings.cluster_domain.clone() };
     let (directory, first) = Directory::open(&options.manifests, defaults)?;
-    let first = Arc::new(Published::new(&first, &options.settings, 1));
+    let mut engine = Engine::new(options.settings.clone());
+    let first = Arc::new(Published::new(&mut engine, &first, 1));
     let (tables, table_watch) = watch::channel(Arc::clone(&first.table));
     let (statuses, status_watch) = watch::channel(Arc::clone(&first.status));
     let (published, published_watch) = watch::channel(first);
@@ -136,7 +125,7 @@ pub async fn run(options: Options) -> Result<(), AgentError> {
     let mut listeners = proxy.listeners();
     let inputs = Inputs { tables: table_watch, listeners: listeners.clone() };
     let mut data_path = KernelThread::start(&options, inputs)?;
-    let engine = tokio::spawn(follow(directory, options.settings.clone(), Outputs { tables, statuses, published }));
+    let translation = tokio::spawn(follow(directory, engine, Outputs { tables, statuses, published }));
     let status = tokio::spawn(StatusWriter::open(&options.state).run(status_watch));
     let views = Views {
         published: published_watch,
@@ -152,7 +141,7 @@ pub async fn run(options: Options) -> Result<(), AgentError> {
         _ = interrupt.recv() => {}
     }
     eprintln!("sluice: draining for at most {} s", options.drain.as_secs());
-    engine.abort();
+    translation.abort();
     proxy.shutdown(options.drain).await;
     if let Ok(thread) = data_path {
         thread.stop().await;
@@ -172,26 +161,29 @@ struct Outputs {
 }
 
 /// Translates every new snapshot of the source, and publishes the table first: traffic does not wait for statuses.
-async fn follow(directory: Directory, settings: Settings, outputs: Outputs) {
+async fn follow(directory: Directory, mut engine: Engine, outputs: Outputs) {
     let (mut snapshots, watching) = directory.watch();
     tokio::spawn(watching);
     let mut revision = 1;
     while snapshots.changed().await.is_ok() {
         let snapshot = snapshots.borrow_and_update().clone();
         revision += 1;
-        let settings = settings.clone();
         let begin = Instant::now();
-        let work = tokio::task::spawn_blocking(move || Published::new(&snapshot, &settings, revision));
+        let work = tokio::task::spawn_blocking(move || {
+            let new = Published::new(&mut engine, &snapshot, revision);
+            (engine, new)
+        });
         match work.await {
-            Ok(new) => {
+            Ok((back, new)) => {
+                engine = back;
                 tracing::debug!(target: "timing", revision, took = ?begin.elapsed(), "translated");
                 let new = Arc::new(new);
                 outputs.tables.send_replace(Arc::clone(&new.table));
                 outputs.published.send_replace(Arc::clone(&new));
                 outputs.statuses.send_replace(Arc::clone(&new.status));
             }
-            // A bug; the table that is there goes on serving, and the next change tries again.
-            Err(error) => tracing::error!(%error, "translation failed"),
+            // A bug; the table that is there goes on serving.
+            Err(error) => return tracing::error!(%error, "translation failed; changes are no longer followed"),
         }
     }
 }
@@ -261,7 +253,7 @@ async fn announce(
             let bound = listeners.borrow().iter().any(|listener| listener.state == BindState::Bound);
             let _ = thread
                 .programmed
-                .wait_for(|programmed| programmed.failed > 0 || (!bound || !programmed.image.listeners.is_empty()))
+                .wait_for(|programmed| programmed.failed > 0 || (!bound || programmed.listeners > 0))
                 .await;
             let interfaces = thread.programmed.borrow().interfaces.join(", ");
             eprintln!("sluice: kernel data path on {interfaces}");

@@ -222,7 +222,7 @@ async fn run(
     let mut serve = |table: &Arc<RoutingTable>| {
         let snapshot = snapshots.make(table, &shared.snapshot.load());
         shared.snapshot.store(Arc::new(snapshot));
-        shared.upstream_tls.retain(table);
+        shared.upstream_tls.retain();
         shared.counters.retain(table);
     };
     let first = Arc::clone(&tables.borrow_and_update());

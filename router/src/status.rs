@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use router_core::object::{Kind, ObjectRef};
+use router_core::object::{Kind, ObjectKey, ObjectRef};
 use router_core::resources::Resources;
 use router_core::status::{
     ControllerStatus, IngressEntry, StatusReport, merge_controller, merge_route, same_but_times,
@@ -66,41 +66,62 @@ impl StatusWriter {
     pub fn write(&mut self, input: &Arc<StatusInput>, now: Timestamp) -> Round {
         let mut round = Round::default();
         let last = self.last.take();
-        let mut present = BTreeSet::new();
-        for (key, entries) in &input.report.routes {
-            let object = ObjectRef { kind: Kind::Route, key: key.clone() };
-            if !last.as_ref().is_some_and(|last| says_the_same(last, input, &object)) {
-                let status = self.route_status(&object, entries, input, now);
-                if status.get("ingress").is_none() {
-                    continue;
-                }
-                self.store(&object, status, &mut round);
-            } else if !self.stored.contains_key(&object) {
-                continue;
-            }
-            present.insert(object);
-        }
-        for (key, report) in &input.report.ingress_controllers {
-            let object = ObjectRef { kind: Kind::IngressController, key: key.clone() };
-            let status = self.controller_status(&object, report, input, now);
-            self.store(&object, status, &mut round);
-            present.insert(object);
-        }
-        let gone: Vec<ObjectRef> = self.stored.keys().filter(|object| !present.contains(*object)).cloned().collect();
-        for object in gone {
-            match files::remove(&self.folder, &object) {
-                Ok(()) => {
-                    self.stored.remove(&object);
-                    round.removed += 1;
-                }
-                Err(error) => {
-                    tracing::warn!(%object, %error, "a status file cannot be removed; it is tried again");
-                    round.failed += 1;
-                }
+        for object in self.affected(last.as_deref(), input) {
+            match self.status_of(&object, input, now) {
+                Some(status) => self.store(&object, status, &mut round),
+                None => self.remove(&object, &mut round),
             }
         }
         self.last = (round.failed == 0).then(|| input.clone());
         round
+    }
+
+    /// The objects whose file may have to change.
+    fn affected(&self, last: Option<&StatusInput>, input: &StatusInput) -> BTreeSet<ObjectRef> {
+        let route = |key: &ObjectKey| ObjectRef { kind: Kind::Route, key: key.clone() };
+        let controllers = input.report.ingress_controllers.keys();
+        let mut affected: BTreeSet<ObjectRef> =
+            controllers.map(|key| ObjectRef { kind: Kind::IngressController, key: key.clone() }).collect();
+        match last.filter(|last| last.report.routers == input.report.routers) {
+            Some(last) => {
+                let reports = input.report.routes.changes_since(&last.report.routes);
+                affected.extend(reports.map(|changed| route(changed.key)));
+                let manifests = input.resources.routes.changes_since(&last.resources.routes);
+                affected.extend(manifests.map(|changed| route(changed.key)));
+                affected.extend(self.stored.keys().filter(|object| object.kind != Kind::Route).cloned());
+            }
+            None => {
+                affected.extend(input.report.routes.entries().map(|(key, _)| route(key)));
+                affected.extend(self.stored.keys().cloned());
+            }
+        }
+        affected
+    }
+
+    /// What an object's file is to say; `None` for an object that is to have none.
+    fn status_of(&self, object: &ObjectRef, input: &StatusInput, now: Timestamp) -> Option<Value> {
+        if object.kind == Kind::Route {
+            let entries = input.report.routes.get(&object.key)?;
+            return Some(self.route_status(object, entries, input, now)).filter(|s| s.get("ingress").is_some());
+        }
+        let report = input.report.ingress_controllers.get(&object.key)?;
+        Some(self.controller_status(object, report, input, now))
+    }
+
+    fn remove(&mut self, object: &ObjectRef, round: &mut Round) {
+        if !self.stored.contains_key(object) {
+            return;
+        }
+        match files::remove(&self.folder, object) {
+            Ok(()) => {
+                self.stored.remove(object);
+                round.removed += 1;
+            }
+            Err(error) => {
+                tracing::warn!(%object, %error, "a status file cannot be removed; it is tried again");
+                round.failed += 1;
+            }
+        }
     }
 
     fn store(&mut self, object: &ObjectRef, status: Value, round: &mut Round) {
@@ -185,13 +206,6 @@ impl StatusWriter {
         previous.insert("conditions".to_owned(), json!(conditions));
         merge_controller(Some(&Value::Object(previous)), report, now).status
     }
-}
-
-/// Whether a route's file must say now what it said last.
-fn says_the_same(last: &StatusInput, input: &StatusInput, object: &ObjectRef) -> bool {
-    last.report.routes.get(&object.key) == input.report.routes.get(&object.key)
-        && last.report.routers == input.report.routers
-        && manifest_status(object, last) == manifest_status(object, input)
 }
 
 fn manifest_status<'i>(object: &ObjectRef, input: &'i StatusInput) -> Option<&'i Value> {

@@ -95,8 +95,8 @@ impl Views {
         let data_path = match &self.programmed {
             Ok(programmed) => {
                 let programmed = Arc::clone(&programmed.borrow());
-                json!({"mode": "kernel", "revision": programmed.revision, "entries": programmed.image.len(),
-                    "failed": programmed.failed, "error": programmed.error, "leftOut": programmed.image.left_out,
+                json!({"mode": "kernel", "revision": programmed.revision, "entries": programmed.entries,
+                    "failed": programmed.failed, "error": programmed.error, "leftOut": programmed.left_out,
                     "interfaces": programmed.interfaces})
             }
             Err(reason) => json!({"mode": "userspace", "reason": reason}),
@@ -115,12 +115,12 @@ impl Views {
         let counters: HashMap<_, _> =
             (self.counters)().into_iter().map(|c| ((c.router.clone(), c.route.clone()), c)).collect();
         let mut rows = Vec::new();
-        for (key, entries) in &published.status.report.routes {
+        for (key, entries) in published.status.report.routes.entries() {
             let id = key.route_id();
             if entries.is_empty() {
                 rows.push(json!({"namespace": id.namespace, "name": id.name, "router": null, "state": "not selected"}));
             }
-            for entry in entries {
+            for entry in entries.iter() {
                 let route = published.route(&entry.router_name, &id);
                 let mut row = route_row(&id, entry, route);
                 if let Some(counted) = counters.get(&(entry.router_name.clone(), id.clone())) {
@@ -154,9 +154,8 @@ impl Views {
 
     fn intended(&self) -> Value {
         let Ok(programmed) = &self.programmed else { return json!({}) };
-        let programmed = Arc::clone(&programmed.borrow());
-        let hosts: Vec<_> = programmed
-            .image
+        let image = programmed.borrow().intended();
+        let hosts: Vec<_> = image
             .hosts
             .iter()
             .map(|((map, router, host), entry)| match map {
@@ -213,7 +212,7 @@ fn termination(route: &ResolvedRoute) -> &'static str {
 fn endpoints(published: &Published) -> Value {
     let mut rows = Vec::new();
     for router in &published.table.routers {
-        for route in &router.routes {
+        for route in router.routes.values() {
             for service in &route.cluster.services {
                 for endpoint in &service.endpoints {
                     rows.push(json!({"router": router.name.to_string(), "route": route.id.to_string(),
@@ -230,7 +229,7 @@ fn certificates(published: &Published) -> Value {
     let mut rows = Vec::new();
     for router in &published.table.routers {
         rows.push(certificate_row(router, "(default)", router.default_certificate.as_deref()));
-        let hosts = router.hosts.exact.values().chain(router.hosts.wildcard.values());
+        let hosts = router.hosts.iter();
         let mut of_hosts: Vec<_> = hosts
             .filter_map(|host| Some((host.host.to_string(), host.certificate.as_deref()?)))
             .map(|(host, certificate)| certificate_row(router, &host, Some(certificate)))
@@ -265,8 +264,8 @@ fn certificate_row(router: &RouterTable, host: &str, certificate: Option<&Certif
 
 fn conflicts(published: &Published) -> Value {
     let mut rows = Vec::new();
-    for (key, entries) in &published.status.report.routes {
-        for entry in entries {
+    for (key, entries) in published.status.report.routes.entries() {
+        for entry in entries.iter() {
             let lost = entry.conditions.iter().find(|c| {
                 c.kind == "Admitted" && !c.holds && c.reason == RejectReason::HostAlreadyClaimed.as_str()
             });

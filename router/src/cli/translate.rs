@@ -61,7 +61,7 @@ pub fn objects(resources: &Resources, report: &StatusReport, now: Timestamp) -> 
         objects.push(with_status(manifest, merge_controller(manifest.status(), status, now).status));
     }
     let is_ours = |name: &str| report.routers.iter().any(|router| &*router.0 == name);
-    for (key, entries) in &report.routes {
+    for (key, entries) in report.routes.entries() {
         let Some(manifest) = resources.manifest(Kind::Route, key) else { continue };
         objects.push(with_status(manifest, merge_route(manifest.status(), entries, &is_ours, now).status));
     }
@@ -88,12 +88,12 @@ pub fn text(report: &StatusReport) -> String {
         text.push('\n');
         status.conditions.iter().for_each(|condition| text.push_str(&format!("  {}\n", words(condition))));
     }
-    for (key, entries) in &report.routes {
+    for (key, entries) in report.routes.entries() {
         text.push_str(&format!("Route {key}\n"));
         if entries.is_empty() {
             text.push_str("  no router selects it\n");
         }
-        for entry in entries {
+        for entry in entries.iter() {
             let host = if entry.host.is_empty() { "(no host)" } else { &entry.host };
             let wildcard = if entry.wildcard_policy == "Subdomain" { " and its siblings" } else { "" };
             text.push_str(&format!("  router {}: {host}{wildcard}\n", entry.router_name));

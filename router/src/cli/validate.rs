@@ -101,8 +101,8 @@ fn refusals(translation: &Translation) -> Vec<(ObjectRef, String)> {
     const REPORTED: [&str; 2] = ["InvalidManifest", "ExtendedValidationFailed"];
     let object = |kind: Kind, key: &ObjectKey| ObjectRef { kind, key: key.clone() };
     let mut refusals = Vec::new();
-    for (key, entries) in &translation.report.routes {
-        for entry in entries {
+    for (key, entries) in translation.report.routes.entries() {
+        for entry in entries.iter() {
             for condition in entry.conditions.iter().filter(|condition| !condition.message.is_empty()) {
                 if REPORTED.contains(&&*condition.reason) {
                     continue;

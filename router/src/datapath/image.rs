@@ -84,6 +84,11 @@ impl MapImage {
         self.listeners.len() + self.hosts.len() + self.allow.len()
     }
 
+    /// Whether everything will fit when `more` is added.
+    pub fn has_room_for(&self, more: &MapImage) -> bool {
+        self.hosts.len() + more.hosts.len() <= MAX_HOSTS && self.allow.len() + more.allow.len() <= MAX_ALLOW
+    }
+
     /// Whether no map has an entry.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
@@ -100,29 +105,35 @@ pub struct RouteIds {
 impl RouteIds {
     /// Gives every route of the table an id, and forgets those of routes that are gone.
     pub fn assign(&mut self, table: &RoutingTable) {
-        let mut ids = HashMap::with_capacity(self.ids.len());
+        let old = std::mem::take(&mut self.ids);
         for router in &table.routers {
-            for route in &router.routes {
+            for route in router.routes.values() {
                 let key = (router.id, route.id.clone());
-                let id = self.ids.get(&key).copied().unwrap_or_else(|| {
-                    self.last = self.last.wrapping_add(1).max(1);
-                    self.last
-                });
-                ids.insert(key, id);
+                match old.get(&key) {
+                    Some(id) => drop(self.ids.insert(key, *id)),
+                    None => self.add(router.id, &route.id),
+                }
             }
         }
-        self.ids = ids;
+    }
+
+    /// Gives one route an id, if it has none.
+    pub fn add(&mut self, router: u32, route: &RouteId) {
+        self.ids.entry((router, route.clone())).or_insert_with(|| {
+            self.last = self.last.wrapping_add(1).max(1);
+            self.last
+        });
+    }
+
+    /// Forgets one route's id.
+    pub fn forget(&mut self, router: u32, route: &RouteId) {
+        self.ids.remove(&(router, route.clone()));
     }
 
     /// The id of a route; 0 if it has none.
     pub fn of(&self, router: u32, route: &RouteId) -> u32 {
         // A tuple of references cannot be looked up in a map of owned tuples; both parts are cheap to clone.
         self.ids.get(&(router, route.clone())).copied().unwrap_or_default()
-    }
-
-    /// Route and router of every id.
-    pub fn iter(&self) -> impl Iterator<Item = (u32, u32, &RouteId)> {
-        self.ids.iter().map(|((router, route), id)| (*id, *router, route))
     }
 }
 
@@ -145,16 +156,53 @@ pub fn lower(table: &RoutingTable, listeners: &[ListenerState], local: &[IpAddr]
     // Gathered first: a sorted map is made faster of all entries than one by one.
     let mut hosts = Vec::new();
     for router in &table.routers {
-        for route in &router.routes {
+        for route in router.routes.values() {
             lower_route(&mut image, router, route, ids);
         }
-        for host in router.hosts.exact.values().chain(router.hosts.wildcard.values()) {
+        for host in router.hosts.iter() {
             lower_host(&mut hosts, router, host, ids);
         }
     }
     image.hosts = hosts.into_iter().collect();
     cut_to_size(&mut image);
     image
+}
+
+/// What one table has that an older one had not, and the reverse: two images of the changed routes and hosts alone.
+/// `None` when more than routes changed, or when it would not all fit: then only a whole lowering will do. New routes
+/// get ids; those that went keep theirs until [`forget_gone`].
+pub fn lower_changes(old: &RoutingTable, new: &RoutingTable, ids: &mut RouteIds) -> Option<(MapImage, MapImage)> {
+    let same = |(a, b): (&Arc<RouterTable>, &Arc<RouterTable>)| a.id == b.id && a.name == b.name;
+    if old.routers.len() != new.routers.len() || !old.routers.iter().zip(&new.routers).all(same) {
+        return None;
+    }
+    let (mut gone, mut come) = (MapImage::default(), MapImage::default());
+    for (old, new) in old.routers.iter().zip(&new.routers) {
+        for changed in new.routes.changes_since(&old.routes) {
+            ids.add(new.id, changed.key);
+            for (route, image) in [(changed.old, &mut gone), (changed.new, &mut come)] {
+                route.into_iter().for_each(|route| lower_route(image, new, route, ids));
+            }
+        }
+        let (mut had, mut has) = (Vec::new(), Vec::new());
+        for changed in new.hosts.changes_since(&old.hosts) {
+            for (host, hosts) in [(changed.old, &mut had), (changed.new, &mut has)] {
+                host.into_iter().for_each(|host| lower_host(hosts, new, host, ids));
+            }
+        }
+        gone.hosts.extend(had);
+        come.hosts.extend(has);
+    }
+    Some((gone, come))
+}
+
+/// Forgets the ids of routes that one table has and a newer one has not.
+pub fn forget_gone(old: &RoutingTable, new: &RoutingTable, ids: &mut RouteIds) {
+    for (old, new) in old.routers.iter().zip(&new.routers) {
+        for changed in new.routes.changes_since(&old.routes).filter(|changed| changed.new.is_none()) {
+            ids.forget(old.id, changed.key);
+        }
+    }
 }
 
 fn reachable(address: SocketAddr, local: &[IpAddr]) -> Vec<IpAddr> {

@@ -12,7 +12,7 @@ use router_common::maps::{
 
 use super::abi::Raw;
 use super::image::{self, HostEntry, MapImage, RouteMap};
-use super::plan::{Change, covering};
+use super::plan::{Change, covering, plan};
 
 /// Writes to the configuration maps. Every change may be made twice: writing what is there and deleting what is not
 /// there succeed.
@@ -177,9 +177,15 @@ pub struct Undone {
 /// A name that cannot be written takes the wildcard that covers it out of the maps, until both can be written: the
 /// kernel would take the wildcard's entry for the name's.
 pub fn reconcile(maps: &mut impl Maps, now: &mut MapImage, wanted: &MapImage) -> Undone {
+    let changes = plan(now, wanted);
+    make_all(maps, now, changes)
+}
+
+/// Makes planned changes, as [`reconcile`] does.
+pub fn make_all(maps: &mut impl Maps, now: &mut MapImage, changes: Vec<Change>) -> Undone {
     let mut undone = Undone::default();
     let mut withheld = BTreeSet::new();
-    for change in super::plan::plan(now, wanted) {
+    for change in changes {
         if let Change::PutHost((_, router, host), _) = &change
             && withheld.contains(&(*router, host.clone()))
         {

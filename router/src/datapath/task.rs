@@ -1,7 +1,7 @@
 //! The thread that keeps kernel and intention equal.
 
 use std::net::IpAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use router_core::table::RoutingTable;
@@ -9,10 +9,11 @@ use tokio::sync::watch;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
 use super::events::{self, Sweeper};
-use super::image::{MapImage, RouteIds, lower};
+use super::image::{MapImage, RouteIds, forget_gone, lower, lower_changes};
 use super::interfaces::Interfaces;
 use super::kernel::{Kernel, KernelError};
-use super::maps::{KernelMaps, Maps, reconcile};
+use super::maps::{KernelMaps, Maps, make_all, reconcile};
+use super::plan::{Change, plan};
 use crate::proxy::listeners::ListenerState;
 
 const LOOK_FOR_INTERFACES: Duration = Duration::from_secs(1);
@@ -20,18 +21,30 @@ const RETRY_FIRST: Duration = Duration::from_millis(100);
 const RETRY_MOST: Duration = Duration::from_secs(5);
 
 /// What the kernel has taken of what was intended.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub struct Programmed {
     /// Revision of the table that was last written.
     pub revision: u64,
-    /// What the maps should hold.
-    pub image: Arc<MapImage>,
+    /// Entries that the maps should hold.
+    pub entries: usize,
+    /// Listening addresses among them.
+    pub listeners: usize,
+    /// Host entries that have no room; the agent serves them.
+    pub left_out: usize,
     /// Writes that failed and are tried again.
     pub failed: usize,
     /// The first of those failures.
     pub error: Option<String>,
     /// Interfaces that the program is attached to.
     pub interfaces: Vec<String>,
+    wanted: Arc<Mutex<MapImage>>,
+}
+
+impl Programmed {
+    /// What the maps should hold now.
+    pub fn intended(&self) -> MapImage {
+        self.wanted.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
 }
 
 /// Inputs of the data path.
@@ -55,6 +68,9 @@ pub async fn run(
     let mut state = State {
         maps: kernel.take_maps()?,
         now: MapImage::default(),
+        wanted: Arc::default(),
+        lowered: None,
+        clean: true,
         ids: RouteIds::default(),
         local: Vec::new(),
         retry: RETRY_FIRST,
@@ -102,7 +118,14 @@ pub async fn run(
 
 struct State {
     maps: KernelMaps,
+    /// What the maps hold.
     now: MapImage,
+    /// What they should hold.
+    wanted: Arc<Mutex<MapImage>>,
+    /// What `wanted` was lowered from: table, listeners, addresses.
+    lowered: Option<(Arc<RoutingTable>, Arc<Vec<ListenerState>>, Vec<IpAddr>)>,
+    /// The last round left nothing undone, so `now` is what `wanted` was.
+    clean: bool,
     ids: RouteIds,
     local: Vec<IpAddr>,
     retry: Duration,
@@ -127,10 +150,14 @@ impl State {
         true
     }
 
-    fn write(&mut self, table: &RoutingTable, listeners: &[ListenerState]) -> Programmed {
-        self.ids.assign(table);
-        let wanted = lower(table, listeners, &self.local, &self.ids);
-        let mut undone = reconcile(&mut self.maps, &mut self.now, &wanted);
+    fn write(&mut self, table: &Arc<RoutingTable>, listeners: &Arc<Vec<ListenerState>>) -> Programmed {
+        let shared = Arc::clone(&self.wanted);
+        let mut wanted = shared.lock().unwrap_or_else(PoisonError::into_inner);
+        let changes = self.lower(&mut wanted, table, listeners);
+        let mut undone = match changes {
+            Some(changes) if self.clean => make_all(&mut self.maps, &mut self.now, changes),
+            _ => reconcile(&mut self.maps, &mut self.now, &wanted),
+        };
         if undone.failed == 0
             && let Err(error) = self.maps.set_revision(table.revision)
         {
@@ -141,13 +168,42 @@ impl State {
         if let Some(error) = &error {
             tracing::warn!(failed = undone.failed, first = error, "map writes failed and are tried again");
         }
-        self.retry = if undone.failed == 0 { RETRY_FIRST } else { (self.retry * 2).min(RETRY_MOST) };
+        self.clean = undone.failed == 0;
+        self.retry = if self.clean { RETRY_FIRST } else { (self.retry * 2).min(RETRY_MOST) };
         Programmed {
             revision: table.revision,
-            image: Arc::new(wanted),
+            entries: wanted.len(),
+            listeners: wanted.listeners.len(),
+            left_out: wanted.left_out,
             failed: undone.failed,
             error,
             interfaces: Vec::new(),
+            wanted: Arc::clone(&self.wanted),
         }
+    }
+
+    /// Brings `wanted` up to date; the changes that did it, where only routes changed.
+    fn lower(
+        &mut self,
+        wanted: &mut MapImage,
+        table: &Arc<RoutingTable>,
+        listeners: &Arc<Vec<ListenerState>>,
+    ) -> Option<Vec<Change>> {
+        let lowered = self.lowered.replace((Arc::clone(table), Arc::clone(listeners), self.local.clone()));
+        if let Some((old, old_listeners, local)) = lowered
+            && *old_listeners == **listeners
+            && local == self.local
+            && wanted.left_out == 0
+            && let Some((gone, come)) = lower_changes(&old, table, &mut self.ids)
+            && wanted.has_room_for(&come)
+        {
+            let changes = plan(&gone, &come);
+            changes.iter().for_each(|change| change.apply_to(wanted));
+            forget_gone(&old, table, &mut self.ids);
+            return Some(changes);
+        }
+        self.ids.assign(table);
+        *wanted = lower(table, listeners, &self.local, &self.ids);
+        None
     }
 }

@@ -1,6 +1,6 @@
 //! What each route has served, for the admin API and the metrics.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -59,13 +59,10 @@ impl Counters {
 
     /// Forgets routes that the table does not have.
     pub fn retain(&self, table: &RoutingTable) {
-        let live: HashSet<(&RouterName, &RouteId)> = table
-            .routers
-            .iter()
-            .flat_map(|router| router.routes.iter().map(|route| (&router.name, &route.id)))
-            .collect();
         let mut by_route = self.by_route.write().unwrap_or_else(PoisonError::into_inner);
-        by_route.retain(|(router, route), _| live.contains(&(router, route)));
+        by_route.retain(|(router, route), _| {
+            table.router(router).is_some_and(|router| router.routes.get(route).is_some())
+        });
     }
 
     /// All counters, by router and route.

@@ -1,10 +1,10 @@
 //! TLS towards endpoints of re-encrypt routes: whom to trust, and by which name (openshift.md a.9).
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use router_core::table::{HttpTls, Reencrypt, RouteKind, RoutingTable};
+use router_core::table::Reencrypt;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::client::{VerifierBuilderError, WebPkiServerVerifier};
 use rustls::{CertificateError, ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
@@ -50,7 +50,7 @@ pub struct UpstreamTls {
 struct Made {
     trust: UpstreamTrust,
     // Keeps the address that is the key from being given to another store.
-    _store: Arc<RootCertStore>,
+    store: Arc<RootCertStore>,
 }
 
 impl UpstreamTls {
@@ -77,22 +77,14 @@ impl UpstreamTls {
         }
         let config = Arc::new(client_config(store, any_name)?);
         let trust = UpstreamTrust { id: self.next_id.fetch_add(1, Ordering::Relaxed), config };
-        by_store.insert(key, Made { trust: trust.clone(), _store: Arc::clone(store) });
+        by_store.insert(key, Made { trust: trust.clone(), store: Arc::clone(store) });
         Ok(trust)
     }
 
-    /// Forgets the configurations of stores that the table does not have.
-    pub fn retain(&self, table: &RoutingTable) {
-        let routes = table.routers.iter().flat_map(|router| &router.routes);
-        let stores = routes.filter_map(|route| match &route.kind {
-            RouteKind::Http { tls: Some(HttpTls { reencrypt: Some(reencrypt), .. }), .. } => {
-                reencrypt.destination_ca.as_ref()
-            }
-            _ => None,
-        });
-        let live: HashSet<usize> = stores.chain(&self.service_ca).map(address).collect();
+    /// Forgets the configurations of stores that nobody else holds any more: no table has them.
+    pub fn retain(&self) {
         let mut by_store = self.by_store.lock().unwrap_or_else(PoisonError::into_inner);
-        by_store.retain(|key, _| live.contains(key));
+        by_store.retain(|_, made| Arc::strong_count(&made.store) > 1);
     }
 }
 

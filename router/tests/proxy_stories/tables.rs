@@ -148,7 +148,7 @@ pub fn router(
         https_port,
         default_certificate: default_certificate.cloned(),
         hosts,
-        routes,
+        routes: routes.into_iter().map(|route| (route.id.clone(), route)).collect(),
     }
 }
 

@@ -22,6 +22,10 @@ fn route(name: &str, host: &str, tls: Option<Value>, annotations: Value) -> Valu
 }
 
 fn table(objects: &[Value]) -> RoutingTable {
+    translate(&resources(objects), &Settings::default()).table
+}
+
+fn resources(objects: &[Value]) -> Resources {
     let mut resources = Resources::default();
     for object in objects {
         let origin = Origin { file: "test.yaml".into(), line: 1, column: 1 };
@@ -30,7 +34,7 @@ fn table(objects: &[Value]) -> RoutingTable {
             other => panic!("{other:?}"),
         }
     }
-    translate(&resources, &Settings::default()).table
+    resources
 }
 
 fn listener(table: &RoutingTable, protocol: Protocol, address: SocketAddr, state: BindState) -> ListenerState {
@@ -142,4 +146,35 @@ fn what_is_left_out_takes_its_wildcard_along() {
     let hosts: Vec<_> = image.hosts.keys().map(|(_, _, host)| host.as_str()).collect();
     assert_eq!(hosts, ["*.b.test", "b.test"]);
     assert_eq!(image.left_out, 2);
+}
+
+#[test]
+fn lowering_the_changes_gives_what_lowering_the_whole_does() {
+    use crate::datapath::plan::plan;
+    use router_core::engine::Engine;
+
+    let edge = || Some(json!({"termination": "edge"}));
+    let tcp = || Some(json!({"termination": "passthrough"}));
+    let list = |list: &str| json!({"haproxy.router.openshift.io/ip_allowlist": list});
+    let versions: Vec<Vec<Value>> = vec![
+        vec![route("a", "a.test", None, json!({})), route("b", "b.test", tcp(), list("10.0.0.1"))],
+        vec![route("a", "a.test", edge(), json!({})), route("b", "b.test", tcp(), list("10.0.0.2 10.0.0.3"))],
+        vec![route("b", "c.test", tcp(), json!({})), route("d", "a.test", tcp(), list("10.0.0.4"))],
+        vec![route("a", "a.test", None, json!({})), route("d", "a.test", None, json!({}))],
+        vec![],
+    ];
+    let mut engine = Engine::new(Settings::default());
+    let (mut old, _) = engine.apply(&Resources::default());
+    let mut ids = RouteIds::default();
+    ids.assign(&old);
+    let mut image = lower(&old, &[], &[], &ids);
+    for objects in versions {
+        let (new, _) = engine.apply(&resources(&objects));
+        let (gone, come) = lower_changes(&old, &new, &mut ids).expect("only routes changed");
+        plan(&gone, &come).iter().for_each(|change| change.apply_to(&mut image));
+        forget_gone(&old, &new, &mut ids);
+        assert_eq!(image, lower(&new, &[], &[], &ids));
+        old = new;
+    }
+    assert!(image.is_empty() && image.routes.is_empty());
 }
