@@ -82,11 +82,7 @@ fn write_reset(skb: &Skb, segment: &Segment, flow: &FlowKey, seq: u32, partial: 
     let from = if segment.v6 { 0 } else { 12 };
     let mut sum = PROTOCOL_TCP + TCP_HEADER;
     sum += sum_words(&flow.client, from) + sum_words(&flow.listener, from);
-    let field = if partial {
-        fold(sum)
-    } else {
-        !fold(sum + sum_words(&header, 0))
-    };
+    let field = if partial { fold(sum) } else { !fold(sum + sum_words(&header, 0)) };
     let [c0, c1] = field.to_be_bytes();
     header[CHECKSUM as usize] = c0;
     header[CHECKSUM as usize + 1] = c1;

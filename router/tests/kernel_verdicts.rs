@@ -1,6 +1,8 @@
 //! The kernel program decides exactly as user space does: every file of the corpora, whole and split at every byte,
 //! through the real program by `BPF_PROG_TEST_RUN`. Needs root.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test reports by panicking")]
+
 mod packets;
 
 use std::collections::BTreeMap;

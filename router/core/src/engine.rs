@@ -145,8 +145,7 @@ impl State {
         for (route, is_new) in [(change.old, false), (change.new, true)] {
             let Some(route) = route else { continue };
             for backend in &route.backends {
-                let service =
-                    ObjectKey { namespace: route.meta.key.namespace.clone(), name: backend.service.clone() };
+                let service = ObjectKey { namespace: route.meta.key.namespace.clone(), name: backend.service.clone() };
                 if is_new {
                     self.users.entry(service).or_default().insert(route.meta.key.clone());
                 } else if let Some(users) = self.users.get_mut(&service) {

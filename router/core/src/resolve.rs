@@ -14,7 +14,7 @@ use crate::resources::Resources;
 use crate::table::{Cluster, Endpoint, HttpTls, ResolvedRoute, RouteKind, ServiceEndpoints};
 
 pub use addresses::{EndpointAddresses, is_usable};
-pub use allowlist::{AllowList, ALLOWLIST, WHITELIST, allowlist};
+pub use allowlist::{ALLOWLIST, AllowList, WHITELIST, allowlist};
 
 /// EndpointSlices by the Service that they belong to.
 #[derive(Debug)]

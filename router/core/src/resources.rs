@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::object::{Kind, Manifest, ObjectKey};
-use crate::persistent::{Changed, Sorted};
 use crate::parse::{EndpointSlice, IngressController, Namespace, Object, Route, Secret, Service};
+use crate::persistent::{Changed, Sorted};
 
 /// The parsed objects.
 #[derive(Clone, Debug, Default)]

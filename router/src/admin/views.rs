@@ -38,15 +38,8 @@ pub enum View {
 
 impl View {
     /// All of them.
-    pub const ALL: [View; 7] = [
-        View::Status,
-        View::Routes,
-        View::Listeners,
-        View::Endpoints,
-        View::Certs,
-        View::Conflicts,
-        View::Intended,
-    ];
+    pub const ALL: [View; 7] =
+        [View::Status, View::Routes, View::Listeners, View::Endpoints, View::Certs, View::Conflicts, View::Intended];
 
     /// The path that shows it.
     pub const fn path(self) -> &'static str {
@@ -258,7 +251,8 @@ fn certificate_row(router: &RouterTable, host: &str, certificate: Option<&Certif
     row["subject"] = json!(leaf.subject().to_string());
     row["issuer"] = json!(leaf.issuer().to_string());
     row["names"] = json!(names);
-    row["notAfter"] = json!(jiff::Timestamp::from_second(leaf.validity().not_after.timestamp()).ok().map(|t| t.to_string()));
+    row["notAfter"] =
+        json!(jiff::Timestamp::from_second(leaf.validity().not_after.timestamp()).ok().map(|t| t.to_string()));
     row
 }
 
@@ -266,9 +260,10 @@ fn conflicts(published: &Published) -> Value {
     let mut rows = Vec::new();
     for (key, entries) in published.status.report.routes.entries() {
         for entry in entries.iter() {
-            let lost = entry.conditions.iter().find(|c| {
-                c.kind == "Admitted" && !c.holds && c.reason == RejectReason::HostAlreadyClaimed.as_str()
-            });
+            let lost = entry
+                .conditions
+                .iter()
+                .find(|c| c.kind == "Admitted" && !c.holds && c.reason == RejectReason::HostAlreadyClaimed.as_str());
             if let Some(lost) = lost {
                 rows.push(json!({"namespace": key.namespace, "name": key.name,
                     "router": entry.router_name.to_string(), "host": entry.host, "message": lost.message}));

@@ -63,7 +63,11 @@ pub fn run(verb: BpfVerb) -> anyhow::Result<ExitCode> {
                         "error": entries.as_ref().err().map(ToString::to_string)})
                 })
                 .collect();
-            show(&rows, common.output, &[("NAME", "/name"), ("ENTRIES", "/entries"), ("HOLDS", "/holds"), ("PIN", "/pin")]);
+            show(
+                &rows,
+                common.output,
+                &[("NAME", "/name"), ("ENTRIES", "/entries"), ("HOLDS", "/holds"), ("PIN", "/pin")],
+            );
         }
         BpfVerb::Dump { name, common } => {
             let rows = dump(&PinFolder::of(&common.instance), &name)?;
@@ -74,7 +78,11 @@ pub fn run(verb: BpfVerb) -> anyhow::Result<ExitCode> {
         }
         BpfVerb::Stats(common) => {
             let rows = stats(&PinFolder::of(&common.instance))?;
-            show(&rows, common.output, &[("VERDICT", "/verdict"), ("REASON", "/reason"), ("CONNECTIONS", "/connections")]);
+            show(
+                &rows,
+                common.output,
+                &[("VERDICT", "/verdict"), ("REASON", "/reason"), ("CONNECTIONS", "/connections")],
+            );
         }
         BpfVerb::Diff { common, state } => return diff(&common, &state),
         BpfVerb::Verify => verify()?,

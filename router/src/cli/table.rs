@@ -12,7 +12,8 @@ fn render(rows: &[Value], columns: &[(&str, &str)]) -> String {
     let lines: Vec<Vec<String>> = std::iter::once(headings)
         .chain(rows.iter().map(|row| columns.iter().map(|(_, pointer)| cell(row.pointer(pointer))).collect()))
         .collect();
-    let width = |column: usize| lines.iter().filter_map(|l| l.get(column)).map(|c| c.chars().count()).max().unwrap_or(0);
+    let width =
+        |column: usize| lines.iter().filter_map(|l| l.get(column)).map(|c| c.chars().count()).max().unwrap_or(0);
     let widths: Vec<usize> = (0..columns.len()).map(width).collect();
     let mut text = String::new();
     for line in &lines {

@@ -1,7 +1,8 @@
 //! Map keys and values as plain bytes for the kernel: the one place that promises that they are.
 
 use router_common::maps::{
-    AllowNet, ConnVerdict, Event, FirstFlight, FlowKey, Handshake, HostKey, HostRoute, Listener, ListenerKey, Meta, RouteStats,
+    AllowNet, ConnVerdict, Event, FirstFlight, FlowKey, Handshake, HostKey, HostRoute, Listener, ListenerKey, Meta,
+    RouteStats,
 };
 
 /// A type that may be read from and written to kernel memory.
@@ -25,7 +26,20 @@ macro_rules! plain {
         unsafe impl Plain for $type {}
     )*};
 }
-plain!(AllowNet, ConnVerdict, Event, FirstFlight, FlowKey, Handshake, HostKey, HostRoute, Listener, ListenerKey, Meta, RouteStats);
+plain!(
+    AllowNet,
+    ConnVerdict,
+    Event,
+    FirstFlight,
+    FlowKey,
+    Handshake,
+    HostKey,
+    HostRoute,
+    Listener,
+    ListenerKey,
+    Meta,
+    RouteStats
+);
 
 /// Reads a value from the bytes that the kernel handed over; `None` if they are too few.
 pub fn read<T: Plain>(bytes: &[u8]) -> Option<T> {

@@ -72,9 +72,12 @@ pub fn dump(folder: &PinFolder, name: &str) -> Result<Vec<Value>, DumpError> {
         })?,
         names::SNI_PASSTHROUGH => {
             let map: HashMap<_, Raw<HostKey>, u32> = HashMap::try_from(map)?;
-            map.keys().map(|key| Ok(key?.0)).map(|key: Result<HostKey, MapError>| {
-                key.map(|key| json!({"router": key.router, "host": text(&key.host)}))
-            }).collect::<Result<_, _>>()?
+            map.keys()
+                .map(|key| Ok(key?.0))
+                .map(|key: Result<HostKey, MapError>| {
+                    key.map(|key| json!({"router": key.router, "host": text(&key.host)}))
+                })
+                .collect::<Result<_, _>>()?
         }
         names::ALLOWLISTS => allow_lists(map)?,
         names::HANDSHAKES => hash(map, |k: &FlowKey, v: &Handshake| {
@@ -84,8 +87,11 @@ pub fn dump(folder: &PinFolder, name: &str) -> Result<Vec<Value>, DumpError> {
             merge(flow(k), json!({"startedNs": v.started_ns, "received": v.received, "segments": v.segments}))
         })?,
         names::VERDICTS => hash(map, |k: &FlowKey, v: &ConnVerdict| {
-            merge(flow(k), json!({"verdict": verdict(v.verdict), "reason": reason(v.reason), "router": v.router,
-                "route": v.route, "bytes": v.bytes, "protocol": protocol(v.protocol), "atNs": v.at_ns}))
+            merge(
+                flow(k),
+                json!({"verdict": verdict(v.verdict), "reason": reason(v.reason), "router": v.router,
+                "route": v.route, "bytes": v.bytes, "protocol": protocol(v.protocol), "atNs": v.at_ns}),
+            )
         })?,
         names::ROUTE_STATS => route_stats(map)?,
         names::REASON_STATS => reason_stats(map)?,

@@ -224,12 +224,7 @@ fn lower_route(image: &mut MapImage, router: &RouterTable, route: &ResolvedRoute
     }
 }
 
-fn lower_host(
-    hosts: &mut Vec<(HostName, HostEntry)>,
-    router: &RouterTable,
-    host: &VirtualHost,
-    ids: &RouteIds,
-) {
+fn lower_host(hosts: &mut Vec<(HostName, HostEntry)>, router: &RouterTable, host: &VirtualHost, ids: &RouteIds) {
     let name = host.host.to_string();
     let entry = |route: &Arc<ResolvedRoute>, reason| HostEntry {
         route: ids.of(router.id, &route.id),

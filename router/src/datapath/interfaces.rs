@@ -31,7 +31,8 @@ impl Interfaces {
                 found.addresses.insert(address);
             }
             let up = entry.flags.contains(InterfaceFlags::IFF_UP);
-            if up && !found.attachable.contains_key(&entry.interface_name) && has_ethernet_header(&entry.interface_name) {
+            if up && !found.attachable.contains_key(&entry.interface_name) && has_ethernet_header(&entry.interface_name)
+            {
                 // Gone between the two calls: the next look will tell.
                 let Ok(index) = if_nametoindex(entry.interface_name.as_str()) else { continue };
                 found.attachable.insert(entry.interface_name, index);

@@ -5,8 +5,8 @@ use std::path::Path;
 use std::{fs, io};
 
 use aya::maps::{HashMap, Map, MapData, MapError, RingBuf};
-use aya::programs::tc::{self, SchedClassifier, SchedClassifierLinkId, TcAttachType};
 use aya::programs::ProgramError;
+use aya::programs::tc::{self, SchedClassifier, SchedClassifierLinkId, TcAttachType};
 use aya::{Ebpf, EbpfError, EbpfLoader, VerifierLogLevel};
 use router_common::maps::{ConnVerdict, FirstFlight, FlowKey, names};
 use rustix::mount::{MountFlags, mount};

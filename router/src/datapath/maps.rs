@@ -48,9 +48,7 @@ impl KernelMaps {
     /// # Errors
     /// When a map is missing or has another layout: object and agent are of different builds.
     pub fn take(object: &mut Ebpf) -> Result<Self, MapError> {
-        let mut map = |name: &str| {
-            object.take_map(name).ok_or_else(|| MapError::InvalidName { name: name.to_owned() })
-        };
+        let mut map = |name: &str| object.take_map(name).ok_or_else(|| MapError::InvalidName { name: name.to_owned() });
         Ok(KernelMaps {
             listeners: HashMap::try_from(map(names::LISTENERS)?)?,
             http_be: HashMap::try_from(map(names::HTTP_BE)?)?,

@@ -116,14 +116,20 @@ pub async fn run(
     Ok(())
 }
 
+/// What an image was lowered from.
+struct Lowered {
+    table: Arc<RoutingTable>,
+    listeners: Arc<Vec<ListenerState>>,
+    local: Vec<IpAddr>,
+}
+
 struct State {
     maps: KernelMaps,
     /// What the maps hold.
     now: MapImage,
     /// What they should hold.
     wanted: Arc<Mutex<MapImage>>,
-    /// What `wanted` was lowered from: table, listeners, addresses.
-    lowered: Option<(Arc<RoutingTable>, Arc<Vec<ListenerState>>, Vec<IpAddr>)>,
+    lowered: Option<Lowered>,
     /// The last round left nothing undone, so `now` is what `wanted` was.
     clean: bool,
     ids: RouteIds,
@@ -189,17 +195,17 @@ impl State {
         table: &Arc<RoutingTable>,
         listeners: &Arc<Vec<ListenerState>>,
     ) -> Option<Vec<Change>> {
-        let lowered = self.lowered.replace((Arc::clone(table), Arc::clone(listeners), self.local.clone()));
-        if let Some((old, old_listeners, local)) = lowered
-            && *old_listeners == **listeners
-            && local == self.local
+        let from = Lowered { table: Arc::clone(table), listeners: Arc::clone(listeners), local: self.local.clone() };
+        if let Some(old) = self.lowered.replace(from)
+            && *old.listeners == **listeners
+            && old.local == self.local
             && wanted.left_out == 0
-            && let Some((gone, come)) = lower_changes(&old, table, &mut self.ids)
+            && let Some((gone, come)) = lower_changes(&old.table, table, &mut self.ids)
             && wanted.has_room_for(&come)
         {
             let changes = plan(&gone, &come);
             changes.iter().for_each(|change| change.apply_to(wanted));
-            forget_gone(&old, table, &mut self.ids);
+            forget_gone(&old.table, table, &mut self.ids);
             return Some(changes);
         }
         self.ids.assign(table);

@@ -60,9 +60,8 @@ impl Counters {
     /// Forgets routes that the table does not have.
     pub fn retain(&self, table: &RoutingTable) {
         let mut by_route = self.by_route.write().unwrap_or_else(PoisonError::into_inner);
-        by_route.retain(|(router, route), _| {
-            table.router(router).is_some_and(|router| router.routes.get(route).is_some())
-        });
+        by_route
+            .retain(|(router, route), _| table.router(router).is_some_and(|router| router.routes.get(route).is_some()));
     }
 
     /// All counters, by router and route.

@@ -156,7 +156,9 @@ impl Served {
         }
         let before: BTreeSet<String> = self.wildcards.keys().cloned().collect();
         for (route, step) in changes.iter().flat_map(|change| [(change.old, -1), (change.new, 1)]) {
-            let Some(route) = route.filter(|route| route.wildcard_policy == WildcardPolicy::Subdomain) else { continue };
+            let Some(route) = route.filter(|route| route.wildcard_policy == WildcardPolicy::Subdomain) else {
+                continue;
+            };
             let domain = domain_of(&effective_host(route, &self.router.policy.domain)).to_owned();
             let count = self.wildcards.entry(domain.clone()).or_default();
             *count = count.saturating_add_signed(step);

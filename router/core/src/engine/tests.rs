@@ -64,8 +64,8 @@ fn routes() -> impl Strategy<Value = Value> {
 fn objects() -> impl Strategy<Value = Value> {
     let slices = (any::<bool>(), 1..4u8)
         .prop_map(|(api, n)| slice(if api { "red/api" } else { "red/web" }, &[&format!("10.0.0.{n}")], 8080));
-    let controllers = (any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>()).prop_map(
-        |(second, shared, wildcards, shard)| {
+    let controllers =
+        (any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>()).prop_map(|(second, shared, wildcards, shard)| {
             let mut spec = json!({
                 "domain": if second { "two.test" } else { "one.test" },
                 "endpointPublishingStrategy": { "hostNetwork": {
@@ -82,8 +82,7 @@ fn objects() -> impl Strategy<Value = Value> {
                 spec["namespaceSelector"] = json!({ "matchLabels": { "team": "red" } });
             }
             controller(if second { "second" } else { "default" }, spec)
-        },
-    );
+        });
     let namespaces = any::<bool>().prop_map(|red| {
         json!({ "apiVersion": "v1", "kind": "Namespace",
             "metadata": { "name": "red", "labels": { "team": if red { "red" } else { "none" } } } })
@@ -168,7 +167,8 @@ fn new_endpoints_reach_the_routes_that_use_them_and_no_others() {
     let (before, _) = engine.apply(&resources);
     resources.insert(&good(slice("shop/api", &["10.0.0.9"], 8080)));
     let (after, _) = engine.apply(&resources);
-    let changed: Vec<_> = after.routers[0].routes.changes_since(&before.routers[0].routes).map(|c| c.key.to_string()).collect();
+    let changed: Vec<_> =
+        after.routers[0].routes.changes_since(&before.routers[0].routes).map(|c| c.key.to_string()).collect();
     assert_eq!(changed, ["shop/api"]);
     let api = after.routers[0].routes.values().next().unwrap();
     assert_eq!(api.cluster.services[0].endpoints[0].address.to_string(), "10.0.0.9:8080");

@@ -35,7 +35,8 @@ fn endpoints_of_all_slices_and_families_are_used_once_in_order() {
 fn a_target_port_is_the_name_or_the_number_of_an_endpoint_port() {
     let found = |target: serde_json::Value| {
         let mut slice = slice("shop/web", &["10.0.0.1"], 8080);
-        slice["ports"] = json!([{ "name": "http", "port": 8080 }, { "name": "admin", "port": 9090 }, { "name": "8080", "port": 1 }]);
+        slice["ports"] =
+            json!([{ "name": "http", "port": 8080 }, { "name": "admin", "port": 9090 }, { "name": "8080", "port": 1 }]);
         let spec = if target.is_null() { json!({}) } else { json!({ "port": { "targetPort": target } }) };
         endpoints(&resources([route("shop/cart", 1, spec), slice]), EndpointAddresses::Filtered)
     };
@@ -83,7 +84,8 @@ fn allowlists_keep_what_is_valid_and_close_when_nothing_is() {
     };
     assert_eq!(list(&[]), None);
     let texts = |list: AllowList| list.nets.iter().map(ToString::to_string).collect::<Vec<_>>();
-    let mixed = "192.168.1.0 2001:0db8:85a3:0000:0000:8a2e:0370 172.16.14.10/24 64:ff9b::192.168.0.1 10. ::ffff:1.2.3.4/120";
+    let mixed =
+        "192.168.1.0 2001:0db8:85a3:0000:0000:8a2e:0370 172.16.14.10/24 64:ff9b::192.168.0.1 10. ::ffff:1.2.3.4/120";
     let found = list(&[(ALLOWLIST, mixed), (WHITELIST, "0.0.0.0/0")]).unwrap();
     assert_eq!(found.invalid, ["2001:0db8:85a3:0000:0000:8a2e:0370", "10."]);
     assert_eq!(texts(found), ["192.168.1.0/32", "172.16.14.0/24", "64:ff9b::c0a8:1/128", "1.2.3.0/24"]);

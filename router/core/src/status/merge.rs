@@ -22,7 +22,8 @@ pub fn merge_route(
     owned: &dyn Fn(&str) -> bool,
     now: Timestamp,
 ) -> Merged {
-    let before: &[Value] = previous.and_then(|status| status.get("ingress")).and_then(Value::as_array).map_or(&[], |v| v);
+    let before: &[Value] =
+        previous.and_then(|status| status.get("ingress")).and_then(Value::as_array).map_or(&[], |v| v);
     let name_of = |entry: &Value| entry.get("routerName").and_then(Value::as_str).unwrap_or_default().to_owned();
     let mut ingress = Vec::new();
     let mut placed = vec![false; entries.len()];
@@ -76,9 +77,7 @@ pub fn same_but_times(a: &Value, b: &Value) -> bool {
 fn finish(previous: Option<&Value>, status: Map<String, Value>) -> Merged {
     let status = Value::Object(status);
     match previous {
-        Some(previous) if same_but_times(previous, &status) => {
-            Merged { status: previous.clone(), changed: false }
-        }
+        Some(previous) if same_but_times(previous, &status) => Merged { status: previous.clone(), changed: false },
         _ => Merged { status, changed: true },
     }
 }

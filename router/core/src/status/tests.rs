@@ -38,7 +38,8 @@ fn an_entry_is_written_as_the_api_writes_it_and_other_routers_entries_stay() {
         "wildcardPolicy": "None",
     }] });
     assert_eq!(merged.status, expected);
-    let again = merge_route(Some(&merged.status), &[entry("ours", "h.test", true)], &ours, time("2025-01-01T00:00:00Z"));
+    let again =
+        merge_route(Some(&merged.status), &[entry("ours", "h.test", true)], &ours, time("2025-01-01T00:00:00Z"));
     assert_eq!((again.changed, &again.status), (false, &merged.status));
 }
 
@@ -46,10 +47,12 @@ fn an_entry_is_written_as_the_api_writes_it_and_other_routers_entries_stay() {
 fn the_time_moves_only_when_the_status_flips() {
     let at = |merged: &Merged| merged.status["ingress"][0]["conditions"][0]["lastTransitionTime"].clone();
     let first = merge_route(None, &[entry("ours", "h.test", true)], &ours, time("2024-01-01T00:00:00Z"));
-    let moved = merge_route(Some(&first.status), &[entry("ours", "new.test", true)], &ours, time("2024-01-02T00:00:00Z"));
+    let moved =
+        merge_route(Some(&first.status), &[entry("ours", "new.test", true)], &ours, time("2024-01-02T00:00:00Z"));
     assert!(moved.changed);
     assert_eq!(at(&moved), "2024-01-01T00:00:00Z");
-    let flipped = merge_route(Some(&moved.status), &[entry("ours", "new.test", false)], &ours, time("2024-01-03T00:00:00Z"));
+    let flipped =
+        merge_route(Some(&moved.status), &[entry("ours", "new.test", false)], &ours, time("2024-01-03T00:00:00Z"));
     assert_eq!(at(&flipped), "2024-01-03T00:00:00Z");
 }
 

@@ -8,13 +8,13 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::object::ObjectKey;
-use crate::table::ResolvedRoute;
 use crate::lookup::{RequestMatch, SniMatch};
 use crate::model::Hostname;
+use crate::object::ObjectKey;
 use crate::resolve::ALLOWLIST;
 use crate::resources::Slot;
 use crate::status::Condition;
+use crate::table::ResolvedRoute;
 use crate::testing::{controller, good, refused, resources, route, slice};
 
 fn translated(values: impl IntoIterator<Item = Value>) -> Translation {
@@ -101,8 +101,12 @@ fn of_two_controllers_on_one_port_the_older_serves() {
 fn the_most_specific_host_with_tls_wins_and_passthrough_has_no_path() {
     let translation = translated([
         controller("default", json!({ "routeAdmission": { "wildcardPolicy": "WildcardsAllowed" } })),
-        route("a/wild", 1, json!({ "host": "x.d.test", "wildcardPolicy": "Subdomain",
-            "tls": { "termination": "passthrough" } })),
+        route(
+            "a/wild",
+            1,
+            json!({ "host": "x.d.test", "wildcardPolicy": "Subdomain",
+            "tls": { "termination": "passthrough" } }),
+        ),
         route("a/edge", 2, json!({ "host": "www.d.test", "tls": { "termination": "edge" } })),
     ]);
     let router = &translation.table.routers[0];
@@ -119,8 +123,12 @@ fn clear_text_is_answered_by_policy() {
         route("a/none", 1, json!({ "host": "none.test", "tls": tls("None") })),
         route("a/allow", 1, json!({ "host": "allow.test", "tls": tls("Allow") })),
         route("a/redirect", 1, json!({ "host": "redirect.test", "tls": tls("Redirect") })),
-        route("a/pass", 1, json!({ "host": "pass.test",
-            "tls": { "termination": "passthrough", "insecureEdgeTerminationPolicy": "Redirect" } })),
+        route(
+            "a/pass",
+            1,
+            json!({ "host": "pass.test",
+            "tls": { "termination": "passthrough", "insecureEdgeTerminationPolicy": "Redirect" } }),
+        ),
     ]);
     let router = &translation.table.routers[0];
     let ask = |name: &str| router.match_cleartext_request(&host(name), "/x");
@@ -144,7 +152,8 @@ fn an_empty_path_and_a_slash_are_two_claims_and_the_older_serves() {
         other => panic!("{other:?}"),
     };
     assert_eq!((served("/"), served("/x"), served("/deep/er")), ("slash".into(), "slash".into(), "deep".into()));
-    let expected = "Shadowed: shadowed over http: route slash has path \"/\", which covers the same requests, and is older";
+    let expected =
+        "Shadowed: shadowed over http: route slash has path \"/\", which covers the same requests, and is older";
     assert_eq!(verdict(&translation, "a/empty"), expected);
     assert_eq!(verdict(&translation, "a/slash"), "admitted");
 }

@@ -2,8 +2,8 @@
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-use router_core::model::RouterName;
 use router_core::certificate::MaterialCache;
+use router_core::model::RouterName;
 use router_core::object::Origin;
 use router_core::parse::{Defaults, Outcome, parse};
 use router_core::resources::Resources;
@@ -48,10 +48,12 @@ fn dump(image: &MapImage) -> Vec<String> {
         let list = if entry.allow_list { " allow-list" } else { "" };
         format!("{} {host} -> {} {}{list}", map.name(), entry.backend, entry.reason.text())
     });
-    let allow = image.allow.iter().map(|(_, address, bits)| {
-        format!("allow {}/{bits}", crate::datapath::dump::address(address))
-    });
-    let listeners = image.listeners.iter().map(|((ip, port), (_, protocol))| format!("listener {ip} {port} {protocol}"));
+    let allow = image
+        .allow
+        .iter()
+        .map(|(_, address, bits)| format!("allow {}/{bits}", crate::datapath::dump::address(address)));
+    let listeners =
+        image.listeners.iter().map(|((ip, port), (_, protocol))| format!("listener {ip} {port} {protocol}"));
     hosts.chain(allow).chain(listeners).collect()
 }
 
