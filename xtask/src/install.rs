@@ -22,7 +22,6 @@ const TESTS: &[Tool] = &[
     Tool { program: "ip", package: "iproute2" },
     Tool { program: "nginx", package: "nginx-light" },
     Tool { program: "openssl", package: "openssl" },
-    Tool { program: "ps", package: "procps" },
 ];
 
 /// Debian's compiler for the kernel program, and its prebuilt core.
@@ -127,10 +126,7 @@ fn step(what: &str) {
     eprintln!("xtask: {what}");
 }
 
-/// Whether a program of this name is on the path, or where root's programs are.
+/// Whether there is a program of this name.
 fn is_there(program: &str) -> bool {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let mut folders: Vec<_> = std::env::split_paths(&path).collect();
-    folders.extend(["/usr/sbin", "/sbin"].map(Into::into));
-    folders.iter().any(|folder| folder.join(program).is_file())
+    process::search_path().iter().any(|folder| folder.join(program).is_file())
 }

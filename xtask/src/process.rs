@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::io::{BufRead, BufReader, Lines};
 use std::os::unix::process::CommandExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -30,8 +30,14 @@ pub fn cargo(root: &Path) -> Command {
     command
 }
 
+/// Folders of programs: the path, and those of system programs, which not every root shell has on it.
+pub fn search_path() -> Vec<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).chain(["/usr/sbin", "/sbin"].map(PathBuf::from)).collect()
+}
+
 /// Builds the `sluice` binary and returns where it is.
-pub fn build_sluice(root: &Path, release: bool) -> Result<std::path::PathBuf> {
+pub fn build_sluice(root: &Path, release: bool) -> Result<PathBuf> {
     let mut command = cargo(root);
     command.args(["build", "--locked", "--package", "router", "--bin", "sluice"]);
     if release {

@@ -18,7 +18,9 @@ pub fn run(root: &Path, arguments: &[String]) -> Result<()> {
     ebpf::build(root)?;
     // Built once for all, so that tests that run side by side do not wait for one another to find it built.
     process::build_sluice(root, false)?;
-    process::run(cargo(root).args(["test", "--locked", "--workspace"]).args(arguments))
+    let path = std::env::join_paths(process::search_path())?;
+    let tests = ["test", "--locked", "--workspace", "--no-fail-fast"];
+    process::run(cargo(root).args(tests).args(arguments).env("PATH", path))
 }
 
 /// Loads every program into this kernel.

@@ -92,3 +92,6 @@ fn covers(network: &[u8; 16], bits: u8, address: &[u8; 16]) -> bool {
     let mask = u128::MAX.checked_shl(128 - u32::from(bits)).unwrap_or(0);
     u128::from_be_bytes(*network) & mask == u128::from_be_bytes(*address) & mask
 }
+
+#[cfg(test)]
+mod tests;

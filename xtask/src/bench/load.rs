@@ -138,7 +138,9 @@ fn start(sluice: &Path, work: &Work) -> Result<(Duration, Running)> {
 
 fn report(results: &Results) -> Result<String> {
     let cores = thread::available_parallelism()?;
-    let kernel = fs::read_to_string("/proc/sys/kernel/osrelease")?;
+    let release = fs::read_to_string("/proc/sys/kernel/osrelease")?;
+    // The version; what follows it is the distribution's.
+    let kernel = release.trim().splitn(3, '.').take(2).collect::<Vec<_>>().join(".");
     let mut text = String::new();
     writeln!(
         text,
@@ -148,16 +150,15 @@ Release builds. Run them again with the commands below; they write this file.
 
 ## Loading and changing
 
-`cargo xtask bench load`, on Linux {} with {cores} cores. {ROUTES} Routes, one per file in {} folders: a third clear text,
-a third edge, a third passthrough, with the kernel program loaded. The clock of a start runs from exec to
+`cargo xtask bench load`, on Linux {kernel} with {cores} cores. {ROUTES} Routes, one per file in {} folders: a third clear
+text, a third edge, a third passthrough, with the kernel program loaded. The clock of a start runs from exec to
 `sluice: ready`, which is printed when everything is loaded, every port is open and the kernel maps are filled. The clock
-of a change, made while the router is idle, runs from before one Route's file is written, with another host, to the answer that shows the new host: a
-request to the proxy on a new connection, or a lookup in the pinned map `http_be` by `bpftool` (whose own start-up is
-part of the figure).
+of a change, made while the router is idle, runs from before one Route's file is written, with another host, to the
+answer that shows the new host: a request to the proxy on a new connection, or a lookup in the pinned map `http_be` by
+`bpftool` (whose own start-up is part of the figure).
 
 | what | median | worst | rounds | bar (median) |
 |---|---|---|---|---|",
-        kernel.trim(),
         ROUTES / 100,
     )?;
     for (what, measured, bar) in [
