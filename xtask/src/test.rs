@@ -1,9 +1,10 @@
 //! `cargo xtask test` and `verify`: everything against the real kernel.
 
+use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 
 use crate::process::{self, cargo};
 use crate::{ebpf, install};
@@ -19,8 +20,43 @@ pub fn run(root: &Path, arguments: &[String]) -> Result<()> {
     // Built once for all, so that tests that run side by side do not wait for one another to find it built.
     process::build_sluice(root, false)?;
     let path = std::env::join_paths(process::search_path())?;
-    let tests = ["test", "--locked", "--workspace", "--no-fail-fast"];
-    process::run(cargo(root).args(tests).args(arguments).env("PATH", path))
+    let tests = ["test", "--locked", "--workspace", "--no-fail-fast", "--lib", "--bins", "--tests"];
+    let mut command = cargo(root);
+    command.args(tests).args(arguments).env("PATH", path).stdout(Stdio::piped());
+    let mut child = command.spawn().context("cargo could not be started")?;
+    let mut total = Tally::default();
+    for line in BufReader::new(child.stdout.take().context("cargo's output is not to be had")?).lines() {
+        let line = line?;
+        println!("{line}");
+        total.add(&line);
+    }
+    let status = child.wait()?;
+    // One line for all test programs; each has its own above.
+    println!("total: {} passed, {} failed", total.passed, total.failed);
+    ensure!(status.success(), "tests failed ({status})");
+    ensure!(total.passed > 0, "no test ran");
+    Ok(())
+}
+
+/// What the test programs said of themselves.
+#[derive(Default)]
+struct Tally {
+    passed: u64,
+    failed: u64,
+}
+
+impl Tally {
+    /// Reads `test result: ok. 5 passed; 0 failed; …`; other lines say nothing.
+    fn add(&mut self, line: &str) {
+        let Some(result) = line.strip_prefix("test result: ") else { return };
+        let count = |what: &str| {
+            let words: Vec<&str> = result.split([' ', ';']).collect();
+            let at = words.iter().position(|word| *word == what).and_then(|at| at.checked_sub(1));
+            at.and_then(|at| words.get(at)).and_then(|number| number.parse::<u64>().ok()).unwrap_or_default()
+        };
+        self.passed += count("passed");
+        self.failed += count("failed");
+    }
 }
 
 /// Loads every program into this kernel.
@@ -30,4 +66,18 @@ pub fn verify(root: &Path) -> Result<()> {
     ebpf::build(root)?;
     let sluice = process::build_sluice(root, false)?;
     process::run(Command::new(sluice).args(["bpf", "verify"]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn results_of_all_programs_are_added_up() {
+        let mut total = Tally::default();
+        total.add("running 3 tests");
+        total.add("test result: ok. 12 passed; 0 failed; 0 ignored; 0 measured; 3 filtered out; finished in 0.73s");
+        total.add("test result: FAILED. 1 passed; 2 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.01s");
+        assert_eq!((total.passed, total.failed), (13, 2));
+    }
 }
