@@ -65,10 +65,10 @@ pub enum AgentError {
     #[error(transparent)]
     Admin(#[from] AdminError),
     /// The kernel data path was asked for and cannot be had.
-    #[error("no kernel data path: {0}")]
+    #[error("no kernel data path")]
     Kernel(#[from] KernelError),
     /// The operating system.
-    #[error("{0}")]
+    #[error(transparent)]
     System(#[from] std::io::Error),
 }
 
@@ -208,7 +208,7 @@ impl KernelThread {
         let kernel = match loaded {
             Ok(kernel) => kernel,
             Err(error) if options.data_path == DataPath::Kernel => return Err(error.into()),
-            Err(error) => return Ok(Err(error.to_string())),
+            Err(error) => return Ok(Err(with_causes(&error))),
         };
         let (programmed, programmed_watch) = watch::channel(Arc::default());
         let (stop, stopped) = watch::channel(false);
@@ -228,6 +228,12 @@ impl KernelThread {
         // The thread ends by itself; whether it panicked was printed by then.
         let _ = tokio::task::spawn_blocking(move || thread.join()).await;
     }
+}
+
+/// An error with what caused it, in one line.
+fn with_causes(error: &dyn std::error::Error) -> String {
+    let causes = std::iter::successors(error.source(), |cause| cause.source());
+    causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
 }
 
 /// Waits until the first table is served everywhere, and says so.

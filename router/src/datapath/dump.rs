@@ -46,7 +46,7 @@ pub enum DumpError {
         error: MapError,
     },
     /// Reading failed.
-    #[error("cannot read the map: {0}")]
+    #[error("cannot read the map")]
     Read(#[from] MapError),
 }
 

@@ -48,13 +48,13 @@ pub enum KernelError {
         pid: u32,
     },
     /// The kernel refuses a map or the object's BTF.
-    #[error("the kernel refuses the maps (Linux 5.17 or newer is needed): {0}")]
+    #[error("the kernel refuses the maps (Linux 5.17 or newer is needed)")]
     Load(#[from] EbpfError),
     /// The kernel refuses the program.
-    #[error("the kernel refuses the program (Linux 5.17 or newer is needed): {0}")]
+    #[error("the kernel refuses the program (Linux 5.17 or newer is needed)")]
     Program(#[from] ProgramError),
     /// A map of the object is not as this build expects it.
-    #[error("the kernel program is of another build: {0}")]
+    #[error("the kernel program is of another build")]
     Map(#[from] MapError),
 }
 
