@@ -34,11 +34,11 @@ impl Netns {
             "this test makes network namespaces: run `sudo --preserve-env=PATH,HOME cargo xtask test`"
         );
         let name = format!("sluice-{}-{}-{role}", process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
-        ip(&["netns", "add", &name])?;
+        ip(Command::new("ip").args(["netns", "add", &name]))?;
         let path = Path::new("/run/netns").join(&name);
         let file = File::open(&path).with_context(|| format!("opening {}", path.display()))?;
         let netns = Netns(Arc::new(Inner { name, file }));
-        ip(&["-n", netns.name(), "link", "set", "lo", "up"])?;
+        netns.ip(&["link", "set", "lo", "up"])?;
         Ok(netns)
     }
 
@@ -54,24 +54,16 @@ impl Netns {
     /// When the kernel refuses.
     pub fn link(&self, here: (&str, &[&str]), other: &Netns, there: (&str, &[&str])) -> Result<()> {
         let peer = ["type", "veth", "peer", "name", there.0, "netns", other.name()];
-        ip(&[&["link", "add", here.0, "netns", self.name()][..], &peer].concat())?;
+        self.ip(&[&["link", "add", here.0][..], &peer].concat())?;
         for (netns, (interface, addresses)) in [(self, here), (other, there)] {
             for address in addresses {
                 // Without duplicate address detection an IPv6 address can be used at once.
                 let options: &[&str] = if address.contains(':') { &["nodad"] } else { &[] };
-                ip(&[&["-n", netns.name(), "address", "add", address, "dev", interface][..], options].concat())?;
+                netns.ip(&[&["address", "add", address, "dev", interface][..], options].concat())?;
             }
-            ip(&["-n", netns.name(), "link", "set", interface, "up"])?;
+            netns.ip(&["link", "set", interface, "up"])?;
         }
         Ok(())
-    }
-
-    /// Sends what has no better route to this gateway.
-    ///
-    /// # Errors
-    /// When the kernel refuses.
-    pub fn gateway(&self, address: &str) -> Result<()> {
-        ip(&["-n", self.name(), "route", "add", "default", "via", address])
     }
 
     /// A command that will run inside. Unlike `ip netns exec` it keeps the mounts, among them the BPF file system.
@@ -86,6 +78,10 @@ impl Netns {
         // nothing.
         unsafe { command.pre_exec(enter) };
         Ok(command)
+    }
+
+    fn ip(&self, arguments: &[&str]) -> Result<()> {
+        ip(self.command("ip")?.args(arguments))
     }
 
     /// Runs a function inside. Sockets that it makes stay in the namespace wherever they are used.
@@ -106,15 +102,15 @@ impl Netns {
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        if let Err(error) = ip(&["netns", "delete", &self.name]) {
+        if let Err(error) = ip(Command::new("ip").args(["netns", "delete", &self.name])) {
             eprintln!("leaving a network namespace behind: {error:#}");
         }
     }
 }
 
-fn ip(arguments: &[&str]) -> Result<()> {
-    let output = Command::new("ip").args(arguments).output().context("`ip` cannot be run (Debian package iproute2)")?;
+fn ip(command: &mut Command) -> Result<()> {
+    let output = command.output().context("`ip` cannot be run (Debian package iproute2)")?;
     let said = String::from_utf8_lossy(&output.stderr);
-    ensure!(output.status.success(), "`ip {}`: {}", arguments.join(" "), said.trim());
+    ensure!(output.status.success(), "{command:?}: {}", said.trim());
     Ok(())
 }
