@@ -7,6 +7,7 @@
 //!                                      └─► admin socket
 //! ```
 
+use std::io::Write;
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -31,6 +32,13 @@ use crate::datapath::{DataPath, PinFolder};
 use crate::proxy::{BindState, ListenerState, Proxy, ProxyConfig};
 use crate::source::{Diagnostic, Directory, OpenError, Snapshot};
 use crate::status::{StatusInput, StatusWriter};
+
+/// Talk to whoever started the agent. Nobody listening is no reason to end, as `eprintln!` would.
+macro_rules! say {
+    ($($text:tt)*) => {{
+        let _ = writeln!(std::io::stderr(), $($text)*);
+    }};
+}
 
 /// How an agent is to run.
 #[derive(Clone, Debug)]
@@ -135,12 +143,18 @@ pub async fn run(options: Options) -> Result<(), AgentError> {
     };
     let admin = tokio::spawn(admin::serve(socket, Arc::new(views)));
 
-    announce(&mut listeners, &mut data_path).await;
+    let stop = async {
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+    };
+    tokio::pin!(stop);
     tokio::select! {
-        _ = terminate.recv() => {}
-        _ = interrupt.recv() => {}
+        () = announce(&mut listeners, &mut data_path) => stop.await,
+        () = stop.as_mut() => {}
     }
-    eprintln!("sluice: draining for at most {} s", options.drain.as_secs());
+    say!("sluice: draining for at most {} s", options.drain.as_secs());
     translation.abort();
     proxy.shutdown(options.drain).await;
     if let Ok(thread) = data_path {
@@ -250,9 +264,14 @@ async fn announce(
             crate::proxy::Protocol::Https => "https",
         };
         match &listener.state {
-            BindState::Bound => eprintln!("sluice: {router} listens on {scheme}://{address}"),
-            BindState::Failed(error) => eprintln!("sluice: {router} cannot listen on {scheme}://{address}: {error}"),
+            BindState::Bound => say!("sluice: {router} listens on {scheme}://{address}"),
+            BindState::Failed(error) => say!("sluice: {router} cannot listen on {scheme}://{address}: {error}"),
         }
+    }
+    if !listeners.borrow().iter().any(|listener| listener.state == BindState::Bound) {
+        say!("sluice: no listener is open; they are tried again every second");
+        let bound = |states: &Arc<Vec<ListenerState>>| states.iter().any(|state| state.state == BindState::Bound);
+        let _ = listeners.wait_for(bound).await;
     }
     match data_path {
         Ok(thread) => {
@@ -262,9 +281,9 @@ async fn announce(
                 .wait_for(|programmed| programmed.failed > 0 || (!bound || programmed.listeners > 0))
                 .await;
             let interfaces = thread.programmed.borrow().interfaces.join(", ");
-            eprintln!("sluice: kernel data path on {interfaces}");
+            say!("sluice: kernel data path on {interfaces}");
         }
-        Err(reason) => eprintln!("sluice: user-space data path: {reason}"),
+        Err(reason) => say!("sluice: user-space data path: {reason}"),
     }
-    eprintln!("sluice: ready");
+    say!("sluice: ready");
 }

@@ -16,6 +16,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::{HeaderMap, Request, Response, StatusCode, Version, request};
 use hyper::body::Incoming;
+use router_common::hostname::normalise_authority;
 use router_core::lookup::{RequestMatch, SniMatch};
 use router_core::model::{Hostname, RouterName};
 use router_core::table::ResolvedRoute;
@@ -61,7 +62,7 @@ enum Decision {
     Redirect {
         route: Arc<ResolvedRoute>,
         host: Hostname,
-        https_port: u16,
+        https_port: Option<u16>,
     },
     /// `OPTIONS *`.
     Router,
@@ -154,9 +155,18 @@ fn decide(shared: &Shared, connection: &Connection, head: &request::Parts, recor
         return Decision::Refuse { status: StatusCode::FORBIDDEN, flag, route: Some(route) };
     }
     match host {
-        Some(host) if redirect => Decision::Redirect { route, host, https_port: router.table.https_port },
+        Some(host) if redirect => {
+            let https_port = names_listener(&authority, connection.listener).then_some(router.table.https_port);
+            Decision::Redirect { route, host, https_port }
+        }
         _ => Decision::Forward { route, authority },
     }
+}
+
+/// Whether the client wrote the listener's own port: then no load balancer maps ports in between, and the HTTPS port
+/// is reached as it is, too. Otherwise a redirect names none, as OpenShift's do (openshift.md a.9).
+fn names_listener(authority: &str, listener: SocketAddr) -> bool {
+    normalise_authority(authority.as_bytes()).is_ok_and(|(written, _)| written.port() == Some(listener.port()))
 }
 
 /// Whether a request came over a connection that was not made for its host: one that needs another certificate, or

@@ -58,9 +58,9 @@ pub fn error(status: StatusCode, flag: Flag, request: &HeaderMap, show_cause: bo
     response
 }
 
-/// 302 to the same path under https.
-pub fn redirect(host: &str, https_port: u16, path_and_query: &str) -> Option<Response<Bytes>> {
-    let port = if https_port == 443 { String::new() } else { format!(":{https_port}") };
+/// 302 to the same path under https; `https_port` when the client is to be told of one.
+pub fn redirect(host: &str, https_port: Option<u16>, path_and_query: &str) -> Option<Response<Bytes>> {
+    let port = https_port.filter(|port| *port != 443).map(|port| format!(":{port}")).unwrap_or_default();
     let location = HeaderValue::from_str(&format!("https://{host}{port}{path_and_query}")).ok()?;
     let mut response = empty(StatusCode::FOUND);
     response.headers_mut().insert(LOCATION, location);

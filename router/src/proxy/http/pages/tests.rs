@@ -9,8 +9,9 @@ fn accepting(types: &[&'static str]) -> HeaderMap {
 #[test]
 fn only_an_unusual_https_port_is_named() {
     let location = |port| redirect("a.test", port, "/x?y=z").unwrap().headers()[LOCATION].clone();
-    assert_eq!(location(443), "https://a.test/x?y=z");
-    assert_eq!(location(8443), "https://a.test:8443/x?y=z");
+    assert_eq!(location(None), "https://a.test/x?y=z");
+    assert_eq!(location(Some(443)), "https://a.test/x?y=z");
+    assert_eq!(location(Some(8443)), "https://a.test:8443/x?y=z");
 }
 
 #[test]
