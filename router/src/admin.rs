@@ -2,6 +2,8 @@
 //!
 //! Read-only, and only for who may open the socket (mode 0600). `curl --unix-socket STATE/admin.sock http://sluice/routes`
 //! shows what `sluice get routes -o json` does.
+mod age;
+mod explained;
 mod views;
 
 use std::convert::Infallible;
@@ -17,6 +19,7 @@ use http_body_util::{BodyExt, Empty, Full, Limited};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use router_core::explain::{Explanation, Query};
 use serde_json::{Value, json};
 use tokio::net::{UnixListener, UnixStream};
 
@@ -102,9 +105,15 @@ fn answer(views: &Views, request: &Request<Incoming>) -> Response<Full<Bytes>> {
     let (status, body) = if request.method() != Method::GET {
         (StatusCode::METHOD_NOT_ALLOWED, json!({"error": "the admin socket is read-only: use GET"}))
     } else {
-        match views.show(request.uri().path()) {
-            Some(body) => (StatusCode::OK, body),
-            None => (StatusCode::NOT_FOUND, json!({"error": "not here", "try": View::ALL.map(View::path)})),
+        match (request.uri().path(), request.uri().query()) {
+            (explained::PATH, Some(question)) => match views.explain(question) {
+                Ok(explanation) => (StatusCode::OK, json!(explanation)),
+                Err(error) => (StatusCode::BAD_REQUEST, json!({"error": error.to_string()})),
+            },
+            (path, _) => match views.show(path) {
+                Some(body) => (StatusCode::OK, body),
+                None => (StatusCode::NOT_FOUND, json!({"error": "not here", "try": View::ALL.map(View::path)})),
+            },
         }
     };
     let mut text = body.to_string();
@@ -120,13 +129,26 @@ fn answer(views: &Views, request: &Request<Incoming>) -> Response<Full<Bytes>> {
 /// # Errors
 /// [`AdminError::NoAgent`] when none runs there.
 pub async fn ask(state: &Path, view: View) -> Result<Value, AdminError> {
+    get(state, view.path()).await
+}
+
+/// Asks the agent of a state folder why something is served as it is.
+///
+/// # Errors
+/// [`AdminError::NoAgent`] when none runs there.
+pub async fn ask_why(state: &Path, query: &Query) -> Result<Explanation, AdminError> {
+    let answer = get(state, &explained::path_of(query)).await?;
+    serde_json::from_value(answer).map_err(|error| AdminError::Answer(error.to_string()))
+}
+
+async fn get(state: &Path, path_and_query: &str) -> Result<Value, AdminError> {
     let path = socket(state);
     let stream = UnixStream::connect(&path).await.map_err(|_| AdminError::NoAgent(path))?;
     let broken = |error: &dyn std::fmt::Display| AdminError::Answer(error.to_string());
     let (mut sender, connection) =
         hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.map_err(|e| broken(&e))?;
     tokio::spawn(connection);
-    let request = Request::get(view.path()).header("host", "sluice").body(Empty::<Bytes>::new());
+    let request = Request::get(path_and_query).header("host", "sluice").body(Empty::<Bytes>::new());
     let request = request.map_err(|e| broken(&e))?;
     let response = sender.send_request(request).await.map_err(|e| broken(&e))?;
     let body = Limited::new(response.into_body(), MAX_ANSWER).collect().await.map_err(|e| broken(&e))?;

@@ -2,6 +2,7 @@
 //!
 //! Exit codes: 0 ok, 1 run-time failure, 2 usage, 3 invalid input, 4 degraded.
 mod bpf;
+pub mod explain;
 mod get;
 mod run;
 mod table;
@@ -12,6 +13,8 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use router_core::admit::DomainLists;
+use router_core::parse::names;
 use router_core::resolve::EndpointAddresses;
 use router_core::translate::Settings;
 
@@ -44,6 +47,8 @@ enum Verb {
         #[arg(short, long, value_enum, default_value_t = translate::Format::Text)]
         output: translate::Format,
     },
+    /// Tell why a URL or a TLS server name is served as it is: exit 0, or 4 when it is not served.
+    Explain(explain::ExplainArgs),
     /// Show what the running agent serves.
     Get(get::GetArgs),
     /// Show the kernel's real state, decoded.
@@ -64,6 +69,17 @@ pub struct TranslationArgs {
     /// is for a folder that is the operator's own.
     #[arg(long, value_enum, default_value_t = Addresses::Cluster, value_name = "WHICH")]
     endpoint_addresses: Addresses,
+    /// Domains that no router serves, with all names under them.
+    #[arg(long, value_delimiter = ',', value_parser = domain, value_name = "DOMAIN,…")]
+    denied_domains: Vec<String>,
+    /// When given, only hosts of these domains are served.
+    #[arg(long, value_delimiter = ',', value_parser = domain, value_name = "DOMAIN,…")]
+    allowed_domains: Vec<String>,
+}
+
+/// A domain as hosts are compared with it; one that could match no host is refused.
+fn domain(text: &str) -> Result<String, String> {
+    names::subdomain_fault(text).map_or_else(|| Ok(text.to_owned()), Err)
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -81,6 +97,7 @@ impl TranslationArgs {
                 Addresses::Cluster => EndpointAddresses::Filtered,
                 Addresses::Any => EndpointAddresses::Any,
             },
+            domains: DomainLists { denied: self.denied_domains.clone(), allowed: self.allowed_domains.clone() },
             ..Settings::default()
         }
     }
@@ -128,12 +145,16 @@ fn run_time_directory() -> PathBuf {
 /// # Errors
 /// What ended a verb; the exit code is then 1.
 pub fn run(cli: Cli) -> anyhow::Result<ExitCode> {
+    if !matches!(cli.verb, Verb::Run(_) | Verb::DemoBackends) {
+        end_with_the_reader();
+    }
     match cli.verb {
         Verb::Run(args) => run::run(args),
         Verb::Validate { dir, translation } => validate::run(&dir, &translation.settings()),
         Verb::Translate { dir, translation, output } => {
             translate::run(&dir, &translation.settings(), output, jiff::Timestamp::now())
         }
+        Verb::Explain(args) => explain::run(&args),
         Verb::Get(args) => get::run(&args),
         Verb::Bpf(verb) => bpf::run(verb),
         Verb::DemoBackends => {
@@ -141,4 +162,11 @@ pub fn run(cli: Cli) -> anyhow::Result<ExitCode> {
             match runtime.block_on(crate::demo::run())? {}
         }
     }
+}
+
+/// Makes `sluice get … | head` end quietly: Rust ignores SIGPIPE, and printing to a closed pipe would panic. Not for
+/// servers, which must outlive a peer that is gone.
+fn end_with_the_reader() {
+    // SAFETY: restores a signal's default action, before there are other threads; no handler is involved.
+    unsafe { libc::signal(libc::SIGPIPE, libc::SIG_DFL) };
 }

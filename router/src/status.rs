@@ -169,8 +169,8 @@ impl StatusWriter {
         let is_our_entry =
             |entry: &&Value| is_ours(entry.get("routerName").and_then(Value::as_str).unwrap_or_default());
         let manifest = manifest_status(object, input);
-        let mut previous = object_of(manifest);
-        let foreign = items(manifest, "ingress").filter(|entry| !is_our_entry(entry));
+        let mut previous = object_of(manifest.as_ref());
+        let foreign = items(manifest.as_ref(), "ingress").filter(|entry| !is_our_entry(entry));
         let ours = items(self.stored.get(object), "ingress").filter(is_our_entry);
         let ingress: Vec<Value> = foreign.chain(ours).cloned().collect();
         previous.remove("ingress");
@@ -199,16 +199,16 @@ impl StatusWriter {
             report.conditions.iter().any(|ours| Some(ours.kind) == kind)
         };
         let manifest = manifest_status(object, input);
-        let mut previous = object_of(manifest);
+        let mut previous = object_of(manifest.as_ref());
         let ours = items(self.stored.get(object), "conditions").filter(is_ours);
-        let foreign = items(manifest, "conditions").filter(|condition| !is_ours(condition));
+        let foreign = items(manifest.as_ref(), "conditions").filter(|condition| !is_ours(condition));
         let conditions: Vec<Value> = ours.chain(foreign).cloned().collect();
         previous.insert("conditions".to_owned(), json!(conditions));
         merge_controller(Some(&Value::Object(previous)), report, now).status
     }
 }
 
-fn manifest_status<'i>(object: &ObjectRef, input: &'i StatusInput) -> Option<&'i Value> {
+fn manifest_status(object: &ObjectRef, input: &StatusInput) -> Option<Value> {
     input.resources.manifest(object.kind, &object.key).and_then(|manifest| manifest.status())
 }
 

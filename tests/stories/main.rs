@@ -4,6 +4,7 @@
 
 mod allowlist;
 mod changes;
+mod explain;
 mod harness;
 mod maps;
 mod offline;

@@ -6,6 +6,8 @@ use std::time::Duration;
 use anyhow::Result;
 use clap::Subcommand;
 
+mod admission;
+mod document;
 mod folder;
 mod load;
 mod probe;
@@ -15,12 +17,15 @@ mod probe;
 pub enum Bench {
     /// How long 10,000 Routes take to load, and one of them to change.
     Load,
+    /// What admission of 100,000 Routes takes, and one change of them.
+    Admission,
 }
 
 /// Measures, prints and writes the results.
 pub fn run(root: &Path, what: Bench) -> Result<()> {
     match what {
         Bench::Load => load::run(root),
+        Bench::Admission => admission::run(root),
     }
 }
 

@@ -4,6 +4,7 @@
 //! what was served before: a loser is admitted the moment its blocker leaves.
 
 mod claims;
+mod domains;
 mod host;
 mod material;
 mod wildcards;
@@ -14,11 +15,13 @@ use std::sync::Arc;
 use rustls::sign::CertifiedKey;
 
 use crate::model::HostMatch;
+use crate::object::ObjectKey;
 use crate::parse::{NamespaceOwnership, Route, Secret, WildcardAdmission, WildcardPolicy};
 use crate::resources::Objects;
 use claims::HostClaims;
 use wildcards::WildcardClaims;
 
+pub use domains::DomainLists;
 pub use host::effective_host;
 
 /// What a router admits by: the part of an IngressController that admission looks at.
@@ -30,6 +33,8 @@ pub struct Policy {
     pub ownership: NamespaceOwnership,
     /// `routeAdmission.wildcardPolicy`.
     pub wildcards: WildcardAdmission,
+    /// Domains that are denied or allowed.
+    pub domains: DomainLists,
 }
 
 /// A route that a router serves. Only [`admit`] makes one, so holding it proves the claim.
@@ -64,12 +69,14 @@ pub struct Rejection {
     pub reason: RejectReason,
     /// `message` of its Admitted condition.
     pub message: String,
+    /// The older route that stands in the way. For operators only: statuses never name a foreign namespace.
+    pub winner: Option<ObjectKey>,
 }
 
 /// Why a route is refused, as the condition's reason spells it (openshift.md b.5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum RejectReason {
-    /// The router admits no wildcard routes.
+    /// The router admits no wildcard routes, or does not serve the host's domain.
     RouteNotAdmitted,
     /// The effective host is empty.
     NoHostValue,
@@ -149,12 +156,17 @@ fn claim<'r>(
     hosts: &mut HostClaims<'r>,
     domains: &mut WildcardClaims<'r>,
 ) -> Result<HostMatch, Rejection> {
+    policy.domains.check(host)?;
     let wildcards_allowed = policy.wildcards == WildcardAdmission::WildcardsAllowed;
     if route.wildcard_policy == WildcardPolicy::Subdomain && !wildcards_allowed {
         return Err(reject(RejectReason::RouteNotAdmitted, "wildcard routes are not allowed"));
     }
     let host_match = host::host_match(route, host)?;
-    let claimed = |message: String| Rejection { reason: RejectReason::HostAlreadyClaimed, message };
+    let claimed = |taken: Taken<'_>| Rejection {
+        reason: RejectReason::HostAlreadyClaimed,
+        message: taken.message,
+        winner: Some(taken.by.meta.key.clone()),
+    };
     if wildcards_allowed {
         domains.check(route, host, policy.ownership).map_err(claimed)?;
     }
@@ -167,7 +179,13 @@ fn claim<'r>(
 }
 
 fn reject(reason: RejectReason, message: impl Into<String>) -> Rejection {
-    Rejection { reason, message: message.into() }
+    Rejection { reason, message: message.into(), winner: None }
+}
+
+/// What a route wants is another's.
+struct Taken<'r> {
+    message: String,
+    by: &'r Route,
 }
 
 #[cfg(test)]

@@ -14,6 +14,8 @@ use rustls::sign::CertifiedKey;
 use rustls::{CertificateError, client::WebPkiServerVerifier, client::danger::ServerCertVerifier};
 use x509_parser::prelude::{FromDer, X509Certificate};
 
+use crate::object::Texts;
+
 /// Which text is no good.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
@@ -40,6 +42,8 @@ pub struct MaterialError {
 pub struct MaterialCache {
     pairs: HashMap<Vec<u8>, Weak<CertifiedKey>>,
     roots: HashMap<Vec<u8>, Weak<RootCertStore>>,
+    /// Names and labels that many objects have, shared among them.
+    pub texts: Texts,
 }
 
 impl MaterialCache {

@@ -20,7 +20,9 @@ fn virtual_host(host: &HostMatch, mut sorted: Vec<&Arc<ResolvedRoute>>) -> Virtu
     // Stable, so equal lengths stay in order of age; `""` and `/` cover the same requests and count as equal.
     sorted.sort_by_key(|route| Reverse(route.path().len().max(1)));
     let select = |wanted: fn(&ResolvedRoute) -> bool| -> Vec<Arc<ResolvedRoute>> {
-        sorted.iter().filter(|route| wanted(route)).map(|route| Arc::clone(route)).collect()
+        let mut selected: Vec<_> = sorted.iter().filter(|route| wanted(route)).map(|route| Arc::clone(route)).collect();
+        selected.shrink_to_fit();
+        selected
     };
     let terminated = select(is_terminated);
     let certificate = terminated.iter().find_map(|route| match &route.kind {

@@ -93,6 +93,7 @@ fn implicit(settings: &Settings) -> Router {
             domain: settings.cluster_domain.clone(),
             ownership: NamespaceOwnership::default(),
             wildcards: WildcardAdmission::default(),
+            domains: settings.domains.clone(),
         },
         namespace_selector: LabelSelector::default(),
         route_selector: LabelSelector::default(),
@@ -125,6 +126,17 @@ fn decide(
         ];
         return None;
     }
+    // Serving anybody where only clients with a certificate may come is worse than serving nobody.
+    if controller.client_tls.as_ref().is_some_and(|tls| tls.required) {
+        let message = "spec.clientTLS: client certificates cannot be checked yet, and this router requires them, so it \
+                       is not served; remove spec.clientTLS to serve everybody";
+        status.conditions = vec![
+            Condition::new("Admitted", true, "Valid", ""),
+            Condition::new("Available", false, "ClientTLSNotSupported", message),
+            Condition::new("Degraded", true, "ClientTLSNotSupported", message),
+        ];
+        return None;
+    }
     let (http_port, https_port) = ports(controller, settings);
     if let Err(message) = take_ports(name, http_port, https_port, &mut taken.ports) {
         status.conditions = vec![
@@ -134,15 +146,29 @@ fn decide(
         ];
         return None;
     }
-    let (default_certificate, degraded) = match default_certificate(controller, resources) {
-        Ok(pair) => (pair, Condition::new("Degraded", false, "", "")),
-        Err(message) => (None, Condition::new("Degraded", true, "DefaultCertificateUnusable", message)),
-    };
-    status.conditions =
-        vec![Condition::new("Admitted", true, "Valid", ""), Condition::new("Available", true, "", ""), degraded];
+    let mut degraded = Vec::new();
+    let default_certificate = default_certificate(controller, resources).unwrap_or_else(|message| {
+        degraded.push(("DefaultCertificateUnusable", message));
+        None
+    });
+    if !controller.without_effect.is_empty() {
+        let fields: Vec<String> = controller.without_effect.iter().map(ToString::to_string).collect();
+        let message = format!("these fields have no effect yet: {}", fields.join(", "));
+        degraded.push(("FieldsWithoutEffect", message));
+    }
+    status.conditions = vec![
+        Condition::new("Admitted", true, "Valid", ""),
+        Condition::new("Available", true, "", ""),
+        degraded_condition(&degraded),
+    ];
     Some(Router {
         name: RouterName(name.clone()),
-        policy: Policy { domain, ownership: controller.namespace_ownership, wildcards: controller.wildcard_admission },
+        policy: Policy {
+            domain,
+            ownership: controller.namespace_ownership,
+            wildcards: controller.wildcard_admission,
+            domains: settings.domains.clone(),
+        },
         namespace_selector: controller.namespace_selector.clone(),
         route_selector: controller.route_selector.clone(),
         http_port,
@@ -152,7 +178,15 @@ fn decide(
 }
 
 fn ports(controller: &IngressController, settings: &Settings) -> (u16, u16) {
-    (controller.http_port.unwrap_or(settings.http_port), controller.https_port.unwrap_or(settings.https_port))
+    let publishing = &controller.publishing;
+    (publishing.http_port.unwrap_or(settings.http_port), publishing.https_port.unwrap_or(settings.https_port))
+}
+
+/// What is wrong while the router serves: the first reason, and every message.
+fn degraded_condition(degraded: &[(&'static str, String)]) -> Condition {
+    let messages: Vec<&str> = degraded.iter().map(|(_, message)| message.as_str()).collect();
+    let reason = degraded.first().map_or("", |(reason, _)| *reason);
+    Condition::new("Degraded", !degraded.is_empty(), reason, messages.join("; "))
 }
 
 fn take_identity(name: &Arc<str>, domain: &str, taken: &mut Taken) -> Result<(), String> {
@@ -209,3 +243,6 @@ fn default_certificate(
         )),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -16,10 +16,10 @@ use crate::controllers;
 use crate::model::RouterName;
 use crate::object::ObjectKey;
 use crate::parse::{EndpointSlice, Route};
-use crate::persistent::Changed;
+use crate::persistent::{Changed, Sorted};
 use crate::resolve::EndpointIndex;
 use crate::resources::{Objects, Resources, Slot};
-use crate::status::{ControllerStatus, IngressEntry, StatusReport, invalid_manifest, last_good_serves};
+use crate::status::{Conflict, ControllerStatus, IngressEntry, StatusReport, invalid_manifest, last_good_serves};
 use crate::table::RoutingTable;
 use crate::translate::Settings;
 use served::Served;
@@ -40,7 +40,8 @@ struct State {
     users: HashMap<ObjectKey, BTreeSet<ObjectKey>>,
     routers: Vec<Served>,
     statuses: BTreeMap<ObjectKey, ControllerStatus>,
-    report: crate::persistent::Sorted<ObjectKey, Vec<IngressEntry>>,
+    report: Sorted<ObjectKey, Vec<IngressEntry>>,
+    conflicts: Sorted<ObjectKey, Vec<Conflict>>,
 }
 
 /// A route before and after a change.
@@ -70,6 +71,7 @@ impl Engine {
             routes: state.report.clone(),
             ingress_controllers: state.statuses.clone(),
             routers: state.routers.iter().map(|served| served.name().clone()).collect(),
+            conflicts: state.conflicts.clone(),
         };
         self.state = Some(state);
         (table, report)
@@ -88,7 +90,8 @@ impl State {
             users: HashMap::new(),
             routers: plan.routers.into_iter().map(|router| Served::new(id(&router.name), router)).collect(),
             statuses: plan.statuses,
-            report: Default::default(),
+            report: Sorted::default(),
+            conflicts: Sorted::default(),
         };
         state.follow(resources);
         state
@@ -122,10 +125,12 @@ impl State {
             dirty.remove(slot.key);
         }
         let affected: Vec<&Arc<Route>> = dirty.iter().filter_map(|key| resources.routes.get(key)).collect();
-        let mut touched: BTreeSet<ObjectKey> = slots.iter().map(|slot| slot.key.clone()).collect();
+        let mut touched: Vec<ObjectKey> = slots.iter().map(|slot| slot.key.clone()).collect();
         for served in &mut self.routers {
             served.follow(&changes, &affected, resources, &self.endpoints, &mut touched);
         }
+        touched.sort_unstable();
+        touched.dedup();
         for key in touched {
             self.report_route(key);
         }
@@ -162,24 +167,36 @@ impl State {
     fn report_route(&mut self, key: ObjectKey) {
         let Some(slot) = self.resources.routes.slot(&key) else {
             self.report.remove(&key);
+            self.conflicts.remove(&key);
             return;
         };
+        let good = slot.good.as_deref();
+        let conflicts: Vec<Conflict> =
+            good.iter().flat_map(|route| self.routers.iter().filter_map(|served| served.conflict(route))).collect();
+        if conflicts.is_empty() {
+            self.conflicts.remove(&key);
+        } else {
+            self.conflicts.insert(key.clone(), Arc::new(conflicts));
+        }
         let mut entries: Vec<IngressEntry> = Vec::new();
         for served in &self.routers {
             match (&slot.good, &slot.refused) {
-                (Some(_), refused) => {
-                    let Some(mut entry) = served.entry(&key) else { continue };
-                    entry.conditions.extend(refused.as_ref().map(|refused| last_good_serves(refused)));
+                (Some(route), refused) => {
+                    let Some(mut entry) = served.entry(route) else { continue };
+                    if let Some(refused) = refused {
+                        let more = [last_good_serves(refused)];
+                        entry.conditions = entry.conditions.iter().cloned().chain(more).collect();
+                    }
                     entries.push(entry);
                 }
                 // Nobody knows which routers would select a route that cannot be read, so every router reports it.
                 (None, Some(refused)) => {
-                    let host = refused.host().to_owned();
-                    entries.push(served.ingress_entry(host, "None", invalid_manifest(refused)));
+                    entries.push(served.ingress_entry(refused.host(), "None", Arc::new([invalid_manifest(refused)])));
                 }
                 (None, None) => {}
             }
         }
+        entries.shrink_to_fit();
         self.report.insert(key, Arc::new(entries));
     }
 }

@@ -9,6 +9,7 @@ pub mod certificate;
 pub mod compile;
 pub mod controllers;
 pub mod engine;
+pub mod explain;
 pub mod field;
 pub mod lookup;
 pub mod model;

@@ -1,17 +1,40 @@
 //! Names, hosts and paths as types that cannot be wrong.
 
+use std::cmp::Ordering;
 use std::fmt;
 use std::sync::Arc;
 
 use router_common::hostname::{self, HostError, HostKind};
 
+use crate::object::{ObjectKey, Texts, compare};
+
 /// Namespace and name of a Route; what every later stage calls the route by.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct RouteId {
     /// `metadata.namespace`.
     pub namespace: Arc<str>,
     /// `metadata.name`.
     pub name: Arc<str>,
+}
+
+impl Ord for RouteId {
+    /// By namespace, then by name.
+    fn cmp(&self, other: &Self) -> Ordering {
+        compare((&self.namespace, &self.name), (&other.namespace, &other.name))
+    }
+}
+
+impl PartialOrd for RouteId {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl RouteId {
+    /// The same id as an object's key.
+    pub fn object_key(&self) -> ObjectKey {
+        ObjectKey { namespace: self.namespace.clone(), name: self.name.clone() }
+    }
 }
 
 impl fmt::Display for RouteId {
@@ -102,6 +125,11 @@ impl PathMatch {
     pub fn parse(text: &str) -> Option<Self> {
         let good = text.is_empty() || (text.starts_with('/') && !text.contains(['#', ' ']));
         good.then(|| PathMatch(text.into()))
+    }
+
+    /// Shares the text with equal paths.
+    pub fn share(&mut self, texts: &mut Texts) {
+        texts.share(&mut self.0);
     }
 
     /// The path as written.

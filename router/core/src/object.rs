@@ -1,6 +1,9 @@
 //! What all objects have: kind, key, metadata, where they were read, and the manifest itself.
 
-use std::collections::BTreeMap;
+mod compact;
+mod texts;
+
+use std::cmp::Ordering;
 use std::fmt;
 use std::sync::Arc;
 
@@ -8,6 +11,10 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::model::RouteId;
+use compact::PackedJson;
+
+pub use compact::TextMap;
+pub use texts::Texts;
 
 /// The kinds that are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -71,12 +78,31 @@ impl fmt::Display for Kind {
 }
 
 /// Namespace (empty for cluster-wide kinds) and name.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ObjectKey {
     /// `metadata.namespace`.
     pub namespace: Arc<str>,
     /// `metadata.name`.
     pub name: Arc<str>,
+}
+
+impl Ord for ObjectKey {
+    /// By namespace, then by name.
+    fn cmp(&self, other: &Self) -> Ordering {
+        compare((&self.namespace, &self.name), (&other.namespace, &other.name))
+    }
+}
+
+impl PartialOrd for ObjectKey {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+/// Compares namespaces and names. Routes of a namespace share its text, so that it is seldom read.
+pub(crate) fn compare(one: (&Arc<str>, &Arc<str>), other: (&Arc<str>, &Arc<str>)) -> Ordering {
+    let namespaces = if Arc::ptr_eq(one.0, other.0) { Ordering::Equal } else { one.0.cmp(other.0) };
+    namespaces.then_with(|| one.1.cmp(other.1))
 }
 
 impl ObjectKey {
@@ -135,9 +161,9 @@ pub struct Meta {
     /// Namespace and name.
     pub key: ObjectKey,
     /// `labels`.
-    pub labels: BTreeMap<String, String>,
+    pub labels: TextMap,
     /// `annotations`.
-    pub annotations: BTreeMap<String, String>,
+    pub annotations: TextMap,
     /// `creationTimestamp`.
     pub created: Option<Timestamp>,
     /// `uid`; empty when absent.
@@ -155,6 +181,14 @@ impl Meta {
     pub fn age(&self) -> Age<'_> {
         Age { created: self.created, uid: &self.uid, namespace: &self.key.namespace, name: &self.key.name }
     }
+
+    /// Shares what other objects have too.
+    pub fn share(&mut self, texts: &mut Texts) {
+        texts.share(&mut self.key.namespace);
+        texts.share(&mut self.resource_version);
+        self.labels.share(texts);
+        self.annotations.share(texts);
+    }
 }
 
 /// See [`Meta::age`].
@@ -166,32 +200,37 @@ pub struct Age<'m> {
     name: &'m str,
 }
 
-/// An object as the API server would store it: defaults filled in. `Debug` shows nothing of it, as it may hold keys.
-#[derive(Clone, PartialEq)]
-pub struct Manifest(Value);
+/// An object as the API server would store it: defaults filled in. Kept as packed JSON text, which takes a
+/// fraction of the room of the parsed form and is read again only for output. `Debug` shows nothing of it, as it may hold keys.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Manifest(PackedJson);
 
 /// Stands where key material stood.
 pub const REDACTED: &str = "(redacted)";
 
 impl Manifest {
-    /// Wraps a whole object.
-    pub fn new(value: Value) -> Self {
-        Manifest(value)
+    /// Keeps a whole object.
+    pub fn new(value: &Value) -> Self {
+        Manifest(PackedJson::new(&value.to_string()))
     }
 
     /// The object, with its key material. Not for output; see [`Manifest::redacted`].
-    pub fn value(&self) -> &Value {
-        &self.0
+    pub fn value(&self) -> Value {
+        // The text is this type's own, so it always parses.
+        serde_json::from_str(&self.0.text()).unwrap_or_default()
     }
 
     /// `status` as the manifest gives it.
-    pub fn status(&self) -> Option<&Value> {
-        self.0.get("status")
+    pub fn status(&self) -> Option<Value> {
+        let text = self.0.text();
+        // Most objects have none, which is cheaper to see than to parse.
+        let value: Value = text.contains("\"status\":").then(|| serde_json::from_str(&text).ok()).flatten()?;
+        value.get("status").cloned()
     }
 
     /// The object, with `data` of a Secret and every text that has a private key replaced.
     pub fn redacted(&self) -> Value {
-        let mut value = self.0.clone();
+        let mut value = self.value();
         redact(&mut value);
         if value.get("kind").and_then(Value::as_str) == Some("Secret") {
             for member in ["data", "stringData"] {

@@ -4,23 +4,32 @@
 
 mod endpoints;
 mod fields;
+mod headers;
 mod ingress_controller;
 mod meta;
 pub mod names;
 mod route;
 mod secret;
+mod update;
 
 use std::sync::Arc;
 
 use serde_json::Value;
 
 pub use endpoints::{EndpointSlice, Service, SliceEndpoint, SlicePort};
-pub use ingress_controller::{IngressController, NamespaceOwnership, WildcardAdmission};
+pub use headers::{
+    Converter, Direction, Expression, Fetch, HeaderAction, HeaderActions, HeaderChange, HeaderValue, Segment,
+};
+pub use ingress_controller::{
+    ClientTls, ForwardedHeaders, HttpPolicy, IngressController, MaxConnections, NamespaceOwnership, ProfileKind,
+    Publishing, PublishingKind, TlsProfile, TlsVersion, Tuning, UniqueId, WildcardAdmission,
+};
 pub use meta::DEFAULT_NAMESPACE;
 pub use route::{
     Backend, CertificateSource, HeldTls, Material, Route, TargetPort, Traffic, WildcardPolicy, generated_host,
 };
 pub use secret::{Namespace, Secret, TlsPair};
+pub use update::{check_update, parse_update};
 
 use crate::certificate::MaterialCache;
 use crate::field::{FieldError, FieldPath, Findings};
@@ -129,13 +138,25 @@ pub enum Outcome {
 
 /// Reads one object.
 pub fn parse(value: Value, origin: Origin, defaults: &Defaults, materials: &mut MaterialCache) -> Parsed {
+    parse_after(value, None, origin, defaults, materials)
+}
+
+/// Reads one object; `old` is the stored version that it is to replace.
+fn parse_after(
+    value: Value,
+    old: Option<&Object>,
+    origin: Origin,
+    defaults: &Defaults,
+    materials: &mut MaterialCache,
+) -> Parsed {
     let mut findings = Findings::default();
-    let outcome = parse_object(value, origin, defaults, materials, &mut findings);
+    let outcome = parse_object(value, old, origin, defaults, materials, &mut findings);
     Parsed { outcome, warnings: findings.warnings }
 }
 
 fn parse_object(
     mut value: Value,
+    old: Option<&Object>,
     origin: Origin,
     defaults: &Defaults,
     materials: &mut MaterialCache,
@@ -163,14 +184,17 @@ fn parse_object(
     fields.ignore(&["status"]);
     let key = meta.key.clone();
     let object = match kind {
-        Kind::Route => route::parse(meta, fields, defaults, materials, findings).map(|mut route| {
-            set_namespace(&mut value, &key);
-            route.manifest = route::stored(value.clone(), &route);
-            Object::Route(Arc::new(route))
-        }),
+        Kind::Route => {
+            route::parse(meta, fields, old_route(old, &key), defaults, materials, findings).map(|mut route| {
+                set_namespace(&mut value, &key);
+                route.manifest = route::stored(value.clone(), &route);
+                route.share(&mut materials.texts);
+                Object::Route(Arc::new(route))
+            })
+        }
         Kind::IngressController => ingress_controller::parse(meta, fields, findings).map(|mut controller| {
             set_namespace(&mut value, &key);
-            controller.manifest = Manifest::new(value.clone());
+            controller.manifest = Manifest::new(&value);
             Object::IngressController(Arc::new(controller))
         }),
         Kind::Service => Some(Object::Service(Arc::new(endpoints::service(meta, fields, findings)))),
@@ -180,13 +204,23 @@ fn parse_object(
         Kind::Secret => Some(Object::Secret(Arc::new(secret::secret(meta, fields, materials, findings)))),
         Kind::Namespace => Some(Object::Namespace(Arc::new(secret::namespace(meta, fields, findings)))),
     };
+    if let (Some(old), Some(new)) = (old, &object) {
+        findings.errors.extend(check_update(old, new).errors);
+    }
     match object {
         Some(object) if findings.errors.is_empty() => Outcome::Good(object),
         _ => {
             set_namespace(&mut value, &key);
             let errors = std::mem::take(&mut findings.errors);
-            Outcome::Refused { kind, key, errors, manifest: Manifest::new(value) }
+            Outcome::Refused { kind, key, errors, manifest: Manifest::new(&value) }
         }
+    }
+}
+
+fn old_route<'o>(old: Option<&'o Object>, key: &ObjectKey) -> Option<&'o Route> {
+    match old {
+        Some(Object::Route(route)) if route.meta.key == *key => Some(route),
+        _ => None,
     }
 }
 

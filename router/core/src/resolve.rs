@@ -3,30 +3,39 @@
 mod addresses;
 mod allowlist;
 
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
 use crate::admit::AdmittedRoute;
 use crate::object::ObjectKey;
-use crate::parse::{Backend, EndpointSlice, HeldTls, Route, Traffic};
+use crate::parse::{Backend, EndpointSlice, HeldTls, Route, TargetPort, Traffic};
 use crate::resources::Resources;
 use crate::table::{Cluster, Endpoint, HttpTls, ResolvedRoute, RouteKind, ServiceEndpoints};
 
 pub use addresses::{EndpointAddresses, is_usable};
 pub use allowlist::{ALLOWLIST, AllowList, WHITELIST, allowlist};
 
+/// Services without slices whose endpoints are kept as found: none.
+const KEPT: usize = 4096;
+
+/// The usable endpoints of a service for a `targetPort`.
+type Found = (Option<TargetPort>, Arc<[Endpoint]>);
+
 /// EndpointSlices by the Service that they belong to.
 #[derive(Debug)]
 pub struct EndpointIndex {
     slices: HashMap<ObjectKey, BTreeMap<ObjectKey, Arc<EndpointSlice>>>,
     addresses: EndpointAddresses,
+    /// What was found since the service's slices changed, by `targetPort`.
+    known: RefCell<HashMap<ObjectKey, Vec<Found>>>,
 }
 
 impl EndpointIndex {
     /// Indexes the slices in force.
     pub fn new(resources: &Resources, addresses: EndpointAddresses) -> Self {
-        let mut index = EndpointIndex { slices: HashMap::new(), addresses };
+        let mut index = EndpointIndex { slices: HashMap::new(), addresses, known: RefCell::default() };
         for slice in resources.endpoint_slices.iter() {
             index.replace(None, Some(slice.clone()));
         }
@@ -49,11 +58,31 @@ impl EndpointIndex {
             self.slices.entry(service.clone()).or_default().insert(slice.meta.key.clone(), slice);
             services.insert(service);
         }
+        for service in &services {
+            self.known.get_mut().remove(service);
+        }
         services
     }
 
-    /// The usable endpoints of a backend of this route, each address once, in order of address.
-    pub fn endpoints(&self, route: &Route, backend: &Backend) -> Vec<Endpoint> {
+    /// The usable endpoints of a backend of this route, each address once, in order of address. Routes that use the
+    /// same ones share them.
+    pub fn endpoints(&self, route: &Route, backend: &Backend) -> Arc<[Endpoint]> {
+        let service = ObjectKey { namespace: route.meta.key.namespace.clone(), name: backend.service.clone() };
+        let mut known = self.known.borrow_mut();
+        // Services that nobody names any more must not stay for ever.
+        if known.len() > 2 * self.slices.len() + KEPT {
+            known.clear();
+        }
+        let of_service = known.entry(service).or_default();
+        if let Some((_, endpoints)) = of_service.iter().find(|(port, _)| *port == route.target_port) {
+            return Arc::clone(endpoints);
+        }
+        let endpoints: Arc<[Endpoint]> = self.find(route, backend).into();
+        of_service.push((route.target_port.clone(), Arc::clone(&endpoints)));
+        endpoints
+    }
+
+    fn find(&self, route: &Route, backend: &Backend) -> Vec<Endpoint> {
         let service = ObjectKey { namespace: route.meta.key.namespace.clone(), name: backend.service.clone() };
         let mut endpoints = Vec::new();
         for slice in self.slices.get(&service).into_iter().flat_map(BTreeMap::values) {
@@ -83,7 +112,7 @@ fn service_of(slice: &EndpointSlice) -> Option<ObjectKey> {
 /// Resolves a route: its kind, its endpoints, who may connect.
 pub fn resolve(admitted: &AdmittedRoute, endpoints: &EndpointIndex) -> ResolvedRoute {
     let route = admitted.route();
-    let services = route
+    let mut services: Vec<ServiceEndpoints> = route
         .backends
         .iter()
         .filter(|backend| backend.weight > 0)
@@ -93,6 +122,7 @@ pub fn resolve(admitted: &AdmittedRoute, endpoints: &EndpointIndex) -> ResolvedR
             endpoints: endpoints.endpoints(route, backend),
         })
         .collect();
+    services.shrink_to_fit();
     ResolvedRoute {
         id: route.meta.key.route_id(),
         host: admitted.host().clone(),

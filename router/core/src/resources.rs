@@ -1,10 +1,9 @@
 //! All objects, parsed, by kind and key. Cheap to clone: a clone shares every object, and every kind that is not
 //! changed afterwards.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::object::{Kind, Manifest, ObjectKey};
+use crate::object::{Kind, Manifest, ObjectKey, TextMap};
 use crate::parse::{EndpointSlice, IngressController, Namespace, Object, Route, Secret, Service};
 use crate::persistent::{Changed, Sorted};
 
@@ -61,8 +60,9 @@ pub struct Refused {
 
 impl Refused {
     /// `spec.host` as it was written; empty when there is none.
-    pub fn host(&self) -> &str {
-        self.manifest.value().pointer("/spec/host").and_then(serde_json::Value::as_str).unwrap_or("")
+    pub fn host(&self) -> String {
+        let manifest = self.manifest.value();
+        manifest.pointer("/spec/host").and_then(serde_json::Value::as_str).unwrap_or_default().to_owned()
     }
 }
 
@@ -173,11 +173,10 @@ impl Resources {
     }
 
     /// Labels of a namespace, with the one that the API server sets on each: its name.
-    pub fn namespace_labels(&self, namespace: &str) -> BTreeMap<String, String> {
+    pub fn namespace_labels(&self, namespace: &str) -> TextMap {
         let object = self.namespaces.get(&ObjectKey::new("", namespace));
-        let mut labels = object.map(|object| object.meta.labels.clone()).unwrap_or_default();
-        labels.insert("kubernetes.io/metadata.name".to_owned(), namespace.to_owned());
-        labels
+        let labels = object.map(|object| object.meta.labels.clone()).unwrap_or_default();
+        labels.with("kubernetes.io/metadata.name", namespace)
     }
 }
 

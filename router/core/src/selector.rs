@@ -1,6 +1,6 @@
 //! Label selectors, with the whole of Kubernetes' meaning (`metav1.LabelSelector`).
 
-use std::collections::BTreeMap;
+use crate::object::TextMap;
 
 /// `matchLabels` and `matchExpressions`, ANDed; empty selects everything.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -42,12 +42,12 @@ impl LabelSelector {
     }
 
     /// Whether an object with these labels is selected.
-    pub fn matches(&self, labels: &BTreeMap<String, String>) -> bool {
+    pub fn matches(&self, labels: &TextMap) -> bool {
         self.requirements.iter().all(|requirement| {
             let value = labels.get(&requirement.key);
             match &requirement.operator {
-                Operator::In(values) => value.is_some_and(|value| values.contains(value)),
-                Operator::NotIn(values) => value.is_none_or(|value| !values.contains(value)),
+                Operator::In(values) => value.is_some_and(|value| values.iter().any(|known| known == value)),
+                Operator::NotIn(values) => value.is_none_or(|value| !values.iter().any(|known| known == value)),
                 Operator::Exists => value.is_some(),
                 Operator::DoesNotExist => value.is_none(),
             }

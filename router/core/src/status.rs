@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::admit::RejectReason;
 use crate::model::RouterName;
-use crate::object::ObjectKey;
+use crate::object::{ObjectKey, ObjectRef};
 use crate::parse::IngressController;
 use crate::persistent::Sorted;
 use crate::resources::Refused;
@@ -25,6 +25,24 @@ pub struct StatusReport {
     pub ingress_controllers: BTreeMap<ObjectKey, ControllerStatus>,
     /// The routers that entries are written for.
     pub routers: BTreeSet<RouterName>,
+    /// Routes that an older one keeps from being served, or from some of their requests. For operators: unlike the
+    /// statuses, this names routes of other namespaces.
+    pub conflicts: Sorted<ObjectKey, Vec<Conflict>>,
+}
+
+/// A route that lost to an older one on a router.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Conflict {
+    /// The router.
+    pub router: RouterName,
+    /// What the loser wanted: its effective host there.
+    pub host: String,
+    /// Who has it.
+    pub winner: ObjectRef,
+    /// `reason` of the loser's Admitted condition.
+    pub reason: String,
+    /// Its `message`, which names no foreign namespace.
+    pub message: String,
 }
 
 /// One entry of a Route's `status.ingress[]`.
@@ -39,7 +57,7 @@ pub struct IngressEntry {
     /// `None` or `Subdomain`.
     pub wildcard_policy: &'static str,
     /// Admitted, and ManifestValid when a newer version is refused.
-    pub conditions: Vec<Condition>,
+    pub conditions: Arc<[Condition]>,
 }
 
 /// Status of an IngressController.
@@ -62,7 +80,8 @@ pub struct ControllerStatus {
 impl ControllerStatus {
     /// The status of a controller whose manifest is good; conditions follow.
     pub fn new(controller: &IngressController, domain: String, ports: (u16, u16)) -> Self {
-        let spec = |name: &str| controller.manifest.value().pointer(&format!("/spec/{name}")).cloned();
+        let manifest = controller.manifest.value();
+        let spec = |name: &str| manifest.pointer(&format!("/spec/{name}")).cloned();
         ControllerStatus {
             domain,
             ports: Some(ports),

@@ -231,7 +231,7 @@ pub struct ServiceEndpoints {
     /// 0 – 256.
     pub weight: u16,
     /// Ready endpoints that the port filter leaves.
-    pub endpoints: Vec<Endpoint>,
+    pub endpoints: Arc<[Endpoint]>,
 }
 
 /// Where a connection goes.

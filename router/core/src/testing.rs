@@ -43,7 +43,7 @@ pub fn resources(values: impl IntoIterator<Item = Value>) -> Resources {
 
 /// A version of `value` that is refused with this problem.
 pub fn refused(value: Value, problem: &str) -> Arc<Refused> {
-    Arc::new(Refused { problem: problem.to_owned(), manifest: crate::object::Manifest::new(value) })
+    Arc::new(Refused { problem: problem.to_owned(), manifest: crate::object::Manifest::new(&value) })
 }
 
 /// A route `namespace/name`, created `age` seconds into 2024, with this `spec` beside a backend named `web`.

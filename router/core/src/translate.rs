@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 
+use crate::admit::DomainLists;
 use crate::engine::Engine;
 use crate::field::FieldPath;
 use crate::object::{Kind, ObjectRef};
@@ -21,6 +22,8 @@ pub struct Settings {
     pub http_port: u16,
     /// Port for TLS where an IngressController names none.
     pub https_port: u16,
+    /// Domains that no router serves, or that alone are served.
+    pub domains: DomainLists,
 }
 
 impl Default for Settings {
@@ -30,6 +33,7 @@ impl Default for Settings {
             endpoint_addresses: EndpointAddresses::default(),
             http_port: 80,
             https_port: 443,
+            domains: DomainLists::default(),
         }
     }
 }

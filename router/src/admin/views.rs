@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use router_core::admit::RejectReason;
+use jiff::Timestamp;
 use router_core::model::RouteId;
 use router_core::status::IngressEntry;
 use router_core::table::{HttpTls, ResolvedRoute, RouteKind, RouterTable};
@@ -12,10 +12,12 @@ use serde_json::{Value, json};
 use tokio::sync::watch;
 use x509_parser::prelude::{FromDer, X509Certificate};
 
+use super::age::age;
 use crate::agent::Published;
 use crate::datapath::image::{RouteMap, flags};
 use crate::datapath::task::Programmed;
 use crate::proxy::{BindState, ListenerState, Protocol, RouteCounters};
+use crate::status::StatusInput;
 
 /// What can be asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -207,7 +209,7 @@ fn endpoints(published: &Published) -> Value {
     for router in &published.table.routers {
         for route in router.routes.values() {
             for service in &route.cluster.services {
-                for endpoint in &service.endpoints {
+                for endpoint in service.endpoints.iter() {
                     rows.push(json!({"router": router.name.to_string(), "route": route.id.to_string(),
                         "service": service.service, "weight": service.weight,
                         "address": endpoint.address.to_string(), "target": endpoint.target}));
@@ -257,17 +259,18 @@ fn certificate_row(router: &RouterTable, host: &str, certificate: Option<&Certif
 }
 
 fn conflicts(published: &Published) -> Value {
+    let StatusInput { report, resources } = &*published.status;
+    let now = Timestamp::now();
     let mut rows = Vec::new();
-    for (key, entries) in published.status.report.routes.entries() {
-        for entry in entries.iter() {
-            let lost = entry
-                .conditions
-                .iter()
-                .find(|c| c.kind == "Admitted" && !c.holds && c.reason == RejectReason::HostAlreadyClaimed.as_str());
-            if let Some(lost) = lost {
-                rows.push(json!({"namespace": key.namespace, "name": key.name,
-                    "router": entry.router_name.to_string(), "host": entry.host, "message": lost.message}));
-            }
+    for (key, conflicts) in report.conflicts.entries() {
+        for lost in conflicts.iter() {
+            let winner = &lost.winner;
+            let created = resources.routes.get(&winner.key).and_then(|route| route.meta.created);
+            rows.push(json!({"namespace": key.namespace, "name": key.name, "router": lost.router.to_string(),
+                "host": lost.host, "reason": lost.reason, "message": lost.message,
+                "winner": {"kind": winner.kind.name(), "namespace": winner.key.namespace, "name": winner.key.name,
+                    "object": winner.to_string(), "created": created.map(|at| at.to_string()),
+                    "age": created.map(|at| age(at, now))}}));
         }
     }
     Value::Array(rows)

@@ -31,7 +31,7 @@ enum What {
     Endpoints,
     /// Certificates by host.
     Certs,
-    /// Routes that lost their host.
+    /// Routes that lost their host, and to whom.
     Conflicts,
     /// The agent itself: revision, data path, problems.
     Status,
@@ -86,9 +86,10 @@ impl What {
                     ("NAME", "/name"),
                     ("ROUTER", "/router"),
                     ("HOST", "/host"),
-                    ("MESSAGE", "/message"),
+                    ("WINNER", "/winner/object"),
+                    ("WINNER'S AGE", "/winner/age"),
                 ],
-                &[],
+                &[("REASON", "/reason"), ("MESSAGE", "/message")],
             ),
             What::Status => (
                 &[

@@ -58,12 +58,12 @@ pub fn objects(resources: &Resources, report: &StatusReport, now: Timestamp) -> 
     let mut objects = Vec::new();
     for (key, status) in &report.ingress_controllers {
         let Some(manifest) = resources.manifest(Kind::IngressController, key) else { continue };
-        objects.push(with_status(manifest, merge_controller(manifest.status(), status, now).status));
+        objects.push(with_status(manifest, merge_controller(manifest.status().as_ref(), status, now).status));
     }
     let is_ours = |name: &str| report.routers.iter().any(|router| &*router.0 == name);
     for (key, entries) in report.routes.entries() {
         let Some(manifest) = resources.manifest(Kind::Route, key) else { continue };
-        objects.push(with_status(manifest, merge_route(manifest.status(), entries, &is_ours, now).status));
+        objects.push(with_status(manifest, merge_route(manifest.status().as_ref(), entries, &is_ours, now).status));
     }
     json!({ "objects": objects })
 }

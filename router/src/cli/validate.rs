@@ -97,8 +97,8 @@ pub fn validate(folder: &Path, settings: &Settings) -> anyhow::Result<Findings> 
 
 /// What the statuses say that is no fault of a single manifest.
 fn refusals(translation: &Translation) -> Vec<(ObjectRef, String)> {
-    // These are errors of the manifest, with a better place.
-    const REPORTED: [&str; 2] = ["InvalidManifest", "ExtendedValidationFailed"];
+    // These are errors and warnings of the manifest, with a better place.
+    const REPORTED: [&str; 3] = ["InvalidManifest", "ExtendedValidationFailed", "FieldsWithoutEffect"];
     let object = |kind: Kind, key: &ObjectKey| ObjectRef { kind, key: key.clone() };
     let mut refusals = Vec::new();
     for (key, entries) in translation.report.routes.entries() {

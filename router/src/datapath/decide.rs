@@ -4,10 +4,10 @@
 use std::net::IpAddr;
 
 use router_common::decide::{self, Candidate, Decision, HostRef, Tables};
-use router_common::hostname::{HostBuilder, field_text};
+use router_common::hostname::{self, HostBuilder, HostKind, field_text};
 use router_common::http::{self, HeadParser};
 use router_common::maps::{MAX_FLIGHT, PROTOCOL_TLS};
-use router_common::tls::{self, HelloParser};
+use router_common::tls::{self, AlpnSet, Hello, HelloParser, Sni};
 use router_common::verdict::Reason;
 
 use super::image::{MapImage, RouteMap, flags, sixteen};
@@ -33,6 +33,22 @@ impl MapImage {
                 http::Progress::Invalid(_) => Some(Decision::of(Reason::BadHead)),
                 http::Progress::Complete => Some(decide::http(parser.head(), &self.tables(router, client, &host))),
             }
+        }
+    }
+
+    /// The decision about a complete, well-formed first flight of a client that asks for this name.
+    pub fn decide_name(&self, router: u32, protocol: u8, client: IpAddr, name: &str) -> Decision {
+        let Ok((host, kind)) = hostname::normalise(name.as_bytes()) else {
+            return Decision::of(if protocol == PROTOCOL_TLS { Reason::BadHello } else { Reason::BadHead });
+        };
+        let is_name = kind == HostKind::Name;
+        let tables = self.tables(router, client, &host);
+        if protocol == PROTOCOL_TLS {
+            let sni = if is_name { Sni::Name } else { Sni::IpLiteral };
+            decide::tls(Hello { sni, alpn: AlpnSet::default() }, &tables)
+        } else {
+            let request = format!("GET / HTTP/1.1\r\nHost: {name}\r\n\r\n");
+            self.decide(router, protocol, client, request.as_bytes()).unwrap_or(Decision::of(Reason::BadHead))
         }
     }
 

@@ -303,7 +303,7 @@ fn hold(previous: &FileState, content: &FileContent, problem: &str) -> Vec<Arc<E
         .filter(|entry| !present.contains(&entry.object))
         .map(|entry| {
             let manifest = entry.refused.as_ref().map(|refused| refused.manifest.clone());
-            let manifest = manifest.unwrap_or_else(|| router_core::object::Manifest::new(serde_json::Value::Null));
+            let manifest = manifest.unwrap_or_else(|| router_core::object::Manifest::new(&serde_json::Value::Null));
             Arc::new(Entry {
                 object: entry.object.clone(),
                 at: entry.at,

@@ -158,7 +158,7 @@ impl Reader {
                 warnings.iter().for_each(|warning| notes.note(warning, Severity::Warning));
                 let mut entry = Entry { object, at: node.at, good: None, refused: None, unservable: None };
                 if let Some(value) = as_written {
-                    entry.refused = Some(notes.refused(&[], faults, Manifest::new(value)));
+                    entry.refused = Some(notes.refused(&[], faults, Manifest::new(&value)));
                 } else {
                     let errors = good.material_errors();
                     if let (false, Object::Route(route)) = (errors.is_empty(), &good) {

@@ -60,8 +60,8 @@ impl Route {
     }
 
     pub fn service(mut self, service: &str, addresses: &[SocketAddr]) -> Route {
-        let endpoints = addresses.iter().map(|address| Endpoint { address: *address, target: None }).collect();
-        self.services.push(ServiceEndpoints { service: service.into(), weight: 100, endpoints });
+        let endpoints = addresses.iter().map(|address| Endpoint { address: *address, target: None });
+        self.services.push(ServiceEndpoints { service: service.into(), weight: 100, endpoints: endpoints.collect() });
         self
     }
 

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 
+use super::document::{self, machine};
 use super::folder::{self, Setting};
 use super::probe::{self, HostMap};
 use super::{Summary, milliseconds, summary};
@@ -43,7 +44,7 @@ pub fn run(root: &Path) -> Result<()> {
     let results = measure(&sluice, &work)?;
     let text = report(&results)?;
     println!("{text}");
-    fs::write(root.join("docs/benchmarks.md"), text).context("writing docs/benchmarks.md")?;
+    document::write_section(root, "Loading and changing", &text)?;
     for (what, measured, bar) in [
         ("loading", results.start, START_BAR),
         ("a change in the proxy", results.proxy, CHANGE_BAR),
@@ -137,20 +138,10 @@ fn start(sluice: &Path, work: &Work) -> Result<(Duration, Running)> {
 }
 
 fn report(results: &Results) -> Result<String> {
-    let cores = thread::available_parallelism()?;
-    let release = fs::read_to_string("/proc/sys/kernel/osrelease")?;
-    // The version; what follows it is the distribution's.
-    let kernel = release.trim().splitn(3, '.').take(2).collect::<Vec<_>>().join(".");
     let mut text = String::new();
     writeln!(
         text,
-        "# Benchmarks
-
-Release builds. Run them again with the commands below; they write this file.
-
-## Loading and changing
-
-`cargo xtask bench load`, on Linux {kernel} with {cores} cores. {ROUTES} Routes, one per file in {} folders: a third clear
+        "`cargo xtask bench load`, on {}. {ROUTES} Routes, one per file in {} folders: a third clear
 text, a third edge, a third passthrough, with the kernel program loaded. The clock of a start runs from exec to
 `sluice: ready`, which is printed when everything is loaded, every port is open and the kernel maps are filled. The clock
 of a change, made while the router is idle, runs from before one Route's file is written, with another host, to the
@@ -159,6 +150,7 @@ answer that shows the new host: a request to the proxy on a new connection, or a
 
 | what | median | worst | rounds | bar (median) |
 |---|---|---|---|---|",
+        machine()?,
         ROUTES / 100,
     )?;
     for (what, measured, bar) in [

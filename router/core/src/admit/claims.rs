@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use super::Taken;
 use crate::model::HostMatch;
 use crate::parse::{NamespaceOwnership, Route};
 
@@ -31,25 +32,26 @@ impl<'r> HostClaims<'r> {
     /// Whether the route may have the host beside those who hold it.
     ///
     /// # Errors
-    /// The message of its `HostAlreadyClaimed`.
+    /// The message of its `HostAlreadyClaimed`, and who is in the way.
     pub fn check(
         &self,
         route: &Route,
         host: &str,
         host_match: &HostMatch,
         ownership: NamespaceOwnership,
-    ) -> Result<(), String> {
+    ) -> Result<(), Taken<'r>> {
         let Some(holders) = self.by_host.get(host_match) else { return Ok(()) };
         let same_path = holders.by_path.get(route.traffic.path()).copied();
         if same_path.is_none() && !collides_by_tls(route, holders) && may_share(route, holders.owner, ownership) {
             return Ok(());
         }
         let holder = same_path.unwrap_or(holders.newest);
-        Err(if holder.meta.key.namespace == route.meta.key.namespace {
+        let message = if holder.meta.key.namespace == route.meta.key.namespace {
             format!("route {} already exposes {host} and is older", holder.meta.key.name)
         } else {
             format!("a route in another namespace holds {host} and is older than {}", route.meta.key.name)
-        })
+        };
+        Err(Taken { message, by: holder })
     }
 
     /// Notes a route that has passed every check.

@@ -17,7 +17,7 @@ const SHARED_WILD: (NamespaceOwnership, WildcardAdmission) =
 
 /// What becomes of routes that are given oldest first: the message of each, or `admitted`.
 fn verdicts((ownership, wildcards): (NamespaceOwnership, WildcardAdmission), routes: &[(&str, Value)]) -> Vec<String> {
-    let policy = Policy { domain: "apps.test".to_owned(), ownership, wildcards };
+    let policy = Policy { domain: "apps.test".to_owned(), ownership, wildcards, domains: Default::default() };
     let values = routes.iter().zip(1..).map(|((id, spec), age)| route(id, age, spec.clone()));
     let resources = resources(values);
     let mut sorted: Vec<_> = resources.routes.iter().collect();
@@ -26,7 +26,7 @@ fn verdicts((ownership, wildcards): (NamespaceOwnership, WildcardAdmission), rou
         .into_iter()
         .map(|decision| match decision.outcome {
             Ok(_) => "admitted".to_owned(),
-            Err(Rejection { reason, message }) => format!("{reason}: {message}"),
+            Err(Rejection { reason, message, .. }) => format!("{reason}: {message}"),
         })
         .collect()
 }
@@ -86,7 +86,8 @@ fn hosts_that_are_none_are_refused() {
     assert_eq!(found[0], "RouteNotAdmitted: wildcard routes are not allowed");
     assert!(found[1].starts_with("InvalidHost: host name validation errors: \"10.0.0.1\" ends in a number"));
     assert!(found[2].starts_with("InvalidHost: host name validation errors: has 25"), "{}", found[2]);
-    let policy = Policy { domain: String::new(), ownership: STRICT.0, wildcards: STRICT.1 };
+    let policy =
+        Policy { domain: String::new(), ownership: STRICT.0, wildcards: STRICT.1, domains: Default::default() };
     let resources = resources([route("a/one", 1, json!({ "subdomain": "x" }))]);
     let decisions = admit(&policy, resources.routes.iter(), &resources.secrets);
     let rejection = decisions[0].outcome.as_ref().unwrap_err();
@@ -168,7 +169,8 @@ fn an_external_certificate_must_be_a_tls_secret_of_the_namespace() {
     };
     let decide = |kind: &str| {
         let resources = resources([route("a/r", 1, external.clone()), secret(kind)]);
-        let policy = Policy { domain: String::new(), ownership: STRICT.0, wildcards: STRICT.1 };
+        let policy =
+            Policy { domain: String::new(), ownership: STRICT.0, wildcards: STRICT.1, domains: Default::default() };
         admit(&policy, resources.routes.iter(), &resources.secrets).remove(0).outcome
     };
     assert!(decide("kubernetes.io/tls").unwrap().certificate().is_some());

@@ -7,40 +7,42 @@ use super::RouteChange;
 use crate::admit::{Decision, admit, effective_host};
 use crate::compile::{self, Shadow};
 use crate::controllers::Router;
-use crate::model::{HostMatch, RouteId, RouterName};
-use crate::object::ObjectKey;
+use crate::model::{RouteId, RouterName};
+use crate::object::{Kind, ObjectKey, ObjectRef};
 use crate::parse::{Route, WildcardAdmission, WildcardPolicy};
 use crate::resolve::{EndpointIndex, allowlist, resolve};
 use crate::resources::Resources;
-use crate::status::{Condition, IngressEntry};
-use crate::table::{HostIndex, RouterTable};
+use crate::status::{Condition, Conflict, IngressEntry};
+use crate::table::{HostIndex, ResolvedRoute, RouterTable};
 
 /// A router with its selected routes.
 #[derive(Debug)]
 pub struct Served {
     router: Router,
     canonical: Arc<str>,
+    /// The conditions of a route that is served.
+    admitted: Arc<[Condition]>,
     table: Arc<RouterTable>,
-    groups: HashMap<String, Group>,
+    groups: HashMap<Box<str>, Group>,
     /// Selected wildcard routes by domain; empty unless the router admits them.
     wildcards: HashMap<String, usize>,
-    verdicts: HashMap<ObjectKey, Verdict>,
+    /// Every selected route; `None` is what most get: admitted, and nothing more to say.
+    verdicts: HashMap<ObjectKey, Option<Box<Verdict>>>,
 }
 
 /// Routes that may contend, and what stands in the table because of them.
 #[derive(Debug, Default)]
 struct Group {
     members: Vec<Arc<Route>>,
-    hosts: Vec<HostMatch>,
-    routes: Vec<RouteId>,
+    served: Box<[Arc<ResolvedRoute>]>,
 }
 
 /// What became of a selected route.
 #[derive(Debug)]
 struct Verdict {
-    host: String,
-    wildcard_policy: &'static str,
-    condition: Condition,
+    conditions: Arc<[Condition]>,
+    /// The older route that has what this one wanted.
+    winner: Option<ObjectKey>,
 }
 
 impl Served {
@@ -58,6 +60,7 @@ impl Served {
         };
         Served {
             canonical: router.canonical_hostname().into(),
+            admitted: Arc::new([Condition::new("Admitted", true, "", "")]),
             router,
             table: Arc::new(table),
             groups: HashMap::new(),
@@ -77,19 +80,41 @@ impl Served {
     }
 
     /// The status entry of a route; `None` if the router does not select it.
-    pub fn entry(&self, key: &ObjectKey) -> Option<IngressEntry> {
-        let verdict = self.verdicts.get(key)?;
-        Some(self.ingress_entry(verdict.host.clone(), verdict.wildcard_policy, verdict.condition.clone()))
+    pub fn entry(&self, route: &Route) -> Option<IngressEntry> {
+        let conditions = match self.verdicts.get(&route.meta.key)? {
+            Some(verdict) => &verdict.conditions,
+            None => &self.admitted,
+        };
+        let host = effective_host(route, &self.router.policy.domain);
+        Some(self.ingress_entry(host, route.wildcard_policy.as_str(), Arc::clone(conditions)))
+    }
+
+    /// Whom a route lost to, if it did.
+    pub fn conflict(&self, route: &Route) -> Option<Conflict> {
+        let verdict = self.verdicts.get(&route.meta.key)?.as_ref()?;
+        let condition = verdict.conditions.first()?;
+        Some(Conflict {
+            router: self.router.name.clone(),
+            host: effective_host(route, &self.router.policy.domain),
+            winner: ObjectRef { kind: Kind::Route, key: verdict.winner.clone()? },
+            reason: condition.reason.clone(),
+            message: condition.message.clone(),
+        })
     }
 
     /// A status entry of this router.
-    pub fn ingress_entry(&self, host: String, wildcard_policy: &'static str, condition: Condition) -> IngressEntry {
+    pub fn ingress_entry(
+        &self,
+        host: String,
+        wildcard_policy: &'static str,
+        conditions: Arc<[Condition]>,
+    ) -> IngressEntry {
         IngressEntry {
             host,
             router_name: self.router.name.clone(),
             router_canonical_hostname: self.canonical.clone(),
             wildcard_policy,
-            conditions: vec![condition],
+            conditions,
         }
     }
 
@@ -101,7 +126,7 @@ impl Served {
         affected: &[&Arc<Route>],
         resources: &Resources,
         endpoints: &EndpointIndex,
-        touched: &mut BTreeSet<ObjectKey>,
+        touched: &mut Vec<ObjectKey>,
     ) {
         let mut is_selected = self.selector(resources);
         let selected: Vec<RouteChange<'_>> = changes
@@ -113,7 +138,7 @@ impl Served {
             .filter(|change| change.old.is_some() || change.new.is_some())
             .collect();
         let regrouped = self.count_wildcards(&selected);
-        let mut dirty = BTreeSet::new();
+        let mut dirty = Vec::new();
         for change in &selected {
             if let Some(old) = change.old {
                 self.leave(old, &regrouped, &mut dirty);
@@ -128,8 +153,10 @@ impl Served {
             }
         }
         for route in affected.iter().filter(|route| self.verdicts.contains_key(&route.meta.key)) {
-            dirty.insert(self.group_of(route));
+            dirty.push(self.group_of(route));
         }
+        dirty.sort_unstable();
+        dirty.dedup();
         self.decide(dirty, resources, endpoints, touched);
     }
 
@@ -178,33 +205,40 @@ impl Served {
     }
 
     /// Takes a route out of its group. `regrouped` domains have it under the key that they had before.
-    fn leave(&mut self, route: &Arc<Route>, regrouped: &BTreeSet<String>, dirty: &mut BTreeSet<String>) {
+    fn leave(&mut self, route: &Arc<Route>, regrouped: &BTreeSet<String>, dirty: &mut Vec<String>) {
         self.verdicts.remove(&route.meta.key);
         let host = effective_host(route, &self.router.policy.domain);
         let domain = domain_of(&host);
         let was_by_domain = self.wildcards.contains_key(domain) != regrouped.contains(domain);
         let key = if was_by_domain { format!("*.{domain}") } else { host };
-        if let Some(group) = self.groups.get_mut(&key) {
+        if let Some(group) = self.groups.get_mut(&*key) {
             group.members.retain(|member| member.meta.key != route.meta.key);
-            dirty.insert(key);
+            dirty.push(key);
         }
     }
 
-    fn join(&mut self, route: &Arc<Route>, dirty: &mut BTreeSet<String>) {
+    fn join(&mut self, route: &Arc<Route>, dirty: &mut Vec<String>) {
         let key = self.group_of(route);
-        self.groups.entry(key.clone()).or_default().members.push(route.clone());
-        dirty.insert(key);
+        match self.groups.get_mut(&*key) {
+            Some(group) => group.members.push(route.clone()),
+            None => {
+                let group = Group { members: vec![route.clone()], served: Box::default() };
+                self.groups.insert(key.as_str().into(), group);
+            }
+        }
+        dirty.push(key);
     }
 
     /// Moves the routes of a domain to the groups they now belong to.
-    fn regroup(&mut self, domain: &str, dirty: &mut BTreeSet<String>) {
-        let keys: Vec<String> = self.groups.keys().filter(|key| domain_of(key) == domain).cloned().collect();
+    fn regroup(&mut self, domain: &str, dirty: &mut Vec<String>) {
+        let keys: Vec<String> =
+            self.groups.keys().filter(|key| domain_of(key) == domain).map(|key| key.to_string()).collect();
         let mut moving = Vec::new();
         for key in keys {
-            if let Some(group) = self.groups.get_mut(&key) {
+            if let Some(group) = self.groups.get_mut(&*key) {
                 moving.append(&mut group.members);
             }
-            dirty.insert(key);
+            dirty.push(key);
         }
         for route in moving {
             self.join(&route, dirty);
@@ -214,10 +248,10 @@ impl Served {
     /// Decides groups anew. What all of them had leaves the table before anything enters, as routes may have moved.
     fn decide(
         &mut self,
-        dirty: BTreeSet<String>,
+        dirty: Vec<String>,
         resources: &Resources,
         endpoints: &EndpointIndex,
-        touched: &mut BTreeSet<ObjectKey>,
+        touched: &mut Vec<ObjectKey>,
     ) {
         if dirty.is_empty() {
             return;
@@ -225,20 +259,19 @@ impl Served {
         let mut hosts = self.table.hosts.clone();
         let mut routes = self.table.routes.clone();
         for key in &dirty {
-            let Some(group) = self.groups.get_mut(key) else { continue };
-            for host in group.hosts.drain(..) {
-                hosts.remove(&host);
-            }
-            for id in group.routes.drain(..) {
-                routes.remove(&id);
+            let Some(group) = self.groups.get_mut(key.as_str()) else { continue };
+            for route in std::mem::take(&mut group.served) {
+                hosts.remove(&route.host);
+                routes.remove(&route.id);
             }
         }
         for key in dirty {
-            let Some(group) = self.groups.get_mut(&key) else { continue };
+            let Some(group) = self.groups.get_mut(&*key) else { continue };
             if group.members.is_empty() {
-                self.groups.remove(&key);
+                self.groups.remove(&*key);
                 continue;
             }
+            group.members.shrink_to_fit();
             group.members.sort_by(|a, b| a.meta.age().cmp(&b.meta.age()));
             let decisions = admit(&self.router.policy, &group.members, &resources.secrets);
             let admitted = decisions.iter().filter_map(|decision| decision.outcome.as_ref().ok());
@@ -250,12 +283,11 @@ impl Served {
                 .map(|shadow| (&shadow.route.id, shadow))
                 .collect();
             for decision in decisions {
-                touched.insert(decision.route.meta.key.clone());
+                touched.push(decision.route.meta.key.clone());
                 let shadow = shadows.get(&decision.route.meta.key.route_id());
                 self.verdicts.insert(decision.route.meta.key.clone(), verdict(decision, shadow));
             }
-            group.hosts = virtual_hosts.iter().map(|host| host.host.clone()).collect();
-            group.routes = resolved.iter().map(|route| route.id.clone()).collect();
+            group.served = resolved.iter().cloned().collect();
             for host in virtual_hosts {
                 hosts.insert(host);
             }
@@ -282,21 +314,24 @@ fn domain_of(host: &str) -> &str {
     host.split_once('.').map_or("", |(_, domain)| domain)
 }
 
-fn verdict(decision: Decision, shadow: Option<&Shadow<'_>>) -> Verdict {
-    let condition = match decision.outcome {
-        Err(rejection) => Condition::new("Admitted", false, rejection.reason.as_str(), rejection.message),
-        Ok(_) => admitted(&decision.route, shadow),
+fn verdict(decision: Decision, shadow: Option<&Shadow<'_>>) -> Option<Box<Verdict>> {
+    let (condition, winner) = match decision.outcome {
+        Err(rejection) => {
+            let condition = Condition::new("Admitted", false, rejection.reason.as_str(), rejection.message);
+            (condition, rejection.winner)
+        }
+        Ok(_) => (remark(&decision.route, shadow)?, shadow.map(|shadow| shadow.by.id.object_key())),
     };
-    Verdict { host: decision.host, wildcard_policy: decision.route.wildcard_policy.as_str(), condition }
+    Some(Box::new(Verdict { conditions: Arc::new([condition]), winner }))
 }
 
 /// Admitted is True with empty reason and message (openshift.md a.11), except where something is worth saying.
-fn admitted(route: &Route, shadow: Option<&Shadow<'_>>) -> Condition {
+fn remark(route: &Route, shadow: Option<&Shadow<'_>>) -> Option<Condition> {
     if let Some(list) = allowlist(&route.meta.annotations).filter(|list| list.nets.is_empty()) {
         let message = format!("annotation {} has no valid address, so nobody may connect", list.annotation);
-        return Condition::new("Admitted", true, "NobodyAllowed", message);
+        return Some(Condition::new("Admitted", true, "NobodyAllowed", message));
     }
-    let Some(shadow) = shadow else { return Condition::new("Admitted", true, "", "") };
+    let shadow = shadow?;
     let schemes: Vec<_> = shadow.schemes.iter().copied().collect();
     let by = if shadow.by.id.namespace == shadow.route.id.namespace {
         format!("route {}", shadow.by.id.name)
@@ -308,5 +343,5 @@ fn admitted(route: &Route, shadow: Option<&Shadow<'_>>) -> Condition {
         schemes.join(" and "),
         shadow.by.path()
     );
-    Condition::new("Admitted", true, "Shadowed", message)
+    Some(Condition::new("Admitted", true, "Shadowed", message))
 }

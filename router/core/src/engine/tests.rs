@@ -173,3 +173,35 @@ fn new_endpoints_reach_the_routes_that_use_them_and_no_others() {
     let api = after.routers[0].routes.values().next().unwrap();
     assert_eq!(api.cluster.services[0].endpoints[0].address.to_string(), "10.0.0.9:8080");
 }
+
+#[test]
+fn a_loser_knows_its_winner_until_that_goes() {
+    let mut resources = Resources::default();
+    let wildcards = json!({ "routeAdmission": { "wildcardPolicy": "WildcardsAllowed" } });
+    resources.insert(&good(controller("default", wildcards)));
+    for (id, age, spec) in [
+        ("red/first", 1, json!({ "host": "a.x.test" })),
+        ("blue/second", 2, json!({ "host": "a.x.test", "path": "/p" })),
+        ("red/slash", 3, json!({ "host": "a.x.test", "path": "/" })),
+        ("blue/wild", 4, json!({ "host": "www.x.test", "wildcardPolicy": "Subdomain" })),
+    ] {
+        resources.insert(&good(route(id, age, spec)));
+    }
+    let mut engine = Engine::new(Settings::default());
+    let winners = |report: &StatusReport| -> Vec<String> {
+        let conflicts = report.conflicts.entries();
+        conflicts.map(|(key, lost)| format!("{key} lost to {} ({})", lost[0].winner, lost[0].reason)).collect()
+    };
+    let (_, report) = engine.apply(&resources);
+    assert_eq!(
+        winners(&report),
+        [
+            "blue/second lost to Route red/first (HostAlreadyClaimed)",
+            "blue/wild lost to Route red/first (HostAlreadyClaimed)",
+            "red/slash lost to Route red/first (Shadowed)",
+        ]
+    );
+    resources.routes.remove(&ObjectKey::new("red", "first"));
+    let (_, report) = engine.apply(&resources);
+    assert_eq!(winners(&report), ["red/slash lost to Route blue/second (HostAlreadyClaimed)"]);
+}

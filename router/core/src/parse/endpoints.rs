@@ -64,7 +64,7 @@ pub(super) fn service(meta: Meta, mut object: Fields<'_>, findings: &mut Finding
 
 /// Reads an EndpointSlice.
 pub(super) fn slice(meta: Meta, mut object: Fields<'_>, findings: &mut Findings) -> Option<EndpointSlice> {
-    let service = meta.labels.get(SERVICE_LABEL).map(|name| Arc::from(name.as_str()));
+    let service = meta.labels.get(SERVICE_LABEL).map(Arc::from);
     if service.is_none() {
         let path = FieldPath::of(&["metadata", "labels", SERVICE_LABEL]);
         findings.warn(path, "is missing, so no service uses these endpoints; write the service's name here");

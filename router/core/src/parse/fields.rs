@@ -6,6 +6,9 @@ use serde_json::{Map, Value};
 
 use crate::field::{FieldPath, Findings};
 
+/// What is said of a field that this version reads and does not act on.
+pub const NO_EFFECT: &str = "has no effect: Sluice does not act on this field yet";
+
 /// A mapping that is being read. `null` members count as absent, as they do for the API server.
 pub struct Fields<'v> {
     map: Option<&'v Map<String, Value>>,
@@ -130,15 +133,6 @@ impl<'v> Fields<'v> {
     /// Members that exist in the API and have no meaning for a router.
     pub fn ignore(&mut self, names: &[&'static str]) {
         self.known.extend_from_slice(names);
-    }
-
-    /// Members that exist in the API and that this version does not act on: present ones are warned of.
-    pub fn unsupported(&mut self, names: &[&'static str], findings: &mut Findings) {
-        for name in names {
-            if self.value(name).is_some() {
-                findings.warn(self.path(name), "has no effect: Sluice does not act on this field yet");
-            }
-        }
     }
 
     /// Ends the reading: members that nobody asked for are warned of.

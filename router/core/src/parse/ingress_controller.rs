@@ -1,14 +1,25 @@
 //! IngressControllers: `operator.openshift.io/v1`. Each is a router.
 
+mod http;
+mod publishing;
+mod security;
+mod selector;
+mod tuning;
+
 use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::fields::Fields;
+use super::fields::{Fields, NO_EFFECT};
 use super::names;
 use crate::field::{FieldPath, Findings};
 use crate::object::{Manifest, Meta};
-use crate::selector::{LabelSelector, Operator, Requirement};
+use crate::selector::LabelSelector;
+
+pub use http::{ForwardedHeaders, HttpPolicy, UniqueId};
+pub use publishing::{Publishing, PublishingKind};
+pub use security::{ClientTls, ProfileKind, TlsProfile, TlsVersion};
+pub use tuning::{MaxConnections, Tuning};
 
 /// An IngressController, as far as a data plane is concerned.
 #[derive(Clone, Debug)]
@@ -27,12 +38,18 @@ pub struct IngressController {
     pub namespace_ownership: NamespaceOwnership,
     /// `spec.routeAdmission.wildcardPolicy`.
     pub wildcard_admission: WildcardAdmission,
-    /// `spec.endpointPublishingStrategy.hostNetwork.httpPort`.
-    pub http_port: Option<u16>,
-    /// `spec.endpointPublishingStrategy.hostNetwork.httpsPort`.
-    pub https_port: Option<u16>,
-    /// `spec.endpointPublishingStrategy.hostNetwork.statsPort`.
-    pub stats_port: Option<u16>,
+    /// `spec.endpointPublishingStrategy`.
+    pub publishing: Publishing,
+    /// `spec.tlsSecurityProfile`.
+    pub tls_profile: TlsProfile,
+    /// `spec.clientTLS`; `None`: clients need no certificate.
+    pub client_tls: Option<ClientTls>,
+    /// `spec.httpHeaders` and other members about HTTP.
+    pub http: HttpPolicy,
+    /// `spec.tuningOptions`.
+    pub tuning: Tuning,
+    /// Fields that ask for something that is not done yet, in order; their warnings say so too.
+    pub without_effect: Vec<FieldPath>,
     /// The whole object.
     pub manifest: Manifest,
 }
@@ -79,19 +96,6 @@ impl WildcardAdmission {
 
 /// Fields that say how and where OpenShift runs its router.
 const DEPLOYMENT: &[&str] = &["replicas", "nodePlacement", "haproxyVersion", "unsupportedConfigOverrides"];
-/// Fields of the data plane that nothing reads yet.
-const UNSUPPORTED: &[&str] = &[
-    "tlsSecurityProfile",
-    "clientTLS",
-    "logging",
-    "httpHeaders",
-    "httpEmptyRequestsPolicy",
-    "httpErrorCodePages",
-    "httpCompression",
-    "tuningOptions",
-    "idleConnectionTerminationPolicy",
-    "closedClientConnectionPolicy",
-];
 
 /// Reads an IngressController. Its manifest is filled in by the caller.
 pub(super) fn parse(meta: Meta, mut object: Fields<'_>, findings: &mut Findings) -> Option<IngressController> {
@@ -106,15 +110,17 @@ pub(super) fn parse(meta: Meta, mut object: Fields<'_>, findings: &mut Findings)
     let mut certificate = spec.mapping("defaultCertificate", findings);
     let default_certificate = certificate.text("name", findings).map(Arc::from);
     certificate.finish(findings);
-    let namespace_selector = selector(spec.mapping("namespaceSelector", findings), findings);
-    let route_selector = selector(spec.mapping("routeSelector", findings), findings);
+    let namespace_selector = selector::parse(spec.mapping("namespaceSelector", findings), findings);
+    let route_selector = selector::parse(spec.mapping("routeSelector", findings), findings);
     let (namespace_ownership, wildcard_admission) = admission(spec.mapping("routeAdmission", findings), findings);
-    let [http_port, https_port, stats_port] = ports(spec.mapping("endpointPublishingStrategy", findings), findings);
+    let publishing = publishing::parse(spec.mapping("endpointPublishingStrategy", findings), findings);
+    let tls_profile = security::profile(&mut spec, findings);
+    let client_tls = security::client_tls(&mut spec, findings);
+    let http = http::parse(&mut spec, findings);
+    let tuning = tuning::parse(spec.mapping("tuningOptions", findings), findings);
+    let logging = spec.mapping("logging", findings).value("access").is_some();
     spec.ignore(DEPLOYMENT);
-    spec.unsupported(UNSUPPORTED, findings);
-    spec.finish(findings);
-    object.finish(findings);
-    Some(IngressController {
+    let mut controller = IngressController {
         meta,
         domain: domain.map(str::to_owned),
         default_certificate,
@@ -122,11 +128,45 @@ pub(super) fn parse(meta: Meta, mut object: Fields<'_>, findings: &mut Findings)
         route_selector,
         namespace_ownership: namespace_ownership?,
         wildcard_admission: wildcard_admission?,
-        http_port,
-        https_port,
-        stats_port,
-        manifest: Manifest::new(Value::Null),
-    })
+        publishing: publishing?,
+        tls_profile: tls_profile?,
+        client_tls,
+        http,
+        tuning,
+        without_effect: Vec::new(),
+        manifest: Manifest::new(&Value::Null),
+    };
+    controller.without_effect = without_effect(&controller, logging, &spec);
+    for path in &controller.without_effect {
+        findings.warn(path.clone(), NO_EFFECT);
+    }
+    spec.finish(findings);
+    object.finish(findings);
+    Some(controller)
+}
+
+/// What the controller asks for beside the defaults, and the data plane does not do yet.
+fn without_effect(controller: &IngressController, logging: bool, spec: &Fields<'_>) -> Vec<FieldPath> {
+    let http = &controller.http;
+    let headers = |name: &str| spec.path("httpHeaders").key(name);
+    let asked = [
+        (controller.client_tls.is_some(), spec.path("clientTLS")),
+        (http.abort_closed_clients, spec.path("closedClientConnectionPolicy")),
+        (!http.compress.is_empty(), spec.path("httpCompression")),
+        (http.ignore_empty_requests, spec.path("httpEmptyRequestsPolicy")),
+        (http.error_pages.is_some(), spec.path("httpErrorCodePages")),
+        (!http.actions.is_empty(), headers("actions")),
+        (http.forwarded != ForwardedHeaders::Append, headers("forwardedHeaderPolicy")),
+        (!http.case_adjustments.is_empty(), headers("headerNameCaseAdjustments")),
+        (http.unique_id.is_some(), headers("uniqueId")),
+        (http.defer_idle_termination, spec.path("idleConnectionTerminationPolicy")),
+        (logging, spec.path("logging")),
+        (controller.tls_profile != TlsProfile::default(), spec.path("tlsSecurityProfile")),
+        (!controller.tuning.is_default(), spec.path("tuningOptions")),
+    ];
+    let mut paths: Vec<FieldPath> = controller.publishing.proxy_protocol.iter().cloned().collect();
+    paths.extend(asked.into_iter().filter(|(asked, _)| *asked).map(|(_, path)| path));
+    paths
 }
 
 fn admission(
@@ -155,73 +195,5 @@ fn admission(
     (ownership, wildcards)
 }
 
-fn ports(mut strategy: Fields<'_>, findings: &mut Findings) -> [Option<u16>; 3] {
-    const TYPES: [&str; 4] = ["HostNetwork", "LoadBalancerService", "NodePortService", "Private"];
-    if let Some(kind) = strategy.text("type", findings).filter(|kind| !TYPES.contains(kind)) {
-        let message = format!("Unsupported value: {kind:?}; write one of {}", TYPES.join(", "));
-        findings.error(strategy.path("type"), message);
-    }
-    let mut network = strategy.mapping("hostNetwork", findings);
-    let mut port = |name| network.number(name, 1, 65535, findings).and_then(|number| u16::try_from(number).ok());
-    let ports = [port("httpPort"), port("httpsPort"), port("statsPort")];
-    for (i, name) in ["httpPort", "httpsPort", "statsPort"].iter().enumerate() {
-        if ports[i].is_some() && ports[..i].contains(&ports[i]) {
-            findings.error(network.path(name), "Invalid value: the port is used twice; write three different ports");
-        }
-    }
-    if network.is_present() {
-        network.unsupported(&["protocol"], findings);
-    }
-    network.finish(findings);
-    strategy.ignore(&["loadBalancer", "nodePort", "private"]);
-    strategy.finish(findings);
-    ports
-}
-
-/// Reads a `metav1.LabelSelector`.
-fn selector(mut fields: Fields<'_>, findings: &mut Findings) -> LabelSelector {
-    let mut requirements: Vec<Requirement> = fields
-        .text_map("matchLabels", findings)
-        .into_iter()
-        .map(|(key, value)| Requirement { key, operator: Operator::In(vec![value]) })
-        .collect();
-    for (path, item) in fields.list("matchExpressions", findings) {
-        requirements.extend(requirement(item, path, findings));
-    }
-    fields.finish(findings);
-    LabelSelector::new(requirements)
-}
-
-fn requirement(item: &Value, path: FieldPath, findings: &mut Findings) -> Option<Requirement> {
-    let mut fields = Fields::of(Some(item), path, findings);
-    let key = fields.text("key", findings);
-    if key.is_none() {
-        findings.error(fields.path("key"), "Required value: write the name of a label");
-    }
-    let operator = fields.text("operator", findings);
-    let values: Vec<String> = fields.texts("values", findings).into_iter().map(|(_, text)| text.to_owned()).collect();
-    let values_path = fields.path("values");
-    let operator_path = fields.path("operator");
-    fields.finish(findings);
-    match operator {
-        Some("In" | "NotIn") if values.is_empty() => {
-            findings.error(values_path, "Required value: In and NotIn need at least one value");
-        }
-        Some("Exists" | "DoesNotExist") if !values.is_empty() => {
-            findings.error(values_path, "Forbidden: Exists and DoesNotExist take no values; remove them");
-        }
-        _ => {}
-    }
-    let operator = match operator {
-        Some("In") => Operator::In(values),
-        Some("NotIn") => Operator::NotIn(values),
-        Some("Exists") => Operator::Exists,
-        Some("DoesNotExist") => Operator::DoesNotExist,
-        other => {
-            let given = other.map_or("Required value".to_owned(), |other| format!("Unsupported value: {other:?}"));
-            findings.error(operator_path, format!("{given}; write In, NotIn, Exists or DoesNotExist"));
-            return None;
-        }
-    };
-    Some(Requirement { key: key?.to_owned(), operator })
-}
+#[cfg(test)]
+mod tests;

@@ -59,8 +59,8 @@ pub fn parse(object: &mut Fields<'_>, kind: Kind, origin: Origin, findings: &mut
     });
     let meta = Meta {
         key: ObjectKey::new(namespace, name.unwrap_or_default()),
-        labels: fields.text_map("labels", findings),
-        annotations: fields.text_map("annotations", findings),
+        labels: fields.text_map("labels", findings).into_iter().collect(),
+        annotations: fields.text_map("annotations", findings).into_iter().collect(),
         created,
         uid: Arc::from(fields.text("uid", findings).unwrap_or_default()),
         resource_version: Arc::from(fields.text("resourceVersion", findings).unwrap_or_default()),

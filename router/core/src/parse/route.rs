@@ -4,13 +4,16 @@ mod backends;
 mod stored;
 mod tls;
 
+use std::sync::Arc;
+
 use crate::certificate::MaterialCache;
 use crate::field::{FieldError, FieldPath, Findings};
 use crate::model::PathMatch;
-use crate::object::{Manifest, Meta};
+use crate::object::{Manifest, Meta, Texts};
 
 use super::Defaults;
-use super::fields::Fields;
+use super::fields::{Fields, NO_EFFECT};
+use super::headers::{self, HeaderActions};
 use super::names;
 
 pub use backends::{Backend, TargetPort};
@@ -36,11 +39,27 @@ pub struct Route {
     pub backends: Vec<Backend>,
     /// `spec.port.targetPort`; `None`: every port of the endpoints.
     pub target_port: Option<TargetPort>,
+    /// `spec.httpHeaders.actions`; `None` when there are none.
+    pub header_actions: Option<Arc<HeaderActions>>,
     /// The whole object.
     pub manifest: Manifest,
 }
 
 impl Route {
+    /// Gives back spare room, and shares texts that other routes have too.
+    pub(super) fn share(&mut self, texts: &mut Texts) {
+        self.meta.share(texts);
+        self.host.shrink_to_fit();
+        self.backends.shrink_to_fit();
+        self.backends.iter_mut().for_each(|backend| texts.share(&mut backend.service));
+        if let Some(port) = &mut self.target_port {
+            texts.share(&mut port.0);
+        }
+        if let Traffic::Http { path, .. } = &mut self.traffic {
+            path.share(texts);
+        }
+    }
+
     /// Why its TLS material cannot be used; empty when it can, or when there is none.
     pub fn material_errors(&self) -> &[FieldError] {
         match &self.traffic {
@@ -106,19 +125,22 @@ impl Traffic {
     }
 }
 
+/// Annotation of routes whose host nobody wrote.
+pub(super) const HOST_GENERATED: &str = "openshift.io/host.generated";
 const ALLOW_BAD_LABELS: &str = "route.openshift.io/allow-non-dns-compliant-host";
 
-/// Reads a Route. Its manifest is filled in afterwards, by [`stored`].
+/// Reads a Route; `old` is the stored version that it replaces. Its manifest is filled in afterwards, by [`stored`].
 pub(super) fn parse(
     meta: Meta,
     mut object: Fields<'_>,
+    old: Option<&Route>,
     defaults: &Defaults,
     materials: &mut MaterialCache,
     findings: &mut Findings,
 ) -> Option<Route> {
     let mut spec = object.mapping("spec", findings);
     let wildcard_policy = wildcard_policy(&mut spec, findings);
-    let mut host = host(&mut spec, &meta, findings);
+    let mut host = host(&mut spec, &meta, old, findings);
     let subdomain = subdomain(&mut spec, findings);
     if !host.is_empty() && !subdomain.is_empty() {
         findings.warn(spec.path("subdomain"), "is ignored, because spec.host is set; remove one of the two");
@@ -136,7 +158,7 @@ pub(super) fn parse(
     let backends = backends::parse(&mut spec, findings);
     let target_port = backends::target_port(&mut spec, findings);
     let traffic = tls::parse(&mut spec, path, materials, findings);
-    spec.unsupported(&["httpHeaders"], findings);
+    let header_actions = header_actions(&mut spec, traffic.as_ref(), findings);
     spec.finish(findings);
     object.finish(findings);
     Some(Route {
@@ -148,12 +170,37 @@ pub(super) fn parse(
         traffic: traffic?,
         backends,
         target_port,
-        manifest: Manifest::new(serde_json::Value::Null),
+        header_actions,
+        manifest: Manifest::new(&serde_json::Value::Null),
     })
 }
 
+/// Reads `spec.httpHeaders`. Nothing acts on it yet, and that is said.
+fn header_actions(
+    spec: &mut Fields<'_>,
+    traffic: Option<&Traffic>,
+    findings: &mut Findings,
+) -> Option<Arc<HeaderActions>> {
+    let mut fields = spec.mapping("httpHeaders", findings);
+    let actions = headers::actions(&mut fields, findings);
+    fields.finish(findings);
+    if actions.is_empty() {
+        return None;
+    }
+    if traffic.is_some_and(Traffic::is_passthrough) {
+        let message = "Forbidden: passthrough routes see no requests and change no headers; remove it, or use edge";
+        findings.error(spec.path("httpHeaders"), message);
+    }
+    findings.warn(spec.path("httpHeaders"), NO_EFFECT);
+    Some(Arc::new(actions))
+}
+
+/// Suffix of generated hosts in a cluster that names no domain.
+const NO_CLUSTER_DOMAIN: &str = "router.default.svc.cluster.local";
+
 /// The host of a route that names neither host nor subdomain (openshift.md a.2).
 pub fn generated_host(name: &str, namespace: &str, cluster_domain: &str) -> String {
+    let cluster_domain = if cluster_domain.is_empty() { NO_CLUSTER_DOMAIN } else { cluster_domain };
     format!("{}-{namespace}.{cluster_domain}", name.replace('.', "-"))
 }
 
@@ -177,10 +224,12 @@ fn wildcard_policy(spec: &mut Fields<'_>, findings: &mut Findings) -> Option<Wil
     }
 }
 
-fn host(spec: &mut Fields<'_>, meta: &Meta, findings: &mut Findings) -> String {
+fn host(spec: &mut Fields<'_>, meta: &Meta, old: Option<&Route>, findings: &mut Findings) -> String {
     let Some(host) = spec.text("host", findings) else { return String::new() };
     let mut faults: Vec<String> = names::subdomain_fault(host).into_iter().collect();
-    if meta.annotations.get(ALLOW_BAD_LABELS).map(String::as_str) != Some("true") && faults.is_empty() {
+    let annotated = meta.annotations.get(ALLOW_BAD_LABELS) == Some("true");
+    let was_bad = old.is_some_and(|old| old.host == host || !names::label_faults(&old.host).is_empty());
+    if !annotated && !was_bad && faults.is_empty() {
         faults = names::label_faults(host);
     }
     for fault in faults {

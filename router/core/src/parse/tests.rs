@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::*;
-use crate::testing::{controller, good, parsed, refusals, route, slice};
+use crate::testing::{good, parsed, refusals, route, slice};
 
 fn route_of(value: Value) -> Arc<Route> {
     match good(value) {
@@ -95,94 +95,6 @@ fn hosts_are_checked_as_a_whole_and_by_label() {
 }
 
 #[test]
-fn every_refusal_names_its_field_and_what_to_write() {
-    let tls = |tls: Value| json!({ "host": "h.test", "tls": tls });
-    let cases = [
-        (json!({ "path": "no/slash" }), "spec.path: Invalid value: \"no/slash\"; write \"/no/slash\""),
-        (
-            json!({ "path": "/a b" }),
-            "spec.path: Invalid value: \"/a b\"; remove '#' and spaces; a path is compared as it stands in the request",
-        ),
-        (json!({ "to": {} }), "spec.to.name: Required value: write the name of a Service of this namespace"),
-        (json!({ "to": { "name": "web", "kind": "Pod" } }), "spec.to.kind: Unsupported value: \"Pod\"; write Service"),
-        (
-            json!({ "to": { "name": "web", "weight": 257 } }),
-            "spec.to.weight: Invalid value: 257; write a number from 0 to 256",
-        ),
-        (json!({ "to": { "name": "web", "weight": "10" } }), "spec.to.weight: is a text; write a number from 0 to 256"),
-        (
-            json!({ "alternateBackends": [{ "name": "b", "weight": -1 }] }),
-            "spec.alternateBackends[0].weight: Invalid value: -1; write a number from 0 to 256",
-        ),
-        (
-            json!({ "alternateBackends": [{ "name": "b" }, { "name": "c" }, { "name": "d" }, { "name": "e" }] }),
-            "spec.alternateBackends: has 4 items; use at most 3",
-        ),
-        (json!({ "alternateBackends": {} }), "spec.alternateBackends: is a mapping; write a list here"),
-        (
-            json!({ "port": { "targetPort": 0 } }),
-            "spec.port.targetPort: Invalid value: 0; write the name or the number of an endpoint port, 1 to 65535",
-        ),
-        (
-            json!({ "port": {} }),
-            "spec.port.targetPort: Required value: write the name or the number of an endpoint port",
-        ),
-        (
-            json!({ "wildcardPolicy": "All", "host": "h.test" }),
-            "spec.wildcardPolicy: Unsupported value: \"All\"; write None or Subdomain",
-        ),
-        (
-            json!({ "subdomain": "a..b" }),
-            "spec.subdomain: Invalid value: \"a..b\": a label is empty; remove the extra dot",
-        ),
-        (
-            tls(json!({ "termination": "mutual" })),
-            "spec.tls.termination: Unsupported value: \"mutual\"; write edge, reencrypt or passthrough",
-        ),
-        (
-            tls(json!({ "destinationCACertificate": "x" })),
-            "spec.tls.termination: Required value: write reencrypt, because destinationCACertificate is set",
-        ),
-        (
-            tls(json!({ "termination": "passthrough", "insecureEdgeTerminationPolicy": "Allow" })),
-            "spec.tls.insecureEdgeTerminationPolicy: Invalid value: \"Allow\": the backend of a passthrough route speaks \
-             TLS only; write None or Redirect",
-        ),
-        (
-            tls(json!({ "insecureEdgeTerminationPolicy": "redirect" })),
-            "spec.tls.insecureEdgeTerminationPolicy: Unsupported value: \"redirect\"; write None, Allow or Redirect",
-        ),
-        (
-            json!({ "host": "h.test", "path": "/x", "tls": { "termination": "passthrough" } }),
-            "spec.path: Forbidden: passthrough routes see no requests and have no path; remove it, or use edge",
-        ),
-        (
-            tls(json!({ "termination": "passthrough", "key": "x" })),
-            "spec.tls.key: Forbidden: a passthrough route has no certificates, its backend has; remove it, or write \
-             termination: edge",
-        ),
-        (
-            tls(json!({ "termination": "edge", "destinationCACertificate": "x" })),
-            "spec.tls.destinationCACertificate: Forbidden: only for reencrypt; remove it, or write termination: reencrypt",
-        ),
-        (
-            tls(json!({ "certificate": "x", "externalCertificate": { "name": "s" } })),
-            "spec.tls.externalCertificate: Forbidden: certificate and key are given as well; keep one of the two",
-        ),
-        (
-            tls(json!({ "externalCertificate": {} })),
-            "spec.tls.externalCertificate.name: Required value: write the name of a Secret of type kubernetes.io/tls in \
-             this namespace",
-        ),
-        (json!({ "host": 5 }), "spec.host: is a number; write a text in quotes"),
-        (json!({ "tls": "edge" }), "spec.tls: is a text; write a mapping here"),
-    ];
-    for (spec, expected) in cases {
-        assert_eq!(refusal(spec), expected);
-    }
-}
-
-#[test]
 fn all_errors_of_an_object_are_found_at_once() {
     let mut object = route("shop/cart", 1, json!({ "path": "x", "host": "A", "to": { "weight": 300 } }));
     object["metadata"]["labels"] = json!({ "app": true });
@@ -241,46 +153,6 @@ fn objects_without_a_name_or_kind_are_told_so() {
 }
 
 #[test]
-fn ingress_controllers_are_checked() {
-    let refusal = |spec: Value| refusals(controller("c", spec)).join(" | ");
-    let cases = [
-        (json!({ "domain": "A.test" }), "spec.domain: Invalid value: \"A.test\": label \"A\" is no DNS label"),
-        (
-            json!({ "routeAdmission": { "namespaceOwnership": "Loose" } }),
-            "spec.routeAdmission.namespaceOwnership: Unsupported value: \"Loose\"; write Strict or InterNamespaceAllowed",
-        ),
-        (
-            json!({ "routeAdmission": { "wildcardPolicy": "Yes" } }),
-            "spec.routeAdmission.wildcardPolicy: Unsupported value: \"Yes\"; write WildcardsAllowed or WildcardsDisallowed",
-        ),
-        (
-            json!({ "endpointPublishingStrategy": { "hostNetwork": { "httpPort": 70000 } } }),
-            "spec.endpointPublishingStrategy.hostNetwork.httpPort: Invalid value: 70000; write a number from 1 to 65535",
-        ),
-        (
-            json!({ "endpointPublishingStrategy": { "hostNetwork": { "httpPort": 80, "httpsPort": 80 } } }),
-            "spec.endpointPublishingStrategy.hostNetwork.httpsPort: Invalid value: the port is used twice; write three \
-             different ports",
-        ),
-        (
-            json!({ "routeSelector": { "matchExpressions": [{ "key": "a", "operator": "Exists", "values": ["b"] }] } }),
-            "spec.routeSelector.matchExpressions[0].values: Forbidden",
-        ),
-        (
-            json!({ "namespaceSelector": { "matchExpressions": [{ "key": "a", "operator": "In" }] } }),
-            "spec.namespaceSelector.matchExpressions[0].values: Required value: In and NotIn need at least one value",
-        ),
-    ];
-    for (spec, expected) in cases {
-        let refusal = refusal(spec);
-        assert!(refusal.contains(expected), "{refusal}");
-    }
-    let warned = parsed(controller("c", json!({ "clientTLS": {}, "replicas": 2 }))).warnings;
-    assert_eq!(warned.len(), 1);
-    assert_eq!(warned[0].to_string(), "spec.clientTLS: has no effect: Sluice does not act on this field yet");
-}
-
-#[test]
 fn slices_are_checked_and_keep_ready_tcp_endpoints() {
     let Object::EndpointSlice(found) = good(json!({
         "apiVersion": "discovery.k8s.io/v1",
@@ -334,4 +206,41 @@ fn secrets_are_read_from_data_and_string_data_and_never_shown() {
     let refusals = refusals(secret("data", "not base64!", &STANDARD.encode("no key")));
     assert_eq!(refusals.len(), 1);
     assert!(refusals[0].starts_with("data[tls.crt]: Invalid value: (redacted): is no base64 text"), "{refusals:?}");
+}
+
+#[test]
+fn header_actions_are_kept_in_order_and_warned_of() {
+    let actions = json!({
+        "request": [
+            { "name": "X-Client", "action": { "type": "Set", "set": { "value": "%{+Q}[ssl_c_der,base64]" } } },
+            { "name": "Accept", "action": { "type": "Delete" } },
+        ],
+        "response": [{ "name": "Server", "action": { "type": "Delete" } }],
+    });
+    let object = route("a/b", 1, json!({ "host": "h.test", "httpHeaders": { "actions": actions } }));
+    let parsed = parsed(object.clone());
+    let warnings: Vec<String> = parsed.warnings.iter().map(ToString::to_string).collect();
+    assert_eq!(warnings, ["spec.httpHeaders: has no effect: Sluice does not act on this field yet"]);
+    let route = route_of(object);
+    let actions = route.header_actions.as_ref().unwrap();
+    let names: Vec<&str> = actions.request.iter().map(|action| &*action.name).collect();
+    assert_eq!(names, ["X-Client", "Accept"]);
+    assert_eq!(actions.request[1].change, HeaderChange::Delete);
+    assert_eq!(actions.response.len(), 1);
+    assert!(route_of(super::super::testing::route("a/b", 1, json!({}))).header_actions.is_none());
+}
+
+#[test]
+fn a_key_or_ca_without_a_certificate_is_warned_of_and_serves_the_default() {
+    let object = route("a/b", 1, json!({ "host": "h.test", "tls": { "termination": "edge", "key": "SECRET" } }));
+    let parsed = parsed(object.clone());
+    let warnings: Vec<String> = parsed.warnings.iter().map(ToString::to_string).collect();
+    assert_eq!(warnings, ["spec.tls.key: is not used without a certificate; write certificate, or remove it"]);
+    assert!(route_of(object).material_errors().is_empty());
+    let bad = route("a/b", 1, json!({ "host": "h.test", "tls": { "caCertificate": "SECRET" } }));
+    let errors: Vec<String> = route_of(bad).material_errors().iter().map(ToString::to_string).collect();
+    assert!(
+        errors[0].starts_with("spec.tls.caCertificate: Invalid value: (redacted): holds no certificate"),
+        "{errors:?}"
+    );
 }

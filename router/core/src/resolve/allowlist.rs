@@ -1,9 +1,10 @@
 //! `haproxy.router.openshift.io/ip_allowlist`: who may connect (openshift.md d, decision 7).
 
-use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use ipnet::IpNet;
+
+use crate::object::TextMap;
 
 /// The annotation.
 pub const ALLOWLIST: &str = "haproxy.router.openshift.io/ip_allowlist";
@@ -22,7 +23,7 @@ pub struct AllowList {
 }
 
 /// Reads a route's list; `None`: everybody may connect.
-pub fn allowlist(annotations: &BTreeMap<String, String>) -> Option<AllowList> {
+pub fn allowlist(annotations: &TextMap) -> Option<AllowList> {
     let (annotation, text) = [ALLOWLIST, WHITELIST]
         .into_iter()
         .find_map(|annotation| annotations.get(annotation).map(|text| (annotation, text)))?;

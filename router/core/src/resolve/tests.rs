@@ -1,6 +1,6 @@
 //! Endpoints, addresses, lists of networks.
 
-use std::collections::BTreeMap;
+use crate::object::TextMap;
 use std::net::IpAddr;
 
 use serde_json::json;
@@ -78,7 +78,7 @@ fn endpoints_that_reach_the_node_or_the_cloud_are_not_used() {
 #[test]
 fn allowlists_keep_what_is_valid_and_close_when_nothing_is() {
     let list = |annotations: &[(&str, &str)]| {
-        let annotations: BTreeMap<String, String> =
+        let annotations: TextMap =
             annotations.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
         allowlist(&annotations)
     };

@@ -55,11 +55,7 @@ pub fn merge_route(
 pub fn merge_controller(previous: Option<&Value>, report: &ControllerStatus, now: Timestamp) -> Merged {
     const OURS: [&str; 4] = ["Admitted", "Available", "Degraded", "ManifestValid"];
     let before = conditions_of(previous);
-    let mut conditions: Vec<Value> = before
-        .iter()
-        .filter(|old| !old.get("type").and_then(Value::as_str).is_some_and(|kind| OURS.contains(&kind)))
-        .cloned()
-        .collect();
+    let mut conditions = foreign(before, &OURS);
     conditions.extend(report.conditions.iter().map(|condition| condition_value(condition, before, now)));
     let mut status = object_of(previous);
     for (name, value) in report.members() {
@@ -90,9 +86,18 @@ fn conditions_of(owner: Option<&Value>) -> &[Value] {
     owner.and_then(|owner| owner.get("conditions")).and_then(Value::as_array).map_or(&[], |v| v)
 }
 
+/// Conditions of other types than ours.
+fn foreign(conditions: &[Value], ours: &[&str]) -> Vec<Value> {
+    let is_ours = |old: &Value| old.get("type").and_then(Value::as_str).is_some_and(|kind| ours.contains(&kind));
+    conditions.iter().filter(|old| !is_ours(old)).cloned().collect()
+}
+
 fn entry_value(entry: &IngressEntry, previous: Option<&Value>, now: Timestamp) -> Value {
+    // Types that a router writes; others that somebody put into its entry stay.
+    const OURS: [&str; 3] = ["Admitted", "ManifestValid", "UnservableInFutureVersions"];
     let before = conditions_of(previous);
-    let conditions: Vec<Value> = entry.conditions.iter().map(|c| condition_value(c, before, now)).collect();
+    let mut conditions = foreign(before, &OURS);
+    conditions.extend(entry.conditions.iter().map(|c| condition_value(c, before, now)));
     json!({
         "conditions": conditions,
         "host": entry.host,

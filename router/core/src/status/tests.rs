@@ -12,7 +12,7 @@ fn entry(router: &str, host: &str, holds: bool) -> IngressEntry {
         router_name: RouterName(router.into()),
         router_canonical_hostname: format!("router-{router}.{router}.test").into(),
         wildcard_policy: "None",
-        conditions: vec![Condition::new("Admitted", holds, reason, reason)],
+        conditions: [Condition::new("Admitted", holds, reason, reason)].into(),
     }
 }
 
@@ -41,6 +41,19 @@ fn an_entry_is_written_as_the_api_writes_it_and_other_routers_entries_stay() {
     let again =
         merge_route(Some(&merged.status), &[entry("ours", "h.test", true)], &ours, time("2025-01-01T00:00:00Z"));
     assert_eq!((again.changed, &again.status), (false, &merged.status));
+}
+
+#[test]
+fn conditions_that_others_put_into_our_entry_stay() {
+    let first = merge_route(None, &[entry("ours", "h.test", true)], &ours, time("2024-01-01T00:00:00Z"));
+    let mut before = first.status;
+    let theirs = json!({ "type": "CertificateReady", "status": "True" });
+    let outdated = json!({ "type": "UnservableInFutureVersions", "status": "True" });
+    before["ingress"][0]["conditions"].as_array_mut().unwrap().extend([theirs.clone(), outdated]);
+    let merged = merge_route(Some(&before), &[entry("ours", "h.test", false)], &ours, time("2024-01-02T00:00:00Z"));
+    let conditions = merged.status["ingress"][0]["conditions"].as_array().unwrap();
+    assert_eq!((conditions.len(), &conditions[0]), (2, &theirs));
+    assert_eq!(conditions[1]["type"], "Admitted");
 }
 
 #[test]

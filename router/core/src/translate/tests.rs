@@ -302,4 +302,29 @@ proptest! {
             prop_assert!(host.passthrough.is_none() || host.terminated.is_empty());
         }
     }
+
+    #[test]
+    fn a_route_changes_nothing_for_unrelated_hosts(
+        policy in policies(), routes in contenders(), newcomer in contenders(), age in 0..5u32,
+    ) {
+        // Hosts of another domain, so that neither exact claims nor wildcards can touch them.
+        let elsewhere = newcomer.into_iter().map(|mut value| {
+            let host = value["spec"]["host"].as_str().unwrap_or_default().replace("d.test", "unrelated.example");
+            value["spec"]["host"] = json!(host);
+            value["metadata"]["name"] = json!(format!("new-{age}-{}", value["metadata"]["name"].as_str().unwrap_or_default()));
+            value
+        });
+        let before = translated(routes.iter().cloned().chain([policy.clone()]));
+        let after = translated(routes.into_iter().chain([policy]).chain(elsewhere));
+        for (key, entries) in before.report.routes.entries() {
+            prop_assert_eq!(&after.report.routes[key], entries);
+        }
+        let ids = |routes: &[Arc<ResolvedRoute>]| routes.iter().map(|route| route.id.clone()).collect::<Vec<_>>();
+        for host in before.table.routers[0].hosts.iter() {
+            let same = after.table.routers[0].hosts.entry(&host.host).unwrap();
+            prop_assert_eq!(ids(&same.terminated), ids(&host.terminated));
+            prop_assert_eq!(ids(&same.cleartext), ids(&host.cleartext));
+            prop_assert_eq!(same.passthrough.as_ref().map(|r| &r.id), host.passthrough.as_ref().map(|r| &r.id));
+        }
+    }
 }

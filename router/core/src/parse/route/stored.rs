@@ -3,12 +3,12 @@
 use serde_json::{Map, Value, json};
 
 use super::backends::DEFAULT_WEIGHT;
-use super::{Route, Traffic};
+use super::{HOST_GENERATED, Route, Traffic};
 use crate::object::Manifest;
 
 /// Fills the defaults into a manifest that was read without errors as `route`.
 pub fn stored(mut manifest: Value, route: &Route) -> Manifest {
-    let Some(object) = manifest.as_object_mut() else { return Manifest::new(manifest) };
+    let Some(object) = manifest.as_object_mut() else { return Manifest::new(&manifest) };
     if route.host_generated {
         let metadata = object.entry("metadata").or_insert_with(|| json!({}));
         if let Some(metadata) = metadata.as_object_mut() {
@@ -16,7 +16,7 @@ pub fn stored(mut manifest: Value, route: &Route) -> Manifest {
             if annotations.is_null() {
                 *annotations = json!({});
             }
-            annotations["openshift.io/host.generated"] = json!("true");
+            annotations[HOST_GENERATED] = json!("true");
         }
     }
     if let Some(spec) = object.get_mut("spec").and_then(Value::as_object_mut) {
@@ -39,7 +39,7 @@ pub fn stored(mut manifest: Value, route: &Route) -> Manifest {
             tls.insert("termination".to_owned(), json!(termination));
         }
     }
-    Manifest::new(manifest)
+    Manifest::new(&manifest)
 }
 
 fn fill_backend(backend: &mut Map<String, Value>) {

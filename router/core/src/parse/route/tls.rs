@@ -78,7 +78,7 @@ pub fn parse(
     let traffic = match termination {
         Termination::Passthrough => Traffic::Passthrough { redirect: insecure? == InsecurePolicy::Redirect },
         Termination::Edge | Termination::Reencrypt => {
-            let material = material(&tls, &texts, termination, materials);
+            let material = material(&tls, &texts, termination, materials, findings);
             Traffic::Http { path, tls: Some(HeldTls { insecure: insecure?, material }) }
         }
     };
@@ -168,6 +168,7 @@ fn material(
     texts: &Texts<'_>,
     termination: Termination,
     materials: &mut MaterialCache,
+    findings: &mut Findings,
 ) -> Result<Material, Vec<FieldError>> {
     let mut errors = Vec::new();
     let mut note = |path: FieldPath, message: &str| {
@@ -182,11 +183,17 @@ fn material(
                 None
             }
         },
-        (None, None, Some(_)) => {
-            note(tls.path("key"), "there is no certificate for it; write spec.tls.certificate, or remove the key");
-            None
+        // OpenShift's router takes a key or a CA that has no certificate, and serves the default one.
+        (None, None, key) => {
+            let unused = [("key", key), ("caCertificate", texts.ca)];
+            for (name, _) in unused.iter().filter(|(_, text)| text.is_some()) {
+                findings.warn(tls.path(name), "is not used without a certificate; write certificate, or remove it");
+            }
+            if let Some(Err(error)) = texts.ca.map(|ca| materials.roots(ca)) {
+                note(tls.path("caCertificate"), &error.message);
+            }
+            Some(CertificateSource::Controller)
         }
-        (None, None, None) => Some(CertificateSource::Controller),
     };
     let reencrypt = (termination == Termination::Reencrypt).then(|| Reencrypt {
         destination_ca: texts.destination_ca.and_then(|pem| match materials.roots(pem) {

@@ -1,0 +1,319 @@
+//! Why a URL or a server name is served by what it is served by, or by nothing: the decisions in their order, as data.
+//!
+//! This asks the same table that traffic asks, and tells what traffic does not need to know: what came close, who lost
+//! and to whom, and what to change. It names routes of every namespace, so it is for operators.
+
+mod backends;
+mod hosts;
+mod query;
+mod text;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::lookup::{RequestMatch, SniMatch};
+use crate::model::Hostname;
+use crate::object::{Kind, ObjectKey};
+use crate::parse::Route;
+use crate::resources::Resources;
+use crate::status::StatusReport;
+use crate::table::{ResolvedRoute, RouteKind, RouterTable, RoutingTable};
+
+pub use query::{Protocol, Query, QueryError};
+
+/// What an explanation is made from: one translation and the objects it was made of.
+#[derive(Clone, Copy, Debug)]
+pub struct Facts<'f> {
+    /// The table that traffic asks.
+    pub table: &'f RoutingTable,
+    /// What the objects are told.
+    pub report: &'f StatusReport,
+    /// The objects.
+    pub resources: &'f Resources,
+}
+
+/// The decisions about one query, in the order in which traffic meets them.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Explanation {
+    /// The question.
+    pub query: Query,
+    /// Name of the router that the port belongs to.
+    pub router: Option<String>,
+    /// The decisions.
+    pub steps: Vec<Step>,
+    /// Whether a backend of a route gets it, or a redirect that the route asks for.
+    pub served: bool,
+    /// What happens, in a sentence.
+    pub verdict: String,
+    /// What to change, when it is not served.
+    pub fix: Option<String>,
+}
+
+/// One decision.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "stage", rename_all = "camelCase")]
+pub enum Step {
+    /// Which router's port.
+    Listener {
+        /// All of them, the one that fits first.
+        candidates: Vec<Candidate>,
+    },
+    /// Which host, most specific first.
+    Host {
+        /// The names that could have matched.
+        candidates: Vec<Candidate>,
+    },
+    /// Which path of the host, longest first.
+    Path {
+        /// The host's routes of this protocol.
+        candidates: Vec<Candidate>,
+    },
+    /// The route that has it.
+    Route(Owner),
+    /// Routes that would have it, if they were not refused or shadowed.
+    Losers {
+        /// In order of name.
+        routes: Vec<Loser>,
+    },
+    /// Who may connect.
+    Filter {
+        /// The networks of the allow-list.
+        allow: Vec<String>,
+    },
+    /// Where it goes.
+    Backends {
+        /// Services that have weight.
+        services: Vec<Service>,
+    },
+    /// Who carries the connection; a running agent alone knows.
+    DataPath(DataPath),
+}
+
+/// Something that may fit.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Candidate {
+    /// What it is.
+    pub what: String,
+    /// Whether it is the one.
+    pub taken: bool,
+    /// Why, or why not.
+    pub why: String,
+}
+
+/// An object, where it stands, and since when.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Owner {
+    /// Kind.
+    pub kind: String,
+    /// Namespace.
+    pub namespace: String,
+    /// Name.
+    pub name: String,
+    /// `file:line` in the folder of manifests; `None` when it comes from a server.
+    pub source: Option<String>,
+    /// `creationTimestamp`; an object without one counts as older than all that have one.
+    pub created: Option<Timestamp>,
+    /// Its conditions on the router: type, status, reason, message.
+    pub conditions: Vec<Fact>,
+}
+
+/// A condition of a status.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Fact {
+    /// `type`.
+    pub r#type: String,
+    /// `True` or `False`.
+    pub status: String,
+    /// `reason`.
+    pub reason: String,
+    /// `message`.
+    pub message: String,
+}
+
+/// A route that wants the host and is not served.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Loser {
+    /// The route.
+    pub route: Owner,
+    /// Whom it lost to.
+    pub winner: Option<Owner>,
+    /// Why, in words.
+    pub why: String,
+}
+
+/// A service of the route.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Service {
+    /// Name, in the route's namespace.
+    pub name: String,
+    /// Weight, 0 – 256.
+    pub weight: u16,
+    /// Ready endpoints, `address:port`.
+    pub endpoints: Vec<String>,
+    /// Why there are no endpoints; empty when there are some.
+    pub problem: String,
+}
+
+/// The kernel's part.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct DataPath {
+    /// `kernel` or `userspace`.
+    pub mode: String,
+    /// The kernel program's verdict with its reason, or why there is no kernel data path.
+    pub verdict: String,
+    /// Map keys in the order in which they are looked up, and what the maps should hold there.
+    pub keys: Vec<MapKey>,
+}
+
+/// One lookup in a kernel map.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MapKey {
+    /// Name of the map.
+    pub map: String,
+    /// Id of the router.
+    pub router: u32,
+    /// Host as the key has it.
+    pub host: String,
+    /// The value in words; `None`: no entry.
+    pub value: Option<String>,
+}
+
+/// Explains what happens to a query. Pure: the data path's part is added by whoever runs one.
+pub fn explain(facts: Facts<'_>, query: &Query) -> Explanation {
+    let mut explanation = Explanation {
+        query: query.clone(),
+        router: None,
+        steps: Vec::new(),
+        served: false,
+        verdict: String::new(),
+        fix: None,
+    };
+    match hosts::listener(facts, query, &mut explanation) {
+        Some(router) => {
+            explanation.router = Some(router.name.to_string());
+            follow(facts, router, query, &mut explanation);
+        }
+        None => hosts::no_listener(facts, query, &mut explanation),
+    }
+    explanation
+}
+
+/// From the router on.
+fn follow(facts: Facts<'_>, router: &RouterTable, query: &Query, out: &mut Explanation) {
+    let Some(host) = query.hostname() else {
+        out.verdict = format!("{} is an address; no route can have it", query.host);
+        out.fix = Some("ask for the host name of a route".to_owned());
+        return;
+    };
+    out.steps.push(hosts::candidates(router, &host, query));
+    let found = matched(router, &host, query);
+    out.steps.extend(hosts::paths(router, &host, query, &found));
+    match found {
+        Found::Route(route) => serve(facts, router, &route, out),
+        Found::Redirect(route) => {
+            out.steps.push(Step::Route(owner(facts, Some(router), &route.id.object_key())));
+            out.served = true;
+            out.verdict = format!("Route {} sends clear-text requests to https://{host}", route.id);
+        }
+        Found::Terminate => {
+            out.served = true;
+            out.verdict = format!("TLS for {host} ends here; the path decides which route gets a request");
+        }
+        Found::Nothing => {}
+    }
+    let losers = hosts::losers(facts, router, &host);
+    if !out.served && out.verdict.is_empty() {
+        hosts::not_served(facts, router, &host, query, &losers, out);
+    }
+    if !losers.is_empty() {
+        out.steps.push(Step::Losers { routes: losers });
+    }
+}
+
+/// What the table says.
+enum Found {
+    Route(std::sync::Arc<ResolvedRoute>),
+    Redirect(std::sync::Arc<ResolvedRoute>),
+    /// Only a server name was asked for, and it has terminated routes.
+    Terminate,
+    Nothing,
+}
+
+fn matched(router: &RouterTable, host: &Hostname, query: &Query) -> Found {
+    let of = |found: RequestMatch<'_>| match found {
+        RequestMatch::Forward(route) => Found::Route(route.clone()),
+        RequestMatch::RedirectToHttps(route) => Found::Redirect(route.clone()),
+        RequestMatch::NoRoute => Found::Nothing,
+    };
+    if query.protocol == Protocol::Http {
+        return of(router.match_cleartext_request(host, query.path()));
+    }
+    match (router.match_sni(Some(host)), &query.path) {
+        (SniMatch::Passthrough(route), _) => Found::Route(route.clone()),
+        (SniMatch::Terminate(_), None) => Found::Terminate,
+        (SniMatch::Terminate(_) | SniMatch::Default, Some(path)) => of(router.match_tls_request(host, path)),
+        (SniMatch::Default, None) => Found::Nothing,
+    }
+}
+
+/// The steps of a route that has the query.
+fn serve(facts: Facts<'_>, router: &RouterTable, route: &ResolvedRoute, out: &mut Explanation) {
+    out.steps.push(Step::Route(owner(facts, Some(router), &route.id.object_key())));
+    if let Some(allow) = &route.allow {
+        out.steps.push(Step::Filter { allow: allow.iter().map(ToString::to_string).collect() });
+    }
+    let services = backends::services(facts.resources, route);
+    let endpoints: usize = services.iter().map(|service| service.endpoints.len()).sum();
+    let problem = services.iter().find(|service| !service.problem.is_empty()).map(|service| service.problem.clone());
+    out.steps.push(Step::Backends { services });
+    let how = match &route.kind {
+        RouteKind::Passthrough { .. } => "gets the TLS stream as it is",
+        RouteKind::Http { .. } => "gets it",
+    };
+    if route.allow.as_ref().is_some_and(Vec::is_empty) {
+        out.verdict =
+            format!("Route {} has it, but its allow-list has no valid address, so nobody may connect", route.id);
+        out.fix = Some("write IP addresses or networks, such as 10.0.0.0/8, into the route's allow-list".to_owned());
+    } else if endpoints == 0 {
+        out.verdict = format!("Route {} has it, but no service of it has a usable endpoint: 503", route.id);
+        out.fix = problem.or_else(|| Some("give a service of the route a weight above 0".to_owned()));
+    } else {
+        out.served = true;
+        let plural = if endpoints == 1 { "" } else { "s" };
+        let who = if route.allow.is_some() { ", for clients of its allow-list" } else { "" };
+        out.verdict = format!("Route {} {how}, on {endpoints} endpoint{plural}{who}", route.id);
+    }
+}
+
+/// An object of the folder, with its conditions on a router.
+fn owner(facts: Facts<'_>, router: Option<&RouterTable>, key: &ObjectKey) -> Owner {
+    let meta = facts.resources.routes.get(key).map(|route: &std::sync::Arc<Route>| &route.meta);
+    let entries = facts.report.routes.get(key).map(|entries| entries.as_slice()).unwrap_or_default();
+    let conditions = entries
+        .iter()
+        .filter(|entry| router.is_none_or(|router| router.name == entry.router_name))
+        .flat_map(|entry| entry.conditions.iter())
+        .map(|condition| Fact {
+            r#type: condition.kind.to_owned(),
+            status: condition.status().to_owned(),
+            reason: condition.reason.to_string(),
+            message: condition.message.to_string(),
+        })
+        .collect();
+    let source = meta.filter(|meta| !meta.origin.file.is_empty());
+    Owner {
+        kind: Kind::Route.to_string(),
+        namespace: key.namespace.to_string(),
+        name: key.name.to_string(),
+        source: source.map(|meta| format!("{}:{}", meta.origin.file, meta.origin.line)),
+        created: meta.and_then(|meta| meta.created),
+        conditions,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,320 @@
+//! Which listener, which host, which path: what was looked at, in which order, and why the others lost.
+
+use std::sync::Arc;
+
+use super::{Candidate, Explanation, Facts, Found, Loser, Protocol, Query, Step, owner};
+use crate::model::Hostname;
+use crate::object::ObjectKey;
+use crate::parse::Traffic;
+use crate::status::IngressEntry;
+use crate::table::{HttpTls, InsecurePolicy, ResolvedRoute, RouteKind, RouterTable, VirtualHost};
+
+/// Most names that are suggested for one that nobody has.
+const MAX_SUGGESTIONS: usize = 3;
+
+/// The router that has the port. A server name without a port is asked of the router that serves it, or of the first.
+pub fn listener<'f>(facts: Facts<'f>, query: &Query, out: &mut Explanation) -> Option<&'f RouterTable> {
+    let routers = &facts.table.routers;
+    let serves = |router: &RouterTable| query.hostname().is_some_and(|host| router.candidates(&host).next().is_some());
+    let taken = match query.port {
+        Some(port) => routers.iter().find(|router| port_of(router, query.protocol) == port),
+        None => routers.iter().find(|router| serves(router)).or_else(|| routers.first()),
+    };
+    let mut candidates: Vec<Candidate> = routers
+        .iter()
+        .flat_map(|router| [(router, Protocol::Http), (router, Protocol::Https)])
+        .map(|(router, protocol)| {
+            let port = port_of(router, protocol);
+            let is_taken = protocol == query.protocol && taken.is_some_and(|taken| Arc::ptr_eq(taken, router));
+            let why = match query.port {
+                _ if is_taken && query.port.is_none() => "serves the name, or is the first router".to_owned(),
+                _ if is_taken => "has the port".to_owned(),
+                Some(wanted) if wanted == port => format!("has the port, but for {protocol}"),
+                Some(wanted) if protocol == query.protocol => format!("has port {port}, not {wanted}"),
+                _ => format!("is for {protocol}"),
+            };
+            Candidate { what: format!("router {} {protocol} port {port}", router.name), taken: is_taken, why }
+        })
+        .collect();
+    candidates.sort_by_key(|candidate| !candidate.taken);
+    out.steps.push(Step::Listener { candidates });
+    taken.map(|router| &**router)
+}
+
+/// No router has the port.
+pub fn no_listener(facts: Facts<'_>, query: &Query, out: &mut Explanation) {
+    out.verdict = match query.port {
+        Some(port) => format!("no router listens on port {port} for {}", query.protocol),
+        None => "there is no router: no IngressController is available".to_owned(),
+    };
+    let ports: Vec<String> = facts.table.routers.iter().map(|r| port_of(r, query.protocol).to_string()).collect();
+    out.fix = Some(if ports.is_empty() {
+        "look at the conditions of the IngressControllers".to_owned()
+    } else {
+        format!("ask on port {} for {}", ports.join(" or "), query.protocol)
+    });
+}
+
+fn port_of(router: &RouterTable, protocol: Protocol) -> u16 {
+    match protocol {
+        Protocol::Http => router.http_port,
+        Protocol::Https => router.https_port,
+    }
+}
+
+/// The names that could match: the exact one, then the wildcard.
+pub fn candidates(router: &RouterTable, host: &Hostname, query: &Query) -> Step {
+    let wildcard = host.parent().map(|parent| (format!("*.{parent}"), router.hosts.wildcard.get(parent)));
+    let named = std::iter::once((host.to_string(), router.hosts.exact.get(host))).chain(wildcard);
+    let mut is_decided = false;
+    let candidates = named
+        .map(|(what, entry)| {
+            let (fits, why) = match entry {
+                None => (false, "no admitted route has it".to_owned()),
+                Some(entry) => judge(entry, query),
+            };
+            let taken = fits && !is_decided;
+            let why = if fits && is_decided { "a more specific host has it".to_owned() } else { why };
+            is_decided |= fits;
+            Candidate { what, taken, why }
+        })
+        .collect();
+    Step::Host { candidates }
+}
+
+/// Whether a host has a route for the query, and in words.
+fn judge(host: &VirtualHost, query: &Query) -> (bool, String) {
+    match query.protocol {
+        Protocol::Https if host.passthrough.is_some() => (true, "has a passthrough route".to_owned()),
+        Protocol::Https if host.terminated.is_empty() => (false, "has no TLS route".to_owned()),
+        Protocol::Https if query.path.is_none() => (true, "has TLS routes that end here".to_owned()),
+        Protocol::Https => by_path(&host.terminated, query.path()),
+        Protocol::Http if host.cleartext.is_empty() => {
+            (false, "has TLS routes only, and none lets clear text in (insecureEdgeTerminationPolicy)".to_owned())
+        }
+        Protocol::Http => by_path(&host.cleartext, query.path()),
+    }
+}
+
+fn by_path(routes: &[Arc<ResolvedRoute>], path: &str) -> (bool, String) {
+    if routes.iter().any(|route| covers(route, path)) {
+        (true, format!("has a path that covers {path}"))
+    } else {
+        (false, format!("none of its paths covers {path}"))
+    }
+}
+
+fn covers(route: &ResolvedRoute, path: &str) -> bool {
+    match &route.kind {
+        RouteKind::Http { path: prefix, .. } => prefix.covers(path),
+        RouteKind::Passthrough { .. } => true,
+    }
+}
+
+/// The paths of the most specific host that has routes of this protocol, longest first.
+pub fn paths(router: &RouterTable, host: &Hostname, query: &Query, found: &Found) -> Option<Step> {
+    let taken = match found {
+        Found::Route(route) | Found::Redirect(route) => Some(route),
+        Found::Terminate | Found::Nothing => None,
+    };
+    let of = |host: &VirtualHost| match query.protocol {
+        Protocol::Https => host.terminated.clone(),
+        Protocol::Http => host.cleartext.clone(),
+    };
+    let lists: Vec<Vec<Arc<ResolvedRoute>>> = router.candidates(host).map(|host| of(host)).collect();
+    let has_taken = |routes: &&Vec<Arc<ResolvedRoute>>| {
+        taken.is_some_and(|taken| routes.iter().any(|route| Arc::ptr_eq(route, taken)))
+    };
+    let routes = lists.iter().find(has_taken).or_else(|| lists.iter().find(|routes| !routes.is_empty()))?;
+    let mut is_decided = false;
+    let candidates = routes
+        .iter()
+        .map(|route| {
+            let is_taken = taken.is_some_and(|taken| Arc::ptr_eq(route, taken));
+            let why = match (is_taken, covers(route, query.path()), query.path.is_some()) {
+                (true, ..) => "the longest path that covers the request".to_owned(),
+                (false, _, false) => "gets requests for its path".to_owned(),
+                (false, true, _) if is_decided => "covers the request too, but an earlier one has it".to_owned(),
+                (false, true, _) => "covers the request, but serves no clear text".to_owned(),
+                (false, false, _) => format!("does not cover {}", query.path()),
+            };
+            is_decided |= is_taken;
+            let path = if route.path().is_empty() { "every path" } else { route.path() };
+            Candidate { what: format!("{path} of Route {}", route.id), taken: is_taken, why }
+        })
+        .collect();
+    Some(Step::Path { candidates })
+}
+
+/// Routes that want the host on this router and are refused, shadowed, or not selected.
+pub fn losers(facts: Facts<'_>, router: &RouterTable, host: &Hostname) -> Vec<Loser> {
+    let mut losers = Vec::new();
+    for (key, entries) in facts.report.routes.entries() {
+        let Some(entry) = entries.iter().find(|entry| entry.router_name == router.name) else {
+            let Some(route) = facts.resources.routes.get(key).filter(|route| route.host == host.as_str()) else {
+                continue;
+            };
+            let elsewhere: Vec<String> = entries.iter().map(|entry| format!("router {}", entry.router_name)).collect();
+            let selected = if elsewhere.is_empty() { "no router".to_owned() } else { elsewhere.join(" and ") };
+            let why = format!(
+                "router {} does not select it, {selected} does; compare its labels and its namespace's with \
+                 spec.routeSelector and spec.namespaceSelector",
+                router.name
+            );
+            losers.push(Loser { route: owner(facts, None, &route.meta.key), winner: None, why });
+            continue;
+        };
+        if !wants(entry, host) {
+            continue;
+        }
+        let conflicts = facts.report.conflicts.get(key);
+        let conflict = conflicts.and_then(|all| all.iter().find(|conflict| conflict.router == router.name));
+        let refused = entry.conditions.iter().find(|condition| condition.kind == "Admitted" && !condition.holds);
+        let why = match (conflict, refused) {
+            (Some(conflict), _) => format!("{}: {}", conflict.reason, conflict.message),
+            (None, Some(refused)) => format!("{}: {}", refused.reason, refused.message),
+            (None, None) => continue,
+        };
+        let winner = conflict.map(|conflict| owner(facts, Some(router), &conflict.winner.key));
+        losers.push(Loser { route: owner(facts, Some(router), key), winner, why });
+    }
+    losers
+}
+
+/// Whether the query's path would lead to a route; one that cannot be read may have any path.
+fn wants_path(facts: Facts<'_>, loser: &Loser, query: &Query) -> bool {
+    let key = ObjectKey::new(&loser.route.namespace, &loser.route.name);
+    let Some(route) = facts.resources.routes.get(&key) else { return true };
+    match (&route.traffic, &query.path) {
+        (Traffic::Http { path: prefix, .. }, Some(path)) => prefix.covers(path),
+        _ => true,
+    }
+}
+
+/// Whether the host is the entry's, or one that its wildcard would cover.
+fn wants(entry: &IngressEntry, host: &Hostname) -> bool {
+    // A host that is refused because of its capitals is meant all the same.
+    let wanted: &str = entry.host.as_ref();
+    wanted.eq_ignore_ascii_case(host.as_str())
+        || (entry.wildcard_policy == "Subdomain"
+            && wanted.split_once('.').map(|(_, domain)| domain) == host.parent()
+            && host.parent().is_some())
+}
+
+/// The verdict and the fix for what nothing serves.
+pub fn not_served(
+    facts: Facts<'_>,
+    router: &RouterTable,
+    host: &Hostname,
+    query: &Query,
+    losers: &[Loser],
+    out: &mut Explanation,
+) {
+    let answer = if query.path.is_some() { "503" } else { "the default certificate, and 503" };
+    let admitted: Vec<&Arc<VirtualHost>> = router.candidates(host).collect();
+    if let Some(loser) = losers.iter().find(|loser| wants_path(facts, loser, query)) {
+        let name = format!("Route {}/{}", loser.route.namespace, loser.route.name);
+        match &loser.winner {
+            Some(winner) => {
+                let owner = format!("{} {}/{}", winner.kind, winner.namespace, winner.name);
+                let since = winner.created.map(|at| format!(", created {at},")).unwrap_or_default();
+                out.verdict =
+                    format!("{answer}: {name} wants it and is refused ({}); {owner}{since} has it", loser.why);
+                out.fix = Some(format!("give {name} another host or path, or remove {owner}"));
+            }
+            None => {
+                out.verdict = format!("{answer}: {name} wants it and is not served: {}", loser.why);
+                out.fix = Some(fix_of(&loser.why, router));
+            }
+        }
+    } else if let Some(entry) = admitted.first() {
+        out.verdict = format!("{answer}: {} is known, but no route of it takes this", entry.host);
+        out.fix = Some(fix_of_known(entry, query));
+    } else {
+        out.verdict = format!("{answer}: no route of router {} has {host}", router.name);
+        out.fix = Some(elsewhere(facts, router, host, query).unwrap_or_else(|| suggestions(router, host)));
+    }
+}
+
+fn fix_of(why: &str, router: &RouterTable) -> String {
+    if why.starts_with("RouteNotAdmitted: wildcard") {
+        return format!(
+            "set spec.routeAdmission.wildcardPolicy of IngressController {} to WildcardsAllowed, or the route's \
+             wildcardPolicy to None",
+            router.name
+        );
+    }
+    if why.contains("list of domains") || why.contains("denied domains") {
+        return "give the route another host, or change --denied-domains and --allowed-domains of the agent".to_owned();
+    }
+    if why.contains("does not select") {
+        return "change the labels or the selectors so that the router selects the route".to_owned();
+    }
+    "correct the route as its condition says; `sluice validate` shows the place".to_owned()
+}
+
+fn fix_of_known(host: &VirtualHost, query: &Query) -> String {
+    let closed = |route: &&Arc<ResolvedRoute>| {
+        matches!(&route.kind, RouteKind::Http { tls: Some(HttpTls { insecure: InsecurePolicy::None, .. }), .. })
+    };
+    match query.protocol {
+        Protocol::Http if host.terminated.iter().any(|route| covers(route, query.path()) && closed(&route)) => {
+            "ask over https, or set spec.tls.insecureEdgeTerminationPolicy to Redirect or Allow".to_owned()
+        }
+        Protocol::Http if host.passthrough.is_some() => {
+            "ask over https, or set spec.tls.insecureEdgeTerminationPolicy to Redirect".to_owned()
+        }
+        Protocol::Https if host.terminated.is_empty() => "ask over http, or give the route spec.tls".to_owned(),
+        _ => format!("add a Route with a path that covers {}", query.path()),
+    }
+}
+
+/// Another router that has the host.
+fn elsewhere(facts: Facts<'_>, router: &RouterTable, host: &Hostname, query: &Query) -> Option<String> {
+    let other = facts
+        .table
+        .routers
+        .iter()
+        .find(|other| other.name != router.name && other.candidates(host).next().is_some())?;
+    let port = port_of(other, query.protocol);
+    Some(format!("router {} has it: ask on port {port} for {}", other.name, query.protocol))
+}
+
+/// Hosts that differ by a letter or two.
+fn suggestions(router: &RouterTable, host: &Hostname) -> String {
+    let mut close: Vec<(usize, &str)> = router
+        .hosts
+        .exact
+        .entries()
+        .map(|(name, _)| (distance(host.as_str(), name.as_str()), name.as_str()))
+        .filter(|(distance, _)| *distance <= 2)
+        .collect();
+    close.sort();
+    close.truncate(MAX_SUGGESTIONS);
+    let create = format!("create a Route with host {host}");
+    if close.is_empty() {
+        return create;
+    }
+    let names: Vec<&str> = close.into_iter().map(|(_, name)| name).collect();
+    format!("did you mean {}? Otherwise {create}", names.join(" or "))
+}
+
+/// How many letters differ (Levenshtein), as far as it is worth knowing: 3 stands for more.
+fn distance(a: &str, b: &str) -> usize {
+    const MANY: usize = 3;
+    if a.len().abs_diff(b.len()) >= MANY {
+        return MANY;
+    }
+    let b: Vec<u8> = b.bytes().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, letter) in a.bytes().enumerate() {
+        let mut diagonal = i;
+        row[0] = i + 1;
+        for (j, other) in b.iter().enumerate() {
+            let substituted = diagonal + usize::from(letter != *other);
+            diagonal = row[j + 1];
+            row[j + 1] = substituted.min(diagonal + 1).min(row[j] + 1);
+        }
+    }
+    row.last().copied().unwrap_or(MANY).min(MANY)
+}

@@ -1,0 +1,127 @@
+//! What can be asked: a URL, or a server name alone.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::model::Hostname;
+
+/// What a connection speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Protocol {
+    /// Clear text.
+    Http,
+    /// TLS.
+    Https,
+}
+
+impl Protocol {
+    /// The port of URLs that name none.
+    pub const fn default_port(self) -> u16 {
+        match self {
+            Protocol::Http => 80,
+            Protocol::Https => 443,
+        }
+    }
+}
+
+impl fmt::Display for Protocol {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Protocol::Http => "http",
+            Protocol::Https => "https",
+        })
+    }
+}
+
+/// A question.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Query {
+    /// TLS for a server name alone.
+    pub protocol: Protocol,
+    /// The host, in lower case, without a trailing dot.
+    pub host: String,
+    /// The port; `None`: a server name without one, which any router may have.
+    pub port: Option<u16>,
+    /// The path without its query; `None`: a server name alone.
+    pub path: Option<String>,
+}
+
+/// Why a text is no question.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum QueryError {
+    /// Neither `http` nor `https`.
+    #[error("{0:?} is no scheme that is routed; write http://… or https://…, or a server name alone")]
+    Scheme(String),
+    /// There is no host, or it is none.
+    #[error("{0:?} is no host name; write one such as shop.example.test")]
+    Host(String),
+    /// A port that is none.
+    #[error("{0:?} is no port; write a number from 1 to 65535")]
+    Port(String),
+}
+
+impl Query {
+    /// Reads `http://host[:port][/path]`, the same with `https`, or `host[:port]` for the name in a ClientHello.
+    ///
+    /// # Errors
+    /// What is wrong with the text.
+    pub fn parse(text: &str) -> Result<Self, QueryError> {
+        let (protocol, rest, is_url) = match text.split_once("://") {
+            Some((scheme, rest)) if scheme.eq_ignore_ascii_case("http") => (Protocol::Http, rest, true),
+            Some((scheme, rest)) if scheme.eq_ignore_ascii_case("https") => (Protocol::Https, rest, true),
+            Some((scheme, _)) => return Err(QueryError::Scheme(scheme.to_owned())),
+            None => (Protocol::Https, text, false),
+        };
+        let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+        let (authority, target) = rest.split_at(end);
+        if !is_url && !target.is_empty() {
+            return Err(QueryError::Host(rest.to_owned()));
+        }
+        let after_bracket = authority.rfind(']').map_or(0, |at| at + 1);
+        let (host, port) = match authority.get(after_bracket..).and_then(|tail| tail.rfind(':')) {
+            Some(at) => {
+                let (host, port) = authority.split_at(after_bracket + at);
+                (host, Some(port.trim_start_matches(':')))
+            }
+            None => (authority, None),
+        };
+        let port = match port {
+            Some(port) => match port.parse() {
+                Ok(number) if number != 0 => Some(number),
+                _ => return Err(QueryError::Port(port.to_owned())),
+            },
+            None => is_url.then(|| protocol.default_port()),
+        };
+        let is_address = host.trim_matches(['[', ']']).parse::<std::net::IpAddr>().is_ok();
+        let host = match Hostname::parse(host) {
+            Ok(name) => name.to_string(),
+            Err(_) if is_address => host.to_owned(),
+            Err(_) => return Err(QueryError::Host(host.to_owned())),
+        };
+        let path = target.split(['?', '#']).next().unwrap_or_default();
+        let path = if path.is_empty() { "/" } else { path };
+        Ok(Query { protocol, host, port, path: is_url.then(|| path.to_owned()) })
+    }
+
+    /// The path that requests are matched by.
+    pub fn path(&self) -> &str {
+        self.path.as_deref().unwrap_or("/")
+    }
+
+    /// The host as a name; `None` for an address.
+    pub fn hostname(&self) -> Option<Hostname> {
+        Hostname::parse(&self.host).ok()
+    }
+}
+
+impl fmt::Display for Query {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let port = self.port.map(|port| format!(":{port}")).unwrap_or_default();
+        match &self.path {
+            Some(path) => write!(f, "{}://{}{port}{path}", self.protocol, self.host),
+            None => write!(f, "TLS server name {}{port}", self.host),
+        }
+    }
+}

@@ -1,0 +1,177 @@
+//! Whole explanations, as text: each line is something that an operator relies on.
+
+use serde_json::{Value, json};
+
+use super::*;
+use crate::testing::{controller, resources, route, slice};
+use crate::translate::{Settings, translate};
+
+fn explained(objects: &[Value], query: &str) -> Explanation {
+    let resources = resources(objects.iter().cloned());
+    let translation = translate(&resources, &Settings::default());
+    let facts = Facts { table: &translation.table, report: &translation.report, resources: &resources };
+    explain(facts, &Query::parse(query).unwrap())
+}
+
+#[track_caller]
+fn expect(objects: &[Value], query: &str, expected: &str) {
+    let found = explained(objects, query).to_string();
+    assert_eq!(found.trim(), expected.trim(), "found:\n{found}");
+}
+
+fn shop() -> Vec<Value> {
+    vec![
+        route("shop/cart", 1, json!({ "host": "shop.test", "path": "/cart", "tls": { "termination": "edge" } })),
+        route("shop/all", 2, json!({ "host": "shop.test", "tls": { "termination": "edge" } })),
+        route("thief/all", 3, json!({ "host": "shop.test", "tls": { "termination": "edge" } })),
+        slice("shop/web", &["10.0.0.1", "10.0.0.2"], 8080),
+    ]
+}
+
+#[test]
+fn a_served_url_tells_every_decision() {
+    expect(
+        &shop(),
+        "https://Shop.test/cart/1?q=2",
+        "
+https://shop.test:443/cart/1
+1. listener
+   * router default https port 443: has the port
+   - router default http port 80: is for http
+2. host
+   * shop.test: has a path that covers /cart/1
+   - *.test: no admitted route has it
+3. path
+   * /cart of Route shop/cart: the longest path that covers the request
+   - every path of Route shop/all: covers the request too, but an earlier one has it
+4. route
+   Route shop/cart, created 2024-01-01T00:00:01Z, Admitted True
+5. backends
+   service web weight 100: 10.0.0.1:8080, 10.0.0.2:8080
+6. others that want it
+   Route thief/all, created 2024-01-01T00:00:03Z, Admitted False (HostAlreadyClaimed)
+     HostAlreadyClaimed: a route in another namespace holds shop.test and is older than all
+     lost to Route shop/all, created 2024-01-01T00:00:02Z, Admitted True
+served: Route shop/cart gets it, on 2 endpoints
+",
+    );
+}
+
+#[test]
+fn a_refused_route_answers_with_the_rule_and_names_the_winner() {
+    let objects = [
+        route("shop/old", 1, json!({ "host": "shop.test", "path": "/cart" })),
+        route("thief/new", 2, json!({ "host": "shop.test", "path": "/pay" })),
+    ];
+    let explanation = explained(&objects, "http://shop.test/pay");
+    assert!(!explanation.served);
+    assert_eq!(
+        explanation.verdict,
+        "503: Route thief/new wants it and is refused (HostAlreadyClaimed: a route in another namespace holds shop.test \
+         and is older than new); Route shop/old, created 2024-01-01T00:00:01Z, has it"
+    );
+    assert_eq!(explanation.fix.unwrap(), "give Route thief/new another host or path, or remove Route shop/old");
+    // Strict ownership alone is in the way: the data says so, for whoever reads JSON.
+    let json = serde_json::to_value(explained(&objects, "http://shop.test/pay")).unwrap();
+    let losers = json["steps"].as_array().unwrap().iter().find(|step| step["stage"] == "losers").unwrap();
+    assert_eq!(losers["routes"][0]["winner"]["namespace"], "shop");
+    assert_eq!(losers["routes"][0]["winner"]["created"], "2024-01-01T00:00:01Z");
+    let shared = json!({ "routeAdmission": { "namespaceOwnership": "InterNamespaceAllowed" } });
+    let explanation = explained(&[&objects[..], &[controller("default", shared)]].concat(), "http://shop.test/pay");
+    assert!(explanation.verdict.starts_with("Route thief/new has it"), "{}", explanation.verdict);
+}
+
+#[test]
+fn a_refused_wildcard_names_the_policy() {
+    let objects = [route("a/wild", 1, json!({ "host": "www.wild.test", "wildcardPolicy": "Subdomain" }))];
+    let explanation = explained(&objects, "http://any.wild.test/");
+    assert_eq!(
+        explanation.verdict,
+        "503: Route a/wild wants it and is not served: RouteNotAdmitted: wildcard routes are not allowed"
+    );
+    assert!(explanation.fix.unwrap().contains("WildcardsAllowed"));
+}
+
+#[test]
+fn an_unknown_host_gets_the_closest_name_and_another_router_is_pointed_out() {
+    let ports = |domain: &str, http: u16| {
+        json!({ "domain": domain, "endpointPublishingStrategy":
+            { "hostNetwork": { "httpPort": http, "httpsPort": http + 1 } } })
+    };
+    let mut internal = ports("internal.test", 8080);
+    internal["routeSelector"] = json!({ "matchLabels": { "shard": "internal" } });
+    let mut inside = route("a/inside", 1, json!({ "host": "inside.test" }));
+    inside["metadata"]["labels"] = json!({ "shard": "internal" });
+    let mut public = ports("apps.test", 80);
+    public["routeSelector"] = json!({ "matchExpressions": [{ "key": "shard", "operator": "DoesNotExist" }] });
+    let objects = [
+        controller("public", public),
+        controller("internal", internal),
+        inside,
+        route("a/shop", 2, json!({ "host": "shop.test" })),
+    ];
+    let explanation = explained(&objects, "http://shpo.test/");
+    assert_eq!(explanation.verdict, "503: no route of router public has shpo.test");
+    assert_eq!(explanation.fix.unwrap(), "did you mean shop.test? Otherwise create a Route with host shpo.test");
+    let explanation = explained(&objects, "http://inside.test/");
+    assert!(explanation.verdict.contains("router public does not select it, router internal does"));
+    let explanation = explained(&objects, "http://inside.test:81/");
+    assert_eq!(explanation.verdict, "no router listens on port 81 for http");
+    assert_eq!(explanation.fix.unwrap(), "ask on port 8080 or 80 for http");
+}
+
+#[test]
+fn clear_text_is_told_apart_from_tls() {
+    let edge = |policy: &str| {
+        let tls = json!({ "termination": "edge", "insecureEdgeTerminationPolicy": policy });
+        [route("a/edge", 1, json!({ "host": "edge.test", "tls": tls })), slice("a/web", &["10.0.0.1"], 80)]
+    };
+    let closed = explained(&edge("None"), "http://edge.test/");
+    assert_eq!((closed.served, &*closed.verdict), (false, "503: edge.test is known, but no route of it takes this"));
+    assert_eq!(
+        closed.fix.unwrap(),
+        "ask over https, or set spec.tls.insecureEdgeTerminationPolicy to Redirect or Allow"
+    );
+    let redirect = explained(&edge("Redirect"), "http://edge.test/");
+    assert_eq!(
+        (redirect.served, &*redirect.verdict),
+        (true, "Route a/edge sends clear-text requests to https://edge.test")
+    );
+    let name = explained(&edge("None"), "edge.test");
+    assert_eq!(name.verdict, "TLS for edge.test ends here; the path decides which route gets a request");
+    assert!(name.served);
+}
+
+#[test]
+fn missing_backends_say_what_is_missing() {
+    let objects = [
+        route("a/r", 1, json!({ "host": "h.test", "port": { "targetPort": "metrics" } })),
+        json!({ "apiVersion": "v1", "kind": "Service", "metadata": { "namespace": "a", "name": "web" } }),
+        slice("a/web", &["10.0.0.1"], 8080),
+    ];
+    let fix = |objects: &[Value]| explained(objects, "http://h.test/").fix.unwrap();
+    assert_eq!(fix(&objects[..1]), "Service a/web does not exist; create it, or name another in spec.to");
+    assert!(fix(&objects[..2]).starts_with("Service a/web has no EndpointSlice"));
+    assert_eq!(
+        fix(&objects),
+        "Service a/web has no port metrics; its ports are 8080 http: correct spec.port.targetPort"
+    );
+    let loopback = [route("a/r", 1, json!({ "host": "h.test" })), slice("a/web", &["127.0.0.1"], 8080)];
+    assert!(fix(&loopback).contains("--endpoint-addresses any"));
+}
+
+#[test]
+fn questions_are_read_or_refused() {
+    let read = |text: &str| Query::parse(text).map(|query| query.to_string());
+    assert_eq!(read("HTTP://A.test.").unwrap(), "http://a.test:80/");
+    assert_eq!(read("https://a.test:8443?x").unwrap(), "https://a.test:8443/");
+    assert_eq!(read("a.test").unwrap(), "TLS server name a.test");
+    assert_eq!(read("a.test:8443").unwrap(), "TLS server name a.test:8443");
+    assert_eq!(read("https://[::1]:1/").unwrap(), "https://[::1]:1/");
+    assert_eq!(read("ftp://a.test"), Err(QueryError::Scheme("ftp".to_owned())));
+    assert_eq!(read("https://a.test:0/"), Err(QueryError::Port("0".to_owned())));
+    assert_eq!(read("http:///x"), Err(QueryError::Host(String::new())));
+    assert_eq!(read("under_score!"), Err(QueryError::Host("under_score!".to_owned())));
+    let explanation = explained(&shop(), "https://192.0.2.1/");
+    assert_eq!(explanation.verdict, "192.0.2.1 is an address; no route can have it");
+}

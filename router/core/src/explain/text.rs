@@ -1,0 +1,90 @@
+//! An explanation as people read it.
+
+use std::fmt;
+
+use super::{Candidate, Explanation, Owner, Step};
+
+impl fmt::Display for Explanation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{}", self.query)?;
+        for (number, step) in self.steps.iter().enumerate() {
+            write!(f, "{}. ", number + 1)?;
+            step.fmt(f)?;
+        }
+        writeln!(f, "{}: {}", if self.served { "served" } else { "not served" }, self.verdict)?;
+        match &self.fix {
+            Some(fix) => writeln!(f, "fix: {fix}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl fmt::Display for Step {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Step::Listener { candidates: list } => candidates(f, "listener", list),
+            Step::Host { candidates: list } => candidates(f, "host", list),
+            Step::Path { candidates: list } => candidates(f, "path", list),
+            Step::Route(owner) => {
+                writeln!(f, "route")?;
+                object(f, "   ", owner)
+            }
+            Step::Losers { routes } => {
+                writeln!(f, "others that want it")?;
+                for loser in routes {
+                    object(f, "   ", &loser.route)?;
+                    writeln!(f, "     {}", loser.why)?;
+                    if let Some(winner) = &loser.winner {
+                        object(f, "     lost to ", winner)?;
+                    }
+                }
+                Ok(())
+            }
+            Step::Filter { allow } if allow.is_empty() => writeln!(f, "filter\n   nobody may connect"),
+            Step::Filter { allow } => writeln!(f, "filter\n   only {} may connect", allow.join(", ")),
+            Step::Backends { services } => {
+                writeln!(f, "backends")?;
+                for service in services {
+                    let endpoints =
+                        if service.problem.is_empty() { service.endpoints.join(", ") } else { service.problem.clone() };
+                    writeln!(f, "   service {} weight {}: {endpoints}", service.name, service.weight)?;
+                }
+                Ok(())
+            }
+            Step::DataPath(path) => {
+                writeln!(f, "data path\n   {}: {}", path.mode, path.verdict)?;
+                for key in &path.keys {
+                    let value = key.value.as_deref().unwrap_or("no entry");
+                    writeln!(f, "   {} [router {}, {}]: {value}", key.map, key.router, key.host)?;
+                }
+                Ok(())
+            }
+        }
+    }
+}
+
+fn candidates(f: &mut fmt::Formatter<'_>, stage: &str, candidates: &[Candidate]) -> fmt::Result {
+    writeln!(f, "{stage}")?;
+    for Candidate { what, taken, why } in candidates {
+        writeln!(f, "   {} {what}: {why}", if *taken { "*" } else { "-" })?;
+    }
+    Ok(())
+}
+
+fn object(f: &mut fmt::Formatter<'_>, lead: &str, owner: &Owner) -> fmt::Result {
+    write!(f, "{lead}{} {}/{}", owner.kind, owner.namespace, owner.name)?;
+    if let Some(source) = &owner.source {
+        write!(f, ", {source}")?;
+    }
+    match owner.created {
+        Some(at) => write!(f, ", created {at}")?,
+        // Of an object that cannot be read, nobody knows whether it has one.
+        None if owner.conditions.iter().any(|condition| condition.reason == "InvalidManifest") => {}
+        None => write!(f, ", without creationTimestamp (counts as oldest)")?,
+    }
+    let conditions = owner.conditions.iter().map(|condition| {
+        let reason = if condition.reason.is_empty() { String::new() } else { format!(" ({})", condition.reason) };
+        format!(", {} {}{reason}", condition.r#type, condition.status)
+    });
+    writeln!(f, "{}", conditions.collect::<String>())
+}

@@ -1,0 +1,48 @@
+//! Equal texts of many objects, kept once: namespaces, services, ports, labels.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+/// Fewest texts before those that nobody holds any more are looked for.
+const MIN_SWEEP: usize = 1024;
+
+/// Texts that objects share.
+#[derive(Debug, Default)]
+pub struct Texts {
+    known: HashSet<Arc<str>>,
+    sweep_at: usize,
+}
+
+impl Texts {
+    /// Makes `text` the one that others with this content hold.
+    pub fn share(&mut self, text: &mut Arc<str>) {
+        if let Some(known) = self.known.get(&**text) {
+            *text = Arc::clone(known);
+            return;
+        }
+        if self.known.len() >= self.sweep_at.max(MIN_SWEEP) {
+            self.known.retain(|known| Arc::strong_count(known) > 1);
+            self.sweep_at = self.known.len() * 2;
+        }
+        self.known.insert(Arc::clone(text));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn equal_texts_become_one_and_are_forgotten_with_their_last_holder() {
+        let mut texts = Texts::default();
+        let (mut a, mut b): (Arc<str>, Arc<str>) = ("team".into(), "team".into());
+        texts.share(&mut a);
+        texts.share(&mut b);
+        assert!(Arc::ptr_eq(&a, &b));
+        for i in 0..10 * MIN_SWEEP {
+            texts.share(&mut i.to_string().into());
+        }
+        assert!(texts.known.len() <= MIN_SWEEP + 1, "{}", texts.known.len());
+        assert!(texts.known.contains("team"));
+    }
+}

@@ -1,0 +1,206 @@
+//! Header actions of Routes and IngressControllers (openshift.md a.10): `httpHeaders.actions`.
+
+mod value;
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::fields::{Fields, describe};
+use crate::field::{FieldPath, Findings};
+
+pub use value::{Converter, Expression, Fetch, HeaderValue, Segment};
+
+/// Most actions on requests, and most on responses.
+const MAX_ACTIONS: usize = 20;
+/// Longest header name, in bytes.
+const MAX_NAME: usize = 255;
+/// Longest value as written, in bytes.
+const MAX_VALUE: usize = 16_384;
+/// Headers that have settings of their own, or that a router must not touch.
+const FORBIDDEN: [(&str, &str); 4] = [
+    (
+        "strict-transport-security",
+        "it has a setting of its own, the annotation haproxy.router.openshift.io/hsts_header",
+    ),
+    ("proxy", "it is always removed from requests (HTTPoxy)"),
+    ("cookie", "a router's session cookies would be lost"),
+    ("set-cookie", "a router's session cookies would be lost"),
+];
+
+/// What is done to headers, in order as written.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct HeaderActions {
+    /// On the way to the backend.
+    pub request: Vec<HeaderAction>,
+    /// On the way to the client.
+    pub response: Vec<HeaderAction>,
+}
+
+impl HeaderActions {
+    /// Whether nothing is done.
+    pub fn is_empty(&self) -> bool {
+        self.request.is_empty() && self.response.is_empty()
+    }
+}
+
+/// One action.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HeaderAction {
+    /// Header name as written; compared without regard to case.
+    pub name: Arc<str>,
+    /// What is done to it.
+    pub change: HeaderChange,
+}
+
+/// What is done to a header.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum HeaderChange {
+    /// The header has this value, and only it.
+    Set(HeaderValue),
+    /// The header is removed.
+    Delete,
+}
+
+/// Which list an action stands in: each may fetch only what it can see.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    /// `actions.request`: `req.hdr`.
+    Request,
+    /// `actions.response`: `res.hdr`.
+    Response,
+}
+
+impl Direction {
+    /// The fetcher for headers, as HAProxy names it.
+    pub const fn fetcher(self) -> &'static str {
+        match self {
+            Direction::Request => "req.hdr",
+            Direction::Response => "res.hdr",
+        }
+    }
+}
+
+/// Reads `actions`, a member of `httpHeaders`.
+pub(super) fn actions(http_headers: &mut Fields<'_>, findings: &mut Findings) -> HeaderActions {
+    let mut fields = http_headers.mapping("actions", findings);
+    let request = list(&mut fields, "request", Direction::Request, findings);
+    let response = list(&mut fields, "response", Direction::Response, findings);
+    fields.finish(findings);
+    HeaderActions { request, response }
+}
+
+fn list(
+    fields: &mut Fields<'_>,
+    name: &'static str,
+    direction: Direction,
+    findings: &mut Findings,
+) -> Vec<HeaderAction> {
+    let items = fields.list(name, findings);
+    if items.len() > MAX_ACTIONS {
+        findings.error(fields.path(name), format!("has {} items; use at most {MAX_ACTIONS}", items.len()));
+        return Vec::new();
+    }
+    let mut names = HashSet::new();
+    let mut actions = Vec::new();
+    for (path, item) in items {
+        let Some(action) = action(item, &path, direction, findings) else { continue };
+        // As the API server does, and so as it is stored: names that differ in case only are two names.
+        if !names.insert(action.name.clone()) {
+            let message = format!("Duplicate value: {:?}; keep one action for each header", action.name);
+            findings.error(path.key("name"), message);
+        }
+        actions.push(action);
+    }
+    actions
+}
+
+fn action(item: &Value, path: &FieldPath, direction: Direction, findings: &mut Findings) -> Option<HeaderAction> {
+    let mut fields = Fields::of(Some(item), path.clone(), findings);
+    let name = header_name(&mut fields, findings);
+    let mut action = fields.mapping("action", findings);
+    fields.finish(findings);
+    let kind = action.text("type", findings);
+    let mut set = action.mapping("set", findings);
+    let change = match kind {
+        Some("Set") if !set.is_present() => {
+            findings.error(action.path("set"), "Required value: write set.value, or write type: Delete");
+            None
+        }
+        Some("Set") => header_value(&mut set, direction, findings).map(HeaderChange::Set),
+        Some("Delete") if set.is_present() => {
+            findings.error(action.path("set"), "Forbidden: Delete takes no value; remove set, or write type: Set");
+            None
+        }
+        Some("Delete") => Some(HeaderChange::Delete),
+        Some(other) => {
+            findings.error(action.path("type"), format!("Unsupported value: {other:?}; write Set or Delete"));
+            None
+        }
+        None => {
+            findings.error(action.path("type"), "Required value: write Set or Delete");
+            None
+        }
+    };
+    if kind == Some("Set") {
+        set.finish(findings);
+    }
+    action.finish(findings);
+    Some(HeaderAction { name: name?, change: change? })
+}
+
+fn header_name(fields: &mut Fields<'_>, findings: &mut Findings) -> Option<Arc<str>> {
+    let path = fields.path("name");
+    let Some(name) = fields.text("name", findings) else {
+        findings.error(path, "Required value: write the name of a header");
+        return None;
+    };
+    let message = if let Some((_, why)) = FORBIDDEN.iter().find(|(known, _)| name.eq_ignore_ascii_case(known)) {
+        format!("Forbidden: {name:?} cannot be changed here: {why}; remove the action")
+    } else if name.len() > MAX_NAME {
+        format!("Too long: has {} bytes; use at most {MAX_NAME}", name.len())
+    } else if !is_token(name) {
+        format!("Invalid value: {name:?}: is no header name; use letters, digits and !#$%&'*+-.^_`|~ (RFC 9110 5.6.2)")
+    } else {
+        return Some(name.into());
+    };
+    findings.error(path, message);
+    None
+}
+
+fn header_value(set: &mut Fields<'_>, direction: Direction, findings: &mut Findings) -> Option<HeaderValue> {
+    let path = set.path("value");
+    match set.value("value") {
+        None => findings.error(path, "Required value: write the header's value; to remove a header write type: Delete"),
+        Some(Value::String(text)) if text.is_empty() => {
+            findings.error(path, "Required value: write the header's value; to remove a header write type: Delete");
+        }
+        Some(Value::String(text)) if text.len() > MAX_VALUE => {
+            findings.error(path, format!("Too long: has {} bytes; use at most {MAX_VALUE}", text.len()));
+        }
+        Some(Value::String(text)) => match HeaderValue::parse(text, direction) {
+            Ok(value) => return Some(value),
+            Err(fault) => findings.error(path, format!("Invalid value: {:?}: {fault}", shortened(text))),
+        },
+        Some(other) => findings.error(path, format!("is {}; write a text in quotes", describe(other))),
+    }
+    None
+}
+
+/// The beginning of a text, for a message.
+fn shortened(text: &str) -> String {
+    const SHOWN: usize = 64;
+    match text.char_indices().nth(SHOWN) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
+/// Whether a text is a header name: a token of RFC 9110, section 5.6.2.
+pub(super) fn is_token(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,204 @@
+//! `tlsSecurityProfile` and `clientTLS` (openshift.md e).
+
+use std::sync::Arc;
+
+use crate::field::Findings;
+use crate::parse::fields::Fields;
+
+/// Oldest TLS version of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum TlsVersion {
+    /// `VersionTLS10`.
+    Tls10,
+    /// `VersionTLS11`.
+    Tls11,
+    /// `VersionTLS12`.
+    Tls12,
+    /// `VersionTLS13`.
+    Tls13,
+}
+
+/// `tlsSecurityProfile.type`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ProfileKind {
+    /// Clients of twenty years ago.
+    Old,
+    /// The default.
+    Intermediate,
+    /// TLS 1.3 alone.
+    Modern,
+    /// As written out.
+    Custom,
+}
+
+/// What TLS clients are offered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TlsProfile {
+    /// Where it comes from.
+    pub kind: ProfileKind,
+    /// Oldest version.
+    pub min_version: TlsVersion,
+    /// Cipher suites by OpenSSL's names, preferred first.
+    pub ciphers: Vec<Arc<str>>,
+}
+
+impl TlsProfile {
+    fn named(kind: ProfileKind) -> Self {
+        let (min_version, count) = match kind {
+            ProfileKind::Old => (TlsVersion::Tls10, CIPHERS.len()),
+            ProfileKind::Modern => (TlsVersion::Tls13, MODERN),
+            ProfileKind::Intermediate | ProfileKind::Custom => (TlsVersion::Tls12, INTERMEDIATE),
+        };
+        TlsProfile { kind, min_version, ciphers: CIPHERS.iter().take(count).map(|name| (*name).into()).collect() }
+    }
+}
+
+impl Default for TlsProfile {
+    fn default() -> Self {
+        Self::named(ProfileKind::Intermediate)
+    }
+}
+
+/// The suites of the profile Old in its order; those of the other profiles stand first (openshift/api,
+/// `config/v1/types_tlssecurityprofile.go`).
+const CIPHERS: [&str; 29] = [
+    "TLS_AES_128_GCM_SHA256",
+    "TLS_AES_256_GCM_SHA384",
+    "TLS_CHACHA20_POLY1305_SHA256",
+    "ECDHE-ECDSA-AES128-GCM-SHA256",
+    "ECDHE-RSA-AES128-GCM-SHA256",
+    "ECDHE-ECDSA-AES256-GCM-SHA384",
+    "ECDHE-RSA-AES256-GCM-SHA384",
+    "ECDHE-ECDSA-CHACHA20-POLY1305",
+    "ECDHE-RSA-CHACHA20-POLY1305",
+    "DHE-RSA-AES128-GCM-SHA256",
+    "DHE-RSA-AES256-GCM-SHA384",
+    "DHE-RSA-CHACHA20-POLY1305",
+    "ECDHE-ECDSA-AES128-SHA256",
+    "ECDHE-RSA-AES128-SHA256",
+    "ECDHE-ECDSA-AES128-SHA",
+    "ECDHE-RSA-AES128-SHA",
+    "ECDHE-ECDSA-AES256-SHA384",
+    "ECDHE-RSA-AES256-SHA384",
+    "ECDHE-ECDSA-AES256-SHA",
+    "ECDHE-RSA-AES256-SHA",
+    "DHE-RSA-AES128-SHA256",
+    "DHE-RSA-AES256-SHA256",
+    "AES128-GCM-SHA256",
+    "AES256-GCM-SHA384",
+    "AES128-SHA256",
+    "AES256-SHA256",
+    "AES128-SHA",
+    "AES256-SHA",
+    "DES-CBC3-SHA",
+];
+const MODERN: usize = 3;
+const INTERMEDIATE: usize = 11;
+
+/// Reads `tlsSecurityProfile`. `None` after an error.
+pub fn profile(spec: &mut Fields<'_>, findings: &mut Findings) -> Option<TlsProfile> {
+    let mut fields = spec.mapping("tlsSecurityProfile", findings);
+    let kind = match fields.text("type", findings) {
+        None | Some("Intermediate") => Some(ProfileKind::Intermediate),
+        Some("Old") => Some(ProfileKind::Old),
+        Some("Modern") => Some(ProfileKind::Modern),
+        Some("Custom") => Some(ProfileKind::Custom),
+        Some(other) => {
+            let message = format!("Unsupported value: {other:?}; write Old, Intermediate, Modern or Custom");
+            findings.error(fields.path("type"), message);
+            None
+        }
+    };
+    fields.ignore(&["old", "intermediate", "modern"]);
+    let custom = fields.mapping("custom", findings);
+    let is_custom = kind == Some(ProfileKind::Custom);
+    if custom.is_present() && kind.is_some() && !is_custom {
+        findings.error(fields.path("custom"), "Forbidden: only for type Custom; remove it, or write type: Custom");
+    }
+    let profile = match kind? {
+        ProfileKind::Custom if !custom.is_present() => {
+            let message = "Required value: write custom.minTLSVersion and custom.ciphers, or another type";
+            findings.error(fields.path("custom"), message);
+            None
+        }
+        ProfileKind::Custom => read_custom(custom, findings),
+        named => Some(TlsProfile::named(named)),
+    };
+    fields.finish(findings);
+    profile
+}
+
+fn read_custom(mut custom: Fields<'_>, findings: &mut Findings) -> Option<TlsProfile> {
+    let min_version = match custom.text("minTLSVersion", findings) {
+        Some("VersionTLS10") => Some(TlsVersion::Tls10),
+        Some("VersionTLS11") => Some(TlsVersion::Tls11),
+        Some("VersionTLS12") => Some(TlsVersion::Tls12),
+        Some("VersionTLS13") => Some(TlsVersion::Tls13),
+        other => {
+            let given = other.map_or("Required value".to_owned(), |other| format!("Unsupported value: {other:?}"));
+            let message = format!("{given}; write VersionTLS10, VersionTLS11, VersionTLS12 or VersionTLS13");
+            findings.error(custom.path("minTLSVersion"), message);
+            None
+        }
+    };
+    let mut ciphers: Vec<Arc<str>> = Vec::new();
+    for (path, name) in custom.texts("ciphers", findings) {
+        if !CIPHERS.contains(&name) {
+            let message =
+                format!("{name:?} is no cipher suite that is known here, ignored; write OpenSSL's name of one");
+            findings.warn(path, message);
+        } else if !ciphers.iter().any(|known| **known == *name) {
+            ciphers.push(name.into());
+        }
+    }
+    if ciphers.is_empty() {
+        let message = "Required value: write at least one cipher suite, such as ECDHE-RSA-AES128-GCM-SHA256";
+        findings.error(custom.path("ciphers"), message);
+        return None;
+    }
+    custom.finish(findings);
+    Some(TlsProfile { kind: ProfileKind::Custom, min_version: min_version?, ciphers })
+}
+
+/// `clientTLS`: what is asked of clients' certificates.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClientTls {
+    /// `clientCertificatePolicy: Required`; else a client may come without.
+    pub required: bool,
+    /// `clientCA.name`: a ConfigMap of `openshift-config` with `ca-bundle.pem`.
+    pub ca: Arc<str>,
+    /// `allowedSubjectPatterns`: regular expressions on the subject's distinguished name; empty: all.
+    pub subject_patterns: Vec<Arc<str>>,
+}
+
+/// Reads `clientTLS`; an empty mapping asks nothing of clients.
+pub fn client_tls(spec: &mut Fields<'_>, findings: &mut Findings) -> Option<ClientTls> {
+    let mut fields = spec.mapping("clientTLS", findings);
+    let policy = fields.text("clientCertificatePolicy", findings);
+    let mut ca = fields.mapping("clientCA", findings);
+    let name = ca.text("name", findings);
+    let ca_path = ca.path("name");
+    ca.finish(findings);
+    let patterns = fields.texts("allowedSubjectPatterns", findings);
+    let subject_patterns: Vec<Arc<str>> = patterns.into_iter().map(|(_, text)| text.into()).collect();
+    let required = match policy {
+        Some("Required") => Some(true),
+        Some("Optional") => Some(false),
+        Some(other) => {
+            let message = format!("Unsupported value: {other:?}; write Required or Optional");
+            findings.error(fields.path("clientCertificatePolicy"), message);
+            None
+        }
+        None if name.is_some() || !subject_patterns.is_empty() => {
+            findings.error(fields.path("clientCertificatePolicy"), "Required value: write Required or Optional");
+            None
+        }
+        None => None,
+    };
+    if policy.is_some() && name.is_none() {
+        let message = "Required value: write the name of a ConfigMap that has the clients' CA in ca-bundle.pem";
+        findings.error(ca_path, message);
+    }
+    fields.finish(findings);
+    Some(ClientTls { required: required?, ca: name?.into(), subject_patterns })
+}

@@ -1,0 +1,95 @@
+//! Pairs of versions, as the API server takes or refuses them.
+
+use serde_json::{Value, json};
+
+use super::*;
+use crate::parse::Outcome;
+use crate::testing::{controller, good, route};
+
+/// The new version after the old one: the object, or its errors.
+fn updated(old: Value, new: Value) -> Result<Object, Vec<String>> {
+    let parsed = parse_update(new, &good(old), Origin::default(), &Defaults::default(), &mut MaterialCache::new());
+    match parsed.outcome {
+        Outcome::Good(object) => Ok(object),
+        Outcome::Refused { errors, .. } => Err(errors.iter().map(ToString::to_string).collect()),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn host_of(object: &Object) -> &str {
+    match object {
+        Object::Route(route) => &route.host,
+        other => panic!("no route: {other:?}"),
+    }
+}
+
+#[test]
+fn a_host_cannot_be_cleared_and_says_so() {
+    let old = good(route("a/b", 1, json!({ "host": "h.test" })));
+    let new = route("a/b", 1, json!({ "host": "", "subdomain": "s" }));
+    let parsed = parse_update(new, &old, Origin::default(), &Defaults::default(), &mut MaterialCache::new());
+    let warnings: Vec<String> = parsed.warnings.iter().map(ToString::to_string).collect();
+    assert!(warnings.iter().any(|text| text.starts_with("spec.host: is cleared")), "{warnings:?}");
+    let Outcome::Good(object) = parsed.outcome else { panic!() };
+    assert_eq!(host_of(&object), "h.test");
+}
+
+#[test]
+fn a_route_by_subdomain_stays_without_host() {
+    let new = updated(route("a/b", 1, json!({ "subdomain": "s" })), route("a/b", 1, json!({ "subdomain": "t" })));
+    assert_eq!(host_of(&new.unwrap()), "");
+}
+
+#[test]
+fn a_generated_host_survives_another_cluster_domain() {
+    let old = good(route("a/b", 1, json!({})));
+    let moved = Defaults { cluster_domain: "other.test".to_owned() };
+    let parsed = parse_update(route("a/b", 1, json!({})), &old, Origin::default(), &moved, &mut MaterialCache::new());
+    assert!(parsed.warnings.is_empty(), "{:?}", parsed.warnings);
+    let Outcome::Good(object) = parsed.outcome else { panic!() };
+    assert_eq!(host_of(&object), "b-a.apps.localhost");
+    // The same once more: it stays known as generated.
+    let again = parse_update(route("a/b", 1, json!({})), &object, Origin::default(), &moved, &mut MaterialCache::new());
+    assert!(again.warnings.is_empty(), "{:?}", again.warnings);
+    let Outcome::Good(Object::Route(route)) = again.outcome else { panic!() };
+    assert_eq!(route.manifest.value()["metadata"]["annotations"]["openshift.io/host.generated"], "true");
+}
+
+#[test]
+fn wildcard_policy_is_immutable() {
+    let of = |policy: &str| route("a/b", 1, json!({ "host": "h.test", "wildcardPolicy": policy }));
+    let expected = "spec.wildcardPolicy: Invalid value: \"Subdomain\": field is immutable; write None again, or delete \
+                    the route and create it anew";
+    assert_eq!(updated(of("None"), of("Subdomain")).unwrap_err(), [expected]);
+    updated(of("Subdomain"), of("Subdomain")).unwrap();
+    // Left out is None.
+    updated(of("None"), route("a/b", 1, json!({ "host": "h.test" }))).unwrap();
+}
+
+#[test]
+fn labels_are_checked_where_a_host_becomes_bad() {
+    let long = format!("{}.test", "a".repeat(64));
+    let mut stored = route("a/b", 1, json!({ "host": long }));
+    stored["metadata"]["annotations"] = json!({ "route.openshift.io/allow-non-dns-compliant-host": "true" });
+    // The annotation may go, and the host may change to another bad one: it was bad before.
+    updated(stored.clone(), route("a/b", 1, json!({ "host": long }))).unwrap();
+    updated(stored, route("a/b", 1, json!({ "host": format!("b.{long}") }))).unwrap();
+    let fine = route("a/b", 1, json!({ "host": "h.test" }));
+    assert_eq!(updated(fine, route("a/b", 1, json!({ "host": long }))).unwrap_err().len(), 1);
+}
+
+#[test]
+fn the_domain_of_a_controller_is_immutable() {
+    let of = |domain: &str| controller("c", json!({ "domain": domain }));
+    let errors = updated(of("a.test"), of("b.test")).unwrap_err();
+    assert!(errors[0].starts_with("spec.domain: Invalid value: \"b.test\": field is immutable"), "{errors:?}");
+    updated(of("a.test"), of("a.test")).unwrap();
+    updated(of("a.test"), controller("c", json!({}))).unwrap();
+}
+
+#[test]
+fn other_objects_are_no_versions() {
+    let one = good(route("a/b", 1, json!({ "host": "h.test" })));
+    let other = good(route("a/c", 1, json!({ "host": "h.test", "wildcardPolicy": "Subdomain" })));
+    assert!(check_update(&one, &other).errors.is_empty());
+}

@@ -1,0 +1,61 @@
+//! What Sluice decides differently, on purpose.
+
+/// Why a case differs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ground {
+    /// A numbered decision: where the original is a quirk, or silent.
+    Decision(u8),
+    /// Who may do what is the API server's to know: it has users, and a folder has not.
+    Permission,
+    /// The fact is not the engine's: an environment variable of the original, or a write to the API.
+    NotTheEngine,
+    /// A wildcard of a single label has no domain that it could stand for.
+    NoDomain,
+}
+
+/// A case that differs in so many facts.
+pub struct Exception {
+    /// Of the case.
+    pub id: &'static str,
+    /// How many facts of the case differ.
+    pub facts: usize,
+    /// On what ground.
+    pub ground: Ground,
+    /// In a few words.
+    pub why: &'static str,
+}
+
+const fn exception(id: &'static str, facts: usize, ground: Ground, why: &'static str) -> Exception {
+    Exception { id, facts, ground, why }
+}
+
+const SUBRESOURCE: &str = "the user may not write routes/custom-host";
+const TEMPLATE: &str = "a host from ROUTER_SUBDOMAIN, which the operator never sets";
+
+/// All of them.
+pub const EXCEPTIONS: &[Exception] = &[
+    exception("admission_chain_derived/009", 1, Ground::Decision(2), "a foreign namespace is never named"),
+    exception("admission_chain_derived/018", 2, Ground::Decision(8), "a host is generated on load"),
+    exception("admission_chain_derived/063", 2, Ground::Decision(5), "exact and wildcard of one literal host coexist"),
+    exception("host_activation/006", 4, Ground::Decision(1), "the answer never depends on the order of arrival"),
+    exception("host_assignment/009", 2, Ground::Permission, SUBRESOURCE),
+    exception("host_assignment/012", 2, Ground::Permission, SUBRESOURCE),
+    exception("host_assignment/015", 1, Ground::Permission, SUBRESOURCE),
+    exception("host_assignment/021", 1, Ground::Permission, SUBRESOURCE),
+    exception("host_assignment/024", 1, Ground::Permission, SUBRESOURCE),
+    exception("host_assignment/027", 1, Ground::Permission, SUBRESOURCE),
+    exception("host_assignment/039", 1, Ground::Permission, SUBRESOURCE),
+    exception("host_assignment/045", 1, Ground::Permission, SUBRESOURCE),
+    exception("host_assignment/048", 1, Ground::Permission, SUBRESOURCE),
+    exception("route_validation/039", 1, Ground::Decision(8), "an empty kind is filled in before validation"),
+    exception("router_host_resolution/006", 4, Ground::Decision(8), "a host is generated on load"),
+    exception("router_host_resolution/012", 2, Ground::NotTheEngine, TEMPLATE),
+    exception("status_clearing_derived/003", 1, Ground::Decision(4), "the entry goes when the route leaves the shard"),
+    exception("status_write/027", 1, Ground::NotTheEngine, "a write conflict; the agent publishes before it writes"),
+    exception("tls_validation/018", 1, Ground::Permission, "the router's account may not read the Secret"),
+    exception("wildcard_conflicts_internamespace/001", 1, Ground::NoDomain, "host org"),
+    exception("wildcard_conflicts_internamespace/012", 1, Ground::NoDomain, "host org"),
+    exception("wildcard_conflicts_internamespace/014", 1, Ground::NoDomain, "host org"),
+    exception("wildcard_conflicts_internamespace/015", 1, Ground::NoDomain, "host info"),
+    exception("wildcard_conflicts_internamespace/021", 1, Ground::NoDomain, "host org"),
+];

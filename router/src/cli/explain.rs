@@ -1,0 +1,77 @@
+//! `sluice explain URL|SNI`: every decision about it, of a running agent or of a folder of manifests.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::Context;
+use clap::{Args, ValueEnum};
+use router_core::explain::{Explanation, Facts, Query, explain};
+use router_core::parse::Defaults;
+use router_core::translate::{Settings, translate};
+
+use super::{StateArgs, TranslationArgs};
+use crate::admin;
+use crate::source::Directory;
+
+/// Exit code for what is not served.
+pub const NOT_SERVED: u8 = 4;
+
+/// Arguments of `sluice explain`.
+#[derive(Debug, Args)]
+pub struct ExplainArgs {
+    /// `http://host[:port]/path`, the same with `https`, or `host[:port]` for the name in a ClientHello.
+    #[arg(value_name = "URL|SNI", value_parser = Query::parse)]
+    query: Query,
+    /// Explain what this folder of manifests gives, instead of asking the running agent.
+    #[arg(long, value_name = "DIR")]
+    manifests: Option<PathBuf>,
+    #[command(flatten)]
+    translation: TranslationArgs,
+    #[command(flatten)]
+    state: StateArgs,
+    /// Form of the output.
+    #[arg(short, long, value_enum, default_value_t)]
+    output: Format,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// For people.
+    #[default]
+    Text,
+    /// One JSON object.
+    Json,
+}
+
+/// Explains and prints; exit code 4 when it is not served.
+///
+/// # Errors
+/// No agent answers, the folder cannot be read, or stdout cannot be written.
+pub fn run(args: &ExplainArgs) -> anyhow::Result<ExitCode> {
+    let explanation = match &args.manifests {
+        Some(folder) => offline(folder, &args.translation.settings(), &args.query)?,
+        None => {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+            runtime.block_on(admin::ask_why(&args.state.folder(), &args.query))?
+        }
+    };
+    let text = match args.output {
+        Format::Text => explanation.to_string(),
+        Format::Json => format!("{}\n", serde_json::to_string_pretty(&explanation)?),
+    };
+    std::io::stdout().lock().write_all(text.as_bytes()).context("cannot write to stdout")?;
+    Ok(if explanation.served { ExitCode::SUCCESS } else { ExitCode::from(NOT_SERVED) })
+}
+
+/// Explains what a folder of manifests gives.
+///
+/// # Errors
+/// The folder cannot be read.
+pub fn offline(folder: &Path, settings: &Settings, query: &Query) -> anyhow::Result<Explanation> {
+    let defaults = Defaults { cluster_domain: settings.cluster_domain.clone() };
+    let (_, snapshot) = Directory::open(folder, defaults)?;
+    let translation = translate(&snapshot.resources, settings);
+    let facts = Facts { table: &translation.table, report: &translation.report, resources: &snapshot.resources };
+    Ok(explain(facts, query))
+}
