@@ -287,7 +287,7 @@ impl HelloParser {
     }
 
     #[inline(always)]
-    fn expect(&mut self, field: u8, bytes: u8) -> Progress {
+    fn next_field(&mut self, field: u8, bytes: u8) -> Progress {
         self.field = field;
         self.more = bytes - 1;
         Progress::Incomplete
@@ -304,12 +304,12 @@ impl HelloParser {
     #[inline(always)]
     fn after_skip(&mut self) -> Progress {
         match self.field {
-            SESSION_ID | COMPRESSION => self.expect(self.field, 1),
+            SESSION_ID | COMPRESSION => self.next_field(self.field, 1),
             EXTENSIONS if self.offset == self.hello_end => Progress::Complete,
             // Without room for the field, waiting for it would be waiting for bytes that are not the hello's.
             EXTENSIONS if !self.fits(2, self.hello_end) => Progress::Invalid(HelloError::Length),
             EXTENSION_TYPE => self.next_extension(),
-            _ => self.expect(self.field, 2),
+            _ => self.next_field(self.field, 2),
         }
     }
 
@@ -321,7 +321,7 @@ impl HelloParser {
         if !self.fits(4, self.extensions_end) {
             return Progress::Invalid(HelloError::Length);
         }
-        self.expect(EXTENSION_TYPE, 2)
+        self.next_field(EXTENSION_TYPE, 2)
     }
 
     #[inline(always)]
@@ -337,7 +337,7 @@ impl HelloParser {
                 if value != 1 {
                     return Progress::Invalid(HelloError::NotClientHello);
                 }
-                self.expect(MESSAGE_LENGTH, 3)
+                self.next_field(MESSAGE_LENGTH, 3)
             }
             MESSAGE_LENGTH => {
                 if value > MAX_HELLO - 4 {
@@ -377,7 +377,7 @@ impl HelloParser {
             }
             EXTENSION_TYPE => {
                 self.extension_type = value;
-                self.expect(EXTENSION_LENGTH, 2)
+                self.next_field(EXTENSION_LENGTH, 2)
             }
             EXTENSION_LENGTH => self.extension(value),
             SNI_LIST => {
@@ -385,11 +385,11 @@ impl HelloParser {
                 if value < 4 || self.offset + value != self.extension_end {
                     return length;
                 }
-                self.expect(SNI_TYPE, 1)
+                self.next_field(SNI_TYPE, 1)
             }
             SNI_TYPE => {
                 self.item = value as u8;
-                self.expect(SNI_LENGTH, 2)
+                self.next_field(SNI_LENGTH, 2)
             }
             SNI_LENGTH => self.server_name(value),
             SNI_BYTE => {
@@ -397,7 +397,7 @@ impl HelloParser {
                     return Progress::Invalid(bad_name(error));
                 }
                 if self.offset < self.item_end {
-                    return self.expect(SNI_BYTE, 1);
+                    return self.next_field(SNI_BYTE, 1);
                 }
                 match host.finish() {
                     Ok(HostKind::Name) => {}
@@ -410,7 +410,7 @@ impl HelloParser {
                 if value < 2 || self.offset + value != self.extension_end {
                     return length;
                 }
-                self.expect(ALPN_LENGTH, 1)
+                self.next_field(ALPN_LENGTH, 1)
             }
             ALPN_LENGTH => {
                 if value == 0 || !self.fits(value, self.extension_end) {
@@ -419,7 +419,7 @@ impl HelloParser {
                 self.item_end = self.offset + value;
                 self.item = value as u8;
                 self.alpn_bytes = 0;
-                self.expect(ALPN_BYTE, 1)
+                self.next_field(ALPN_BYTE, 1)
             }
             ALPN_BYTE => self.protocol_byte(value as u8),
             _ => length,
@@ -440,13 +440,13 @@ impl HelloParser {
             if size < 2 {
                 return Progress::Invalid(HelloError::Length);
             }
-            return self.expect(SNI_LIST, 2);
+            return self.next_field(SNI_LIST, 2);
         }
         if self.extension_type == EXT_ALPN {
             if size < 2 {
                 return Progress::Invalid(HelloError::Length);
             }
-            return self.expect(ALPN_LIST, 2);
+            return self.next_field(ALPN_LIST, 2);
         }
         self.pass_over(size, EXTENSION_TYPE)
     }
@@ -466,7 +466,7 @@ impl HelloParser {
         }
         self.flags |= FLAG_SNI_NAME;
         self.item_end = self.offset + size;
-        self.expect(SNI_BYTE, 1)
+        self.next_field(SNI_BYTE, 1)
     }
 
     #[inline(always)]
@@ -477,7 +477,7 @@ impl HelloParser {
         if !self.fits(4, self.extension_end) {
             return Progress::Invalid(HelloError::Length);
         }
-        self.expect(SNI_TYPE, 1)
+        self.next_field(SNI_TYPE, 1)
     }
 
     #[inline(always)]
@@ -485,7 +485,7 @@ impl HelloParser {
         // The last eight bytes and the length together tell the protocols that matter from all others.
         self.alpn_bytes = self.alpn_bytes << 8 | byte as u64;
         if self.offset < self.item_end {
-            return self.expect(ALPN_BYTE, 1);
+            return self.next_field(ALPN_BYTE, 1);
         }
         self.alpn |= match (self.item, self.alpn_bytes) {
             (2, H2) => AlpnSet::H2,
@@ -495,7 +495,7 @@ impl HelloParser {
         if self.offset == self.extension_end {
             return self.next_extension();
         }
-        self.expect(ALPN_LENGTH, 1)
+        self.next_field(ALPN_LENGTH, 1)
     }
 }
 
