@@ -17,7 +17,7 @@ use router::datapath::abi::Raw;
 use router::datapath::image::{HostEntry, MapImage, RouteMap, sixteen};
 use router::datapath::kernel::Kernel;
 use router::datapath::maps::{KernelMaps, Maps, reconcile};
-use router_common::maps::{ConnVerdict, FlowKey, PROTOCOL_HTTP, PROTOCOL_TLS};
+use router_common::maps::{ConnVerdict, FlowKey, MAX_HELLOS, PROTOCOL_HTTP, PROTOCOL_TLS};
 use router_common::verdict::{Reason, Verdict};
 
 use packets::{Client, own_network};
@@ -55,6 +55,15 @@ impl Rig {
         let mut client = Client::new(address, self.next_port, port);
         let packets: Vec<_> =
             std::iter::once(client.syn()).chain(segments.iter().map(|payload| client.data(payload))).collect();
+        self.run(&packets);
+        self.verdict(&client.flow())
+    }
+
+    /// Sends a handshake and these segments to the HTTP listener, from this port of IPv4 loopback.
+    fn send_from(&mut self, port: u16, segments: &[&[u8]]) -> Option<Reason> {
+        let mut client = Client::new("127.0.0.1".parse().unwrap(), port, HTTP_PORT);
+        let syn = client.syn();
+        let packets: Vec<_> = std::iter::once(syn).chain(segments.iter().map(|part| client.data(part))).collect();
         self.run(&packets);
         self.verdict(&client.flow())
     }
@@ -242,4 +251,27 @@ fn a_source_that_is_not_listed_is_reset_on_both_sides() {
     let stats = rig.maps.route_stats(3).unwrap();
     assert_eq!((stats.steer, stats.pass, stats.drop), (1, 0, 2));
     assert_eq!(Reason::SourceNotAllowed.verdict(), Verdict::Drop);
+}
+
+#[test]
+fn a_full_map_of_first_flights_passes_newcomers_up_and_keeps_the_others() {
+    let mut rig = Rig::new(image());
+    let v4: IpAddr = "127.0.0.1".parse().unwrap();
+    let request = b"GET / HTTP/1.1\r\nHost: a.test\r\n\r\n";
+    let (first, rest) = request.split_at(10);
+    let mut waiting: Vec<Client> = Vec::new();
+    for port in 1024..1024 + MAX_HELLOS as u16 {
+        let mut client = Client::new(v4, port, HTTP_PORT);
+        rig.run(&[client.syn(), client.data(first)]);
+        waiting.push(client);
+    }
+    assert_eq!(rig.send_from(60_000, &[first]), Some(Reason::MapFull));
+    // A request in one segment needs no room, and those that wait have kept theirs.
+    assert_eq!(rig.send_from(60_001, &[request]), Some(Reason::Cleartext));
+    for client in &mut waiting {
+        rig.run(&[client.data(rest)]);
+        assert_eq!(rig.verdict(&client.flow()), Some(Reason::Cleartext));
+    }
+    // All have left, so there is room again.
+    assert_eq!(rig.send_from(60_002, &[first]), None);
 }
