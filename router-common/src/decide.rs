@@ -1,8 +1,8 @@
 //! What a complete first flight leads to: the same function in the kernel and in user space.
 
-use crate::http::{Head, HeadError, HeadHost, TargetForm};
-use crate::maps::{HostRoute, ROUTE_ALLOW_LIST};
-use crate::tls::{Hello, HelloError, Sni};
+use crate::http::{Head, HeadHost, TargetForm};
+use crate::maps::{HostRoute, PROTOCOL_TLS, ROUTE_ALLOW_LIST};
+use crate::tls::{Hello, Sni};
 use crate::verdict::{Reason, Verdict};
 
 /// Which of the two keys that a name gives.
@@ -109,22 +109,16 @@ pub fn http(head: Head, tables: &impl Tables) -> Decision {
     }
 }
 
-/// What a first flight that is no hello leads to.
+/// The reason for a first flight that can be no hello or request.
 #[inline(always)]
-pub const fn bad_hello(error: HelloError) -> Decision {
-    match error {
-        HelloError::TooLarge => Decision::of(Reason::LargeHello),
-        _ => Decision::of(Reason::BadHello),
-    }
+pub const fn malformed(protocol: u8) -> Reason {
+    if protocol == PROTOCOL_TLS { Reason::BadHello } else { Reason::BadHead }
 }
 
-/// What a first flight that is no request leads to.
+/// The reason for a first flight that is longer than the kernel reads.
 #[inline(always)]
-pub const fn bad_head(error: HeadError) -> Decision {
-    match error {
-        HeadError::TooLarge => Decision::of(Reason::LargeHead),
-        _ => Decision::of(Reason::BadHead),
-    }
+pub const fn too_long(protocol: u8) -> Reason {
+    if protocol == PROTOCOL_TLS { Reason::LargeHello } else { Reason::LargeHead }
 }
 
 #[inline(always)]

@@ -266,9 +266,9 @@ impl HostBuilder {
     }
 }
 
-/// The text of a zero-filled name field.
-pub fn field_text(field: &[u8; NAME_FIELD]) -> &str {
-    let len = field.iter().position(|b| *b == 0).unwrap_or(NAME_FIELD);
+/// The text of a zero-filled field.
+pub fn field_text(field: &[u8]) -> &str {
+    let len = field.iter().position(|b| *b == 0).unwrap_or(field.len());
     field.get(..len).and_then(|bytes| core::str::from_utf8(bytes).ok()).unwrap_or("")
 }
 

@@ -248,12 +248,6 @@ pub fn field<const N: usize>(text: &str) -> [u8; N] {
     field
 }
 
-/// The text of a zero-filled field.
-pub fn text(field: &[u8]) -> &str {
-    let end = field.iter().position(|b| *b == 0).unwrap_or(field.len());
-    field.get(..end).and_then(|bytes| core::str::from_utf8(bytes).ok()).unwrap_or("")
-}
-
 impl HostKey {
     /// The key of `host` (a normal name, or `*.` and a domain) on a router.
     pub fn new(router: u32, host: &str) -> Self {

@@ -84,17 +84,11 @@ fn gather(skb: &Skb, segment: &Segment, listener: Listener, client_isn: u32) -> 
     memory.flight.segments += 1;
     match parse(memory, listener.protocol, len) {
         PARSE_MORE if fresh < room => keep(flow, listener),
-        PARSE_MORE if listener.protocol == PROTOCOL_TLS => pass(flow, listener, Reason::LargeHello),
-        PARSE_MORE => pass(flow, listener, Reason::LargeHead),
+        PARSE_MORE => pass(flow, listener, decide::too_long(listener.protocol)),
         PARSE_DONE => complete(skb, segment, listener),
-        PARSE_BAD => pass(flow, listener, bad(listener.protocol)),
+        PARSE_BAD => pass(flow, listener, decide::malformed(listener.protocol)),
         _ => pass(flow, listener, Reason::Unreadable),
     }
-}
-
-#[inline(always)]
-fn bad(protocol: u8) -> Reason {
-    if protocol == PROTOCOL_TLS { Reason::BadHello } else { Reason::BadHead }
 }
 
 #[inline(always)]

@@ -119,6 +119,7 @@ pub async fn run(options: Options) -> Result<(), AgentError> {
     let (directory, first) = Directory::open(&options.manifests, defaults)?;
     let mut engine = Engine::new(options.settings.clone());
     let first = Arc::new(Published::new(&mut engine, &first, 1));
+    let has_router = !first.table.routers.is_empty();
     let (tables, table_watch) = watch::channel(Arc::clone(&first.table));
     let (statuses, status_watch) = watch::channel(Arc::clone(&first.status));
     let (published, published_watch) = watch::channel(first);
@@ -133,7 +134,8 @@ pub async fn run(options: Options) -> Result<(), AgentError> {
     let mut listeners = proxy.listeners();
     let inputs = Inputs { tables: table_watch, listeners: listeners.clone() };
     let mut data_path = KernelThread::start(&options, inputs)?;
-    let translation = tokio::spawn(follow(directory, engine, Outputs { tables, statuses, published }));
+    let translation =
+        tokio::spawn(follow(directory, engine, options.settings.clone(), Outputs { tables, statuses, published }));
     let status = tokio::spawn(StatusWriter::open(&options.state).run(status_watch));
     let views = Views {
         published: published_watch,
@@ -151,7 +153,7 @@ pub async fn run(options: Options) -> Result<(), AgentError> {
     };
     tokio::pin!(stop);
     tokio::select! {
-        () = announce(&mut listeners, &mut data_path) => stop.await,
+        () = announce(has_router, &mut listeners, &mut data_path) => stop.await,
         () = stop.as_mut() => {}
     }
     say!("sluice: draining for at most {} s", options.drain.as_secs());
@@ -175,7 +177,7 @@ struct Outputs {
 }
 
 /// Translates every new snapshot of the source, and publishes the table first: traffic does not wait for statuses.
-async fn follow(directory: Directory, mut engine: Engine, outputs: Outputs) {
+async fn follow(directory: Directory, mut engine: Engine, settings: Settings, outputs: Outputs) {
     let (mut snapshots, watching) = directory.watch();
     tokio::spawn(watching);
     let mut revision = 1;
@@ -196,8 +198,11 @@ async fn follow(directory: Directory, mut engine: Engine, outputs: Outputs) {
                 outputs.published.send_replace(Arc::clone(&new));
                 outputs.statuses.send_replace(Arc::clone(&new.status));
             }
-            // A bug; the table that is there goes on serving.
-            Err(error) => return tracing::error!(%error, "translation failed; changes are no longer followed"),
+            // A bug. The table that is there goes on serving, and the next change is tried from scratch.
+            Err(error) => {
+                tracing::error!(%error, "translation failed; the last table goes on serving");
+                engine = Engine::new(settings.clone());
+            }
         }
     }
 }
@@ -252,9 +257,13 @@ fn with_causes(error: &dyn std::error::Error) -> String {
 
 /// Waits until the first table is served everywhere, and says so.
 async fn announce(
+    has_router: bool,
     listeners: &mut watch::Receiver<Arc<Vec<ListenerState>>>,
     data_path: &mut Result<KernelThread, String>,
 ) {
+    if !has_router {
+        say!("sluice: no IngressController is served; `sluice validate` and the statuses say why");
+    }
     // Neither sender goes away while the agent runs; if one did, there is nothing to wait for.
     let _ = listeners.wait_for(|states| !states.is_empty()).await;
     for listener in listeners.borrow().iter() {
@@ -275,11 +284,7 @@ async fn announce(
     }
     match data_path {
         Ok(thread) => {
-            let bound = listeners.borrow().iter().any(|listener| listener.state == BindState::Bound);
-            let _ = thread
-                .programmed
-                .wait_for(|programmed| programmed.failed > 0 || (!bound || programmed.listeners > 0))
-                .await;
+            let _ = thread.programmed.wait_for(|programmed| programmed.failed > 0 || programmed.listeners > 0).await;
             let interfaces = thread.programmed.borrow().interfaces.join(", ");
             say!("sluice: kernel data path on {interfaces}");
         }

@@ -222,6 +222,11 @@ fn what_the_kernel_is_not_sure_of_goes_up_with_a_reason() {
     rig.run(&packets);
     assert_eq!(rig.verdict(&client.flow()), None);
 
+    // A head that is longer than the kernel reads, and a host that needs the proxy.
+    let long = format!("GET / HTTP/1.1\r\nHost: a.test\r\nX: {}\r\n\r\n", "x".repeat(5000));
+    assert_eq!(rig.send_from(61_010, &segments(long.as_bytes())), Some(Reason::LargeHead));
+    assert_eq!(rig.send_from(61_011, &[b"GET / HTTP/1.1\r\nHost: b.test\r\n\r\n"]), Some(Reason::NeedsProxy));
+
     // The sequence space wraps within the flight.
     let mut client = Client::new(v4, 61_003, HTTP_PORT).starting_at(u32::MAX - 9);
     let packets = [client.syn(), client.data(b"GET / HTTP/1.1\r\nHo"), client.data(b"st: a.test\r\n\r\n")];

@@ -3,11 +3,11 @@
 use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use anyhow::{Context, Result, bail, ensure};
 
-use crate::btf;
+use crate::{btf, process};
 
 /// Target triple of the kernel program.
 const TARGET: &str = "bpfel-unknown-none";
@@ -46,7 +46,7 @@ impl Toolchain {
 
 /// Whether bpf-linker can be run.
 pub fn linker_is_there() -> bool {
-    succeeds(Command::new("bpf-linker").arg("--version"))
+    process::succeeds(Command::new("bpf-linker").arg("--version"))
 }
 
 /// Builds the kernel program to `target/bpf/sluice.bpf.o`.
@@ -105,8 +105,4 @@ fn nightly_is_there() -> bool {
     let Ok(output) = Command::new("rustc").args(["+nightly", "--print", "sysroot"]).output() else { return false };
     let sysroot = String::from_utf8_lossy(&output.stdout).trim().to_owned();
     output.status.success() && Path::new(&sysroot).join("lib/rustlib/src/rust/library/core/Cargo.toml").is_file()
-}
-
-fn succeeds(command: &mut Command) -> bool {
-    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok_and(|s| s.success())
 }

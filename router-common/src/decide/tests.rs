@@ -1,6 +1,7 @@
 //! Which route a name leads to, for every mix of maps.
 
 use super::*;
+use crate::maps::PROTOCOL_HTTP;
 use crate::tls::AlpnSet;
 
 /// What the maps hold for the exact name (index 0) and for the wildcard (1).
@@ -132,12 +133,13 @@ fn an_odd_request_goes_to_the_agent() {
 }
 
 #[test]
-fn what_cannot_be_read_is_never_steered() {
-    assert_eq!(bad_hello(HelloError::TooLarge), decision(Reason::LargeHello, 0));
-    assert_eq!(bad_hello(HelloError::BadName), decision(Reason::BadHello, 0));
-    assert_eq!(bad_head(HeadError::TooLarge), decision(Reason::LargeHead, 0));
-    assert_eq!(bad_head(HeadError::BadHost), decision(Reason::BadHead, 0));
-    for decision in [bad_hello(HelloError::NotTls), bad_head(HeadError::NotHttp), bad_head(HeadError::TooLarge)] {
-        assert_eq!(decision.verdict(), Verdict::Pass);
+fn what_is_no_first_flight_is_passed_up_by_its_listener() {
+    for (protocol, malformed_reason, long) in
+        [(PROTOCOL_TLS, Reason::BadHello, Reason::LargeHello), (PROTOCOL_HTTP, Reason::BadHead, Reason::LargeHead)]
+    {
+        assert_eq!(malformed(protocol), malformed_reason);
+        assert_eq!(too_long(protocol), long);
+        assert_eq!(malformed(protocol).verdict(), Verdict::Pass);
+        assert_eq!(too_long(protocol).verdict(), Verdict::Pass);
     }
 }

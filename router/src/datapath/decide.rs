@@ -8,7 +8,6 @@ use router_common::hostname::{self, HostBuilder, HostKind, field_text};
 use router_common::http::{self, HeadParser};
 use router_common::maps::{MAX_FLIGHT, PROTOCOL_TLS};
 use router_common::tls::{self, AlpnSet, Hello, HelloParser, Sni};
-use router_common::verdict::Reason;
 
 use super::image::{MapImage, RouteMap, flags, sixteen};
 
@@ -22,15 +21,15 @@ impl MapImage {
         if protocol == PROTOCOL_TLS {
             let mut parser = HelloParser::new();
             match parser.feed(&mut host, seen) {
-                tls::Progress::Incomplete => full.then_some(Decision::of(Reason::LargeHello)),
-                tls::Progress::Invalid(_) => Some(Decision::of(Reason::BadHello)),
+                tls::Progress::Incomplete => full.then_some(Decision::of(decide::too_long(protocol))),
+                tls::Progress::Invalid(_) => Some(Decision::of(decide::malformed(protocol))),
                 tls::Progress::Complete => Some(decide::tls(parser.hello(), &self.tables(router, client, &host))),
             }
         } else {
             let mut parser = HeadParser::new();
             match parser.feed(&mut host, seen) {
-                http::Progress::Incomplete => full.then_some(Decision::of(Reason::LargeHead)),
-                http::Progress::Invalid(_) => Some(Decision::of(Reason::BadHead)),
+                http::Progress::Incomplete => full.then_some(Decision::of(decide::too_long(protocol))),
+                http::Progress::Invalid(_) => Some(Decision::of(decide::malformed(protocol))),
                 http::Progress::Complete => Some(decide::http(parser.head(), &self.tables(router, client, &host))),
             }
         }
@@ -39,7 +38,7 @@ impl MapImage {
     /// The decision about a complete, well-formed first flight of a client that asks for this name.
     pub fn decide_name(&self, router: u32, protocol: u8, client: IpAddr, name: &str) -> Decision {
         let Ok((host, kind)) = hostname::normalise(name.as_bytes()) else {
-            return Decision::of(if protocol == PROTOCOL_TLS { Reason::BadHello } else { Reason::BadHead });
+            return Decision::of(decide::malformed(protocol));
         };
         let is_name = kind == HostKind::Name;
         let tables = self.tables(router, client, &host);
@@ -48,7 +47,8 @@ impl MapImage {
             decide::tls(Hello { sni, alpn: AlpnSet::default() }, &tables)
         } else {
             let request = format!("GET / HTTP/1.1\r\nHost: {name}\r\n\r\n");
-            self.decide(router, protocol, client, request.as_bytes()).unwrap_or(Decision::of(Reason::BadHead))
+            self.decide(router, protocol, client, request.as_bytes())
+                .unwrap_or(Decision::of(decide::malformed(protocol)))
         }
     }
 

@@ -5,9 +5,10 @@ use std::net::{IpAddr, Ipv6Addr};
 
 use aya::maps::lpm_trie::LpmTrie;
 use aya::maps::{Array, HashMap, Map, MapData, MapError, PerCpuArray, PerCpuHashMap};
+use router_common::hostname::field_text;
 use router_common::maps::{
     ALLOW_ROUTE_BITS, AllowNet, ConnVerdict, Event, FirstFlight, FlowKey, Handshake, HostKey, HostRoute, Listener,
-    ListenerKey, Meta, PROTOCOL_TLS, ROUTE_ALLOW_LIST, RouteStats, names, text,
+    ListenerKey, Meta, PROTOCOL_TLS, ROUTE_ALLOW_LIST, RouteStats, names,
 };
 use router_common::verdict::{REASON_CODES, Reason, Verdict};
 use serde_json::{Value, json};
@@ -67,7 +68,7 @@ pub fn dump(folder: &PinFolder, name: &str) -> Result<Vec<Value>, DumpError> {
                 "protocol": protocol(v.protocol)})
         })?,
         names::HTTP_BE | names::EDGE_REENCRYPT | names::TCP_BE => hash(map, |k: &HostKey, v: &HostRoute| {
-            json!({"router": k.router, "host": text(&k.host), "route": v.route, "backend": text(&v.backend),
+            json!({"router": k.router, "host": field_text(&k.host), "route": v.route, "backend": field_text(&v.backend),
                 "reason": reason(v.reason), "allowList": v.flags & ROUTE_ALLOW_LIST != 0})
         })?,
         names::SNI_PASSTHROUGH => {
@@ -75,7 +76,7 @@ pub fn dump(folder: &PinFolder, name: &str) -> Result<Vec<Value>, DumpError> {
             map.keys()
                 .map(|key| Ok(key?.0))
                 .map(|key: Result<HostKey, MapError>| {
-                    key.map(|key| json!({"router": key.router, "host": text(&key.host)}))
+                    key.map(|key| json!({"router": key.router, "host": field_text(&key.host)}))
                 })
                 .collect::<Result<_, _>>()?
         }

@@ -4,7 +4,8 @@ use std::io;
 use std::time::Duration;
 
 use aya::maps::{HashMap, MapData, RingBuf};
-use router_common::maps::{Event, FirstFlight, FlowKey, text};
+use router_common::hostname::field_text;
+use router_common::maps::{Event, FirstFlight, FlowKey};
 use router_common::verdict::Reason;
 use rustix::time::{ClockId, clock_gettime};
 use tokio::io::Interest;
@@ -44,7 +45,7 @@ fn log(event: &Event) {
         target: "kernel",
         client = %format_args!("{}:{}", address(&event.flow.client), event.flow.client_port),
         listener = %format_args!("{}:{}", address(&event.flow.listener), event.flow.listener_port),
-        host = text(&event.host),
+        host = field_text(&event.host),
         verdict = verdict(event.verdict.verdict),
         reason = reason.map_or("unknown", Reason::text),
         route = event.verdict.route,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use router_common::maps::PROTOCOL_HTTP;
-use router_common::verdict::Verdict;
+use router_common::verdict::{Reason, Verdict};
 use router_core::certificate::MaterialCache;
 use router_core::lookup::{RequestMatch, SniMatch};
 use router_core::model::Hostname;
@@ -67,17 +67,6 @@ fn table(routes: Vec<Value>) -> Arc<RouterTable> {
     Arc::clone(&translate(&resources, &Settings::default()).table.routers[0])
 }
 
-fn request(host: &str) -> Vec<u8> {
-    format!("GET /p HTTP/1.1\r\nHost: {host}\r\n\r\n").into_bytes()
-}
-
-/// The kernel's decision about a TLS name, without the bytes of a hello.
-fn tls_decision(image: &MapImage, router: u32, client: IpAddr, name: &str) -> Decision {
-    let (host, _) = router_common::hostname::normalise(name.as_bytes()).unwrap();
-    let hello = tls::Hello { sni: tls::Sni::Name, alpn: tls::AlpnSet(0) };
-    decide::tls(hello, &image.tables(router, client, &host))
-}
-
 proptest! {
     #[test]
     fn kernel_and_proxy_lead_to_the_same_route(routes in vec(routes(), 0..12)) {
@@ -91,7 +80,7 @@ proptest! {
         for client in ["10.1.2.3", "192.0.2.1"].map(|a| a.parse::<IpAddr>().unwrap()) {
             for name in &names {
                 let host = Hostname::parse(name).unwrap();
-                let decision = tls_decision(&image, router.id, client, name);
+                let decision = image.decide_name(router.id, PROTOCOL_TLS, client, name);
                 match router.match_sni(Some(&host)) {
                     SniMatch::Passthrough(route) => {
                         let admitted = route.admits_source(client);
@@ -101,7 +90,7 @@ proptest! {
                     SniMatch::Terminate(_) => prop_assert_eq!(decision.reason, Reason::TlsTerminate, "{}", name),
                     SniMatch::Default => prop_assert_eq!(decision.reason, Reason::UnknownSni, "{}", name),
                 }
-                let decision = image.decide(router.id, PROTOCOL_HTTP, client, &request(name)).unwrap();
+                let decision = image.decide_name(router.id, PROTOCOL_HTTP, client, name);
                 // Requests need the proxy; the kernel only has to know whose they may be.
                 prop_assert_eq!(decision.verdict(), Verdict::Pass);
                 if !matches!(router.match_cleartext_request(&host, "/p"), RequestMatch::NoRoute) {
