@@ -44,13 +44,20 @@ pub const FIN: u8 = 0x01;
 pub const SYN: u8 = 0x02;
 /// RST flag.
 pub const RST: u8 = 0x04;
+/// PSH flag.
+pub const PSH: u8 = 0x08;
 /// ACK flag.
 pub const ACK: u8 = 0x10;
+/// ECE flag (RFC 3168 §6.1).
+pub const ECE: u8 = 0x40;
+/// CWR flag.
+pub const CWR: u8 = 0x80;
 
 /// A TCP segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
 pub struct Segment {
-    /// Source and destination, named as on the way to a listener.
+    /// Source and destination.
     pub flow: FlowKey,
     /// IPv6, not IPv4.
     pub v6: bool,
@@ -60,6 +67,8 @@ pub struct Segment {
     pub ack: u32,
     /// Flags.
     pub flags: u8,
+    /// Window, before scaling.
+    pub window: u16,
     /// Where the TCP header begins.
     pub tcp: u32,
     /// Where the payload begins.
@@ -107,9 +116,9 @@ fn ipv4(packet: &impl Packet) -> Result<Segment, NotTcp> {
     let total = u16::from_be_bytes([ip[2], ip[3]]) as u32;
     // Total length 0 is a packet of over 64 KiB that segmentation offload has put together.
     let end = if total == 0 { packet.len() } else { ETHERNET + total };
-    let client = mapped([ip[12], ip[13], ip[14], ip[15]]);
-    let listener = mapped([ip[16], ip[17], ip[18], ip[19]]);
-    tcp(packet, ETHERNET + header, end, false, client, listener)
+    let source = mapped([ip[12], ip[13], ip[14], ip[15]]);
+    let destination = mapped([ip[16], ip[17], ip[18], ip[19]]);
+    tcp(packet, ETHERNET + header, end, false, source, destination)
 }
 
 #[inline(always)]
@@ -123,9 +132,9 @@ fn ipv6(packet: &impl Packet) -> Result<Segment, NotTcp> {
     }
     let length = u16::from_be_bytes([ip[4], ip[5]]) as u32;
     let end = if length == 0 { packet.len() } else { ETHERNET + 40 + length };
-    let client = packet.load::<16>(ETHERNET + 8).ok_or(NotTcp::Short)?;
-    let listener = packet.load::<16>(ETHERNET + 24).ok_or(NotTcp::Short)?;
-    tcp(packet, ETHERNET + 40, end, true, client, listener)
+    let source = packet.load::<16>(ETHERNET + 8).ok_or(NotTcp::Short)?;
+    let destination = packet.load::<16>(ETHERNET + 24).ok_or(NotTcp::Short)?;
+    tcp(packet, ETHERNET + 40, end, true, source, destination)
 }
 
 #[inline(always)]
@@ -134,10 +143,10 @@ fn tcp(
     at: u32,
     end: u32,
     v6: bool,
-    client: [u8; 16],
-    listener: [u8; 16],
+    source: [u8; 16],
+    destination: [u8; 16],
 ) -> Result<Segment, NotTcp> {
-    let tcp = packet.load::<14>(at).ok_or(NotTcp::Short)?;
+    let tcp = packet.load::<16>(at).ok_or(NotTcp::Short)?;
     let header = ((tcp[12] >> 4) as u32) * 4;
     let payload = at + header;
     if header < 20 || payload > end || end > packet.len() {
@@ -145,15 +154,16 @@ fn tcp(
     }
     Ok(Segment {
         flow: FlowKey {
-            client,
-            listener,
-            client_port: u16::from_be_bytes([tcp[0], tcp[1]]),
-            listener_port: u16::from_be_bytes([tcp[2], tcp[3]]),
+            source,
+            destination,
+            source_port: u16::from_be_bytes([tcp[0], tcp[1]]),
+            destination_port: u16::from_be_bytes([tcp[2], tcp[3]]),
         },
         v6,
         seq: u32::from_be_bytes([tcp[4], tcp[5], tcp[6], tcp[7]]),
         ack: u32::from_be_bytes([tcp[8], tcp[9], tcp[10], tcp[11]]),
         flags: tcp[13],
+        window: u16::from_be_bytes([tcp[14], tcp[15]]),
         tcp: at,
         payload,
         payload_len: end - payload,

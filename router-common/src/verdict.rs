@@ -94,12 +94,127 @@ reasons! {
     /// The packet could not be read (fragments, unusual headers).
     Unreadable = 51, Pass, "unreadable";
 
+    /// The route has no endpoint that the kernel can dial.
+    NoEndpoint = 52, Pass, "no-endpoint";
+    /// Every source port that was tried is in use.
+    PortsTaken = 53, Pass, "ports-taken";
+    /// No room in the map of flows.
+    FlowsFull = 54, Pass, "flows-full";
+    /// Client and endpoint use different versions of IP.
+    OtherFamily = 55, Pass, "other-family";
+
     /// The route's allow-list has no entry for the client's address.
     SourceNotAllowed = 64, Drop, "source-not-allowed";
 }
 
 /// Size of per-reason counter arrays: above every code. Code 0 counts events that the full ring lost.
 pub const REASON_CODES: u32 = 80;
+
+/// Why a connection that the kernel carried ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum FlowEndReason {
+    /// Both sides sent a FIN, and both were acknowledged.
+    Finished = 1,
+    /// The client reset it.
+    ClientReset = 2,
+    /// The endpoint reset it.
+    BackendReset = 3,
+    /// Every endpoint that was tried refused.
+    Refused = 4,
+    /// The client began a new connection from the same address and port.
+    Replaced = 5,
+    /// Nothing moved for the tunnel timeout; the agent deleted it.
+    Idle = 6,
+    /// No endpoint answered; the agent deleted it.
+    Silent = 7,
+    /// A later request of a clear-text connection had another Host.
+    OtherHost = 8,
+}
+
+impl FlowEndReason {
+    /// All reasons, by code.
+    pub const ALL: [FlowEndReason; 8] = [
+        FlowEndReason::Finished,
+        FlowEndReason::ClientReset,
+        FlowEndReason::BackendReset,
+        FlowEndReason::Refused,
+        FlowEndReason::Replaced,
+        FlowEndReason::Idle,
+        FlowEndReason::Silent,
+        FlowEndReason::OtherHost,
+    ];
+
+    /// The reason as logs and `sluice` print it.
+    pub const fn text(self) -> &'static str {
+        match self {
+            FlowEndReason::Finished => "finished",
+            FlowEndReason::ClientReset => "client-reset",
+            FlowEndReason::BackendReset => "backend-reset",
+            FlowEndReason::Refused => "refused",
+            FlowEndReason::Replaced => "replaced",
+            FlowEndReason::Idle => "idle",
+            FlowEndReason::Silent => "silent",
+            FlowEndReason::OtherHost => "other-host",
+        }
+    }
+
+    /// The reason with this code.
+    pub fn from_code(code: u8) -> Option<FlowEndReason> {
+        FlowEndReason::ALL.into_iter().find(|reason| *reason as u8 == code)
+    }
+}
+
+/// What the programs count of dials and flows; indexes of `dial_stats`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum DialCounter {
+    /// Ends that the full ring lost; the agent's sweep reports them.
+    EndsLost = 0,
+    /// Connections dialed.
+    Dialed = 1,
+    /// Connections whose first payload an endpoint has acknowledged.
+    Confirmed = 2,
+    /// SYNs sent again.
+    SynAgain = 3,
+    /// First payloads sent again.
+    PayloadAgain = 4,
+    /// Dials that went on to another endpoint.
+    NextEndpoint = 5,
+    /// Answers to a SYN that belong to an older connection of the endpoint.
+    Challenged = 6,
+    /// Entries of ended connections whose ports were taken over.
+    TakenOver = 7,
+    /// Connections whose every endpoint refused.
+    Refused = 8,
+    /// Packets of the stack that were dropped because the kernel carries the connection.
+    StackSilenced = 9,
+    /// Packets that could not be translated and were dropped.
+    Untranslated = 10,
+    /// Later requests of clear-text connections with another Host.
+    OtherHost = 11,
+}
+
+impl DialCounter {
+    /// All counters with their names, by index.
+    pub const ALL: [(DialCounter, &'static str); 12] = [
+        (DialCounter::EndsLost, "ends-lost"),
+        (DialCounter::Dialed, "dialed"),
+        (DialCounter::Confirmed, "confirmed"),
+        (DialCounter::SynAgain, "syn-again"),
+        (DialCounter::PayloadAgain, "payload-again"),
+        (DialCounter::NextEndpoint, "next-endpoint"),
+        (DialCounter::Challenged, "challenged"),
+        (DialCounter::TakenOver, "taken-over"),
+        (DialCounter::Refused, "refused"),
+        (DialCounter::StackSilenced, "stack-silenced"),
+        (DialCounter::Untranslated, "untranslated"),
+        (DialCounter::OtherHost, "other-host"),
+    ];
+}
+
+/// Size of `dial_stats`.
+pub const DIAL_COUNTERS: u32 = 16;
 
 #[cfg(test)]
 mod tests {

@@ -3,30 +3,64 @@
 use core::ffi::c_void;
 use core::ptr::null_mut;
 
-use aya_ebpf::bindings::TC_ACT_OK;
+use aya_ebpf::bindings::{__sk_buff, TC_ACT_OK, TC_ACT_SHOT};
 use aya_ebpf::helpers::bpf_ktime_get_boot_ns;
 use aya_ebpf::helpers::generated::bpf_loop;
+use aya_ebpf::programs::TcContext;
 use router_common::decide::{self, Decision};
 use router_common::http;
-use router_common::maps::{FlowKey, Handshake, Listener, MAX_FLIGHT, PROTOCOL_TLS};
+use router_common::maps::{
+    FLIGHT_HEADROOM, FlowKey, HANDSHAKE_COMPLETE, HANDSHAKE_DECIDED, Handshake, Listener, MAX_FLIGHT,
+    OPTION_TIMESTAMPS, PROTOCOL_TLS,
+};
+use router_common::options;
 use router_common::packet::{ACK, FIN, RST, SYN, Segment};
 use router_common::tls;
-use router_common::verdict::{Reason, Verdict};
+use router_common::verdict::{DialCounter, Reason, Verdict};
 
+use crate::compose::compose;
+use crate::dial;
+use crate::handshake;
 use crate::maps::{self, Scratch};
+use crate::options::read as read_options;
 use crate::record::{self, Read};
 use crate::reject;
-use crate::skb::Skb;
+use crate::skb::{self, Skb};
 use crate::tables::KernelTables;
 use crate::words;
 
+/// Segments that are held for one first flight. More come from no sane client, whose first window is ten.
+const MAX_HELD: u32 = 8;
+
 /// Handles a segment from a client to a listener; the result is a TC action.
 #[inline(always)]
-pub fn segment(skb: &Skb, segment: &Segment, listener: Listener) -> i32 {
+pub fn segment(skb: &Skb) -> i32 {
+    // SAFETY: the context is the one that the kernel gave.
+    unsafe { sluice_first_flight(skb.0.skb.skb) }
+}
+
+/// A global function in the kernel's sense: the verifier walks through it by itself, and its stack is not that of the
+/// fast path. It reads the packet again, because it may be given nothing but the context.
+///
+/// # Safety
+/// `ctx` is the program's context.
+#[unsafe(no_mangle)]
+#[inline(never)]
+pub unsafe extern "C" fn sluice_first_flight(ctx: *mut __sk_buff) -> i32 {
+    let skb = Skb(TcContext::new(ctx));
+    let Some(segment) = skb::segment(&skb) else { return TC_ACT_OK };
+    match maps::listener(&segment.flow.destination, segment.flow.destination_port) {
+        Some(listener) => read(&skb, segment, listener),
+        None => TC_ACT_OK,
+    }
+}
+
+#[inline(always)]
+fn read(skb: &Skb, segment: &Segment, listener: Listener) -> i32 {
     let flow = &segment.flow;
     if segment.flags & (SYN | ACK) == SYN {
         maps::forget_first_flight(flow);
-        maps::set_handshake(flow, Handshake { client_isn: segment.seq, decided: 0 });
+        handshake::begun(skb, segment);
         return TC_ACT_OK;
     }
     if segment.flags & (FIN | RST) != 0 && segment.payload_len == 0 {
@@ -39,95 +73,215 @@ pub fn segment(skb: &Skb, segment: &Segment, listener: Listener) -> i32 {
     let Some(handshake) = maps::handshake(flow) else {
         return pass(flow, listener, Reason::NoHandshake);
     };
-    if handshake.decided != 0 {
+    if handshake.state & HANDSHAKE_DECIDED != 0 {
         return TC_ACT_OK;
     }
-    gather(skb, segment, listener, handshake.client_isn)
+    gather(skb, segment, listener, handshake)
 }
 
 /// A function of its own, called from many places: inlined, it would be most of the program.
 #[inline(never)]
 fn pass(flow: &FlowKey, listener: Listener, reason: Reason) -> i32 {
     maps::forget_first_flight(flow);
+    maps::set_decided(flow);
     record::decision(flow, listener, Decision::of(reason), Read { bytes: 0, segments: 0, host: None });
     TC_ACT_OK
 }
 
 #[inline(always)]
-fn gather(skb: &Skb, segment: &Segment, listener: Listener, client_isn: u32) -> i32 {
+fn gather(skb: &Skb, segment: &Segment, listener: Listener, handshake: &Handshake) -> i32 {
     let flow = &segment.flow;
     let Some(memory) = maps::scratch_memory() else { return TC_ACT_OK };
     match maps::first_flight(flow) {
-        Some(begun) => words::copy(&mut memory.flight, begun),
+        Some(begun) => {
+            if !maps::read_first_flight(memory, begun) {
+                return pass(flow, listener, Reason::Unreadable);
+            }
+        }
         None => {
-            words::zero(&mut memory.flight);
+            words::zero_parsers(&mut memory.flight);
             // SAFETY: the helper has no precondition.
             memory.flight.started_ns = unsafe { bpf_ktime_get_boot_ns() };
         }
     }
     // Bytes of this segment that were seen before, in sequence space (RFC 9293 §3.4: modulo 2³²).
-    let expected = client_isn.wrapping_add(1).wrapping_add(memory.flight.received);
+    let received = memory.flight.received;
+    let expected = handshake.client_isn.wrapping_add(1).wrapping_add(received);
     let seen = expected.wrapping_sub(segment.seq);
     if seen > i32::MAX as u32 {
         return pass(flow, listener, Reason::OutOfOrder);
     }
     if seen >= segment.payload_len {
-        return TC_ACT_OK;
+        return went_up_again(segment, expected);
     }
-    let room = MAX_FLIGHT - memory.flight.received;
+    let hold = memory.flight.went_up == 0 && holds(handshake);
+    let room = MAX_FLIGHT - received;
     let fresh = segment.payload_len - seen;
     let len = if fresh < room { fresh } else { room };
-    if !skb.load_into(segment.payload + seen, &mut memory.payload, len) {
+    let at = (FLIGHT_HEADROOM + (skb::hidden(received) & (MAX_FLIGHT - 1))) as usize;
+    // SAFETY: 4,096 bytes follow every such position of the scratch memory.
+    let loaded =
+        unsafe { skb.load_to(segment.payload + seen, (&raw mut memory.flight.bytes).cast::<u8>().add(at), len) };
+    if !loaded {
         return pass(flow, listener, Reason::Unreadable);
     }
-    memory.flight.received += len;
+    memory.flight.received = received + len;
     memory.flight.segments += 1;
-    match parse(memory, listener.protocol, len) {
-        PARSE_MORE if fresh < room => keep(flow, listener),
-        PARSE_MORE => pass(flow, listener, decide::too_long(listener.protocol)),
-        PARSE_DONE => complete(skb, segment, listener),
-        PARSE_BAD => pass(flow, listener, decide::malformed(listener.protocol)),
-        _ => pass(flow, listener, Reason::Unreadable),
+    match parse(memory, listener.protocol, received, len) {
+        PARSE_MORE if fresh < room => more(skb, segment, listener, hold),
+        PARSE_MORE => give_up(skb, segment, listener, decide::too_long(listener.protocol)),
+        PARSE_DONE => complete(skb, segment, listener, fresh <= room),
+        PARSE_BAD => give_up(skb, segment, listener, decide::malformed(listener.protocol)),
+        _ => give_up(skb, segment, listener, Reason::Unreadable),
     }
 }
 
-#[inline(always)]
-fn keep(flow: &FlowKey, listener: Listener) -> i32 {
-    let Some(memory) = maps::scratch_memory() else { return TC_ACT_OK };
-    if maps::keep_first_flight(flow, &memory.flight) {
-        return TC_ACT_OK;
+/// What was read before is sent again: something after it was lost, and the client will not send that before somebody
+/// has acknowledged this. From here on the stack gets every segment, and this program reads along.
+#[inline(never)]
+fn went_up_again(segment: &Segment, expected: u32) -> i32 {
+    if let Some(flight) = maps::first_flight(&segment.flow) {
+        let before = expected.wrapping_sub(segment.seq).wrapping_sub(segment.payload_len);
+        let end = flight.received.wrapping_sub(before);
+        if end > flight.went_up && end <= flight.received {
+            flight.went_up = end;
+        }
     }
-    pass(flow, listener, Reason::MapFull)
+    TC_ACT_OK
 }
 
+/// Whether segments of a first flight that is not complete wait here instead of in a socket: when everything is known
+/// that a dial needs.
 #[inline(always)]
-fn complete(skb: &Skb, segment: &Segment, listener: Listener) -> i32 {
-    let flow = &segment.flow;
+fn holds(handshake: &Handshake) -> bool {
+    handshake.state & HANDSHAKE_COMPLETE != 0 && maps::settings().is_some_and(|settings| settings.dial != 0)
+}
+
+/// Waits for more: with the segment, or with a copy of what is needed of it.
+#[inline(always)]
+fn more(skb: &Skb, segment: &Segment, listener: Listener, hold: bool) -> i32 {
     let Some(memory) = maps::scratch_memory() else { return TC_ACT_OK };
-    let Scratch { flight, exact, wildcard, .. } = memory;
-    exact.router = listener.router;
-    words::copy_name(&mut exact.host, &flight.host.exact);
-    wildcard.router = listener.router;
-    words::copy_name(&mut wildcard.host, &flight.host.wildcard);
-    let tables = KernelTables { exact, wildcard, client: &flow.client };
-    let decision = if listener.protocol == PROTOCOL_TLS {
-        decide::tls(flight.hello.hello(), &tables)
-    } else {
-        decide::http(flight.head.head(), &tables)
-    };
-    maps::forget_first_flight(flow);
-    let read = Read { bytes: flight.received, segments: flight.segments, host: Some(&flight.host.exact) };
-    record::decision(flow, listener, decision, read);
-    match decision.verdict() {
-        // Dialing from here is the next stage; until then the agent's relay steers.
-        Verdict::Steer | Verdict::Pass => TC_ACT_OK,
+    let many = memory.flight.segments >= MAX_HELD;
+    if hold && many {
+        return give_up(skb, segment, listener, decide::too_long(listener.protocol));
+    }
+    if !hold {
+        memory.flight.went_up = memory.flight.received;
+    }
+    if !maps::keep_first_flight(&segment.flow, &memory.flight) {
+        return give_up(skb, segment, listener, Reason::MapFull);
+    }
+    if hold { TC_ACT_SHOT } else { TC_ACT_OK }
+}
+
+/// Leaves a connection to the stack before its first flight is complete.
+#[inline(always)]
+fn give_up(skb: &Skb, segment: &Segment, listener: Listener, reason: Reason) -> i32 {
+    // The record is the same for all; what differs is what goes up.
+    let action = up(skb, segment);
+    pass(&segment.flow, listener, reason);
+    action
+}
+
+/// Decides, and does what follows.
+#[inline(always)]
+fn complete(skb: &Skb, segment: &Segment, listener: Listener, whole: bool) -> i32 {
+    let Some(memory) = maps::scratch_memory() else { return TC_ACT_OK };
+    decide(memory, segment, listener);
+    let steer = memory.decision.verdict() as u8 == Verdict::Steer as u8;
+    let mut why = OFF;
+    if steer {
+        why = if whole { dial::begin(skb, segment, listener) } else { TOO_LONG };
+        if why == dial::CHOSEN {
+            why = dial::enter(&segment.flow, skb.interface());
+        }
+    }
+    // What the kernel cannot do goes up, with the reason why it could not.
+    if why == TOO_LONG {
+        memory.decision.reason = decide::too_long(listener.protocol);
+    } else if steer && why != dial::ENTERED && why != OFF {
+        memory.decision.reason = dial::reason(why);
+    }
+    settle(segment, listener, why == dial::ENTERED);
+    if why == dial::ENTERED {
+        return dial::send(skb, segment);
+    }
+    match memory.decision.verdict() {
+        Verdict::Steer | Verdict::Pass => up(skb, segment),
         Verdict::Drop => reject::reset_both(skb, segment),
     }
 }
 
+#[inline(never)]
+fn decide(memory: &mut Scratch, segment: &Segment, listener: Listener) {
+    let Scratch { flight, exact, wildcard, decision, .. } = memory;
+    exact.router = listener.router;
+    words::copy_name(&mut exact.host, &flight.host.exact);
+    wildcard.router = listener.router;
+    words::copy_name(&mut wildcard.host, &flight.host.wildcard);
+    let tables = KernelTables { exact, wildcard, client: &segment.flow.source };
+    *decision = if listener.protocol == PROTOCOL_TLS {
+        decide::tls(flight.hello.hello(), &tables)
+    } else {
+        decide::http(flight.head.head(), &tables)
+    };
+}
+
+/// Writes a decision down, and forgets what only the way to it needed.
+#[inline(never)]
+fn settle(segment: &Segment, listener: Listener, dialed: bool) {
+    let flow = &segment.flow;
+    let Some(memory) = maps::scratch_memory() else { return };
+    let flight = &memory.flight;
+    let read = Read { bytes: flight.received, segments: flight.segments, host: Some(&flight.host.exact) };
+    record::decision(flow, listener, memory.decision, read);
+    if dialed {
+        maps::forget_handshake(flow);
+        maps::count(DialCounter::Dialed);
+    } else {
+        maps::forget_first_flight(flow);
+        maps::set_decided(flow);
+    }
+}
+
+// Answers of the dial are codes of reasons; these are none.
+const TOO_LONG: u32 = u32::MAX;
+const OFF: u32 = dial::OFF;
+
+/// Sends the segment up the stack, with what was held before it.
+#[inline(always)]
+fn up(skb: &Skb, segment: &Segment) -> i32 {
+    let Some(memory) = maps::scratch_memory() else { return TC_ACT_OK };
+    // One segment is all there is; and what was not held has gone up before.
+    if memory.flight.segments < 2 || memory.flight.went_up != 0 {
+        return TC_ACT_OK;
+    }
+    whole(skb, segment)
+}
+
+/// Makes the segment one that has all of the first flight. Where that fails the client sends again, and finds the
+/// connection decided.
+#[inline(never)]
+fn whole(skb: &Skb, segment: &Segment) -> i32 {
+    let Some(memory) = maps::scratch_memory() else { return TC_ACT_SHOT };
+    let Some(handshake) = maps::handshake(&segment.flow) else { return TC_ACT_SHOT };
+    let options = read_options(skb, segment);
+    let Scratch { wanted, flight, .. } = memory;
+    wanted.begin(skb, &segment.flow, segment.v6);
+    wanted.seq = handshake.client_isn.wrapping_add(1);
+    wanted.ack = segment.ack;
+    wanted.flags = segment.flags;
+    wanted.window = segment.window;
+    wanted.len = flight.received;
+    if options.present & OPTION_TIMESTAMPS != 0 {
+        wanted.timestamps(&options::of_timestamps(options.tsval, options.tsecr));
+    }
+    if compose(skb) { TC_ACT_OK } else { TC_ACT_SHOT }
+}
+
 // Results of `parse`, as numbers, because they pass through memory.
 const PARSE_MORE: u32 = 0;
-const PARSE_DONE: u32 = 1;
+pub const PARSE_DONE: u32 = 1;
 const PARSE_BAD: u32 = 2;
 
 /// Where the parser is in the payload. It lives in map memory, not on the stack: the verifier follows every value of
@@ -136,14 +290,15 @@ const PARSE_BAD: u32 = 2;
 pub struct ParseLoop {
     at: u32,
     len: u32,
+    begin: u32,
     outcome: u32,
     protocol: u32,
 }
 
-/// Runs the parser over `len` bytes of the scratch payload.
+/// Runs the parser over the `len` bytes after the first `begin` of the first flight.
 #[inline(always)]
-fn parse(memory: &mut Scratch, protocol: u8, len: u32) -> u32 {
-    memory.parse = ParseLoop { at: 0, len, outcome: PARSE_MORE, protocol: protocol as u32 };
+pub fn parse(memory: &mut Scratch, protocol: u8, begin: u32, len: u32) -> u32 {
+    memory.parse = ParseLoop { at: 0, len, begin, outcome: PARSE_MORE, protocol: protocol as u32 };
     // SAFETY: the callback has the signature that the helper expects and does not use its context.
     unsafe {
         bpf_loop(len, parse_step as unsafe extern "C" fn(u32, *mut c_void) -> i64 as *mut c_void, null_mut(), 0);
@@ -154,13 +309,13 @@ fn parse(memory: &mut Scratch, protocol: u8, len: u32) -> u32 {
 /// One parser step. 1 ends the loop.
 unsafe extern "C" fn parse_step(_: u32, _: *mut c_void) -> i64 {
     let Some(memory) = maps::scratch_memory() else { return 1 };
-    let Scratch { parse, flight, payload, .. } = memory;
+    let Scratch { parse, flight, .. } = memory;
     let at = parse.at;
     if at >= parse.len {
         return 1;
     }
-    // The mask is the bound that the verifier sees; `at < len <= MAX_FLIGHT` makes it a no-op.
-    let byte = payload[(at & (MAX_FLIGHT - 1)) as usize];
+    // The mask is the bound that the verifier sees; `begin + len <= MAX_FLIGHT` makes it a no-op.
+    let byte = flight.bytes[(FLIGHT_HEADROOM + ((parse.begin + at) & (MAX_FLIGHT - 1))) as usize];
     if parse.protocol == PROTOCOL_TLS as u32 {
         let step = flight.hello.step(&mut flight.host, byte, parse.len - at);
         parse.at = at + step.consumed;

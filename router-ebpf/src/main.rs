@@ -1,15 +1,30 @@
 //! Sluice's kernel programs. What decides lives in `router-common`; here is only what needs the kernel's helpers.
 //!
-//! `sluice_ingress` (TC ingress, on every interface that clients come in on): reads the SYN of a connection to a
-//! listener, gathers its first payload until SNI or Host are known, decides, records the decision, and resets what
-//! policy refuses. Everything else, and everything it is not sure of, goes up the stack untouched.
+//! `sluice_ingress` (TC ingress, on every interface that clients or endpoints are behind): packets of connections that
+//! the kernel carries are translated and sent on, nothing before that but the headers and one look-up. A packet to a
+//! listener belongs to a first flight, which is gathered until SNI or Host are known, decided, recorded, and dialed.
+//! Everything else, and everything that it is not sure of, goes up the stack untouched.
+//!
+//! `sluice_egress` (TC egress, same interfaces): reads the SYN-ACKs of listeners, and keeps the stack silent where the
+//! kernel carries the connection.
+//!
+//! ```text
+//! SYN ─► handshake      data ─► first_flight ─► dial ─► SYN ─► dialing ─► payload ─► carry (translate, send)
+//! ```
 #![no_std]
 #![no_main]
-// `skb::bounded` hides a value from the optimiser with it.
+// `skb::hidden` hides a value from the optimiser with it.
 #![feature(asm_experimental_arch)]
 
+mod carry;
+mod compose;
+mod dial;
+mod dialing;
 mod first_flight;
+mod handshake;
+mod later_request;
 mod maps;
+mod options;
 mod record;
 mod reject;
 mod skb;
@@ -19,18 +34,40 @@ mod words;
 use aya_ebpf::bindings::TC_ACT_OK;
 use aya_ebpf::macros::classifier;
 use aya_ebpf::programs::TcContext;
-use router_common::packet;
 
-use crate::skb::Skb;
+use crate::skb::{OURS, PASS_UP, Skb};
 
 /// TC ingress.
 #[classifier]
 pub fn sluice_ingress(ctx: TcContext) -> i32 {
-    let skb = Skb(ctx);
-    // No TCP, fragments, extension headers: the stack knows, and a connection that begins with those is relayed.
-    let Ok(segment) = packet::segment(&skb) else { return TC_ACT_OK };
-    let Some(listener) = maps::listener(&segment.flow) else { return TC_ACT_OK };
-    first_flight::segment(&skb, &segment, listener)
+    let mut skb = Skb(ctx);
+    if skb.mark() == PASS_UP {
+        return TC_ACT_OK;
+    }
+    let Some(segment) = skb::segment(&skb) else { return TC_ACT_OK };
+    if let Some(flow) = maps::flow(&segment.flow)
+        && let Some(action) = carry::packet(&mut skb, segment, flow)
+    {
+        return action;
+    }
+    if maps::listener(&segment.flow.destination, segment.flow.destination_port).is_none() {
+        return TC_ACT_OK;
+    }
+    first_flight::segment(&skb)
+}
+
+/// TC egress.
+#[classifier]
+pub fn sluice_egress(ctx: TcContext) -> i32 {
+    let mut skb = Skb(ctx);
+    if skb.mark() == OURS || skb.mark() == PASS_UP {
+        return TC_ACT_OK;
+    }
+    let Some(segment) = skb::segment(&skb) else { return TC_ACT_OK };
+    let Some(listener) = maps::listener(&segment.flow.source, segment.flow.source_port) else {
+        return TC_ACT_OK;
+    };
+    handshake::sent(&mut skb, segment, listener)
 }
 
 #[panic_handler]

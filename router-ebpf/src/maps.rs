@@ -1,17 +1,24 @@
 //! Every map, and typed access to it. Names and layouts are those of `router_common::maps`.
 #![allow(non_upper_case_globals, reason = "a map is named in the kernel as the static is here")]
 
-use aya_ebpf::bindings::{BPF_ANY, BPF_F_NO_PREALLOC};
+use aya_ebpf::bindings::{BPF_ANY, BPF_F_NO_PREALLOC, BPF_NOEXIST};
 use aya_ebpf::btf_maps::lpm_trie::Key;
 use aya_ebpf::btf_maps::{Array, HashMap, LpmTrie, LruHashMap, PerCpuArray, PerCpuHashMap, RingBuf};
+use aya_ebpf::helpers::generated::bpf_probe_read_kernel;
 use aya_ebpf::macros::btf_map;
+use router_common::decide::Decision;
 use router_common::maps::{
-    ALLOW_ROUTE_BITS, AllowNet, ConnVerdict, EVENT_RING, Event, FirstFlight, FlowKey, Handshake, HostKey, HostRoute,
-    Listener, ListenerKey, MAX_ALLOW, MAX_FLIGHT, MAX_HANDSHAKES, MAX_HELLOS, MAX_HOSTS, MAX_LISTENERS, MAX_VERDICTS,
-    Meta, RouteStats,
+    ALLOW_ROUTE_BITS, AllowNet, Config, ConnVerdict, EVENT_RING, Endpoint, EndpointState, Event, FirstFlight, Flow,
+    FlowEnd, FlowKey, HANDSHAKE_DECIDED, Handshake, HostKey, HostRoute, Listener, ListenerKey, MAX_ALLOW,
+    MAX_ENDPOINTS, MAX_FLIGHT, MAX_FLOWS, MAX_HANDSHAKES, MAX_HELLOS, MAX_HOSTS, MAX_LISTENERS, MAX_VERDICTS, Meta,
+    Pool, RouteName, RouteStats, Slot, SlotKey,
 };
-use router_common::verdict::REASON_CODES;
+use router_common::options::Reader;
+use router_common::packet::Segment;
+use router_common::translate::Rewriter;
+use router_common::verdict::{DIAL_COUNTERS, DialCounter, REASON_CODES};
 
+use crate::compose::Wanted;
 use crate::first_flight::ParseLoop;
 
 const SPARSE: usize = BPF_F_NO_PREALLOC as usize;
@@ -43,27 +50,64 @@ pub static events: RingBuf<Event, EVENT_RING> = RingBuf::new();
 #[btf_map]
 static sluice_meta: Array<Meta, 1> = Array::new();
 #[btf_map]
+static flows: HashMap<FlowKey, Flow, MAX_FLOWS, SPARSE> = HashMap::new();
+#[btf_map]
+pub static flow_ends: RingBuf<FlowEnd, EVENT_RING> = RingBuf::new();
+#[btf_map]
+static pools: HashMap<u32, Pool, MAX_HOSTS, SPARSE> = HashMap::new();
+#[btf_map]
+static slots: HashMap<SlotKey, Slot, MAX_ENDPOINTS, SPARSE> = HashMap::new();
+#[btf_map]
+static endpoints: HashMap<u32, Endpoint, MAX_ENDPOINTS, SPARSE> = HashMap::new();
+#[btf_map]
+static endpoint_state: HashMap<u32, EndpointState, MAX_ENDPOINTS, SPARSE> = HashMap::new();
+#[btf_map]
+static config: Array<Config, 1> = Array::new();
+#[btf_map]
+static dial_stats: PerCpuArray<u64, { DIAL_COUNTERS as usize }> = PerCpuArray::new();
+#[btf_map]
+static routes: HashMap<u32, RouteName, MAX_HOSTS, SPARSE> = HashMap::new();
+#[btf_map]
 static scratch: PerCpuArray<Scratch, 1> = PerCpuArray::new();
+
+#[btf_map]
+static headers: PerCpuArray<Segment, 1> = PerCpuArray::new();
 
 /// Working memory of one run; the BPF stack has 512 bytes.
 #[repr(C)]
 pub struct Scratch {
-    /// The first flight that is read.
-    pub flight: FirstFlight,
     /// Key of the name itself.
     pub exact: HostKey,
     /// Key of the wildcard that covers it.
     pub wildcard: HostKey,
+    /// What was decided.
+    pub decision: Decision,
+    /// Key of the client's entry.
+    pub key: FlowKey,
+    /// Interface that leads to the client.
+    pub arrived: u32,
     /// Where the parser is.
     pub parse: ParseLoop,
-    /// Payload of the segment.
-    pub payload: [u8; MAX_FLIGHT as usize],
+    /// The options that are read.
+    pub options: Reader,
+    /// The options that are translated.
+    pub rewriter: Rewriter,
+    /// The packet that is being made.
+    pub wanted: Wanted,
+    /// New entry of packets from the client.
+    pub client: Flow,
+    /// New entry of packets from the endpoint.
+    pub backend: Flow,
+    /// The first flight that is read, or sent.
+    pub flight: FirstFlight,
+    /// What makes every masked position in `flight.bytes`, and 4,096 bytes from there on, a place in this struct.
+    pub slack: [u8; 2 * 4096 + MAX_FLIGHT as usize],
 }
 
-/// The listener that a packet is for, if it is one of ours.
+/// The listener at an address, if it is one of ours.
 #[inline(always)]
-pub fn listener(flow: &FlowKey) -> Option<Listener> {
-    let key = ListenerKey { address: flow.listener, port: flow.listener_port, pad: 0 };
+pub fn listener(address: &[u8; 16], port: u16) -> Option<Listener> {
+    let key = ListenerKey { address: *address, port, pad: 0 };
     // SAFETY: the agent alone writes listeners, and replaces a value as a whole; it is copied out at once.
     unsafe { listeners.get(&key) }.copied()
 }
@@ -77,6 +121,14 @@ pub fn scratch_memory() -> Option<&'static mut Scratch> {
     Some(unsafe { &mut *memory })
 }
 
+/// This CPU's memory of the packet's headers: written once in a run, by whoever reads them, then only read.
+#[inline(always)]
+pub fn segment_memory() -> Option<&'static mut Segment> {
+    let memory = headers.get_ptr_mut(0)?;
+    // SAFETY: as for `scratch_memory`; the functions that read the headers again write the same.
+    Some(unsafe { &mut *memory })
+}
+
 /// Whether a route's allow-list has this client.
 #[inline(always)]
 pub fn source_allowed(route: u32, client: &[u8; 16]) -> bool {
@@ -86,24 +138,51 @@ pub fn source_allowed(route: u32, client: &[u8; 16]) -> bool {
 
 /// What is known of a connection's handshake.
 #[inline(always)]
-pub fn handshake(flow: &FlowKey) -> Option<Handshake> {
-    // SAFETY: written by this program only, in runs of the same connection; a torn read costs one relayed connection.
-    unsafe { handshakes.get(flow) }.copied()
+pub fn handshake(flow: &FlowKey) -> Option<&'static mut Handshake> {
+    let handshake = handshakes.get_ptr_mut(flow)?;
+    // SAFETY: written by this connection's packets only, which one CPU at a time handles but for reordering; a torn
+    // value costs one relayed connection.
+    Some(unsafe { &mut *handshake })
 }
 
 /// Remembers a handshake.
 #[inline(always)]
-pub fn set_handshake(flow: &FlowKey, handshake: Handshake) {
+pub fn set_handshake(flow: &FlowKey, handshake: &Handshake) {
     // An LRU map makes room by itself; failing under memory pressure means that the connection is relayed.
     let _ = handshakes.insert(flow, handshake, BPF_ANY as u64);
 }
 
+/// Remembers that a connection has its verdict: nothing more of it is read.
+#[inline(always)]
+pub fn set_decided(flow: &FlowKey) {
+    match handshake(flow) {
+        Some(handshake) => handshake.state |= HANDSHAKE_DECIDED,
+        None => set_handshake(flow, &Handshake { state: HANDSHAKE_DECIDED, ..Handshake::default() }),
+    }
+}
+
+/// Forgets a handshake.
+#[inline(always)]
+pub fn forget_handshake(flow: &FlowKey) {
+    // A missing entry is what is wanted.
+    let _ = handshakes.remove(flow);
+}
+
 /// The first flight that was begun for a connection.
 #[inline(always)]
-pub fn first_flight(flow: &FlowKey) -> Option<&'static FirstFlight> {
+pub fn first_flight(flow: &FlowKey) -> Option<&'static mut FirstFlight> {
     // SAFETY: an entry is written by runs of its own connection only; `forget` of the agent's sweep may free it for
     // another connection, and then this one is seconds old and what is read decides nothing but a relay.
-    unsafe { hellos.get(flow) }
+    hellos.get_ptr_mut(flow).map(|flight| unsafe { &mut *flight })
+}
+
+/// Copies a first flight into the working memory.
+#[inline(always)]
+pub fn read_first_flight(memory: &mut Scratch, flight: &FirstFlight) -> bool {
+    let (to, from) = ((&raw mut memory.flight).cast(), (&raw const *flight).cast());
+    // SAFETY: both are whole FirstFlights; integers only, so any bytes are one. One helper call, where a loop over
+    // five kilobytes would be followed by the verifier.
+    unsafe { bpf_probe_read_kernel(to, size_of::<FirstFlight>() as u32, from) == 0 }
 }
 
 /// Keeps a first flight for the next segment. `false`: no room.
@@ -124,4 +203,71 @@ pub fn forget_first_flight(flow: &FlowKey) {
 pub fn set_verdict(flow: &FlowKey, verdict: &ConnVerdict) {
     // A record for people: losing one harms nothing.
     let _ = verdicts.insert(flow, verdict, BPF_ANY as u64);
+}
+
+/// The settings.
+#[inline(always)]
+pub fn settings() -> Option<&'static Config> {
+    config.get(0)
+}
+
+/// The pool of a route.
+#[inline(always)]
+pub fn pool(route: u32) -> Option<Pool> {
+    // SAFETY (this and the two below): the agent alone writes these maps, and replaces values as a whole; a value is
+    // copied out at once, or a few fields of it are.
+    unsafe { pools.get(&route) }.copied()
+}
+
+/// A slot of a pool.
+#[inline(always)]
+pub fn slot(pool: u32, index: u32) -> Option<&'static Slot> {
+    // SAFETY: see `pool`.
+    unsafe { slots.get(&SlotKey { pool, index }) }
+}
+
+/// An endpoint.
+#[inline(always)]
+pub fn endpoint(id: u32) -> Option<&'static Endpoint> {
+    // SAFETY: see `pool`.
+    unsafe { endpoints.get(&id) }
+}
+
+/// What is kept of an endpoint.
+#[inline(always)]
+pub fn state_of_endpoint(id: u32) -> Option<&'static mut EndpointState> {
+    let state = endpoint_state.get_ptr_mut(id)?;
+    // SAFETY: these programs alone write it after its making. Counters and the cursor may lose a step when two CPUs
+    // write at once: a port that both then try goes to one of them only (`BPF_NOEXIST`).
+    Some(unsafe { &mut *state })
+}
+
+/// An entry of the connections that the kernel carries.
+#[inline(always)]
+pub fn flow(key: &FlowKey) -> Option<&'static mut Flow> {
+    let flow = flows.get_ptr_mut(key)?;
+    // SAFETY: each field has one writer (see `Flow`), and every field is an integer of the machine's size or less.
+    Some(unsafe { &mut *flow })
+}
+
+/// Makes an entry. `false`: there is one, or no room.
+#[inline(always)]
+pub fn add_flow(key: &FlowKey, flow: &Flow) -> bool {
+    flows.insert(key, flow, BPF_NOEXIST as u64).is_ok()
+}
+
+/// Deletes an entry.
+#[inline(always)]
+pub fn remove_flow(key: &FlowKey) {
+    // A missing entry is what is wanted.
+    let _ = flows.remove(key);
+}
+
+/// Counts an event of dialing.
+#[inline(always)]
+pub fn count(what: DialCounter) {
+    if let Some(counter) = dial_stats.get_ptr_mut(what as u32) {
+        // SAFETY: this CPU's own slot, and programs of one CPU do not interrupt one another.
+        unsafe { *counter += 1 };
+    }
 }

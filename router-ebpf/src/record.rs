@@ -3,10 +3,10 @@
 use aya_ebpf::helpers::bpf_ktime_get_boot_ns;
 use router_common::decide::Decision;
 use router_common::hostname::NAME_FIELD;
-use router_common::maps::{ConnVerdict, Event, FlowKey, Handshake, Listener};
-use router_common::verdict::Verdict;
+use router_common::maps::{ConnVerdict, Event, FLOW_REPORTED, Flow, FlowEnd, FlowKey, Listener, SIDE_CLIENT};
+use router_common::verdict::{DialCounter, Verdict};
 
-use crate::maps::{self, events, reason_stats, route_stats};
+use crate::maps::{self, events, flow_ends, reason_stats, route_stats};
 use crate::words;
 
 const EVENTS_LOST: u32 = 0;
@@ -21,7 +21,7 @@ pub struct Read<'a> {
     pub host: Option<&'a [u8; NAME_FIELD]>,
 }
 
-/// Records a decision and ends the reading of this connection.
+/// Records a decision.
 #[inline(always)]
 pub fn decision(flow: &FlowKey, listener: Listener, decision: Decision, read: Read<'_>) {
     let verdict = ConnVerdict {
@@ -35,7 +35,6 @@ pub fn decision(flow: &FlowKey, listener: Listener, decision: Decision, read: Re
         protocol: listener.protocol,
     };
     maps::set_verdict(flow, &verdict);
-    maps::set_handshake(flow, Handshake { client_isn: 0, decided: 1 });
     count_reason(decision.reason as u32);
     count_route(&decision);
     let Some(mut entry) = events.reserve(0) else {
@@ -72,4 +71,50 @@ fn count_route(decision: &Decision) {
         Verdict::Pass => stats.pass += 1,
         Verdict::Drop => stats.drop += 1,
     }
+}
+
+/// Tells the end of a connection, once, given its two entries in any order.
+#[inline(never)]
+pub fn end(one: &mut Flow, other: &mut Flow) {
+    let from_client = one.side == SIDE_CLIENT;
+    if (one.own | other.own) & FLOW_REPORTED != 0 {
+        return;
+    }
+    count_end(if from_client { one } else { other }, if from_client { other } else { one });
+    let Some(mut entry) = flow_ends.reserve(0) else {
+        // The agent's sweep reports it, unless the port is needed before.
+        return maps::count(DialCounter::EndsLost);
+    };
+    let (client, backend) = if from_client { (&*one, &*other) } else { (&*other, &*one) };
+    let event: *mut FlowEnd = entry.as_mut_ptr();
+    // SAFETY: the ring gave room for a whole FlowEnd, aligned to 8; every field is written before submission.
+    unsafe {
+        (&raw mut (*event).client).write(backend.rewrite.to.reversed());
+        (&raw mut (*event).backend).write(client.rewrite.to);
+        (&raw mut (*event).started_ns).write(client.started_ns);
+        (&raw mut (*event).ended_ns).write(one.ended_ns);
+        (&raw mut (*event).bytes_in).write(client.bytes);
+        (&raw mut (*event).bytes_out).write(backend.bytes);
+        (&raw mut (*event).packets_in).write(client.packets);
+        (&raw mut (*event).packets_out).write(backend.packets);
+        (&raw mut (*event).router).write(client.router);
+        (&raw mut (*event).route).write(client.route);
+        (&raw mut (*event).endpoint).write(client.endpoint);
+        (&raw mut (*event).reason).write(one.end);
+        (&raw mut (*event).protocol).write(client.protocol);
+        (&raw mut (*event).pad).write([0; 2]);
+    }
+    entry.submit(0);
+    one.own |= FLOW_REPORTED;
+    other.own |= FLOW_REPORTED;
+}
+
+#[inline(always)]
+fn count_end(client: &Flow, backend: &Flow) {
+    let Some(stats) = route_stats.get_ptr_mut(client.route) else { return };
+    // SAFETY: as in `count_reason`.
+    let stats = unsafe { &mut *stats };
+    stats.ended += 1;
+    stats.bytes_in += client.bytes;
+    stats.bytes_out += backend.bytes;
 }

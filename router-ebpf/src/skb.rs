@@ -1,15 +1,29 @@
 //! A packet as the kernel shows it to a TC program: the only file that calls packet helpers.
 //!
-//! Verifier rule kept here: a length that is not constant is masked to a power of two in inline assembly's shadow
-//! (`bounded`), because compilers otherwise check a copy of the register and pass the unchecked one.
+//! Verifier rule kept here: a length or position that is not constant is masked in inline assembly's shadow
+//! (`hidden`), because compilers otherwise check a copy of the register and pass the unchecked one.
 
 use core::mem::MaybeUninit;
 
 use aya_ebpf::EbpfContext;
-use aya_ebpf::bindings::BPF_F_RECOMPUTE_CSUM;
-use aya_ebpf::helpers::generated::{bpf_clone_redirect, bpf_skb_change_tail, bpf_skb_load_bytes};
+use aya_ebpf::bindings::{BPF_F_INGRESS, BPF_F_PSEUDO_HDR, BPF_F_RECOMPUTE_CSUM, TC_ACT_SHOT};
+use aya_ebpf::helpers::generated::{
+    bpf_clone_redirect, bpf_csum_diff, bpf_l3_csum_replace, bpf_l4_csum_replace, bpf_redirect_neigh,
+    bpf_skb_change_tail, bpf_skb_load_bytes, bpf_skb_store_bytes,
+};
 use aya_ebpf::programs::TcContext;
-use router_common::packet::Packet;
+use router_common::options::OPTIONS_ROOM;
+use router_common::packet::{self, Packet, Segment};
+use router_common::translate::PacketMut;
+
+use crate::{maps, options};
+
+/// Mark of packets that these programs send: egress lets them pass. A netfilter rule must not use it for anything else.
+pub const OURS: u32 = 0x51ce_0001;
+/// Mark of packets that ingress has sent up itself: ingress lets them pass.
+pub const PASS_UP: u32 = 0x51ce_0002;
+/// The loopback device of every network namespace (linux/net: `LOOPBACK_IFINDEX`).
+const LOOPBACK: u32 = 1;
 
 /// A packet.
 pub struct Skb(pub TcContext);
@@ -34,45 +48,193 @@ impl Packet for Skb {
     }
 }
 
-impl Skb {
-    /// Copies `len` bytes (1 ..= MAX, a power of two) from `offset` on into `to`.
+impl PacketMut for Skb {
     #[inline(always)]
-    pub fn load_into<const MAX: usize>(&self, offset: u32, to: &mut [u8; MAX], len: u32) -> bool {
-        const { assert!(MAX.is_power_of_two()) };
-        let len = bounded::<MAX>(len);
-        // SAFETY: `len` is at most MAX, the size of the array.
-        unsafe { bpf_skb_load_bytes(self.0.as_ptr().cast(), offset, to.as_mut_ptr().cast(), len) == 0 }
+    fn store<const N: usize>(&mut self, offset: u32, bytes: &[u8; N]) -> bool {
+        self.write(offset, bytes, 0)
+    }
+
+    #[inline(always)]
+    fn store_counted<const N: usize>(&mut self, offset: u32, bytes: &[u8; N]) -> bool {
+        self.write(offset, bytes, BPF_F_RECOMPUTE_CSUM as u64)
+    }
+
+    #[inline(always)]
+    fn fix_ip_checksum(&mut self, offset: u32, difference: u32) -> bool {
+        // SAFETY: no pointer into the packet is held anywhere in these programs (here and in all calls below).
+        unsafe { bpf_l3_csum_replace(self.0.as_ptr().cast(), offset, 0, difference as u64, 0) == 0 }
+    }
+
+    #[inline(always)]
+    fn fix_tcp_checksum(&mut self, offset: u32, difference: u32, pseudo: bool) -> bool {
+        let flags = if pseudo { BPF_F_PSEUDO_HDR as u64 } else { 0 };
+        // SAFETY: see `fix_ip_checksum`.
+        unsafe { bpf_l4_csum_replace(self.0.as_ptr().cast(), offset, 0, difference as u64, flags) == 0 }
+    }
+
+    #[inline(always)]
+    fn rewrite_options(&mut self, offset: u32, len: u32, deltas: [u32; 3]) -> Option<u32> {
+        options::rewrite(self, offset, len, &deltas)
+    }
+}
+
+impl Skb {
+    #[inline(always)]
+    fn write<const N: usize>(&self, offset: u32, bytes: &[u8; N], flags: u64) -> bool {
+        // SAFETY: N readable bytes; and see `fix_ip_checksum`.
+        unsafe { bpf_skb_store_bytes(self.0.as_ptr().cast(), offset, bytes.as_ptr().cast(), N as u32, flags) == 0 }
     }
 
     /// Overwrites bytes at `offset`, keeping a complete hardware checksum true.
     #[inline(always)]
-    pub fn store<T>(&self, offset: u32, value: &T) -> bool {
-        self.0.store(offset as usize, value, BPF_F_RECOMPUTE_CSUM as u64).is_ok()
+    pub fn put<const N: usize>(&self, offset: u32, bytes: &[u8; N]) -> bool {
+        self.write(offset, bytes, BPF_F_RECOMPUTE_CSUM as u64)
     }
 
-    /// Cuts the packet to `len` bytes.
+    /// Copies `len` bytes (1 ..= 64) from `offset` on.
+    #[inline(always)]
+    pub fn load_options(&self, offset: u32, to: &mut [u8; OPTIONS_ROOM], len: u32) -> bool {
+        let len = (hidden(len.wrapping_sub(1)) & (OPTIONS_ROOM as u32 - 1)) + 1;
+        // SAFETY: `len` is at most the size of the array.
+        unsafe { bpf_skb_load_bytes(self.0.as_ptr().cast(), offset, to.as_mut_ptr().cast(), len) == 0 }
+    }
+
+    /// Overwrites `len` bytes (1 ..= 64) at `offset`, no checksum of any kind with them.
+    #[inline(always)]
+    pub fn store_options(&self, offset: u32, from: &[u8; OPTIONS_ROOM], len: u32) -> bool {
+        let len = (hidden(len.wrapping_sub(1)) & (OPTIONS_ROOM as u32 - 1)) + 1;
+        // SAFETY: `len` is at most the size of the array.
+        unsafe { bpf_skb_store_bytes(self.0.as_ptr().cast(), offset, from.as_ptr().cast(), len, 0) == 0 }
+    }
+
+    /// Copies `len` bytes (1 ..= 4,096) from `offset` on to `to`.
+    ///
+    /// # Safety
+    /// 4,096 bytes from `to` on may be written.
+    #[inline(always)]
+    pub unsafe fn load_to(&self, offset: u32, to: *mut u8, len: u32) -> bool {
+        let len = at_most_4096(len);
+        // SAFETY: the caller's promise.
+        unsafe { bpf_skb_load_bytes(self.0.as_ptr().cast(), offset, to.cast(), len) == 0 }
+    }
+
+    /// Overwrites `len` bytes (1 ..= 4,096) at `offset` with those at `from`.
+    ///
+    /// # Safety
+    /// 4,096 bytes from `from` on may be read.
+    #[inline(always)]
+    pub unsafe fn put_from(&self, offset: u32, from: *const u8, len: u32) -> bool {
+        let (len, flags) = (at_most_4096(len), BPF_F_RECOMPUTE_CSUM as u64);
+        // SAFETY: the caller's promise.
+        unsafe { bpf_skb_store_bytes(self.0.as_ptr().cast(), offset, from.cast(), len, flags) == 0 }
+    }
+
+    /// Cuts the packet to `len` bytes, or makes it as long, with zeros.
     #[inline(always)]
     pub fn set_len(&self, len: u32) -> bool {
-        // SAFETY: no pointer into the packet is held anywhere in this program.
+        // SAFETY: see `fix_ip_checksum`.
         unsafe { bpf_skb_change_tail(self.0.as_ptr().cast(), len, 0) == 0 }
     }
 
-    /// Sends a copy out of the interface that the packet came in on.
+    /// Whether the TCP checksum field holds the pseudo-header sum only (`CHECKSUM_PARTIAL`): then the helper leaves the
+    /// field alone when told of a change that is not in the pseudo header. The caller overwrites the field.
     #[inline(always)]
-    pub fn send_copy_back(&self) -> bool {
-        // SAFETY: the context is the one that the kernel gave, so `ifindex` is readable.
-        let ifindex = unsafe { (*self.0.skb.skb).ifindex };
-        // SAFETY: no pointer into the packet is held anywhere in this program.
-        unsafe { bpf_clone_redirect(self.0.as_ptr().cast(), ifindex, 0) == 0 }
+    pub fn checksum_is_partial(&self, field: u32) -> bool {
+        let before = self.load::<2>(field);
+        // SAFETY: see `fix_ip_checksum`.
+        let told = unsafe { bpf_l4_csum_replace(self.0.as_ptr().cast(), field, 0, 1, 2) == 0 };
+        told && before == self.load::<2>(field)
+    }
+
+    /// Index of the interface that the packet came in on, or leaves by.
+    #[inline(always)]
+    pub fn interface(&self) -> u32 {
+        // SAFETY: the context is the one that the kernel gave, so its fields are readable.
+        unsafe { (*self.0.skb.skb).ifindex }
+    }
+
+    /// The packet's mark.
+    #[inline(always)]
+    pub fn mark(&self) -> u32 {
+        // SAFETY: see `interface`.
+        unsafe { (*self.0.skb.skb).mark }
+    }
+
+    /// Marks the packet, and copies that are made of it.
+    #[inline(always)]
+    pub fn set_mark(&self, mark: u32) {
+        // SAFETY: the field is writable for TC programs.
+        unsafe { (*self.0.skb.skb).mark = mark }
+    }
+
+    /// Sends a copy out of an interface, with the Ethernet header that it has. Marked as ours.
+    #[inline(always)]
+    pub fn send_copy(&self, interface: u32) -> bool {
+        self.set_mark(OURS);
+        // SAFETY: see `fix_ip_checksum`.
+        unsafe { bpf_clone_redirect(self.0.as_ptr().cast(), interface, 0) == 0 }
+    }
+
+    /// Sends a copy up the stack, past this program. On loopback it goes round once more: a copy that is injected has
+    /// lost its route, and a packet from a local address without one is a martian; a copy that is sent keeps it.
+    #[inline(always)]
+    pub fn send_copy_up(&self) -> bool {
+        self.set_mark(PASS_UP);
+        let interface = self.interface();
+        let direction = if interface == LOOPBACK { 0 } else { BPF_F_INGRESS as u64 };
+        // SAFETY: see `fix_ip_checksum`.
+        unsafe { bpf_clone_redirect(self.0.as_ptr().cast(), interface, direction) == 0 }
+    }
+
+    /// Sends the packet out of an interface, by the route and to the neighbour that the kernel finds. Marked as ours.
+    #[inline(always)]
+    pub fn send(&self, interface: u32) -> i32 {
+        self.set_mark(OURS);
+        // SAFETY: without parameters the helper looks the neighbour up itself.
+        let action = unsafe { bpf_redirect_neigh(interface, core::ptr::null_mut(), 0, 0) };
+        if action < 0 { TC_ACT_SHOT } else { action as i32 }
     }
 }
 
-/// `len` for 1 ..= MAX, in a form whose bound the verifier sees.
+/// Reads a packet's headers, to map memory: on the stack, 512 bytes for all functions that are under way, they would
+/// be in every frame.
 #[inline(always)]
-fn bounded<const MAX: usize>(len: u32) -> u32 {
-    let mut less_one = len.wrapping_sub(1);
-    // SAFETY: a move of a register to itself; it hides the value's history from the optimiser, so that the mask stays.
-    // (An empty template would give two lines of BTF line info to one instruction, which the kernel refuses.)
-    unsafe { core::arch::asm!("{0} = {0}", inout(reg) less_one) };
-    (less_one & (MAX as u32 - 1)) + 1
+pub fn segment(skb: &Skb) -> Option<&'static Segment> {
+    let memory = maps::segment_memory()?;
+    read_segment(skb, memory).then_some(&*memory)
+}
+
+/// A function of its own, so that what it needs of the stack is free again after it.
+#[inline(never)]
+fn read_segment(skb: &Skb, to: &mut Segment) -> bool {
+    // No TCP, fragments, extension headers: the stack knows, and a connection that begins with those is relayed.
+    let Ok(segment) = packet::segment(skb) else { return false };
+    *to = segment;
+    true
+}
+
+/// The Internet checksum's sum (RFC 1071) of `len` bytes (a multiple of 4, at most 512), in native order.
+///
+/// # Safety
+/// 512 bytes from `from` on may be read.
+#[inline(always)]
+pub unsafe fn sum_of(from: *const u8, len: u32, seed: u32) -> u32 {
+    let len = (hidden(len.wrapping_sub(1)) & 511) + 1;
+    // SAFETY: the caller's promise; the helper only reads.
+    unsafe { bpf_csum_diff(core::ptr::null_mut(), 0, from.cast_mut().cast(), len, seed) as u32 }
+}
+
+/// `len` for 1 ..= 4,096, in a form whose bound the verifier sees.
+#[inline(always)]
+fn at_most_4096(len: u32) -> u32 {
+    (hidden(len.wrapping_sub(1)) & 4095) + 1
+}
+
+/// The value, with its history hidden from the optimiser: a mask that follows stays, though the value fits it already.
+#[inline(always)]
+pub fn hidden(mut value: u32) -> u32 {
+    // SAFETY: a move of a register to itself. (An empty template would give two lines of BTF line info to one
+    // instruction, which the kernel refuses.)
+    unsafe { core::arch::asm!("{0} = {0}", inout(reg) value) };
+    value
 }

@@ -4,28 +4,23 @@
 //! for every connection, and that the verifier walks through at every load. Map values and their fields here are
 //! aligned to eight and their sizes are multiples of it; both are asserted.
 
+use core::mem::offset_of;
+
 use router_common::hostname::NAME_FIELD;
 use router_common::maps::{Event, FirstFlight};
 
 const NAME_WORDS: usize = NAME_FIELD / 8;
-const FLIGHT_WORDS: usize = size_of::<FirstFlight>() / 8;
+const FLIGHT_WORDS: usize = offset_of!(FirstFlight, bytes) / 8;
 
 const _: () = {
-    assert!(NAME_FIELD % 8 == 0 && size_of::<FirstFlight>() % 8 == 0 && align_of::<FirstFlight>() == 8);
-    assert!(core::mem::offset_of!(Event, host) % 8 == 0 && align_of::<Event>() == 8);
+    assert!(NAME_FIELD % 8 == 0 && offset_of!(FirstFlight, bytes) % 8 == 0 && align_of::<FirstFlight>() == 8);
+    assert!(offset_of!(Event, host) % 8 == 0 && align_of::<Event>() == 8);
 };
 
-/// Copies a first flight.
+/// Makes a first flight one that has seen nothing: all zero but for the bytes, which count only up to `received`.
 #[inline(always)]
-pub fn copy(to: &mut FirstFlight, from: &FirstFlight) {
-    // SAFETY: both are whole FirstFlights, aligned to 8; integers only, so any bytes are one.
-    unsafe { copy_words::<FLIGHT_WORDS>((&raw mut *to).cast(), (&raw const *from).cast()) }
-}
-
-/// Makes a first flight all zero: one that has seen nothing.
-#[inline(always)]
-pub fn zero(flight: &mut FirstFlight) {
-    // SAFETY: as in `copy`.
+pub fn zero_parsers(flight: &mut FirstFlight) {
+    // SAFETY: the words before `bytes`, aligned to 8; integers only, so any bytes are one.
     unsafe { zero_words::<FLIGHT_WORDS>((&raw mut *flight).cast()) }
 }
 

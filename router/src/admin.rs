@@ -61,9 +61,35 @@ pub enum AdminError {
 /// # Errors
 /// [`AdminError::Taken`] while another agent runs on this folder.
 pub fn bind(state: &Path) -> Result<UnixListener, AdminError> {
-    let path = socket(state);
+    bind_at(socket(state))
+}
+
+/// Opens the socket of an agent that will take over from the one that answers now.
+///
+/// # Errors
+/// [`AdminError::Io`].
+pub fn bind_beside(state: &Path) -> Result<UnixListener, AdminError> {
+    bind_at(beside(state))
+}
+
+/// Puts the socket of [`bind_beside`] in the place of the one that answered until now.
+///
+/// # Errors
+/// [`AdminError::Io`].
+pub fn take_over(state: &Path) -> Result<(), AdminError> {
+    fs::rename(beside(state), socket(state)).map_err(|error| AdminError::Io { path: socket(state), error })
+}
+
+fn beside(state: &Path) -> PathBuf {
+    state.join("admin.sock.new")
+}
+
+/// Opens a socket that only this user may open. One that nobody answers on any more is replaced.
+pub(crate) fn bind_at(path: PathBuf) -> Result<UnixListener, AdminError> {
     let fail = |error| AdminError::Io { path: path.clone(), error };
-    fs::create_dir_all(state).map_err(fail)?;
+    if let Some(folder) = path.parent() {
+        fs::create_dir_all(folder).map_err(fail)?;
+    }
     if std::os::unix::net::UnixStream::connect(&path).is_ok() {
         return Err(AdminError::Taken(path));
     }

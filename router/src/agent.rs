@@ -7,14 +7,15 @@
 //!                                      └─► admin socket
 //! ```
 
+mod data_path;
+
+use std::convert::Infallible;
 use std::io::Write;
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::thread;
 use std::time::{Duration, Instant};
 
-use aya::VerifierLogLevel;
 use router_core::engine::Engine;
 use router_core::model::{RouteId, RouterName};
 use router_core::parse::Defaults;
@@ -23,15 +24,17 @@ use router_core::translate::Settings;
 use rustls::RootCertStore;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
-use tokio::task::LocalSet;
 
 use crate::admin::{self, AdminError, Views};
-use crate::datapath::kernel::{Kernel, KernelError};
-use crate::datapath::task::{self, Inputs, Programmed};
+use crate::datapath::kernel::{Duty, KernelError};
+use crate::datapath::ports::PortRange;
+use crate::datapath::task::{Inputs, Programmed};
 use crate::datapath::{DataPath, PinFolder};
+use crate::keep::{Inherited, Manager, Order, Orders};
 use crate::proxy::{BindState, ListenerState, Proxy, ProxyConfig};
 use crate::source::{Diagnostic, Directory, OpenError, Snapshot};
 use crate::status::{StatusInput, StatusWriter};
+use data_path::{KernelDataPath, load_kernel};
 
 /// Talk to whoever started the agent. Nobody listening is no reason to end, as `eprintln!` would.
 macro_rules! say {
@@ -59,6 +62,8 @@ pub struct Options {
     pub service_ca: Option<Arc<RootCertStore>>,
     /// Whether error responses name their cause.
     pub show_cause: bool,
+    /// Source ports of the kernel's dials. `None`: the agent finds a range.
+    pub snat_ports: Option<PortRange>,
     /// How long connections may go on after SIGTERM.
     pub drain: Duration,
 }
@@ -107,14 +112,16 @@ impl Published {
     }
 }
 
-/// Runs until SIGTERM or SIGINT.
+/// Runs until SIGTERM or SIGINT, or until another agent has taken over.
 ///
 /// # Errors
 /// Only from starting; what fails later is retried and reported.
-pub async fn run(options: Options) -> Result<(), AgentError> {
+pub async fn run(options: Options, inherited: Inherited) -> Result<(), AgentError> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
-    let socket = admin::bind(&options.state)?;
+    let orders = inherited.orders()?;
+    let Inherited { manager, sockets, successor } = inherited;
+    let socket = if successor { admin::bind_beside(&options.state)? } else { admin::bind(&options.state)? };
     let defaults = Defaults { cluster_domain: options.settings.cluster_domain.clone() };
     let (directory, first) = Directory::open(&options.manifests, defaults)?;
     let mut engine = Engine::new(options.settings.clone());
@@ -124,49 +131,119 @@ pub async fn run(options: Options) -> Result<(), AgentError> {
     let (statuses, status_watch) = watch::channel(Arc::clone(&first.status));
     let (published, published_watch) = watch::channel(first);
 
+    let kernel = load_kernel(&options, successor)?;
     let config = ProxyConfig {
         listen: options.listen.clone(),
         service_ca: options.service_ca.clone(),
         show_cause: options.show_cause,
+        sockets,
+        steered: kernel.is_ok(),
         ..ProxyConfig::default()
     };
+    let idle = config.timeouts.tunnel;
     let proxy = Proxy::start(config, table_watch.clone());
     let mut listeners = proxy.listeners();
-    let inputs = Inputs { tables: table_watch, listeners: listeners.clone() };
-    let mut data_path = KernelThread::start(&options, inputs)?;
+    let inputs = Inputs {
+        tables: table_watch,
+        listeners: listeners.clone(),
+        pins: PinFolder::of(&options.instance),
+        access: proxy.access_log(),
+        ports: options.snat_ports,
+        idle,
+    };
+    let mut data_path = KernelDataPath::start(kernel, inputs)?;
     let translation =
         tokio::spawn(follow(directory, engine, options.settings.clone(), Outputs { tables, statuses, published }));
-    let status = tokio::spawn(StatusWriter::open(&options.state).run(status_watch));
     let views = Views {
         published: published_watch,
         listeners: listeners.clone(),
-        programmed: data_path.as_ref().map(|thread| thread.programmed.clone()).map_err(Clone::clone),
+        programmed: data_path.as_ref().map(|path| path.programmed.subscribe()).map_err(Clone::clone),
+        pins: PinFolder::of(&options.instance),
         counters: proxy.counter_view(),
     };
     let admin = tokio::spawn(admin::serve(socket, Arc::new(views)));
-
-    let stop = async {
-        tokio::select! {
-            _ = terminate.recv() => {}
-            _ = interrupt.recv() => {}
-        }
-    };
-    tokio::pin!(stop);
-    tokio::select! {
-        () = announce(has_router, &mut listeners, &mut data_path) => stop.await,
-        () = stop.as_mut() => {}
+    let write_statuses = || tokio::spawn(StatusWriter::open(&options.state).run(status_watch));
+    let (mut status, mut write_later) = (None, None);
+    if successor {
+        write_later = Some(write_statuses);
+    } else {
+        status = Some(write_statuses());
     }
+
+    let programmed = data_path.as_ref().map(|path| path.programmed.subscribe()).map_err(Clone::clone);
+    let announced = async {
+        announce(has_router, &manager, &mut listeners, programmed).await;
+        if successor {
+            // From here on `sluice get` and the statuses are this agent's.
+            admin::take_over(&options.state)?;
+        }
+        status = status.take().or_else(|| write_later.take().map(|write| write()));
+        manager.ready();
+        Ok::<Infallible, AgentError>(std::future::pending().await)
+    };
+    let ending = tokio::select! {
+        _ = terminate.recv() => Duty::End,
+        _ = interrupt.recv() => Duty::End,
+        () = obey(orders, &manager, &options, &mut data_path) => Duty::Leave,
+        result = announced => match result? {},
+    };
     say!("sluice: draining for at most {} s", options.drain.as_secs());
     translation.abort();
-    proxy.shutdown(options.drain).await;
-    if let Ok(thread) = data_path {
-        thread.stop().await;
+    if ending == Duty::Leave {
+        if let Some(status) = status {
+            status.abort();
+        }
+        if let Ok(path) = &mut data_path {
+            path.end(Duty::Leave).await;
+        }
+        admin.abort();
+        proxy.shutdown(options.drain).await;
+        return Ok(());
     }
-    status.abort();
+    manager.stopping();
+    if let Ok(path) = &data_path {
+        path.drain();
+    }
+    tokio::join!(proxy.shutdown(options.drain), async {
+        if let Ok(path) = &data_path {
+            path.drained(options.drain).await;
+        }
+    });
+    if let Ok(path) = &mut data_path {
+        path.end(Duty::End).await;
+    }
     admin.abort();
     // Gone or not, nobody listens on it any more.
     let _ = std::fs::remove_file(admin::socket(&options.state));
     Ok(())
+}
+
+/// Does what the keeper wants; returns when this agent is to leave the field to another one.
+async fn obey(
+    mut orders: Orders,
+    manager: &Manager,
+    options: &Options,
+    data_path: &mut Result<KernelDataPath, String>,
+) {
+    loop {
+        match (orders.next().await, &mut *data_path) {
+            (Order::Leave, _) => return,
+            (Order::Yield, path) => {
+                if let Ok(path) = path {
+                    path.end(Duty::Leave).await;
+                }
+                manager.yielded();
+            }
+            (Order::Resume, Ok(path)) => {
+                let loaded = load_kernel(options, true).unwrap_or_else(|error| Err(with_causes(&error)));
+                let resumed = loaded.and_then(|kernel| path.resume(kernel).map_err(|error| error.to_string()));
+                if let Err(error) = resumed {
+                    tracing::error!(error, "the kernel data path cannot be taken up again; everything is relayed");
+                }
+            }
+            (Order::Resume, Err(_)) => {}
+        }
+    }
 }
 
 /// Where a translation goes.
@@ -207,48 +284,6 @@ async fn follow(directory: Directory, mut engine: Engine, settings: Settings, ou
     }
 }
 
-/// The kernel data path on a thread of its own: its system calls block.
-struct KernelThread {
-    programmed: watch::Receiver<Arc<Programmed>>,
-    stop: watch::Sender<bool>,
-    thread: thread::JoinHandle<()>,
-}
-
-impl KernelThread {
-    /// `Ok(Err(reason))` when it cannot be had and the operator did not insist.
-    fn start(options: &Options, inputs: Inputs) -> Result<Result<Self, String>, AgentError> {
-        if options.data_path == DataPath::Userspace {
-            return Ok(Err("asked for with --data-path userspace".to_owned()));
-        }
-        let loaded = Kernel::load(VerifierLogLevel::STATS).and_then(|mut kernel| {
-            kernel.pin(PinFolder::of(&options.instance))?;
-            Ok(kernel)
-        });
-        let kernel = match loaded {
-            Ok(kernel) => kernel,
-            Err(error) if options.data_path == DataPath::Kernel => return Err(error.into()),
-            Err(error) => return Ok(Err(with_causes(&error))),
-        };
-        let (programmed, programmed_watch) = watch::channel(Arc::default());
-        let (stop, stopped) = watch::channel(false);
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        let thread = thread::Builder::new().name("datapath".to_owned()).spawn(move || {
-            let work = LocalSet::new();
-            if let Err(error) = work.block_on(&runtime, task::run(kernel, inputs, programmed, stopped)) {
-                tracing::error!(%error, "the kernel data path ended; everything is relayed");
-            }
-        })?;
-        Ok(Ok(KernelThread { programmed: programmed_watch, stop, thread }))
-    }
-
-    async fn stop(self) {
-        self.stop.send_replace(true);
-        let thread = self.thread;
-        // The thread ends by itself; whether it panicked was printed by then.
-        let _ = tokio::task::spawn_blocking(move || thread.join()).await;
-    }
-}
-
 /// An error with what caused it, in one line.
 fn with_causes(error: &dyn std::error::Error) -> String {
     let causes = std::iter::successors(error.source(), |cause| cause.source());
@@ -258,11 +293,14 @@ fn with_causes(error: &dyn std::error::Error) -> String {
 /// Waits until the first table is served everywhere, and says so.
 async fn announce(
     has_router: bool,
+    manager: &Manager,
     listeners: &mut watch::Receiver<Arc<Vec<ListenerState>>>,
-    data_path: &mut Result<KernelThread, String>,
+    programmed: Result<watch::Receiver<Arc<Programmed>>, String>,
 ) {
     if !has_router {
-        say!("sluice: no IngressController is served; `sluice validate` and the statuses say why");
+        let why = "no IngressController is served; `sluice validate` and the statuses say why";
+        say!("sluice: {why}");
+        manager.status(why);
     }
     // Neither sender goes away while the agent runs; if one did, there is nothing to wait for.
     let _ = listeners.wait_for(|states| !states.is_empty()).await;
@@ -278,14 +316,16 @@ async fn announce(
         }
     }
     if !listeners.borrow().iter().any(|listener| listener.state == BindState::Bound) {
-        say!("sluice: no listener is open; they are tried again every second");
+        let why = "no listener is open; they are tried again every second";
+        say!("sluice: {why}");
+        manager.status(why);
         let bound = |states: &Arc<Vec<ListenerState>>| states.iter().any(|state| state.state == BindState::Bound);
         let _ = listeners.wait_for(bound).await;
     }
-    match data_path {
-        Ok(thread) => {
-            let _ = thread.programmed.wait_for(|programmed| programmed.failed > 0 || programmed.listeners > 0).await;
-            let interfaces = thread.programmed.borrow().interfaces.join(", ");
+    match programmed {
+        Ok(mut programmed) => {
+            let _ = programmed.wait_for(|programmed| programmed.failed > 0 || programmed.listeners > 0).await;
+            let interfaces = programmed.borrow().interfaces.join(", ");
             say!("sluice: kernel data path on {interfaces}");
         }
         Err(reason) => say!("sluice: user-space data path: {reason}"),

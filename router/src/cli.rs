@@ -4,9 +4,11 @@
 mod bpf;
 pub mod explain;
 mod get;
+mod keep;
 mod run;
 mod table;
 pub mod translate;
+mod upgrade;
 pub mod validate;
 
 use std::path::PathBuf;
@@ -30,6 +32,10 @@ pub struct Cli {
 enum Verb {
     /// Run the router on a folder of manifests.
     Run(run::RunArgs),
+    /// Hold the listening sockets, run the agent and start it again when it falls: `sluice keep -- run …`.
+    Keep(keep::KeepArgs),
+    /// Put a new agent, of the binary that is there now, in the place of the one that `sluice keep` runs.
+    Upgrade(StateArgs),
     /// Check manifests: exit 0, or 3 with file:line:column, what is wrong and what to write instead.
     Validate {
         /// Folder of manifests.
@@ -145,11 +151,13 @@ fn run_time_directory() -> PathBuf {
 /// # Errors
 /// What ended a verb; the exit code is then 1.
 pub fn run(cli: Cli) -> anyhow::Result<ExitCode> {
-    if !matches!(cli.verb, Verb::Run(_) | Verb::DemoBackends) {
+    if !matches!(cli.verb, Verb::Run(_) | Verb::Keep(_) | Verb::DemoBackends) {
         end_with_the_reader();
     }
     match cli.verb {
         Verb::Run(args) => run::run(args),
+        Verb::Keep(args) => keep::run(args),
+        Verb::Upgrade(state) => upgrade::run(&state),
         Verb::Validate { dir, translation } => validate::run(&dir, &translation.settings()),
         Verb::Translate { dir, translation, output } => {
             translate::run(&dir, &translation.settings(), output, jiff::Timestamp::now())

@@ -7,14 +7,24 @@
 //! ```
 //! Map writes are idempotent; what fails is kept and tried again, and nobody upstream hears of it but the status.
 pub mod abi;
+pub mod adopt;
+pub mod alias;
+pub mod batch;
 pub mod decide;
 pub mod dump;
+pub mod ends;
 pub mod events;
+pub mod flows;
 pub mod image;
 pub mod interfaces;
 pub mod kernel;
 pub mod maps;
+pub mod netlink;
+pub mod paths;
 pub mod plan;
+pub mod pools;
+pub mod ports;
+pub mod sweep;
 pub mod task;
 
 use std::path::{Path, PathBuf};
@@ -37,6 +47,11 @@ impl PinFolder {
     /// The folder.
     pub fn path(&self) -> &Path {
         &self.0
+    }
+
+    /// The folder of what attaches the programs to interfaces.
+    pub fn links(&self) -> PathBuf {
+        self.0.join("links")
     }
 
     /// The pin of a map.

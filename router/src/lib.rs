@@ -4,6 +4,7 @@ pub mod agent;
 pub mod cli;
 pub mod datapath;
 pub mod demo;
+pub mod keep;
 pub mod proxy;
 pub mod relay;
 pub mod source;

@@ -40,7 +40,9 @@ use pool::Pool;
 use snapshot::{Snapshot, Snapshots};
 use upstream_tls::UpstreamTls;
 
-pub use access::Flag;
+use crate::keep::Sockets;
+
+pub use access::{AccessLog, Carried, Flag};
 pub use counters::RouteCounters;
 pub use listeners::{BindState, ListenerState, Protocol};
 
@@ -57,6 +59,11 @@ pub struct ProxyConfig {
     pub show_cause: bool,
     /// The timeouts.
     pub timeouts: Timeouts,
+    /// Listening sockets that are there already.
+    pub sockets: Sockets,
+    /// Whether the kernel data path is in use: it relies on there being no socket of a connection before its first
+    /// bytes, and it resets those that it takes over.
+    pub steered: bool,
 }
 
 /// Timeouts, with OpenShift's defaults (`tuningOptions`).
@@ -139,6 +146,11 @@ impl Proxy {
     pub fn counter_view(&self) -> Box<dyn Fn() -> Vec<RouteCounters> + Send + Sync> {
         let counters = Arc::clone(&self.shared.counters);
         Box::new(move || counters.snapshot())
+    }
+
+    /// The access log, for connections that are served elsewhere.
+    pub fn access_log(&self) -> AccessLog {
+        AccessLog::new(Arc::clone(&self.shared.counters))
     }
 
     /// Closes the listeners, lets connections finish for at most `deadline`, then ends them.

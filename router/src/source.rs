@@ -3,6 +3,7 @@
 pub mod diagnostic;
 pub mod directory;
 mod document;
+mod entry;
 mod manifests;
 mod walk;
 mod watch;

@@ -14,11 +14,12 @@ use aya::VerifierLogLevel;
 use aya::maps::{HashMap, MapData};
 use aya::programs::{TestRun, TestRunOptions};
 use router::datapath::abi::Raw;
-use router::datapath::image::{HostEntry, MapImage, RouteMap, sixteen};
+use router::datapath::image::{HostEntry, ListenerEntry, MapImage, RouteLabel, RouteMap, sixteen};
 use router::datapath::kernel::Kernel;
 use router::datapath::maps::{KernelMaps, Maps, reconcile};
 use router_common::maps::{ConnVerdict, FlowKey, MAX_HELLOS, PROTOCOL_HTTP, PROTOCOL_TLS};
 use router_common::verdict::{Reason, Verdict};
+use router_core::model::RouteId;
 
 use packets::{Client, own_network};
 
@@ -94,19 +95,27 @@ fn entry(route: u32, reason: Reason, allow_list: bool) -> HostEntry {
     HostEntry { route, reason, allow_list, backend: format!("be_test:ns:r{route}") }
 }
 
+fn listener(protocol: u8) -> ListenerEntry {
+    ListenerEntry { router: ROUTER, protocol, max_segment: 0 }
+}
+
+fn label(route: u32) -> RouteLabel {
+    RouteLabel { router: ROUTER, route: RouteId { namespace: "ns".into(), name: format!("r{route}").into() } }
+}
+
 /// Names that the corpora use, spread over all kinds of entry.
 fn image() -> MapImage {
     let mut image = MapImage::default();
     for address in ["127.0.0.1", "::1"] {
         let address: IpAddr = address.parse().unwrap();
-        image.listeners.insert((address, HTTP_PORT), (ROUTER, PROTOCOL_HTTP));
-        image.listeners.insert((address, TLS_PORT), (ROUTER, PROTOCOL_TLS));
+        image.listeners.insert((address, HTTP_PORT), listener(PROTOCOL_HTTP));
+        image.listeners.insert((address, TLS_PORT), listener(PROTOCOL_TLS));
     }
     let mut passthrough = |host: &str, route, allow| {
         for map in [RouteMap::TcpBe, RouteMap::SniPassthrough] {
             image.hosts.insert((map, ROUTER, host.to_owned()), entry(route, Reason::Passthrough, allow));
         }
-        image.routes.insert(route);
+        image.routes.insert(route, label(route));
     };
     passthrough("a.test", 1, false);
     passthrough("*.w.test", 2, false);
@@ -122,7 +131,7 @@ fn image() -> MapImage {
         (RouteMap::HttpBe, "*.example.com", 10, Reason::Cleartext),
     ] {
         image.hosts.insert((map, ROUTER, host.to_owned()), entry(route, reason, false));
-        image.routes.insert(route);
+        image.routes.insert(route, label(route));
     }
     image
 }

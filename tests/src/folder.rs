@@ -40,24 +40,36 @@ spec:
 
 /// A Service with one endpoint.
 pub fn service(name: &str, endpoint: SocketAddr) -> String {
-    let family = if endpoint.is_ipv6() { "IPv6" } else { "IPv4" };
-    format!(
+    service_of(name, &[endpoint])
+}
+
+/// A Service with endpoints, each in an EndpointSlice of its own, so that each may have its own port.
+pub fn service_of(name: &str, endpoints: &[SocketAddr]) -> String {
+    let mut text = format!(
         "---
 apiVersion: v1
 kind: Service
 metadata: {{name: {name}, namespace: test}}
-spec: {{ports: [{{name: main, port: 80, targetPort: {port}}}]}}
----
+spec: {{ports: [{{name: main, port: 80, targetPort: main}}]}}
+"
+    );
+    for (i, endpoint) in endpoints.iter().enumerate() {
+        let family = if endpoint.is_ipv6() { "IPv6" } else { "IPv4" };
+        text += &format!(
+            "---
 apiVersion: discovery.k8s.io/v1
 kind: EndpointSlice
-metadata: {{name: {name}-1, namespace: test, labels: {{kubernetes.io/service-name: {name}}}}}
+metadata: {{name: {name}-{number}, namespace: test, labels: {{kubernetes.io/service-name: {name}}}}}
 addressType: {family}
 endpoints: [{{addresses: [\"{address}\"]}}]
 ports: [{{name: main, port: {port}}}]
 ",
-        port = endpoint.port(),
-        address = endpoint.ip(),
-    )
+            number = i + 1,
+            port = endpoint.port(),
+            address = endpoint.ip(),
+        );
+    }
+    text
 }
 
 /// A Route `name` for `host` to the service `to`, with further lines of its `spec`.

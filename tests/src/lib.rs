@@ -5,13 +5,18 @@
 
 pub mod client;
 pub mod folder;
+pub mod frames;
 pub mod hello;
 pub mod netns;
 pub mod nginx;
+pub mod pinned;
 pub mod process;
+pub mod raw;
 pub mod sluice;
+pub mod steering;
 pub mod stream;
 pub mod wait;
+pub mod wire;
 
 use std::path::{Path, PathBuf};
 

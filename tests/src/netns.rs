@@ -1,6 +1,6 @@
 //! Network namespaces: machines of a test, connected by veth links. They go when the value is dropped.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::os::fd::AsFd;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -11,6 +11,8 @@ use std::{panic, process, thread};
 
 use anyhow::{Context, Result, ensure};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+
+use crate::sluice;
 
 static NEXT: AtomicU32 = AtomicU32::new(0);
 
@@ -80,8 +82,52 @@ impl Netns {
         Ok(command)
     }
 
-    fn ip(&self, arguments: &[&str]) -> Result<()> {
+    /// `ip` inside.
+    ///
+    /// # Errors
+    /// When it fails, with what it says.
+    pub fn ip(&self, arguments: &[&str]) -> Result<()> {
         ip(self.command("ip")?.args(arguments))
+    }
+
+    /// Sets a network setting of this namespace: a path below `/proc/sys/net`, such as `ipv4/tcp_sack`.
+    ///
+    /// # Errors
+    /// When there is no such setting, or the kernel refuses the value.
+    pub fn set(&self, setting: &str, value: &str) -> Result<()> {
+        let file = Path::new("/proc/sys/net").join(setting);
+        self.run(|| fs::write(&file, value).with_context(|| format!("writing {value:?} to {}", file.display())))
+    }
+
+    /// Reads a network setting, as [`Netns::set`] names it.
+    ///
+    /// # Errors
+    /// When there is no such setting.
+    pub fn setting(&self, setting: &str) -> Result<String> {
+        let file = Path::new("/proc/sys/net").join(setting);
+        let text = self.run(|| fs::read_to_string(&file).with_context(|| format!("reading {}", file.display())))?;
+        Ok(text.trim().to_owned())
+    }
+
+    /// Makes an interface send every packet as it is on a wire: no longer than the MTU, with its checksum.
+    ///
+    /// # Errors
+    /// When `ethtool` fails.
+    pub fn without_offloads(&self, interface: &str) -> Result<()> {
+        let off = ["tx", "off", "rx", "off", "tso", "off", "gso", "off", "gro", "off"];
+        sluice::output(self.command("ethtool")?.args(["-K", interface]).args(off)).map(drop)
+    }
+
+    /// The hardware address of an interface.
+    ///
+    /// # Errors
+    /// When there is no such interface.
+    pub fn hardware_address(&self, interface: &str) -> Result<[u8; 6]> {
+        let output = sluice::output(self.command("ip")?.args(["-json", "link", "show", "dev", interface]))?;
+        let links: serde_json::Value = serde_json::from_slice(&output.stdout)?;
+        let text = links[0]["address"].as_str().context("a link has an address")?;
+        let bytes: Vec<u8> = text.split(':').map(|part| u8::from_str_radix(part, 16)).collect::<Result<_, _>>()?;
+        bytes.try_into().ok().with_context(|| format!("{text} is no Ethernet address"))
     }
 
     /// Runs a function inside. Sockets that it makes stay in the namespace wherever they are used.

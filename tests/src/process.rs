@@ -64,11 +64,27 @@ impl Process {
     /// When it does not end in time.
     pub fn terminate(&mut self, within: Duration) -> Result<ExitStatus> {
         kill_process(self.pid()?, Signal::TERM)?;
+        self.ended(within)
+    }
+
+    /// Waits until it ends by itself.
+    ///
+    /// # Errors
+    /// When it does not end in time.
+    pub fn ended(&mut self, within: Duration) -> Result<ExitStatus> {
         let child = &mut self.child;
-        let what = format!("{} ends on SIGTERM", self.name);
+        let what = format!("{} ends", self.name);
         let (status, _) = wait::wait_for(&what, within, || child.try_wait().ok().flatten())
             .with_context(|| format!("it printed:\n{}", self.output().join("\n")))?;
         Ok(status)
+    }
+
+    /// Sends it a signal.
+    ///
+    /// # Errors
+    /// When it has ended.
+    pub fn signal(&self, signal: Signal) -> Result<()> {
+        Ok(kill_process(self.pid()?, signal)?)
     }
 
     /// Resident memory in bytes.

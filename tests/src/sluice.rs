@@ -8,6 +8,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
+use router_common::maps::ABI;
+use rustix::process::Signal;
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -33,17 +35,19 @@ pub struct Options {
     pub data_path: DataPath,
     /// Whether endpoints may be on loopback.
     pub any_endpoint: bool,
+    /// Further arguments of `sluice run`.
+    pub arguments: Vec<String>,
 }
 
 impl Options {
     /// For a folder whose endpoints are on loopback.
     pub const fn loopback(data_path: DataPath) -> Options {
-        Options { data_path, any_endpoint: true }
+        Options { data_path, any_endpoint: true, arguments: Vec::new() }
     }
 
     /// For a folder whose endpoints are elsewhere.
     pub const fn network(data_path: DataPath) -> Options {
-        Options { data_path, any_endpoint: false }
+        Options { data_path, any_endpoint: false, arguments: Vec::new() }
     }
 }
 
@@ -70,6 +74,7 @@ impl Sluice {
         if options.any_endpoint {
             command.args(["--endpoint-addresses", "any"]);
         }
+        command.args(&options.arguments);
         let process = Process::start("sluice", &mut command)?;
         let mut sluice = Sluice { process, instance, state };
         sluice.process.wait_for_line("sluice: ready", PATIENCE)?;
@@ -96,7 +101,7 @@ impl Sluice {
 
     /// Where a kernel map is pinned.
     pub fn pin(&self, map: &str) -> PathBuf {
-        self.pins().join("v1").join(map)
+        self.pins().join(format!("v{ABI}")).join(map)
     }
 
     /// `sluice get WHAT -o json`.
@@ -132,6 +137,14 @@ impl Sluice {
         json(Command::new("bpftool").args(["-j", "map", verb, "pinned"]).arg(self.pin(map)))
     }
 
+    /// Sends it a signal.
+    ///
+    /// # Errors
+    /// When it has ended.
+    pub fn signal(&self, signal: Signal) -> Result<()> {
+        self.process.signal(signal)
+    }
+
     /// Ends it with SIGTERM.
     ///
     /// # Errors
@@ -147,6 +160,8 @@ impl Sluice {
 
 impl Drop for Sluice {
     fn drop(&mut self) {
+        // One that was stopped gets no signal but this.
+        let _ = self.process.signal(Signal::CONT);
         if self.process.terminate(PATIENCE).is_err() {
             eprintln!("sluice printed:\n{}", self.output().join("\n"));
         }

@@ -1,14 +1,16 @@
 //! Raw connections through a passthrough route, and streams whose content is checked.
 
-use std::io::{ErrorKind, Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::io::{Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::{panic, thread};
 
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use sha2::{Digest, Sha256};
 
 use crate::hello::client_hello;
 use crate::netns::Netns;
-use crate::wait::{self, PATIENCE};
+use crate::wait::PATIENCE;
 
 /// Bytes of a block; odd, so that a stream that lost or gained a page does not look the same.
 const BLOCK: usize = (1 << 20) - 3;
@@ -31,16 +33,32 @@ pub struct Pair {
 /// When it does not get through.
 pub fn connect(netns: &Netns, router: SocketAddr, origin: &TcpListener, name: &str) -> Result<Pair> {
     let hello = client_hello(name)?;
-    let mut client = netns.run(|| Ok(TcpStream::connect_timeout(&router, PATIENCE)?))?;
-    client.set_read_timeout(Some(PATIENCE))?;
-    client.set_write_timeout(Some(PATIENCE))?;
-    client.set_nodelay(true)?;
+    let mut client = open(netns, router)?;
     client.write_all(&hello)?;
-    let mut origin = accept(origin)?;
-    let mut received = vec![0; hello.len()];
-    origin.read_exact(&mut received)?;
-    ensure!(received == hello, "the backend got another hello than the client sent");
+    let origin = accept_with(origin, &hello)?;
     Ok(Pair { client, origin })
+}
+
+/// Connects, and sends nothing yet.
+///
+/// # Errors
+/// When nobody accepts.
+pub fn open(netns: &Netns, router: SocketAddr) -> Result<TcpStream> {
+    let client = netns.run(|| Ok(TcpStream::connect_timeout(&router, PATIENCE)?))?;
+    patient(&client)?;
+    Ok(client)
+}
+
+/// The next connection of a listener, whose first bytes must be `hello`.
+///
+/// # Errors
+/// When none comes, or another.
+pub fn accept_with(listener: &TcpListener, hello: &[u8]) -> Result<TcpStream> {
+    let mut origin = accept(listener)?;
+    let mut received = vec![0; hello.len()];
+    origin.read_exact(&mut received).context("reading the hello at the backend")?;
+    ensure!(received == hello, "the backend got another hello than the client sent");
+    Ok(origin)
 }
 
 /// The next connection of a listener.
@@ -48,17 +66,83 @@ pub fn connect(netns: &Netns, router: SocketAddr, origin: &TcpListener, name: &s
 /// # Errors
 /// When none comes.
 pub fn accept(listener: &TcpListener) -> Result<TcpStream> {
-    listener.set_nonblocking(true)?;
-    let (accepted, _) = wait::wait_for("a connection arrives at the backend", PATIENCE, || match listener.accept() {
-        Err(error) if error.kind() == ErrorKind::WouldBlock => None,
-        other => Some(other),
-    })?;
-    let (stream, _) = accepted?;
-    stream.set_nonblocking(false)?;
+    any_ready(&[listener])?;
+    let (stream, _) = listener.accept()?;
+    patient(&stream)?;
+    Ok(stream)
+}
+
+/// Waits until one of several listeners has a connection; which of them have.
+///
+/// # Errors
+/// When none has one in time.
+pub fn any_ready<const N: usize>(listeners: &[&TcpListener; N]) -> Result<[bool; N]> {
+    let mut ready = listeners.map(|listener| PollFd::new(listener, PollFlags::IN));
+    let count = poll(&mut ready, Some(&Timespec::try_from(PATIENCE)?))?;
+    ensure!(count > 0, "not within {PATIENCE:?}: a connection arrives at the backend");
+    Ok(ready.map(|listener| listener.revents().contains(PollFlags::IN)))
+}
+
+/// No operation may take for ever, and none is to wait for more to send.
+fn patient(stream: &TcpStream) -> Result<()> {
     stream.set_read_timeout(Some(PATIENCE))?;
     stream.set_write_timeout(Some(PATIENCE))?;
     stream.set_nodelay(true)?;
-    Ok(stream)
+    Ok(())
+}
+
+impl Pair {
+    /// A few bytes each way.
+    ///
+    /// # Errors
+    /// When they do not arrive as they were sent.
+    pub fn greet(&self) -> Result<()> {
+        let (mut client, mut origin) = (&self.client, &self.origin);
+        for (from, to, text) in
+            [(&mut client, &mut origin, b"question"), (&mut &self.origin, &mut &self.client, b"answered")]
+        {
+            from.write_all(text)?;
+            let mut received = [0; 8];
+            to.read_exact(&mut received)?;
+            ensure!(received == *text, "{received:?} arrived instead of {text:?}");
+        }
+        Ok(())
+    }
+
+    /// So many bytes each way at once, then both ends. What arrives must be what was sent.
+    ///
+    /// # Errors
+    /// When it is not, or a stream fails.
+    pub fn exchange(self, seed: u64, up: u64, down: u64) -> Result<()> {
+        thread::scope(|scope| {
+            let upload = scope.spawn(|| one_way(&self.client, &self.origin, seed, up).context("client to backend"));
+            let download = one_way(&self.origin, &self.client, seed ^ 1, down).context("backend to client");
+            joined(upload).and(download)
+        })
+    }
+}
+
+fn one_way(mut from: &TcpStream, mut to: &TcpStream, seed: u64, length: u64) -> Result<()> {
+    let content = Content::of(seed, length);
+    thread::scope(|scope| {
+        let receiver = scope.spawn(|| receive(&mut to));
+        let sent = content.send(&mut from, length, |_| ()).context("sending");
+        let ended = from.shutdown(Shutdown::Write);
+        let (count, received) = joined(receiver).context("receiving")?;
+        let sent = sent?;
+        ended?;
+        ensure!(count == length, "{count} bytes of {length} arrived");
+        ensure!(sent == received, "what arrived is not what was sent");
+        Ok(())
+    })
+}
+
+/// The result of a thread, with its panic.
+///
+/// # Errors
+/// Those of the thread.
+pub fn joined<T>(thread: thread::ScopedJoinHandle<'_, Result<T>>) -> Result<T> {
+    thread.join().unwrap_or_else(|payload| panic::resume_unwind(payload))
 }
 
 /// Content that is the same for the same seed.
@@ -67,16 +151,25 @@ pub struct Content(Vec<u8>);
 impl Content {
     /// One block of it, repeated without end.
     pub fn new(seed: u64) -> Content {
+        Content::block(seed, BLOCK)
+    }
+
+    /// As [`Content::new`], made only as far as a stream of this length needs it.
+    pub fn of(seed: u64, length: u64) -> Content {
+        Content::block(seed, usize::try_from(length).map_or(BLOCK, |length| length.clamp(1, BLOCK)))
+    }
+
+    fn block(seed: u64, size: usize) -> Content {
         // xorshift64*: any content will do that has no period shorter than the block.
         let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
-        let mut block = Vec::with_capacity(BLOCK + 8);
-        while block.len() < BLOCK {
+        let mut block = Vec::with_capacity(size + 8);
+        while block.len() < size {
             state ^= state >> 12;
             state ^= state << 25;
             state ^= state >> 27;
             block.extend_from_slice(&state.wrapping_mul(0x2545_f491_4f6c_dd1d).to_le_bytes());
         }
-        block.truncate(BLOCK);
+        block.truncate(size);
         Content(block)
     }
 

@@ -189,6 +189,39 @@ fn a_bad_object_rejects_itself_and_its_last_good_version_serves() -> Result<()> 
     Ok(())
 }
 
+#[test]
+fn what_the_api_server_would_refuse_as_an_update_changes_nothing() -> Result<()> {
+    let stage = Stage::new(|folder| Ok(fs::write(folder.join("a.yaml"), route("a", "a.apps.test", "one", ""))?))?;
+    let wildcard = route("a", "a.apps.test", "two", "  wildcardPolicy: Subdomain\n");
+    let problem = "a.yaml:8:19: Route test/a: spec.wildcardPolicy: Invalid value: \"Subdomain\": field is immutable";
+    let of_a = |wanted: &str| {
+        let rows = stage.sluice.get("routes").ok()?;
+        rows.as_array()?.iter().find(|row| row["name"] == "a" && row.to_string().contains(wanted)).cloned()
+    };
+
+    replace(&stage.path("a.yaml"), &wildcard)?;
+    let (row, _) = wait_for("`get routes` says what is wrong", PATIENCE, || of_a("spec.wildcardPolicy"))?;
+    assert_eq!(row["state"], "stale", "{row}");
+    assert_eq!(stage.served("a.apps.test")?, "nginx one", "the last good version serves");
+    let status = stage.sluice.get("status")?;
+    let problems = status["problems"].as_array().context("problems")?;
+    assert!(problems.iter().any(|text| text.as_str().is_some_and(|text| text.starts_with(problem))), "{status}");
+    wait_for("the log says so", PATIENCE, || {
+        stage.sluice.output().into_iter().find(|line| line.contains("manifests:") && line.contains(problem))
+    })?;
+
+    // Once it was gone it is another object, which may be what it likes.
+    stage.change("the route is deleted", "a.apps.test", "503", || Ok(fs::remove_file(stage.path("a.yaml"))?))?;
+    fs::write(stage.path("a.yaml"), &wildcard)?;
+    let (row, _) = wait_for("the route is created anew", PATIENCE, || of_a("RouteNotAdmitted"))?;
+    assert_eq!(
+        (&row["state"], &row["message"]),
+        (&"rejected".into(), &"wildcard routes are not allowed".into()),
+        "{row}"
+    );
+    Ok(())
+}
+
 fn status_files(sluice: &Sluice) -> Result<Vec<String>> {
     let mut texts = Vec::new();
     let mut folders = vec![sluice.state().join("status")];

@@ -4,11 +4,15 @@
 
 mod allowlist;
 mod changes;
+mod cleartext;
 mod explain;
+mod flows;
 mod harness;
+mod keep;
 mod maps;
 mod offline;
 mod quickstart;
 mod relay;
 mod state;
+mod steer;
 mod trust;

@@ -10,6 +10,7 @@ mod admission;
 mod document;
 mod folder;
 mod load;
+pub mod passthrough;
 mod probe;
 
 /// What to measure.
@@ -19,6 +20,8 @@ pub enum Bench {
     Load,
     /// What admission of 100,000 Routes takes, and one change of them.
     Admission,
+    /// How fast TLS is passed through: the direct path, Sluice, HAProxy, nginx and Envoy side by side.
+    Passthrough(passthrough::Arguments),
 }
 
 /// Measures, prints and writes the results.
@@ -26,6 +29,7 @@ pub fn run(root: &Path, what: Bench) -> Result<()> {
     match what {
         Bench::Load => load::run(root),
         Bench::Admission => admission::run(root),
+        Bench::Passthrough(arguments) => passthrough::run(root, arguments),
     }
 }
 

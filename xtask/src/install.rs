@@ -51,6 +51,18 @@ pub fn for_tests(root: &Path) -> Result<()> {
     install(root, TESTS)
 }
 
+/// Installs Debian packages; without any it does nothing.
+pub fn packages(packages: &[&'static str]) -> Result<()> {
+    if packages.is_empty() {
+        return Ok(());
+    }
+    announce(&Plan { packages: packages.to_vec(), ..Plan::default() });
+    ensure!(is_there("apt-get"), "this is no Debian; install the programs above with your system's package manager");
+    ensure!(process::is_root(), "installing Debian packages needs root: run it again with sudo");
+    apt_get(&["update"])?;
+    apt_get(&[&["install", "-y", "--no-install-recommends"][..], packages].concat())
+}
+
 fn install(root: &Path, tools: &[Tool]) -> Result<()> {
     let plan = Plan {
         packages: tools.iter().filter(|t| !is_there(t.program)).map(|t| t.package).collect(),

@@ -45,6 +45,9 @@ enum Task {
         #[command(subcommand)]
         what: bench::Bench,
     },
+    /// A part of `bench passthrough`, which runs it in a network namespace.
+    #[command(hide = true)]
+    Load(bench::passthrough::load::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -69,6 +72,7 @@ fn run(task: Task) -> Result<()> {
         Task::Verify => test::verify(&root),
         Task::Ci => ci::run(&root),
         Task::Bench { what } => bench::run(&root, what),
+        Task::Load(arguments) => bench::passthrough::load::run(arguments),
     }
 }
 

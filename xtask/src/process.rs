@@ -36,6 +36,11 @@ pub fn search_path() -> Vec<PathBuf> {
     std::env::split_paths(&path).chain(["/usr/sbin", "/sbin"].map(PathBuf::from)).collect()
 }
 
+/// Where cargo puts what it builds: `CARGO_TARGET_DIR`, else `target` in the workspace.
+pub fn target(root: &Path) -> PathBuf {
+    root.join(std::env::var_os("CARGO_TARGET_DIR").unwrap_or_else(|| "target".into()))
+}
+
 /// Builds the `sluice` binary and returns where it is.
 pub fn build_sluice(root: &Path, release: bool) -> Result<PathBuf> {
     let mut command = cargo(root);
@@ -44,7 +49,7 @@ pub fn build_sluice(root: &Path, release: bool) -> Result<PathBuf> {
         command.arg("--release");
     }
     run(&mut command)?;
-    Ok(root.join("target").join(if release { "release" } else { "debug" }).join("sluice"))
+    Ok(target(root).join(if release { "release" } else { "debug" }).join("sluice"))
 }
 
 /// Whether this process is root, and so may load kernel programs and install packages.
@@ -109,6 +114,11 @@ pub struct Running {
 }
 
 impl Running {
+    /// Process id.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Resident memory in bytes.
     pub fn resident(&self) -> Result<u64> {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;

@@ -45,11 +45,17 @@ fn payload(frame: &[u8]) -> Result<&[u8], NotTcp> {
 fn ipv4_fields_are_read() {
     let frame = frame4(&[], &tcp_bytes(&[], b"hello"));
     let expected = Segment {
-        flow: FlowKey { client: mapped(CLIENT), listener: mapped(LISTENER), client_port: 40000, listener_port: 443 },
+        flow: FlowKey {
+            source: mapped(CLIENT),
+            destination: mapped(LISTENER),
+            source_port: 40000,
+            destination_port: 443,
+        },
         v6: false,
         seq: 0x0102_0304,
         ack: 0x0506_0708,
         flags: ACK | 0x08,
+        window: 0xffff,
         tcp: 34,
         payload: 54,
         payload_len: 5,
@@ -61,11 +67,12 @@ fn ipv4_fields_are_read() {
 fn ipv6_fields_are_read() {
     let frame = frame6(6, &tcp_bytes(&[], b"hello"));
     let expected = Segment {
-        flow: FlowKey { client: CLIENT6, listener: LISTENER6, client_port: 40000, listener_port: 443 },
+        flow: FlowKey { source: CLIENT6, destination: LISTENER6, source_port: 40000, destination_port: 443 },
         v6: true,
         seq: 0x0102_0304,
         ack: 0x0506_0708,
         flags: ACK | 0x08,
+        window: 0xffff,
         tcp: 54,
         payload: 74,
         payload_len: 5,

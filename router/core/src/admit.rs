@@ -122,7 +122,7 @@ pub struct Decision {
     /// The route.
     pub route: Arc<Route>,
     /// Its effective host on this router, good or not; empty when it has none.
-    pub host: String,
+    pub host: Arc<str>,
     /// Served, or not and why.
     pub outcome: Result<AdmittedRoute, Rejection>,
 }
@@ -152,7 +152,7 @@ pub fn admit<'r>(
 fn claim<'r>(
     policy: &Policy,
     route: &'r Route,
-    host: &str,
+    host: &Arc<str>,
     hosts: &mut HostClaims<'r>,
     domains: &mut WildcardClaims<'r>,
 ) -> Result<HostMatch, Rejection> {

@@ -8,8 +8,10 @@ use std::collections::HashMap;
 use std::sync::{Arc, Weak};
 
 use rustls::RootCertStore;
+use rustls::client::verify_server_name;
 use rustls::crypto::{CryptoProvider, aws_lc_rs};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime, pem::PemObject};
+use rustls::server::ParsedCertificate;
 use rustls::sign::CertifiedKey;
 use rustls::{CertificateError, client::WebPkiServerVerifier, client::danger::ServerCertVerifier};
 use x509_parser::prelude::{FromDer, X509Certificate};
@@ -87,6 +89,13 @@ impl MaterialCache {
         self.roots.insert(id, Arc::downgrade(&roots));
         Ok(roots)
     }
+}
+
+/// Whether the leaf is made out for a name, as clients check it (RFC 6125 §6.4). A text that is no name is not checked.
+pub fn covers(pair: &CertifiedKey, name: &str) -> bool {
+    let Ok(name) = ServerName::try_from(name) else { return true };
+    let leaf = pair.cert.first().and_then(|leaf| ParsedCertificate::try_from(leaf).ok());
+    leaf.is_some_and(|leaf| verify_server_name(&leaf, &name).is_ok())
 }
 
 fn load_pair(certificate: &str, key: Option<&str>, ca: Option<&str>) -> Result<CertifiedKey, MaterialError> {

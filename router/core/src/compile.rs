@@ -4,6 +4,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use crate::few::Few;
 use crate::model::{HostMatch, RouterName};
 use crate::table::{HttpTls, InsecurePolicy, ResolvedRoute, RouteKind, VirtualHost};
 
@@ -19,10 +20,8 @@ pub fn virtual_hosts(routes: &[Arc<ResolvedRoute>]) -> Vec<VirtualHost> {
 fn virtual_host(host: &HostMatch, mut sorted: Vec<&Arc<ResolvedRoute>>) -> VirtualHost {
     // Stable, so equal lengths stay in order of age; `""` and `/` cover the same requests and count as equal.
     sorted.sort_by_key(|route| Reverse(route.path().len().max(1)));
-    let select = |wanted: fn(&ResolvedRoute) -> bool| -> Vec<Arc<ResolvedRoute>> {
-        let mut selected: Vec<_> = sorted.iter().filter(|route| wanted(route)).map(|route| Arc::clone(route)).collect();
-        selected.shrink_to_fit();
-        selected
+    let select = |wanted: fn(&ResolvedRoute) -> bool| -> Few<Arc<ResolvedRoute>> {
+        sorted.iter().filter(|route| wanted(route)).map(|route| Arc::clone(route)).collect()
     };
     let terminated = select(is_terminated);
     let certificate = terminated.iter().find_map(|route| match &route.kind {
@@ -69,7 +68,7 @@ pub struct Shadow<'t> {
 pub fn shadows(host: &VirtualHost) -> Vec<Shadow<'_>> {
     let mut shadows: Vec<Shadow<'_>> = Vec::new();
     for (scheme, routes) in [("http", &host.cleartext), ("https", &host.terminated)] {
-        let [.., by, route] = routes.as_slice() else { continue };
+        let [.., by, route] = &**routes else { continue };
         if by.path().len() > 1 {
             continue;
         }

@@ -10,6 +10,7 @@ use crate::admit::Policy;
 use crate::model::RouterName;
 use crate::object::ObjectKey;
 use crate::parse::{IngressController, NamespaceOwnership, WildcardAdmission};
+use crate::resolve::TrafficDefaults;
 use crate::resources::Resources;
 use crate::selector::LabelSelector;
 use crate::status::{Condition, ControllerStatus, invalid_manifest, last_good_serves};
@@ -37,6 +38,8 @@ pub struct Router {
     pub https_port: u16,
     /// Certificate for names that have none of their own; `None`: the agent makes one.
     pub default_certificate: Option<Arc<CertifiedKey>>,
+    /// How traffic of its routes is carried where they say nothing.
+    pub traffic: TrafficDefaults,
 }
 
 impl Router {
@@ -100,6 +103,7 @@ fn implicit(settings: &Settings) -> Router {
         http_port: settings.http_port,
         https_port: settings.https_port,
         default_certificate: None,
+        traffic: TrafficDefaults::default(),
     }
 }
 
@@ -174,6 +178,7 @@ fn decide(
         http_port,
         https_port,
         default_certificate,
+        traffic: TrafficDefaults::of(controller),
     })
 }
 
@@ -195,7 +200,8 @@ fn take_identity(name: &Arc<str>, domain: &str, taken: &mut Taken) -> Result<(),
     }
     if let Some(owner) = taken.domains.get(domain) {
         return Err(format!(
-            "domain {domain:?} is that of IngressController {owner:?}, which is older; choose another"
+            "domain {domain:?} is that of IngressController {owner:?}, which is older; a domain cannot be changed: \
+             delete this one and create it anew with another"
         ));
     }
     taken.names.insert(name.clone());

@@ -6,9 +6,12 @@
 //! leaves the rest of the table as it is. The result never depends on the way there: it is what a new engine makes of
 //! the same objects (`engine/tests.rs`).
 
+mod members;
 mod served;
+mod verdict;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::cmp::Ordering;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::compile;
@@ -19,7 +22,7 @@ use crate::parse::{EndpointSlice, Route};
 use crate::persistent::{Changed, Sorted};
 use crate::resolve::EndpointIndex;
 use crate::resources::{Objects, Resources, Slot};
-use crate::status::{Conflict, ControllerStatus, IngressEntry, StatusReport, invalid_manifest, last_good_serves};
+use crate::status::{Conflict, ControllerStatus, Ingress, IngressEntry, StatusReport, last_good_serves};
 use crate::table::RoutingTable;
 use crate::translate::Settings;
 use served::Served;
@@ -36,13 +39,46 @@ pub struct Engine {
 struct State {
     resources: Resources,
     endpoints: EndpointIndex,
-    /// Routes by the Services that they name.
-    users: HashMap<ObjectKey, BTreeSet<ObjectKey>>,
+    users: Sorted<User, ()>,
     routers: Vec<Served>,
     statuses: BTreeMap<ObjectKey, ControllerStatus>,
-    report: Sorted<ObjectKey, Vec<IngressEntry>>,
-    conflicts: Sorted<ObjectKey, Vec<Conflict>>,
+    report: Sorted<ObjectKey, Ingress>,
+    conflicts: Sorted<ObjectKey, Arc<[Conflict]>>,
 }
+
+/// A route as one that names a Service, in order of namespace, Service and name.
+#[derive(Clone, Debug)]
+struct User {
+    service: Arc<str>,
+    route: Arc<Route>,
+}
+
+impl User {
+    fn order(&self) -> (&str, &str, &str) {
+        let key = &self.route.meta.key;
+        (&key.namespace, &self.service, &key.name)
+    }
+}
+
+impl Ord for User {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.order().cmp(&other.order())
+    }
+}
+
+impl PartialOrd for User {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for User {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for User {}
 
 /// A route before and after a change.
 struct RouteChange<'r> {
@@ -87,7 +123,7 @@ impl State {
         let mut state = State {
             resources: Resources { routes: Objects::default(), ..resources.clone() },
             endpoints: EndpointIndex::new(resources, settings.endpoint_addresses),
-            users: HashMap::new(),
+            users: Sorted::default(),
             routers: plan.routers.into_iter().map(|router| Served::new(id(&router.name), router)).collect(),
             statuses: plan.statuses,
             report: Sorted::default(),
@@ -117,9 +153,7 @@ impl State {
                 new: slot.new.and_then(|slot| slot.good.as_ref()),
             })
             .collect();
-        for change in &changes {
-            self.follow_users(change);
-        }
+        self.follow_users(&changes);
         // A changed route is decided for its own sake; that it also names a changed Service adds nothing.
         for slot in &slots {
             dirty.remove(slot.key);
@@ -131,56 +165,76 @@ impl State {
         }
         touched.sort_unstable();
         touched.dedup();
-        for key in touched {
-            self.report_route(key);
-        }
+        self.report_routes(touched);
     }
 
     /// Takes changed EndpointSlices over; the routes whose endpoints they may be.
     fn follow_endpoints(&mut self, resources: &Resources) -> BTreeSet<ObjectKey> {
         let mut services = BTreeSet::new();
         for changed in resources.endpoint_slices.changes_since(&self.resources.endpoint_slices) {
-            let good = |slot: Option<&Arc<Slot<EndpointSlice>>>| slot.and_then(|slot| slot.good.clone());
+            let good = |slot: Option<&Slot<EndpointSlice>>| slot.and_then(|slot| slot.good.clone());
             services.extend(self.endpoints.replace(good(changed.old), good(changed.new)));
         }
-        services.iter().filter_map(|service| self.users.get(service)).flatten().cloned().collect()
+        services.iter().flat_map(|service| self.users_of(service)).collect()
     }
 
-    fn follow_users(&mut self, change: &RouteChange<'_>) {
-        for (route, is_new) in [(change.old, false), (change.new, true)] {
-            let Some(route) = route else { continue };
-            for backend in &route.backends {
-                let service = ObjectKey { namespace: route.meta.key.namespace.clone(), name: backend.service.clone() };
-                if is_new {
-                    self.users.entry(service).or_default().insert(route.meta.key.clone());
-                } else if let Some(users) = self.users.get_mut(&service) {
-                    users.remove(&route.meta.key);
-                    if users.is_empty() {
-                        self.users.remove(&service);
-                    }
-                }
-            }
+    /// The routes that name a Service.
+    fn users_of<'s>(&'s self, service: &'s ObjectKey) -> impl Iterator<Item = ObjectKey> + 's {
+        let service = (&*service.namespace, &*service.name);
+        let named = move |user: &User| (user.order().0, user.order().1).cmp(&service);
+        let users = self.users.entries_from(|user| named(user).is_lt()).map(|(user, ())| user);
+        users.take_while(move |user| named(user).is_eq()).map(|user| user.route.meta.key.clone())
+    }
+
+    fn follow_users(&mut self, changes: &[RouteChange<'_>]) {
+        fn users(route: &Arc<Route>) -> impl Iterator<Item = User> {
+            route.backends.iter().map(|backend| User { service: backend.service.clone(), route: route.clone() })
         }
+        for user in changes.iter().filter_map(|change| change.old).flat_map(users) {
+            self.users.remove(&user);
+        }
+        self.users.extend(changes.iter().filter_map(|change| change.new).flat_map(users).map(|user| (user, ())));
     }
 
-    /// Writes the entries of one route, in order of router.
-    fn report_route(&mut self, key: ObjectKey) {
-        let Some(slot) = self.resources.routes.slot(&key) else {
-            self.report.remove(&key);
-            self.conflicts.remove(&key);
-            return;
-        };
+    /// Writes the entries of these routes.
+    fn report_routes(&mut self, keys: Vec<ObjectKey>) {
+        let mut reports = Vec::with_capacity(keys.len());
+        for key in keys {
+            let Some(slot) = self.resources.routes.slot(&key) else {
+                self.report.remove(&key);
+                self.conflicts.remove(&key);
+                continue;
+            };
+            let conflicts = slot.good.iter().flat_map(|route| self.conflicts_of(route)).collect::<Arc<[_]>>();
+            let ingress = self.ingress(slot);
+            if conflicts.is_empty() {
+                self.conflicts.remove(&key);
+            } else {
+                self.conflicts.insert(key.clone(), conflicts);
+            }
+            reports.push((key, ingress));
+        }
+        self.report.extend(reports);
+    }
+
+    fn conflicts_of(&self, route: &Route) -> impl Iterator<Item = Conflict> {
+        self.routers.iter().filter_map(|served| served.conflict(route))
+    }
+
+    /// What routers say of a route, in order of router.
+    fn ingress(&self, slot: &Slot<Route>) -> Ingress {
         let good = slot.good.as_deref();
-        let conflicts: Vec<Conflict> =
-            good.iter().flat_map(|route| self.routers.iter().filter_map(|served| served.conflict(route))).collect();
-        if conflicts.is_empty() {
-            self.conflicts.remove(&key);
-        } else {
-            self.conflicts.insert(key.clone(), Arc::new(conflicts));
+        if let (Some(route), None) = (good, &slot.refused) {
+            let mut selecting = self.routers.iter().filter(|served| served.selects(route));
+            if let (Some(only), None) = (selecting.next(), selecting.next())
+                && let Some(ingress) = only.plain_ingress(route)
+            {
+                return ingress;
+            }
         }
         let mut entries: Vec<IngressEntry> = Vec::new();
         for served in &self.routers {
-            match (&slot.good, &slot.refused) {
+            match (good, &slot.refused) {
                 (Some(route), refused) => {
                     let Some(mut entry) = served.entry(route) else { continue };
                     if let Some(refused) = refused {
@@ -190,14 +244,11 @@ impl State {
                     entries.push(entry);
                 }
                 // Nobody knows which routers would select a route that cannot be read, so every router reports it.
-                (None, Some(refused)) => {
-                    entries.push(served.ingress_entry(refused.host(), "None", Arc::new([invalid_manifest(refused)])));
-                }
+                (None, Some(refused)) => entries.push(served.refused_entry(refused)),
                 (None, None) => {}
             }
         }
-        entries.shrink_to_fit();
-        self.report.insert(key, Arc::new(entries));
+        Ingress::new(entries)
     }
 }
 

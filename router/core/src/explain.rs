@@ -4,9 +4,13 @@
 //! and to whom, and what to change. It names routes of every namespace, so it is for operators.
 
 mod backends;
+mod data_path;
+mod filter;
 mod hosts;
 mod query;
 mod text;
+
+use std::net::IpAddr;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -16,9 +20,10 @@ use crate::model::Hostname;
 use crate::object::{Kind, ObjectKey};
 use crate::parse::Route;
 use crate::resources::Resources;
-use crate::status::StatusReport;
+use crate::status::{Ingress, StatusReport};
 use crate::table::{ResolvedRoute, RouteKind, RouterTable, RoutingTable};
 
+pub use data_path::{DataPath, MapKey, MapNet};
 pub use query::{Protocol, Query, QueryError};
 
 /// What an explanation is made from: one translation and the objects it was made of.
@@ -78,8 +83,10 @@ pub enum Step {
     },
     /// Who may connect.
     Filter {
-        /// The networks of the allow-list.
-        allow: Vec<String>,
+        /// The networks of the route's allow-list; `None`: it has no list.
+        allow: Option<Vec<String>>,
+        /// What that means for the client of the query.
+        client: Option<Client>,
     },
     /// Where it goes.
     Backends {
@@ -144,6 +151,17 @@ pub struct Loser {
     pub why: String,
 }
 
+/// A client, and what an allow-list says of it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Client {
+    /// Its address.
+    pub address: IpAddr,
+    /// Whether it may connect.
+    pub admitted: bool,
+    /// The network that lets it in; `None` as well where there is no list.
+    pub by: Option<String>,
+}
+
 /// A service of the route.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Service {
@@ -155,31 +173,6 @@ pub struct Service {
     pub endpoints: Vec<String>,
     /// Why there are no endpoints; empty when there are some.
     pub problem: String,
-}
-
-/// The kernel's part.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct DataPath {
-    /// `kernel` or `userspace`.
-    pub mode: String,
-    /// The kernel program's verdict with its reason, or why there is no kernel data path.
-    pub verdict: String,
-    /// Map keys in the order in which they are looked up, and what the maps should hold there.
-    pub keys: Vec<MapKey>,
-}
-
-/// One lookup in a kernel map.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct MapKey {
-    /// Name of the map.
-    pub map: String,
-    /// Id of the router.
-    pub router: u32,
-    /// Host as the key has it.
-    pub host: String,
-    /// The value in words; `None`: no entry.
-    pub value: Option<String>,
 }
 
 /// Explains what happens to a query. Pure: the data path's part is added by whoever runs one.
@@ -213,15 +206,20 @@ fn follow(facts: Facts<'_>, router: &RouterTable, query: &Query, out: &mut Expla
     let found = matched(router, &host, query);
     out.steps.extend(hosts::paths(router, &host, query, &found));
     match found {
-        Found::Route(route) => serve(facts, router, &route, out),
+        Found::Route(route) => serve(facts, router, &route, query, out),
         Found::Redirect(route) => {
             out.steps.push(Step::Route(owner(facts, Some(router), &route.id.object_key())));
-            out.served = true;
-            out.verdict = format!("Route {} sends clear-text requests to https://{host}", route.id);
+            if filter::admits(facts, &route, query, out) {
+                out.served = true;
+                out.verdict = format!("Route {} sends clear-text requests to https://{host}", route.id);
+            }
         }
         Found::Terminate => {
             out.served = true;
             out.verdict = format!("TLS for {host} ends here; the path decides which route gets a request");
+            if query.from.is_some() {
+                out.verdict.push_str(", and whether its client may connect: ask for a URL");
+            }
         }
         Found::Nothing => {}
     }
@@ -261,11 +259,9 @@ fn matched(router: &RouterTable, host: &Hostname, query: &Query) -> Found {
 }
 
 /// The steps of a route that has the query.
-fn serve(facts: Facts<'_>, router: &RouterTable, route: &ResolvedRoute, out: &mut Explanation) {
+fn serve(facts: Facts<'_>, router: &RouterTable, route: &ResolvedRoute, query: &Query, out: &mut Explanation) {
     out.steps.push(Step::Route(owner(facts, Some(router), &route.id.object_key())));
-    if let Some(allow) = &route.allow {
-        out.steps.push(Step::Filter { allow: allow.iter().map(ToString::to_string).collect() });
-    }
+    let is_let_in = filter::admits(facts, route, query, out);
     let services = backends::services(facts.resources, route);
     let endpoints: usize = services.iter().map(|service| service.endpoints.len()).sum();
     let problem = services.iter().find(|service| !service.problem.is_empty()).map(|service| service.problem.clone());
@@ -274,17 +270,17 @@ fn serve(facts: Facts<'_>, router: &RouterTable, route: &ResolvedRoute, out: &mu
         RouteKind::Passthrough { .. } => "gets the TLS stream as it is",
         RouteKind::Http { .. } => "gets it",
     };
-    if route.allow.as_ref().is_some_and(Vec::is_empty) {
-        out.verdict =
-            format!("Route {} has it, but its allow-list has no valid address, so nobody may connect", route.id);
-        out.fix = Some("write IP addresses or networks, such as 10.0.0.0/8, into the route's allow-list".to_owned());
-    } else if endpoints == 0 {
+    if !is_let_in {
+        return;
+    }
+    if endpoints == 0 {
         out.verdict = format!("Route {} has it, but no service of it has a usable endpoint: 503", route.id);
         out.fix = problem.or_else(|| Some("give a service of the route a weight above 0".to_owned()));
     } else {
         out.served = true;
         let plural = if endpoints == 1 { "" } else { "s" };
-        let who = if route.allow.is_some() { ", for clients of its allow-list" } else { "" };
+        let is_for_some = route.allow.is_some() && query.from.is_none();
+        let who = if is_for_some { ", for clients of its allow-list" } else { "" };
         out.verdict = format!("Route {} {how}, on {endpoints} endpoint{plural}{who}", route.id);
     }
 }
@@ -292,7 +288,7 @@ fn serve(facts: Facts<'_>, router: &RouterTable, route: &ResolvedRoute, out: &mu
 /// An object of the folder, with its conditions on a router.
 fn owner(facts: Facts<'_>, router: Option<&RouterTable>, key: &ObjectKey) -> Owner {
     let meta = facts.resources.routes.get(key).map(|route: &std::sync::Arc<Route>| &route.meta);
-    let entries = facts.report.routes.get(key).map(|entries| entries.as_slice()).unwrap_or_default();
+    let entries = facts.report.routes.get(key).map(Ingress::to_vec).unwrap_or_default();
     let conditions = entries
         .iter()
         .filter(|entry| router.is_none_or(|router| router.name == entry.router_name))

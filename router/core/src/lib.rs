@@ -10,6 +10,7 @@ pub mod compile;
 pub mod controllers;
 pub mod engine;
 pub mod explain;
+pub mod few;
 pub mod field;
 pub mod lookup;
 pub mod model;

@@ -63,11 +63,26 @@ impl Hostname {
     /// # Errors
     /// What makes it no host name; IP literals are `BadByte`, as no route can have one.
     pub fn parse(text: &str) -> Result<Self, HostError> {
+        Self::share(&text.into())
+    }
+
+    /// Reads a name as [`Hostname::parse`] does, and keeps the text itself where it is in normal form.
+    ///
+    /// # Errors
+    /// As [`Hostname::parse`].
+    pub fn share(text: &Arc<str>) -> Result<Self, HostError> {
         let (builder, kind) = hostname::normalise(text.as_bytes())?;
+        let normal = hostname::field_text(&builder.exact);
         match kind {
-            HostKind::Name => Ok(Hostname(hostname::field_text(&builder.exact).into())),
+            HostKind::Name if *normal == **text => Ok(Hostname(Arc::clone(text))),
+            HostKind::Name => Ok(Hostname(normal.into())),
             HostKind::IpLiteral => Err(HostError::BadByte),
         }
+    }
+
+    /// The name as a text to share.
+    pub fn text(&self) -> &Arc<str> {
+        &self.0
     }
 
     /// The name, lower-case, without a trailing dot.
@@ -118,7 +133,7 @@ pub struct PathMatch(Arc<str>);
 impl PathMatch {
     /// Every path.
     pub fn any() -> Self {
-        PathMatch("".into())
+        PathMatch(Arc::default())
     }
 
     /// Reads `spec.path`; `None` unless it is empty or begins with `/` and has neither `#` nor space.

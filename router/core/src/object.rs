@@ -2,6 +2,7 @@
 
 mod compact;
 mod texts;
+mod uid;
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -15,6 +16,7 @@ use compact::PackedJson;
 
 pub use compact::TextMap;
 pub use texts::Texts;
+pub use uid::Uid;
 
 /// The kinds that are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -167,9 +169,7 @@ pub struct Meta {
     /// `creationTimestamp`.
     pub created: Option<Timestamp>,
     /// `uid`; empty when absent.
-    pub uid: Arc<str>,
-    /// `resourceVersion`; empty when absent.
-    pub resource_version: Arc<str>,
+    pub uid: Uid,
     /// Where it was read.
     pub origin: Origin,
 }
@@ -185,7 +185,6 @@ impl Meta {
     /// Shares what other objects have too.
     pub fn share(&mut self, texts: &mut Texts) {
         texts.share(&mut self.key.namespace);
-        texts.share(&mut self.resource_version);
         self.labels.share(texts);
         self.annotations.share(texts);
     }
@@ -195,7 +194,7 @@ impl Meta {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Age<'m> {
     created: Option<Timestamp>,
-    uid: &'m str,
+    uid: &'m Uid,
     namespace: &'m str,
     name: &'m str,
 }

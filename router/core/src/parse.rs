@@ -25,15 +25,16 @@ pub use ingress_controller::{
     Publishing, PublishingKind, TlsProfile, TlsVersion, Tuning, UniqueId, WildcardAdmission,
 };
 pub use meta::DEFAULT_NAMESPACE;
+pub use route::annotations::{self, TrafficOptions};
 pub use route::{
     Backend, CertificateSource, HeldTls, Material, Route, TargetPort, Traffic, WildcardPolicy, generated_host,
 };
 pub use secret::{Namespace, Secret, TlsPair};
-pub use update::{check_update, parse_update};
+pub use update::{COMPARED, check_update, parse_update, reread_good, reread_refused};
 
 use crate::certificate::MaterialCache;
 use crate::field::{FieldError, FieldPath, Findings};
-use crate::object::{Kind, Manifest, ObjectKey, Origin};
+use crate::object::{Kind, Manifest, ObjectKey, Origin, Uid};
 use fields::Fields;
 
 /// What parsing needs to know beside the object.
@@ -88,6 +89,18 @@ impl Object {
             Object::EndpointSlice(object) => &object.meta.key,
             Object::Secret(object) => &object.meta.key,
             Object::Namespace(object) => &object.meta.key,
+        }
+    }
+
+    /// Its `metadata.uid`; empty when absent.
+    pub fn uid(&self) -> &Uid {
+        match self {
+            Object::Route(object) => &object.meta.uid,
+            Object::IngressController(object) => &object.meta.uid,
+            Object::Service(object) => &object.meta.uid,
+            Object::EndpointSlice(object) => &object.meta.uid,
+            Object::Secret(object) => &object.meta.uid,
+            Object::Namespace(object) => &object.meta.uid,
         }
     }
 
@@ -205,7 +218,7 @@ fn parse_object(
         Kind::Namespace => Some(Object::Namespace(Arc::new(secret::namespace(meta, fields, findings)))),
     };
     if let (Some(old), Some(new)) = (old, &object) {
-        findings.errors.extend(check_update(old, new).errors);
+        findings.errors.extend(check_update(old, new, defaults).errors);
     }
     match object {
         Some(object) if findings.errors.is_empty() => Outcome::Good(object),

@@ -1,175 +1,193 @@
-//! A sorted map of shared values that is cloned in no time and tells how two of its versions differ without looking at
-//! what they share.
+//! A sorted map that is cloned in no time and tells how two of its versions differ without looking at what they share.
 //!
 //! Everything that grows with the number of objects is kept in these, so that one change costs what it touches, from
-//! the objects through the table to the kernel maps.
+//! the objects through the table to the kernel maps. It is a B+ tree whose nodes are as large as what they hold: the
+//! memory of many objects counts, and a tree with spare room in its nodes takes half as much again.
+
+mod changes;
+mod node;
 
 use std::borrow::Borrow;
 use std::fmt;
 use std::ops::Index;
 use std::sync::Arc;
 
-use imbl::OrdMap;
-use imbl::ordmap::DiffItem;
+use node::Node;
 
-/// A value that equals only itself. What is made anew is another value, even if it says the same.
-struct Same<V>(Arc<V>);
+pub use changes::Changed;
+pub use node::Entries;
 
-impl<V> Clone for Same<V> {
-    fn clone(&self) -> Self {
-        Same(Arc::clone(&self.0))
+/// Whether two values are one and the same. What is made anew is another value, even if it says the same.
+pub trait Same {
+    /// Whether `other` is this very value.
+    fn same(&self, other: &Self) -> bool;
+}
+
+impl<T: ?Sized> Same for Arc<T> {
+    fn same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(self, other)
     }
 }
 
-impl<V> PartialEq for Same<V> {
-    fn eq(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.0, &other.0)
+impl<T: Same> Same for Option<T> {
+    fn same(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Some(one), Some(other)) => one.same(other),
+            (None, None) => true,
+            _ => false,
+        }
     }
 }
 
-/// See the module.
-pub struct Sorted<K, V>(OrdMap<K, Same<V>>);
-
-/// A key at which two versions differ.
-#[derive(Debug)]
-pub struct Changed<'m, K, V> {
-    /// The key.
-    pub key: &'m K,
-    /// Its value in the older version.
-    pub old: Option<&'m Arc<V>>,
-    /// Its value in the newer version.
-    pub new: Option<&'m Arc<V>>,
+/// For maps that are sets.
+impl Same for () {
+    fn same(&self, (): &Self) -> bool {
+        true
+    }
 }
 
-impl<K: Ord + Clone, V> Sorted<K, V> {
+/// See the module. Keys and values should be cheap to clone.
+pub struct Sorted<K, V> {
+    root: Node<K, V>,
+    len: usize,
+}
+
+impl<K: Ord + Clone, V: Clone> Sorted<K, V> {
     /// The value of a key.
-    pub fn get<Q: Ord + ?Sized>(&self, key: &Q) -> Option<&Arc<V>>
+    pub fn get<Q: Ord + ?Sized>(&self, key: &Q) -> Option<&V>
     where
         K: Borrow<Q>,
     {
-        self.0.get(key).map(|same| &same.0)
+        self.root.get(key)
     }
 
     /// Keys and values, in order.
-    pub fn entries(&self) -> impl Iterator<Item = (&K, &Arc<V>)> {
-        self.0.iter().map(|(key, same)| (key, &same.0))
+    pub fn entries(&self) -> Entries<'_, K, V> {
+        Entries::from(&self.root, |_| false)
+    }
+
+    /// Keys and values in order, without the first ones for which `is_before` holds; it must not hold again after it
+    /// has not.
+    pub fn entries_from(&self, is_before: impl Fn(&K) -> bool) -> Entries<'_, K, V> {
+        Entries::from(&self.root, is_before)
     }
 
     /// Values, in order of key.
-    pub fn values(&self) -> impl Iterator<Item = &Arc<V>> {
-        self.0.values().map(|same| &same.0)
+    pub fn values(&self) -> impl Iterator<Item = &V> {
+        self.entries().map(|(_, value)| value)
     }
 
     /// How many keys there are.
     pub fn len(&self) -> usize {
-        self.0.len()
+        self.len
     }
 
     /// Whether there is none.
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.len == 0
     }
 
     /// Puts a value in the place of whatever the key had.
-    pub fn insert(&mut self, key: K, value: Arc<V>) {
-        self.0.insert(key, Same(value));
+    pub fn insert(&mut self, key: K, value: V) {
+        if self.root.insert_into_root(key, value) {
+            self.len += 1;
+        }
     }
 
     /// Forgets a key.
-    pub fn remove<Q: Ord + ?Sized>(&mut self, key: &Q) -> Option<Arc<V>>
+    pub fn remove<Q: Ord + ?Sized>(&mut self, key: &Q) -> Option<V>
     where
         K: Borrow<Q>,
     {
-        self.0.remove(key).map(|same| same.0)
+        // Whoever looks for what is not there must not copy nodes.
+        let value = self.get(key)?.clone();
+        self.root.remove_from_root(key);
+        self.len -= 1;
+        Some(value)
     }
 
     /// Where this version differs from an older one, in order of key. Costs what differs.
-    pub fn changes_since<'m>(&'m self, older: &'m Self) -> impl Iterator<Item = Changed<'m, K, V>> {
-        older.0.diff(&self.0).map(|item| match item {
-            DiffItem::Add(key, new) => Changed { key, old: None, new: Some(&new.0) },
-            DiffItem::Update { old: (_, old), new: (key, new) } => {
-                Changed { key, old: Some(&old.0), new: Some(&new.0) }
-            }
-            DiffItem::Remove(key, old) => Changed { key, old: Some(&old.0), new: None },
-        })
+    pub fn changes_since<'m>(&'m self, older: &'m Self) -> impl Iterator<Item = Changed<'m, K, V>>
+    where
+        V: Same,
+    {
+        changes::between(&older.root, &self.root)
     }
 }
 
 impl<K, V> Clone for Sorted<K, V> {
     fn clone(&self) -> Self {
-        Sorted(self.0.clone())
+        Sorted { root: self.root.clone(), len: self.len }
     }
 }
 
 impl<K, V> Default for Sorted<K, V> {
     fn default() -> Self {
-        Sorted(OrdMap::default())
+        Sorted { root: Node::Leaf(Arc::default()), len: 0 }
     }
 }
 
-impl<K: Ord + Clone + fmt::Debug, V: fmt::Debug> fmt::Debug for Sorted<K, V> {
+impl<K: Ord + Clone + fmt::Debug, V: Clone + fmt::Debug> fmt::Debug for Sorted<K, V> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_map().entries(self.entries()).finish()
     }
 }
 
-impl<K: Ord + Clone, V: PartialEq> PartialEq for Sorted<K, V> {
+impl<K: Ord + Clone, V: Clone + PartialEq + Same> PartialEq for Sorted<K, V> {
     fn eq(&self, other: &Self) -> bool {
         self.changes_since(other).all(|changed| match (changed.old, changed.new) {
-            (Some(old), Some(new)) => **old == **new,
+            (Some(old), Some(new)) => old == new,
             _ => false,
         })
     }
 }
 
-impl<K: Ord + Clone, V: Eq> Eq for Sorted<K, V> {}
+impl<K: Ord + Clone, V: Clone + Eq + Same> Eq for Sorted<K, V> {}
 
-impl<K: Ord + Clone, V> FromIterator<(K, Arc<V>)> for Sorted<K, V> {
-    fn from_iter<I: IntoIterator<Item = (K, Arc<V>)>>(entries: I) -> Self {
-        Sorted(entries.into_iter().map(|(key, value)| (key, Same(value))).collect())
+impl<K: Ord + Clone, V: Clone> Extend<(K, V)> for Sorted<K, V> {
+    /// Puts in all of these. An empty map is built as a whole, with no spare room; the last one of equal keys counts.
+    fn extend<I: IntoIterator<Item = (K, V)>>(&mut self, entries: I) {
+        if !self.is_empty() {
+            entries.into_iter().for_each(|(key, value)| self.insert(key, value));
+            return;
+        }
+        let mut entries: Vec<(K, V)> = entries.into_iter().collect();
+        entries.sort_by(|a, b| a.0.cmp(&b.0));
+        entries.dedup_by(|later, kept| {
+            let is_same = later.0 == kept.0;
+            if is_same {
+                std::mem::swap(later, kept);
+            }
+            is_same
+        });
+        self.len = entries.len();
+        self.root = Node::build(entries);
     }
 }
 
-impl<K: Ord + Clone, V, Q: Ord + ?Sized> Index<&Q> for Sorted<K, V>
+impl<K: Ord + Clone, V: Clone> FromIterator<(K, V)> for Sorted<K, V> {
+    fn from_iter<I: IntoIterator<Item = (K, V)>>(entries: I) -> Self {
+        let mut sorted = Sorted::default();
+        sorted.extend(entries);
+        sorted
+    }
+}
+
+impl<K: Ord + Clone, V: Clone, Q: Ord + ?Sized> Index<&Q> for Sorted<K, V>
 where
     K: Borrow<Q>,
 {
-    type Output = Arc<V>;
+    type Output = V;
 
     /// The value of a key that is known to be there.
-    fn index(&self, key: &Q) -> &Arc<V> {
-        &self.0[key].0
+    #[expect(clippy::panic, reason = "as the standard maps do")]
+    fn index(&self, key: &Q) -> &V {
+        match self.get(key) {
+            Some(value) => value,
+            None => panic!("no such key"),
+        }
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn sorted(entries: &[(u32, &str)]) -> Sorted<u32, String> {
-        entries.iter().map(|(key, value)| (*key, Arc::new((*value).to_owned()))).collect()
-    }
-
-    #[test]
-    fn a_version_tells_what_it_changed() {
-        let older = sorted(&[(1, "a"), (2, "b"), (3, "c")]);
-        let mut newer = older.clone();
-        newer.insert(2, Arc::new("B".to_owned()));
-        newer.insert(4, Arc::new("d".to_owned()));
-        newer.remove(&1);
-        let changes: Vec<_> = newer
-            .changes_since(&older)
-            .map(|c| (*c.key, c.old.map(|v| v.as_str()), c.new.map(|v| v.as_str())))
-            .collect();
-        assert_eq!(changes, [(1, Some("a"), None), (2, Some("b"), Some("B")), (4, None, Some("d"))]);
-        assert_eq!(older.len(), 3, "the older version is as it was");
-        assert_eq!(newer.clone().changes_since(&newer).count(), 0);
-    }
-
-    #[test]
-    fn versions_are_equal_when_they_say_the_same() {
-        assert_eq!(sorted(&[(1, "a")]), sorted(&[(1, "a")]));
-        assert_ne!(sorted(&[(1, "a")]), sorted(&[(1, "b")]));
-        assert_ne!(sorted(&[(1, "a")]), sorted(&[(1, "a"), (2, "b")]));
-    }
-}
+mod tests;

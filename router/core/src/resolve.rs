@@ -7,10 +7,14 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::admit::AdmittedRoute;
 use crate::object::ObjectKey;
-use crate::parse::{Backend, EndpointSlice, HeldTls, Route, TargetPort, Traffic};
+use crate::parse::{
+    Backend, EndpointSlice, ForwardedHeaders, HeldTls, IngressController, Route, TargetPort, Traffic, TrafficOptions,
+    annotations::MAX_TIMEOUT,
+};
 use crate::resources::Resources;
 use crate::table::{Cluster, Endpoint, HttpTls, ResolvedRoute, RouteKind, ServiceEndpoints};
 
@@ -109,10 +113,37 @@ fn service_of(slice: &EndpointSlice) -> Option<ObjectKey> {
     Some(ObjectKey { namespace: slice.meta.key.namespace.clone(), name })
 }
 
-/// Resolves a route: its kind, its endpoints, who may connect.
-pub fn resolve(admitted: &AdmittedRoute, endpoints: &EndpointIndex) -> ResolvedRoute {
+/// What a router does to the traffic of all its routes, unless these say otherwise.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TrafficDefaults {
+    /// `httpHeaders.forwardedHeaderPolicy`.
+    pub forwarded: ForwardedHeaders,
+    /// `tuningOptions.tunnelTimeout`, at most [`MAX_TIMEOUT`].
+    pub tunnel_timeout: Option<Duration>,
+    /// Something is asked for that takes reading every request.
+    pub request_work: bool,
+}
+
+impl TrafficDefaults {
+    /// Those of an IngressController. Where clients show certificates, endpoints may believe `X-SSL…` fields, so those
+    /// of clients must be taken out of every request.
+    pub fn of(controller: &IngressController) -> Self {
+        let http = &controller.http;
+        let changes_headers = !http.actions.is_empty() || http.unique_id.is_some() || controller.client_tls.is_some();
+        TrafficDefaults {
+            forwarded: http.forwarded,
+            tunnel_timeout: controller.tuning.tunnel.map(|timeout| timeout.min(MAX_TIMEOUT)),
+            request_work: changes_headers || !http.compress.is_empty(),
+        }
+    }
+}
+
+/// Resolves a route: its kind, its endpoints, who may connect, how its traffic is carried.
+pub fn resolve(admitted: &AdmittedRoute, defaults: &TrafficDefaults, endpoints: &EndpointIndex) -> ResolvedRoute {
     let route = admitted.route();
-    let mut services: Vec<ServiceEndpoints> = route
+    // Their faults were told when the route was read.
+    let (options, _) = TrafficOptions::read(&route.meta.annotations, &route.traffic);
+    let services = route
         .backends
         .iter()
         .filter(|backend| backend.weight > 0)
@@ -122,13 +153,16 @@ pub fn resolve(admitted: &AdmittedRoute, endpoints: &EndpointIndex) -> ResolvedR
             endpoints: endpoints.endpoints(route, backend),
         })
         .collect();
-    services.shrink_to_fit();
     ResolvedRoute {
         id: route.meta.key.route_id(),
         host: admitted.host().clone(),
         kind: kind(route, admitted),
         cluster: Cluster { services },
         allow: allowlist(&route.meta.annotations).map(|list| list.nets),
+        proxy_protocol: options.proxy_protocol,
+        tunnel_timeout: options.tunnel_timeout.or(defaults.tunnel_timeout),
+        forwarded: options.forwarded.unwrap_or(defaults.forwarded),
+        request_work: options.request_work || defaults.request_work || route.header_actions.is_some(),
     }
 }
 

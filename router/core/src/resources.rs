@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::object::{Kind, Manifest, ObjectKey, TextMap};
 use crate::parse::{EndpointSlice, IngressController, Namespace, Object, Route, Secret, Service};
-use crate::persistent::{Changed, Sorted};
+use crate::persistent::{Changed, Same, Sorted};
 
 /// The parsed objects.
 #[derive(Clone, Debug, Default)]
@@ -49,6 +49,18 @@ pub struct Slot<T> {
     pub refused: Option<Arc<Refused>>,
 }
 
+impl<T> Clone for Slot<T> {
+    fn clone(&self) -> Self {
+        Slot { good: self.good.clone(), refused: self.refused.clone() }
+    }
+}
+
+impl<T> Same for Slot<T> {
+    fn same(&self, other: &Self) -> bool {
+        self.good.same(&other.good) && self.refused.same(&other.refused)
+    }
+}
+
 /// A version of an object that was refused.
 #[derive(Clone, Debug)]
 pub struct Refused {
@@ -74,7 +86,7 @@ impl<T> Objects<T> {
 
     /// Every key with what is known of it.
     pub fn slots(&self) -> impl Iterator<Item = (&ObjectKey, &Slot<T>)> {
-        self.0.entries().map(|(key, slot)| (key, &**slot))
+        self.0.entries()
     }
 
     /// The object in force under this key.
@@ -84,7 +96,7 @@ impl<T> Objects<T> {
 
     /// What is known under this key.
     pub fn slot(&self, key: &ObjectKey) -> Option<&Slot<T>> {
-        self.0.get(key).map(|slot| &**slot)
+        self.0.get(key)
     }
 
     /// Keys at which these objects differ from an older version of them, in order. Costs what differs.
@@ -104,7 +116,7 @@ impl<T> Objects<T> {
 
     /// Puts a slot in the place of whatever the key had.
     pub fn insert(&mut self, key: ObjectKey, slot: Slot<T>) {
-        self.0.insert(key, Arc::new(slot));
+        self.0.insert(key, slot);
     }
 
     /// Forgets a key.
@@ -115,7 +127,7 @@ impl<T> Objects<T> {
 
 impl<T> FromIterator<(ObjectKey, Slot<T>)> for Objects<T> {
     fn from_iter<I: IntoIterator<Item = (ObjectKey, Slot<T>)>>(items: I) -> Self {
-        Objects(items.into_iter().map(|(key, slot)| (key, Arc::new(slot))).collect())
+        Objects(items.into_iter().collect())
     }
 }
 

@@ -1,5 +1,6 @@
 //! What Sluice reports about objects, without times; `merge` adds those.
 
+mod ingress;
 mod merge;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,20 +15,21 @@ use crate::parse::IngressController;
 use crate::persistent::Sorted;
 use crate::resources::Refused;
 
+pub use ingress::{Ingress, RouterIdentity};
 pub use merge::{Merged, merge_controller, merge_route, same_but_times};
 
 /// The status of every object whose status Sluice writes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StatusReport {
     /// `status.ingress[]` of every Route, in order of router; empty for a route that no router selects.
-    pub routes: Sorted<ObjectKey, Vec<IngressEntry>>,
+    pub routes: Sorted<ObjectKey, Ingress>,
     /// Status of every IngressController.
     pub ingress_controllers: BTreeMap<ObjectKey, ControllerStatus>,
     /// The routers that entries are written for.
     pub routers: BTreeSet<RouterName>,
     /// Routes that an older one keeps from being served, or from some of their requests. For operators: unlike the
     /// statuses, this names routes of other namespaces.
-    pub conflicts: Sorted<ObjectKey, Vec<Conflict>>,
+    pub conflicts: Sorted<ObjectKey, Arc<[Conflict]>>,
 }
 
 /// A route that lost to an older one on a router.

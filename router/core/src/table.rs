@@ -2,12 +2,15 @@
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
+use std::time::Duration;
 
 use ipnet::IpNet;
 use rustls::RootCertStore;
 use rustls::sign::CertifiedKey;
 
+use crate::few::Few;
 use crate::model::{HostMatch, Hostname, PathMatch, RouteId, RouterName};
+use crate::parse::ForwardedHeaders;
 use crate::persistent::{Changed, Sorted};
 
 /// Everything that traffic needs, at one revision.
@@ -44,16 +47,16 @@ pub struct RouterTable {
     /// What is served, by host.
     pub hosts: HostIndex,
     /// Every admitted route, by id, for `get`, the kernel maps and the counters.
-    pub routes: Sorted<RouteId, ResolvedRoute>,
+    pub routes: Sorted<RouteId, Arc<ResolvedRoute>>,
 }
 
 /// Virtual hosts by exact name and by wildcard domain.
 #[derive(Clone, Debug, Default)]
 pub struct HostIndex {
     /// By name.
-    pub exact: Sorted<Hostname, VirtualHost>,
+    pub exact: Sorted<Hostname, Arc<VirtualHost>>,
     /// By the domain that `*.` stands in front of.
-    pub wildcard: Sorted<Hostname, VirtualHost>,
+    pub wildcard: Sorted<Hostname, Arc<VirtualHost>>,
 }
 
 impl HostIndex {
@@ -65,12 +68,15 @@ impl HostIndex {
         }
     }
 
-    /// Puts a virtual host in the place of whatever its host had.
-    pub fn insert(&mut self, host: Arc<VirtualHost>) {
-        match host.host.clone() {
-            HostMatch::Exact(name) => self.exact.insert(name, host),
-            HostMatch::Wildcard(domain) => self.wildcard.insert(domain, host),
-        }
+    /// Puts virtual hosts in the place of whatever their hosts had.
+    pub fn extend(&mut self, hosts: Vec<Arc<VirtualHost>>) {
+        let is_exact = |host: &Arc<VirtualHost>| matches!(host.host, HostMatch::Exact(_));
+        let named = |host: Arc<VirtualHost>| match &host.host {
+            HostMatch::Exact(name) | HostMatch::Wildcard(name) => (name.clone(), host),
+        };
+        let (exact, wildcard): (Vec<_>, Vec<_>) = hosts.into_iter().partition(is_exact);
+        self.exact.extend(exact.into_iter().map(named));
+        self.wildcard.extend(wildcard.into_iter().map(named));
     }
 
     /// Takes a host out.
@@ -87,7 +93,10 @@ impl HostIndex {
     }
 
     /// Where this index differs from an older version: the virtual host before and after. Costs what differs.
-    pub fn changes_since<'h>(&'h self, older: &'h Self) -> impl Iterator<Item = Changed<'h, Hostname, VirtualHost>> {
+    pub fn changes_since<'h>(
+        &'h self,
+        older: &'h Self,
+    ) -> impl Iterator<Item = Changed<'h, Hostname, Arc<VirtualHost>>> {
         self.exact.changes_since(&older.exact).chain(self.wildcard.changes_since(&older.wildcard))
     }
 }
@@ -100,11 +109,34 @@ pub struct VirtualHost {
     /// The passthrough route, if one is admitted; then `terminated` is empty (openshift.md b.3).
     pub passthrough: Option<Arc<ResolvedRoute>>,
     /// Edge and re-encrypt routes, longest path first: what TLS requests are matched against.
-    pub terminated: Vec<Arc<ResolvedRoute>>,
+    pub terminated: Few<Arc<ResolvedRoute>>,
     /// What clear-text requests are matched against, longest path first.
-    pub cleartext: Vec<Arc<ResolvedRoute>>,
+    pub cleartext: Few<Arc<ResolvedRoute>>,
     /// The certificate for this host: that of its first terminated route that has one.
     pub certificate: Option<Arc<CertifiedKey>>,
+}
+
+impl VirtualHost {
+    /// The route that every clear-text request of this host belongs to, where nothing needs single requests to be
+    /// read: then a connection may be carried whole to an endpoint of the route, as its bytes are. There must be one
+    /// clear-text route, without path, redirect or re-encryption, whose forwarding headers are `Never` set, and no
+    /// work on headers or requests may be asked for. A client's `Proxy` and `X-SSL…` fields are then not taken out.
+    ///
+    /// OpenShift's routes have affinity by cookie unless `disable_cookies` is true; Sluice has none on any data path,
+    /// so whoever asks for `Never` loses nothing here.
+    pub fn steerable_cleartext(&self) -> Option<&ResolvedRoute> {
+        let [route] = &*self.cleartext else { return None };
+        let is_plain = match &route.kind {
+            RouteKind::Passthrough { .. } => false,
+            RouteKind::Http { path, tls } => {
+                let goes_on_in_clear =
+                    tls.as_ref().is_none_or(|tls| tls.insecure == InsecurePolicy::Allow && tls.reencrypt.is_none());
+                path.as_str().is_empty() && goes_on_in_clear
+            }
+        };
+        let is_left_alone = route.forwarded == ForwardedHeaders::Never && !route.request_work;
+        (is_plain && is_left_alone).then_some(&**route)
+    }
 }
 
 /// An admitted route, ready to serve. Made by `compile` alone.
@@ -120,6 +152,14 @@ pub struct ResolvedRoute {
     pub cluster: Cluster,
     /// `haproxy.router.openshift.io/ip_allowlist`: who may connect. `None`: everyone; empty: nobody.
     pub allow: Option<Vec<IpNet>>,
+    /// `router.sluice.dev/proxy-protocol: v2`: a PROXY v2 header goes before what a client sends; passthrough only.
+    pub proxy_protocol: bool,
+    /// How long a passthrough connection, or one after an upgrade, may be silent; `None`: the default (1 h).
+    pub tunnel_timeout: Option<Duration>,
+    /// What happens to the forwarding headers of requests.
+    pub forwarded: ForwardedHeaders,
+    /// Something is asked for that takes reading every request, be it done yet or not.
+    pub request_work: bool,
 }
 
 impl ResolvedRoute {
@@ -200,7 +240,7 @@ pub struct Reencrypt {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Cluster {
     /// Services that have weight, with their usable endpoints.
-    pub services: Vec<ServiceEndpoints>,
+    pub services: Few<ServiceEndpoints>,
 }
 
 impl Cluster {
@@ -242,3 +282,6 @@ pub struct Endpoint {
     /// Name of the pod, when the slice tells.
     pub target: Option<Arc<str>>,
 }
+
+#[cfg(test)]
+mod tests;

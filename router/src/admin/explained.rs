@@ -1,20 +1,18 @@
-//! `/explain?<question>`: the engine's explanation, with what the data path knows.
+//! `/explain?<question>[&from=<address>]`: the engine's explanation, with what the data path knows.
 
-use std::net::{IpAddr, Ipv4Addr};
+mod live;
+
 use std::sync::Arc;
 
-use router_common::maps::{PROTOCOL_HTTP, PROTOCOL_TLS};
-use router_common::verdict::Verdict;
-use router_core::explain::{DataPath, Explanation, Facts, MapKey, Protocol, Query, QueryError, Step, explain};
+use router_core::explain::{DataPath, Explanation, Facts, Query, QueryError, Step, explain};
 
 use super::Views;
-use crate::datapath::image::{MapImage, RouteMap};
+use live::{Pins, kernel};
 
 /// Where it is asked.
 pub const PATH: &str = "/explain";
-
-/// Stands for a client whose address nobody told.
-const SOME_CLIENT: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
+/// What stands before the client's address.
+const FROM: &str = "&from=";
 
 /// Path and question of a query. A parsed query holds no byte that a URI cannot, but in its path.
 pub fn path_of(query: &Query) -> String {
@@ -29,7 +27,19 @@ pub fn path_of(query: &Query) -> String {
         }
         other => format!("%{other:02X}"),
     });
-    format!("{PATH}?{}", escaped.collect::<String>())
+    let from = query.from.map(|client| format!("{FROM}{client}")).unwrap_or_default();
+    format!("{PATH}?{}{from}", escaped.collect::<String>())
+}
+
+/// The query of a path's question.
+fn query_of(question: &str) -> Result<Query, QueryError> {
+    // An ampersand of the query itself is escaped.
+    let (text, from) = question.split_once(FROM).map_or((question, None), |(text, from)| (text, Some(from)));
+    let query = Query::parse(&unescaped(text))?;
+    Ok(match from {
+        Some(from) => query.asked_by(from.parse().map_err(|_| QueryError::From(from.to_owned()))?),
+        None => query,
+    })
 }
 
 /// Undoes the escapes; a `%` without two digits stands for itself.
@@ -58,7 +68,7 @@ impl Views {
     /// # Errors
     /// It is no question.
     pub fn explain(&self, question: &str) -> Result<Explanation, QueryError> {
-        let query = Query::parse(&unescaped(question))?;
+        let query = query_of(question)?;
         let published = Arc::clone(&self.published.borrow());
         let status = &published.status;
         let facts = Facts { table: &published.table, report: &status.report, resources: &status.resources };
@@ -75,10 +85,12 @@ impl Views {
 
     fn data_path(&self, router: u32, query: &Query, revision: u64) -> DataPath {
         match &self.programmed {
-            Err(reason) => DataPath { mode: "userspace".to_owned(), verdict: reason.clone(), keys: Vec::new() },
+            Err(reason) => {
+                DataPath { mode: "userspace".to_owned(), verdict: reason.clone(), keys: Vec::new(), allow: Vec::new() }
+            }
             Ok(programmed) => {
                 let programmed = Arc::clone(&programmed.borrow());
-                let mut path = kernel(&programmed.intended(), router, query);
+                let mut path = programmed.look(|image| kernel(image, &Pins(&self.pins), router, query));
                 if programmed.failed > 0 || programmed.revision != revision {
                     path.verdict.push_str("; the maps are behind, see `sluice get status`");
                 }
@@ -88,83 +100,23 @@ impl Views {
     }
 }
 
-/// What the kernel program decides about a client that no allow-list names, and the keys that it looks up.
-fn kernel(image: &MapImage, router: u32, query: &Query) -> DataPath {
-    let protocol = match query.protocol {
-        Protocol::Http => PROTOCOL_HTTP,
-        Protocol::Https => PROTOCOL_TLS,
-    };
-    let decision = image.decide_name(router, protocol, SOME_CLIENT, &query.host);
-    let what = match decision.verdict() {
-        Verdict::Steer => "steer: the stream goes to an endpoint as it is",
-        Verdict::Pass => "pass: the agent takes it",
-        Verdict::Drop => "drop: refused, unless the client is in the allow-list",
-    };
-    let wildcard = query.hostname().and_then(|host| host.parent().map(|parent| format!("*.{parent}")));
-    let maps: &[RouteMap] = match query.protocol {
-        Protocol::Http => &[RouteMap::HttpBe],
-        Protocol::Https => &[RouteMap::SniPassthrough, RouteMap::TcpBe, RouteMap::EdgeReencrypt],
-    };
-    let mut keys = Vec::new();
-    for host in std::iter::once(query.host.clone()).chain(wildcard) {
-        for map in maps {
-            let entry = image.hosts.get(&(*map, router, host.clone()));
-            let value = entry.map(|entry| {
-                let list = if entry.allow_list { ", allow-list" } else { "" };
-                format!("{}, route {}, {}{list}", entry.backend, entry.route, entry.reason.text())
-            });
-            keys.push(MapKey { map: map.name().to_owned(), router, host: host.clone(), value });
-        }
-    }
-    DataPath { mode: "kernel".to_owned(), verdict: format!("{what} ({})", decision.reason.text()), keys }
-}
-
 #[cfg(test)]
 mod tests {
-    use router_common::verdict::Reason;
-
     use super::*;
-    use crate::datapath::image::HostEntry;
 
     #[test]
     fn questions_survive_their_way_through_a_uri() {
-        for text in ["https://a.test:8443/x%20y/ä", "http://a.test/", "a.test", "a.test:443"] {
-            let query = Query::parse(text).unwrap();
-            let path = path_of(&query);
-            let uri: http::Uri = path.parse().unwrap();
-            assert_eq!(Query::parse(&unescaped(uri.query().unwrap())), Ok(query), "{path}");
+        for text in ["https://a.test:8443/x%20y/ä", "http://a.test/", "http://a.test/&from=x", "a.test", "a.test:443"]
+        {
+            for from in [None, Some("192.0.2.1"), Some("2001:db8::1")] {
+                let query = Query::parse(text).unwrap();
+                let query = from.map_or(query.clone(), |from| query.asked_by(from.parse().unwrap()));
+                let path = path_of(&query);
+                let uri: http::Uri = path.parse().unwrap();
+                assert_eq!(query_of(uri.query().unwrap()), Ok(query), "{path}");
+            }
         }
         assert_eq!(unescaped("a%zz%4"), "a%zz%4");
-    }
-
-    #[test]
-    fn the_kernel_part_names_every_key_and_the_programs_own_verdict() {
-        let mut image = MapImage::default();
-        let entry = HostEntry {
-            route: 7,
-            reason: Reason::Passthrough,
-            allow_list: false,
-            backend: "be_tcp:shop:pay".to_owned(),
-        };
-        for map in [RouteMap::SniPassthrough, RouteMap::TcpBe] {
-            image.hosts.insert((map, 5, "*.shop.test".to_owned()), entry.clone());
-        }
-        let path = kernel(&image, 5, &Query::parse("pay.shop.test").unwrap());
-        assert_eq!(path.verdict, "steer: the stream goes to an endpoint as it is (passthrough)");
-        let found: Vec<_> =
-            path.keys.iter().map(|key| (key.map.as_str(), key.host.as_str(), key.value.is_some())).collect();
-        assert_eq!(
-            found,
-            [
-                ("sni_passthrough", "pay.shop.test", false),
-                ("tcp_be", "pay.shop.test", false),
-                ("edge_reencrypt", "pay.shop.test", false),
-                ("sni_passthrough", "*.shop.test", true),
-                ("tcp_be", "*.shop.test", true),
-                ("edge_reencrypt", "*.shop.test", false),
-            ]
-        );
-        let other = kernel(&image, 6, &Query::parse("http://pay.shop.test/").unwrap());
-        assert_eq!(other.verdict, "pass: the agent takes it (unknown-host)");
+        assert_eq!(query_of("a.test&from=me"), Err(QueryError::From("me".to_owned())));
     }
 }

@@ -1,5 +1,7 @@
 //! The views: what each path shows, made from the newest snapshots when it is asked for.
 
+mod kernel;
+
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -14,7 +16,9 @@ use x509_parser::prelude::{FromDer, X509Certificate};
 
 use super::age::age;
 use crate::agent::Published;
-use crate::datapath::image::{RouteMap, flags};
+use crate::datapath::PinFolder;
+use crate::datapath::dump::connections;
+use crate::datapath::image::{HostEntry, RouteMap, flags};
 use crate::datapath::task::Programmed;
 use crate::proxy::{BindState, ListenerState, Protocol, RouteCounters};
 use crate::status::StatusInput;
@@ -34,14 +38,24 @@ pub enum View {
     Certs,
     /// Routes that lost their host, and to whom.
     Conflicts,
+    /// Connections that the kernel carries.
+    Flows,
     /// What the kernel maps should hold.
     Intended,
 }
 
 impl View {
     /// All of them.
-    pub const ALL: [View; 7] =
-        [View::Status, View::Routes, View::Listeners, View::Endpoints, View::Certs, View::Conflicts, View::Intended];
+    pub const ALL: [View; 8] = [
+        View::Status,
+        View::Routes,
+        View::Listeners,
+        View::Endpoints,
+        View::Certs,
+        View::Conflicts,
+        View::Flows,
+        View::Intended,
+    ];
 
     /// The path that shows it.
     pub const fn path(self) -> &'static str {
@@ -52,6 +66,7 @@ impl View {
             View::Endpoints => "/endpoints",
             View::Certs => "/certs",
             View::Conflicts => "/conflicts",
+            View::Flows => "/flows",
             View::Intended => "/intended",
         }
     }
@@ -65,6 +80,8 @@ pub struct Views {
     pub listeners: watch::Receiver<Arc<Vec<ListenerState>>>,
     /// What the kernel has; `Err` with the reason when there is no kernel data path.
     pub programmed: Result<watch::Receiver<Arc<Programmed>>, String>,
+    /// Where the kernel's maps are found.
+    pub pins: PinFolder,
     /// What the proxy counted.
     pub counters: Box<dyn Fn() -> Vec<RouteCounters> + Send + Sync>,
 }
@@ -81,6 +98,7 @@ impl Views {
             View::Endpoints => endpoints(&published),
             View::Certs => certificates(&published),
             View::Conflicts => conflicts(&published),
+            View::Flows => self.flows(&published),
             View::Intended => self.intended(),
         })
     }
@@ -92,7 +110,8 @@ impl Views {
                 let programmed = Arc::clone(&programmed.borrow());
                 json!({"mode": "kernel", "revision": programmed.revision, "entries": programmed.entries,
                     "failed": programmed.failed, "error": programmed.error, "leftOut": programmed.left_out,
-                    "interfaces": programmed.interfaces})
+                    "interfaces": programmed.interfaces, "endpoints": programmed.endpoints,
+                    "connections": programmed.connections, "superseded": programmed.superseded})
             }
             Err(reason) => json!({"mode": "userspace", "reason": reason}),
         };
@@ -109,15 +128,20 @@ impl Views {
     fn routes(&self, published: &Published) -> Value {
         let counters: HashMap<_, _> =
             (self.counters)().into_iter().map(|c| ((c.router.clone(), c.route.clone()), c)).collect();
+        let in_kernel = self.programmed.as_ref().ok().map(|it| kernel::Counted::read(&it.borrow(), &self.pins));
+        let in_kernel = in_kernel.unwrap_or_default();
         let mut rows = Vec::new();
         for (key, entries) in published.status.report.routes.entries() {
             let id = key.route_id();
             if entries.is_empty() {
                 rows.push(json!({"namespace": id.namespace, "name": id.name, "router": null, "state": "not selected"}));
             }
-            for entry in entries.iter() {
+            for entry in &entries.to_vec() {
                 let route = published.route(&entry.router_name, &id);
                 let mut row = route_row(&id, entry, route);
+                if let Some(of) = route.and_then(|route| in_kernel.of(published, &entry.router_name, &route.id)) {
+                    row["kernel"] = of;
+                }
                 if let Some(counted) = counters.get(&(entry.router_name.clone(), id.clone())) {
                     row["counters"] = json!({"served": counted.served, "failed": counted.failed,
                         "bytesIn": counted.bytes_in, "bytesOut": counted.bytes_out});
@@ -149,21 +173,35 @@ impl Views {
 
     fn intended(&self) -> Value {
         let Ok(programmed) = &self.programmed else { return json!({}) };
-        let image = programmed.borrow().intended();
-        let hosts: Vec<_> = image
-            .hosts
-            .iter()
-            .map(|((map, router, host), entry)| match map {
-                RouteMap::SniPassthrough => (map.name(), json!({"router": router, "host": host})),
-                _ => (
-                    map.name(),
-                    json!({"router": router, "host": host, "route": entry.route, "backend": entry.backend,
-                        "reason": entry.reason.text(), "allowList": flags(entry) != 0}),
-                ),
-            })
-            .collect();
-        let of = |name: &str| hosts.iter().filter(|(map, _)| *map == name).map(|(_, row)| row).collect::<Vec<_>>();
-        RouteMap::ALL.map(RouteMap::name).iter().map(|name| ((*name).to_owned(), json!(of(name)))).collect()
+        programmed.borrow().look(kernel::intended)
+    }
+
+    /// Connections that the kernel carries; none without it. This reads the map, which may be large.
+    fn flows(&self, published: &Published) -> Value {
+        if self.programmed.is_err() {
+            return json!([]);
+        }
+        let shown = tokio::task::block_in_place(|| connections(&self.pins));
+        match shown {
+            Ok(mut rows) => {
+                for row in &mut rows {
+                    let id = row["router"].as_u64();
+                    let router = published.table.routers.iter().find(|router| Some(u64::from(router.id)) == id);
+                    row["router"] = router.map(|router| router.name.to_string()).into();
+                }
+                Value::Array(rows)
+            }
+            Err(error) => json!({"error": error.to_string()}),
+        }
+    }
+}
+
+/// An entry of a host map, as `sluice bpf dump` shows it once it is written.
+pub fn intended_row(map: RouteMap, router: u32, host: &str, entry: &HostEntry) -> Value {
+    match map {
+        RouteMap::SniPassthrough => json!({"router": router, "host": host}),
+        _ => json!({"router": router, "host": host, "route": entry.route, "backend": entry.backend,
+            "reason": entry.reason.text(), "allowList": flags(entry) != 0}),
     }
 }
 

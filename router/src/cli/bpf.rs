@@ -1,5 +1,6 @@
 //! `sluice bpf`: the kernel's real state, decoded.
 
+use std::collections::BTreeMap;
 use std::process::ExitCode;
 
 use anyhow::Context;
@@ -11,8 +12,7 @@ use super::{Output, StateArgs, table};
 use crate::admin::{self, View};
 use crate::datapath::PinFolder;
 use crate::datapath::dump::{MAPS, dump, stats};
-use crate::datapath::image::RouteMap;
-use crate::datapath::kernel::Kernel;
+use crate::datapath::kernel::{self, Kernel};
 
 /// Verbs of `sluice bpf`.
 #[derive(Debug, Subcommand)]
@@ -26,15 +26,21 @@ pub enum BpfVerb {
         #[command(flatten)]
         common: Common,
     },
-    /// Compare the kernel's route maps with what the running agent intends: exit 0 if equal, 4 if not.
+    /// Compare the kernel's configuration maps with what the running agent intends: exit 0 if equal, 4 if not.
     Diff {
         #[command(flatten)]
         common: Common,
         #[command(flatten)]
         state: StateArgs,
     },
-    /// Show how many connections were decided, by reason.
+    /// Show how many connections were decided, by reason; what happened to dials; connections by route.
     Stats(Common),
+    /// Remove what a killed agent left in the kernel: programs, maps, and the connections that they carry.
+    Cleanup {
+        /// Name of the agent's kernel objects.
+        #[arg(long, default_value = "default", value_name = "NAME")]
+        instance: String,
+    },
     /// Load every program, print what the verifier says of it, and unload.
     Verify,
 }
@@ -77,17 +83,42 @@ pub fn run(verb: BpfVerb) -> anyhow::Result<ExitCode> {
             }
         }
         BpfVerb::Stats(common) => {
-            let rows = stats(&PinFolder::of(&common.instance))?;
-            show(
-                &rows,
-                common.output,
-                &[("VERDICT", "/verdict"), ("REASON", "/reason"), ("CONNECTIONS", "/connections")],
-            );
+            let counted = stats(&PinFolder::of(&common.instance))?;
+            match common.output {
+                Output::Json => println!("{counted:#}"),
+                Output::Table | Output::Wide => show_stats(&counted),
+            }
         }
         BpfVerb::Diff { common, state } => return diff(&common, &state),
+        BpfVerb::Cleanup { instance } => clean_up(&instance)?,
         BpfVerb::Verify => verify()?,
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// One table each. Dials that never happened and routes without connections are left out.
+fn show_stats(counted: &Value) {
+    let show_part = |part: &str, counters: &[&str], columns: &[(&str, &str)]| {
+        let rows = counted[part].as_array().cloned().unwrap_or_default().into_iter();
+        let some = |row: &Value| counters.iter().any(|counter| row[*counter].as_u64() != Some(0));
+        table::print(&rows.filter(some).collect::<Vec<_>>(), columns);
+    };
+    let reasons = [("VERDICT", "/verdict"), ("REASON", "/reason"), ("CONNECTIONS", "/connections")];
+    show_part("reasons", &["connections"], &reasons);
+    println!();
+    show_part("dials", &["count"], &[("DIALS", "/counter"), ("COUNT", "/count")]);
+    println!();
+    let routes = [
+        ("ROUTE", "/name"),
+        ("ROUTER ID", "/router"),
+        ("STEERED", "/steer"),
+        ("PASSED", "/pass"),
+        ("DROPPED", "/drop"),
+        ("ENDED", "/ended"),
+        ("BYTES IN", "/bytesIn"),
+        ("BYTES OUT", "/bytesOut"),
+    ];
+    show_part("routes", &["steer", "pass", "drop"], &routes);
 }
 
 fn show(rows: &[Value], output: Output, columns: &[(&str, &str)]) {
@@ -100,17 +131,30 @@ fn show(rows: &[Value], output: Output, columns: &[(&str, &str)]) {
 fn diff(common: &Common, state: &StateArgs) -> anyhow::Result<ExitCode> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let intended = runtime.block_on(admin::ask(&state.folder(), View::Intended))?;
+    let intended = intended.as_object().filter(|maps| !maps.is_empty()).context("the agent has no kernel data path")?;
     let mut differences = Vec::new();
-    for map in RouteMap::ALL.map(RouteMap::name) {
-        let wanted = intended.get(map).and_then(Value::as_array).context("the agent has no kernel data path")?;
-        let real = dump(&PinFolder::of(&common.instance), map)?;
-        let missing = wanted.iter().filter(|entry| !real.contains(entry));
-        let extra = real.iter().filter(|entry| !wanted.contains(entry));
-        differences.extend(missing.map(|entry| json!({"map": map, "only": "intended", "entry": entry})));
-        differences.extend(extra.map(|entry| json!({"map": map, "only": "kernel", "entry": entry})));
+    for (map, wanted) in intended {
+        let by_text = |rows: &[Value]| -> BTreeMap<String, Value> {
+            rows.iter().map(|row| (row.to_string(), row.clone())).collect()
+        };
+        let wanted = by_text(wanted.as_array().context("the agent's answer has no entries")?);
+        let real = by_text(&dump(&PinFolder::of(&common.instance), map)?);
+        let missing = wanted.iter().filter(|(text, _)| !real.contains_key(*text));
+        let extra = real.iter().filter(|(text, _)| !wanted.contains_key(*text));
+        differences.extend(missing.map(|(_, entry)| json!({"map": map, "only": "intended", "entry": entry})));
+        differences.extend(extra.map(|(_, entry)| json!({"map": map, "only": "kernel", "entry": entry})));
     }
     show(&differences, common.output, &[("MAP", "/map"), ("ONLY", "/only"), ("ENTRY", "/entry")]);
     Ok(if differences.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(4) })
+}
+
+fn clean_up(instance: &str) -> anyhow::Result<()> {
+    let removed = kernel::clean_up(instance)?;
+    if removed.is_empty() {
+        eprintln!("nothing of the instance {instance} is pinned");
+    }
+    removed.iter().for_each(|folder| println!("removed {folder}"));
+    Ok(())
 }
 
 fn verify() -> anyhow::Result<()> {

@@ -1,6 +1,7 @@
 //! `sluice explain URL|SNI`: every decision about it, of a running agent or of a folder of manifests.
 
 use std::io::Write;
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -23,6 +24,9 @@ pub struct ExplainArgs {
     /// `http://host[:port]/path`, the same with `https`, or `host[:port]` for the name in a ClientHello.
     #[arg(value_name = "URL|SNI", value_parser = Query::parse)]
     query: Query,
+    /// Say whether a client of this address may connect, too.
+    #[arg(long, value_name = "ADDRESS")]
+    from: Option<IpAddr>,
     /// Explain what this folder of manifests gives, instead of asking the running agent.
     #[arg(long, value_name = "DIR")]
     manifests: Option<PathBuf>,
@@ -49,11 +53,15 @@ enum Format {
 /// # Errors
 /// No agent answers, the folder cannot be read, or stdout cannot be written.
 pub fn run(args: &ExplainArgs) -> anyhow::Result<ExitCode> {
+    let query = match args.from {
+        Some(client) => args.query.clone().asked_by(client),
+        None => args.query.clone(),
+    };
     let explanation = match &args.manifests {
-        Some(folder) => offline(folder, &args.translation.settings(), &args.query)?,
+        Some(folder) => offline(folder, &args.translation.settings(), &query)?,
         None => {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-            runtime.block_on(admin::ask_why(&args.state.folder(), &args.query))?
+            runtime.block_on(admin::ask_why(&args.state.folder(), &query))?
         }
     };
     let text = match args.output {

@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 
+use anyhow::bail;
 use clap::{Args, ValueEnum};
 use serde_json::Value;
 
@@ -21,7 +22,7 @@ pub struct GetArgs {
     output: Output,
 }
 
-#[derive(Clone, Copy, Debug, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum What {
     /// Routes, one row for each router that selects them.
     Routes,
@@ -33,6 +34,8 @@ enum What {
     Certs,
     /// Routes that lost their host, and to whom.
     Conflicts,
+    /// Connections that the kernel carries.
+    Flows,
     /// The agent itself: revision, data path, problems.
     Status,
 }
@@ -48,6 +51,7 @@ impl What {
             What::Endpoints => View::Endpoints,
             What::Certs => View::Certs,
             What::Conflicts => View::Conflicts,
+            What::Flows => View::Flows,
             What::Status => View::Status,
         }
     }
@@ -66,7 +70,12 @@ impl What {
                     ("STATE", "/state"),
                     ("REASON", "/reason"),
                 ],
-                &[("SERVICES", "/services"), ("SERVED", "/counters/served"), ("MESSAGE", "/message")],
+                &[
+                    ("SERVICES", "/services"),
+                    ("SERVED", "/counters/served"),
+                    ("STEERED", "/kernel/steered"),
+                    ("MESSAGE", "/message"),
+                ],
             ),
             What::Listeners => (
                 &[("ROUTER", "/router"), ("PROTOCOL", "/protocol"), ("ADDRESS", "/address"), ("STATE", "/state")],
@@ -91,6 +100,26 @@ impl What {
                 ],
                 &[("REASON", "/reason"), ("MESSAGE", "/message")],
             ),
+            What::Flows => (
+                &[
+                    ("CLIENT", "/client"),
+                    ("LISTENER", "/listener"),
+                    ("ROUTE", "/route"),
+                    ("ENDPOINT", "/endpoint"),
+                    ("STATE", "/state"),
+                    ("BYTES IN", "/bytesIn"),
+                    ("BYTES OUT", "/bytesOut"),
+                    ("AGE (S)", "/age"),
+                    ("IDLE (S)", "/idle"),
+                ],
+                &[
+                    ("ROUTER", "/router"),
+                    ("SOURCE", "/source"),
+                    ("PACKETS IN", "/packetsIn"),
+                    ("PACKETS OUT", "/packetsOut"),
+                    ("END", "/end"),
+                ],
+            ),
             What::Status => (
                 &[
                     ("VERSION", "/version"),
@@ -99,7 +128,11 @@ impl What {
                     ("DATA PATH", "/dataPath/mode"),
                     ("PROBLEMS", "/problems"),
                 ],
-                &[("IN KERNEL", "/dataPath/revision"), ("INTERFACES", "/dataPath/interfaces")],
+                &[
+                    ("IN KERNEL", "/dataPath/revision"),
+                    ("CONNECTIONS IN KERNEL", "/dataPath/connections"),
+                    ("INTERFACES", "/dataPath/interfaces"),
+                ],
             ),
         }
     }
@@ -109,6 +142,9 @@ impl What {
 pub fn run(args: &GetArgs) -> anyhow::Result<ExitCode> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let answer = runtime.block_on(admin::ask(&args.state.folder(), args.what.view()))?;
+    if let Some(error) = answer.get("error").and_then(Value::as_str).filter(|_| args.what != What::Status) {
+        bail!("{error}");
+    }
     let (columns, more) = args.what.columns();
     let rows = match &answer {
         Value::Array(rows) => rows.clone(),

@@ -17,6 +17,8 @@ use tracing_subscriber::EnvFilter;
 use super::{StateArgs, TranslationArgs};
 use crate::agent::{self, Options};
 use crate::datapath::DataPath;
+use crate::datapath::ports::PortRange;
+use crate::keep::{self, Inherited};
 
 /// Arguments of `sluice run`.
 #[derive(Debug, Args)]
@@ -44,12 +46,28 @@ pub struct RunArgs {
     /// Name the cause of 4xx and 5xx answers in a response header.
     #[arg(long)]
     show_cause: bool,
+    /// Source ports of the connections that the kernel makes to endpoints, outside net.ipv4.ip_local_port_range
+    /// [default: what that leaves above 10240].
+    #[arg(long, value_name = "LOW-HIGH")]
+    snat_ports: Option<PortRange>,
     /// Seconds that connections may go on after SIGTERM.
     #[arg(long, default_value_t = 30, value_name = "SECONDS")]
     drain: u64,
     /// Log lines as JSON.
     #[arg(long)]
     log_json: bool,
+}
+
+impl RunArgs {
+    /// Folder of the agent's sockets and statuses.
+    pub fn state(&self) -> PathBuf {
+        self.state.folder()
+    }
+
+    /// How long connections may go on after SIGTERM.
+    pub fn drain(&self) -> Duration {
+        Duration::from_secs(self.drain)
+    }
 }
 
 fn instance_name(text: &str) -> Result<String, String> {
@@ -67,6 +85,18 @@ pub fn run(args: RunArgs) -> anyhow::Result<ExitCode> {
     } else {
         log.with_ansi(false).init();
     }
+    // Before there is a runtime, or anything else that might use the descriptors.
+    let inherited = keep::inherit().context("what was handed over cannot be used")?;
+    let manager = inherited.manager.clone();
+    let result = serve(args, inherited);
+    if let Err(error) = &result {
+        // To whoever waits for this agent to be ready.
+        manager.status(&format!("{error:#}"));
+    }
+    result
+}
+
+fn serve(args: RunArgs, inherited: Inherited) -> anyhow::Result<ExitCode> {
     let listen = if args.listen.is_empty() {
         vec![Ipv4Addr::UNSPECIFIED.into(), Ipv6Addr::UNSPECIFIED.into()]
     } else {
@@ -81,10 +111,11 @@ pub fn run(args: RunArgs) -> anyhow::Result<ExitCode> {
         settings: args.translation.settings(),
         service_ca: args.service_ca.map(service_ca).transpose()?,
         show_cause: args.show_cause,
+        snat_ports: args.snat_ports,
         drain: Duration::from_secs(args.drain),
     };
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    runtime.block_on(agent::run(options))?;
+    runtime.block_on(agent::run(options, inherited))?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -63,7 +63,7 @@ pub fn objects(resources: &Resources, report: &StatusReport, now: Timestamp) -> 
     let is_ours = |name: &str| report.routers.iter().any(|router| &*router.0 == name);
     for (key, entries) in report.routes.entries() {
         let Some(manifest) = resources.manifest(Kind::Route, key) else { continue };
-        objects.push(with_status(manifest, merge_route(manifest.status().as_ref(), entries, &is_ours, now).status));
+        objects.push(with_status(manifest, merge_route(manifest.status().as_ref(), &entries.to_vec(), &is_ours, now).status));
     }
     json!({ "objects": objects })
 }
@@ -93,7 +93,7 @@ pub fn text(report: &StatusReport) -> String {
         if entries.is_empty() {
             text.push_str("  no router selects it\n");
         }
-        for entry in entries.iter() {
+        for entry in entries.to_vec() {
             let host = if entry.host.is_empty() { "(no host)" } else { &entry.host };
             let wildcard = if entry.wildcard_policy == "Subdomain" { " and its siblings" } else { "" };
             text.push_str(&format!("  router {}: {host}{wildcard}\n", entry.router_name));

@@ -102,7 +102,7 @@ fn refusals(translation: &Translation) -> Vec<(ObjectRef, String)> {
     let object = |kind: Kind, key: &ObjectKey| ObjectRef { kind, key: key.clone() };
     let mut refusals = Vec::new();
     for (key, entries) in translation.report.routes.entries() {
-        for entry in entries.iter() {
+        for entry in entries.to_vec() {
             for condition in entry.conditions.iter().filter(|condition| !condition.message.is_empty()) {
                 if REPORTED.contains(&&*condition.reason) {
                     continue;

@@ -1,8 +1,8 @@
 //! Map keys and values as plain bytes for the kernel: the one place that promises that they are.
 
 use router_common::maps::{
-    AllowNet, ConnVerdict, Event, FirstFlight, FlowKey, Handshake, HostKey, HostRoute, Listener, ListenerKey, Meta,
-    RouteStats,
+    AllowNet, Config, ConnVerdict, Endpoint, EndpointState, Event, FirstFlight, Flow, FlowEnd, FlowKey, Handshake,
+    HostKey, HostRoute, Listener, ListenerKey, Meta, Pool, RouteName, RouteStats, Slot, SlotKey,
 };
 
 /// A type that may be read from and written to kernel memory.
@@ -28,9 +28,14 @@ macro_rules! plain {
 }
 plain!(
     AllowNet,
+    Config,
     ConnVerdict,
+    Endpoint,
+    EndpointState,
     Event,
     FirstFlight,
+    Flow,
+    FlowEnd,
     FlowKey,
     Handshake,
     HostKey,
@@ -38,8 +43,15 @@ plain!(
     Listener,
     ListenerKey,
     Meta,
-    RouteStats
+    Pool,
+    RouteName,
+    RouteStats,
+    Slot,
+    SlotKey
 );
+
+// SAFETY: an integer.
+unsafe impl Plain for u32 {}
 
 /// Reads a value from the bytes that the kernel handed over; `None` if they are too few.
 pub fn read<T: Plain>(bytes: &[u8]) -> Option<T> {

@@ -1,23 +1,30 @@
 //! The kernel's real map content, decoded. Works on the pins alone: no agent is needed.
 
+mod connections;
+mod dials;
+
 use std::collections::BTreeMap;
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 use aya::maps::lpm_trie::LpmTrie;
 use aya::maps::{Array, HashMap, Map, MapData, MapError, PerCpuArray, PerCpuHashMap};
 use router_common::hostname::field_text;
 use router_common::maps::{
-    ALLOW_ROUTE_BITS, AllowNet, ConnVerdict, Event, FirstFlight, FlowKey, Handshake, HostKey, HostRoute, Listener,
-    ListenerKey, Meta, PROTOCOL_TLS, ROUTE_ALLOW_LIST, RouteStats, names,
+    ALLOW_ROUTE_BITS, AllowNet, ConnVerdict, Endpoint, EndpointState, FirstFlight, FlowKey, HANDSHAKE_COMPLETE,
+    HANDSHAKE_DECIDED, Handshake, HostKey, HostRoute, Listener, ListenerKey, Meta, POOL_PROXY_V2, PROTOCOL_TLS, Pool,
+    ROUTE_ALLOW_LIST, RouteName, RouteStats, Slot, SlotKey, names,
 };
 use router_common::verdict::{REASON_CODES, Reason, Verdict};
 use serde_json::{Value, json};
 
 use super::PinFolder;
-use super::abi::{self, Plain, Raw};
+use super::abi::{Plain, Raw};
+use super::image::RouteMap;
+
+pub use connections::connections;
 
 /// All maps that can be dumped, with what they hold.
-pub const MAPS: [(&str, &str); 12] = [
+pub const MAPS: [(&str, &str); 20] = [
     (names::LISTENERS, "listening addresses and the routers they belong to"),
     (names::HTTP_BE, "hosts of clear-text requests"),
     (names::EDGE_REENCRYPT, "hosts whose TLS is terminated"),
@@ -29,6 +36,14 @@ pub const MAPS: [(&str, &str); 12] = [
     (names::VERDICTS, "decisions about the newest connections"),
     (names::ROUTE_STATS, "connections by route and verdict"),
     (names::REASON_STATS, "connections by reason"),
+    (names::FLOWS, "connections that the kernel carries, by direction"),
+    (names::ROUTES, "routes by id"),
+    (names::POOLS, "endpoint pools by route"),
+    (names::SLOTS, "endpoints of pools, with their shares"),
+    (names::ENDPOINTS, "endpoints and the ways to them"),
+    (names::ENDPOINT_STATE, "what the kernel keeps of endpoints"),
+    (names::CONFIG, "settings of the programs"),
+    (names::DIAL_STATS, "what happened to dials and connections"),
     (names::META, "layout version, writer and table revision"),
 ];
 
@@ -59,30 +74,21 @@ pub fn dump(folder: &PinFolder, name: &str) -> Result<Vec<Value>, DumpError> {
     if !MAPS.iter().any(|(known, _)| *known == name) {
         return Err(DumpError::Unknown(name.to_owned()));
     }
-    let pin = folder.map(name);
-    let open = |error| DumpError::Open { pin: pin.display().to_string(), error };
-    let map = MapData::from_pin(&pin).and_then(Map::from_map_data).map_err(open)?;
+    let map = open(folder, name)?;
     let mut entries = match name {
-        names::LISTENERS => hash(map, |k: &ListenerKey, v: &Listener| {
-            json!({"address": address(&k.address).to_string(), "port": k.port, "router": v.router,
-                "protocol": protocol(v.protocol)})
-        })?,
-        names::HTTP_BE | names::EDGE_REENCRYPT | names::TCP_BE => hash(map, |k: &HostKey, v: &HostRoute| {
-            json!({"router": k.router, "host": field_text(&k.host), "route": v.route, "backend": field_text(&v.backend),
-                "reason": reason(v.reason), "allowList": v.flags & ROUTE_ALLOW_LIST != 0})
-        })?,
+        names::LISTENERS => hash(map, listener)?,
+        names::HTTP_BE | names::EDGE_REENCRYPT | names::TCP_BE => hash(map, host_route)?,
         names::SNI_PASSTHROUGH => {
             let map: HashMap<_, Raw<HostKey>, u32> = HashMap::try_from(map)?;
-            map.keys()
-                .map(|key| Ok(key?.0))
-                .map(|key: Result<HostKey, MapError>| {
-                    key.map(|key| json!({"router": key.router, "host": field_text(&key.host)}))
-                })
-                .collect::<Result<_, _>>()?
+            map.keys().map(|key| key.map(|Raw(key)| host_key(&key))).collect::<Result<_, _>>()?
         }
         names::ALLOWLISTS => allow_lists(map)?,
         names::HANDSHAKES => hash(map, |k: &FlowKey, v: &Handshake| {
-            merge(flow(k), json!({"clientIsn": v.client_isn, "decided": v.decided != 0}))
+            merge(
+                flow(k),
+                json!({"clientIsn": v.client_isn, "listenerIsn": v.listener_isn,
+                "complete": v.state & HANDSHAKE_COMPLETE != 0, "decided": v.state & HANDSHAKE_DECIDED != 0}),
+            )
         })?,
         names::HELLOS => hash(map, |k: &FlowKey, v: &FirstFlight| {
             merge(flow(k), json!({"startedNs": v.started_ns, "received": v.received, "segments": v.segments}))
@@ -96,6 +102,14 @@ pub fn dump(folder: &PinFolder, name: &str) -> Result<Vec<Value>, DumpError> {
         })?,
         names::ROUTE_STATS => route_stats(map)?,
         names::REASON_STATS => reason_stats(map)?,
+        names::FLOWS => connections::entries(&map)?,
+        names::ROUTES => hash(map, |id: &u32, v: &RouteName| route_name(*id, v))?,
+        names::POOLS => hash(map, |route: &u32, v: &Pool| pool(*route, v))?,
+        names::SLOTS => hash(map, slot)?,
+        names::ENDPOINTS => hash(map, |id: &u32, v: &Endpoint| endpoint(*id, v))?,
+        names::ENDPOINT_STATE => hash(map, |id: &u32, v: &EndpointState| dials::state(*id, v))?,
+        names::CONFIG => dials::config(map)?,
+        names::DIAL_STATS => dials::counters(map)?,
         _ => {
             let map: Array<_, Raw<Meta>> = Array::try_from(map)?;
             let Raw(meta) = map.get(&0, 0)?;
@@ -106,22 +120,109 @@ pub fn dump(folder: &PinFolder, name: &str) -> Result<Vec<Value>, DumpError> {
     Ok(entries)
 }
 
-/// Connections by reason, summed over CPUs. Reasons that never occurred are left out.
+/// The entry of one host in a pinned host map, as [`dump`] shows it.
 ///
 /// # Errors
 /// See [`DumpError`].
-pub fn stats(folder: &PinFolder) -> Result<Vec<Value>, DumpError> {
-    dump(folder, names::REASON_STATS)
+pub fn host_entry(folder: &PinFolder, map: RouteMap, router: u32, host: &str) -> Result<Option<Value>, DumpError> {
+    let opened = open(folder, map.name())?;
+    let key = HostKey::new(router, host);
+    let found = if map == RouteMap::SniPassthrough {
+        let map: HashMap<_, Raw<HostKey>, u32> = HashMap::try_from(opened)?;
+        map.get(&Raw(key), 0).map(|_| host_key(&key))
+    } else {
+        let map: HashMap<_, Raw<HostKey>, Raw<HostRoute>> = HashMap::try_from(opened)?;
+        map.get(&Raw(key), 0).map(|Raw(value)| host_route(&key, &value))
+    };
+    match found {
+        Ok(entry) => Ok(Some(entry)),
+        Err(MapError::KeyNotFound) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
 }
 
-/// An event from the bytes of the ring.
-pub fn ring_event(bytes: &[u8]) -> Option<Event> {
-    abi::read(bytes)
+/// What the programs have counted: connections by reason, dials by what happened, and connections by route.
+///
+/// # Errors
+/// See [`DumpError`].
+pub fn stats(folder: &PinFolder) -> Result<Value, DumpError> {
+    let named: BTreeMap<_, _> =
+        dump(folder, names::ROUTES)?.into_iter().map(|row| (row["route"].as_u64(), row)).collect();
+    let mut routes = dump(folder, names::ROUTE_STATS)?;
+    for row in &mut routes {
+        let name = named.get(&row["route"].as_u64());
+        row["name"] = name.map(|name| name["name"].clone()).unwrap_or_default();
+        row["router"] = name.map(|name| name["router"].clone()).unwrap_or_default();
+    }
+    Ok(
+        json!({"reasons": dump(folder, names::REASON_STATS)?, "dials": dump(folder, names::DIAL_STATS)?, "routes": routes}),
+    )
 }
 
 /// An address from its 16-byte form.
 pub fn address(bytes: &[u8; 16]) -> IpAddr {
     Ipv6Addr::from(*bytes).to_canonical()
+}
+
+/// A network from its address in 16-byte form and the bits of that form.
+pub fn network(bytes: &[u8; 16], bits: u32) -> String {
+    match address(bytes) {
+        IpAddr::V4(v4) => format!("{v4}/{}", bits.saturating_sub(96)),
+        IpAddr::V6(v6) => format!("{v6}/{bits}"),
+    }
+}
+
+/// Opens a pinned map.
+///
+/// # Errors
+/// See [`DumpError`].
+pub fn open(folder: &PinFolder, name: &str) -> Result<Map, DumpError> {
+    let pin = folder.map(name);
+    let fail = |error| DumpError::Open { pin: pin.display().to_string(), error };
+    MapData::from_pin(&pin).and_then(Map::from_map_data).map_err(fail)
+}
+
+/// A row of `listeners`.
+pub fn listener(key: &ListenerKey, value: &Listener) -> Value {
+    json!({"address": address(&key.address).to_string(), "port": key.port, "router": value.router,
+        "protocol": protocol(value.protocol), "maxSegment": value.max_segment})
+}
+
+/// A row of `routes`.
+pub fn route_name(id: u32, value: &RouteName) -> Value {
+    json!({"route": id, "router": value.router, "name": field_text(&value.name)})
+}
+
+/// A row of `pools`.
+pub fn pool(route: u32, value: &Pool) -> Value {
+    json!({"route": route, "pool": value.id, "slots": value.slots, "proxyV2": value.flags & POOL_PROXY_V2 != 0})
+}
+
+/// A row of `slots`.
+pub fn slot(key: &SlotKey, value: &Slot) -> Value {
+    json!({"pool": key.pool, "slot": key.index, "endpoint": value.endpoint, "threshold": value.threshold,
+        "alias": value.alias})
+}
+
+/// A row of `endpoints`.
+pub fn endpoint(id: u32, value: &Endpoint) -> Value {
+    json!({"endpoint": id, "address": socket(&value.address, value.port), "source": address(&value.source).to_string(),
+        "interface": value.interface, "maxSegment": value.max_segment})
+}
+
+/// A row of `allowlists`.
+pub fn allowed(route: u32, network_address: &[u8; 16], bits: u32) -> Value {
+    json!({"route": route, "source": network(network_address, bits)})
+}
+
+fn host_key(key: &HostKey) -> Value {
+    json!({"router": key.router, "host": field_text(&key.host)})
+}
+
+fn host_route(key: &HostKey, value: &HostRoute) -> Value {
+    let entry = json!({"route": value.route, "backend": field_text(&value.backend), "reason": reason(value.reason),
+        "allowList": value.flags & ROUTE_ALLOW_LIST != 0});
+    merge(host_key(key), entry)
 }
 
 fn hash<K: Plain, V: Plain>(map: Map, decode: impl Fn(&K, &V) -> Value) -> Result<Vec<Value>, MapError> {
@@ -136,11 +237,7 @@ fn allow_lists(map: Map) -> Result<Vec<Value>, MapError> {
             let key = key?;
             let Raw(net) = key.data();
             let bits = key.prefix_len().saturating_sub(ALLOW_ROUTE_BITS);
-            let source = match address(&net.address) {
-                IpAddr::V4(v4) => format!("{v4}/{}", bits.saturating_sub(96)),
-                IpAddr::V6(v6) => format!("{v6}/{bits}"),
-            };
-            Ok(json!({"route": u32::from_be_bytes(net.route), "source": source}))
+            Ok(allowed(u32::from_be_bytes(net.route), &net.address, bits))
         })
         .collect()
 }
@@ -151,7 +248,8 @@ fn route_stats(map: Map) -> Result<Vec<Value>, MapError> {
         .map(|entry| {
             let (route, per_cpu) = entry?;
             let sum = |field: fn(&RouteStats) -> u64| per_cpu.iter().map(|Raw(stats)| field(stats)).sum::<u64>();
-            Ok(json!({"route": route, "steer": sum(|s| s.steer), "pass": sum(|s| s.pass), "drop": sum(|s| s.drop)}))
+            Ok(json!({"route": route, "steer": sum(|s| s.steer), "pass": sum(|s| s.pass), "drop": sum(|s| s.drop),
+                "ended": sum(|s| s.ended), "bytesIn": sum(|s| s.bytes_in), "bytesOut": sum(|s| s.bytes_out)}))
         })
         .collect()
 }
@@ -177,9 +275,13 @@ fn reason_stats(map: Map) -> Result<Vec<Value>, MapError> {
 
 fn flow(key: &FlowKey) -> Value {
     json!({
-        "client": std::net::SocketAddr::new(address(&key.client), key.client_port).to_string(),
-        "listener": std::net::SocketAddr::new(address(&key.listener), key.listener_port).to_string(),
+        "client": socket(&key.source, key.source_port),
+        "listener": socket(&key.destination, key.destination_port),
     })
+}
+
+fn socket(ip: &[u8; 16], port: u16) -> String {
+    SocketAddr::new(address(ip), port).to_string()
 }
 
 fn merge(mut left: Value, right: Value) -> Value {

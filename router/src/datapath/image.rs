@@ -12,7 +12,9 @@ use router_common::verdict::Reason;
 use router_core::model::RouteId;
 use router_core::table::{ResolvedRoute, RouterTable, RoutingTable, VirtualHost};
 
+use super::paths::Paths;
 use super::plan::covering;
+use super::pools::{EndpointEntry, PoolEntry, Pools, Slots};
 use crate::proxy::listeners::{BindState, ListenerState, Protocol};
 
 /// One of the maps that are keyed by host.
@@ -63,23 +65,49 @@ pub type HostName = (RouteMap, u32, String);
 /// A network that a route admits: route id, address in its 16-byte form, bits of that form.
 pub type AllowEntry = (u32, [u8; 16], u8);
 
+/// A listener; the kernel's `Listener` before it is bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ListenerEntry {
+    /// Router id.
+    pub router: u32,
+    /// `PROTOCOL_*`.
+    pub protocol: u8,
+    /// Most payload bytes of a segment that clients may be told; 0 for no bound.
+    pub max_segment: u16,
+}
+
+/// Whose a route id is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RouteLabel {
+    /// Router id.
+    pub router: u32,
+    /// The route.
+    pub route: RouteId,
+}
+
 /// The whole content of the configuration maps.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MapImage {
     /// `listeners`.
-    pub listeners: BTreeMap<(IpAddr, u16), (u32, u8)>,
+    pub listeners: BTreeMap<(IpAddr, u16), ListenerEntry>,
     /// The host maps.
     pub hosts: BTreeMap<HostName, HostEntry>,
     /// `allowlists`.
     pub allow: BTreeSet<AllowEntry>,
-    /// Routes that have counters.
-    pub routes: BTreeSet<u32>,
+    /// `routes`; each of them has counters.
+    pub routes: BTreeMap<u32, RouteLabel>,
+    /// `pools`, by route id.
+    pub pools: BTreeMap<u32, PoolEntry>,
+    /// `slots`, by pool id.
+    pub slots: BTreeMap<u32, Slots>,
+    /// `endpoints`, by id; each of them has a state.
+    pub endpoints: BTreeMap<u32, EndpointEntry>,
     /// Entries left out because a map would be full; their hosts are served by the agent alone.
     pub left_out: usize,
 }
 
 impl MapImage {
-    /// Entries of all maps together, counters aside.
+    /// Entries of the maps that connections are decided by.
     pub fn len(&self) -> usize {
         self.listeners.len() + self.hosts.len() + self.allow.len()
     }
@@ -89,7 +117,15 @@ impl MapImage {
         self.hosts.len() + more.hosts.len() <= MAX_HOSTS && self.allow.len() + more.allow.len() <= MAX_ALLOW
     }
 
-    /// Whether no map has an entry.
+    /// The highest route id that an entry names.
+    pub fn highest_route(&self) -> u32 {
+        let hosts = self.hosts.values().map(|entry| entry.route);
+        let allow = self.allow.iter().map(|(route, ..)| *route);
+        let keys = self.routes.keys().chain(self.pools.keys()).copied();
+        hosts.chain(allow).chain(keys).max().unwrap_or_default()
+    }
+
+    /// Whether no connection would be decided.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -103,6 +139,13 @@ pub struct RouteIds {
 }
 
 impl RouteIds {
+    /// Goes on with the ids that an earlier agent gave. `highest` is the highest that any entry anywhere names.
+    pub fn adopt(&mut self, labels: &BTreeMap<u32, RouteLabel>, highest: u32) {
+        let named = labels.iter().map(|(id, label)| ((label.router, label.route.clone()), *id));
+        self.ids.extend(named);
+        self.last = labels.keys().copied().max().unwrap_or_default().max(highest).max(self.last);
+    }
+
     /// Gives every route of the table an id, and forgets those of routes that are gone.
     pub fn assign(&mut self, table: &RoutingTable) {
         let old = std::mem::take(&mut self.ids);
@@ -139,8 +182,34 @@ impl RouteIds {
 
 /// Lowers a table. `local` are this host's addresses: a listener on every address matches packets to these only, never
 /// traffic that is merely forwarded.
-pub fn lower(table: &RoutingTable, listeners: &[ListenerState], local: &[IpAddr], ids: &RouteIds) -> MapImage {
+pub fn lower(
+    table: &RoutingTable,
+    listeners: &[ListenerState],
+    local: &[IpAddr],
+    ids: &RouteIds,
+    pools: &mut Pools<impl Paths>,
+) -> MapImage {
     let mut image = MapImage::default();
+    // Gathered first: a sorted map is made faster of all entries than one by one.
+    let mut hosts = Vec::new();
+    let mut steered = BTreeSet::new();
+    for router in &table.routers {
+        for route in router.routes.values() {
+            lower_route(&mut image, router, route, ids);
+        }
+        for host in router.hosts.iter() {
+            lower_host(&mut hosts, router, host, ids);
+            for route in steerable(host) {
+                let id = ids.of(router.id, &route.id);
+                pools.put(id, route);
+                steered.insert(id);
+            }
+        }
+    }
+    pools.retain(&steered);
+    pools.fill(&mut image);
+    image.hosts = hosts.into_iter().collect();
+    let max_segment = pools.max_segment();
     for listener in listeners {
         if listener.state != BindState::Bound {
             continue;
@@ -150,20 +219,10 @@ pub fn lower(table: &RoutingTable, listeners: &[ListenerState], local: &[IpAddr]
             Protocol::Https => PROTOCOL_TLS,
         };
         for ip in reachable(listener.address, local) {
-            image.listeners.insert((ip, listener.address.port()), (listener.router_id, protocol));
+            let entry = ListenerEntry { router: listener.router_id, protocol, max_segment };
+            image.listeners.insert((ip, listener.address.port()), entry);
         }
     }
-    // Gathered first: a sorted map is made faster of all entries than one by one.
-    let mut hosts = Vec::new();
-    for router in &table.routers {
-        for route in router.routes.values() {
-            lower_route(&mut image, router, route, ids);
-        }
-        for host in router.hosts.iter() {
-            lower_host(&mut hosts, router, host, ids);
-        }
-    }
-    image.hosts = hosts.into_iter().collect();
     cut_to_size(&mut image);
     image
 }
@@ -171,12 +230,19 @@ pub fn lower(table: &RoutingTable, listeners: &[ListenerState], local: &[IpAddr]
 /// What one table has that an older one had not, and the reverse: two images of the changed routes and hosts alone.
 /// `None` when more than routes changed, or when it would not all fit: then only a whole lowering will do. New routes
 /// get ids; those that went keep theirs until [`forget_gone`].
-pub fn lower_changes(old: &RoutingTable, new: &RoutingTable, ids: &mut RouteIds) -> Option<(MapImage, MapImage)> {
+pub fn lower_changes(
+    old: &RoutingTable,
+    new: &RoutingTable,
+    ids: &mut RouteIds,
+    pools: &mut Pools<impl Paths>,
+) -> Option<(MapImage, MapImage)> {
     let same = |(a, b): (&Arc<RouterTable>, &Arc<RouterTable>)| a.id == b.id && a.name == b.name;
     if old.routers.len() != new.routers.len() || !old.routers.iter().zip(&new.routers).all(same) {
         return None;
     }
     let (mut gone, mut come) = (MapImage::default(), MapImage::default());
+    let max_segment = pools.max_segment();
+    let (mut unsteered, mut steered) = (BTreeSet::new(), Vec::new());
     for (old, new) in old.routers.iter().zip(&new.routers) {
         for changed in new.routes.changes_since(&old.routes) {
             ids.add(new.id, changed.key);
@@ -189,11 +255,29 @@ pub fn lower_changes(old: &RoutingTable, new: &RoutingTable, ids: &mut RouteIds)
             for (host, hosts) in [(changed.old, &mut had), (changed.new, &mut has)] {
                 host.into_iter().for_each(|host| lower_host(hosts, new, host, ids));
             }
+            let of = |route: &ResolvedRoute| ids.of(new.id, &route.id);
+            unsteered.extend(changed.old.into_iter().flat_map(|host| steerable(host)).map(of));
+            steered.extend(changed.new.into_iter().flat_map(|host| steerable(host)).map(|route| (of(route), route)));
         }
         gone.hosts.extend(had);
         come.hosts.extend(has);
     }
+    for (route, resolved) in steered {
+        pools.put(route, resolved);
+        unsteered.remove(&route);
+    }
+    unsteered.into_iter().for_each(|route| pools.remove(route));
+    if pools.max_segment() != max_segment {
+        // Every listener tells it.
+        return None;
+    }
+    pools.changes(&mut gone, &mut come);
     Some((gone, come))
+}
+
+/// The routes of a host whose connections the kernel may dial.
+fn steerable(host: &VirtualHost) -> impl Iterator<Item = &ResolvedRoute> {
+    host.passthrough.as_deref().into_iter().chain(host.steerable_cleartext())
 }
 
 /// Forgets the ids of routes that one table has and a newer one has not.
@@ -214,7 +298,7 @@ fn reachable(address: SocketAddr, local: &[IpAddr]) -> Vec<IpAddr> {
 
 fn lower_route(image: &mut MapImage, router: &RouterTable, route: &ResolvedRoute, ids: &RouteIds) {
     let id = ids.of(router.id, &route.id);
-    image.routes.insert(id);
+    image.routes.insert(id, RouteLabel { router: router.id, route: route.id.clone() });
     for net in route.allow.iter().flatten() {
         let (address, bits) = match net.trunc() {
             IpNet::V4(net) => (mapped(net.addr().octets()), 96 + net.prefix_len()),
@@ -240,9 +324,8 @@ fn lower_host(hosts: &mut Vec<(HostName, HostEntry)>, router: &RouterTable, host
         hosts.push(((RouteMap::EdgeReencrypt, router.id, name.clone()), entry(route, Reason::TlsTerminate)));
     }
     if let Some(route) = host.cleartext.first() {
-        // Every clear-text request gets forwarding headers (policy Append, the only one so far), so none can go to an
-        // endpoint as it is; `Reason::Cleartext` is for routes that will be able to ask for none.
-        hosts.push(((RouteMap::HttpBe, router.id, name), entry(route, Reason::NeedsProxy)));
+        let reason = if host.steerable_cleartext().is_some() { Reason::Cleartext } else { Reason::NeedsProxy };
+        hosts.push(((RouteMap::HttpBe, router.id, name), entry(route, reason)));
     }
 }
 
@@ -279,8 +362,8 @@ pub fn listener_key(address: IpAddr, port: u16) -> ListenerKey {
 }
 
 /// The value of a listener as the kernel has it.
-pub fn listener_value((router, protocol): (u32, u8)) -> Listener {
-    Listener { router, protocol, pad: [0; 3] }
+pub fn listener_value(entry: ListenerEntry) -> Listener {
+    Listener { router: entry.router, protocol: entry.protocol, pad: 0, max_segment: entry.max_segment }
 }
 
 /// `ROUTE_*` bits of an entry.

@@ -1,26 +1,32 @@
-//! Loading the kernel program, pinning its maps, attaching it to interfaces.
+//! Loading the kernel programs, pinning their maps or going on with pinned ones, attaching them to interfaces.
+mod links;
+mod pins;
 
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::{fs, io};
 
 use aya::maps::{HashMap, Map, MapData, MapError, RingBuf};
 use aya::programs::ProgramError;
-use aya::programs::tc::{self, SchedClassifier, SchedClassifierLinkId, TcAttachType};
+use aya::programs::tc::SchedClassifier;
 use aya::{Ebpf, EbpfError, EbpfLoader, VerifierLogLevel};
 use router_common::maps::{ConnVerdict, FirstFlight, FlowKey, names};
-use rustix::mount::{MountFlags, mount};
 
+use super::PinFolder;
 use super::abi::Raw;
 use super::interfaces::Interfaces;
 use super::maps::KernelMaps;
-use super::{BPFFS, PinFolder, dump};
+use super::ports::PortsError;
+use links::{Attached, Direction, Links};
+
+pub use pins::clean_up;
 
 /// The program, compiled by `cargo xtask build-ebpf`; empty in a build without it.
 pub static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/sluice.bpf.o"));
 
 /// Name of the ingress program.
 pub const INGRESS: &str = "sluice_ingress";
+/// Name of the egress program.
+pub const EGRESS: &str = "sluice_egress";
 
 /// Why there is no kernel data path.
 #[derive(Debug, thiserror::Error)]
@@ -47,15 +53,53 @@ pub enum KernelError {
         /// The other agent.
         pid: u32,
     },
+    /// What is pinned is of another build.
+    #[error(
+        "cannot go on with the map {map} of {folder}: {what}. End the connections that it carries with \
+         `sluice bpf cleanup` and the --instance of this agent, or give it another --instance"
+    )]
+    Mismatch {
+        /// The folder.
+        folder: String,
+        /// The map.
+        map: String,
+        /// The difference.
+        what: String,
+    },
     /// The kernel refuses a map or the object's BTF.
     #[error("the kernel refuses the maps (Linux 5.17 or newer is needed)")]
     Load(#[from] EbpfError),
     /// The kernel refuses the program.
     #[error("the kernel refuses the program (Linux 5.17 or newer is needed)")]
     Program(#[from] ProgramError),
+    /// There are no ports to dial from.
+    #[error(transparent)]
+    Ports(#[from] PortsError),
     /// A map of the object is not as this build expects it.
     #[error("the kernel program is of another build")]
     Map(#[from] MapError),
+}
+
+/// What is wanted of the data path; it goes from top to bottom.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Duty {
+    /// Keep kernel and intention equal.
+    #[default]
+    Work,
+    /// The same, but no new connection is steered (`Config::dial` is 0); [`super::task::Programmed`] tells when the last
+    /// one has ended.
+    Drain,
+    /// End; another agent goes on with the maps, so nothing in them may change.
+    Leave,
+    /// End, and remove what is pinned.
+    End,
+}
+
+impl Duty {
+    /// Whether it ends.
+    pub fn ends(self) -> bool {
+        self >= Duty::Leave
+    }
 }
 
 /// What the kernel says of a loaded program.
@@ -71,12 +115,16 @@ pub struct ProgramFacts {
     pub verified: u32,
 }
 
-/// The loaded program.
+/// The loaded programs.
 pub struct Kernel {
+    /// Whether the maps are those of an earlier agent: they hold what it wrote, and connections may live in them.
+    pub adopted: bool,
     object: Ebpf,
     pins: Option<PinFolder>,
-    attached: BTreeMap<(String, u32), SchedClassifierLinkId>,
+    links: Links,
+    attached: BTreeMap<(String, u32), Vec<Attached>>,
     failed: BTreeMap<(String, u32), String>,
+    swept: bool,
 }
 
 impl Kernel {
@@ -85,35 +133,51 @@ impl Kernel {
     /// # Errors
     /// See [`KernelError`].
     pub fn load(log: VerifierLogLevel) -> Result<Self, KernelError> {
+        Kernel::load_with(EbpfLoader::new().verifier_log_level(log), None, false)
+    }
+
+    /// Loads the object, with its maps pinned in a folder; goes on with those that are pinned there already, whether
+    /// their agent was killed or has handed them over (`successor`). Nothing is attached yet: connections that the
+    /// kernel carries are not touched.
+    ///
+    /// # Errors
+    /// See [`KernelError`]; [`KernelError::Taken`] while another agent uses the folder, unless it is handed over.
+    pub fn open(folder: PinFolder, log: VerifierLogLevel, successor: bool) -> Result<Self, KernelError> {
         if OBJECT.is_empty() {
             return Err(KernelError::NoObject);
         }
-        let mut object = EbpfLoader::new().verifier_log_level(log).load(OBJECT).map_err(permission)?;
+        let fail = |error: io::Error| KernelError::PinFolder { path: folder.path().display().to_string(), error };
+        pins::mount_bpffs().map_err(fail)?;
+        if !successor && let Some(pid) = pins::other_agent(&folder) {
+            return Err(KernelError::Taken { folder: folder.path().display().to_string(), pid });
+        }
+        let wanted = pins::wanted(OBJECT)?;
+        let adopted = pins::adoptable(&folder, &wanted)?;
+        fs::create_dir_all(folder.path()).map_err(fail)?;
+        let mut loader = EbpfLoader::new();
+        loader.verifier_log_level(log);
+        for name in wanted.keys() {
+            loader.map_pin_path(name, folder.map(name));
+        }
+        let kernel = Kernel::load_with(&mut loader, Some(folder.clone()), adopted);
+        if kernel.is_err() && !adopted {
+            // The error is what counts.
+            let _ = pins::unpin(&folder);
+        }
+        kernel
+    }
+
+    fn load_with(loader: &mut EbpfLoader<'_>, pins: Option<PinFolder>, adopted: bool) -> Result<Self, KernelError> {
+        if OBJECT.is_empty() {
+            return Err(KernelError::NoObject);
+        }
+        let mut object = loader.load(OBJECT).map_err(permission)?;
         for (_, program) in object.programs_mut() {
             let program: &mut SchedClassifier = program.try_into()?;
             program.load()?;
         }
-        Ok(Kernel { object, pins: None, attached: BTreeMap::new(), failed: BTreeMap::new() })
-    }
-
-    /// Pins every map. What an earlier agent of this instance left is replaced: its maps hold nothing that this one
-    /// needs, and a program that still used them would be reading tables that nobody writes.
-    ///
-    /// # Errors
-    /// [`KernelError::PinFolder`].
-    pub fn pin(&mut self, folder: PinFolder) -> Result<(), KernelError> {
-        let fail = |error: io::Error| KernelError::PinFolder { path: folder.path().display().to_string(), error };
-        mount_bpffs().map_err(fail)?;
-        if let Some(pid) = other_agent(&folder) {
-            return Err(KernelError::Taken { folder: folder.path().display().to_string(), pid });
-        }
-        unpin(&folder).map_err(fail)?;
-        fs::create_dir_all(folder.path()).map_err(fail)?;
-        for (name, map) in self.object.maps() {
-            map.pin(folder.map(name)).map_err(|error| fail(io::Error::other(error)))?;
-        }
-        self.pins = Some(folder);
-        Ok(())
+        let (links, attached, failed) = (Links::new(pins.clone()), BTreeMap::new(), BTreeMap::new());
+        Ok(Kernel { adopted, object, pins, links, attached, failed, swept: false })
     }
 
     /// The maps that the agent fills.
@@ -148,9 +212,24 @@ impl Kernel {
         Ok(HashMap::try_from(self.take(names::VERDICTS)?)?)
     }
 
-    fn take(&mut self, name: &str) -> Result<Map, KernelError> {
+    /// Any other map, by name.
+    ///
+    /// # Errors
+    /// [`KernelError::Map`]; also when taken twice.
+    pub fn take(&mut self, name: &str) -> Result<Map, KernelError> {
         let map = self.object.take_map(name);
         Ok(map.ok_or_else(|| MapError::InvalidName { name: name.to_owned() })?)
+    }
+
+    /// Detaches the programs and removes what is pinned: the end of an agent after which none comes. Without it all
+    /// stays as it is.
+    pub fn remove_pins(&mut self) {
+        let attached = std::mem::take(&mut self.attached).into_values().flatten();
+        let detached = detach(attached);
+        let removed = self.pins.take().map_or(Ok(()), |folder| pins::unpin(&folder));
+        if let Err(error) = detached.and(removed) {
+            tracing::warn!(%error, "cannot remove the pins");
+        }
     }
 
     /// The ingress program, for inspection and test runs.
@@ -188,8 +267,11 @@ impl Kernel {
         self.failed.retain(|key, _| there(key));
         let gone: Vec<_> = self.attached.keys().filter(|key| !there(key)).cloned().collect();
         for key in gone {
-            self.attached.remove(&key);
-            news.push(format!("interface {} is gone", key.0));
+            let detached = detach(self.attached.remove(&key).into_iter().flatten());
+            news.push(match detached {
+                Ok(()) => format!("interface {} is gone", key.0),
+                Err(error) => format!("interface {} is gone, and its pins cannot be removed: {error}", key.0),
+            });
         }
         for (name, index) in &interfaces.attachable {
             let key = (name.clone(), *index);
@@ -197,9 +279,9 @@ impl Kernel {
                 continue;
             }
             match self.attach(name) {
-                Ok(link) => {
+                Ok(links) => {
                     news.push(format!("attached to {name}"));
-                    self.attached.insert(key, link);
+                    self.attached.insert(key, links);
                 }
                 Err(error) => {
                     let why = format!("cannot attach to {name}, its connections are relayed: {error}");
@@ -208,31 +290,49 @@ impl Kernel {
                 }
             }
         }
+        if !std::mem::replace(&mut self.swept, true)
+            && let Err(error) = self.links.sweep(self.attached.values().flatten())
+        {
+            news.push(format!("cannot remove pins of interfaces that are gone: {error}"));
+        }
         news
     }
 
-    /// Names of the interfaces that the program is attached to.
+    /// Attaches by filters of clsact qdiscs, as to kernels before 6.6, though this one may have TCX links.
+    pub fn use_filters(&mut self) {
+        self.links.use_filters();
+    }
+
+    /// Names of the interfaces that the programs are attached to.
     pub fn attached(&self) -> Vec<String> {
         self.attached.keys().map(|(name, _)| name.clone()).collect()
     }
 
-    fn attach(&mut self, interface: &str) -> Result<SchedClassifierLinkId, KernelError> {
-        // Kernels before 6.6 have no TCX links and want a qdisc to attach to; that it exists already is fine, and
-        // any other failure shows when attaching.
-        let _ = tc::qdisc_add_clsact(interface);
-        Ok(self.ingress()?.attach(interface, TcAttachType::Ingress)?)
+    /// Both programs or none: what one of them alone sees of a connection would mislead it.
+    fn attach(&mut self, interface: &str) -> Result<Vec<Attached>, KernelError> {
+        let mut attached = Vec::new();
+        for direction in Direction::ALL {
+            let name = match direction {
+                Direction::Ingress => INGRESS,
+                Direction::Egress => EGRESS,
+            };
+            let program = self.object.program_mut(name).ok_or(KernelError::NoObject)?;
+            match self.links.attach(program.try_into()?, interface, direction) {
+                Ok(link) => attached.push(link),
+                Err(error) => {
+                    // The error is what counts.
+                    let _ = detach(attached.into_iter());
+                    return Err(error.into());
+                }
+            }
+        }
+        Ok(attached)
     }
 }
 
-impl Drop for Kernel {
-    /// A clean end leaves nothing behind; links go with the program.
-    fn drop(&mut self) {
-        if let Some(folder) = &self.pins
-            && let Err(error) = unpin(folder)
-        {
-            tracing::warn!(%error, "cannot remove the pins");
-        }
-    }
+/// Detaches all, whatever happens to one of them.
+fn detach(attached: impl Iterator<Item = Attached>) -> io::Result<()> {
+    attached.map(Attached::detach).fold(Ok(()), Result::and)
 }
 
 fn permission(error: EbpfError) -> KernelError {
@@ -246,40 +346,4 @@ fn permission(error: EbpfError) -> KernelError {
         source = cause.source();
     }
     KernelError::Load(error)
-}
-
-/// `BPF_FS_MAGIC` of linux/magic.h.
-const BPF_FS_MAGIC: u64 = 0xcafe_4a11;
-
-fn mount_bpffs() -> io::Result<()> {
-    if rustix::fs::statfs(BPFFS)?.f_type as u64 & 0xffff_ffff == BPF_FS_MAGIC {
-        return Ok(());
-    }
-    let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
-    Ok(mount("bpf", BPFFS, "bpf", flags, None)?)
-}
-
-/// The live agent that wrote the maps of a folder, if it is not this one.
-fn other_agent(folder: &PinFolder) -> Option<u32> {
-    let meta = dump::dump(folder, names::META).ok()?;
-    let pid = u32::try_from(meta.first()?.get("pid")?.as_u64()?).ok()?;
-    let name = |pid: u32| fs::read_to_string(format!("/proc/{pid}/comm")).ok();
-    // In a container every agent may be process 1: the same number is then an earlier life of this one.
-    (pid != std::process::id() && name(pid).is_some() && name(pid) == name(std::process::id())).then_some(pid)
-}
-
-fn unpin(folder: &PinFolder) -> io::Result<()> {
-    remove_all(folder.path())?;
-    // The instance's folder, if no other version is in it.
-    if let Some(instance) = folder.path().parent() {
-        let _ = fs::remove_dir(instance);
-    }
-    Ok(())
-}
-
-fn remove_all(folder: &Path) -> io::Result<()> {
-    match fs::remove_dir_all(folder) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        other => other,
-    }
 }

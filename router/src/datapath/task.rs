@@ -1,24 +1,38 @@
 //! The thread that keeps kernel and intention equal.
 
-use std::net::IpAddr;
+mod state;
+
+use std::cell::RefCell;
+use std::path::Path;
+use std::rc::Rc;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use aya::maps::MapError;
+use router_common::maps::names;
 use router_core::table::RoutingTable;
 use tokio::sync::watch;
-use tokio::time::{Instant, MissedTickBehavior, interval};
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
 
-use super::events::{self, Sweeper};
-use super::image::{MapImage, RouteIds, forget_gone, lower, lower_changes};
-use super::interfaces::Interfaces;
-use super::kernel::{Kernel, KernelError};
-use super::maps::{KernelMaps, Maps, make_all, reconcile};
-use super::plan::{Change, plan};
+use super::ends::{Relayed, Reporter};
+use super::image::MapImage;
+use super::kernel::{Duty, Kernel, KernelError};
+use super::netlink::News;
+use super::ports::{self, PortRange};
+use super::sweep::Sweeper;
+use super::{PinFolder, events};
+use crate::proxy::AccessLog;
 use crate::proxy::listeners::ListenerState;
+use state::State;
 
-const LOOK_FOR_INTERFACES: Duration = Duration::from_secs(1);
-const RETRY_FIRST: Duration = Duration::from_millis(100);
-const RETRY_MOST: Duration = Duration::from_secs(5);
+/// Between two sweeps.
+const TICK: Duration = Duration::from_secs(1);
+/// Interfaces and routes are looked at every so many ticks even if the kernel told of no change…
+const LOOK_TICKS: u32 = 30;
+/// …and a change waits for others that come with it, but no longer than this.
+const GATHER_NEWS: Duration = Duration::from_millis(50);
+/// Between two looks, however many changes there are: a look asks for the way to every endpoint.
+const LOOK_PAUSE: Duration = Duration::from_secs(1);
 
 /// What the kernel has taken of what was intended.
 #[derive(Clone, Debug, Default)]
@@ -29,6 +43,8 @@ pub struct Programmed {
     pub entries: usize,
     /// Listening addresses among them.
     pub listeners: usize,
+    /// Endpoints that the kernel can dial.
+    pub endpoints: usize,
     /// Host entries that have no room; the agent serves them.
     pub left_out: usize,
     /// Writes that failed and are tried again.
@@ -37,10 +53,23 @@ pub struct Programmed {
     pub error: Option<String>,
     /// Interfaces that the program is attached to.
     pub interfaces: Vec<String>,
+    /// Connections that the kernel carries, by the last sweep.
+    pub connections: usize,
+    /// With [`Duty::Drain`]: the kernel carries none any more.
+    pub drained: bool,
+    /// Another agent writes the maps now.
+    pub superseded: bool,
+    /// Connections that the agent took over, by route and reason.
+    pub relayed: Relayed,
     wanted: Arc<Mutex<MapImage>>,
 }
 
 impl Programmed {
+    /// Looks at what the maps should hold, while nobody writes to them.
+    pub fn look<T>(&self, look: impl FnOnce(&MapImage) -> T) -> T {
+        look(&self.wanted.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
     /// What the maps should hold now.
     pub fn intended(&self) -> MapImage {
         self.wanted.lock().unwrap_or_else(PoisonError::into_inner).clone()
@@ -48,168 +77,264 @@ impl Programmed {
 }
 
 /// Inputs of the data path.
+#[derive(Clone)]
 pub struct Inputs {
     /// What to route.
     pub tables: watch::Receiver<Arc<RoutingTable>>,
     /// Where it is listened.
     pub listeners: watch::Receiver<Arc<Vec<ListenerState>>>,
+    /// Where the maps are pinned.
+    pub pins: PinFolder,
+    /// Where ends of connections are told.
+    pub access: AccessLog,
+    /// Source ports of dials; `None`: see [`super::ports::choose`].
+    pub ports: Option<PortRange>,
+    /// Tunnel timeout of routes that have none of their own.
+    pub idle: Duration,
 }
 
-/// Runs until `stop` changes or its sender goes. The kernel's system calls block, so this wants a thread of its own.
+/// Runs until `duty` says that it ends, or its sender goes. The kernel's system calls block, so this wants a thread of
+/// its own. What is pinned stays, unless [`Duty::End`] is why it ends.
+///
+/// One agent at a time writes the maps: whoever comes puts its process id there, and who finds another's leaves the
+/// maps alone until that process is gone.
 ///
 /// # Errors
 /// Only from taking the maps apart; afterwards, failures are retried and told through `programmed`.
 pub async fn run(
     mut kernel: Kernel,
-    mut inputs: Inputs,
+    inputs: Inputs,
     programmed: watch::Sender<Arc<Programmed>>,
-    mut stop: watch::Receiver<bool>,
+    mut duty: watch::Receiver<Duty>,
 ) -> Result<(), KernelError> {
-    let mut state = State {
-        maps: kernel.take_maps()?,
-        now: MapImage::default(),
-        wanted: Arc::default(),
-        lowered: None,
-        clean: true,
-        ids: RouteIds::default(),
-        local: Vec::new(),
-        retry: RETRY_FIRST,
+    let sweeper = Sweeper::new(kernel.take(names::FLOWS)?, kernel.take(names::HELLOS)?)?;
+    let mut task = Task {
+        state: State::new(kernel.take_maps()?, ports::choose(inputs.ports)?, &inputs).map_err(MapError::IoError)?,
+        kernel,
+        sweeper,
+        inputs,
+        programmed,
     };
-    let mut sweeper = Sweeper::new(kernel.take_hellos()?);
-    let ring = kernel.take_events()?;
-    let events = tokio::task::spawn_local(events::follow(ring));
-    let mut look = interval(LOOK_FOR_INTERFACES);
-    look.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut seen = Interfaces::default();
-    state.follow_interfaces(&mut kernel, &mut seen);
-    // The first table is there already; later rounds wait for something new.
-    let mut again = Some(Instant::now());
     loop {
-        let retry = async {
-            match again {
-                Some(at) => tokio::time::sleep_until(at).await,
-                None => std::future::pending().await,
+        match task.work(&mut duty).await {
+            Err(error) => {
+                // Maps that nobody can write must not steer anybody.
+                task.kernel.remove_pins();
+                return Err(error);
             }
-        };
-        tokio::select! {
-            _ = stop.changed() => break,
-            changed = inputs.tables.changed() => if changed.is_err() { break },
-            changed = inputs.listeners.changed() => if changed.is_err() { break },
-            () = retry => {}
-            _ = look.tick() => {
-                sweeper.sweep();
-                if !state.follow_interfaces(&mut kernel, &mut seen) {
-                    continue;
+            Ok(Ended::Told) => break,
+            Ok(Ended::Superseded(pid)) => {
+                tracing::info!(pid, "another agent writes the kernel maps now");
+                task.tell(|programmed| programmed.superseded = true);
+                if task.wait_for_end_of(pid, &mut duty).await {
+                    return Ok(());
                 }
+                tracing::warn!(pid, "the agent that wrote the kernel maps is gone; they are ours again");
             }
         }
-        let table = Arc::clone(&inputs.tables.borrow_and_update());
-        let listeners = Arc::clone(&inputs.listeners.borrow_and_update());
-        let begin = Instant::now();
-        let mut result = state.write(&table, &listeners);
-        tracing::debug!(target: "timing", revision = table.revision, took = ?begin.elapsed(), "kernel maps written");
-        again = (result.failed > 0).then(|| Instant::now() + state.retry);
-        result.interfaces = kernel.attached();
-        programmed.send_replace(Arc::new(result));
     }
-    events.abort();
+    if *duty.borrow() == Duty::End {
+        task.give_up();
+        task.kernel.remove_pins();
+    }
     Ok(())
 }
 
-/// What an image was lowered from.
-struct Lowered {
-    table: Arc<RoutingTable>,
-    listeners: Arc<Vec<ListenerState>>,
-    local: Vec<IpAddr>,
+/// Why the work ended.
+enum Ended {
+    /// By duty.
+    Told,
+    /// This process writes the maps now.
+    Superseded(u32),
 }
 
-struct State {
-    maps: KernelMaps,
-    /// What the maps hold.
-    now: MapImage,
-    /// What they should hold.
-    wanted: Arc<Mutex<MapImage>>,
-    lowered: Option<Lowered>,
-    /// The last round left nothing undone, so `now` is what `wanted` was.
-    clean: bool,
-    ids: RouteIds,
-    local: Vec<IpAddr>,
-    retry: Duration,
+struct Task {
+    kernel: Kernel,
+    state: State,
+    sweeper: Sweeper,
+    inputs: Inputs,
+    programmed: watch::Sender<Arc<Programmed>>,
 }
 
-impl State {
-    /// Attaches to what has come and learns addresses. `false` if nothing changed.
-    fn follow_interfaces(&mut self, kernel: &mut Kernel, seen: &mut Interfaces) -> bool {
-        let found = match Interfaces::read() {
-            Ok(found) if found != *seen => found,
-            Ok(_) => return false,
+impl Task {
+    /// Makes the maps ours, and keeps them equal to what is intended.
+    async fn work(&mut self, duty: &mut watch::Receiver<Duty>) -> Result<Ended, KernelError> {
+        let drain = |duty: &watch::Receiver<Duty>| *duty.borrow() >= Duty::Drain;
+        let highest = self.sweeper.highest_ids().map_err(MapError::IoError)?;
+        self.state.claim(highest, !drain(duty)).map_err(MapError::IoError)?;
+        let reading = match events::follow(&self.inputs.pins, &self.state.reporter) {
+            Ok(reading) => Reading(Some(tokio::task::spawn_local(reading))),
             Err(error) => {
-                tracing::warn!(%error, "cannot list the interfaces");
-                return false;
+                tracing::warn!(%error, "the kernel's events cannot be read");
+                Reading(None)
             }
         };
-        self.local = found.addresses.iter().copied().collect();
-        for news in kernel.follow(&found) {
-            tracing::info!(target: "datapath", "{news}");
-        }
-        *seen = found;
-        true
+        let ended = self.follow(duty, drain).await;
+        drop(reading);
+        Ok(ended)
     }
 
-    fn write(&mut self, table: &Arc<RoutingTable>, listeners: &Arc<Vec<ListenerState>>) -> Programmed {
-        let shared = Arc::clone(&self.wanted);
-        let mut wanted = shared.lock().unwrap_or_else(PoisonError::into_inner);
-        let changes = self.lower(&mut wanted, table, listeners);
-        let mut undone = match changes {
-            Some(changes) if self.clean => make_all(&mut self.maps, &mut self.now, changes),
-            _ => reconcile(&mut self.maps, &mut self.now, &wanted),
-        };
-        if undone.failed == 0
-            && let Err(error) = self.maps.set_revision(table.revision)
-        {
-            undone.failed = 1;
-            tracing::warn!(%error, "cannot write the revision");
-        }
-        let error = undone.first.map(|(change, error)| format!("{change:?}: {error}"));
-        if let Some(error) = &error {
-            tracing::warn!(failed = undone.failed, first = error, "map writes failed and are tried again");
-        }
-        self.clean = undone.failed == 0;
-        self.retry = if self.clean { RETRY_FIRST } else { (self.retry * 2).min(RETRY_MOST) };
-        Programmed {
-            revision: table.revision,
-            entries: wanted.len(),
-            listeners: wanted.listeners.len(),
-            left_out: wanted.left_out,
-            failed: undone.failed,
-            error,
-            interfaces: Vec::new(),
-            wanted: Arc::clone(&self.wanted),
-        }
-    }
-
-    /// Brings `wanted` up to date; the changes that did it, where only routes changed.
-    fn lower(
+    async fn follow(
         &mut self,
-        wanted: &mut MapImage,
-        table: &Arc<RoutingTable>,
-        listeners: &Arc<Vec<ListenerState>>,
-    ) -> Option<Vec<Change>> {
-        let from = Lowered { table: Arc::clone(table), listeners: Arc::clone(listeners), local: self.local.clone() };
-        if let Some(old) = self.lowered.replace(from)
-            && *old.listeners == **listeners
-            && old.local == self.local
-            && wanted.left_out == 0
-            && let Some((gone, come)) = lower_changes(&old.table, table, &mut self.ids)
-            && wanted.has_room_for(&come)
-        {
-            let changes = plan(&gone, &come);
-            changes.iter().for_each(|change| change.apply_to(wanted));
-            forget_gone(&old.table, table, &mut self.ids);
-            return Some(changes);
+        duty: &mut watch::Receiver<Duty>,
+        drain: impl Fn(&watch::Receiver<Duty>) -> bool,
+    ) -> Ended {
+        let mut news = News::open().inspect_err(no_news).ok();
+        let mut tick = interval(TICK);
+        tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut ticks = 0_u32;
+        self.state.look(&mut self.kernel);
+        let mut looked = Instant::now();
+        let mut look_at = None;
+        // The first table is there already; later rounds wait for something new.
+        let mut again = Some(Instant::now());
+        loop {
+            tokio::select! {
+                changed = duty.changed() => {
+                    if changed.is_err() || duty.borrow_and_update().ends() {
+                        return Ended::Told;
+                    }
+                    if drain(duty) {
+                        self.stop_dialing();
+                    }
+                    continue;
+                }
+                // While the agent drains, their senders go before the last connection does.
+                () = changed(&mut self.inputs.tables) => {}
+                () = changed(&mut self.inputs.listeners) => {}
+                () = at(again) => {}
+                () = at(look_at) => {
+                    (look_at, looked) = (None, Instant::now());
+                    if !self.state.look(&mut self.kernel) {
+                        continue;
+                    }
+                }
+                come = next_news(&mut news) => {
+                    if let Err(error) = come {
+                        no_news(&error);
+                        news = None;
+                    }
+                    look_at = look_at.or(Some((Instant::now() + GATHER_NEWS).max(looked + LOOK_PAUSE)));
+                    continue;
+                }
+                _ = tick.tick() => {
+                    if let Some(pid) = self.state.other_writer() {
+                        return Ended::Superseded(pid);
+                    }
+                    self.sweep(drain(duty));
+                    ticks = ticks.wrapping_add(1);
+                    let due = news.is_none() || ticks.is_multiple_of(LOOK_TICKS);
+                    if !due || !self.state.look(&mut self.kernel) {
+                        continue;
+                    }
+                }
+            }
+            if let Some(pid) = self.state.other_writer() {
+                return Ended::Superseded(pid);
+            }
+            let table = Arc::clone(&self.inputs.tables.borrow_and_update());
+            let listeners = Arc::clone(&self.inputs.listeners.borrow_and_update());
+            if !self.state.may_write(&table, &listeners) {
+                again = None;
+                continue;
+            }
+            let begin = Instant::now();
+            let result = self.state.write(&table, &listeners);
+            tracing::debug!(target: "timing", revision = table.revision, took = ?begin.elapsed(), "kernel maps written");
+            again = (result.failed > 0).then(|| Instant::now() + self.state.retry());
+            let interfaces = self.kernel.attached();
+            let before = Arc::clone(&self.programmed.borrow());
+            let (connections, drained) = (before.connections, before.drained);
+            self.programmed.send_replace(Arc::new(Programmed { interfaces, connections, drained, ..result }));
         }
-        self.ids.assign(table);
-        *wanted = lower(table, listeners, &self.local, &self.ids);
-        None
     }
+
+    fn sweep(&mut self, draining: bool) {
+        let reporter = Rc::clone(&self.state.reporter);
+        let default = self.inputs.idle;
+        let idle = |route| reporter.borrow().tunnel_timeout(route).unwrap_or(default);
+        if let Err(error) = self.sweeper.sweep(idle, |end| reporter.borrow_mut().ended(&end)) {
+            tracing::warn!(%error, "cannot sweep the map of flows");
+        }
+        let Some(live) = self.sweeper.live() else { return };
+        let drained = draining && live == 0;
+        let before = Arc::clone(&self.programmed.borrow());
+        if (before.connections, before.drained) != (live, drained) {
+            self.tell(|programmed| (programmed.connections, programmed.drained) = (live, drained));
+        }
+    }
+
+    /// New connections go up; those that are carried go on.
+    fn stop_dialing(&mut self) {
+        if let Err(error) = self.state.configure(false) {
+            tracing::warn!(%error, "cannot stop the kernel from dialing");
+        }
+        // What was counted before may have grown since.
+        self.sweeper.recount();
+        self.sweep(true);
+    }
+
+    /// Tells of what has ended and nobody has told of, and of the connections that nobody will carry any more.
+    fn give_up(&mut self) {
+        let reporter: Rc<RefCell<Reporter>> = Rc::clone(&self.state.reporter);
+        if let Err(error) = events::drain(&self.inputs.pins, &reporter) {
+            tracing::warn!(%error, "cannot read what the kernel told last");
+        }
+        if let Err(error) = self.sweeper.give_up(|end| reporter.borrow_mut().given_up(&end)) {
+            tracing::warn!(%error, "cannot read the map of flows");
+        }
+    }
+
+    fn tell(&self, change: impl FnOnce(&mut Programmed)) {
+        self.programmed.send_modify(|programmed| change(Arc::make_mut(programmed)));
+    }
+
+    /// Waits until another agent is gone; `true` when duty ends before.
+    async fn wait_for_end_of(&self, pid: u32, duty: &mut watch::Receiver<Duty>) -> bool {
+        let process = format!("/proc/{pid}");
+        let mut tick = interval(TICK);
+        while Path::new(&process).exists() {
+            tokio::select! {
+                changed = duty.changed() => if changed.is_err() || duty.borrow_and_update().ends() { return true },
+                _ = tick.tick() => {}
+            }
+        }
+        false
+    }
+}
+
+/// The task that reads the rings, while it is wanted.
+struct Reading(Option<tokio::task::JoinHandle<()>>);
+
+impl Drop for Reading {
+    fn drop(&mut self) {
+        if let Some(task) = &self.0 {
+            task.abort();
+        }
+    }
+}
+
+/// Waits for something new, for ever if nothing can come any more.
+async fn changed<T>(values: &mut watch::Receiver<T>) {
+    if values.changed().await.is_err() {
+        std::future::pending::<()>().await;
+    }
+}
+
+async fn at(time: Option<Instant>) {
+    match time {
+        Some(time) => sleep_until(time).await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn next_news(news: &mut Option<News>) -> std::io::Result<()> {
+    match news {
+        Some(news) => news.come().await,
+        None => std::future::pending().await,
+    }
+}
+
+fn no_news(error: &std::io::Error) {
+    tracing::warn!(%error, "the kernel does not tell of changed interfaces and routes; they are looked at every second");
 }

@@ -3,9 +3,9 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use router_core::model::RouterName;
+use router_core::model::{RouteId, RouterName};
 use router_core::table::{Endpoint, ResolvedRoute};
 
 use super::counters::Counters;
@@ -94,13 +94,15 @@ impl Flag {
     }
 }
 
-/// Which part of the user-space data path served it.
+/// Which part of the data path served it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DataPath {
     /// Bytes were relayed unread.
     Relay,
     /// Requests were read.
     Proxy,
+    /// The kernel carried or refused it.
+    Kernel,
 }
 
 /// Body bytes of a request or payload bytes of a connection, counted while they move.
@@ -189,26 +191,120 @@ impl Drop for AccessRecord {
         if let Some(route) = &self.route {
             self.counters.add(&self.router, &route.id, bytes_in, bytes_out, self.flag);
         }
-        let duration_ms = u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX);
-        tracing::info!(
-            target: "access",
-            router = %self.router,
-            client = %self.client,
-            listener = %self.listener,
-            host = self.host.as_deref().unwrap_or("-"),
-            method = self.method.as_ref().map_or("-", |method| method.as_str()),
-            path = self.path.as_deref().unwrap_or("-"),
-            status = self.status.map_or(0, |status| status.as_u16()),
-            route = %self.route.as_ref().map_or_else(|| "-".to_owned(), |route| route.id.to_string()),
-            endpoint = %self.endpoint.as_ref().map_or_else(|| "-".to_owned(), |to| to.address.to_string()),
+        write(&Line {
+            router: &self.router,
+            client: self.client,
+            listener: self.listener,
+            host: self.host.as_deref(),
+            method: self.method.as_ref().map(|method| method.as_str()),
+            path: self.path.as_deref(),
+            status: self.status,
+            route: self.route.as_ref().map(|route| &route.id),
+            endpoint: self.endpoint.as_ref().map(|to| to.address),
             bytes_in,
             bytes_out,
-            duration_ms,
-            flags = self.flag.code(),
-            datapath = match self.data_path {
-                DataPath::Relay => "relay",
-                DataPath::Proxy => "proxy",
-            },
-        );
+            duration: self.started.elapsed(),
+            flag: self.flag,
+            data_path: self.data_path,
+        });
     }
+}
+
+/// A connection that the kernel carried, or refused.
+#[derive(Clone, Debug)]
+pub struct Carried<'c> {
+    /// Router that the listener belongs to.
+    pub router: &'c RouterName,
+    /// Who connected.
+    pub client: SocketAddr,
+    /// The address that was connected to.
+    pub listener: SocketAddr,
+    /// SNI or Host, or the wildcard that covers it when it is not known any more.
+    pub host: &'c str,
+    /// The route.
+    pub route: &'c RouteId,
+    /// Where it went.
+    pub endpoint: Option<SocketAddr>,
+    /// Payload bytes from the client.
+    pub bytes_in: u64,
+    /// Payload bytes to the client.
+    pub bytes_out: u64,
+    /// Why it ended.
+    pub flag: Flag,
+    /// From the first bytes to the end.
+    pub duration: Duration,
+}
+
+/// The access log and the counters, for whoever serves connections beside the proxy.
+#[derive(Clone, Debug)]
+pub struct AccessLog(Arc<Counters>);
+
+impl AccessLog {
+    /// The log that goes with these counters.
+    pub(super) fn new(counters: Arc<Counters>) -> Self {
+        AccessLog(counters)
+    }
+
+    /// Counts a connection for its route, and writes its line.
+    pub fn carried(&self, one: &Carried<'_>) {
+        self.0.add(one.router, one.route, one.bytes_in, one.bytes_out, one.flag);
+        write(&Line {
+            router: one.router,
+            client: one.client,
+            listener: one.listener,
+            host: Some(one.host),
+            method: None,
+            path: None,
+            status: None,
+            route: Some(one.route),
+            endpoint: one.endpoint,
+            bytes_in: one.bytes_in,
+            bytes_out: one.bytes_out,
+            duration: one.duration,
+            flag: one.flag,
+            data_path: DataPath::Kernel,
+        });
+    }
+}
+
+/// What a line says.
+struct Line<'l> {
+    router: &'l RouterName,
+    client: SocketAddr,
+    listener: SocketAddr,
+    host: Option<&'l str>,
+    method: Option<&'l str>,
+    path: Option<&'l str>,
+    status: Option<http::StatusCode>,
+    route: Option<&'l RouteId>,
+    endpoint: Option<SocketAddr>,
+    bytes_in: u64,
+    bytes_out: u64,
+    duration: Duration,
+    flag: Flag,
+    data_path: DataPath,
+}
+
+fn write(line: &Line<'_>) {
+    tracing::info!(
+        target: "access",
+        router = %line.router,
+        client = %line.client,
+        listener = %line.listener,
+        host = line.host.unwrap_or("-"),
+        method = line.method.unwrap_or("-"),
+        path = line.path.unwrap_or("-"),
+        status = line.status.map_or(0, |status| status.as_u16()),
+        route = %line.route.map_or_else(|| "-".to_owned(), ToString::to_string),
+        endpoint = %line.endpoint.map_or_else(|| "-".to_owned(), |to| to.to_string()),
+        bytes_in = line.bytes_in,
+        bytes_out = line.bytes_out,
+        duration_ms = u64::try_from(line.duration.as_millis()).unwrap_or(u64::MAX),
+        flags = line.flag.code(),
+        datapath = match line.data_path {
+            DataPath::Relay => "relay",
+            DataPath::Proxy => "proxy",
+            DataPath::Kernel => "kernel",
+        },
+    );
 }

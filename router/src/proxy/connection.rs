@@ -1,8 +1,10 @@
 //! One accepted connection: clear text, or a ClientHello that decides between passthrough and termination here.
 
+use std::future::poll_fn;
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::task::Poll;
 
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
@@ -63,9 +65,11 @@ async fn serve_tls(shared: Arc<Shared>, accepted: Accepted) {
     let flight = read_hello(&stream, shared.config.timeouts.hello).await;
     let FirstFlight { name, bytes } = match flight {
         Ok(flight) => flight,
+        // The kernel's, and its line in the log too, if it took it over; else nothing was asked for.
+        Err(HelloFailure::Reset) if shared.config.steered => return record.discard(),
         Err(failure) => {
             record.flag = match failure {
-                HelloFailure::Closed => Flag::ClientGone,
+                HelloFailure::Closed | HelloFailure::Reset => Flag::ClientGone,
                 HelloFailure::Timeout => Flag::ClientTimeout,
                 HelloFailure::Invalid(_) | HelloFailure::TooLarge => Flag::BadHello,
             };
@@ -129,7 +133,7 @@ where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let clock: Arc<ClientClock> = Arc::clone(&connection.clock);
-    let io = TokioIo::new(ClientIo::new(stream, true, clock, shared.config.client_limits()));
+    let io = TokioIo::new(ClientIo::new(stream, true, Arc::clone(&clock), shared.config.client_limits()));
     let mut builder = hyper::server::conn::http1::Builder::new();
     builder
         .timer(TokioTimer::new())
@@ -142,7 +146,7 @@ where
     let service = service_fn(move |request| handle(Arc::clone(&service_shared), Arc::clone(&connection), request));
     let serving = builder.serve_connection(io, service).with_upgrades();
     tokio::pin!(serving);
-    drive(&shared, serving, |serving| serving.graceful_shutdown()).await;
+    drive(&shared, &clock, serving, |serving| serving.graceful_shutdown()).await;
 }
 
 async fn serve_http2<S>(shared: Arc<Shared>, connection: Connection, stream: S)
@@ -150,27 +154,45 @@ where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let clock = Arc::clone(&connection.clock);
-    let io = TokioIo::new(ClientIo::new(stream, false, clock, shared.config.client_limits()));
+    let io = TokioIo::new(ClientIo::new(stream, false, Arc::clone(&clock), shared.config.client_limits()));
     let mut builder = hyper::server::conn::http2::Builder::new(TokioExecutor::new());
     builder.timer(TokioTimer::new()).max_concurrent_streams(MAX_STREAMS).max_header_list_size(MAX_HEAD);
     let (service_shared, connection) = (Arc::clone(&shared), Arc::new(connection));
     let service = service_fn(move |request| handle(Arc::clone(&service_shared), Arc::clone(&connection), request));
     let serving = builder.serve_connection(io, service);
     tokio::pin!(serving);
-    drive(&shared, serving, |serving| serving.graceful_shutdown()).await;
+    drive(&shared, &clock, serving, |serving| serving.graceful_shutdown()).await;
 }
 
-/// Runs a connection; when the router drains, it ends after the requests that it has.
-async fn drive<C, E>(shared: &Shared, mut serving: Pin<&mut C>, shut_down: impl FnOnce(Pin<&mut C>))
-where
+/// Runs a connection; when the router drains, it ends after the requests that it has. One that was accepted and has
+/// asked for nothing yet is no idle one: its first request is waited for, as long as always, and served.
+async fn drive<C, E>(
+    shared: &Shared,
+    clock: &ClientClock,
+    mut serving: Pin<&mut C>,
+    shut_down: impl FnOnce(Pin<&mut C>),
+) where
     C: Future<Output = Result<(), E>>,
     E: std::fmt::Display,
 {
     let result = tokio::select! {
         result = serving.as_mut() => result,
         () = shared.reached(Phase::Draining) => {
-            shut_down(serving.as_mut());
-            serving.await
+            let ended = poll_fn(|cx| match clock.begun() {
+                0 => match serving.as_mut().poll(cx) {
+                    Poll::Ready(result) => Poll::Ready(Some(result)),
+                    Poll::Pending if clock.begun() > 0 => Poll::Ready(None),
+                    Poll::Pending => Poll::Pending,
+                },
+                _ => Poll::Ready(None),
+            });
+            match ended.await {
+                Some(result) => result,
+                None => {
+                    shut_down(serving.as_mut());
+                    serving.await
+                }
+            }
         }
     };
     if let Err(error) = result {

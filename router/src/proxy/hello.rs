@@ -41,6 +41,9 @@ pub enum HelloFailure {
     /// The client ended the connection before it was complete.
     #[error("the client went away")]
     Closed,
+    /// The connection was reset before it was complete: by the client, or by the kernel program, which took it over.
+    #[error("the connection was reset")]
+    Reset,
 }
 
 impl HelloFailure {
@@ -49,7 +52,7 @@ impl HelloFailure {
         match self {
             HelloFailure::Invalid(error) => error.alert(),
             HelloFailure::TooLarge => Some(ALERT_DECODE_ERROR),
-            HelloFailure::Timeout | HelloFailure::Closed => None,
+            HelloFailure::Timeout | HelloFailure::Closed | HelloFailure::Reset => None,
         }
     }
 }
@@ -92,8 +95,11 @@ async fn gather(stream: &TcpStream) -> Result<FirstFlight, HelloFailure> {
     loop {
         let known = bytes.len();
         let read = stream.async_io(Interest::READABLE, || read_some(stream, &mut bytes)).await;
-        if read.unwrap_or(0) == 0 {
-            return Err(HelloFailure::Closed);
+        match read {
+            Ok(0) => return Err(HelloFailure::Closed),
+            Ok(_) => {}
+            Err(error) if error.kind() == io::ErrorKind::ConnectionReset => return Err(HelloFailure::Reset),
+            Err(_) => return Err(HelloFailure::Closed),
         }
         match parser.feed(&mut host, bytes.get(known..).unwrap_or_default()) {
             Progress::Invalid(error) => return Err(HelloFailure::Invalid(error)),
@@ -119,3 +125,6 @@ fn read_some(stream: &TcpStream, bytes: &mut Vec<u8>) -> io::Result<usize> {
     bytes.extend_from_slice(buffer.get(..read).unwrap_or_default());
     Ok(read)
 }
+
+#[cfg(test)]
+mod tests;

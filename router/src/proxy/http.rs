@@ -27,7 +27,7 @@ use super::certificates::same_certificate;
 use super::clock::{ClientClock, InFlight};
 use super::snapshot::ServedRouter;
 use body::ResponseBody;
-use forward::Failure;
+use forward::{Destination, Failure};
 use target::{Target, read_target};
 
 /// What all requests of a connection have in common.
@@ -58,6 +58,8 @@ enum Decision {
     Forward {
         route: Arc<ResolvedRoute>,
         authority: String,
+        /// The kernel may carry such requests too, with the fields that they have.
+        as_sent: bool,
     },
     Redirect {
         route: Arc<ResolvedRoute>,
@@ -112,10 +114,11 @@ pub async fn handle(
                 None => own.refuse(StatusCode::BAD_REQUEST, Flag::BadRequest, record, in_flight),
             }
         }
-        Decision::Forward { route, authority } => {
+        Decision::Forward { route, authority, as_sent } => {
             record.route = Some(Arc::clone(&route));
             let request = Request::from_parts(head, content);
-            let forwarded = forward::forward(&shared, &connection, &route, &authority, request, record, in_flight);
+            let destination = Destination { route: &route, authority: &authority, as_sent };
+            let forwarded = forward::forward(&shared, &connection, &destination, request, record, in_flight);
             match forwarded.await {
                 Ok(response) => response,
                 Err(Failure { status, flag, record, in_flight }) => own.refuse(status, flag, *record, in_flight),
@@ -159,8 +162,16 @@ fn decide(shared: &Shared, connection: &Connection, head: &request::Parts, recor
             let https_port = names_listener(&authority, connection.listener).then_some(router.table.https_port);
             Decision::Redirect { route, host, https_port }
         }
-        _ => Decision::Forward { route, authority },
+        _ => {
+            let as_sent = connection.tls.is_none() && is_steerable(router, &route);
+            Decision::Forward { route, authority, as_sent }
+        }
     }
+}
+
+/// Whether the kernel may carry the clear-text connections of the route's host.
+fn is_steerable(router: &ServedRouter, route: &ResolvedRoute) -> bool {
+    router.table.hosts.entry(&route.host).is_some_and(|host| host.steerable_cleartext().is_some())
 }
 
 /// Whether the client wrote the listener's own port: then no load balancer maps ports in between, and the HTTPS port

@@ -1,9 +1,10 @@
 //! The listening sockets: two per router and address, opened and closed as the routing table says, without touching
 //! the others.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::net::{IpAddr, SocketAddr};
+use std::os::fd::AsRawFd;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,7 +18,10 @@ use tokio::task::JoinHandle;
 use super::connection::{Accepted, serve};
 use super::{Phase, Shared};
 
-const BACKLOG: i32 = 4096;
+/// As many as `net.core.somaxconn` lets: while no agent runs under `sluice keep`, connections wait there.
+const BACKLOG: i32 = i32::MAX;
+/// For a client to send its first bytes; then the connection is accepted all the same.
+const DEFER_ACCEPT: Duration = Duration::from_secs(5);
 const RETRY_BIND: Duration = Duration::from_secs(1);
 /// Pause after `accept` failed for want of resources: descriptors do not come back by asking more often.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
@@ -98,18 +102,22 @@ impl Listeners {
                 () = tokio::time::sleep(RETRY_BIND), if failed => {}
             }
         }
+        self.shared.config.sockets.release();
         self.apply(&RoutingTable::default()).await;
     }
 
     /// Closes what the table does not have, then opens what is missing, then tells.
     async fn apply(&mut self, table: &RoutingTable) {
         let wanted = wanted(table, &self.addresses);
+        let addresses: BTreeSet<_> = wanted.keys().map(|key| key.address).collect();
+        self.shared.config.sockets.sort(&addresses);
         let gone: Vec<Key> = self.open.keys().filter(|key| !wanted.contains_key(key)).cloned().collect();
         for key in gone {
             if let Some(Ok(open)) = self.open.remove(&key) {
                 open.task.abort();
                 // The socket closes with the task; its port may be wanted by another router.
                 let _ = open.task.await;
+                self.shared.config.sockets.closed(open.address);
                 tracing::info!(router = %key.router, address = %open.address, "listener closed");
             }
         }
@@ -132,8 +140,21 @@ impl Listeners {
     }
 
     fn bind(&self, key: &Key) -> io::Result<Open> {
-        let listener = bind(key.address)?;
-        let address = listener.local_addr()?;
+        let config = &self.shared.config;
+        let inherited = config.sockets.take(key.address)?;
+        let opened = inherited.is_none();
+        let socket = inherited.map_or_else(|| bind(key.address), Ok)?;
+        if config.steered || !opened {
+            defer_accept(&socket, config.steered)?;
+        }
+        socket.listen(BACKLOG)?;
+        socket.set_nonblocking(true)?;
+        let listener = TcpListener::from_std(socket.into())?;
+        // An inherited socket of both families listens on `[::]`, and serves `0.0.0.0` all the same.
+        let address = SocketAddr::new(key.address.ip(), listener.local_addr()?.port());
+        if opened {
+            config.sockets.opened(address, &listener);
+        }
         let accepting = accept(Arc::clone(&self.shared), listener, key.router.clone(), key.protocol);
         Ok(Open { address, task: tokio::spawn(accepting) })
     }
@@ -180,7 +201,7 @@ fn wanted(table: &RoutingTable, addresses: &[IpAddr]) -> BTreeMap<Key, u32> {
     wanted
 }
 
-fn bind(address: SocketAddr) -> io::Result<TcpListener> {
+fn bind(address: SocketAddr) -> io::Result<Socket> {
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, None)?;
     socket.set_reuse_address(true)?;
     if address.is_ipv6() {
@@ -188,9 +209,24 @@ fn bind(address: SocketAddr) -> io::Result<TcpListener> {
         socket.set_only_v6(true)?;
     }
     socket.bind(&SockAddr::from(address))?;
-    socket.listen(BACKLOG)?;
-    socket.set_nonblocking(true)?;
-    TcpListener::from_std(socket.into())
+    Ok(socket)
+}
+
+/// Leaves a connection to the kernel until its first bytes are there, or not.
+fn defer_accept(socket: &Socket, defer: bool) -> io::Result<()> {
+    let seconds: libc::c_int = if defer { DEFER_ACCEPT.as_secs() as libc::c_int } else { 0 };
+    // SAFETY: the option takes a c_int, which is what the pointer and the length describe, and the call does not
+    // keep the pointer; the descriptor is open as long as `socket` is borrowed. (socket2 and rustix have no such call.)
+    let result = unsafe {
+        libc::setsockopt(
+            socket.as_raw_fd(),
+            libc::IPPROTO_TCP,
+            libc::TCP_DEFER_ACCEPT,
+            (&raw const seconds).cast(),
+            size_of::<libc::c_int>() as libc::socklen_t,
+        )
+    };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
 async fn accept(shared: Arc<Shared>, listener: TcpListener, router: RouterName, protocol: Protocol) {
@@ -208,9 +244,18 @@ async fn accept(shared: Arc<Shared>, listener: TcpListener, router: RouterName, 
         let Ok(local) = stream.local_addr() else { continue };
         // Latency only; a socket that refuses the option still carries the bytes.
         let _ = stream.set_nodelay(true);
+        let (client, local) = (plain(client), plain(local));
         let accepted = Accepted { router: router.clone(), protocol, client, listener: local, stream };
         let connection = serve(Arc::clone(&shared), accepted);
         shared.spawn(connection);
+    }
+}
+
+/// An IPv4 client of a socket of both families comes from `::ffff:…`; everything here compares IPv4 addresses.
+fn plain(address: SocketAddr) -> SocketAddr {
+    match address.ip().to_canonical() {
+        ip if ip == address.ip() => address,
+        ip => SocketAddr::new(ip, address.port()),
     }
 }
 
@@ -221,3 +266,6 @@ fn is_connection_error(error: &io::Error) -> bool {
         ConnectionAborted | ConnectionRefused | ConnectionReset | HostUnreachable | NetworkUnreachable
     )
 }
+
+#[cfg(test)]
+mod tests;

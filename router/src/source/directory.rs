@@ -3,6 +3,9 @@
 //! The folder is looked at, never trusted to be quiet: files are read between two looks at their metadata, a file that
 //! is empty right after a change counts as being written, and whatever cannot be read leaves what was read last in
 //! force. Nothing is ever forgotten because a folder or a file could not be opened.
+//!
+//! A new version of an object that is in force is an update, and read as the API server reads one: it cannot change
+//! what is immutable. An object that was gone for one look, or that comes with another uid, is a new one.
 
 mod index;
 mod settled;
@@ -16,11 +19,12 @@ use std::time::Duration;
 use router_core::field::FieldPath;
 use router_core::object::ObjectRef;
 use router_core::parse::Defaults;
-use router_core::resources::{Refused, Resources};
+use router_core::resources::Resources;
 
 use super::diagnostic::{Diagnostic, Severity};
 use super::document::Mark;
-use super::manifests::{self, Entry, FileContent, Reader};
+use super::entry::Entry;
+use super::manifests::{self, FileContent, Reader};
 use super::walk::{self, Listing, Stamp};
 use index::Index;
 use settled::{is_recent, read_settled};
@@ -69,6 +73,8 @@ pub struct Directory {
     files: BTreeMap<Arc<str>, FileState>,
     index: Index,
     resources: Resources,
+    /// What there is to say of objects that are read differently as updates, in place of what their entries say.
+    revised: BTreeMap<ObjectRef, (Arc<Entry>, Vec<Diagnostic>)>,
     listing: Listing,
     diagnostics: Arc<[Diagnostic]>,
 }
@@ -107,6 +113,7 @@ impl Directory {
             files: BTreeMap::new(),
             index: Index::default(),
             resources: Resources::default(),
+            revised: BTreeMap::new(),
             listing: Listing::default(),
             diagnostics: Arc::default(),
         };
@@ -245,22 +252,28 @@ impl Directory {
     /// Decides anew what is in force for each object. Says whether there was any to decide.
     fn settle(&mut self, objects: &BTreeSet<ObjectRef>) -> bool {
         for object in objects {
+            self.revised.remove(object);
             let ObjectRef { kind, key } = object;
-            let Some((_, entry)) = self.index.owner(object) else {
+            let Some((file, entry)) = self.index.owner(object) else {
                 self.resources.set(key.clone(), *kind, None, None);
                 continue;
             };
             let last_good = self.resources.object(*kind, key);
-            let (good, refused) = match (&entry.good, &entry.unservable) {
+            let revised = last_good.as_ref().and_then(|old| self.reader.revise(&file, &entry, old));
+            let Entry { good, refused, unservable, .. } = revised.as_ref().unwrap_or(&*entry);
+            let (good, refused) = match (good, unservable) {
                 // An edit that breaks the certificate is refused like one that breaks anything else, as long as there
                 // is a version that serves.
                 (Some(_), Some(unservable)) if last_good.as_ref().is_some_and(|o| o.material_errors().is_empty()) => {
                     (last_good, Some(unservable.clone()))
                 }
-                (Some(good), _) => (Some(good.clone()), entry.refused.clone()),
-                (None, _) => (last_good, entry.refused.clone()),
+                (Some(good), _) => (Some(good.clone()), refused.clone()),
+                (None, _) => (last_good, refused.clone()),
             };
             self.resources.set(key.clone(), *kind, good.as_ref(), refused);
+            if let Some(revised) = revised {
+                self.revised.insert(object.clone(), (entry, revised.diagnostics));
+            }
         }
         !objects.is_empty()
     }
@@ -274,6 +287,12 @@ impl Directory {
         }
         for (file, state) in &self.files {
             diagnostics.extend(state.content.diagnostics.iter().cloned());
+            for entry in &state.content.noted {
+                let revised = self.revised.get(&entry.object).filter(|(original, _)| Arc::ptr_eq(original, entry));
+                if revised.is_none() {
+                    diagnostics.extend(entry.diagnostics.iter().cloned());
+                }
+            }
             if let Some(trouble) = &state.trouble {
                 let message = format!("cannot be read: {trouble}; what was last read stays in force");
                 diagnostics.push(Diagnostic::of_file(file, Severity::Error, message));
@@ -282,6 +301,7 @@ impl Directory {
                 unknown.entry(&object.kind).or_insert_with(|| (file.clone(), object.at, 0)).2 += 1;
             }
         }
+        diagnostics.extend(self.revised.values().flat_map(|(_, revised)| revised.iter().cloned()));
         for ((api_version, kind), (file, at, count)) in unknown {
             let rest = if count > 1 { format!(", and {} more of it", count - 1) } else { String::new() };
             let message = format!("kind {kind} of {api_version} is not read, ignored{rest}");
@@ -301,17 +321,7 @@ fn hold(previous: &FileState, content: &FileContent, problem: &str) -> Vec<Arc<E
     previous
         .entries()
         .filter(|entry| !present.contains(&entry.object))
-        .map(|entry| {
-            let manifest = entry.refused.as_ref().map(|refused| refused.manifest.clone());
-            let manifest = manifest.unwrap_or_else(|| router_core::object::Manifest::new(&serde_json::Value::Null));
-            Arc::new(Entry {
-                object: entry.object.clone(),
-                at: entry.at,
-                good: entry.good.clone(),
-                refused: Some(Arc::new(Refused { problem: problem.to_owned(), manifest })),
-                unservable: None,
-            })
-        })
+        .map(|entry| Arc::new(entry.held(entry.good.clone(), problem)))
         .collect()
 }
 

@@ -8,32 +8,17 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 
 use router_core::certificate::MaterialCache;
-use router_core::field::{FieldError, FieldPath};
-use router_core::object::{Kind, Manifest, ObjectRef, Origin};
-use router_core::parse::{Defaults, Object, Outcome, Parsed, parse};
-use router_core::resources::Refused;
+use router_core::field::FieldPath;
+use router_core::object::{Kind, ObjectRef, Origin};
+use router_core::parse::{Defaults, Object, Outcome, parse, parse_update, reread_good, reread_refused};
 use serde_json::Value;
 
 use super::diagnostic::{Diagnostic, Severity};
 use super::document::{self, Content, Document, Fault, Mark, Node};
+use super::entry::{Entry, Place};
 
 /// Deepest nesting of lists of objects.
 const MAX_LISTS: usize = 4;
-
-/// An object of a file.
-#[derive(Debug)]
-pub struct Entry {
-    /// Which object.
-    pub object: ObjectRef,
-    /// Where it begins.
-    pub at: Mark,
-    /// Its parsed form, unless it was refused.
-    pub good: Option<Object>,
-    /// Why its newest version is refused.
-    pub refused: Option<Arc<Refused>>,
-    /// Why a good object cannot be served: its TLS material is no good.
-    pub unservable: Option<Arc<Refused>>,
-}
 
 /// A kind that is not read.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,7 +34,9 @@ pub struct Unknown {
 pub struct FileContent {
     /// Its objects, in order.
     pub entries: Vec<Arc<Entry>>,
-    /// What it says that is wrong.
+    /// Those of them that have diagnostics.
+    pub noted: Vec<Arc<Entry>>,
+    /// What is wrong with it beside its objects.
     pub diagnostics: Vec<Diagnostic>,
     /// Objects of kinds that are not read.
     pub unknown: Vec<Unknown>,
@@ -99,6 +86,7 @@ impl Reader {
             let known = previous.and_then(|previous| previous.parts.get(&id)).cloned();
             let part = known.unwrap_or_else(|| Arc::new(self.read_part(file, text, lines_before, is_json)));
             content.entries.extend(part.entries.iter().cloned());
+            content.noted.extend(part.entries.iter().filter(|entry| !entry.diagnostics.is_empty()).cloned());
             content.diagnostics.extend(part.diagnostics.iter().cloned());
             content.unknown.extend(part.unknown.iter().cloned());
             content.broken = content.broken.take().or_else(|| part.broken.clone());
@@ -120,56 +108,52 @@ impl Reader {
             }
         }
         for fault in documents.broken {
-            let Fault { at, message } = fault;
-            part.broken.get_or_insert(format!("{file}:{}: {message}", at.line));
-            part.diagnostics.push(diagnostic(file, at, "", None, message, Severity::Error));
+            part.broken.get_or_insert_with(|| format!("{file}:{}: {}", fault.at.line, fault.message));
+            let place = Place { file, at: fault.at, locate: &|_| fault.at };
+            part.diagnostics.push(place.fault("", &fault));
         }
         part
     }
 
     fn read_object(&mut self, file: &Arc<str>, node: &Node, value: Value, faults: &[&Fault], part: &mut Part) {
-        let origin = Origin { file: file.clone(), line: node.at.line, column: node.at.column };
-        let as_written = (!faults.is_empty()).then(|| value.clone());
-        let Parsed { outcome, warnings } = parse(value, origin, &self.defaults, &mut self.materials);
-        let mut notes = Notes { file, node, subject: String::new(), part };
-        match outcome {
+        let locate = |path: &FieldPath| node.locate(path);
+        let place = Place { file, at: node.at, locate: &locate };
+        let garbled = (!faults.is_empty()).then(|| value.clone());
+        let parsed = parse(value, origin(file, node.at), &self.defaults, &mut self.materials);
+        match &parsed.outcome {
             Outcome::UnknownKind { api_version, kind } => {
-                notes.part.unknown.push(Unknown { kind: (api_version, kind), at: node.at });
+                part.unknown.push(Unknown { kind: (api_version.clone(), kind.clone()), at: node.at });
             }
             Outcome::Unidentified(errors) => {
-                notes.faults(faults);
-                errors.iter().for_each(|error| notes.note(error, Severity::Error));
+                part.diagnostics.extend(faults.iter().map(|fault| place.fault("", fault)));
+                part.diagnostics.extend(errors.iter().map(|error| place.diagnostic("", error, Severity::Error)));
             }
-            Outcome::Refused { kind, key, errors, manifest } => {
-                let object = ObjectRef { kind, key };
-                notes.subject = object.to_string();
-                notes.faults(faults);
-                errors.iter().for_each(|error| notes.note(error, Severity::Error));
-                warnings.iter().for_each(|warning| notes.note(warning, Severity::Warning));
-                let refused = notes.refused(&errors, faults, manifest);
-                let entry = Entry { object, at: node.at, good: None, refused: Some(refused), unservable: None };
-                part.entries.push(Arc::new(entry));
-            }
-            Outcome::Good(good) => {
-                let object = ObjectRef { kind: good.kind(), key: good.key().clone() };
-                notes.subject = object.to_string();
-                notes.faults(faults);
-                good.material_errors().iter().for_each(|error| notes.note(error, Severity::Error));
-                warnings.iter().for_each(|warning| notes.note(warning, Severity::Warning));
-                let mut entry = Entry { object, at: node.at, good: None, refused: None, unservable: None };
-                if let Some(value) = as_written {
-                    entry.refused = Some(notes.refused(&[], faults, Manifest::new(&value)));
-                } else {
-                    let errors = good.material_errors();
-                    if let (false, Object::Route(route)) = (errors.is_empty(), &good) {
-                        entry.unservable = Some(notes.refused(errors, &[], route.manifest.clone()));
-                    }
-                    entry.good = Some(good);
-                }
-                part.entries.push(Arc::new(entry));
+            Outcome::Good(_) | Outcome::Refused { .. } => {
+                part.entries.extend(Entry::new(&place, parsed, faults, garbled.as_ref()).map(Arc::new));
             }
         }
     }
+
+    /// Reads an entry again, as the API server would: as an update of `old`. `None`: that makes no difference.
+    pub fn revise(&mut self, file: &Arc<str>, entry: &Entry, old: &Object) -> Option<Entry> {
+        let value = match (&entry.good, &entry.refused) {
+            (Some(good), _) => reread_good(good, old, &self.defaults),
+            (None, Some(refused)) if !entry.is_garbled() => reread_refused(&refused.manifest, old),
+            _ => None,
+        }?;
+        let parsed = parse_update(value, old, origin(file, entry.at), &self.defaults, &mut self.materials);
+        let locate = |path: &FieldPath| entry.locate(path);
+        let revised = Entry::new(&Place { file, at: entry.at, locate: &locate }, parsed, &[], None)?;
+        match &entry.refused {
+            // Its document is broken, and that is what there is to say.
+            Some(refused) if entry.is_garbled() => Some(entry.held(revised.good, &refused.problem)),
+            _ => Some(revised),
+        }
+    }
+}
+
+fn origin(file: &Arc<str>, at: Mark) -> Origin {
+    Origin { file: file.clone(), line: at.line, column: at.column }
 }
 
 /// Where the value at a path of an object stands now, if the text still has the object.
@@ -224,61 +208,4 @@ fn expand<'n>(node: &'n Node, inherited: Option<(&str, &str)>, depth: usize, obj
 fn faults_of(document: &Document, from: Option<Mark>, to: Option<Mark>) -> Vec<&Fault> {
     let is_within = |at: Mark| from.is_none_or(|from| at >= from) && to.is_none_or(|to| at < to);
     document.faults.iter().filter(|fault| is_within(fault.at)).collect()
-}
-
-struct Notes<'a> {
-    file: &'a Arc<str>,
-    node: &'a Node,
-    subject: String,
-    part: &'a mut Part,
-}
-
-impl Notes<'_> {
-    fn note(&mut self, error: &FieldError, severity: Severity) {
-        let at = self.node.locate(&error.path);
-        let message = error.message.clone();
-        let diagnostic = diagnostic(self.file, at, &self.subject, Some(&error.path), message, severity);
-        self.part.diagnostics.push(diagnostic);
-    }
-
-    fn faults(&mut self, faults: &[&Fault]) {
-        for fault in faults {
-            let message = fault.message.clone();
-            let diagnostic = diagnostic(self.file, fault.at, &self.subject, None, message, Severity::Error);
-            self.part.diagnostics.push(diagnostic);
-        }
-    }
-
-    /// The refusal that statuses tell of: the first problem, and how many follow.
-    fn refused(&self, errors: &[FieldError], faults: &[&Fault], manifest: Manifest) -> Arc<Refused> {
-        let first = match (faults, errors) {
-            ([fault, ..], _) => format!("{}:{}: {}", self.file, fault.at.line, fault.message),
-            ([], [error, ..]) => format!("{}:{}: {error}", self.file, self.node.locate(&error.path).line),
-            ([], []) => format!("{}:{}", self.file, self.node.at.line),
-        };
-        let more = match (errors.len() + faults.len()).saturating_sub(1) {
-            0 => String::new(),
-            more => format!(" (and {more} more)"),
-        };
-        Arc::new(Refused { problem: format!("{first}{more}"), manifest })
-    }
-}
-
-fn diagnostic(
-    file: &Arc<str>,
-    at: Mark,
-    object: &str,
-    path: Option<&FieldPath>,
-    message: String,
-    severity: Severity,
-) -> Diagnostic {
-    Diagnostic {
-        file: file.clone(),
-        line: at.line,
-        column: at.column,
-        object: object.to_owned(),
-        path: path.map(ToString::to_string).unwrap_or_default(),
-        message,
-        severity,
-    }
 }

@@ -12,6 +12,7 @@ use notify::event::{AccessKind, AccessMode, EventKind};
 use notify::{Event, RecommendedWatcher, RecursiveMode, Watcher};
 use tokio::sync::{Notify, watch};
 
+use super::diagnostic::{Diagnostic, Severity};
 use super::directory::{Directory, Scope, Snapshot};
 
 /// A burst of changes has ended when nothing happens for this long.
@@ -24,6 +25,8 @@ const POLL: Duration = Duration::from_millis(500);
 const POLL_SHARE: u32 = 20;
 /// More changed files than this are looked at all together.
 const MAX_PENDING: usize = 1024;
+/// Most problems that one look writes to the log.
+const MAX_TOLD: usize = 50;
 
 impl Directory {
     /// Follows the folder until every receiver is gone. The receiver has the present snapshot at once, and a new one
@@ -40,6 +43,8 @@ async fn follow(mut directory: Directory, sender: watch::Sender<Snapshot>) {
     watches.follow(directory.identity());
     // What changed between the first reading and the watches.
     let mut scope = Scope::Everything;
+    let mut told = directory.snapshot().diagnostics;
+    tell(&[], &told);
     loop {
         let begin = Instant::now();
         let looked = tokio::task::spawn_blocking(move || {
@@ -52,6 +57,8 @@ async fn follow(mut directory: Directory, sender: watch::Sender<Snapshot>) {
         };
         directory = returned;
         if let Some(snapshot) = snapshot {
+            tell(&told, &snapshot.diagnostics);
+            told = Arc::clone(&snapshot.diagnostics);
             sender.send_replace(snapshot);
         }
         if watches.follow(directory.identity()) {
@@ -66,6 +73,21 @@ async fn follow(mut directory: Directory, sender: watch::Sender<Snapshot>) {
             () = sender.closed() => return,
         }
         scope = events.take(&directory);
+    }
+}
+
+/// Writes the problems that were not there before to the log. Both lists are in order.
+fn tell(before: &[Diagnostic], now: &[Diagnostic]) {
+    let mut new = now.iter().filter(|problem| before.binary_search(problem).is_err());
+    for problem in new.by_ref().take(MAX_TOLD) {
+        match problem.severity {
+            Severity::Error => tracing::error!(target: "manifests", "{problem}"),
+            Severity::Warning => tracing::warn!(target: "manifests", "{problem}"),
+        }
+    }
+    let more = new.count();
+    if more > 0 {
+        tracing::warn!(target: "manifests", "and {more} more problems; `sluice get status` shows them all");
     }
 }
 

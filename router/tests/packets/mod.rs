@@ -43,10 +43,10 @@ impl Client {
     /// The connection as the maps name it.
     pub fn flow(&self) -> FlowKey {
         FlowKey {
-            client: sixteen(self.address),
-            listener: sixteen(self.listener),
-            client_port: self.port,
-            listener_port: self.to,
+            source: sixteen(self.address),
+            destination: sixteen(self.listener),
+            source_port: self.port,
+            destination_port: self.to,
         }
     }
 
@@ -111,7 +111,7 @@ pub fn assert_reset(packet: &[u8], client: &Client) {
     assert_eq!(read.payload_len, 0);
     assert_eq!(packet.len() as u32, read.payload, "nothing follows the header");
     let tcp = &packet[read.tcp as usize..];
-    let sum = checksum(&read.flow.client, &read.flow.listener, !read.v6, tcp);
+    let sum = checksum(&read.flow.source, &read.flow.destination, !read.v6, tcp);
     assert_eq!(sum, 0, "the TCP checksum");
     if !read.v6 {
         assert_eq!(!fold(words(&packet[14..read.tcp as usize])), 0, "the IPv4 header checksum");

@@ -102,6 +102,15 @@ pub async fn tls(to: SocketAddr, sni: Option<&str>, alpn: &[&str]) -> TlsStream<
     timeout(PATIENCE, TlsConnector::from(Arc::new(config)).connect(name, stream)).await.expect("a handshake").unwrap()
 }
 
+/// The bytes of a ClientHello for this name.
+pub fn hello(name: &str) -> Vec<u8> {
+    let name = ServerName::try_from(name.to_owned()).unwrap();
+    let mut connection = rustls::ClientConnection::new(Arc::new(config(&[])), name).unwrap();
+    let mut bytes = Vec::new();
+    connection.write_tls(&mut bytes).unwrap();
+    bytes
+}
+
 /// The certificate that the server has shown.
 pub fn shown(stream: &TlsStream<TcpStream>) -> CertificateDer<'static> {
     stream.get_ref().1.peer_certificates().unwrap()[0].clone()

@@ -5,6 +5,7 @@ mod backends;
 mod changes;
 mod client;
 mod failures;
+mod forwarded;
 mod hellos;
 mod log;
 mod messages;

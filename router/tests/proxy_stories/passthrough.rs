@@ -1,5 +1,6 @@
 //! Passthrough: the backend's own TLS, unread.
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use router::proxy::{ProxyConfig, Timeouts};
@@ -91,6 +92,80 @@ async fn an_idle_tunnel_ends() {
     let mut text = Vec::new();
     assert!(stream.read_to_end(&mut text).await.is_err(), "a reset, not an end");
     assert_eq!(log::line("host", "idle.test").await["flags"], "ID");
+}
+
+#[tokio::test]
+async fn a_route_says_how_long_its_tunnels_may_be_idle() {
+    let backend = backends::tls_echo("short", pki::server_config(pki::ca().leaf(&["short.test"]))).await;
+    let route = Route::new("short.test", "").passthrough().to(backend).tunnel_timeout(Duration::from_millis(300));
+    let rig = Rig::serve(&[route]).await;
+    let mut stream = client::tls(rig.https, Some("short.test"), &[]).await;
+    assert!(stream.read_to_end(&mut Vec::new()).await.is_err(), "a reset, not an end");
+    assert_eq!(log::line("host", "short.test").await["flags"], "ID");
+}
+
+/// The PROXY v2 header of a TCP connection over IPv4 (PROXY protocol §2.2), by hand.
+fn proxy_header(client: SocketAddr, listener: SocketAddr) -> Vec<u8> {
+    let mut header = b"\r\n\r\n\0\r\nQUIT\n\x21\x11\x00\x0c".to_vec();
+    for address in [client, listener] {
+        let SocketAddr::V4(address) = address else { panic!("{address} is not IPv4") };
+        header.extend(address.ip().octets());
+    }
+    header.extend(client.port().to_be_bytes());
+    header.extend(listener.port().to_be_bytes());
+    header
+}
+
+#[tokio::test]
+async fn a_proxy_header_goes_first_and_is_not_the_clients() {
+    let tls = pki::server_config(pki::ca().leaf(&["told.test"]));
+    let (seen, mut headers) = tokio::sync::mpsc::unbounded_channel();
+    let backend = backends::serve(move |mut stream| {
+        let (acceptor, seen) = (tokio_rustls::TlsAcceptor::from(std::sync::Arc::clone(&tls)), seen.clone());
+        async move {
+            let mut header = vec![0; 28];
+            stream.read_exact(&mut header).await.unwrap();
+            seen.send(header).unwrap();
+            // The hello follows at once, so the handshake shows that nothing else stands between.
+            let mut stream = acceptor.accept(stream).await.unwrap();
+            stream.write_all(b"told").await.unwrap();
+            stream.shutdown().await.unwrap();
+        }
+    })
+    .await;
+    let endpoints = [backends::refusing(), backend];
+    let rig =
+        Rig::serve(&[Route::new("told.test", "").passthrough().service("app", &endpoints).proxy_protocol()]).await;
+    let mut stream = client::tls(rig.https, Some("told.test"), &[]).await;
+    let local = stream.get_ref().0.local_addr().unwrap();
+    let mut text = String::new();
+    stream.read_to_string(&mut text).await.unwrap();
+    assert_eq!(text, "told");
+    assert_eq!(headers.recv().await.unwrap(), proxy_header(local, rig.https));
+}
+
+#[tokio::test]
+async fn bytes_of_the_proxy_header_are_not_counted() {
+    let backend = backends::serve(|mut stream| async move {
+        let mut all = Vec::new();
+        stream.read_to_end(&mut all).await.unwrap();
+        stream.write_all(&all).await.unwrap();
+    })
+    .await;
+    let rig = Rig::serve(&[Route::new("count.test", "").passthrough().to(backend).proxy_protocol()]).await;
+    let hello = client::hello("count.test");
+    let mut stream = TcpStream::connect(rig.https).await.unwrap();
+    stream.write_all(&hello).await.unwrap();
+    stream.shutdown().await.unwrap();
+    let mut back = Vec::new();
+    stream.read_to_end(&mut back).await.unwrap();
+    let header = proxy_header(stream.local_addr().unwrap(), rig.https);
+    assert_eq!(back, [header.as_slice(), &hello].concat());
+    let line = log::line("host", "count.test").await;
+    assert_eq!(
+        (line["bytes_in"].as_u64(), line["bytes_out"].as_u64()),
+        (Some(hello.len() as u64), Some(back.len() as u64))
+    );
 }
 
 #[tokio::test]

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use router::proxy::{BindState, Protocol, Proxy, ProxyConfig};
 use router_core::model::{HostMatch, Hostname, PathMatch, RouteId, RouterName};
+use router_core::parse::ForwardedHeaders;
 use router_core::table::{
     Cluster, Endpoint, HostIndex, HttpTls, InsecurePolicy, Reencrypt, ResolvedRoute, RouteKind, RouterTable,
     RoutingTable, ServiceEndpoints, VirtualHost,
@@ -32,6 +33,9 @@ pub struct Route {
     reencrypt: Option<Reencrypt>,
     services: Vec<ServiceEndpoints>,
     allow: Option<Vec<ipnet::IpNet>>,
+    proxy_protocol: bool,
+    tunnel_timeout: Option<Duration>,
+    forwarded: ForwardedHeaders,
 }
 
 impl Route {
@@ -52,6 +56,9 @@ impl Route {
             reencrypt: None,
             services: Vec::new(),
             allow: None,
+            proxy_protocol: false,
+            tunnel_timeout: None,
+            forwarded: ForwardedHeaders::default(),
         }
     }
 
@@ -92,6 +99,22 @@ impl Route {
         self
     }
 
+    /// With a PROXY v2 header to its endpoints.
+    pub fn proxy_protocol(mut self) -> Route {
+        self.proxy_protocol = true;
+        self
+    }
+
+    pub fn tunnel_timeout(mut self, timeout: Duration) -> Route {
+        self.tunnel_timeout = Some(timeout);
+        self
+    }
+
+    pub fn forwarded(mut self, policy: ForwardedHeaders) -> Route {
+        self.forwarded = policy;
+        self
+    }
+
     fn resolve(&self) -> ResolvedRoute {
         let kind = if self.passthrough {
             RouteKind::Passthrough { redirect: self.insecure == Some(InsecurePolicy::Redirect) }
@@ -104,8 +127,18 @@ impl Route {
             RouteKind::Http { path: self.path.clone(), tls }
         };
         let id = RouteId { namespace: "shop".into(), name: self.name.as_str().into() };
-        let cluster = Cluster { services: self.services.clone() };
-        ResolvedRoute { id, host: self.host.clone(), kind, cluster, allow: self.allow.clone() }
+        let cluster = Cluster { services: self.services.clone().into() };
+        ResolvedRoute {
+            id,
+            host: self.host.clone(),
+            kind,
+            cluster,
+            allow: self.allow.clone(),
+            proxy_protocol: self.proxy_protocol,
+            tunnel_timeout: self.tunnel_timeout,
+            forwarded: self.forwarded,
+            request_work: false,
+        }
     }
 }
 
@@ -163,7 +196,7 @@ fn virtual_host(host: HostMatch, routes: Vec<Arc<ResolvedRoute>>) -> VirtualHost
         passthrough: routes.iter().find(is_passthrough).cloned(),
         terminated: routes.iter().filter(|route| tls_of(route).is_some()).cloned().collect(),
         certificate: routes.iter().find_map(|route| tls_of(route).flatten()),
-        cleartext: routes,
+        cleartext: routes.into(),
     }
 }
 

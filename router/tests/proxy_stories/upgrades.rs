@@ -1,9 +1,12 @@
 //! Upgrades: after 101 the bytes are the client's and the backend's own.
 
+use std::time::Duration;
+
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
+use tokio::time::timeout;
 
-use crate::tables::{Rig, Route};
+use crate::tables::{PATIENCE, Rig, Route};
 use crate::{backends, client, log, pki};
 
 const UPGRADE: &str = "GET /chat HTTP/1.1\r\nHost: ws.test\r\nConnection: keep-alive, Upgrade\r\nUpgrade: websocket\r\n\
@@ -65,6 +68,20 @@ async fn a_websocket_echoes_over_clear_text_and_tls() {
 
     let edge = Rig::serve(&[Route::new("ws.test", "").edge(Some(&key)).to(backend)]).await;
     talk(client::tls(edge.https, Some("ws.test"), &["http/1.1"]).await).await;
+}
+
+#[tokio::test]
+async fn a_route_says_how_long_its_tunnels_may_be_idle() {
+    let backend = switching().await;
+    let route = Route::new("ws.test", "").to(backend).tunnel_timeout(Duration::from_millis(300));
+    let rig = Rig::serve(&[route]).await;
+    let mut stream = TcpStream::connect(rig.http).await.unwrap();
+    stream.write_all(UPGRADE.as_bytes()).await.unwrap();
+    let head = read_head(&mut stream).await;
+    assert!(head.starts_with("HTTP/1.1 101 "), "{head}");
+    // Whether it ends with a FIN or a reset, it ends.
+    let _ = timeout(PATIENCE, stream.read_to_end(&mut Vec::new())).await.expect("an end");
+    assert_eq!(log::line("endpoint", &backend.to_string()).await["flags"], "ID");
 }
 
 #[tokio::test]

@@ -7,15 +7,15 @@ use rustls::sign::CertifiedKey;
 use super::{RejectReason, Rejection, reject};
 use crate::field::FieldError;
 use crate::object::ObjectKey;
-use crate::parse::{CertificateSource, HeldTls, Route, Secret, Traffic};
+use crate::parse::{CertificateSource, Route, Secret, Traffic};
 use crate::resources::Objects;
 
 const SECRET_FIELD: &str = "spec.tls.externalCertificate.name";
 
 /// The route's own certificate, if it is to have one.
 pub fn certificate(route: &Route, secrets: &Objects<Secret>) -> Result<Option<Arc<CertifiedKey>>, Rejection> {
-    let Traffic::Http { tls: Some(HeldTls { material, .. }), .. } = &route.traffic else { return Ok(None) };
-    match material {
+    let Traffic::Http { tls: Some(tls), .. } = &route.traffic else { return Ok(None) };
+    match &tls.material {
         Err(errors) => Err(reject(RejectReason::ExtendedValidationFailed, aggregate(errors))),
         Ok(material) => match &material.certificate {
             CertificateSource::Controller => Ok(None),

@@ -47,7 +47,7 @@ fn of_two_controllers_with_one_domain_the_older_one_has_it() {
         planned([aged("younger", 2, json!({ "domain": "a.test" })), aged("older", 1, json!({ "domain": "a.test" }))]);
     assert_eq!(plan.routers.iter().map(|router| &*router.name.0).collect::<Vec<_>>(), ["older"]);
     let expected = "Admitted=False Invalid: domain \"a.test\" is that of IngressController \"older\", which is older; \
-                    choose another";
+                    a domain cannot be changed: delete this one and create it anew with another";
     assert_eq!(conditions(&plan)[3], expected);
     assert!(conditions(&plan)[4].starts_with("Available=False NotAdmitted: "));
 }
@@ -71,12 +71,12 @@ fn a_port_conflict_degrades_the_younger_one() {
 fn fields_without_effect_degrade_a_router_that_serves() {
     let spec = json!({
         "clientTLS": { "clientCertificatePolicy": "Optional", "clientCA": { "name": "clients" } },
-        "tuningOptions": { "clientTimeout": "45s" },
+        "tuningOptions": { "clientTimeout": "45s", "tunnelTimeout": "2h" },
     });
     let plan = planned([controller("one", spec.clone())]);
     assert_eq!(plan.routers.len(), 1);
     let expected = "Degraded=True FieldsWithoutEffect: these fields have no effect yet: spec.clientTLS, \
-                    spec.tuningOptions";
+                    spec.tuningOptions.clientTimeout";
     assert_eq!(conditions(&plan)[2], expected);
 
     // A certificate that is missing is the first thing to say.
@@ -84,7 +84,8 @@ fn fields_without_effect_degrade_a_router_that_serves() {
     both["defaultCertificate"] = json!({ "name": "gone" });
     let found = conditions(&planned([controller("one", both)]));
     assert!(found[2].starts_with("Degraded=True DefaultCertificateUnusable: Secret \"gone\""), "{found:?}");
-    assert!(found[2].ends_with("; these fields have no effect yet: spec.clientTLS, spec.tuningOptions"), "{found:?}");
+    let fields = "; these fields have no effect yet: spec.clientTLS, spec.tuningOptions.clientTimeout";
+    assert!(found[2].ends_with(fields), "{found:?}");
 }
 
 #[test]

@@ -4,45 +4,34 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use super::RouteChange;
-use crate::admit::{Decision, admit, effective_host};
+use super::members::{Member, routes_of};
+use super::verdict::Verdict;
+use crate::admit::{admit, effective_host};
 use crate::compile::{self, Shadow};
 use crate::controllers::Router;
-use crate::model::{RouteId, RouterName};
+use crate::model::{HostMatch, RouteId, RouterName};
 use crate::object::{Kind, ObjectKey, ObjectRef};
 use crate::parse::{Route, WildcardAdmission, WildcardPolicy};
-use crate::resolve::{EndpointIndex, allowlist, resolve};
-use crate::resources::Resources;
-use crate::status::{Condition, Conflict, IngressEntry};
-use crate::table::{HostIndex, ResolvedRoute, RouterTable};
+use crate::persistent::Sorted;
+use crate::resolve::{EndpointIndex, resolve};
+use crate::resources::{Refused, Resources};
+use crate::status::{Condition, Conflict, Ingress, IngressEntry, RouterIdentity, invalid_manifest};
+use crate::table::{HostIndex, RouterTable};
 
 /// A router with its selected routes.
 #[derive(Debug)]
 pub struct Served {
     router: Router,
-    canonical: Arc<str>,
-    /// The conditions of a route that is served.
-    admitted: Arc<[Condition]>,
+    identity: Arc<RouterIdentity>,
     table: Arc<RouterTable>,
-    groups: HashMap<Box<str>, Group>,
+    /// Every selected route, by group.
+    members: Sorted<Member, ()>,
     /// Selected wildcard routes by domain; empty unless the router admits them.
     wildcards: HashMap<String, usize>,
-    /// Every selected route; `None` is what most get: admitted, and nothing more to say.
-    verdicts: HashMap<ObjectKey, Option<Box<Verdict>>>,
-}
-
-/// Routes that may contend, and what stands in the table because of them.
-#[derive(Debug, Default)]
-struct Group {
-    members: Vec<Arc<Route>>,
-    served: Box<[Arc<ResolvedRoute>]>,
-}
-
-/// What became of a selected route.
-#[derive(Debug)]
-struct Verdict {
-    conditions: Arc<[Condition]>,
-    /// The older route that has what this one wanted.
-    winner: Option<ObjectKey>,
+    /// Whether a namespace is selected, for those of the routes that came; empty when all are.
+    namespaces: HashMap<Arc<str>, bool>,
+    /// What became of selected routes, but for those that are admitted and about which there is nothing more to say.
+    verdicts: HashMap<ObjectKey, Box<Verdict>>,
 }
 
 impl Served {
@@ -59,12 +48,16 @@ impl Served {
             routes: Default::default(),
         };
         Served {
-            canonical: router.canonical_hostname().into(),
-            admitted: Arc::new([Condition::new("Admitted", true, "", "")]),
+            identity: Arc::new(RouterIdentity {
+                name: router.name.clone(),
+                canonical_hostname: router.canonical_hostname().into(),
+                admitted: Arc::new([Condition::new("Admitted", true, "", "")]),
+            }),
             router,
             table: Arc::new(table),
-            groups: HashMap::new(),
+            members: Sorted::default(),
             wildcards: HashMap::new(),
+            namespaces: HashMap::new(),
             verdicts: HashMap::new(),
         }
     }
@@ -79,42 +72,57 @@ impl Served {
         &self.table
     }
 
+    /// Whether the router selects a route that it has met (openshift.md c).
+    pub fn selects(&self, route: &Route) -> bool {
+        self.router.route_selector.matches(&route.meta.labels)
+            && (self.router.namespace_selector.is_empty()
+                || self.namespaces.get(&route.meta.key.namespace).copied().unwrap_or_default())
+    }
+
+    /// What a route is told that this router alone selects, where that is only that it is served.
+    pub fn plain_ingress(&self, route: &Route) -> Option<Ingress> {
+        let is_plain = route.wildcard_policy == WildcardPolicy::None && !self.verdicts.contains_key(&route.meta.key);
+        is_plain.then(|| Ingress::admitted(self.served_host(route), self.identity.clone()))
+    }
+
     /// The status entry of a route; `None` if the router does not select it.
     pub fn entry(&self, route: &Route) -> Option<IngressEntry> {
-        let conditions = match self.verdicts.get(&route.meta.key)? {
-            Some(verdict) => &verdict.conditions,
-            None => &self.admitted,
-        };
-        let host = effective_host(route, &self.router.policy.domain);
-        Some(self.ingress_entry(host, route.wildcard_policy.as_str(), Arc::clone(conditions)))
+        if !self.selects(route) {
+            return None;
+        }
+        let verdict = self.verdicts.get(&route.meta.key);
+        let conditions = verdict.map_or(&self.identity.admitted, |verdict| &verdict.conditions);
+        Some(self.identity.entry(&self.host_of(route), route.wildcard_policy, Arc::clone(conditions)))
+    }
+
+    /// The status entry of a route that cannot be read.
+    pub fn refused_entry(&self, refused: &Refused) -> IngressEntry {
+        self.identity.entry(&refused.host(), WildcardPolicy::None, Arc::new([invalid_manifest(refused)]))
     }
 
     /// Whom a route lost to, if it did.
     pub fn conflict(&self, route: &Route) -> Option<Conflict> {
-        let verdict = self.verdicts.get(&route.meta.key)?.as_ref()?;
+        let verdict = self.verdicts.get(&route.meta.key)?;
         let condition = verdict.conditions.first()?;
         Some(Conflict {
             router: self.router.name.clone(),
-            host: effective_host(route, &self.router.policy.domain),
+            host: self.host_of(route).to_string(),
             winner: ObjectRef { kind: Kind::Route, key: verdict.winner.clone()? },
             reason: condition.reason.clone(),
             message: condition.message.clone(),
         })
     }
 
-    /// A status entry of this router.
-    pub fn ingress_entry(
-        &self,
-        host: String,
-        wildcard_policy: &'static str,
-        conditions: Arc<[Condition]>,
-    ) -> IngressEntry {
-        IngressEntry {
-            host,
-            router_name: self.router.name.clone(),
-            router_canonical_hostname: self.canonical.clone(),
-            wildcard_policy,
-            conditions,
+    fn host_of(&self, route: &Route) -> Arc<str> {
+        effective_host(route, &self.router.policy.domain)
+    }
+
+    /// The same, shared with the table where that has it.
+    fn served_host(&self, route: &Route) -> Arc<str> {
+        let host = self.host_of(route);
+        match self.table.routes.get(&route.meta.key.route_id()).map(|route| &route.host) {
+            Some(HostMatch::Exact(name)) if *name.text() == host => name.text().clone(),
+            _ => host,
         }
     }
 
@@ -128,50 +136,47 @@ impl Served {
         endpoints: &EndpointIndex,
         touched: &mut Vec<ObjectKey>,
     ) {
-        let mut is_selected = self.selector(resources);
+        self.meet_namespaces(changes, resources);
         let selected: Vec<RouteChange<'_>> = changes
             .iter()
             .map(|change| RouteChange {
-                old: change.old.filter(|route| is_selected(route)),
-                new: change.new.filter(|route| is_selected(route)),
+                old: change.old.filter(|route| self.selects(route)),
+                new: change.new.filter(|route| self.selects(route)),
             })
             .filter(|change| change.old.is_some() || change.new.is_some())
             .collect();
         let regrouped = self.count_wildcards(&selected);
-        let mut dirty = Vec::new();
-        for change in &selected {
-            if let Some(old) = change.old {
-                self.leave(old, &regrouped, &mut dirty);
-            }
+        let (mut dirty, mut gone) = (Vec::new(), Vec::new());
+        for old in selected.iter().filter_map(|change| change.old) {
+            dirty.push(self.leave(old, &regrouped));
+            gone.push(old.meta.key.route_id());
         }
         for domain in &regrouped {
             self.regroup(domain, &mut dirty);
         }
-        for change in &selected {
-            if let Some(new) = change.new {
-                self.join(new, &mut dirty);
-            }
-        }
-        for route in affected.iter().filter(|route| self.verdicts.contains_key(&route.meta.key)) {
-            dirty.push(self.group_of(route));
-        }
+        let mut joining: Vec<Member> =
+            selected.iter().filter_map(|change| change.new).map(|route| self.member(route.clone())).collect();
+        joining.sort_unstable();
+        dirty.extend(joining.iter().map(|member| member.group.clone()));
+        self.members.extend(joining.into_iter().map(|member| (member, ())));
+        dirty.extend(affected.iter().filter(|route| self.selects(route)).map(|route| self.group_of(route)));
         dirty.sort_unstable();
         dirty.dedup();
-        self.decide(dirty, resources, endpoints, touched);
+        self.decide(dirty, gone, resources, endpoints, touched);
     }
 
-    /// Whether the router selects a route (openshift.md c). Namespaces do not change during the life of `self`.
-    fn selector(&self, resources: &Resources) -> impl FnMut(&Arc<Route>) -> bool + use<> {
-        let (routes, namespaces) = (self.router.route_selector.clone(), self.router.namespace_selector.clone());
-        let mut known: HashMap<Arc<str>, bool> = HashMap::new();
-        let resources = resources.clone();
-        move |route| {
+    /// Looks at the namespaces of new routes. Namespaces do not change during the life of `self`.
+    fn meet_namespaces(&mut self, changes: &[RouteChange<'_>], resources: &Resources) {
+        let selector = &self.router.namespace_selector;
+        if selector.is_empty() {
+            return;
+        }
+        for route in changes.iter().filter_map(|change| change.new) {
             let namespace = &route.meta.key.namespace;
-            routes.matches(&route.meta.labels)
-                && (namespaces.is_empty()
-                    || *known
-                        .entry(namespace.clone())
-                        .or_insert_with(|| namespaces.matches(&resources.namespace_labels(namespace))))
+            if !self.namespaces.contains_key(namespace) {
+                let is_selected = selector.matches(&resources.namespace_labels(namespace));
+                self.namespaces.insert(namespace.clone(), is_selected);
+            }
         }
     }
 
@@ -186,7 +191,7 @@ impl Served {
             let Some(route) = route.filter(|route| route.wildcard_policy == WildcardPolicy::Subdomain) else {
                 continue;
             };
-            let domain = domain_of(&effective_host(route, &self.router.policy.domain)).to_owned();
+            let domain = domain_of(&self.host_of(route)).to_owned();
             let count = self.wildcards.entry(domain.clone()).or_default();
             *count = count.saturating_add_signed(step);
             if *count == 0 {
@@ -198,57 +203,49 @@ impl Served {
         regrouped
     }
 
-    fn group_of(&self, route: &Route) -> String {
-        let host = effective_host(route, &self.router.policy.domain);
+    fn group_of(&self, route: &Route) -> Arc<str> {
+        let host = self.host_of(route);
         let domain = domain_of(&host);
-        if self.wildcards.contains_key(domain) { format!("*.{domain}") } else { host }
+        if self.wildcards.contains_key(domain) { format!("*.{domain}").into() } else { host }
     }
 
-    /// Takes a route out of its group. `regrouped` domains have it under the key that they had before.
-    fn leave(&mut self, route: &Arc<Route>, regrouped: &BTreeSet<String>, dirty: &mut Vec<String>) {
+    fn member(&self, route: Arc<Route>) -> Member {
+        Member { group: self.group_of(&route), route }
+    }
+
+    /// Takes a route out of its group, which is returned. `regrouped` domains have it under the key that they had
+    /// before.
+    fn leave(&mut self, route: &Arc<Route>, regrouped: &BTreeSet<String>) -> Arc<str> {
         self.verdicts.remove(&route.meta.key);
-        let host = effective_host(route, &self.router.policy.domain);
+        let host = self.host_of(route);
         let domain = domain_of(&host);
         let was_by_domain = self.wildcards.contains_key(domain) != regrouped.contains(domain);
-        let key = if was_by_domain { format!("*.{domain}") } else { host };
-        if let Some(group) = self.groups.get_mut(&*key) {
-            group.members.retain(|member| member.meta.key != route.meta.key);
-            dirty.push(key);
-        }
-    }
-
-    fn join(&mut self, route: &Arc<Route>, dirty: &mut Vec<String>) {
-        let key = self.group_of(route);
-        match self.groups.get_mut(&*key) {
-            Some(group) => group.members.push(route.clone()),
-            None => {
-                let group = Group { members: vec![route.clone()], served: Box::default() };
-                self.groups.insert(key.as_str().into(), group);
-            }
-        }
-        dirty.push(key);
+        let group = if was_by_domain { format!("*.{domain}").into() } else { host };
+        let member = Member { group, route: route.clone() };
+        self.members.remove(&member);
+        member.group
     }
 
     /// Moves the routes of a domain to the groups they now belong to.
-    fn regroup(&mut self, domain: &str, dirty: &mut Vec<String>) {
-        let keys: Vec<String> =
-            self.groups.keys().filter(|key| domain_of(key) == domain).map(|key| key.to_string()).collect();
-        let mut moving = Vec::new();
-        for key in keys {
-            if let Some(group) = self.groups.get_mut(&*key) {
-                moving.append(&mut group.members);
-            }
-            dirty.push(key);
-        }
-        for route in moving {
-            self.join(&route, dirty);
+    fn regroup(&mut self, domain: &str, dirty: &mut Vec<Arc<str>>) {
+        let is_moving = |member: &&Member| domain_of(&member.group) == domain;
+        let moving: Vec<Member> =
+            self.members.entries().map(|(member, ())| member).filter(is_moving).cloned().collect();
+        for member in moving {
+            self.members.remove(&member);
+            dirty.push(member.group);
+            let member = self.member(member.route);
+            dirty.push(member.group.clone());
+            self.members.insert(member, ());
         }
     }
 
-    /// Decides groups anew. What all of them had leaves the table before anything enters, as routes may have moved.
+    /// Decides groups anew. What all of them had leaves the table before anything enters, as routes may have moved;
+    /// so do the routes that are `gone`.
     fn decide(
         &mut self,
-        dirty: Vec<String>,
+        dirty: Vec<Arc<str>>,
+        gone: Vec<RouteId>,
         resources: &Resources,
         endpoints: &EndpointIndex,
         touched: &mut Vec<ObjectKey>,
@@ -258,24 +255,19 @@ impl Served {
         }
         let mut hosts = self.table.hosts.clone();
         let mut routes = self.table.routes.clone();
-        for key in &dirty {
-            let Some(group) = self.groups.get_mut(key.as_str()) else { continue };
-            for route in std::mem::take(&mut group.served) {
+        if !routes.is_empty() {
+            let deciding =
+                dirty.iter().flat_map(|group| routes_of(&self.members, group)).map(|route| route.meta.key.route_id());
+            for route in gone.into_iter().chain(deciding).filter_map(|id| routes.remove(&id)) {
                 hosts.remove(&route.host);
-                routes.remove(&route.id);
             }
         }
-        for key in dirty {
-            let Some(group) = self.groups.get_mut(&*key) else { continue };
-            if group.members.is_empty() {
-                self.groups.remove(&*key);
-                continue;
-            }
-            group.members.shrink_to_fit();
-            group.members.sort_by(|a, b| a.meta.age().cmp(&b.meta.age()));
-            let decisions = admit(&self.router.policy, &group.members, &resources.secrets);
+        let (mut new_routes, mut new_hosts) = (Vec::new(), Vec::new());
+        for group in dirty {
+            let members = routes_of(&self.members, &group);
+            let decisions = admit(&self.router.policy, &members, &resources.secrets);
             let admitted = decisions.iter().filter_map(|decision| decision.outcome.as_ref().ok());
-            let resolved: Vec<_> = admitted.map(|admitted| Arc::new(resolve(admitted, endpoints))).collect();
+            let resolved: Vec<_> = admitted.map(|admitted| Arc::new(resolve(admitted, &self.router.traffic, endpoints))).collect();
             let virtual_hosts: Vec<_> = compile::virtual_hosts(&resolved).into_iter().map(Arc::new).collect();
             let shadows: BTreeMap<&RouteId, Shadow<'_>> = virtual_hosts
                 .iter()
@@ -283,18 +275,19 @@ impl Served {
                 .map(|shadow| (&shadow.route.id, shadow))
                 .collect();
             for decision in decisions {
-                touched.push(decision.route.meta.key.clone());
-                let shadow = shadows.get(&decision.route.meta.key.route_id());
-                self.verdicts.insert(decision.route.meta.key.clone(), verdict(decision, shadow));
+                let key = decision.route.meta.key.clone();
+                touched.push(key.clone());
+                let shadow = shadows.get(&key.route_id());
+                match Verdict::of(decision, shadow) {
+                    Some(verdict) => drop(self.verdicts.insert(key, Box::new(verdict))),
+                    None => drop(self.verdicts.remove(&key)),
+                }
             }
-            group.served = resolved.iter().cloned().collect();
-            for host in virtual_hosts {
-                hosts.insert(host);
-            }
-            for route in resolved {
-                routes.insert(route.id.clone(), route);
-            }
+            new_hosts.extend(virtual_hosts);
+            new_routes.extend(resolved.into_iter().map(|route| (route.id.clone(), route)));
         }
+        hosts.extend(new_hosts);
+        routes.extend(new_routes);
         let RouterTable { name, id, domain, http_port, https_port, default_certificate, .. } = &*self.table;
         self.table = Arc::new(RouterTable {
             name: name.clone(),
@@ -312,36 +305,4 @@ impl Served {
 /// The domain whose wildcard covers a host; empty for a single label.
 fn domain_of(host: &str) -> &str {
     host.split_once('.').map_or("", |(_, domain)| domain)
-}
-
-fn verdict(decision: Decision, shadow: Option<&Shadow<'_>>) -> Option<Box<Verdict>> {
-    let (condition, winner) = match decision.outcome {
-        Err(rejection) => {
-            let condition = Condition::new("Admitted", false, rejection.reason.as_str(), rejection.message);
-            (condition, rejection.winner)
-        }
-        Ok(_) => (remark(&decision.route, shadow)?, shadow.map(|shadow| shadow.by.id.object_key())),
-    };
-    Some(Box::new(Verdict { conditions: Arc::new([condition]), winner }))
-}
-
-/// Admitted is True with empty reason and message (openshift.md a.11), except where something is worth saying.
-fn remark(route: &Route, shadow: Option<&Shadow<'_>>) -> Option<Condition> {
-    if let Some(list) = allowlist(&route.meta.annotations).filter(|list| list.nets.is_empty()) {
-        let message = format!("annotation {} has no valid address, so nobody may connect", list.annotation);
-        return Some(Condition::new("Admitted", true, "NobodyAllowed", message));
-    }
-    let shadow = shadow?;
-    let schemes: Vec<_> = shadow.schemes.iter().copied().collect();
-    let by = if shadow.by.id.namespace == shadow.route.id.namespace {
-        format!("route {}", shadow.by.id.name)
-    } else {
-        "a route in another namespace".to_owned()
-    };
-    let message = format!(
-        "shadowed over {}: {by} has path {:?}, which covers the same requests, and is older",
-        schemes.join(" and "),
-        shadow.by.path()
-    );
-    Some(Condition::new("Admitted", true, "Shadowed", message))
 }

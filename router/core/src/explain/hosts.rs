@@ -118,8 +118,8 @@ pub fn paths(router: &RouterTable, host: &Hostname, query: &Query, found: &Found
         Found::Terminate | Found::Nothing => None,
     };
     let of = |host: &VirtualHost| match query.protocol {
-        Protocol::Https => host.terminated.clone(),
-        Protocol::Http => host.cleartext.clone(),
+        Protocol::Https => host.terminated.to_vec(),
+        Protocol::Http => host.cleartext.to_vec(),
     };
     let lists: Vec<Vec<Arc<ResolvedRoute>>> = router.candidates(host).map(|host| of(host)).collect();
     let has_taken = |routes: &&Vec<Arc<ResolvedRoute>>| {
@@ -150,8 +150,9 @@ pub fn paths(router: &RouterTable, host: &Hostname, query: &Query, found: &Found
 pub fn losers(facts: Facts<'_>, router: &RouterTable, host: &Hostname) -> Vec<Loser> {
     let mut losers = Vec::new();
     for (key, entries) in facts.report.routes.entries() {
+        let entries = entries.to_vec();
         let Some(entry) = entries.iter().find(|entry| entry.router_name == router.name) else {
-            let Some(route) = facts.resources.routes.get(key).filter(|route| route.host == host.as_str()) else {
+            let Some(route) = facts.resources.routes.get(key).filter(|route| *route.host == *host.as_str()) else {
                 continue;
             };
             let elsewhere: Vec<String> = entries.iter().map(|entry| format!("router {}", entry.router_name)).collect();

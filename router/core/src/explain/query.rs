@@ -1,6 +1,7 @@
 //! What can be asked: a URL, or a server name alone.
 
 use std::fmt;
+use std::net::IpAddr;
 
 use serde::{Deserialize, Serialize};
 
@@ -46,6 +47,9 @@ pub struct Query {
     pub port: Option<u16>,
     /// The path without its query; `None`: a server name alone.
     pub path: Option<String>,
+    /// The client that asks; `None`: anybody. IPv4 addresses are in their own form.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from: Option<IpAddr>,
 }
 
 /// Why a text is no question.
@@ -60,6 +64,9 @@ pub enum QueryError {
     /// A port that is none.
     #[error("{0:?} is no port; write a number from 1 to 65535")]
     Port(String),
+    /// A client that is no address.
+    #[error("{0:?} is no IP address; write one such as 192.0.2.7")]
+    From(String),
 }
 
 impl Query {
@@ -102,7 +109,13 @@ impl Query {
         };
         let path = target.split(['?', '#']).next().unwrap_or_default();
         let path = if path.is_empty() { "/" } else { path };
-        Ok(Query { protocol, host, port, path: is_url.then(|| path.to_owned()) })
+        Ok(Query { protocol, host, port, path: is_url.then(|| path.to_owned()), from: None })
+    }
+
+    /// The same question of a client with this address.
+    #[must_use]
+    pub fn asked_by(self, client: IpAddr) -> Self {
+        Query { from: Some(client.to_canonical()), ..self }
     }
 
     /// The path that requests are matched by.
@@ -120,8 +133,9 @@ impl fmt::Display for Query {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let port = self.port.map(|port| format!(":{port}")).unwrap_or_default();
         match &self.path {
-            Some(path) => write!(f, "{}://{}{port}{path}", self.protocol, self.host),
-            None => write!(f, "TLS server name {}{port}", self.host),
+            Some(path) => write!(f, "{}://{}{port}{path}", self.protocol, self.host)?,
+            None => write!(f, "TLS server name {}{port}", self.host)?,
         }
+        self.from.map_or(Ok(()), |client| write!(f, ", asked by {client}"))
     }
 }

@@ -142,6 +142,60 @@ fn clear_text_is_told_apart_from_tls() {
     assert!(name.served);
 }
 
+/// The lines of the filter step, with verdict and fix after them.
+fn filtered(list: &str, tls: Value, query: &str, from: Option<&str>) -> Vec<String> {
+    let mut object = route("a/r", 1, json!({ "host": "h.test", "tls": tls }));
+    if !list.is_empty() {
+        object["metadata"]["annotations"] = json!({ "haproxy.router.openshift.io/ip_whitelist": list });
+    }
+    let resources = resources([object, slice("a/web", &["10.0.0.1"], 8080)]);
+    let translation = translate(&resources, &Settings::default());
+    let facts = Facts { table: &translation.table, report: &translation.report, resources: &resources };
+    let query = Query::parse(query).unwrap();
+    let query = from.map_or(query.clone(), |from| query.asked_by(from.parse().unwrap()));
+    let explanation = explain(facts, &query);
+    assert!(explanation.served != explanation.verdict.contains("not in its allow-list"), "{explanation}");
+    let text = explanation.to_string();
+    let mut lines = text.lines().skip_while(|line| !line.ends_with(". filter")).skip(1);
+    let steps = lines.by_ref().take_while(|line| line.starts_with("   ")).map(|line| line.trim().to_owned());
+    steps.chain([explanation.verdict]).chain(explanation.fix).collect()
+}
+
+#[test]
+fn a_client_is_told_whether_it_may_connect() {
+    let (edge, pass) = (json!({ "termination": "edge" }), json!({ "termination": "passthrough" }));
+    let (list, url) = ("10.0.0.0/8 2001:db8::1", "https://h.test/");
+    let only = "only 10.0.0.0/8, 2001:db8::1/128 may connect";
+    let fix =
+        |client: &str| format!("add {client} to the annotation haproxy.router.openshift.io/ip_whitelist of Route a/r");
+    let of = |list: &str, tls: &Value, from: Option<&str>| filtered(list, tls.clone(), url, from);
+    assert_eq!(
+        of(list, &edge, None),
+        [only, "Route a/r gets it, on 1 endpoint, for clients of its allow-list"],
+        "nobody in particular"
+    );
+    for client in ["10.1.2.3", "::ffff:10.1.2.3"] {
+        let expected = [only, "10.1.2.3 is let in, by 10.0.0.0/8", "Route a/r gets it, on 1 endpoint"];
+        assert_eq!(of(list, &edge, Some(client)), expected);
+    }
+    let refused = [only, "192.0.2.1 is refused", "403: Route a/r has it, but 192.0.2.1 is not in its allow-list"];
+    assert_eq!(of(list, &edge, Some("192.0.2.1")), [&refused[..], &[&fix("192.0.2.1")]].concat());
+    let refused = [
+        only,
+        "2001:db8::2 is refused",
+        "the connection is reset: Route a/r has it, but 2001:db8::2 is not in its allow-list",
+    ];
+    assert_eq!(of(list, &pass, Some("2001:db8::2")), [&refused[..], &[&fix("2001:db8::2")]].concat());
+    let expected = ["everybody may connect", "192.0.2.1 is let in", "Route a/r gets it, on 1 endpoint"];
+    assert_eq!(of("", &edge, Some("192.0.2.1")), expected);
+    // A redirect is refused like everything else.
+    let redirect = json!({ "termination": "edge", "insecureEdgeTerminationPolicy": "Redirect" });
+    let found = filtered(list, redirect, "http://h.test/", Some("192.0.2.1"));
+    assert!(found[2].starts_with("403: Route a/r has it"), "{found:?}");
+    let name = filtered(list, edge, "h.test", Some("192.0.2.1"));
+    assert!(name[0].ends_with("ask for a URL"), "{name:?}");
+}
+
 #[test]
 fn missing_backends_say_what_is_missing() {
     let objects = [

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{Candidate, Explanation, Owner, Step};
+use super::{Candidate, Client, Explanation, Owner, Step};
 
 impl fmt::Display for Explanation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -40,8 +40,22 @@ impl fmt::Display for Step {
                 }
                 Ok(())
             }
-            Step::Filter { allow } if allow.is_empty() => writeln!(f, "filter\n   nobody may connect"),
-            Step::Filter { allow } => writeln!(f, "filter\n   only {} may connect", allow.join(", ")),
+            Step::Filter { allow, client } => {
+                writeln!(f, "filter")?;
+                match allow.as_deref() {
+                    None => writeln!(f, "   everybody may connect")?,
+                    Some([]) => writeln!(f, "   nobody may connect")?,
+                    Some(allow) => writeln!(f, "   only {} may connect", allow.join(", "))?,
+                }
+                match client {
+                    Some(Client { address, admitted: true, by: Some(by) }) => {
+                        writeln!(f, "   {address} is let in, by {by}")
+                    }
+                    Some(Client { address, admitted: true, by: None }) => writeln!(f, "   {address} is let in"),
+                    Some(Client { address, admitted: false, .. }) => writeln!(f, "   {address} is refused"),
+                    None => Ok(()),
+                }
+            }
             Step::Backends { services } => {
                 writeln!(f, "backends")?;
                 for service in services {
@@ -55,11 +69,24 @@ impl fmt::Display for Step {
                 writeln!(f, "data path\n   {}: {}", path.mode, path.verdict)?;
                 for key in &path.keys {
                     let value = key.value.as_deref().unwrap_or("no entry");
-                    writeln!(f, "   {} [router {}, {}]: {value}", key.map, key.router, key.host)?;
+                    write!(f, "   {} [router {}, {}]: {value}", key.map, key.router, key.host)?;
+                    problem(f, key.problem.as_deref())?;
+                }
+                for net in &path.allow {
+                    write!(f, "   allowlists [route {}, {}]: may connect", net.route, net.source)?;
+                    problem(f, net.problem.as_deref())?;
                 }
                 Ok(())
             }
         }
+    }
+}
+
+/// Ends a line, with what is wrong with it.
+fn problem(f: &mut fmt::Formatter<'_>, problem: Option<&str>) -> fmt::Result {
+    match problem {
+        Some(problem) => writeln!(f, "; {problem}"),
+        None => writeln!(f),
     }
 }
 

@@ -1,12 +1,14 @@
 //! What every object holds, in little room: labels and annotations, and the text of manifests.
 
+use std::fmt;
 use std::sync::Arc;
 
 use super::Texts;
 
-/// Texts by text, such as labels, in order. Most objects have one or two; a tree would keep room for eleven.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct TextMap(Box<[(Arc<str>, Arc<str>)]>);
+/// Texts by text, such as labels, in order. Kept as one text that equal maps share: each key and each text with its
+/// length in front, `3:app4:shop`.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct TextMap(Arc<str>);
 
 impl TextMap {
     /// The text of a key.
@@ -16,19 +18,24 @@ impl TextMap {
 
     /// Keys and texts, in order of key.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.0.iter().map(|(key, text)| (&**key, &**text))
+        let mut rest = &*self.0;
+        std::iter::from_fn(move || {
+            let (key, after) = take(rest)?;
+            let (text, after) = take(after)?;
+            rest = after;
+            Some((key, text))
+        })
     }
 
     /// Takes everything out.
     pub fn clear(&mut self) {
-        self.0 = Box::default();
+        self.0 = Arc::default();
     }
 
-    /// Shares keys and texts with other maps.
+    /// Shares the whole with equal maps.
     pub fn share(&mut self, texts: &mut Texts) {
-        for (key, text) in &mut self.0 {
-            texts.share(key);
-            texts.share(text);
+        if !self.0.is_empty() {
+            texts.share(&mut self.0);
         }
     }
 
@@ -39,11 +46,28 @@ impl TextMap {
     }
 }
 
+/// The first text of a packed map, and what follows it.
+fn take(packed: &str) -> Option<(&str, &str)> {
+    let (length, rest) = packed.split_once(':')?;
+    rest.split_at_checked(length.parse().ok()?)
+}
+
 impl FromIterator<(String, String)> for TextMap {
     fn from_iter<I: IntoIterator<Item = (String, String)>>(texts: I) -> Self {
-        let mut texts: Vec<_> = texts.into_iter().map(|(key, text)| (key.into(), text.into())).collect();
+        let mut texts: Vec<_> = texts.into_iter().collect();
+        if texts.is_empty() {
+            return TextMap::default();
+        }
         texts.sort();
-        TextMap(texts.into())
+        let packed: String =
+            texts.iter().flat_map(|(key, text)| [key, text]).map(|text| format!("{}:{text}", text.len())).collect();
+        TextMap(packed.into())
+    }
+}
+
+impl fmt::Debug for TextMap {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_map().entries(self.iter()).finish()
     }
 }
 
@@ -155,5 +179,13 @@ mod tests {
         assert_eq!((map.get("a"), map.get("b"), map.get("c")), (Some("1"), Some("2"), None));
         let with = map.with("a", "3").with("c", "4");
         assert_eq!(with.iter().collect::<Vec<_>>(), [("a", "3"), ("b", "2"), ("c", "4")]);
+        assert_eq!(TextMap::default().iter().count(), 0);
+    }
+
+    #[test]
+    fn texts_may_hold_anything() {
+        let odd = [("", "1:"), ("3:é", "\u{0}:\n"), ("a", ""), ("b", "ü\u{1f980}")];
+        let map: TextMap = odd.map(|(k, t)| (k.to_owned(), t.to_owned())).into_iter().collect();
+        assert_eq!(map.iter().collect::<Vec<_>>(), odd);
     }
 }

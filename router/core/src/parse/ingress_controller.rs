@@ -1,6 +1,7 @@
 //! IngressControllers: `operator.openshift.io/v1`. Each is a router.
 
 mod http;
+mod logging;
 mod publishing;
 mod security;
 mod selector;
@@ -118,7 +119,7 @@ pub(super) fn parse(meta: Meta, mut object: Fields<'_>, findings: &mut Findings)
     let client_tls = security::client_tls(&mut spec, findings);
     let http = http::parse(&mut spec, findings);
     let tuning = tuning::parse(spec.mapping("tuningOptions", findings), findings);
-    let logging = spec.mapping("logging", findings).value("access").is_some();
+    let logging = logging::parse(spec.mapping("logging", findings), findings);
     spec.ignore(DEPLOYMENT);
     let mut controller = IngressController {
         meta,
@@ -136,7 +137,7 @@ pub(super) fn parse(meta: Meta, mut object: Fields<'_>, findings: &mut Findings)
         without_effect: Vec::new(),
         manifest: Manifest::new(&Value::Null),
     };
-    controller.without_effect = without_effect(&controller, logging, &spec);
+    controller.without_effect = without_effect(&controller, &logging, &spec);
     for path in &controller.without_effect {
         findings.warn(path.clone(), NO_EFFECT);
     }
@@ -146,7 +147,7 @@ pub(super) fn parse(meta: Meta, mut object: Fields<'_>, findings: &mut Findings)
 }
 
 /// What the controller asks for beside the defaults, and the data plane does not do yet.
-fn without_effect(controller: &IngressController, logging: bool, spec: &Fields<'_>) -> Vec<FieldPath> {
+fn without_effect(controller: &IngressController, logging: &[FieldPath], spec: &Fields<'_>) -> Vec<FieldPath> {
     let http = &controller.http;
     let headers = |name: &str| spec.path("httpHeaders").key(name);
     let asked = [
@@ -156,16 +157,15 @@ fn without_effect(controller: &IngressController, logging: bool, spec: &Fields<'
         (http.ignore_empty_requests, spec.path("httpEmptyRequestsPolicy")),
         (http.error_pages.is_some(), spec.path("httpErrorCodePages")),
         (!http.actions.is_empty(), headers("actions")),
-        (http.forwarded != ForwardedHeaders::Append, headers("forwardedHeaderPolicy")),
         (!http.case_adjustments.is_empty(), headers("headerNameCaseAdjustments")),
         (http.unique_id.is_some(), headers("uniqueId")),
         (http.defer_idle_termination, spec.path("idleConnectionTerminationPolicy")),
-        (logging, spec.path("logging")),
         (controller.tls_profile != TlsProfile::default(), spec.path("tlsSecurityProfile")),
-        (!controller.tuning.is_default(), spec.path("tuningOptions")),
     ];
     let mut paths: Vec<FieldPath> = controller.publishing.proxy_protocol.iter().cloned().collect();
     paths.extend(asked.into_iter().filter(|(asked, _)| *asked).map(|(_, path)| path));
+    paths.extend(controller.tuning.without_effect().map(|name| spec.path("tuningOptions").key(name)));
+    paths.extend_from_slice(logging);
     paths
 }
 

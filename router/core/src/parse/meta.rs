@@ -1,7 +1,5 @@
 //! `metadata`, the same for every kind.
 
-use std::sync::Arc;
-
 use jiff::Timestamp;
 
 use super::fields::Fields;
@@ -62,10 +60,11 @@ pub fn parse(object: &mut Fields<'_>, kind: Kind, origin: Origin, findings: &mut
         labels: fields.text_map("labels", findings).into_iter().collect(),
         annotations: fields.text_map("annotations", findings).into_iter().collect(),
         created,
-        uid: Arc::from(fields.text("uid", findings).unwrap_or_default()),
-        resource_version: Arc::from(fields.text("resourceVersion", findings).unwrap_or_default()),
+        uid: fields.text("uid", findings).unwrap_or_default().into(),
         origin,
     };
+    // Nobody asks for it; what is not a text is an error all the same.
+    fields.text("resourceVersion", findings);
     fields.ignore(IGNORED);
     fields.finish(findings);
     name.map(|_| meta)

@@ -1,12 +1,14 @@
 //! Routes: `route.openshift.io/v1` (openshift.md a.1 – a.9).
 
+pub mod annotations;
 mod backends;
 mod stored;
 mod tls;
 
 use std::sync::Arc;
 
-use crate::certificate::MaterialCache;
+use crate::certificate::{self, MaterialCache};
+use crate::few::Few;
 use crate::field::{FieldError, FieldPath, Findings};
 use crate::model::PathMatch;
 use crate::object::{Manifest, Meta, Texts};
@@ -15,6 +17,7 @@ use super::Defaults;
 use super::fields::{Fields, NO_EFFECT};
 use super::headers::{self, HeaderActions};
 use super::names;
+use annotations::TrafficOptions;
 
 pub use backends::{Backend, TargetPort};
 pub(super) use stored::stored;
@@ -26,17 +29,17 @@ pub struct Route {
     /// Metadata.
     pub meta: Meta,
     /// `spec.host`, given or generated; empty when the route has a subdomain instead.
-    pub host: String,
+    pub host: Arc<str>,
     /// Whether the host was generated here (openshift.md a.2).
     pub host_generated: bool,
     /// `spec.subdomain`; ignored when there is a host.
-    pub subdomain: String,
+    pub subdomain: Box<str>,
     /// `spec.wildcardPolicy`.
     pub wildcard_policy: WildcardPolicy,
     /// What it carries.
     pub traffic: Traffic,
     /// `to` and `alternateBackends`, each service once.
-    pub backends: Vec<Backend>,
+    pub backends: Few<Backend>,
     /// `spec.port.targetPort`; `None`: every port of the endpoints.
     pub target_port: Option<TargetPort>,
     /// `spec.httpHeaders.actions`; `None` when there are none.
@@ -49,8 +52,6 @@ impl Route {
     /// Gives back spare room, and shares texts that other routes have too.
     pub(super) fn share(&mut self, texts: &mut Texts) {
         self.meta.share(texts);
-        self.host.shrink_to_fit();
-        self.backends.shrink_to_fit();
         self.backends.iter_mut().for_each(|backend| texts.share(&mut backend.service));
         if let Some(port) = &mut self.target_port {
             texts.share(&mut port.0);
@@ -63,7 +64,7 @@ impl Route {
     /// Why its TLS material cannot be used; empty when it can, or when there is none.
     pub fn material_errors(&self) -> &[FieldError] {
         match &self.traffic {
-            Traffic::Http { tls: Some(HeldTls { material: Err(errors), .. }), .. } => errors,
+            Traffic::Http { tls: Some(tls), .. } => tls.material.as_ref().err().map_or(&[], Vec::as_slice),
             _ => &[],
         }
     }
@@ -96,7 +97,7 @@ pub enum Traffic {
         /// `spec.path`.
         path: PathMatch,
         /// `spec.tls`; `None`: clear text only.
-        tls: Option<HeldTls>,
+        tls: Option<Arc<HeldTls>>,
     },
     /// TLS streams, untouched.
     Passthrough {
@@ -149,6 +150,10 @@ pub(super) fn parse(
         let message = "Required value: wildcardPolicy Subdomain needs a host, such as www.example.test";
         findings.error(spec.path("host"), message);
     }
+    if wildcard_policy == Some(WildcardPolicy::Subdomain) && !host.is_empty() && !host.contains('.') {
+        let message = format!("has no effect on a host of one label; write www.{host} to serve *.{host}");
+        findings.warn(spec.path("wildcardPolicy"), message);
+    }
     let host_generated = host.is_empty() && subdomain.is_empty() && wildcard_policy == Some(WildcardPolicy::None);
     if host_generated {
         host = generated_host(&meta.key.name, &meta.key.namespace, &defaults.cluster_domain);
@@ -158,17 +163,23 @@ pub(super) fn parse(
     let backends = backends::parse(&mut spec, findings);
     let target_port = backends::target_port(&mut spec, findings);
     let traffic = tls::parse(&mut spec, path, materials, findings);
+    if let Some(traffic) = &traffic {
+        check_name(traffic, &host, wildcard_policy, &spec, findings);
+    }
     let header_actions = header_actions(&mut spec, traffic.as_ref(), findings);
+    for fault in traffic.iter().flat_map(|traffic| TrafficOptions::read(&meta.annotations, traffic).1) {
+        findings.warn(FieldPath::of(&["metadata", "annotations", fault.annotation]), fault.message);
+    }
     spec.finish(findings);
     object.finish(findings);
     Some(Route {
         meta,
-        host,
+        host: host.into(),
         host_generated,
-        subdomain,
+        subdomain: subdomain.into(),
         wildcard_policy: wildcard_policy?,
         traffic: traffic?,
-        backends,
+        backends: backends.into(),
         target_port,
         header_actions,
         manifest: Manifest::new(&serde_json::Value::Null),
@@ -212,6 +223,30 @@ fn check_generated(host: &str, path: FieldPath, findings: &mut Findings) {
     }
 }
 
+/// Warns of a certificate that is not made out for the host. It is served, as in OpenShift; clients will refuse it.
+fn check_name(
+    traffic: &Traffic,
+    host: &str,
+    policy: Option<WildcardPolicy>,
+    spec: &Fields<'_>,
+    findings: &mut Findings,
+) {
+    let Traffic::Http { tls: Some(tls), .. } = traffic else { return };
+    let Ok(Material { certificate: CertificateSource::Inline(pair), .. }) = &tls.material else { return };
+    let domain = host.split_once('.').map(|(_, domain)| domain).filter(|_| policy == Some(WildcardPolicy::Subdomain));
+    let (name, shown) = match domain {
+        Some(domain) => (format!("any-name.{domain}"), format!("*.{domain}")),
+        None => (host.to_owned(), host.to_owned()),
+    };
+    if !host.is_empty() && !certificate::covers(pair, &name) {
+        let message = format!(
+            "is not made out for {shown}, so clients will refuse it; use one with that name (subjectAltName), or \
+             another host"
+        );
+        findings.warn(spec.path("tls").key("certificate"), message);
+    }
+}
+
 fn wildcard_policy(spec: &mut Fields<'_>, findings: &mut Findings) -> Option<WildcardPolicy> {
     match spec.text("wildcardPolicy", findings) {
         None | Some("None") => Some(WildcardPolicy::None),
@@ -228,7 +263,7 @@ fn host(spec: &mut Fields<'_>, meta: &Meta, old: Option<&Route>, findings: &mut 
     let Some(host) = spec.text("host", findings) else { return String::new() };
     let mut faults: Vec<String> = names::subdomain_fault(host).into_iter().collect();
     let annotated = meta.annotations.get(ALLOW_BAD_LABELS) == Some("true");
-    let was_bad = old.is_some_and(|old| old.host == host || !names::label_faults(&old.host).is_empty());
+    let was_bad = old.is_some_and(|old| *old.host == *host || !names::label_faults(&old.host).is_empty());
     if !annotated && !was_bad && faults.is_empty() {
         faults = names::label_faults(host);
     }

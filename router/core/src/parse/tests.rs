@@ -31,7 +31,7 @@ fn defaults_are_those_of_the_api_server() {
             "tls": {},
         },
     }));
-    assert_eq!(route.host, "my-route-default.apps.localhost");
+    assert_eq!(&*route.host, "my-route-default.apps.localhost");
     let stored = route.manifest.value();
     assert_eq!(stored["metadata"]["namespace"], "default");
     assert_eq!(stored["metadata"]["annotations"]["openshift.io/host.generated"], "true");
@@ -47,9 +47,16 @@ fn defaults_are_those_of_the_api_server() {
 
 #[test]
 fn no_host_is_generated_where_a_subdomain_or_a_wildcard_stands() {
-    assert_eq!(route_of(route("shop/cart", 1, json!({ "subdomain": "cart" }))).host, "");
+    assert_eq!(&*route_of(route("shop/cart", 1, json!({ "subdomain": "cart" }))).host, "");
     let message = refusal(json!({ "wildcardPolicy": "Subdomain" }));
     assert_eq!(message, "spec.host: Required value: wildcardPolicy Subdomain needs a host, such as www.example.test");
+}
+
+#[test]
+fn a_wildcard_of_one_label_is_warned_of() {
+    let parsed = parsed(route("a/b", 1, json!({ "host": "org", "wildcardPolicy": "Subdomain" })));
+    let warnings: Vec<String> = parsed.warnings.iter().map(ToString::to_string).collect();
+    assert_eq!(warnings, ["spec.wildcardPolicy: has no effect on a host of one label; write www.org to serve *.org"]);
 }
 
 #[test]
@@ -119,6 +126,29 @@ fn material_that_is_no_good_leaves_a_route_that_holds_its_host() {
     assert!(error.to_string().starts_with("spec.tls.certificate: Invalid value: (redacted): holds no certificate"));
     assert!(!format!("{route:?}").contains("SECRET"));
     assert_eq!(route.manifest.redacted()["spec"]["tls"]["key"], "(redacted)");
+}
+
+#[test]
+fn a_certificate_for_other_names_is_warned_of_and_served() {
+    let made = rcgen::generate_simple_self_signed(vec!["h.test".to_owned(), "*.w.test".to_owned()]).unwrap();
+    let tls = json!({ "termination": "edge", "certificate": made.cert.pem(), "key": made.signing_key.serialize_pem() });
+    let warned = |host: &str, policy: &str| -> Vec<String> {
+        let object = route("a/b", 1, json!({ "host": host, "wildcardPolicy": policy, "tls": tls }));
+        assert!(route_of(object.clone()).material_errors().is_empty());
+        parsed(object).warnings.iter().map(ToString::to_string).collect()
+    };
+    for (host, policy) in [("h.test", "None"), ("a.w.test", "None"), ("www.w.test", "Subdomain")] {
+        assert_eq!(warned(host, policy), Vec::<String>::new(), "{host}");
+    }
+    for (host, policy, shown) in
+        [("i.test", "None", "i.test"), ("w.test", "None", "w.test"), ("h.test", "Subdomain", "*.test")]
+    {
+        let expected = format!(
+            "spec.tls.certificate: is not made out for {shown}, so clients will refuse it; use one with that name \
+             (subjectAltName), or another host"
+        );
+        assert_eq!(warned(host, policy), [expected], "{host}");
+    }
 }
 
 #[test]

@@ -4,6 +4,7 @@ use jiff::Timestamp;
 use serde_json::json;
 
 use super::*;
+use crate::persistent::Same;
 
 fn entry(router: &str, host: &str, holds: bool) -> IngressEntry {
     let reason = if holds { "" } else { "HostAlreadyClaimed" };
@@ -92,4 +93,24 @@ fn conditions_of_others_stay_in_a_controllers_status() {
     assert_eq!(merged.status["availableReplicas"], 2);
     report.domain = "d.test".to_owned();
     assert_eq!(merge_controller(Some(&previous), &report, time("2024-01-01T00:00:00Z")).status["domain"], "d.test");
+}
+
+#[test]
+fn a_plainly_admitted_route_has_the_entry_that_its_router_would_write() {
+    let router = |name: &str| {
+        Arc::new(RouterIdentity {
+            name: RouterName(name.into()),
+            canonical_hostname: format!("router-{name}.{name}.test").into(),
+            admitted: [Condition::new("Admitted", true, "", "")].into(),
+        })
+    };
+    let (ours, again) = (router("ours"), router("ours"));
+    let short = Ingress::admitted("h.test".into(), ours.clone());
+    assert_eq!(short.to_vec(), [entry("ours", "h.test", true)]);
+    assert_eq!(short, Ingress::new(vec![entry("ours", "h.test", true)]));
+    assert_ne!(short, Ingress::admitted("other.test".into(), ours.clone()));
+    assert_ne!(short, Ingress::admitted("h.test".into(), router("theirs")));
+    assert!(short.same(&Ingress::admitted("h.test".into(), ours)), "decided anew, and nothing to write");
+    assert!(!short.same(&Ingress::admitted("h.test".into(), again)), "another router may differ in anything");
+    assert!(!short.is_empty() && Ingress::new(Vec::new()).is_empty());
 }

@@ -24,7 +24,7 @@ fn translated(values: impl IntoIterator<Item = Value>) -> Translation {
 /// `reason: message` of the Admitted condition, or `admitted`.
 fn verdict(translation: &Translation, id: &str) -> String {
     let (namespace, name) = id.split_once('/').unwrap();
-    let entries = &translation.report.routes[&ObjectKey::new(namespace, name)];
+    let entries = translation.report.routes[&ObjectKey::new(namespace, name)].to_vec();
     let [entry] = entries.as_slice() else { panic!("{id} has {} entries", entries.len()) };
     let condition = &entry.conditions[0];
     assert_eq!(condition.kind, "Admitted");
@@ -52,7 +52,7 @@ fn a_folder_without_controllers_has_a_router_named_default() {
     };
     let addresses: Vec<SocketAddr> = found.cluster.services[0].endpoints.iter().map(|e| e.address).collect();
     assert_eq!(addresses, ["10.0.0.1:8080".parse().unwrap(), "10.0.0.2:8080".parse().unwrap()]);
-    let entry = &translation.report.routes[&ObjectKey::new("shop", "cart")][0];
+    let entry = &translation.report.routes[&ObjectKey::new("shop", "cart")].to_vec()[0];
     assert_eq!(entry.host, "cart.apps.localhost");
     assert_eq!(&*entry.router_canonical_hostname, "router-default.apps.localhost");
     assert_eq!(entry.wildcard_policy, "None");
@@ -75,7 +75,7 @@ fn each_shard_has_its_own_host_ports_and_entry() {
         route("blog/main", 1, json!({ "subdomain": "blog" })),
     ]);
     let hosts = |id: (&str, &str)| -> Vec<String> {
-        translation.report.routes[&ObjectKey::new(id.0, id.1)].iter().map(|entry| entry.host.clone()).collect()
+        translation.report.routes[&ObjectKey::new(id.0, id.1)].to_vec().into_iter().map(|entry| entry.host).collect()
     };
     assert_eq!(hosts(("shop", "cart")), ["cart.one.test", "cart.two.test"]);
     assert_eq!(hosts(("blog", "main")), ["blog.one.test"]);
@@ -168,7 +168,7 @@ fn a_refused_version_leaves_the_last_good_one_serving() {
     resources.routes.insert(key.clone(), Slot { good: last_good, refused: Some(problem.clone()) });
     let translation = translate(&resources, &Settings::default());
     assert_eq!(translation.table.routers[0].routes.len(), 1);
-    let entry = &translation.report.routes[&key][0];
+    let entry = &translation.report.routes[&key].to_vec()[0];
     assert_eq!(entry.host, "h.test");
     assert_eq!(
         entry.conditions[1],
@@ -184,7 +184,7 @@ fn a_refused_version_leaves_the_last_good_one_serving() {
     let translation = translate(&resources, &Settings::default());
     assert!(translation.table.routers[0].routes.is_empty());
     assert_eq!(verdict(&translation, "a/r"), "InvalidManifest: r.yaml:9: spec.host: Invalid value");
-    assert_eq!(translation.report.routes[&key][0].host, "UPPER.test");
+    assert_eq!(translation.report.routes[&key].to_vec()[0].host, "UPPER.test");
 }
 
 #[test]

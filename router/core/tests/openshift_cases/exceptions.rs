@@ -9,8 +9,6 @@ pub enum Ground {
     Permission,
     /// The fact is not the engine's: an environment variable of the original, or a write to the API.
     NotTheEngine,
-    /// A wildcard of a single label has no domain that it could stand for.
-    NoDomain,
 }
 
 /// A case that differs in so many facts.
@@ -53,9 +51,4 @@ pub const EXCEPTIONS: &[Exception] = &[
     exception("status_clearing_derived/003", 1, Ground::Decision(4), "the entry goes when the route leaves the shard"),
     exception("status_write/027", 1, Ground::NotTheEngine, "a write conflict; the agent publishes before it writes"),
     exception("tls_validation/018", 1, Ground::Permission, "the router's account may not read the Secret"),
-    exception("wildcard_conflicts_internamespace/001", 1, Ground::NoDomain, "host org"),
-    exception("wildcard_conflicts_internamespace/012", 1, Ground::NoDomain, "host org"),
-    exception("wildcard_conflicts_internamespace/014", 1, Ground::NoDomain, "host org"),
-    exception("wildcard_conflicts_internamespace/015", 1, Ground::NoDomain, "host info"),
-    exception("wildcard_conflicts_internamespace/021", 1, Ground::NoDomain, "host org"),
 ];

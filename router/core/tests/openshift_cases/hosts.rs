@@ -94,7 +94,7 @@ fn suffix_check(suffix: &Value, expect: &Value) -> Vec<String> {
     let route = json!({ "namespace": "ns", "name": "name" });
     let parsed = parse(manifest(&route), Origin::default(), &defaults, &mut MaterialCache::new());
     let host = match parsed.outcome {
-        Outcome::Good(Object::Route(route)) => Some(route.host.clone()),
+        Outcome::Good(Object::Route(route)) => Some(route.host.to_string()),
         _ => None,
     };
     let expected = expect["effective_suffix"].as_str().map(|suffix| format!("name-ns.{suffix}"));
@@ -105,7 +105,7 @@ fn generation(object: &Value, policy: &Value, expect: &Value) -> Vec<String> {
     let defaults = Defaults { cluster_domain: policy["dnsSuffix"].as_str().unwrap().to_owned() };
     let parsed = parse(manifest(object), Origin::default(), &defaults, &mut MaterialCache::new());
     let Outcome::Good(Object::Route(route)) = parsed.outcome else { return vec!["refused".to_owned()] };
-    differ("host", route.host.as_str(), expect["host"].as_str().unwrap())
+    differ("host", &*route.host, expect["host"].as_str().unwrap())
 }
 
 /// What a router says of a host. A host that the API server refuses reaches a router only by way of a subdomain.
@@ -144,7 +144,7 @@ pub fn resolution(case: &Value, _: &[Value]) -> Vec<String> {
     let Object::Route(route) = good(manifest(flat)) else { panic!("no route") };
     let host = effective_host(&route, policy["routerDomain"].as_str().unwrap_or_default());
     let text = |name: &str| expect[name].as_str().unwrap_or_default().to_owned();
-    let mut found = differ("effective host", host, text("effective_host"));
+    let mut found = differ("effective host", host.to_string(), text("effective_host"));
     found.extend(differ("admitted", Some(verdict == Verdict::Admitted), expect["admitted"].as_bool()));
     let reason = match verdict {
         Verdict::Refused(reason, _) => reason,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use router_core::model::RouterName;
-use router_core::status::{Condition, IngressEntry, merge_route};
+use router_core::status::{Condition, IngressEntry, merge_route, same_but_times};
 use serde_json::{Value, json};
 
 use crate::differ;
@@ -48,6 +48,15 @@ pub fn write(case: &Value, _: &[Value]) -> Vec<String> {
         found.extend(differ("status", without_times(&merged.status), without_times(&after)));
     }
     found
+}
+
+/// The own entry as it was observed twice: whether somebody else has changed it in between. Sluice keeps no count of
+/// that; it takes the same look before each write (decision 3), so what has to agree is which changes count.
+pub fn contention(case: &Value, _: &[Value]) -> Vec<String> {
+    let (objects, expect) = (&case["objects"], &case["expect"]);
+    assert_eq!(expect["contended_after_first"], false, "one observation is compared with nothing");
+    let is_changed = !same_but_times(&objects["first_observed"], &objects["second_observed"]);
+    differ("changed by another", Some(is_changed), expect["contended_after_second"].as_bool())
 }
 
 /// What is recorded: a condition, an event of admission, or the one that a future version would refuse.

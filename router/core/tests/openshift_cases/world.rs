@@ -162,7 +162,7 @@ impl World {
 
     /// What the router says of a route.
     pub fn verdict(&self, id: &str) -> Verdict {
-        let entry = self.report.routes.get(&key(id)).and_then(|entries| entries.first().cloned());
+        let entry = self.report.routes.get(&key(id)).and_then(|entries| entries.to_vec().into_iter().next());
         match entry.map(|entry| entry.conditions[0].clone()) {
             None => Verdict::Unknown,
             Some(condition) if condition.holds => Verdict::Admitted,
@@ -172,7 +172,7 @@ impl World {
 
     /// `status.ingress[].host` of a route.
     pub fn status_host(&self, id: &str) -> Option<String> {
-        self.report.routes.get(&key(id)).and_then(|entries| entries.first().map(|entry| entry.host.clone()))
+        self.report.routes.get(&key(id)).and_then(|entries| entries.to_vec().into_iter().next()).map(|entry| entry.host)
     }
 
     /// What is served: effective host and path, by route.
@@ -212,7 +212,7 @@ impl World {
     /// Host, uid and path of every route.
     fn routes(&self) -> Vec<(String, (String, String, String))> {
         let described = self.resources.routes.iter().map(|route| {
-            let facts = (route.host.clone(), route.meta.uid.to_string(), route.traffic.path().to_owned());
+            let facts = (route.host.to_string(), route.meta.uid.to_string(), route.traffic.path().to_owned());
             (route.meta.key.to_string(), facts)
         });
         described.collect()

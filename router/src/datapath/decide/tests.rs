@@ -19,6 +19,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::datapath::image::{RouteIds, lower};
+use crate::datapath::pools::Pools;
 
 const HOSTS: [&str; 6] = ["a.x.test", "b.x.test", "x.test", "a.y.test", "deep.a.x.test", "localhost"];
 
@@ -74,7 +75,8 @@ proptest! {
         let whole = router_core::table::RoutingTable { revision: 1, routers: vec![Arc::clone(&router)] };
         let mut ids = RouteIds::default();
         ids.assign(&whole);
-        let image = lower(&whole, &[], &[], &ids);
+        let mut pools = Pools::new(|_: IpAddr| None);
+        let image = lower(&whole, &[], &[], &ids, &mut pools);
         let id = |route: &ResolvedRoute| ids.of(router.id, &route.id);
         let names: BTreeSet<&str> = HOSTS.into_iter().chain(["other.x.test", "unknown.test", "c.deep.a.x.test"]).collect();
         for client in ["10.1.2.3", "192.0.2.1"].map(|a| a.parse::<IpAddr>().unwrap()) {

@@ -11,6 +11,7 @@ use router_core::translate::{Settings, translate};
 use serde_json::{Value, json};
 
 use super::*;
+use crate::datapath::paths::Path;
 
 fn route(name: &str, host: &str, tls: Option<Value>, annotations: Value) -> Value {
     let mut spec = json!({"host": host, "to": {"kind": "Service", "name": "web"}});
@@ -52,14 +53,39 @@ fn dump(image: &MapImage) -> Vec<String> {
         .allow
         .iter()
         .map(|(_, address, bits)| format!("allow {}/{bits}", crate::datapath::dump::address(address)));
-    let listeners =
-        image.listeners.iter().map(|((ip, port), (_, protocol))| format!("listener {ip} {port} {protocol}"));
-    hosts.chain(allow).chain(listeners).collect()
+    let listeners = image.listeners.iter().map(|((ip, port), listener)| {
+        format!("listener {ip} {port} {} mss {}", listener.protocol, listener.max_segment)
+    });
+    let pools = image.pools.iter().map(|(route, pool)| {
+        let slots = image.slots[&pool.id].iter().map(|slot| image.endpoints[&slot.endpoint].address.to_string());
+        format!("pool of {} -> {}", image.routes[route].route, slots.collect::<Vec<_>>().join(" "))
+    });
+    hosts.chain(allow).chain(listeners).chain(pools).collect()
+}
+
+/// Every address is reached over one interface.
+fn pools() -> Pools<impl Paths> {
+    let source = |to: IpAddr| if to.is_ipv4() { Ipv4Addr::LOCALHOST.into() } else { Ipv6Addr::LOCALHOST.into() };
+    Pools::new(move |to: IpAddr| Some(Path { source: source(to), interface: 1, max_segment: 1460 }))
+}
+
+/// A service with ready endpoints on port 8443.
+fn service(name: &str, addresses: &[&str]) -> [Value; 2] {
+    let endpoints: Vec<_> =
+        addresses.iter().map(|ip| json!({"addresses": [ip], "conditions": {"ready": true}})).collect();
+    [
+        json!({"apiVersion": "v1", "kind": "Service", "metadata": {"namespace": "shop", "name": name},
+            "spec": {"ports": [{"name": "main", "port": 443, "targetPort": 8443}]}}),
+        json!({"apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "addressType": "IPv4",
+            "metadata": {"namespace": "shop", "name": format!("{name}-1"),
+                "labels": {"kubernetes.io/service-name": name}},
+            "ports": [{"name": "main", "port": 8443}], "endpoints": endpoints}),
+    ]
 }
 
 #[test]
 fn every_kind_of_route_stands_where_openshift_has_it() {
-    let table = table(&[
+    let mut objects = vec![
         route("plain", "plain.test", None, json!({})),
         route("edge", "edge.test", Some(json!({"termination": "edge"})), json!({})),
         route(
@@ -75,10 +101,12 @@ fn every_kind_of_route_stands_where_openshift_has_it() {
             Some(json!({"termination": "passthrough"})),
             json!({"haproxy.router.openshift.io/ip_allowlist": "10.1.2.3/8 2001:db8::1"}),
         ),
-    ]);
+    ];
+    objects.extend(service("web", &["10.0.0.5", "10.0.0.6"]));
+    let table = table(&objects);
     let mut ids = RouteIds::default();
     ids.assign(&table);
-    let image = lower(&table, &[], &[], &ids);
+    let image = lower(&table, &[], &[], &ids, &mut pools());
     assert_eq!(
         dump(&image),
         [
@@ -92,6 +120,8 @@ fn every_kind_of_route_stands_where_openshift_has_it() {
             "sni_passthrough tcp.test -> be_tcp:shop:tcp passthrough",
             "allow 10.0.0.0/104",
             "allow 2001:db8::1/128",
+            "pool of shop/private -> 10.0.0.5:8443 10.0.0.6:8443",
+            "pool of shop/tcp -> 10.0.0.5:8443 10.0.0.6:8443",
         ]
     );
     assert_eq!(image.routes.len(), 5);
@@ -109,9 +139,12 @@ fn a_listener_on_every_address_matches_this_hosts_addresses_only() {
         listener(&table, Protocol::Https, "192.0.2.9:443".parse().unwrap(), BindState::Bound),
     ];
     let local = ["127.0.0.1", "192.0.2.9", "::1"].map(|ip| ip.parse().unwrap());
-    let image = lower(&table, &listeners, &local, &ids);
+    let image = lower(&table, &listeners, &local, &ids, &mut pools());
     let listeners: Vec<_> = dump(&image).into_iter().filter(|line| line.starts_with("listener")).collect();
-    assert_eq!(listeners, ["listener 127.0.0.1 80 1", "listener 192.0.2.9 80 1", "listener 192.0.2.9 443 2"]);
+    assert_eq!(
+        listeners,
+        ["listener 127.0.0.1 80 1 mss 0", "listener 192.0.2.9 80 1 mss 0", "listener 192.0.2.9 443 2 mss 0"]
+    );
 }
 
 #[test]
@@ -158,25 +191,60 @@ fn lowering_the_changes_gives_what_lowering_the_whole_does() {
     let edge = || Some(json!({"termination": "edge"}));
     let tcp = || Some(json!({"termination": "passthrough"}));
     let list = |list: &str| json!({"haproxy.router.openshift.io/ip_allowlist": list});
-    let versions: Vec<Vec<Value>> = vec![
+    let mut versions: Vec<Vec<Value>> = vec![
         vec![route("a", "a.test", None, json!({})), route("b", "b.test", tcp(), list("10.0.0.1"))],
         vec![route("a", "a.test", edge(), json!({})), route("b", "b.test", tcp(), list("10.0.0.2 10.0.0.3"))],
         vec![route("b", "c.test", tcp(), json!({})), route("d", "a.test", tcp(), list("10.0.0.4"))],
         vec![route("a", "a.test", None, json!({})), route("d", "a.test", None, json!({}))],
         vec![],
     ];
+    // The endpoints change along with the routes, and once alone.
+    versions.insert(1, versions[0].clone());
+    for (version, addresses) in
+        versions.iter_mut().zip([&["10.0.0.5"][..], &["10.0.0.5", "10.0.0.6"], &["10.0.0.6"], &[]])
+    {
+        version.extend(service("web", addresses));
+    }
     let mut engine = Engine::new(Settings::default());
     let (mut old, _) = engine.apply(&Resources::default());
     let mut ids = RouteIds::default();
     ids.assign(&old);
-    let mut image = lower(&old, &[], &[], &ids);
+    let (mut pools, mut whole) = (pools(), 0);
+    let mut image = lower(&old, &[], &[], &ids, &mut pools);
     for objects in versions {
         let (new, _) = engine.apply(&resources(&objects));
-        let (gone, come) = lower_changes(&old, &new, &mut ids).expect("only routes changed");
-        plan(&gone, &come).iter().for_each(|change| change.apply_to(&mut image));
+        match lower_changes(&old, &new, &mut ids, &mut pools) {
+            Some((gone, come)) => plan(&gone, &come).iter().for_each(|change| change.apply_to(&mut image)),
+            // The smallest segment of all endpoints changed: from none to one, and back.
+            None => {
+                whole += 1;
+                ids.assign(&new);
+                image = lower(&new, &[], &[], &ids, &mut pools);
+            }
+        }
         forget_gone(&old, &new, &mut ids);
-        assert_eq!(image, lower(&new, &[], &[], &ids));
+        assert_eq!(image, lower(&new, &[], &[], &ids, &mut pools));
         old = new;
     }
-    assert!(image.is_empty() && image.routes.is_empty());
+    assert!(image.is_empty() && image.routes.is_empty() && image.pools.is_empty() && image.endpoints.is_empty());
+    assert_eq!(whole, 2, "all other changes were small");
+}
+
+#[test]
+fn clear_text_that_nobody_need_read_is_told_from_what_somebody_must() {
+    let never = || json!({"haproxy.router.openshift.io/set-forwarded-headers": "never"});
+    let mut deep = route("deep", "deep.test", None, never());
+    deep["spec"]["path"] = json!("/x");
+    let table =
+        table(&[route("told", "told.test", None, json!({})), route("whole", "whole.test", None, never()), deep]);
+    let mut ids = RouteIds::default();
+    ids.assign(&table);
+    let lines = dump(&lower(&table, &[], &[], &ids, &mut pools()));
+    let lines: Vec<_> = lines.iter().filter(|line| line.starts_with("http_be")).collect();
+    let expected = [
+        "http_be deep.test -> be_http:shop:deep needs-proxy",
+        "http_be told.test -> be_http:shop:told needs-proxy",
+        "http_be whole.test -> be_http:shop:whole cleartext",
+    ];
+    assert_eq!(lines, expected);
 }

@@ -1,8 +1,7 @@
 //! Reconciling against maps that fail.
 
-use std::collections::BTreeSet;
-
 use router_common::verdict::Reason;
+use router_core::model::RouteId;
 
 use super::*;
 
@@ -39,6 +38,10 @@ impl Maps for FaultyMaps {
     }
 }
 
+fn label(route: u32) -> RouteLabel {
+    RouteLabel { router: 1, route: RouteId { namespace: "ns".into(), name: format!("r{route}").into() } }
+}
+
 fn image(hosts: usize) -> MapImage {
     let entry = |route| HostEntry {
         route,
@@ -48,7 +51,7 @@ fn image(hosts: usize) -> MapImage {
     };
     MapImage {
         hosts: (0..hosts).map(|n| ((RouteMap::HttpBe, 1, format!("h{n:04}.test")), entry(n as u32 + 1))).collect(),
-        routes: (1..=hosts as u32).collect(),
+        routes: (1..=hosts as u32).map(|route| (route, label(route))).collect(),
         ..MapImage::default()
     }
 }
@@ -84,7 +87,7 @@ fn a_full_map_keeps_what_it_has_and_takes_more_when_there_is_room() {
     // The two that had no room come in as soon as others go.
     let mut wanted = image(12);
     wanted.hosts.retain(|(_, _, host), _| host.as_str() >= "h0002.test");
-    wanted.routes = wanted.hosts.values().map(|entry| entry.route).collect::<BTreeSet<_>>();
+    wanted.routes = wanted.hosts.values().map(|entry| (entry.route, label(entry.route))).collect();
     reconcile(&mut maps, &mut now, &wanted);
     let undone = reconcile(&mut maps, &mut now, &wanted);
     assert_eq!(undone.failed, 0);
@@ -109,14 +112,14 @@ fn a_name_that_does_not_fit_takes_its_wildcard_out_until_both_do() {
         for map in [RouteMap::TcpBe, RouteMap::SniPassthrough] {
             image.hosts.insert((map, 1, host.to_owned()), entry(route, Reason::Passthrough));
         }
-        image.routes.insert(route);
+        image.routes.insert(route, label(route));
     };
     let mut before = MapImage::default();
     passthrough(&mut before, "*.w.test", 1);
     passthrough(&mut before, "*.other.test", 2);
     let mut wanted = before.clone();
     wanted.hosts.insert((RouteMap::EdgeReencrypt, 1, "edge.w.test".to_owned()), entry(3, Reason::TlsTerminate));
-    wanted.routes.insert(3);
+    wanted.routes.insert(3, label(3));
 
     let mut maps = FaultyMaps { room: Some(4), ..FaultyMaps::default() };
     let mut now = MapImage::default();

@@ -24,6 +24,17 @@ use crate::proxy::upstream_tls::{TrustError, UpstreamTrust, service_name};
 /// Longest head of an endpoint's response, in bytes.
 const MAX_RESPONSE_HEAD: usize = 64 * 1024;
 
+/// Where a request goes, and as what.
+#[derive(Clone, Copy, Debug)]
+pub struct Destination<'r> {
+    /// The route.
+    pub route: &'r ResolvedRoute,
+    /// Host and port as the client wrote them.
+    pub authority: &'r str,
+    /// See [`ClientView::as_sent`].
+    pub as_sent: bool,
+}
+
 /// Why there is no response from an endpoint, with what the router's own response needs.
 #[derive(Debug)]
 pub struct Failure {
@@ -59,12 +70,12 @@ struct Upstream {
 pub async fn forward(
     shared: &Arc<Shared>,
     connection: &Connection,
-    route: &ResolvedRoute,
-    authority: &str,
+    destination: &Destination<'_>,
     request: Request<Incoming>,
     mut record: AccessRecord,
     in_flight: InFlight,
 ) -> Result<Response<ResponseBody>, Failure> {
+    let Destination { route, authority, as_sent } = *destination;
     let (mut head, content) = request.into_parts();
     let view = ClientView {
         client: connection.client.ip(),
@@ -72,6 +83,8 @@ pub async fn forward(
         tls: connection.tls.is_some(),
         version: head.version,
         authority,
+        policy: route.forwarded,
+        as_sent,
     };
     let wants_upgrade = prepare_request(&mut head.headers, &view);
     let client_upgrade = wants_upgrade.map(|_| head.extensions.remove::<hyper::upgrade::OnUpgrade>());

@@ -4,6 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use http::header::{CONNECTION, EXPECT, FORWARDED, HOST, TE, TRANSFER_ENCODING, UPGRADE};
 use http::{HeaderMap, HeaderName, HeaderValue, Version};
+use router_core::parse::ForwardedHeaders;
 
 const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 const X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
@@ -26,6 +27,11 @@ pub struct ClientView<'c> {
     pub version: Version,
     /// The authority as the client wrote it.
     pub authority: &'c str,
+    /// How it is told.
+    pub policy: ForwardedHeaders,
+    /// Fields that belong to no single connection stay as they were sent: the kernel may carry such requests as they
+    /// are, and what an endpoint gets must not depend on who carries.
+    pub as_sent: bool,
 }
 
 /// Prepares a request's fields for the endpoint. Returns the protocol that the client asks to upgrade to.
@@ -35,7 +41,9 @@ pub fn prepare_request(headers: &mut HeaderMap, view: &ClientView<'_>) -> Option
     strip_hop_by_hop(headers);
     // hyper has answered it, or the endpoint's answer would come too late to be of use.
     headers.remove(EXPECT);
-    strip_forged(headers);
+    if !view.as_sent {
+        strip_forged(headers);
+    }
     if trailers {
         headers.insert(TE, HeaderValue::from_static("trailers"));
     }
@@ -46,7 +54,7 @@ pub fn prepare_request(headers: &mut HeaderMap, view: &ClientView<'_>) -> Option
     if let Ok(authority) = HeaderValue::from_str(view.authority) {
         headers.insert(HOST, authority);
     }
-    append_forwarded(headers, view);
+    tell_forwarded(headers, view);
     upgrade
 }
 
@@ -112,32 +120,51 @@ fn is_forged(name: &HeaderName) -> bool {
     meant == "proxy" || meant.starts_with("x-ssl") || (ours && meant != written)
 }
 
-/// Adds one line each, as OpenShift's policy `Append` does, after those of proxies further out.
-fn append_forwarded(headers: &mut HeaderMap, view: &ClientView<'_>) {
-    let proto = if view.tls { "https" } else { "http" };
+/// Tells of the client's connection as the policy says. `Append` adds one line each after those of proxies further out,
+/// `Replace` puts the router's own in their place, `IfNone` adds the fields that are not there, each for itself
+/// (OpenShift router, haproxy-config.template). `Replace` also takes out a client's `X-Forwarded-Proto-Version` where
+/// there is none to tell, which HAProxy leaves in.
+fn tell_forwarded(headers: &mut HeaderMap, view: &ClientView<'_>) {
+    let names =
+        [X_FORWARDED_FOR, X_FORWARDED_HOST, X_FORWARDED_PORT, X_FORWARDED_PROTO, X_FORWARDED_PROTO_VERSION, FORWARDED];
+    match view.policy {
+        ForwardedHeaders::Never => return,
+        ForwardedHeaders::Replace => names.iter().for_each(|name| drop(headers.remove(name))),
+        ForwardedHeaders::Append | ForwardedHeaders::IfNone => {}
+    }
+    let own_proto = if view.tls { "https" } else { "http" };
     let client = view.client.to_string();
+    tell(headers, view, X_FORWARDED_FOR, &client);
+    tell(headers, view, X_FORWARDED_HOST, view.authority);
+    tell(headers, view, X_FORWARDED_PORT, &view.listener.port().to_string());
+    tell(headers, view, X_FORWARDED_PROTO, own_proto);
+    if view.version == Version::HTTP_2 {
+        tell(headers, view, X_FORWARDED_PROTO_VERSION, "h2");
+    }
     let node = match view.client {
-        IpAddr::V4(_) => client.clone(),
+        IpAddr::V4(_) => client,
         IpAddr::V6(_) => format!("\"[{client}]\""),
     };
     let host = if is_token(view.authority) { view.authority.to_owned() } else { format!("\"{}\"", view.authority) };
-    let port = view.listener.port().to_string();
-    let forwarded = format!("for={node};host={host};proto={proto}");
-    let lines = [
-        (X_FORWARDED_FOR, client.as_str()),
-        (X_FORWARDED_HOST, view.authority),
-        (X_FORWARDED_PORT, port.as_str()),
-        (X_FORWARDED_PROTO, proto),
-        (FORWARDED, forwarded.as_str()),
-    ];
-    for (name, value) in lines {
-        if let Ok(value) = HeaderValue::from_str(value) {
-            headers.append(name, value);
-        }
+    let proto = told_proto(headers).unwrap_or_else(|| own_proto.to_owned());
+    tell(headers, view, FORWARDED, &format!("for={node};host={host};proto={proto}"));
+}
+
+fn tell(headers: &mut HeaderMap, view: &ClientView<'_>, name: HeaderName, value: &str) {
+    if view.policy == ForwardedHeaders::IfNone && headers.contains_key(&name) {
+        return;
     }
-    if view.version == Version::HTTP_2 {
-        headers.append(X_FORWARDED_PROTO_VERSION, HeaderValue::from_static("h2"));
+    if let Ok(value) = HeaderValue::from_str(value) {
+        headers.append(name, value);
     }
+}
+
+/// The scheme that the last `X-Forwarded-Proto` tells, which with `IfNone` may be a proxy's further out; `None` for what
+/// is no token, which could smuggle parameters into `Forwarded`.
+fn told_proto(headers: &HeaderMap) -> Option<String> {
+    let last = headers.get_all(X_FORWARDED_PROTO).iter().next_back()?;
+    let proto = tokens(last).last()?;
+    is_token(proto).then(|| proto.to_owned())
 }
 
 /// RFC 9110 §5.6.2; a valid authority has none of the other token characters.

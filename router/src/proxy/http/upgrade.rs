@@ -34,7 +34,8 @@ pub fn switch(
     record.status = Some(StatusCode::SWITCHING_PROTOCOLS);
     in_flight.becomes_tunnel();
     let upstream = hyper::upgrade::on(&mut response);
-    let idle = shared.config.timeouts.tunnel;
+    let of_route = record.route.as_ref().and_then(|route| route.tunnel_timeout);
+    let idle = of_route.unwrap_or(shared.config.timeouts.tunnel);
     shared.spawn(async move { join(client, upstream, idle, record, in_flight).await });
 
     let (mut head, _) = response.into_parts();

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use router_core::object::ObjectRef;
 
 use crate::source::diagnostic::{Diagnostic, Severity};
-use crate::source::manifests::Entry;
+use crate::source::entry::Entry;
 
 /// A file and what it says of an object.
 type Place = (Arc<str>, Arc<Entry>);

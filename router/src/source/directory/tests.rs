@@ -9,6 +9,8 @@ use router_core::object::{Kind, ObjectKey};
 
 use super::*;
 
+mod updates;
+
 fn route(name: &str, host: &str) -> String {
     format!(
         "apiVersion: route.openshift.io/v1\nkind: Route\nmetadata:\n  namespace: shop\n  name: {name}\n\

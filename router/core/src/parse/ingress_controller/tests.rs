@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::*;
-use crate::parse::Object;
+use crate::parse::{Object, Outcome};
 use crate::testing::{controller, good, parsed};
 
 fn controller_of(spec: Value) -> std::sync::Arc<IngressController> {
@@ -32,7 +32,7 @@ fn the_default_controller_of_a_cluster_asks_for_nothing() {
     assert_eq!((found.tls_profile.min_version, found.tls_profile.ciphers.len()), (TlsVersion::Tls12, 11));
     assert_eq!(found.client_tls, None);
     assert_eq!(found.http, HttpPolicy::default());
-    assert!(found.tuning.is_default());
+    assert_eq!(found.tuning, Tuning::default());
     assert!(found.without_effect.is_empty());
 }
 
@@ -89,11 +89,11 @@ fn http_and_tuning_are_typed() {
         "spec.httpEmptyRequestsPolicy",
         "spec.httpErrorCodePages",
         "spec.httpHeaders.actions",
-        "spec.httpHeaders.forwardedHeaderPolicy",
         "spec.httpHeaders.headerNameCaseAdjustments",
         "spec.httpHeaders.uniqueId",
         "spec.idleConnectionTerminationPolicy",
-        "spec.tuningOptions",
+        "spec.tuningOptions.clientTimeout",
+        "spec.tuningOptions.maxConnections",
     ];
     assert_eq!(paths, expected);
 }
@@ -109,9 +109,94 @@ fn fields_without_effect_are_warned_of_at_their_place() {
         parsed(controller("c", spec.clone())).warnings.iter().map(ToString::to_string).collect();
     let expected = [
         "spec.endpointPublishingStrategy.nodePort.protocol: has no effect: Sluice does not act on this field yet",
-        "spec.logging: has no effect: Sluice does not act on this field yet",
         "spec.tlsSecurityProfile: has no effect: Sluice does not act on this field yet",
     ];
     assert_eq!(warnings, expected);
     assert_eq!(controller_of(spec).publishing.kind, PublishingKind::NodePortService);
+}
+
+/// The paths without effect of a controller with this `logging.access`, or its errors.
+fn logged(access: serde_json::Value) -> Result<Vec<String>, Vec<String>> {
+    let object = controller("c", json!({ "logging": { "access": access } }));
+    match parsed(object).outcome {
+        Outcome::Good(Object::IngressController(found)) => {
+            Ok(found.without_effect.iter().map(|path| path.to_string().replace("spec.logging.access.", "")).collect())
+        }
+        Outcome::Refused { errors, .. } => {
+            Err(errors.iter().map(|error| error.to_string().replace("spec.logging.access.", "")).collect())
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn an_access_log_in_the_container_is_what_there_is() {
+    let container = json!({ "type": "Container" });
+    assert_eq!(logged(json!({ "destination": container, "logEmptyRequests": "Log" })), Ok(Vec::new()));
+    let everything = json!({
+        "destination": { "type": "Syslog", "syslog": { "address": "10.0.0.7", "port": 514, "facility": "local1" } },
+        "httpLogFormat": "%ci",
+        "httpCaptureHeaders": { "request": [{ "name": "X-Id", "maxLength": 9 }] },
+        "httpCaptureCookies": [{ "matchType": "Prefix", "namePrefix": "s", "maxLength": 9 }],
+        "logEmptyRequests": "Ignore",
+    });
+    let expected =
+        ["destination.syslog", "httpLogFormat", "httpCaptureHeaders", "httpCaptureCookies", "logEmptyRequests"];
+    assert_eq!(logged(everything), Ok(expected.map(str::to_owned).to_vec()));
+    let cut = json!({ "destination": { "type": "Container", "container": { "maxLength": 480 } } });
+    assert_eq!(logged(cut), Ok(vec!["destination.container.maxLength".to_owned()]));
+}
+
+#[test]
+fn a_bad_access_log_is_refused_with_what_to_write() {
+    let to = |destination| json!({ "destination": destination });
+    let with = |name: &str, value| json!({ "destination": { "type": "Container" }, name: value });
+    let cases = [
+        (json!({}), "destination.type: Required value: write Container"),
+        (to(json!({ "type": "File" })), "destination.type: Unsupported value: \"File\"; write Container or Syslog"),
+        (
+            to(json!({ "type": "Container", "container": { "maxLength": 1 } })),
+            "destination.container.maxLength: Invalid",
+        ),
+        (to(json!({ "type": "Syslog", "syslog": { "port": 514 } })), "destination.syslog.address: Required value"),
+        (
+            to(json!({ "type": "Syslog", "syslog": { "address": "log.test", "port": 514 } })),
+            "destination.syslog.address: Invalid value: \"log.test\"; write the server's IP address",
+        ),
+        (to(json!({ "type": "Syslog", "syslog": { "address": "::1" } })), "destination.syslog.port: Required value"),
+        (
+            to(json!({ "type": "Syslog", "syslog": { "address": "::1", "port": 514, "facility": "mine" } })),
+            "destination.syslog.facility: Unsupported value: \"mine\"; write one of kern, user",
+        ),
+        (with("logEmptyRequests", json!("No")), "logEmptyRequests: Unsupported value: \"No\"; write Log or Ignore"),
+        (
+            with("httpCaptureHeaders", json!({ "response": [{ "name": "a b", "maxLength": 9 }] })),
+            "httpCaptureHeaders.response[0].name: Invalid value: \"a b\": is no header name; write one such as",
+        ),
+        (
+            with("httpCaptureHeaders", json!({ "request": [{ "name": "a" }] })),
+            "httpCaptureHeaders.request[0].maxLength: Required value: write how many bytes",
+        ),
+        (
+            with("httpCaptureCookies", json!([{ "matchType": "Exact", "namePrefix": "a", "maxLength": 9 }])),
+            "httpCaptureCookies[0].name: Required value: write the cookie's name",
+        ),
+        (
+            with("httpCaptureCookies", json!([{ "name": "a", "maxLength": 9 }])),
+            "httpCaptureCookies[0].matchType: Required value; write Exact or Prefix",
+        ),
+        (
+            with(
+                "httpCaptureCookies",
+                json!([
+                    { "matchType": "Exact", "name": "a", "maxLength": 9 }, { "matchType": "Exact", "name": "b", "maxLength": 9 }
+                ]),
+            ),
+            "httpCaptureCookies: Too many: there are 2; capture at most one cookie",
+        ),
+    ];
+    for (access, expected) in cases {
+        let errors = logged(access).unwrap_err();
+        assert!(errors.len() == 1 && errors[0].starts_with(expected), "{errors:?}, expected {expected}");
+    }
 }

@@ -1,6 +1,6 @@
 //! `spec.tls` (openshift.md a.9): which fields each termination may have, and the material itself.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use rustls::sign::CertifiedKey;
 
@@ -18,6 +18,24 @@ pub struct HeldTls {
     pub insecure: InsecurePolicy,
     /// Certificates and trust, or why they cannot be used.
     pub material: Result<Material, Vec<FieldError>>,
+}
+
+impl HeldTls {
+    /// Shared among all that say no more than what clear-text requests get.
+    fn new(insecure: InsecurePolicy, material: Result<Material, Vec<FieldError>>) -> Arc<Self> {
+        static PLAIN: LazyLock<[Arc<HeldTls>; 3]> = LazyLock::new(|| {
+            [InsecurePolicy::None, InsecurePolicy::Allow, InsecurePolicy::Redirect].map(|insecure| {
+                let material = Material { certificate: CertificateSource::Controller, reencrypt: None };
+                Arc::new(HeldTls { insecure, material: Ok(material) })
+            })
+        });
+        if let Ok(Material { certificate: CertificateSource::Controller, reencrypt: None }) = &material
+            && let Some(plain) = PLAIN.iter().find(|plain| plain.insecure == insecure)
+        {
+            return plain.clone();
+        }
+        Arc::new(HeldTls { insecure, material })
+    }
 }
 
 /// Certificates and trust of a route.
@@ -79,7 +97,7 @@ pub fn parse(
         Termination::Passthrough => Traffic::Passthrough { redirect: insecure? == InsecurePolicy::Redirect },
         Termination::Edge | Termination::Reencrypt => {
             let material = material(&tls, &texts, termination, materials, findings);
-            Traffic::Http { path, tls: Some(HeldTls { insecure: insecure?, material }) }
+            Traffic::Http { path, tls: Some(HeldTls::new(insecure?, material)) }
         }
     };
     tls.finish(findings);

@@ -17,6 +17,8 @@ fn view(authority: &str) -> ClientView<'_> {
         tls: true,
         version: Version::HTTP_11,
         authority,
+        policy: ForwardedHeaders::Append,
+        as_sent: false,
     }
 }
 
@@ -97,4 +99,76 @@ fn upgrades_pass_only_when_asked_for_on_http1_and_not_to_http2() {
     let mut headers = map(&websocket);
     let old = ClientView { version: Version::HTTP_10, ..view("a.test") };
     assert_eq!(prepare_request(&mut headers, &old), None);
+}
+
+/// What proxies further out have told.
+const OUTER: [(&str, &str); 6] = [
+    ("x-forwarded-for", "198.51.100.1"),
+    ("x-forwarded-host", "outer.test"),
+    ("x-forwarded-port", "80"),
+    ("x-forwarded-proto", "http"),
+    ("x-forwarded-proto-version", "h2"),
+    ("forwarded", "for=198.51.100.1"),
+];
+
+fn told(policy: ForwardedHeaders, sent: &[(&str, &str)]) -> HeaderMap {
+    let mut headers = map(sent);
+    prepare_request(&mut headers, &ClientView { policy, ..view("a.test") });
+    headers
+}
+
+#[test]
+fn replace_leaves_the_routers_own_alone() {
+    let headers = told(ForwardedHeaders::Replace, &OUTER);
+    let own = [
+        ("x-forwarded-for", "192.0.2.7"),
+        ("x-forwarded-host", "a.test"),
+        ("x-forwarded-port", "443"),
+        ("x-forwarded-proto", "https"),
+        ("forwarded", "for=192.0.2.7;host=a.test;proto=https"),
+    ];
+    for (name, value) in own {
+        assert_eq!(all(&headers, name), [value], "{name}");
+    }
+    assert!(!headers.contains_key("x-forwarded-proto-version"));
+    assert_eq!(told(ForwardedHeaders::Replace, &[]), headers);
+}
+
+#[test]
+fn if_none_fills_each_gap_for_itself() {
+    let headers = told(ForwardedHeaders::IfNone, &OUTER);
+    for (name, value) in OUTER {
+        assert_eq!(all(&headers, name), [value], "{name}");
+    }
+    assert_eq!(
+        told(ForwardedHeaders::IfNone, &[]),
+        told(ForwardedHeaders::Append, &[]),
+        "nothing was sent, so everything is told"
+    );
+    // `Forwarded` repeats the scheme that is told, whoever tells it.
+    let headers = told(ForwardedHeaders::IfNone, &[("x-forwarded-proto", "ws, http"), ("x-forwarded-for", "::1")]);
+    assert_eq!(all(&headers, "x-forwarded-for"), ["::1"]);
+    assert_eq!(all(&headers, "x-forwarded-host"), ["a.test"]);
+    assert_eq!(all(&headers, "x-forwarded-proto"), ["ws, http"]);
+    assert_eq!(all(&headers, "forwarded"), ["for=192.0.2.7;host=a.test;proto=http"]);
+    let smuggled = told(ForwardedHeaders::IfNone, &[("x-forwarded-proto", "http;for=10.0.0.1")]);
+    assert_eq!(all(&smuggled, "forwarded"), ["for=192.0.2.7;host=a.test;proto=https"]);
+}
+
+#[test]
+fn never_leaves_what_was_sent() {
+    let headers = told(ForwardedHeaders::Never, &OUTER);
+    for (name, value) in OUTER {
+        assert_eq!(all(&headers, name), [value], "{name}");
+    }
+    assert_eq!(told(ForwardedHeaders::Never, &[]), map(&[("host", "a.test")]));
+    // Forged fields go under every policy, unless the kernel may carry the request as well.
+    let forged = [("proxy", "http://evil.test"), ("x-ssl-client-cn", "admin"), ("x_forwarded_for", "1")];
+    assert_eq!(told(ForwardedHeaders::Never, &forged), map(&[("host", "a.test")]));
+    let mut headers = map(&forged);
+    let as_sent = ClientView { policy: ForwardedHeaders::Never, as_sent: true, ..view("a.test") };
+    prepare_request(&mut headers, &as_sent);
+    for (name, value) in forged {
+        assert_eq!(all(&headers, name), [value], "{name}");
+    }
 }

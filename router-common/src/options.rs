@@ -1,0 +1,145 @@
+//! TCP options (RFC 9293 §3.1): reading those that a dial needs, and writing those of the segments that it makes.
+
+use crate::maps::{OPTION_SACK, OPTION_SCALE, OPTION_TIMESTAMPS};
+use crate::packet::{Packet, Segment};
+
+/// What a segment's options say.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct TcpOptions {
+    /// Timestamp value; 0 without.
+    pub tsval: u32,
+    /// Timestamp echo reply; 0 without.
+    pub tsecr: u32,
+    /// Maximum segment size; 0 without.
+    pub mss: u16,
+    /// Where the MSS value stands in the packet; 0 without.
+    pub mss_at: u16,
+    /// Window shift; 0 without.
+    pub shift: u8,
+    /// `OPTION_*` bits of those that are there.
+    pub present: u8,
+    /// Zero.
+    pub pad: [u8; 2],
+}
+
+const END: u8 = 0;
+const NOP: u8 = 1;
+const MSS: u8 = 2;
+const SCALE: u8 = 3;
+const SACK_PERMITTED: u8 = 4;
+const TIMESTAMPS: u8 = 8;
+/// The largest shift that counts (RFC 7323 §2.3).
+const MAX_SHIFT: u8 = 14;
+/// Most bytes of options (RFC 9293 §3.1: the header's length is in four bits, in words).
+pub const MAX_OPTIONS: u32 = 40;
+/// Room for them, a power of two.
+pub const OPTIONS_ROOM: usize = 64;
+
+/// Reads options one at a time, so that the kernel can do it in a loop that its verifier need not walk through.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct Reader {
+    /// The options.
+    pub bytes: [u8; OPTIONS_ROOM],
+    /// How many bytes they are, at most [`MAX_OPTIONS`].
+    pub len: u32,
+    /// Position of the next one.
+    pub at: u32,
+    /// Where the options begin in the packet.
+    pub begin: u32,
+    /// What was found.
+    pub found: TcpOptions,
+}
+
+impl Reader {
+    /// Reads one option. `false`: that was all. What is malformed ends the reading, as it does in Linux.
+    #[inline(always)]
+    pub fn step(&mut self) -> bool {
+        let at = self.at;
+        if at >= self.len {
+            return false;
+        }
+        let kind = self.byte(at);
+        if kind == END {
+            return false;
+        }
+        if kind == NOP {
+            self.at = at + 1;
+            return true;
+        }
+        let length = self.byte(at + 1);
+        if at + 1 >= self.len || length < 2 || at + length as u32 > self.len {
+            return false;
+        }
+        self.at = at + length as u32;
+        if kind == MSS && length == 4 {
+            self.found.mss = u16::from_be_bytes([self.byte(at + 2), self.byte(at + 3)]);
+            self.found.mss_at = (self.begin + at + 2) as u16;
+        } else if kind == SCALE && length == 3 {
+            let shift = self.byte(at + 2);
+            self.found.shift = if shift > MAX_SHIFT { MAX_SHIFT } else { shift };
+            self.found.present |= OPTION_SCALE;
+        } else if kind == SACK_PERMITTED && length == 2 {
+            self.found.present |= OPTION_SACK;
+        } else if kind == TIMESTAMPS && length == 10 {
+            self.found.tsval = self.number(at + 2);
+            self.found.tsecr = self.number(at + 6);
+            self.found.present |= OPTION_TIMESTAMPS;
+        }
+        true
+    }
+
+    /// The mask is the bound that the verifier sees.
+    #[inline(always)]
+    fn byte(&self, at: u32) -> u8 {
+        self.bytes[at as usize & (OPTIONS_ROOM - 1)]
+    }
+
+    #[inline(always)]
+    fn number(&self, at: u32) -> u32 {
+        u32::from_be_bytes([self.byte(at), self.byte(at + 1), self.byte(at + 2), self.byte(at + 3)])
+    }
+}
+
+/// The timestamps of what nearly every data segment has as options: two NOPs for alignment, and timestamps (RFC 7323
+/// appendix A).
+#[inline(always)]
+pub fn only_timestamps(packet: &impl Packet, segment: &Segment) -> Option<TcpOptions> {
+    let at = segment.tcp + 20;
+    if segment.payload != at + 12 {
+        return None;
+    }
+    let [NOP, NOP, TIMESTAMPS, 10, a, b, c, d, e, f, g, h] = packet.load::<12>(at)? else { return None };
+    Some(TcpOptions {
+        tsval: u32::from_be_bytes([a, b, c, d]),
+        tsecr: u32::from_be_bytes([e, f, g, h]),
+        present: OPTION_TIMESTAMPS,
+        ..TcpOptions::default()
+    })
+}
+
+/// The 20 bytes of a SYN's options: MSS always, the others as `present` says, NOPs in place of what is not offered.
+#[inline(always)]
+pub fn of_syn(mss: u16, present: u8, tsval: u32, shift: u8) -> [u8; 20] {
+    let [m0, m1] = mss.to_be_bytes();
+    let [s0, s1] = if present & OPTION_SACK != 0 { [SACK_PERMITTED, 2] } else { [NOP, NOP] };
+    let [w0, w1, w2] = if present & OPTION_SCALE != 0 { [SCALE, 3, shift] } else { [NOP, NOP, NOP] };
+    let [a, b, c, d] = tsval.to_be_bytes();
+    if present & OPTION_TIMESTAMPS != 0 {
+        [MSS, 4, m0, m1, s0, s1, TIMESTAMPS, 10, a, b, c, d, 0, 0, 0, 0, NOP, w0, w1, w2]
+    } else {
+        [MSS, 4, m0, m1, s0, s1, NOP, NOP, NOP, NOP, NOP, NOP, NOP, NOP, NOP, NOP, NOP, w0, w1, w2]
+    }
+}
+
+/// The 12 bytes of a data segment's options: timestamps (RFC 7323 appendix A).
+#[inline(always)]
+pub fn of_timestamps(tsval: u32, tsecr: u32) -> [u8; 12] {
+    let [a, b, c, d] = tsval.to_be_bytes();
+    let [e, f, g, h] = tsecr.to_be_bytes();
+    [NOP, NOP, TIMESTAMPS, 10, a, b, c, d, e, f, g, h]
+}
+
+#[cfg(test)]
+mod tests;

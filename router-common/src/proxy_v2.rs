@@ -1,0 +1,59 @@
+//! The PROXY protocol header, version 2, which tells a backend who the client is (HAProxy, proxy-protocol.txt §2.2).
+
+use crate::maps::FlowKey;
+
+/// Most bytes of a header: IPv6.
+pub const MAX_HEADER: usize = 52;
+/// Bytes of a header for IPv4.
+pub const IPV4_HEADER: u32 = 28;
+/// Bytes of a header for IPv6.
+pub const IPV6_HEADER: u32 = 52;
+
+const SIGNATURE: [u8; 12] = *b"\r\n\r\n\0\r\nQUIT\n";
+/// Version 2, command PROXY: on behalf of another.
+const VERSION_AND_COMMAND: u8 = 0x21;
+/// `AF_INET` and `STREAM`.
+const TCP_OVER_IPV4: u8 = 0x11;
+/// `AF_INET6` and `STREAM`.
+const TCP_OVER_IPV6: u8 = 0x21;
+/// Bytes of what follows the length: two addresses, two ports.
+const IPV4_BLOCK: u8 = 12;
+const IPV6_BLOCK: u8 = 36;
+
+/// The header of a connection from a client (source) to a listener (destination), and how many of the bytes it is;
+/// those after it are 0. IPv4-mapped addresses are told as IPv4; if only one is, both are told as they are.
+#[inline(always)]
+pub fn header(flow: &FlowKey) -> ([u8; MAX_HEADER], u32) {
+    let mut header = [0; MAX_HEADER];
+    header[..12].copy_from_slice(&SIGNATURE);
+    header[12] = VERSION_AND_COMMAND;
+    let source_port = flow.source_port.to_be_bytes();
+    let destination_port = flow.destination_port.to_be_bytes();
+    if is_mapped(&flow.source) && is_mapped(&flow.destination) {
+        header[13] = TCP_OVER_IPV4;
+        header[15] = IPV4_BLOCK;
+        header[16..20].copy_from_slice(&flow.source[12..]);
+        header[20..24].copy_from_slice(&flow.destination[12..]);
+        header[24..26].copy_from_slice(&source_port);
+        header[26..28].copy_from_slice(&destination_port);
+        return (header, IPV4_HEADER);
+    }
+    header[13] = TCP_OVER_IPV6;
+    header[15] = IPV6_BLOCK;
+    header[16..32].copy_from_slice(&flow.source);
+    header[32..48].copy_from_slice(&flow.destination);
+    header[48..50].copy_from_slice(&source_port);
+    header[50..52].copy_from_slice(&destination_port);
+    (header, IPV6_HEADER)
+}
+
+/// Whether an address is IPv4 in its 16-byte form (RFC 4291 §2.5.5.2). Without a loop, which the compiler would make a
+/// call of `memcmp`.
+#[inline(always)]
+fn is_mapped(address: &[u8; 16]) -> bool {
+    let [a, b, c, d, e, f, g, h, i, j, k, l, ..] = *address;
+    (a | b | c | d | e | f | g | h | i | j) == 0 && (k & l) == 0xff
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,417 @@
+//! Rewriting the packets of a spliced connection, one side's view into the other's.
+//!
+//! A connection that the kernel carries is two TCP connections in one: each end knows its own peer's addresses, initial
+//! sequence number, timestamp clock and window shift. Every packet of one is turned into the packet of the other that
+//! says the same; payload, flags, urgent pointer and every option that is not named here stay as they are.
+//!
+//! Checksums follow the differences (RFC 1624 eqn. 3), whatever the hardware has left to do, so that no byte of payload
+//! is ever read.
+
+use crate::maps::FlowKey;
+use crate::options::{MAX_OPTIONS, OPTIONS_ROOM};
+use crate::packet::{ACK, ETHERNET, Packet, SYN, Segment};
+
+/// What the packets of one direction need.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub struct Translation {
+    /// Source and destination that the packet leaves with, of the same IP version as it came with.
+    pub to: FlowKey,
+    /// Added to the sequence number, modulo 2³².
+    pub delta_seq: u32,
+    /// Added to the acknowledgement number and to SACK blocks.
+    pub delta_ack: u32,
+    /// Added to the timestamp value.
+    pub delta_tsval: u32,
+    /// Added to the timestamp echo reply.
+    pub delta_tsecr: u32,
+    /// The sender's window shift, if it differs from what the receiver was told: `(window << up) >> down`.
+    pub shift_up: u8,
+    /// The shift that the receiver was told.
+    pub shift_down: u8,
+    /// Zero.
+    pub pad: [u8; 2],
+}
+
+/// A packet that can be changed. Each method is false if the packet is too short or cannot be written; what was changed
+/// before stays changed.
+pub trait PacketMut: Packet {
+    /// Overwrites bytes, no checksum of any kind with them.
+    fn store<const N: usize>(&mut self, offset: u32, bytes: &[u8; N]) -> bool;
+
+    /// Overwrites bytes and keeps a sum that hardware made of the whole packet true (`CHECKSUM_COMPLETE`; in the
+    /// kernel `BPF_F_RECOMPUTE_CSUM`). The same as [`PacketMut::store`] where there is no such sum.
+    fn store_counted<const N: usize>(&mut self, offset: u32, bytes: &[u8; N]) -> bool;
+
+    /// Adds a [`Difference`] to the IPv4 header checksum, whose field is at `offset`.
+    fn fix_ip_checksum(&mut self, offset: u32, difference: u32) -> bool;
+
+    /// Adds a [`Difference`] to the TCP checksum, whose field is at `offset`. `pseudo`: of the pseudo header (RFC 9293
+    /// §3.1), which is in the field even when hardware is left to sum up the rest (`CHECKSUM_PARTIAL`); a difference
+    /// of the rest does not change the field then.
+    fn fix_tcp_checksum(&mut self, offset: u32, difference: u32, pseudo: bool) -> bool;
+
+    /// Runs a [`Rewriter`] with these deltas over the options at `offset`, which is even: the folded [`Difference`]
+    /// that it made. The kernel has its own way of going through them.
+    fn rewrite_options(&mut self, offset: u32, len: u32, deltas: [u32; 3]) -> Option<u32> {
+        let mut rewriter = Rewriter::new(len, deltas);
+        for (at, byte) in (offset..offset + len).zip(&mut rewriter.bytes) {
+            [*byte] = self.load::<1>(at)?;
+        }
+        while rewriter.step() {}
+        let stored = (offset..offset + len).zip(&rewriter.bytes).all(|(at, byte)| self.store(at, &[*byte]));
+        stored.then(|| rewriter.difference.folded())
+    }
+}
+
+/// Translates options one at a time, so that the kernel can do it in a loop that its verifier need not walk through.
+/// What is malformed ends the walk, as it ends the receiver's, and stays as it is.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct Rewriter {
+    /// The options.
+    pub bytes: [u8; OPTIONS_ROOM],
+    /// The difference so far.
+    pub difference: Difference,
+    /// How many bytes they are, at most [`MAX_OPTIONS`].
+    pub len: u32,
+    /// Position of the next one, or of the next number of one.
+    pub at: u32,
+    /// Numbers left of the option that is being translated.
+    pub numbers: u32,
+    /// What is added to the next number, and to the one after it, by turns.
+    pub deltas: [u32; 2],
+    /// What is added to timestamp value, timestamp echo reply, and SACK's numbers.
+    pub all_deltas: [u32; 3],
+}
+
+impl Rewriter {
+    /// At the beginning of `len` bytes of options, which are still to be filled in.
+    #[inline(always)]
+    pub fn new(len: u32, all_deltas: [u32; 3]) -> Self {
+        let difference = Difference::default();
+        Rewriter { bytes: [0; OPTIONS_ROOM], difference, len, at: 0, numbers: 0, deltas: [0; 2], all_deltas }
+    }
+
+    /// The same, in memory that is there.
+    #[inline(always)]
+    pub fn begin_anew(&mut self, len: u32, all_deltas: [u32; 3]) {
+        self.difference = Difference::default();
+        self.len = len;
+        self.at = 0;
+        self.numbers = 0;
+        self.all_deltas = all_deltas;
+    }
+
+    /// One step of at most [`REWRITER_STEPS`]. `false`: that was all.
+    #[inline(always)]
+    pub fn step(&mut self) -> bool {
+        if self.numbers != 0 {
+            self.numbers -= 1;
+            self.number();
+            return true;
+        }
+        let at = self.at;
+        // The last byte alone can only be padding.
+        if at + 1 >= self.len {
+            return false;
+        }
+        let kind = self.byte(at);
+        if kind == END {
+            return false;
+        }
+        if kind == NOP {
+            self.at = at + 1;
+            return true;
+        }
+        let length = self.byte(at + 1) as u32;
+        if length < 2 || at + length > self.len {
+            return false;
+        }
+        let [value, echo, sack] = self.all_deltas;
+        if kind == TIMESTAMPS && length == 10 {
+            self.begin(2, [value, echo]);
+        } else if kind == SACK && length >= 10 && (length - 2).is_multiple_of(8) {
+            self.begin((length - 2) / 4, [sack; 2]);
+        } else {
+            self.at = at + length;
+        }
+        true
+    }
+
+    #[inline(always)]
+    fn begin(&mut self, numbers: u32, deltas: [u32; 2]) {
+        self.at += 2;
+        self.numbers = numbers;
+        self.deltas = deltas;
+    }
+
+    /// Translates the number of four bytes at the position.
+    #[inline(always)]
+    fn number(&mut self) {
+        let at = self.at;
+        let old = [self.byte(at), self.byte(at + 1), self.byte(at + 2), self.byte(at + 3)];
+        let new = u32::from_be_bytes(old).wrapping_add(self.deltas[0]).to_be_bytes();
+        let mut change = Difference::default();
+        change.change_bytes(old, new);
+        // Ethernet, IP and TCP headers before the options are of even length.
+        self.difference.add_at(at, change);
+        self.set(at, new[0]);
+        self.set(at + 1, new[1]);
+        self.set(at + 2, new[2]);
+        self.set(at + 3, new[3]);
+        self.at = at + 4;
+        self.deltas = [self.deltas[1], self.deltas[0]];
+    }
+
+    /// The mask is the bound that the verifier sees.
+    #[inline(always)]
+    fn byte(&self, at: u32) -> u8 {
+        self.bytes[at as usize & (OPTIONS_ROOM - 1)]
+    }
+
+    #[inline(always)]
+    fn set(&mut self, at: u32, byte: u8) {
+        self.bytes[at as usize & (OPTIONS_ROOM - 1)] = byte;
+    }
+}
+
+/// Most steps of a [`Rewriter`]: 40 NOPs; anything else takes fewer for its bytes.
+pub const REWRITER_STEPS: u32 = MAX_OPTIONS;
+
+/// Σ(~old + new) over changed words (RFC 1624 eqn. 3), in the byte order of memory: RFC 1071 §2(B) makes the sum
+/// independent of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(transparent)]
+pub struct Difference(u64);
+
+impl Difference {
+    /// Counts a change of four bytes at an even offset, given as the number that they are in network order. A field of
+    /// two bytes counts as one of four with zeros before it.
+    #[inline(always)]
+    pub fn change(&mut self, old: u32, new: u32) {
+        self.change_bytes(old.to_be_bytes(), new.to_be_bytes());
+    }
+
+    /// Counts a change of four bytes at an even offset.
+    #[inline(always)]
+    pub fn change_bytes(&mut self, old: [u8; 4], new: [u8; 4]) {
+        let (old, new) = (!u32::from_ne_bytes(old) as u64, u32::from_ne_bytes(new) as u64);
+        // Some 2³¹ changes fit.
+        self.0 = self.0.wrapping_add(old).wrapping_add(new);
+    }
+
+    /// Counts the changes of another difference whose bytes begin at `offset`. At an odd one each byte is in the other
+    /// half of its word, and the sum has its bytes swapped (RFC 1071 §2(B)): that is 2⁸ times itself, modulo 2¹⁶ − 1.
+    #[inline(always)]
+    pub fn add_at(&mut self, offset: u32, other: Difference) {
+        self.0 = self.0.wrapping_add((other.folded() as u64) << ((offset & 1) * 8));
+    }
+
+    /// The sum in 32 bits, as `bpf_l3_csum_replace` and `bpf_l4_csum_replace` take it with size 0.
+    #[inline(always)]
+    pub fn folded(self) -> u32 {
+        let once = (self.0 & 0xffff_ffff) + (self.0 >> 32);
+        ((once & 0xffff_ffff) + (once >> 32)) as u32
+    }
+}
+
+const IP_CHECKSUM: u32 = ETHERNET + 10;
+const IP4_ADDRESSES: u32 = ETHERNET + 12;
+const IP6_ADDRESSES: u32 = ETHERNET + 8;
+/// Where TCP begins after an IPv4 header without options.
+const AFTER_IP4: u32 = ETHERNET + 20;
+/// Where fields are in the TCP header (RFC 9293 §3.1).
+const WINDOW: u32 = 14;
+const CHECKSUM: u32 = 16;
+const OPTIONS: u32 = 20;
+/// Where the options end that are only timestamps, aligned by two NOPs (RFC 7323 appendix A).
+const AFTER_TIMESTAMPS: u32 = 32;
+
+const END: u8 = 0;
+const NOP: u8 = 1;
+const SACK: u8 = 5;
+const TIMESTAMPS: u8 = 8;
+
+/// Bytes that are written in words of four.
+#[repr(C, align(8))]
+struct Words<const N: usize>([u8; N]);
+
+impl<const N: usize> Words<N> {
+    /// `at` is a constant at every call, so that the bound is checked by the compiler.
+    #[inline(always)]
+    fn set(&mut self, at: usize, word: [u8; 4]) {
+        self.0[at..at + 4].copy_from_slice(&word);
+    }
+}
+
+/// Rewrites a packet, `segment` being what [`crate::packet::segment`] has read from it.
+///
+/// False if the packet cannot be read or written as `segment` says: it is then half of one and half of the other, and
+/// must be dropped.
+///
+/// Helper calls in the kernel, which are what it costs: IPv4 with timestamps, or with no option and the same window,
+/// one load at most, one store, three checksums.
+#[inline(always)]
+pub fn translate(packet: &mut impl PacketMut, segment: &Segment, t: &Translation) -> bool {
+    // A copy of the whole has the alignment of the type; through the reference, addresses would be read byte by byte.
+    let t = &{ *t };
+    let (tcp, end) = (segment.tcp, segment.payload);
+    let is_ack = segment.flags & ACK != 0;
+    let ports = [ports(&segment.flow), ports(&t.to)];
+    let seq = segment.seq.wrapping_add(t.delta_seq);
+    // Without the flag the field means nothing (RFC 9293 §3.1), and resets have 0 in it.
+    let ack = if is_ack { segment.ack.wrapping_add(t.delta_ack) } else { segment.ack };
+    let window = window(segment, t);
+
+    let pseudo = addresses_difference(segment, &t.to);
+    let mut rest = Difference::default();
+    rest.change(ports[0], ports[1]);
+    rest.change(segment.seq, seq);
+    rest.change(segment.ack, ack);
+    rest.change(segment.window as u32, window as u32);
+
+    // IPv4 addresses are the eight bytes before the TCP header: one store for both.
+    let together = !segment.v6 && tcp == AFTER_IP4;
+    if !together && !store_addresses(packet, segment.v6, &t.to) {
+        return false;
+    }
+    let mut options = tcp + OPTIONS;
+    if end < tcp + AFTER_TIMESTAMPS {
+        let mut head = Words([0; 20]);
+        head.set(8, ports[1].to_be_bytes());
+        head.set(12, seq.to_be_bytes());
+        head.set(16, ack.to_be_bytes());
+        if !store_head::<20, 12>(packet, tcp, &t.to, head, together)
+            || (window != segment.window && !packet.store(tcp + WINDOW, &window.to_be_bytes()))
+        {
+            return false;
+        }
+    } else {
+        let Some(head) = packet.load::<40>(tcp - 8) else { return false };
+        let mut head = Words(head);
+        head.set(8, ports[1].to_be_bytes());
+        head.set(12, seq.to_be_bytes());
+        head.set(16, ack.to_be_bytes());
+        let [offset_bits, flags, _, _] = word(&head.0, 20);
+        let [w0, w1] = window.to_be_bytes();
+        head.set(20, [offset_bits, flags, w0, w1]);
+        if word(&head.0, 28) == [NOP, NOP, TIMESTAMPS, 10] {
+            let deltas = timestamp_deltas(t, is_ack);
+            for (at, delta) in [(32, deltas[0]), (36, deltas[1])] {
+                let old = u32::from_be_bytes(word(&head.0, at));
+                let new = old.wrapping_add(delta);
+                rest.change(old, new);
+                head.set(at, new.to_be_bytes());
+            }
+            options = tcp + AFTER_TIMESTAMPS;
+        }
+        if !store_head::<40, 32>(packet, tcp, &t.to, head, together) {
+            return false;
+        }
+    }
+    if options < end {
+        let deltas = timestamp_deltas(t, is_ack);
+        let sack = if is_ack { t.delta_ack } else { 0 };
+        let Some(difference) = packet.rewrite_options(options, end - options, [deltas[0], deltas[1], sack]) else {
+            return false;
+        };
+        rest.0 = rest.0.wrapping_add(difference as u64);
+    }
+    (segment.v6 || packet.fix_ip_checksum(IP_CHECKSUM, pseudo.folded()))
+        && packet.fix_tcp_checksum(tcp + CHECKSUM, pseudo.folded(), true)
+        && packet.fix_tcp_checksum(tcp + CHECKSUM, rest.folded(), false)
+}
+
+/// The window in the receiver's unit.
+///
+/// Rounded down, as every TCP does with its own window (RFC 7323 §2.3: `SEG.WND = RCV.WND >> Rcv.Wind.Shift`), and so
+/// to 0 where it is less than one unit: told more, the receiver would send what the other end has no room for. Nothing
+/// stalls, because a window of 0 is probed (RFC 9293 §3.8.6.1) and the probe's byte fits. What has no room in the field
+/// is told as its largest value. The window of a SYN has no shift (RFC 7323 §2.2).
+#[inline(always)]
+fn window(segment: &Segment, t: &Translation) -> u16 {
+    if segment.flags & SYN != 0 || t.shift_up == t.shift_down {
+        return segment.window;
+    }
+    let window = (segment.window as u32).wrapping_shl(t.shift_up as u32).wrapping_shr(t.shift_down as u32);
+    if window > 0xffff { 0xffff } else { window as u16 }
+}
+
+/// What is added to value and echo. Without ACK there is no echo (RFC 7323 §3.2).
+#[inline(always)]
+fn timestamp_deltas(t: &Translation, is_ack: bool) -> [u32; 2] {
+    [t.delta_tsval, if is_ack { t.delta_tsecr } else { 0 }]
+}
+
+#[inline(always)]
+fn ports(flow: &FlowKey) -> u32 {
+    (flow.source_port as u32) << 16 | flow.destination_port as u32
+}
+
+/// What the change of addresses makes of a sum, that of the IPv4 header and that of the pseudo header alike.
+#[inline(always)]
+fn addresses_difference(segment: &Segment, to: &FlowKey) -> Difference {
+    let from = &segment.flow;
+    let mut difference = Difference::default();
+    for at in [0, 4, 8, 12] {
+        if segment.v6 || at == 12 {
+            difference.change_bytes(word(&from.source, at), word(&to.source, at));
+            difference.change_bytes(word(&from.destination, at), word(&to.destination, at));
+        }
+    }
+    difference
+}
+
+/// Writes the addresses alone.
+///
+/// IPv6 has no header checksum that balances their change in a sum over the whole packet, as that of IPv4 does; and the
+/// kernel's pseudo-header fix takes the change out of that sum, as if there were one. So the store has to put it in.
+#[inline(always)]
+fn store_addresses(packet: &mut impl PacketMut, v6: bool, to: &FlowKey) -> bool {
+    if v6 {
+        let mut both = Words([0; 32]);
+        for at in [0, 4, 8, 12] {
+            both.set(at, word(&to.source, at));
+            both.set(16 + at, word(&to.destination, at));
+        }
+        packet.store_counted(IP6_ADDRESSES, &both.0)
+    } else {
+        let mut both = Words([0; 8]);
+        both.set(0, word(&to.source, 12));
+        both.set(4, word(&to.destination, 12));
+        packet.store(IP4_ADDRESSES, &both.0)
+    }
+}
+
+/// Writes the first `TCP` bytes of the TCP header, the last of `ALL` = 8 + `TCP`; with the IPv4 addresses if they are
+/// what stands before it.
+#[inline(always)]
+fn store_head<const ALL: usize, const TCP: usize>(
+    packet: &mut impl PacketMut,
+    tcp: u32,
+    to: &FlowKey,
+    mut head: Words<ALL>,
+    together: bool,
+) -> bool {
+    if together {
+        head.set(0, word(&to.source, 12));
+        head.set(4, word(&to.destination, 12));
+        return packet.store(tcp - 8, &head.0);
+    }
+    match head.0.last_chunk::<TCP>() {
+        Some(header) => packet.store(tcp, header),
+        None => false,
+    }
+}
+
+/// Four bytes; `at` is a constant at every call.
+#[inline(always)]
+fn word<const N: usize>(bytes: &[u8; N], at: usize) -> [u8; 4] {
+    let mut word = [0; 4];
+    word.copy_from_slice(&bytes[at..at + 4]);
+    word
+}
+
+#[cfg(test)]
+mod tests;

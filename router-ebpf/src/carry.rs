@@ -1,0 +1,203 @@
+//! Established connections: translate, redirect, and see them end.
+
+use aya_ebpf::bindings::{__sk_buff, TC_ACT_SHOT};
+use aya_ebpf::helpers::bpf_ktime_get_ns;
+use aya_ebpf::helpers::generated::bpf_ktime_get_coarse_ns;
+use aya_ebpf::programs::TcContext;
+use router_common::maps::{
+    FLOW_CLEARTEXT, FLOW_FIN, FLOW_FIN_ACKED, Flow, FlowKey, SIDE_CLIENT, STATE_CLOSING, STATE_CONFIRMING,
+    STATE_DIALING, STATE_ESTABLISHED,
+};
+use router_common::packet::{ACK, FIN, RST, SYN, Segment};
+use router_common::translate::translate;
+use router_common::verdict::{DialCounter, FlowEndReason};
+
+use crate::dialing;
+use crate::later_request;
+use crate::maps;
+use crate::record;
+use crate::skb::{self, Skb};
+
+/// A reset counts as the end only this close after the last byte that was seen of its sender (RFC 5961 §3 wants it
+/// exact, and the receiver of the packet sees to that; some packets before it may have been lost on their way here).
+const RESET_WINDOW: u32 = 1 << 16;
+
+/// A packet of a connection that the kernel carries. `None`: the entry was of an old connection, and is gone.
+#[inline(always)]
+pub fn packet(skb: &mut Skb, segment: &Segment, flow: &mut Flow) -> Option<i32> {
+    let plain = segment.flags & (SYN | FIN | RST) == 0;
+    if flow.state == STATE_ESTABLISHED && plain && (flow.peer & FLOW_FIN) | (flow.own & FLOW_CLEARTEXT) == 0 {
+        return Some(forward(skb, segment, flow));
+    }
+    // SAFETY: the context is the one that the kernel gave.
+    match unsafe { sluice_unusual(skb.0.skb.skb) } {
+        FORWARD => Some(forward(skb, segment, flow)),
+        GONE => None,
+        action => Some(action as i32),
+    }
+}
+
+/// [`unusual`]: translate the packet.
+const FORWARD: u32 = 0x1_0000;
+/// [`unusual`]: the entry is gone.
+const GONE: u32 = 0x1_0001;
+
+#[inline(never)]
+fn forward(skb: &mut Skb, segment: &Segment, flow: &mut Flow) -> i32 {
+    // SAFETY: the helper has no precondition.
+    flow.last_ns = unsafe { bpf_ktime_get_coarse_ns() };
+    flow.packets += 1;
+    flow.bytes += segment.payload_len as u64;
+    let end = segment.seq.wrapping_add(segment.payload_len);
+    if end.wrapping_sub(flow.next_seq) <= i32::MAX as u32 {
+        flow.next_seq = end;
+    }
+    if !translate(skb, segment, &flow.rewrite) {
+        maps::count(DialCounter::Untranslated);
+        return TC_ACT_SHOT;
+    }
+    skb.send(flow.interface)
+}
+
+/// Everything that happens to a connection but for plain data. A global function, as `sluice_first_flight`.
+///
+/// # Safety
+/// `ctx` is the program's context.
+#[unsafe(no_mangle)]
+#[inline(never)]
+pub unsafe extern "C" fn sluice_unusual(ctx: *mut __sk_buff) -> u32 {
+    let skb = Skb(TcContext::new(ctx));
+    let Some(segment) = skb::segment(&skb) else { return GONE };
+    match maps::flow(&segment.flow) {
+        Some(flow) => unusual(&skb, segment, flow),
+        None => GONE,
+    }
+}
+
+#[inline(always)]
+fn unusual(skb: &Skb, segment: &Segment, flow: &mut Flow) -> u32 {
+    let from_client = flow.side == SIDE_CLIENT;
+    if from_client && segment.flags & (SYN | ACK) == SYN && begins_anew(segment, flow) {
+        return GONE;
+    }
+    if flow.state == STATE_DIALING || flow.state == STATE_CONFIRMING {
+        let next = dialing::next(skb, segment, flow, from_client);
+        if next != dialing::CARRY {
+            return dialing::act(skb, segment, flow, next) as u32;
+        }
+    }
+    let Some(other) = maps::flow(&flow.rewrite.to.reversed()) else { return FORWARD };
+    if flow.own & FLOW_CLEARTEXT != 0
+        && segment.payload_len != 0
+        && segment.flags & RST == 0
+        && later_request::is_for_another(skb, segment, flow)
+    {
+        return later_request::reset(skb, segment, flow, other) as u32;
+    }
+    if segment.flags & RST != 0 {
+        if flow.state != STATE_CLOSING && segment.seq.wrapping_sub(flow.next_seq) < RESET_WINDOW {
+            finish(flow, other, if from_client { FlowEndReason::ClientReset } else { FlowEndReason::BackendReset });
+            forget_flight(&segment.flow, flow, from_client);
+        }
+        return FORWARD;
+    }
+    if flow.state == STATE_CLOSING {
+        if flow.end != FlowEndReason::Finished as u8 && segment.payload_len != 0 && ended_by(flow, from_client) {
+            // Whoever sent that reset was not this side.
+            flow.state = STATE_ESTABLISHED;
+            other.state = STATE_ESTABLISHED;
+        }
+        return FORWARD;
+    }
+    fins(segment, flow, other);
+    FORWARD
+}
+
+/// Whether the connection ended by a reset of this side.
+#[inline(always)]
+fn ended_by(flow: &Flow, from_client: bool) -> bool {
+    let reset = if from_client { FlowEndReason::ClientReset } else { FlowEndReason::BackendReset };
+    flow.end == reset as u8
+}
+
+/// A SYN of the client on a tuple that has an entry: whether it begins a new connection. On a connection that lives it
+/// does not: the endpoint answers it with a challenge (RFC 5961 §4), and a client that has really begun anew answers
+/// that with a reset.
+#[inline(always)]
+fn begins_anew(segment: &Segment, client: &mut Flow) -> bool {
+    let dialing = client.state == STATE_DIALING && segment.seq.wrapping_add(1) != first_byte(client, segment);
+    if client.state != STATE_CLOSING && !dialing {
+        return false;
+    }
+    if let Some(backend) = maps::flow(&client.rewrite.to.reversed()) {
+        if client.state != STATE_CLOSING {
+            finish(client, backend, FlowEndReason::Replaced);
+        }
+        record::end(client, backend);
+    }
+    forget(&segment.flow, client);
+    true
+}
+
+/// Sequence number of the first byte of the client that is being dialed for.
+#[inline(always)]
+fn first_byte(client: &Flow, segment: &Segment) -> u32 {
+    match maps::first_flight(&segment.flow) {
+        Some(flight) => flight.dial.handshake.client_isn.wrapping_add(1),
+        None => client.next_seq,
+    }
+}
+
+/// Follows the FINs: once both sides have sent one and acknowledged the other's, the connection has ended.
+#[inline(always)]
+fn fins(segment: &Segment, flow: &mut Flow, other: &mut Flow) {
+    if segment.flags & FIN != 0 {
+        flow.fin_end = segment.seq.wrapping_add(segment.payload_len).wrapping_add(1);
+        flow.own |= FLOW_FIN;
+        other.peer |= FLOW_FIN;
+    }
+    if flow.peer & FLOW_FIN != 0 && segment.flags & ACK != 0 {
+        let acked = segment.ack.wrapping_add(flow.rewrite.delta_ack);
+        if acked.wrapping_sub(other.fin_end) <= i32::MAX as u32 {
+            flow.own |= FLOW_FIN_ACKED;
+            other.peer |= FLOW_FIN_ACKED;
+        }
+    }
+    const BOTH: u8 = FLOW_FIN | FLOW_FIN_ACKED;
+    if flow.own & BOTH == BOTH && flow.peer & BOTH == BOTH {
+        finish(flow, other, FlowEndReason::Finished);
+    }
+}
+
+/// Ends a connection: both entries linger for packets that are sent again, until the agent or a dial wants their room.
+#[inline(never)]
+pub fn finish(flow: &mut Flow, other: &mut Flow, reason: FlowEndReason) {
+    // SAFETY: the helper has no precondition.
+    let now = unsafe { bpf_ktime_get_ns() };
+    flow.end = reason as u8;
+    other.end = reason as u8;
+    flow.ended_ns = now;
+    other.ended_ns = now;
+    flow.state = STATE_CLOSING;
+    other.state = STATE_CLOSING;
+    record::end(flow, other);
+}
+
+/// A first payload that is no longer needed.
+#[inline(always)]
+fn forget_flight(key: &FlowKey, flow: &Flow, from_client: bool) {
+    if from_client {
+        maps::forget_first_flight(key);
+    } else {
+        maps::forget_first_flight(&flow.rewrite.to.reversed());
+    }
+}
+
+/// Deletes all that is known of a connection, given its client's key and entry.
+#[inline(always)]
+pub fn forget(key: &FlowKey, client: &Flow) {
+    let backend = client.rewrite.to.reversed();
+    maps::forget_first_flight(key);
+    maps::remove_flow(key);
+    maps::remove_flow(&backend);
+}

@@ -1,0 +1,338 @@
+//! Dialing an endpoint: a choice, a port, the two flow entries, and the client's segment made into a SYN.
+
+use aya_ebpf::bindings::TC_ACT_SHOT;
+use aya_ebpf::helpers::{bpf_get_prandom_u32, bpf_ktime_get_ns};
+use router_common::keyed;
+use router_common::maps::{
+    Config, Dial, Endpoint, FLIGHT_HEADROOM, FLOW_CLEARTEXT, Flow, FlowKey, HANDSHAKE_COMPLETE, Listener, OPTION_ECN,
+    OPTION_TIMESTAMPS, POOL_PROXY_V2, PROTOCOL_HTTP, SIDE_BACKEND, SIDE_CLIENT, STATE_CLOSING, STATE_DIALING,
+};
+use router_common::options;
+use router_common::packet::{CWR, ECE, ETHERNET, RST, SYN, Segment};
+use router_common::proxy_v2;
+use router_common::verdict::{DialCounter, Reason};
+
+use crate::compose::compose;
+use crate::maps::{self, Scratch};
+use crate::options::read as read_options;
+use crate::record;
+use crate::skb::Skb;
+
+/// [`begin`]: an endpoint was chosen.
+pub const CHOSEN: u32 = 0x1_0000;
+/// [`enter`]: the flow entries are there.
+pub const ENTERED: u32 = 0x1_0002;
+/// [`begin`]: the programs only decide.
+pub const OFF: u32 = 0x1_0001;
+
+/// Source ports that are tried for one dial.
+const PORT_TRIES: u32 = 16;
+/// What a host that tells no maximum segment size takes (RFC 9293 §3.7.1, for IPv4).
+const DEFAULT_SEGMENT: u16 = 536;
+
+/// The reason behind an answer of [`begin`].
+#[inline(always)]
+pub fn reason(code: u32) -> Reason {
+    const NO_ENDPOINT: u32 = Reason::NoEndpoint as u32;
+    const PORTS_TAKEN: u32 = Reason::PortsTaken as u32;
+    const FLOWS_FULL: u32 = Reason::FlowsFull as u32;
+    const OTHER_FAMILY: u32 = Reason::OtherFamily as u32;
+    const MAP_FULL: u32 = Reason::MapFull as u32;
+    const NO_HANDSHAKE: u32 = Reason::NoHandshake as u32;
+    match code {
+        NO_ENDPOINT => Reason::NoEndpoint,
+        PORTS_TAKEN => Reason::PortsTaken,
+        FLOWS_FULL => Reason::FlowsFull,
+        OTHER_FAMILY => Reason::OtherFamily,
+        MAP_FULL => Reason::MapFull,
+        NO_HANDSHAKE => Reason::NoHandshake,
+        _ => Reason::Unreadable,
+    }
+}
+
+/// Chooses an endpoint for the first flight and the decision in the working memory. [`CHOSEN`], [`OFF`], or the code of
+/// the reason why not; then nothing was changed.
+#[inline(never)]
+pub fn begin(skb: &Skb, segment: &Segment, listener: Listener) -> u32 {
+    let Some(settings) = maps::settings() else { return OFF };
+    if settings.dial == 0 {
+        return OFF;
+    }
+    let Some(memory) = maps::scratch_memory() else { return OFF };
+    let Some(handshake) = maps::handshake(&segment.flow) else { return Reason::NoHandshake as u32 };
+    if handshake.state & HANDSHAKE_COMPLETE == 0 || segment.ack != handshake.listener_isn.wrapping_add(1) {
+        return Reason::NoHandshake as u32;
+    }
+    if segment.tcp != ETHERNET + if segment.v6 { 40 } else { 20 } {
+        return Reason::Unreadable as u32;
+    }
+    let route = memory.decision.route;
+    let Some(pool) = maps::pool(route) else { return Reason::NoEndpoint as u32 };
+    let dial = &mut memory.flight.dial;
+    dial.handshake = *handshake;
+    dial.client_tsval = read_options(skb, segment).tsval;
+    dial.pool = pool.id;
+    dial.slots = pool.slots;
+    dial.window = segment.window;
+    dial.prefix = 0;
+    dial.attempts = 0;
+    if !draw(dial) {
+        return Reason::NoEndpoint as u32;
+    }
+    memory.client.route = route;
+    memory.client.router = listener.router;
+    memory.client.protocol = listener.protocol;
+    if pool.flags & POOL_PROXY_V2 != 0 {
+        put_proxy_header(memory, &segment.flow);
+    }
+    CHOSEN
+}
+
+/// Draws a slot by weight.
+#[inline(always)]
+fn draw(dial: &mut Dial) -> bool {
+    // SAFETY: the helper has no precondition (both calls).
+    let (column, coin) = unsafe { (bpf_get_prandom_u32(), bpf_get_prandom_u32()) };
+    dial.slot = ((column as u64 * dial.slots as u64) >> 32) as u32;
+    let Some(slot) = maps::slot(dial.pool, dial.slot) else { return false };
+    dial.endpoint = slot.endpoint;
+    if coin < slot.threshold || slot.threshold == u32::MAX {
+        return true;
+    }
+    dial.slot = slot.alias;
+    let Some(slot) = maps::slot(dial.pool, dial.slot) else { return false };
+    dial.endpoint = slot.endpoint;
+    true
+}
+
+/// Puts a PROXY v2 header in front of the gathered bytes.
+#[inline(never)]
+fn put_proxy_header(memory: &mut Scratch, flow: &FlowKey) {
+    let (header, len) = proxy_v2::header(flow);
+    let Scratch { flight, .. } = memory;
+    const SHORT: usize = 28;
+    const LONG: usize = 52;
+    const END: usize = FLIGHT_HEADROOM as usize;
+    if len == SHORT as u32 {
+        let mut i = 0;
+        while i < SHORT {
+            flight.bytes[END - SHORT + i] = header[i];
+            i += 1;
+        }
+    } else {
+        let mut i = 0;
+        while i < LONG {
+            flight.bytes[END - LONG + i] = header[i];
+            i += 1;
+        }
+    }
+    flight.dial.prefix = len;
+}
+
+/// Enters a connection to the dial's endpoint: a free source port, both flow entries, the first flight. Takes the
+/// working memory as [`begin`] has left it; `client` is the client's key, `arrived` the interface that leads to it.
+#[inline(never)]
+pub fn enter(client: &FlowKey, arrived: u32) -> u32 {
+    let Some(memory) = maps::scratch_memory() else { return Reason::NoEndpoint as u32 };
+    let Some(settings) = maps::settings() else { return Reason::NoEndpoint as u32 };
+    let id = memory.flight.dial.endpoint;
+    let Some(endpoint) = maps::endpoint(id) else { return Reason::NoEndpoint as u32 };
+    let Some(state) = maps::state_of_endpoint(id) else { return Reason::NoEndpoint as u32 };
+    if is_v4(&endpoint.address) != is_v4(&client.source) {
+        return Reason::OtherFamily as u32;
+    }
+    prepare(memory, client, endpoint, arrived);
+    state.dials += 1;
+    let mut turn = 0;
+    while turn < PORT_TRIES {
+        turn += 1;
+        let step = state.cursor;
+        state.cursor = step.wrapping_add(1);
+        let tried = try_port(settings, step);
+        if tried == PORT_OURS {
+            return finish(client);
+        }
+        if tried != PORT_TAKEN {
+            return Reason::FlowsFull as u32;
+        }
+    }
+    Reason::PortsTaken as u32
+}
+
+#[inline(always)]
+fn is_v4(address: &[u8; 16]) -> bool {
+    let [a, b, c, d, e, f, g, h, i, j, k, l, ..] = *address;
+    u64::from_ne_bytes([a, b, c, d, e, f, g, h]) == 0 && u32::from_ne_bytes([i, j, k, l]) == u32::from_be(0xffff)
+}
+
+/// Fills the two entries but for what depends on the port.
+#[inline(never)]
+fn prepare(memory: &mut Scratch, key: &FlowKey, endpoint: &Endpoint, arrived: u32) {
+    let Scratch { client, backend, flight, .. } = memory;
+    // SAFETY: the helper has no precondition.
+    let now = unsafe { bpf_ktime_get_ns() };
+    flight.dial.max_segment = endpoint.max_segment;
+    // Field by field: a value of 128 bytes would be put together on the stack.
+    let to = &mut client.rewrite.to;
+    to.source = endpoint.source;
+    to.destination = endpoint.address;
+    to.destination_port = endpoint.port;
+    let received = flight.received;
+    client.next_seq = flight.dial.handshake.client_isn.wrapping_add(1).wrapping_add(received);
+    client.bytes = received as u64;
+    client.packets = flight.segments as u64;
+    client.interface = endpoint.interface;
+    client.endpoint = flight.dial.endpoint;
+    client.side = SIDE_CLIENT;
+    let to = &mut backend.rewrite.to;
+    to.source = key.destination;
+    to.destination = key.source;
+    to.source_port = key.destination_port;
+    to.destination_port = key.source_port;
+    backend.next_seq = 0;
+    backend.bytes = 0;
+    backend.packets = 0;
+    backend.interface = arrived;
+    backend.endpoint = client.endpoint;
+    backend.route = client.route;
+    backend.router = client.router;
+    backend.protocol = client.protocol;
+    backend.side = SIDE_BACKEND;
+    begin_entry(client, now);
+    begin_entry(backend, now);
+    if client.protocol == PROTOCOL_HTTP {
+        client.own = FLOW_CLEARTEXT;
+    }
+}
+
+/// What is the same in both entries of a new connection.
+#[inline(always)]
+fn begin_entry(flow: &mut Flow, now: u64) {
+    flow.rewrite.delta_seq = 0;
+    flow.rewrite.delta_ack = 0;
+    flow.rewrite.delta_tsval = 0;
+    flow.rewrite.delta_tsecr = 0;
+    flow.rewrite.shift_up = 0;
+    flow.rewrite.shift_down = 0;
+    flow.rewrite.pad = [0; 2];
+    flow.last_ns = now;
+    flow.started_ns = now;
+    flow.ended_ns = 0;
+    flow.fin_end = 0;
+    flow.state = STATE_DIALING;
+    flow.own = 0;
+    flow.peer = 0;
+    flow.end = 0;
+    flow.pad = [0; 2];
+}
+
+const PORT_TAKEN: u32 = 0;
+const PORT_OURS: u32 = 1;
+const PORT_NO_ROOM: u32 = 2;
+
+/// Tries to make one port ours: by entering the way back from the endpoint.
+#[inline(never)]
+fn try_port(settings: &Config, step: u32) -> u32 {
+    let Some(memory) = maps::scratch_memory() else { return PORT_NO_ROOM };
+    let ports = if settings.ports == 0 { 1 } else { settings.ports as u32 };
+    let Scratch { client, backend, flight, .. } = memory;
+    client.rewrite.to.source_port = settings.first_port.wrapping_add((step % ports) as u16);
+    let back = client.rewrite.to.reversed();
+    if let Some(old) = maps::flow(&back) {
+        if old.state != STATE_CLOSING {
+            return PORT_TAKEN;
+        }
+        take_over(&back, old);
+    }
+    let hash = keyed::hash(settings.secret, &back);
+    let now = client.started_ns;
+    let dial = &mut flight.dial;
+    // Both clocks go on from one connection to the next of the same addresses and ports, whoever the client is: the
+    // endpoint may still remember the last one (RFC 6191 §2, RFC 6528 §3).
+    dial.isn = ((now >> 6) as u32).wrapping_add(hash as u32);
+    dial.tsval = ((now / 1_000_000) as u32).wrapping_add((hash >> 32) as u32);
+    let delta_seq = dial.isn.wrapping_add(dial.prefix).wrapping_sub(dial.handshake.client_isn);
+    client.rewrite.delta_seq = delta_seq;
+    backend.rewrite.delta_ack = delta_seq.wrapping_neg();
+    if dial.handshake.options & OPTION_TIMESTAMPS != 0 {
+        let delta = dial.tsval.wrapping_sub(dial.client_tsval);
+        client.rewrite.delta_tsval = delta;
+        backend.rewrite.delta_tsecr = delta.wrapping_neg();
+    }
+    if maps::add_flow(&back, backend) {
+        PORT_OURS
+    } else if maps::flow(&back).is_some() {
+        // Another CPU was faster.
+        PORT_TAKEN
+    } else {
+        PORT_NO_ROOM
+    }
+}
+
+/// Ends what is left of an old connection that had the port.
+#[inline(always)]
+fn take_over(back: &FlowKey, old: &mut Flow) {
+    let client = old.rewrite.to.reversed();
+    if let Some(other) = maps::flow(&client)
+        && other.started_ns == old.started_ns
+    {
+        record::end(old, other);
+        maps::remove_flow(&client);
+    }
+    maps::remove_flow(back);
+    maps::count(DialCounter::TakenOver);
+}
+
+/// The other entry, and the first flight for as long as it may be needed.
+#[inline(never)]
+fn finish(client: &FlowKey) -> u32 {
+    let Some(memory) = maps::scratch_memory() else { return Reason::NoEndpoint as u32 };
+    memory.flight.dial.syns = 1;
+    let back = memory.client.rewrite.to.reversed();
+    if !maps::keep_first_flight(client, &memory.flight) {
+        maps::remove_flow(&back);
+        return Reason::MapFull as u32;
+    }
+    if !maps::add_flow(client, &memory.client) {
+        maps::remove_flow(&back);
+        maps::forget_first_flight(client);
+        return Reason::FlowsFull as u32;
+    }
+    ENTERED
+}
+
+/// Sends what [`enter`] has prepared: a reset to the stack, whose request socket nobody needs any more, and a SYN to
+/// the endpoint.
+#[inline(never)]
+pub fn send(skb: &Skb, segment: &Segment) -> i32 {
+    let Some(memory) = maps::scratch_memory() else { return TC_ACT_SHOT };
+    let Scratch { wanted, flight, .. } = memory;
+    wanted.begin(skb, &segment.flow, segment.v6);
+    // What the stack expects next (RFC 9293 §3.10.7.4).
+    wanted.seq = flight.dial.handshake.client_isn.wrapping_add(1).wrapping_add(flight.went_up);
+    wanted.flags = RST;
+    if !compose(skb) || !skb.send_copy_up() {
+        // The stack gives its socket up by itself, later; the dial is what counts.
+    }
+    syn(skb, segment.v6)
+}
+
+/// Makes any packet the SYN to the endpoint of the dial in the working memory (`client` and `flight`), and sends it.
+#[inline(never)]
+pub fn syn(skb: &Skb, v6: bool) -> i32 {
+    let Some(memory) = maps::scratch_memory() else { return TC_ACT_SHOT };
+    let Scratch { wanted, flight, client, .. } = memory;
+    let (dial, handshake) = (&flight.dial, &flight.dial.handshake);
+    wanted.begin(skb, &client.rewrite.to, v6);
+    wanted.seq = dial.isn;
+    wanted.flags = if handshake.options & OPTION_ECN != 0 { SYN | ECE | CWR } else { SYN };
+    let window = (dial.window as u32) << (handshake.client_shift & 15);
+    wanted.window = if window > u16::MAX as u32 { u16::MAX } else { window as u16 };
+    // The client's segments go to the endpoint as they are, and the endpoint's to the client.
+    let told = if handshake.client_mss == 0 { DEFAULT_SEGMENT } else { handshake.client_mss };
+    let mss = if dial.max_segment != 0 && told > dial.max_segment { dial.max_segment } else { told };
+    wanted.options = options::of_syn(mss, handshake.options, dial.tsval, handshake.client_shift);
+    wanted.options_len = 20;
+    let interface = client.interface;
+    if compose(skb) { skb.send(interface) } else { TC_ACT_SHOT }
+}

@@ -1,0 +1,360 @@
+//! A connection between its SYN to the endpoint and the endpoint's acknowledgement of the first payload. Whatever is
+//! lost in that time is sent again here: the payload is in `hellos`.
+
+use aya_ebpf::bindings::TC_ACT_SHOT;
+use aya_ebpf::helpers::bpf_ktime_get_ns;
+use router_common::maps::{
+    Dial, FLIGHT_HEADROOM, FirstFlight, Flow, Handshake, OPTION_SCALE, OPTION_TIMESTAMPS, SIDE_CLIENT,
+    STATE_CONFIRMING, STATE_DIALING, STATE_ESTABLISHED,
+};
+use router_common::options::{self, TcpOptions};
+use router_common::packet::{ACK, FIN, PSH, Packet, RST, SYN, Segment};
+use router_common::verdict::{DialCounter, FlowEndReason};
+
+use crate::carry;
+use crate::compose::compose;
+use crate::dial;
+use crate::maps::{self, Scratch};
+use crate::options::read as read_options;
+use crate::reject::swapped;
+use crate::skb::Skb;
+
+/// Endpoints that are tried for one connection.
+const MAX_ATTEMPTS: u8 = 4;
+/// SYNs that an endpoint is sent before another one is tried: the client sends its first payload again after 0.2 s or
+/// more, and doubles that.
+const MAX_SYNS: u8 = 3;
+/// The smallest payload of a segment that is made here: every host takes it (RFC 9293 §3.7.1), less timestamps.
+const MIN_SEGMENT: u32 = 524;
+/// Segments of the longest payload at [`MIN_SEGMENT`].
+const MAX_SEGMENTS: u32 = 9;
+
+// What becomes of a packet: first that is found out, then it is done. Two steps, because the stack of 512 bytes is for
+// all functions that are under way.
+
+/// It is translated like any other.
+pub const CARRY: u32 = 0;
+/// It is dropped.
+const DROP: u32 = 1;
+/// It becomes the SYN, once more.
+const SYN_AGAIN: u32 = 2;
+/// It becomes the first payload.
+const PAYLOAD: u32 = 3;
+/// It becomes a reset to the endpoint.
+const CHALLENGED: u32 = 4;
+/// It becomes the SYN to another endpoint, or a reset to the client.
+const NEXT_ENDPOINT: u32 = 5;
+
+/// What becomes of a packet. Where it needs the first flight, that is in the working memory.
+#[inline(always)]
+pub fn next(skb: &Skb, segment: &Segment, flow: &mut Flow, from_client: bool) -> u32 {
+    if flow.state == STATE_DIALING {
+        if from_client { from_client_dialing(segment, flow) } else { from_backend_dialing(skb, segment, flow) }
+    } else if from_client {
+        from_client_unconfirmed(segment)
+    } else {
+        from_backend_unconfirmed(segment, flow)
+    }
+}
+
+/// Does it.
+#[inline(always)]
+pub fn act(skb: &Skb, segment: &Segment, flow: &mut Flow, next: u32) -> i32 {
+    if next == DROP {
+        return TC_ACT_SHOT;
+    }
+    let from_client = flow.side == SIDE_CLIENT;
+    let Some(memory) = maps::scratch_memory() else { return TC_ACT_SHOT };
+    memory.key = if from_client { segment.flow } else { flow.rewrite.to.reversed() };
+    if next == NEXT_ENDPOINT {
+        let dialed = next_endpoint();
+        if dialed == NO_CLIENT {
+            return TC_ACT_SHOT;
+        }
+        return if dialed == ANOTHER { dial::syn(skb, segment.v6) } else { refuse(skb, segment.v6) };
+    }
+    let Some(client) = maps::flow(&memory.key) else { return TC_ACT_SHOT };
+    if next == SYN_AGAIN {
+        memory.client.rewrite.to = client.rewrite.to;
+        memory.client.interface = client.interface;
+        return dial::syn(skb, segment.v6);
+    }
+    if next == PAYLOAD {
+        return payload(skb, segment.v6, client);
+    }
+    let Scratch { wanted, .. } = memory;
+    wanted.begin(skb, &client.rewrite.to, segment.v6);
+    wanted.seq = segment.ack;
+    wanted.flags = RST;
+    if compose(skb) { skb.send(client.interface) } else { TC_ACT_SHOT }
+}
+
+/// A packet of the endpoint while it is being dialed.
+#[inline(never)]
+fn from_backend_dialing(skb: &Skb, segment: &Segment, backend: &mut Flow) -> u32 {
+    let key = backend.rewrite.to.reversed();
+    let Some(memory) = maps::scratch_memory() else { return DROP };
+    let (Some(client), Some(flight)) = (maps::flow(&key), maps::first_flight(&key)) else { return DROP };
+    let ours = segment.flags & ACK != 0 && segment.ack == flight.dial.isn.wrapping_add(1);
+    if segment.flags & RST != 0 {
+        // Else of another connection, or made up.
+        if !ours || !maps::read_first_flight(memory, flight) {
+            return DROP;
+        }
+        if let Some(state) = maps::state_of_endpoint(backend.endpoint) {
+            state.refused += 1;
+        }
+        return NEXT_ENDPOINT;
+    }
+    if ours && segment.flags & SYN != 0 {
+        answered(skb, segment, client, backend, &mut flight.dial);
+        return if maps::read_first_flight(memory, flight) { PAYLOAD } else { DROP };
+    }
+    if segment.flags & ACK == 0 {
+        return DROP;
+    }
+    // It speaks of an older connection (a challenge, RFC 5961 §4): a reset at the number that it expects ends that
+    // one, and the client's next retransmission dials again.
+    maps::count(DialCounter::Challenged);
+    CHALLENGED
+}
+
+/// The endpoint's SYN-ACK: all that was unknown of the translation.
+#[inline(always)]
+fn answered(skb: &Skb, segment: &Segment, client: &mut Flow, backend: &mut Flow, dial: &mut Dial) {
+    let options = read_options(skb, segment);
+    if let Some(macs) = skb.load::<12>(0) {
+        dial.macs = swapped(&macs);
+    }
+    dial.via = skb.interface();
+    dial.backend_isn = segment.seq;
+    dial.backend_tsval = options.tsval;
+    if options.mss != 0 && (dial.max_segment == 0 || options.mss < dial.max_segment) {
+        dial.max_segment = options.mss;
+    }
+    remember_segment(client.endpoint, options.mss);
+    let handshake = &dial.handshake;
+    let delta = segment.seq.wrapping_sub(handshake.listener_isn);
+    client.rewrite.delta_ack = delta;
+    backend.rewrite.delta_seq = delta.wrapping_neg();
+    backend.next_seq = segment.seq.wrapping_add(1);
+    windows(client, backend, handshake, &options);
+    if handshake.options & options.present & OPTION_TIMESTAMPS != 0 {
+        // The listener's clock, in milliseconds as Linux counts, has gone on since it told its time; the client must
+        // never see it go back (RFC 7323 §5).
+        // SAFETY: the helper has no precondition.
+        let elapsed = (unsafe { bpf_ktime_get_ns() }.wrapping_sub(handshake.answered_ns) / 1_000_000) as u32;
+        let now = handshake.listener_tsval.wrapping_add(elapsed).wrapping_add(1);
+        let delta = now.wrapping_sub(options.tsval);
+        backend.rewrite.delta_tsval = delta;
+        client.rewrite.delta_tsecr = delta.wrapping_neg();
+    }
+    client.state = STATE_CONFIRMING;
+    backend.state = STATE_CONFIRMING;
+}
+
+/// Each side reads windows with the shift that its own peer told it in the handshake (RFC 7323 §2.2): the client's
+/// peer was the listener.
+#[inline(always)]
+fn windows(client: &mut Flow, backend: &mut Flow, handshake: &Handshake, options: &TcpOptions) {
+    if handshake.options & OPTION_SCALE == 0 {
+        return;
+    }
+    backend.rewrite.shift_down = handshake.listener_shift;
+    if options.present & OPTION_SCALE != 0 {
+        backend.rewrite.shift_up = options.shift;
+    } else {
+        // The endpoint scales neither its own windows nor the client's.
+        client.rewrite.shift_up = handshake.client_shift;
+    }
+}
+
+#[inline(always)]
+fn remember_segment(endpoint: u32, mss: u16) {
+    if let Some(state) = maps::state_of_endpoint(endpoint)
+        && mss != 0
+        && (state.max_segment == 0 || (mss as u32) < state.max_segment)
+    {
+        state.max_segment = mss as u32;
+    }
+}
+
+/// Sends the first payload in the working memory, in as many segments as the endpoint wants. `skb` may be any packet
+/// of the connection.
+#[inline(never)]
+fn payload(skb: &Skb, v6: bool, client: &Flow) -> i32 {
+    let Some(memory) = maps::scratch_memory() else { return TC_ACT_SHOT };
+    let dial = &memory.flight.dial;
+    // Copies leave by the interface that the endpoint's SYN-ACK came in on, to the neighbour that sent it; for the
+    // last segment the kernel finds the neighbour itself.
+    if !skb.put(0, &dial.macs) {
+        return TC_ACT_SHOT;
+    }
+    let via = dial.via;
+    let stamped = dial.handshake.options & OPTION_TIMESTAMPS != 0;
+    let total = dial.prefix + memory.flight.received;
+    let told = if dial.max_segment == 0 { 536 } else { dial.max_segment as u32 };
+    let room = if stamped { told.wrapping_sub(12) } else { told };
+    let room = (if room < MIN_SEGMENT || room > told { MIN_SEGMENT } else { room }) & !3;
+    let mut sent = 0;
+    let mut turn = 0;
+    while turn < MAX_SEGMENTS {
+        turn += 1;
+        let left = total.wrapping_sub(sent);
+        let last = left <= room;
+        if !one_segment(skb, v6, client, sent, if last { left } else { room }) {
+            return TC_ACT_SHOT;
+        }
+        if last {
+            return skb.send(client.interface);
+        }
+        // One that is not sent is lost; the client sends all of it again.
+        let _ = skb.send_copy(via);
+        sent += room;
+    }
+    TC_ACT_SHOT
+}
+
+/// Makes the packet the segment of `len` bytes from `sent` on.
+#[inline(never)]
+fn one_segment(skb: &Skb, v6: bool, client: &Flow, sent: u32, len: u32) -> bool {
+    let Some(memory) = maps::scratch_memory() else { return false };
+    let Scratch { wanted, flight, .. } = memory;
+    let dial = &flight.dial;
+    wanted.begin(skb, &client.rewrite.to, v6);
+    wanted.seq = dial.isn.wrapping_add(1).wrapping_add(sent);
+    wanted.ack = dial.backend_isn.wrapping_add(1);
+    wanted.flags = ACK | PSH;
+    wanted.window = dial.window;
+    wanted.start = FLIGHT_HEADROOM.wrapping_sub(dial.prefix).wrapping_add(sent);
+    wanted.len = len;
+    if dial.handshake.options & OPTION_TIMESTAMPS != 0 {
+        wanted.timestamps(&options::of_timestamps(dial.tsval, dial.backend_tsval));
+    }
+    compose(skb)
+}
+
+/// A packet of the client while the endpoint is being dialed.
+#[inline(never)]
+fn from_client_dialing(segment: &Segment, client: &mut Flow) -> u32 {
+    let key = &segment.flow;
+    let Some(memory) = maps::scratch_memory() else { return DROP };
+    let Some(flight) = maps::first_flight(key) else { return DROP };
+    if segment.flags & RST != 0 {
+        if segment.seq == client.next_seq
+            && let Some(backend) = maps::flow(&client.rewrite.to.reversed())
+        {
+            carry::finish(client, backend, FlowEndReason::ClientReset);
+            carry::forget(key, client);
+        }
+        return DROP;
+    }
+    if segment.payload_len == 0 || segment.seq.wrapping_sub(client.next_seq) <= i32::MAX as u32 {
+        // An acknowledgement of nothing, or what comes after the first payload: the client will send it again.
+        return DROP;
+    }
+    let again = flight.dial.syns < MAX_SYNS;
+    if again {
+        flight.dial.syns += 1;
+    }
+    if !maps::read_first_flight(memory, flight) {
+        return DROP;
+    }
+    if !again && flight.dial.attempts + 1 < MAX_ATTEMPTS && flight.dial.slots > 1 {
+        return NEXT_ENDPOINT;
+    }
+    maps::count(DialCounter::SynAgain);
+    SYN_AGAIN
+}
+
+/// [`next_endpoint`]: the connection is gone.
+const NO_CLIENT: u32 = 0;
+/// [`next_endpoint`]: another endpoint is entered.
+const ANOTHER: u32 = 1;
+/// [`next_endpoint`]: there is no other.
+const NO_OTHER: u32 = 2;
+
+/// Goes on to another endpoint, with the client's key and the first flight in the working memory.
+#[inline(never)]
+fn next_endpoint() -> u32 {
+    let Some(memory) = maps::scratch_memory() else { return NO_CLIENT };
+    let Some(client) = maps::flow(&memory.key) else { return NO_CLIENT };
+    let Some(backend) = maps::flow(&client.rewrite.to.reversed()) else { return NO_CLIENT };
+    memory.arrived = backend.interface;
+    let dial = &mut memory.flight.dial;
+    dial.attempts += 1;
+    let slots = if dial.slots == 0 { 1 } else { dial.slots };
+    let index = dial.slot.wrapping_add(dial.attempts as u32) % slots;
+    let tried_all = dial.attempts >= MAX_ATTEMPTS || dial.attempts as u32 >= slots;
+    let next = if tried_all { None } else { maps::slot(dial.pool, index) };
+    memory.client.route = client.route;
+    memory.client.router = client.router;
+    memory.client.protocol = client.protocol;
+    if let Some(next) = next {
+        dial.endpoint = next.endpoint;
+        maps::count(DialCounter::NextEndpoint);
+        carry::forget(&memory.key, client);
+        if dial::enter(&memory.key, memory.arrived) == dial::ENTERED {
+            return ANOTHER;
+        }
+        return NO_OTHER;
+    }
+    maps::count(DialCounter::Refused);
+    carry::finish(client, backend, FlowEndReason::Refused);
+    carry::forget(&memory.key, client);
+    NO_OTHER
+}
+
+/// Makes any packet a reset to the client, at the number that it expects next.
+#[inline(never)]
+fn refuse(skb: &Skb, v6: bool) -> i32 {
+    let Some(memory) = maps::scratch_memory() else { return TC_ACT_SHOT };
+    let Scratch { wanted, flight, key, arrived, .. } = memory;
+    let handshake = &flight.dial.handshake;
+    wanted.begin(skb, &key.reversed(), v6);
+    wanted.seq = handshake.listener_isn.wrapping_add(1);
+    wanted.ack = handshake.client_isn.wrapping_add(1).wrapping_add(flight.received);
+    wanted.flags = RST | ACK;
+    let interface = *arrived;
+    if compose(skb) { skb.send(interface) } else { TC_ACT_SHOT }
+}
+
+/// A packet of the endpoint after its SYN-ACK, before its acknowledgement of the first payload.
+#[inline(never)]
+fn from_backend_unconfirmed(segment: &Segment, backend: &mut Flow) -> u32 {
+    let key = backend.rewrite.to.reversed();
+    let (Some(client), Some(flight)) = (maps::flow(&key), maps::first_flight(&key)) else { return CARRY };
+    let dial = &flight.dial;
+    if segment.flags & SYN != 0 {
+        return again(flight);
+    }
+    let begin = dial.isn.wrapping_add(1).wrapping_add(dial.prefix);
+    let acked = segment.ack.wrapping_sub(begin);
+    if segment.flags & ACK != 0 && acked <= i32::MAX as u32 && acked >= flight.received {
+        client.state = STATE_ESTABLISHED;
+        backend.state = STATE_ESTABLISHED;
+        maps::forget_first_flight(&key);
+        maps::count(DialCounter::Confirmed);
+        return CARRY;
+    }
+    // An acknowledgement within the PROXY header speaks of bytes that the client never sent.
+    let nothing = segment.payload_len == 0 && segment.flags & (RST | FIN) == 0;
+    if acked > i32::MAX as u32 && nothing { DROP } else { CARRY }
+}
+
+/// A packet of the client after the endpoint's SYN-ACK, before the acknowledgement of the first payload.
+#[inline(never)]
+fn from_client_unconfirmed(segment: &Segment) -> u32 {
+    let Some(flight) = maps::first_flight(&segment.flow) else { return CARRY };
+    let end = flight.dial.handshake.client_isn.wrapping_add(1).wrapping_add(flight.received);
+    let before = segment.seq.wrapping_sub(end) > i32::MAX as u32;
+    if segment.payload_len == 0 || !before { CARRY } else { again(flight) }
+}
+
+/// The first payload once more.
+#[inline(always)]
+fn again(flight: &FirstFlight) -> u32 {
+    let Some(memory) = maps::scratch_memory() else { return DROP };
+    maps::count(DialCounter::PayloadAgain);
+    if maps::read_first_flight(memory, flight) { PAYLOAD } else { DROP }
+}

@@ -1,0 +1,76 @@
+//! What the handshake between a client and the stack tells: read from the SYN as it comes in and from the SYN-ACK as
+//! it goes out.
+
+use aya_ebpf::bindings::{TC_ACT_OK, TC_ACT_SHOT};
+use aya_ebpf::helpers::bpf_ktime_get_ns;
+use router_common::maps::{FlowKey, HANDSHAKE_COMPLETE, Handshake, Listener, OPTION_ECN};
+use router_common::packet::{ACK, CWR, ECE, SYN, Segment};
+use router_common::translate::{self, PacketMut};
+use router_common::verdict::DialCounter;
+
+use crate::maps;
+use crate::options::read as read_options;
+use crate::skb::Skb;
+
+/// A client's SYN.
+#[inline(never)]
+pub fn begun(skb: &Skb, segment: &Segment) {
+    let options = read_options(skb, segment);
+    let ecn = if segment.flags & (ECE | CWR) == ECE | CWR { OPTION_ECN } else { 0 };
+    let handshake = Handshake {
+        client_isn: segment.seq,
+        client_mss: options.mss,
+        client_shift: options.shift,
+        options: options.present | ecn,
+        ..Handshake::default()
+    };
+    maps::set_handshake(&segment.flow, &handshake);
+}
+
+/// A segment that the stack sends from a listener.
+#[inline(always)]
+pub fn sent(skb: &mut Skb, segment: &Segment, listener: Listener) -> i32 {
+    let client = segment.flow.reversed();
+    if maps::flow(&client).is_some() {
+        // The endpoint speaks for the listener now; whatever the stack has to say of this connection is out of date.
+        maps::count(DialCounter::StackSilenced);
+        return TC_ACT_SHOT;
+    }
+    if segment.flags & (SYN | ACK) == SYN | ACK {
+        answered(skb, segment, listener, &client);
+    }
+    TC_ACT_OK
+}
+
+/// A SYN-ACK: what both sides offered holds, and the rest of what a dial needs.
+#[inline(always)]
+fn answered(skb: &mut Skb, segment: &Segment, listener: Listener, client: &FlowKey) {
+    let options = read_options(skb, segment);
+    if listener.max_segment != 0 && options.mss > listener.max_segment {
+        tell_less(skb, segment, options.mss_at as u32, options.mss, listener.max_segment);
+    }
+    let Some(handshake) = maps::handshake(client) else { return };
+    if segment.ack != handshake.client_isn.wrapping_add(1) {
+        return;
+    }
+    handshake.listener_isn = segment.seq;
+    handshake.listener_tsval = options.tsval;
+    handshake.listener_shift = options.shift;
+    let ecn = if segment.flags & (ECE | CWR) == ECE { OPTION_ECN } else { 0 };
+    handshake.options &= options.present | ecn;
+    // SAFETY: the helper has no precondition.
+    handshake.answered_ns = unsafe { bpf_ktime_get_ns() };
+    handshake.state |= HANDSHAKE_COMPLETE;
+}
+
+/// Lowers the maximum segment size that the client is told: its segments will go to an endpoint as they are.
+#[inline(always)]
+fn tell_less(skb: &mut Skb, segment: &Segment, at: u32, old: u16, new: u16) {
+    let mut difference = translate::Difference::default();
+    difference.change(old as u32, new as u32);
+    // At an odd position the two bytes belong to two words of the sum; Linux aligns its options, so this is never so.
+    if (at - segment.tcp) & 1 == 0 && skb.fix_tcp_checksum(segment.tcp + 16, difference.folded(), false) {
+        // Both or none: the store of two bytes that were just read does not fail.
+        let _ = skb.store(at, &new.to_be_bytes());
+    }
+}

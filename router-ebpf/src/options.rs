@@ -1,0 +1,74 @@
+//! Reading TCP options: copied to map memory at once, then one option a turn of `bpf_loop`. (A loop over helper calls
+//! is one that the verifier follows through every combination of options: 600,000 instructions.)
+
+use core::ffi::c_void;
+use core::ptr::null_mut;
+
+use aya_ebpf::helpers::generated::bpf_loop;
+use router_common::options::{MAX_OPTIONS, TcpOptions, only_timestamps};
+use router_common::packet::Segment;
+use router_common::translate::REWRITER_STEPS;
+
+use crate::maps;
+use crate::skb::Skb;
+
+/// The options of a segment.
+#[inline(always)]
+pub fn read(skb: &Skb, segment: &Segment) -> TcpOptions {
+    match only_timestamps(skb, segment) {
+        Some(found) => found,
+        None => read_all(skb, segment),
+    }
+}
+
+#[inline(never)]
+fn read_all(skb: &Skb, segment: &Segment) -> TcpOptions {
+    let Some(memory) = maps::scratch_memory() else { return TcpOptions::default() };
+    let reader = &mut memory.options;
+    reader.begin = segment.tcp + 20;
+    reader.len = segment.payload - reader.begin;
+    reader.at = 0;
+    reader.found = TcpOptions::default();
+    if reader.len == 0 || reader.len > MAX_OPTIONS || !skb.load_options(reader.begin, &mut reader.bytes, reader.len) {
+        return TcpOptions::default();
+    }
+    // SAFETY: the callback has the signature that the helper expects and does not use its context.
+    unsafe {
+        bpf_loop(MAX_OPTIONS, step as unsafe extern "C" fn(u32, *mut c_void) -> i64 as *mut c_void, null_mut(), 0);
+    }
+    memory.options.found
+}
+
+/// One option. 1 ends the loop.
+unsafe extern "C" fn step(_: u32, _: *mut c_void) -> i64 {
+    let Some(memory) = maps::scratch_memory() else { return 1 };
+    i64::from(!memory.options.step())
+}
+
+/// Translates `len` bytes of options: the folded difference that it made.
+#[inline(never)]
+pub fn rewrite(skb: &Skb, offset: u32, len: u32, deltas: &[u32; 3]) -> Option<u32> {
+    let memory = maps::scratch_memory()?;
+    let rewriter = &mut memory.rewriter;
+    rewriter.begin_anew(len, *deltas);
+    if len == 0 || len > MAX_OPTIONS || !skb.load_options(offset, &mut rewriter.bytes, len) {
+        return None;
+    }
+    // SAFETY: as in `read_all`.
+    unsafe {
+        bpf_loop(
+            REWRITER_STEPS,
+            rewrite_step as unsafe extern "C" fn(u32, *mut c_void) -> i64 as *mut c_void,
+            null_mut(),
+            0,
+        );
+    }
+    let rewriter = &memory.rewriter;
+    skb.store_options(offset, &rewriter.bytes, len).then(|| rewriter.difference.folded())
+}
+
+/// One step. 1 ends the loop.
+unsafe extern "C" fn rewrite_step(_: u32, _: *mut c_void) -> i64 {
+    let Some(memory) = maps::scratch_memory() else { return 1 };
+    i64::from(!memory.rewriter.step())
+}

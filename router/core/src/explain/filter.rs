@@ -1,0 +1,36 @@
+//! Who may connect: the route's allow-list, and the client of the query.
+
+use super::{Client, Explanation, Facts, Query, Step};
+use crate::resolve::{ALLOWLIST, allowlist};
+use crate::table::{ResolvedRoute, RouteKind};
+
+/// Tells who may connect, where there is something to tell. `false`, with the verdict: not the client of the query, or
+/// nobody at all.
+pub fn admits(facts: Facts<'_>, route: &ResolvedRoute, query: &Query, out: &mut Explanation) -> bool {
+    if route.allow.is_none() && query.from.is_none() {
+        return true;
+    }
+    let client = query.from.map(|address| {
+        let by = route.allow.iter().flatten().find(|network| network.contains(&address));
+        Client { address, admitted: route.admits_source(address), by: by.map(ToString::to_string) }
+    });
+    let refused = client.as_ref().filter(|client| !client.admitted).map(|client| client.address);
+    let allow = route.allow.as_ref().map(|networks| networks.iter().map(ToString::to_string).collect());
+    out.steps.push(Step::Filter { allow, client });
+    if matches!(route.allow.as_deref(), Some([])) {
+        out.verdict =
+            format!("Route {} has it, but its allow-list has no valid address, so nobody may connect", route.id);
+        out.fix = Some("write IP addresses or networks, such as 10.0.0.0/8, into the route's allow-list".to_owned());
+        return false;
+    }
+    let Some(address) = refused else { return true };
+    let how = match &route.kind {
+        RouteKind::Passthrough { .. } => "the connection is reset",
+        RouteKind::Http { .. } => "403",
+    };
+    let annotations = facts.resources.routes.get(&route.id.object_key()).map(|route| &route.meta.annotations);
+    let annotation = annotations.and_then(allowlist).map_or(ALLOWLIST, |list| list.annotation);
+    out.verdict = format!("{how}: Route {} has it, but {address} is not in its allow-list", route.id);
+    out.fix = Some(format!("add {address} to the annotation {annotation} of Route {}", route.id));
+    false
+}

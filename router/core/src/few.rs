@@ -1,0 +1,99 @@
+//! A list that is nearly always of one item, which then needs no allocation of its own.
+
+use std::fmt;
+use std::ops::{Deref, DerefMut};
+use std::slice;
+
+/// A list of fixed length; used as a slice.
+#[derive(Clone)]
+pub enum Few<T> {
+    /// One item.
+    One(T),
+    /// Any other number of items.
+    Many(Box<[T]>),
+}
+
+impl<T> Deref for Few<T> {
+    type Target = [T];
+
+    fn deref(&self) -> &[T] {
+        match self {
+            Few::One(item) => slice::from_ref(item),
+            Few::Many(items) => items,
+        }
+    }
+}
+
+impl<T> DerefMut for Few<T> {
+    fn deref_mut(&mut self) -> &mut [T] {
+        match self {
+            Few::One(item) => slice::from_mut(item),
+            Few::Many(items) => items,
+        }
+    }
+}
+
+impl<T> Default for Few<T> {
+    fn default() -> Self {
+        Few::Many(Box::default())
+    }
+}
+
+impl<T> From<Vec<T>> for Few<T> {
+    fn from(mut items: Vec<T>) -> Self {
+        match (items.pop(), items.is_empty()) {
+            (Some(only), true) => Few::One(only),
+            (last, _) => {
+                items.extend(last);
+                Few::Many(items.into())
+            }
+        }
+    }
+}
+
+impl<T> FromIterator<T> for Few<T> {
+    fn from_iter<I: IntoIterator<Item = T>>(items: I) -> Self {
+        items.into_iter().collect::<Vec<T>>().into()
+    }
+}
+
+impl<'f, T> IntoIterator for &'f Few<T> {
+    type Item = &'f T;
+    type IntoIter = slice::Iter<'f, T>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter()
+    }
+}
+
+impl<T: PartialEq> PartialEq for Few<T> {
+    fn eq(&self, other: &Self) -> bool {
+        **self == **other
+    }
+}
+
+impl<T: Eq> Eq for Few<T> {}
+
+impl<T: fmt::Debug> fmt::Debug for Few<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        (**self).fmt(f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_number_of_items_comes_back() {
+        for n in 0..4 {
+            let mut few: Few<u8> = (0..n).collect();
+            assert_eq!(*few, *(0..n).collect::<Vec<u8>>());
+            assert_eq!(matches!(few, Few::One(_)), n == 1);
+            few.iter_mut().for_each(|item| *item += 1);
+            assert_eq!(*few, *(1..=n).collect::<Vec<u8>>());
+        }
+        assert!(Few::<u8>::default().is_empty());
+        assert_eq!(size_of::<Few<std::sync::Arc<u8>>>(), size_of::<Box<[u8]>>());
+    }
+}

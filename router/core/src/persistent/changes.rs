@@ -1,0 +1,143 @@
+//! How two versions differ: both are walked side by side, and what they share is passed over as a whole.
+
+use std::cmp::Ordering;
+
+use super::Same;
+use super::node::Node;
+
+/// A key at which two versions differ.
+#[derive(Debug)]
+pub struct Changed<'m, K, V> {
+    /// The key.
+    pub key: &'m K,
+    /// Its value in the older version.
+    pub old: Option<&'m V>,
+    /// Its value in the newer version.
+    pub new: Option<&'m V>,
+}
+
+/// The differences, in order of key.
+pub fn between<'m, K: Ord, V: Same>(
+    old: &'m Node<K, V>,
+    new: &'m Node<K, V>,
+) -> impl Iterator<Item = Changed<'m, K, V>> {
+    let mut walk = if old.is(new) { None } else { Some((Cursor::new(old), Cursor::new(new))) };
+    std::iter::from_fn(move || {
+        let (old, new) = walk.as_mut()?;
+        next(old, new)
+    })
+}
+
+fn next<'m, K: Ord, V: Same>(old: &mut Cursor<'m, K, V>, new: &mut Cursor<'m, K, V>) -> Option<Changed<'m, K, V>> {
+    loop {
+        match (old.peek(), new.peek()) {
+            (None, None) => return None,
+            (Some(Item::Node(..)), None) => old.open(),
+            (None, Some(Item::Node(..))) => new.open(),
+            (Some(Item::Entry(..)), None) => return old.removed(),
+            (None, Some(Item::Entry(..))) => return new.added(),
+            (Some(Item::Node(a, one)), Some(Item::Node(b, other))) => {
+                if one.is(other) {
+                    old.skip();
+                    new.skip();
+                    continue;
+                }
+                // Whoever is behind, or reaches further down, is opened: so shared nodes come to stand side by side.
+                let order = a.cmp(b).then_with(|| other.height().cmp(&one.height()));
+                if order != Ordering::Greater {
+                    old.open();
+                }
+                if order != Ordering::Less {
+                    new.open();
+                }
+            }
+            (Some(Item::Node(a, _)), Some(Item::Entry(b, _))) if a <= b => old.open(),
+            (Some(Item::Entry(a, _)), Some(Item::Node(b, _))) if b <= a => new.open(),
+            (Some(Item::Node(..)), Some(Item::Entry(..))) => return new.added(),
+            (Some(Item::Entry(..)), Some(Item::Node(..))) => return old.removed(),
+            (Some(Item::Entry(a, was)), Some(Item::Entry(b, is))) => match a.cmp(b) {
+                Ordering::Less => return old.removed(),
+                Ordering::Greater => return new.added(),
+                Ordering::Equal => {
+                    old.skip();
+                    new.skip();
+                    if !was.same(is) {
+                        return Some(Changed { key: b, old: Some(was), new: Some(is) });
+                    }
+                }
+            },
+        }
+    }
+}
+
+/// A place in a tree.
+struct Cursor<'m, K, V> {
+    /// What follows, outermost level first.
+    after: Vec<&'m [(K, Node<K, V>)]>,
+    entries: &'m [(K, V)],
+}
+
+/// What stands at a place.
+enum Item<'m, K, V> {
+    /// A node, with its smallest key.
+    Node(&'m K, &'m Node<K, V>),
+    Entry(&'m K, &'m V),
+}
+
+impl<'m, K, V> Cursor<'m, K, V> {
+    fn new(root: &'m Node<K, V>) -> Self {
+        let mut cursor = Cursor { after: Vec::new(), entries: &[] };
+        cursor.enter(root);
+        cursor
+    }
+
+    fn enter(&mut self, node: &'m Node<K, V>) {
+        match node {
+            Node::Leaf(entries) => self.entries = entries,
+            Node::Inner(children) => self.after.push(children),
+        }
+    }
+
+    fn peek(&mut self) -> Option<Item<'m, K, V>> {
+        if let Some((key, value)) = self.entries.first() {
+            return Some(Item::Entry(key, value));
+        }
+        loop {
+            match self.after.last()? {
+                [] => drop(self.after.pop()),
+                [(key, node), ..] => return Some(Item::Node(key, node)),
+            }
+        }
+    }
+
+    /// Goes past the present entry or node.
+    fn skip(&mut self) {
+        if let [_, rest @ ..] = self.entries {
+            self.entries = rest;
+        } else if let Some(nodes) = self.after.last_mut()
+            && let [_, rest @ ..] = *nodes
+        {
+            *nodes = rest;
+        }
+    }
+
+    /// Goes to the first item of the present node.
+    fn open(&mut self) {
+        if let Some(Item::Node(_, node)) = self.peek() {
+            self.skip();
+            self.enter(node);
+        }
+    }
+
+    fn removed(&mut self) -> Option<Changed<'m, K, V>> {
+        let [(key, value), ..] = self.entries else { return None };
+        self.skip();
+        Some(Changed { key, old: Some(value), new: None })
+    }
+
+    fn added(&mut self) -> Option<Changed<'m, K, V>> {
+        let [(key, value), ..] = self.entries else { return None };
+        self.skip();
+        Some(Changed { key, old: None, new: Some(value) })
+    }
+}

@@ -1,0 +1,131 @@
+//! What a route and its router say about how traffic is carried, as it stands in the table.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::*;
+use crate::testing::{controller, resources, route};
+use crate::translate::{Settings, translate};
+
+const NEVER: &str = "haproxy.router.openshift.io/set-forwarded-headers";
+
+fn annotated(id: &str, spec: Value, annotations: Value) -> Value {
+    let mut object = route(id, 1, spec);
+    object["metadata"]["annotations"] = annotations;
+    object
+}
+
+fn router(objects: impl IntoIterator<Item = Value>) -> Arc<RouterTable> {
+    Arc::clone(&translate(&resources(objects), &Settings::default()).table.routers[0])
+}
+
+/// The route that clear text of `h.test` may be steered to.
+fn steered(objects: impl IntoIterator<Item = Value>) -> Option<String> {
+    let router = router(objects);
+    let host = router.hosts.iter().find(|host| host.host.to_string() == "h.test")?;
+    host.steerable_cleartext().map(|route| route.id.to_string())
+}
+
+#[test]
+fn clear_text_is_steered_where_no_request_needs_to_be_read() {
+    let never = || json!({ NEVER: "never" });
+    let one = |spec: Value, annotations: Value| {
+        let mut spec = spec;
+        spec["host"] = json!("h.test");
+        steered([annotated("a/b", spec, annotations)])
+    };
+    let tls = |termination: &str, insecure: &str| json!({ "tls": { "termination": termination, "insecureEdgeTerminationPolicy": insecure } });
+    assert_eq!(one(json!({}), never()).as_deref(), Some("a/b"));
+    assert_eq!(one(tls("edge", "Allow"), never()).as_deref(), Some("a/b"));
+    for cookies in ["true", "false"] {
+        let annotations = json!({ NEVER: "never", "haproxy.router.openshift.io/disable_cookies": cookies });
+        assert!(one(json!({}), annotations).is_some());
+    }
+
+    let header_work = json!({ "httpHeaders": { "actions": { "response": [
+        { "name": "Server", "action": { "type": "Delete" } },
+    ] } } });
+    let refused = [
+        (json!({}), json!({})),
+        (json!({}), json!({ NEVER: "if-none" })),
+        (json!({}), json!({ NEVER: "Never" })),
+        (json!({ "path": "/" }), never()),
+        (json!({ "path": "/x" }), never()),
+        (tls("edge", "Redirect"), never()),
+        (tls("edge", "None"), never()),
+        (tls("reencrypt", "Allow"), never()),
+        (tls("passthrough", "Redirect"), never()),
+        (header_work, never()),
+        (json!({}), json!({ NEVER: "never", "haproxy.router.openshift.io/rewrite-target": "/" })),
+        (json!({}), json!({ NEVER: "never", "haproxy.router.openshift.io/rate-limit-connections": "true" })),
+        (tls("edge", "Allow"), json!({ NEVER: "never", "haproxy.router.openshift.io/hsts_header": "max-age=1" })),
+    ];
+    for (spec, annotations) in refused {
+        assert_eq!(one(spec.clone(), annotations.clone()), None, "{spec} {annotations}");
+    }
+
+    // A second clear-text route makes requests differ; one for TLS alone does not.
+    let plain = || annotated("a/b", json!({ "host": "h.test" }), never());
+    let other = |spec: Value| {
+        let mut spec = spec;
+        spec["host"] = json!("h.test");
+        spec["path"] = json!("/other");
+        annotated("a/c", spec, never())
+    };
+    assert_eq!(steered([plain(), other(json!({}))]), None);
+    assert_eq!(steered([plain(), other(tls("edge", "Allow"))]), None);
+    assert_eq!(steered([plain(), other(tls("edge", "None"))]).as_deref(), Some("a/b"));
+}
+
+#[test]
+fn what_the_router_asks_for_holds_for_all_its_routes() {
+    let with = |spec: Value, annotations: Value| {
+        let controller = controller("default", spec);
+        steered([controller, annotated("a/b", json!({ "host": "h.test" }), annotations)]).is_some()
+    };
+    let policy = |policy: &str| json!({ "httpHeaders": { "forwardedHeaderPolicy": policy } });
+    assert!(with(policy("Never"), json!({})));
+    assert!(!with(policy("Never"), json!({ NEVER: "append" })));
+    assert!(!with(policy("Replace"), json!({})));
+    assert!(with(policy("Replace"), json!({ NEVER: "never" })));
+    // A bad value is as if it were not there.
+    assert!(with(policy("Never"), json!({ NEVER: "Append" })));
+    let work = [
+        json!({ "httpHeaders": { "uniqueId": { "name": "X-Id" } } }),
+        json!({ "httpHeaders": { "actions": { "request": [{ "name": "Accept", "action": { "type": "Delete" } }] } } }),
+        json!({ "httpCompression": { "mimeTypes": ["text/html"] } }),
+        json!({ "clientTLS": { "clientCertificatePolicy": "Optional", "clientCA": { "name": "clients" } } }),
+    ];
+    for work in work {
+        assert!(!with(work.clone(), json!({ NEVER: "never" })), "{work}");
+    }
+}
+
+#[test]
+fn tunnels_are_timed_by_the_route_and_then_by_the_router() {
+    let timeout = |router_says: Value, spec: Value, annotations: Value| {
+        let controller = controller("default", json!({ "tuningOptions": { "tunnelTimeout": router_says } }));
+        let router = router([controller, annotated("a/b", spec, annotations)]);
+        router.routes.values().next().unwrap().tunnel_timeout.map(|timeout| timeout.as_millis())
+    };
+    let passthrough = || json!({ "host": "h.test", "tls": { "termination": "passthrough" } });
+    let plain = || json!({ "host": "h.test" });
+    let own = || json!({ "haproxy.router.openshift.io/timeout": "5s" });
+    assert_eq!(timeout(json!(null), passthrough(), json!({})), None);
+    assert_eq!(timeout(json!("2h"), passthrough(), json!({})), Some(7_200_000));
+    assert_eq!(timeout(json!("2h"), passthrough(), own()), Some(5000));
+    assert_eq!(timeout(json!("2h"), plain(), own()), Some(7_200_000));
+    assert_eq!(timeout(json!("1000h"), plain(), json!({})), Some(2_147_483_647));
+}
+
+#[test]
+fn the_proxy_header_is_the_passthrough_routes_own_wish() {
+    let wants = |termination: &str| {
+        let spec = json!({ "host": "h.test", "tls": { "termination": termination } });
+        let router = router([annotated("a/b", spec, json!({ "router.sluice.dev/proxy-protocol": "v2" }))]);
+        router.routes.values().next().unwrap().proxy_protocol
+    };
+    assert!(wants("passthrough"));
+    assert!(!wants("edge"));
+}

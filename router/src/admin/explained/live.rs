@@ -1,0 +1,162 @@
+//! The kernel's part: the keys that its program looks up, what the maps really hold there, and what they should.
+
+use std::collections::BTreeSet;
+use std::net::{IpAddr, Ipv4Addr};
+
+use router_common::maps::{PROTOCOL_HTTP, PROTOCOL_TLS, names};
+use router_common::verdict::Verdict;
+use router_core::explain::{DataPath, MapKey, MapNet, Protocol, Query};
+use serde_json::Value;
+
+use crate::admin::views::intended_row;
+use crate::datapath::PinFolder;
+use crate::datapath::dump::{DumpError, dump, host_entry, network};
+use crate::datapath::image::{MapImage, RouteMap};
+
+/// Stands for a client whose address nobody told.
+const SOME_CLIENT: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
+
+/// Maps that can be looked into.
+pub trait Live {
+    /// The entry of a host, as `sluice bpf dump` shows it.
+    ///
+    /// # Errors
+    /// The map cannot be read.
+    fn host(&self, map: RouteMap, router: u32, host: &str) -> Result<Option<Value>, DumpError>;
+    /// All entries of `allowlists`, as `sluice bpf dump` shows them.
+    ///
+    /// # Errors
+    /// The map cannot be read.
+    fn allow_lists(&self) -> Result<Vec<Value>, DumpError>;
+}
+
+/// The kernel's maps.
+pub struct Pins<'p>(pub &'p PinFolder);
+
+impl Live for Pins<'_> {
+    fn host(&self, map: RouteMap, router: u32, host: &str) -> Result<Option<Value>, DumpError> {
+        host_entry(self.0, map, router, host)
+    }
+
+    fn allow_lists(&self) -> Result<Vec<Value>, DumpError> {
+        dump(self.0, names::ALLOWLISTS)
+    }
+}
+
+/// What the kernel program decides about the query, the keys that it looks up, and what it finds there. Without a
+/// client the decision is that about one whom no allow-list names.
+pub fn kernel(image: &MapImage, live: &impl Live, router: u32, query: &Query) -> DataPath {
+    let protocol = match query.protocol {
+        Protocol::Http => PROTOCOL_HTTP,
+        Protocol::Https => PROTOCOL_TLS,
+    };
+    let decision = image.decide_name(router, protocol, query.from.unwrap_or(SOME_CLIENT), &query.host);
+    let what = match decision.verdict() {
+        Verdict::Steer => "steer: the stream goes to an endpoint as it is",
+        Verdict::Pass => "pass: the agent takes it",
+        Verdict::Drop if query.from.is_some() => "drop: refused",
+        Verdict::Drop => "drop: refused, unless the client is in the allow-list",
+    };
+    let wildcard = query.hostname().and_then(|host| host.parent().map(|parent| format!("*.{parent}")));
+    let maps: &[RouteMap] = match query.protocol {
+        Protocol::Http => &[RouteMap::HttpBe],
+        Protocol::Https => &[RouteMap::SniPassthrough, RouteMap::TcpBe, RouteMap::EdgeReencrypt],
+    };
+    let (mut keys, mut routes) = (Vec::new(), BTreeSet::new());
+    for host in std::iter::once(query.host.clone()).chain(wildcard) {
+        for map in maps {
+            let intended = image.hosts.get(&(*map, router, host.clone()));
+            routes.extend(intended.filter(|entry| entry.allow_list).map(|entry| entry.route));
+            let intended = intended.map(|entry| intended_row(*map, router, &host, entry));
+            keys.push(key(*map, router, &host, intended, live.host(*map, router, &host)));
+        }
+    }
+    let mut verdict = format!("{what} ({})", decision.reason.text());
+    let allow = match allow_lists(image, live, &routes) {
+        Ok(allow) => allow,
+        Err(error) => {
+            verdict.push_str(&format!("; allowlists cannot be read: {error}"));
+            Vec::new()
+        }
+    };
+    if keys.iter().any(|key| key.problem.is_some()) || allow.iter().any(|net| net.problem.is_some()) {
+        verdict.push_str(", if the maps held what is intended; they do not");
+    }
+    DataPath { mode: "kernel".to_owned(), verdict, keys, allow }
+}
+
+fn key(
+    map: RouteMap,
+    router: u32,
+    host: &str,
+    intended: Option<Value>,
+    live: Result<Option<Value>, DumpError>,
+) -> MapKey {
+    let key = |entry: Option<Value>, problem| MapKey {
+        map: map.name().to_owned(),
+        router,
+        host: host.to_owned(),
+        value: entry.as_ref().map(words),
+        entry,
+        problem,
+    };
+    match live {
+        Err(error) => key(None, Some(format!("cannot be read: {error}"))),
+        Ok(live) => {
+            let problem = match (&live, &intended) {
+                (live, intended) if live == intended => None,
+                (None, Some(intended)) => Some(format!("missing: should be {}", words(intended))),
+                (_, Some(intended)) => Some(format!("differs from what is intended: {}", words(intended))),
+                (_, None) => Some("is not intended".to_owned()),
+            };
+            key(live, problem)
+        }
+    }
+}
+
+/// An entry of a host map as people read it.
+fn words(entry: &Value) -> String {
+    let text = |member: &str| entry.get(member).and_then(Value::as_str);
+    match (text("backend"), text("reason")) {
+        (Some(backend), Some(reason)) => {
+            let list = if entry.get("allowList") == Some(&Value::Bool(true)) { ", allow-list" } else { "" };
+            format!("{backend}, route {}, {reason}{list}", entry.get("route").unwrap_or(&Value::Null))
+        }
+        // `sni_passthrough` has keys alone.
+        _ => "passthrough".to_owned(),
+    }
+}
+
+/// The allow-lists of these routes.
+fn allow_lists(image: &MapImage, live: &impl Live, routes: &BTreeSet<u32>) -> Result<Vec<MapNet>, DumpError> {
+    if routes.is_empty() {
+        return Ok(Vec::new());
+    }
+    let intended: BTreeSet<(u32, String)> = image
+        .allow
+        .iter()
+        .filter(|(route, ..)| routes.contains(route))
+        .map(|(route, address, bits)| (*route, network(address, u32::from(*bits))))
+        .collect();
+    let found: BTreeSet<(u32, String)> = live
+        .allow_lists()?
+        .iter()
+        .filter_map(|entry| {
+            let route = u32::try_from(entry.get("route")?.as_u64()?).ok()?;
+            Some((route, entry.get("source")?.as_str()?.to_owned()))
+        })
+        .filter(|(route, _)| routes.contains(route))
+        .collect();
+    let net = |(route, source): &(u32, String)| {
+        let problem = match (found.contains(&(*route, source.clone())), intended.contains(&(*route, source.clone()))) {
+            (true, true) => None,
+            (false, _) => Some("missing".to_owned()),
+            (true, false) => Some("is not intended".to_owned()),
+        };
+        MapNet { route: *route, source: source.clone(), problem }
+    };
+    Ok(found.union(&intended).map(net).collect())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,77 @@
+//! What the views show of the kernel maps.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::PoisonError;
+
+use router_common::maps::{SlotKey, names};
+use router_common::verdict::Reason;
+use router_core::model::{RouteId, RouterName};
+use serde_json::{Map, Value, json};
+
+use super::intended_row;
+use crate::agent::Published;
+use crate::datapath::PinFolder;
+use crate::datapath::dump::{self, dump};
+use crate::datapath::image::{MapImage, RouteMap, listener_key, listener_value};
+use crate::datapath::maps;
+use crate::datapath::task::Programmed;
+
+/// What the configuration maps should hold, by map, as `sluice bpf dump` shows it.
+pub fn intended(image: &MapImage) -> Value {
+    let mut by_map: BTreeMap<&str, Vec<Value>> = RouteMap::ALL.iter().map(|map| (map.name(), Vec::new())).collect();
+    for ((map, router, host), entry) in &image.hosts {
+        by_map.entry(map.name()).or_default().push(intended_row(*map, *router, host, entry));
+    }
+    let listeners = image.listeners.iter();
+    let listeners =
+        listeners.map(|((ip, port), entry)| dump::listener(&listener_key(*ip, *port), &listener_value(*entry)));
+    by_map.insert(names::LISTENERS, listeners.collect());
+    let allow = image.allow.iter().map(|(route, address, bits)| dump::allowed(*route, address, u32::from(*bits)));
+    by_map.insert(names::ALLOWLISTS, allow.collect());
+    let routes = image.routes.iter().map(|(id, label)| dump::route_name(*id, &maps::route_name(label)));
+    by_map.insert(names::ROUTES, routes.collect());
+    let pools = image.pools.iter().map(|(route, entry)| dump::pool(*route, &maps::pool_value(*entry)));
+    by_map.insert(names::POOLS, pools.collect());
+    let slots =
+        image.slots.iter().flat_map(|(pool, slots)| (0..).map(|index| SlotKey { pool: *pool, index }).zip(&**slots));
+    by_map.insert(names::SLOTS, slots.map(|(key, entry)| dump::slot(&key, &maps::slot_value(*entry))).collect());
+    let endpoints = image.endpoints.iter().map(|(id, entry)| dump::endpoint(*id, &maps::endpoint(entry)));
+    by_map.insert(names::ENDPOINTS, endpoints.collect());
+    json!(by_map)
+}
+
+/// What the kernel has counted, by route.
+#[derive(Debug, Default)]
+pub struct Counted {
+    ids: HashMap<(u32, RouteId), u32>,
+    stats: HashMap<u64, Value>,
+    relayed: HashMap<u32, Map<String, Value>>,
+}
+
+impl Counted {
+    /// Reads the counters. A map that cannot be read has counted nothing; `sluice bpf maps` says why.
+    pub fn read(programmed: &Programmed, pins: &PinFolder) -> Self {
+        let ids = programmed.look(|image| {
+            let routes = image.routes.iter();
+            routes.map(|(id, label)| ((label.router, label.route.clone()), *id)).collect()
+        });
+        let stats = dump(pins, names::ROUTE_STATS).unwrap_or_default();
+        let stats = stats.into_iter().filter_map(|row| Some((row["route"].as_u64()?, row))).collect();
+        let mut relayed: HashMap<u32, Map<String, Value>> = HashMap::new();
+        for ((route, reason), count) in programmed.relayed.lock().unwrap_or_else(PoisonError::into_inner).iter() {
+            let reason = Reason::from_code(*reason).map_or("unknown", Reason::text);
+            relayed.entry(*route).or_default().insert(reason.to_owned(), json!(count));
+        }
+        Counted { ids, stats, relayed }
+    }
+
+    /// A route's part.
+    pub fn of(&self, published: &Published, router: &RouterName, route: &RouteId) -> Option<Value> {
+        let router = published.table.router(router)?.id;
+        let id = *self.ids.get(&(router, route.clone()))?;
+        let stats = self.stats.get(&u64::from(id))?;
+        let relayed = self.relayed.get(&id).cloned().unwrap_or_default();
+        Some(json!({"steered": stats["steer"], "passed": stats["pass"], "dropped": stats["drop"],
+            "ended": stats["ended"], "relayed": relayed}))
+    }
+}

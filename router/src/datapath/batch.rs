@@ -1,0 +1,136 @@
+//! Walking a large hash map by the thousand: `BPF_MAP_LOOKUP_BATCH`, which the library has not.
+
+use std::io;
+use std::marker::PhantomData;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+
+use aya::maps::{Map, MapData, MapError};
+
+use super::abi::{Plain, Raw};
+
+/// `BPF_MAP_LOOKUP_BATCH` of `enum bpf_cmd` (linux/bpf.h).
+const LOOKUP_BATCH: libc::c_long = 24;
+/// Entries a call; a bucket that has more makes this larger.
+const ENTRIES: usize = 4096;
+
+/// The `batch` part of `union bpf_attr` (linux/bpf.h).
+#[repr(C)]
+struct Attributes {
+    in_batch: u64,
+    out_batch: u64,
+    keys: u64,
+    values: u64,
+    count: u32,
+    map_fd: u32,
+    elem_flags: u64,
+    flags: u64,
+}
+
+/// A walk through a hash map that is written to meanwhile: what is there all along is seen once, what comes or goes
+/// may be seen or not.
+#[derive(Debug)]
+pub struct Walk<K, V> {
+    map: OwnedFd,
+    /// Where the next call begins; `None`: at the start.
+    position: Option<u32>,
+    keys: Vec<Raw<K>>,
+    values: Vec<Raw<V>>,
+    of: PhantomData<(K, V)>,
+}
+
+impl<K: Plain, V: Plain> Walk<K, V> {
+    /// A walk through this map, which must be a hash map of these keys and values.
+    ///
+    /// # Errors
+    /// When it is another map, or its descriptor cannot be copied.
+    pub fn new(map: &Map) -> Result<Self, MapError> {
+        let Map::HashMap(data) = map else {
+            return Err(MapError::InvalidName { name: "a walk wants a hash map".to_owned() });
+        };
+        Self::over(data)
+    }
+
+    fn over(data: &MapData) -> Result<Self, MapError> {
+        let info = data.info()?;
+        for (size, expected) in [(info.key_size(), size_of::<K>()), (info.value_size(), size_of::<V>())] {
+            if size as usize != expected {
+                return Err(MapError::InvalidValueSize { size: size as usize, expected });
+            }
+        }
+        let map = data.fd().as_fd().try_clone_to_owned().map_err(MapError::IoError)?;
+        Ok(Walk { map, position: None, keys: Vec::new(), values: Vec::new(), of: PhantomData })
+    }
+
+    /// Takes the next entries, and tells whether the walk has come round: the next call begins at the start.
+    ///
+    /// # Errors
+    /// The system call's.
+    pub fn step(&mut self, mut take: impl FnMut(&K, &V)) -> io::Result<bool> {
+        let room = self.keys.capacity().max(ENTRIES);
+        self.keys.clear();
+        self.values.clear();
+        self.keys.reserve_exact(room);
+        self.values.reserve_exact(room);
+        let mut next = 0_u32;
+        let position = self.position.unwrap_or_default();
+        let mut attributes = Attributes {
+            in_batch: self.position.map_or(0, |_| (&raw const position) as u64),
+            out_batch: (&raw mut next) as u64,
+            keys: self.keys.as_mut_ptr() as u64,
+            values: self.values.as_mut_ptr() as u64,
+            count: room as u32,
+            map_fd: self.map.as_raw_fd() as u32,
+            elem_flags: 0,
+            flags: 0,
+        };
+        // SAFETY: the kernel writes at most `count` keys and values, whose sizes are the map's (looked up when the
+        // walk was made), to buffers with room for as many, and one u32 (a bucket, for hash maps) to `out_batch`.
+        // All of them live until the call returns.
+        let result = unsafe {
+            libc::syscall(libc::SYS_bpf, LOOKUP_BATCH, &raw mut attributes, size_of::<Attributes>() as libc::c_uint)
+        };
+        let mut round = false;
+        if result < 0 {
+            let error = io::Error::last_os_error();
+            match error.raw_os_error() {
+                // The end; what was found on the way there is still delivered.
+                Some(libc::ENOENT) => round = true,
+                Some(libc::ENOSPC) => {
+                    // A bucket with more entries than there is room for.
+                    self.keys.reserve_exact(room * 2);
+                    return Ok(false);
+                }
+                _ => {
+                    self.position = None;
+                    return Err(error);
+                }
+            }
+        }
+        let found = (attributes.count as usize).min(room);
+        // SAFETY: the kernel has filled as many, and any bytes are a value of either type (`Plain`).
+        unsafe {
+            self.keys.set_len(found);
+            self.values.set_len(found);
+        }
+        self.position = (!round).then_some(next);
+        for (Raw(key), Raw(value)) in self.keys.iter().zip(&self.values) {
+            take(key, value);
+        }
+        Ok(round)
+    }
+
+    /// Goes back to the start.
+    pub fn restart(&mut self) {
+        self.position = None;
+    }
+
+    /// Takes all entries, from the start.
+    ///
+    /// # Errors
+    /// The system call's.
+    pub fn all(&mut self, mut take: impl FnMut(&K, &V)) -> io::Result<()> {
+        self.restart();
+        while !self.step(&mut take)? {}
+        Ok(())
+    }
+}

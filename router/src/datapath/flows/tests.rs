@@ -1,0 +1,111 @@
+//! What becomes of connections, case by case.
+
+use router_common::maps::SIDE_BACKEND;
+use router_common::translate::Translation;
+
+use super::*;
+
+const NOW: Duration = Duration::from_secs(100_000);
+const IDLE: Duration = Duration::from_secs(3600);
+
+fn ago(seconds: u64) -> u64 {
+    (NOW - Duration::from_secs(seconds)).as_nanos() as u64
+}
+
+fn key(from: u8, to: u8) -> FlowKey {
+    FlowKey { source: [from; 16], destination: [to; 16], source_port: from.into(), destination_port: to.into() }
+}
+
+/// A connection of one second ago.
+pub fn flow(state: u8) -> Flow {
+    Flow {
+        rewrite: Translation {
+            to: key(3, 4),
+            delta_seq: 0,
+            delta_ack: 0,
+            delta_tsval: 0,
+            delta_tsecr: 0,
+            shift_up: 0,
+            shift_down: 0,
+            pad: [0; 2],
+        },
+        interface: 1,
+        route: 5,
+        bytes: 100,
+        packets: 10,
+        last_ns: ago(1),
+        started_ns: ago(50_000),
+        ended_ns: 0,
+        fin_end: 0,
+        next_seq: 0,
+        endpoint: 6,
+        router: 7,
+        state,
+        side: SIDE_CLIENT,
+        own: 0,
+        peer: 0,
+        end: 0,
+        protocol: 2,
+        pad: [0; 2],
+    }
+}
+
+#[test]
+fn every_state_has_its_time() {
+    use FlowEndReason::{BackendReset, Finished, Idle, Silent};
+    let closing = |ended, own, end| Flow { ended_ns: ago(ended), own, end: end as u8, ..flow(STATE_CLOSING) };
+    let dialing = |state, started| Flow { started_ns: ago(started), last_ns: ago(0), ..flow(state) };
+    let moved = |last| Flow { last_ns: ago(last), ..flow(STATE_ESTABLISHED) };
+    let back = |last| Some(Flow { side: SIDE_BACKEND, last_ns: ago(last), ..flow(STATE_ESTABLISHED) });
+    for (name, client, backend, fate) in [
+        ("lingering", closing(9, FLOW_REPORTED, Finished), None, Fate::Keep),
+        ("lingering, not told yet", closing(9, 0, Finished), None, Fate::Keep),
+        ("lingered, told", closing(11, FLOW_REPORTED, Finished), None, Fate::Forget),
+        ("lingered, the ring was full", closing(11, 0, BackendReset), None, Fate::End(BackendReset)),
+        ("dialing", dialing(STATE_DIALING, 14), None, Fate::Keep),
+        ("dialing in vain", dialing(STATE_DIALING, 16), None, Fate::End(Silent)),
+        ("confirming", dialing(STATE_CONFIRMING, 14), None, Fate::Keep),
+        ("confirming in vain", dialing(STATE_CONFIRMING, 16), None, Fate::End(Silent)),
+        ("busy", moved(1), back(4000), Fate::Keep),
+        ("answering", moved(4000), back(1), Fate::Keep),
+        ("idle", moved(3601), back(3601), Fate::End(Idle)),
+        ("not idle yet", moved(3599), back(3601), Fate::Keep),
+        ("idle, half gone", moved(3601), None, Fate::End(Idle)),
+        ("just made", Flow { last_ns: 0, started_ns: ago(1), ..flow(STATE_ESTABLISHED) }, None, Fate::Keep),
+        ("of no state", flow(77), None, Fate::Keep),
+        ("from the future", Flow { last_ns: ago(0) + 5, ..flow(STATE_ESTABLISHED) }, None, Fate::Keep),
+    ] {
+        assert_eq!(judge(&client, backend.as_ref(), NOW, IDLE), fate, "{name}");
+        // Whoever does not ask for the other direction keeps what would be kept.
+        assert!(fate == Fate::Keep || wants_backend(&client, NOW, IDLE), "{name}");
+    }
+}
+
+#[test]
+fn a_routes_own_timeout_counts() {
+    let client = Flow { last_ns: ago(61), ..flow(STATE_ESTABLISHED) };
+    assert_eq!(judge(&client, None, NOW, Duration::from_secs(60)), Fate::End(FlowEndReason::Idle));
+    assert_eq!(judge(&client, None, NOW, Duration::from_secs(62)), Fate::Keep);
+}
+
+#[test]
+fn an_end_has_both_directions() {
+    let client = flow(STATE_ESTABLISHED);
+    let backend = Flow { bytes: 7000, packets: 70, side: SIDE_BACKEND, ..client };
+    let end = end_of(&key(1, 2), &client, Some(&backend), NOW, FlowEndReason::Idle);
+    assert_eq!((end.client, end.backend), (key(1, 2), key(3, 4)));
+    assert_eq!((end.bytes_in, end.bytes_out, end.packets_in, end.packets_out), (100, 7000, 10, 70));
+    assert_eq!((end.router, end.route, end.endpoint), (7, 5, 6));
+    assert_eq!((end.started_ns, end.ended_ns, end.reason), (ago(50_000), ago(0), FlowEndReason::Idle as u8));
+    let ended = Flow { ended_ns: ago(12), ..client };
+    assert_eq!(end_of(&key(1, 2), &ended, None, NOW, FlowEndReason::Finished).ended_ns, ago(12));
+    assert_eq!(other_direction(&client), key(4, 3));
+}
+
+#[test]
+fn only_what_is_old_can_have_lost_its_other_direction() {
+    let young = Flow { started_ns: ago(9), last_ns: 0, ..flow(STATE_DIALING) };
+    assert!(!has_settled(&young, NOW));
+    assert!(has_settled(&Flow { started_ns: ago(11), ..young }, NOW));
+    assert!(!has_settled(&Flow { started_ns: ago(11), last_ns: ago(1), ..young }, NOW));
+}

@@ -1,0 +1,281 @@
+//! rtnetlink(7): interfaces, addresses and routes, asked for and listened to.
+
+use std::io;
+use std::net::IpAddr;
+
+use bytes::BytesMut;
+use netlink_packet_core::{NLM_F_DUMP, NLM_F_REQUEST, NetlinkHeader, NetlinkMessage, NetlinkPayload};
+use netlink_packet_route::RouteNetlinkMessage;
+use netlink_packet_route::address::{AddressAttribute, AddressMessage};
+use netlink_packet_route::link::{LinkAttribute, LinkFlags, LinkLayerType, LinkMessage};
+use netlink_packet_route::route::{RouteAddress, RouteAttribute, RouteMessage, RouteMetric, RouteType};
+use netlink_sys::{AsyncSocket, AsyncSocketExt, Socket, SocketAddr, TokioSocket, protocols::NETLINK_ROUTE};
+
+use super::interfaces::Interfaces;
+
+/// Room for one datagram: the kernel makes dumps of at most 32 KiB each.
+const DATAGRAM: usize = 64 << 10;
+
+/// Where the kernel would send a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hop {
+    /// The source address that it would choose.
+    pub source: IpAddr,
+    /// The interface that the packet would leave by.
+    pub interface: u32,
+    /// The route's own MTU in bytes, if it has one.
+    pub mtu: Option<u32>,
+}
+
+/// Questions to the kernel. The answers are there at once, so this blocks.
+#[derive(Debug)]
+pub struct Netlink {
+    socket: Socket,
+    sequence: u32,
+    buffer: BytesMut,
+}
+
+impl Netlink {
+    /// Opens a socket in this thread's network namespace.
+    ///
+    /// # Errors
+    /// The system call's.
+    pub fn open() -> io::Result<Self> {
+        let mut socket = Socket::new(NETLINK_ROUTE)?;
+        socket.bind_auto()?;
+        socket.connect(&SocketAddr::new(0, 0))?;
+        Ok(Netlink { socket, sequence: 0, buffer: BytesMut::with_capacity(DATAGRAM) })
+    }
+
+    /// Interfaces and addresses as they are now.
+    ///
+    /// # Errors
+    /// The system call's, or what the kernel answers.
+    pub fn interfaces(&mut self) -> io::Result<Interfaces> {
+        let mut found = Interfaces::default();
+        self.ask(RouteNetlinkMessage::GetLink(LinkMessage::default()), NLM_F_DUMP, |answer| {
+            if let RouteNetlinkMessage::NewLink(link) = answer {
+                note_link(&mut found, &link);
+            }
+        })?;
+        self.ask(RouteNetlinkMessage::GetAddress(AddressMessage::default()), NLM_F_DUMP, |answer| {
+            if let RouteNetlinkMessage::NewAddress(message) = answer {
+                found.addresses.extend(own_address(&message));
+            }
+        })?;
+        Ok(found)
+    }
+
+    /// Where a packet from this host to an address goes; `None` when there is no way.
+    ///
+    /// # Errors
+    /// The system call's. What the kernel answers (unreachable, prohibited, …) is no error but no way.
+    pub fn hop_to(&mut self, to: IpAddr) -> io::Result<Option<Hop>> {
+        let mut question = RouteMessage::default();
+        (question.header.address_family, question.header.destination_prefix_length) = match to {
+            IpAddr::V4(_) => (netlink_packet_route::AddressFamily::Inet, 32),
+            IpAddr::V6(_) => (netlink_packet_route::AddressFamily::Inet6, 128),
+        };
+        question.attributes.push(RouteAttribute::Destination(to.into()));
+        let mut hop = None;
+        let asked = self.ask(RouteNetlinkMessage::GetRoute(question), 0, |answer| {
+            if let RouteNetlinkMessage::NewRoute(route) = answer {
+                hop = usable_hop(&route);
+            }
+        });
+        match asked {
+            Err(error) if is_transport_failure(&error) => Err(error),
+            Err(_) => Ok(None),
+            Ok(()) => Ok(hop),
+        }
+    }
+
+    /// Sends a question and hands over the answers: one, or with `NLM_F_DUMP` all until the kernel says done.
+    fn ask(
+        &mut self,
+        question: RouteNetlinkMessage,
+        flags: u16,
+        mut take: impl FnMut(RouteNetlinkMessage),
+    ) -> io::Result<()> {
+        self.sequence = self.sequence.wrapping_add(1);
+        let mut header = NetlinkHeader::default();
+        header.flags = NLM_F_REQUEST | flags;
+        header.sequence_number = self.sequence;
+        let mut message = NetlinkMessage::new(header, NetlinkPayload::from(question));
+        message.finalize();
+        let mut bytes = vec![0; message.buffer_len()];
+        message.serialize(&mut bytes);
+        self.socket.send(&bytes, 0)?;
+        loop {
+            self.buffer.clear();
+            self.buffer.reserve(DATAGRAM);
+            self.socket.recv(&mut self.buffer, 0)?;
+            let mut rest = &self.buffer[..];
+            while let Some((message, after)) = next_message(rest) {
+                rest = after;
+                // An answer to an earlier question that failed half-way, or a message that the library cannot read.
+                let Some(message) = message.filter(|message| message.header.sequence_number == self.sequence) else {
+                    continue;
+                };
+                match message.payload {
+                    NetlinkPayload::Done(_) => return Ok(()),
+                    NetlinkPayload::Error(error) if error.code.is_some() => return Err(error.to_io()),
+                    NetlinkPayload::InnerMessage(answer) => {
+                        take(answer);
+                        if flags & NLM_F_DUMP == 0 {
+                            return Ok(());
+                        }
+                    }
+                    _ => {}
+                }
+            }
+        }
+    }
+}
+
+/// Splits the first message off a datagram; `None` in its place if it cannot be read.
+fn next_message(bytes: &[u8]) -> Option<(Option<NetlinkMessage<RouteNetlinkMessage>>, &[u8])> {
+    let length = u32::from_ne_bytes(bytes.first_chunk().copied()?) as usize;
+    if length < 16 || length > bytes.len() {
+        return None;
+    }
+    let after = bytes.get(length.next_multiple_of(4)..).unwrap_or_default();
+    Some((NetlinkMessage::deserialize(&bytes[..length]).ok(), after))
+}
+
+/// Whether the socket failed, not the look-up: such errors are not what the kernel says of a route.
+fn is_transport_failure(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::EBADF | libc::ENOBUFS | libc::ENOMEM | libc::EPERM | libc::EINTR))
+}
+
+fn note_link(found: &mut Interfaces, link: &LinkMessage) {
+    let index = link.header.index;
+    let (mut name, mut mtu) = (None, None);
+    for attribute in &link.attributes {
+        match attribute {
+            LinkAttribute::IfName(text) => name = Some(text.clone()),
+            LinkAttribute::Mtu(bytes) => mtu = Some(*bytes),
+            _ => {}
+        }
+    }
+    found.mtu.extend(mtu.map(|mtu| (index, mtu)));
+    // The program reads packets that begin with an Ethernet header; the loopback's do.
+    let ethernet = matches!(link.header.link_layer_type, LinkLayerType::Ether | LinkLayerType::Loopback);
+    if let Some(name) = name
+        && ethernet
+        && link.header.flags.contains(LinkFlags::Up)
+    {
+        found.attachable.insert(name, index);
+    }
+}
+
+/// The interface's own address: on point-to-point links `IFA_ADDRESS` is the peer's.
+fn own_address(message: &AddressMessage) -> Option<IpAddr> {
+    let local = message.attributes.iter().find_map(|attribute| match attribute {
+        AddressAttribute::Local(address) => Some(*address),
+        _ => None,
+    });
+    local.or_else(|| {
+        message.attributes.iter().find_map(|attribute| match attribute {
+            AddressAttribute::Address(address) => Some(*address),
+            _ => None,
+        })
+    })
+}
+
+fn usable_hop(route: &RouteMessage) -> Option<Hop> {
+    if !matches!(route.header.kind, RouteType::Unicast | RouteType::Local) {
+        return None;
+    }
+    let (mut source, mut interface, mut mtu) = (None, None, None);
+    for attribute in &route.attributes {
+        match attribute {
+            RouteAttribute::PrefSource(RouteAddress::Inet(address)) => source = Some(IpAddr::V4(*address)),
+            RouteAttribute::PrefSource(RouteAddress::Inet6(address)) => source = Some(IpAddr::V6(*address)),
+            RouteAttribute::Oif(index) => interface = Some(*index),
+            RouteAttribute::Metrics(metrics) => {
+                mtu = metrics.iter().find_map(|metric| match metric {
+                    RouteMetric::Mtu(bytes) if *bytes > 0 => Some(*bytes),
+                    _ => None,
+                });
+            }
+            _ => {}
+        }
+    }
+    Some(Hop { source: source?, interface: interface?, mtu })
+}
+
+/// What the kernel tells by itself: interfaces, addresses, routes or rules have changed.
+pub struct News {
+    socket: TokioSocket,
+    buffer: BytesMut,
+}
+
+impl News {
+    /// Subscribes, in this thread's network namespace. Wants a tokio runtime.
+    ///
+    /// # Errors
+    /// The system call's.
+    pub fn open() -> io::Result<Self> {
+        let mut socket = TokioSocket::new(NETLINK_ROUTE)?;
+        socket.socket_mut().bind_auto()?;
+        for group in [
+            libc::RTNLGRP_LINK,
+            libc::RTNLGRP_IPV4_IFADDR,
+            libc::RTNLGRP_IPV6_IFADDR,
+            libc::RTNLGRP_IPV4_ROUTE,
+            libc::RTNLGRP_IPV6_ROUTE,
+            libc::RTNLGRP_IPV4_RULE,
+            libc::RTNLGRP_IPV6_RULE,
+        ] {
+            socket.socket_ref().add_membership(group)?;
+        }
+        Ok(News { socket, buffer: BytesMut::with_capacity(DATAGRAM) })
+    }
+
+    /// Waits for news. What changed has to be asked for: after a burst that did not fit the socket, this is all that
+    /// is known.
+    ///
+    /// # Errors
+    /// The system call's.
+    pub async fn come(&mut self) -> io::Result<()> {
+        self.buffer.clear();
+        self.buffer.reserve(DATAGRAM);
+        match self.socket.recv(&mut self.buffer).await {
+            Err(error) if error.raw_os_error() == Some(libc::ENOBUFS) => Ok(()),
+            other => other,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_loopback_is_found_and_led_to() {
+        let mut netlink = Netlink::open().unwrap();
+        let found = netlink.interfaces().unwrap();
+        let index = found.attachable["lo"];
+        assert!(found.addresses.contains(&IpAddr::from([127, 0, 0, 1])), "{found:?}");
+        assert!(found.mtu[&index] >= 1280, "{found:?}");
+        let hop = netlink.hop_to([127, 0, 0, 9].into()).unwrap().unwrap();
+        assert_eq!((hop.source.is_loopback(), hop.interface), (true, index));
+    }
+
+    #[test]
+    fn what_cannot_be_reached_has_no_hop_and_the_socket_goes_on() {
+        let mut netlink = Netlink::open().unwrap();
+        // A group is no unicast route, and without an interface in the group there is no route at all.
+        assert_eq!(netlink.hop_to([224, 0, 0, 1].into()).unwrap(), None);
+        assert!(netlink.hop_to([127, 0, 0, 1].into()).unwrap().is_some());
+    }
+
+    #[test]
+    fn garbage_has_no_messages() {
+        assert!(next_message(&[]).is_none());
+        assert!(next_message(&[1, 0, 0]).is_none());
+        assert!(next_message(&[0; 64]).is_none(), "a length of nothing never ends");
+        assert!(next_message(&[0xff; 64]).is_none());
+    }
+}

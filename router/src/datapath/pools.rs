@@ -1,0 +1,282 @@
+//! Pools and endpoints: which endpoints a route's connections are dialed to, under ids that are never given twice.
+//!
+//! What stands in the maps for a route changes only when its endpoints, their shares or the ways to them change. So the
+//! registry remembers what each route has, and keeps the journal that makes a change of one route cost one route.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use router_common::maps::{MAX_ENDPOINTS, POOL_PROXY_V2};
+use router_core::table::ResolvedRoute;
+
+use super::alias;
+use super::image::MapImage;
+use super::paths::{Path, Paths};
+
+/// Slots of one pool; the kernel's `Slot` each.
+pub type Slots = Arc<[SlotEntry]>;
+
+/// One slot: see `router_common::maps::Slot`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SlotEntry {
+    /// Endpoint id.
+    pub endpoint: u32,
+    /// Share of the column that is this endpoint's, of 2³².
+    pub threshold: u32,
+    /// Slot that has the rest.
+    pub alias: u32,
+}
+
+/// The pool of a route; the slots stand under its id.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PoolEntry {
+    /// Pool id.
+    pub id: u32,
+    /// Number of slots.
+    pub slots: u32,
+    /// `POOL_*` bits.
+    pub flags: u32,
+}
+
+/// An endpoint that the kernel can dial.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EndpointEntry {
+    /// Where it is.
+    pub address: SocketAddr,
+    /// How it is reached.
+    pub path: Path,
+}
+
+/// Pools of all routes that the kernel may steer, and the endpoints in them.
+#[derive(Debug)]
+pub struct Pools<P> {
+    /// Who knows the ways to endpoints.
+    pub paths: P,
+    pools: HashMap<u32, Held>,
+    endpoints: HashMap<u32, Used>,
+    by_address: HashMap<SocketAddr, u32>,
+    /// How many endpoints in use have which largest segment.
+    segments: BTreeMap<u16, usize>,
+    slots: usize,
+    last_pool: u32,
+    last_endpoint: u32,
+    journal: Journal,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Held {
+    entry: PoolEntry,
+    slots: Slots,
+}
+
+#[derive(Debug)]
+struct Used {
+    entry: EndpointEntry,
+    pools: usize,
+}
+
+/// What routes and endpoints had before they were touched.
+#[derive(Debug, Default)]
+struct Journal {
+    pools: BTreeMap<u32, Option<Held>>,
+    endpoints: BTreeMap<u32, Option<EndpointEntry>>,
+}
+
+impl<P: Paths> Pools<P> {
+    /// No pools yet.
+    pub fn new(paths: P) -> Self {
+        Pools {
+            paths,
+            pools: HashMap::new(),
+            endpoints: HashMap::new(),
+            by_address: HashMap::new(),
+            segments: BTreeMap::new(),
+            slots: 0,
+            last_pool: 0,
+            last_endpoint: 0,
+            journal: Journal::default(),
+        }
+    }
+
+    /// Goes on with what an earlier agent left in the maps. `highest_endpoint` is the highest endpoint id that any
+    /// entry anywhere names.
+    pub fn adopt(&mut self, image: &MapImage, highest_endpoint: u32) {
+        for (id, entry) in &image.endpoints {
+            self.by_address.insert(entry.address, *id);
+            self.endpoints.insert(*id, Used { entry: *entry, pools: 0 });
+            *self.segments.entry(entry.path.max_segment).or_default() += 1;
+        }
+        for (route, entry) in &image.pools {
+            let Some(slots) = image.slots.get(&entry.id) else { continue };
+            let whole = slots.len() == entry.slots as usize;
+            // A pool that an earlier agent did not finish is made anew.
+            if whole && slots.iter().all(|slot| self.endpoints.contains_key(&slot.endpoint)) {
+                let slots = Arc::clone(slots);
+                self.hold(&slots);
+                self.slots += slots.len();
+                self.pools.insert(*route, Held { entry: *entry, slots });
+            }
+        }
+        let pools = image.pools.values().map(|entry| entry.id).chain(image.slots.keys().copied());
+        self.last_pool = pools.max().unwrap_or_default().max(self.last_pool);
+        let endpoints = image.endpoints.keys().copied().max().unwrap_or_default();
+        self.last_endpoint = endpoints.max(highest_endpoint).max(self.last_endpoint);
+        let unused: Vec<u32> =
+            self.endpoints.iter().filter(|(_, used)| used.pools == 0).map(|(endpoint, _)| *endpoint).collect();
+        unused.into_iter().for_each(|endpoint| self.forget_endpoint(endpoint));
+        self.journal = Journal::default();
+    }
+
+    /// Gives a route the pool that it wants.
+    pub fn put(&mut self, route: u32, resolved: &ResolvedRoute) {
+        let flags = if resolved.proxy_protocol { POOL_PROXY_V2 } else { 0 };
+        let wanted = self.slots_of(resolved);
+        let unchanged = |held: &Held| held.entry.flags == flags && held.slots == wanted;
+        if self.pools.get(&route).is_some_and(unchanged) {
+            return;
+        }
+        self.last_pool = self.last_pool.wrapping_add(1).max(1);
+        // What does not fit is relayed: the kernel passes up what has no endpoint.
+        let room = MAX_ENDPOINTS.saturating_sub(self.slots);
+        // The new one is held before the old one is let go, so that endpoints in both keep their ids.
+        let fits = if wanted.len() <= room { Arc::clone(&wanted) } else { Slots::default() };
+        let entry = PoolEntry { id: self.last_pool, slots: fits.len() as u32, flags };
+        self.hold(&fits);
+        self.slots += fits.len();
+        let old = self.pools.insert(route, Held { entry, slots: fits });
+        self.journal.pools.entry(route).or_insert(old.clone());
+        old.into_iter().for_each(|old| self.release(&old.slots));
+        self.forget_unused(&wanted);
+    }
+
+    /// Takes a route's pool away.
+    pub fn remove(&mut self, route: u32) {
+        if let Some(old) = self.pools.remove(&route) {
+            self.release(&old.slots);
+            self.journal.pools.entry(route).or_insert(Some(old));
+        }
+    }
+
+    /// Takes the pools of all other routes away.
+    pub fn retain(&mut self, routes: &BTreeSet<u32>) {
+        let gone: Vec<u32> = self.pools.keys().copied().filter(|route| !routes.contains(route)).collect();
+        gone.into_iter().for_each(|route| self.remove(route));
+    }
+
+    /// Writes everything into an image, and begins a new journal.
+    pub fn fill(&mut self, image: &mut MapImage) {
+        image.pools = self.pools.iter().map(|(route, held)| (*route, held.entry)).collect();
+        image.slots = self.pools.values().map(|held| (held.entry.id, Arc::clone(&held.slots))).collect();
+        image.endpoints = self.endpoints.iter().map(|(id, used)| (*id, used.entry)).collect();
+        self.journal = Journal::default();
+    }
+
+    /// Writes what was touched since the last journal into two images, as it was and as it is, and begins a new one.
+    pub fn changes(&mut self, gone: &mut MapImage, come: &mut MapImage) {
+        let journal = std::mem::take(&mut self.journal);
+        for (route, old) in journal.pools {
+            for (held, image) in [(old.as_ref(), &mut *gone), (self.pools.get(&route), &mut *come)] {
+                if let Some(held) = held {
+                    image.pools.insert(route, held.entry);
+                    image.slots.insert(held.entry.id, Arc::clone(&held.slots));
+                }
+            }
+        }
+        for (id, old) in journal.endpoints {
+            gone.endpoints.extend(old.map(|old| (id, old)));
+            come.endpoints.extend(self.endpoints.get(&id).map(|used| (id, used.entry)));
+        }
+    }
+
+    /// The smallest of the endpoints' largest segments, in bytes; 0 without endpoints.
+    pub fn max_segment(&self) -> u16 {
+        self.segments.keys().next().copied().unwrap_or_default()
+    }
+
+    /// The columns of a route's endpoints. Endpoints without a way have none; one that stands in several services has
+    /// one, with the sum of its shares.
+    fn slots_of(&mut self, resolved: &ResolvedRoute) -> Slots {
+        let mut shares: BTreeMap<SocketAddr, (Path, u32)> = BTreeMap::new();
+        for (endpoint, weight) in resolved.cluster.weighted_endpoints() {
+            let address = SocketAddr::new(endpoint.address.ip().to_canonical(), endpoint.address.port());
+            if let Some(path) = self.paths.path(address.ip()) {
+                shares.entry(address).or_insert((path, 0)).1 += u32::from(weight);
+            }
+        }
+        let weights: Vec<u32> = shares.values().map(|(_, weight)| *weight).collect();
+        let columns = alias::columns(&weights);
+        let slots = shares.into_iter().zip(columns).map(|((address, (path, _)), (threshold, alias))| SlotEntry {
+            endpoint: self.endpoint(EndpointEntry { address, path }),
+            threshold,
+            alias,
+        });
+        slots.collect()
+    }
+
+    /// The id of an endpoint; its entry is that of the newest way.
+    fn endpoint(&mut self, entry: EndpointEntry) -> u32 {
+        let known = self.by_address.get(&entry.address).copied();
+        let id = known.unwrap_or_else(|| {
+            self.last_endpoint = self.last_endpoint.wrapping_add(1).max(1);
+            self.by_address.insert(entry.address, self.last_endpoint);
+            self.last_endpoint
+        });
+        let old = self.endpoints.get(&id).map(|used| used.entry);
+        if old != Some(entry) {
+            self.journal.endpoints.entry(id).or_insert(old);
+            let pools = self.endpoints.get(&id).map_or(0, |used| used.pools);
+            self.endpoints.insert(id, Used { entry, pools });
+            *self.segments.entry(entry.path.max_segment).or_default() += 1;
+            old.into_iter().for_each(|old| self.uncount(old.path.max_segment));
+        }
+        id
+    }
+
+    fn hold(&mut self, slots: &Slots) {
+        for slot in slots.iter() {
+            if let Some(used) = self.endpoints.get_mut(&slot.endpoint) {
+                used.pools += 1;
+            }
+        }
+    }
+
+    fn release(&mut self, slots: &Slots) {
+        self.slots -= slots.len();
+        for slot in slots.iter() {
+            if let Some(used) = self.endpoints.get_mut(&slot.endpoint) {
+                used.pools -= 1;
+            }
+        }
+        self.forget_unused(slots);
+    }
+
+    /// Forgets those of these endpoints that no pool has.
+    fn forget_unused(&mut self, slots: &Slots) {
+        for slot in slots.iter() {
+            if self.endpoints.get(&slot.endpoint).is_some_and(|used| used.pools == 0) {
+                self.forget_endpoint(slot.endpoint);
+            }
+        }
+    }
+
+    fn forget_endpoint(&mut self, id: u32) {
+        if let Some(used) = self.endpoints.remove(&id) {
+            self.journal.endpoints.entry(id).or_insert(Some(used.entry));
+            self.by_address.remove(&used.entry.address);
+            self.uncount(used.entry.path.max_segment);
+        }
+    }
+
+    fn uncount(&mut self, segment: u16) {
+        if let Some(count) = self.segments.get_mut(&segment) {
+            *count -= 1;
+            if *count == 0 {
+                self.segments.remove(&segment);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

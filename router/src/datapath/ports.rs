@@ -1,0 +1,167 @@
+//! The source ports of the kernel's dials: outside the range that the stack takes its own from.
+
+use std::num::ParseIntError;
+use std::str::FromStr;
+use std::{fmt, fs, io};
+
+/// Ports of the kernel's own dials begin here, unless the stack's range leaves more room elsewhere. Below are the
+/// ports of well-known services, which firewalls treat by number.
+const LOWEST: u16 = 10_240;
+/// Fewer ports than these are no default: each is used again after as many dials to an endpoint.
+const LEAST: usize = 1024;
+
+/// Where the stack's own range is told, in the network namespace of whoever reads it.
+const LOCAL_RANGE: &str = "/proc/sys/net/ipv4/ip_local_port_range";
+
+/// A range of ports, both ends included.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PortRange {
+    /// The lowest.
+    pub low: u16,
+    /// The highest.
+    pub high: u16,
+}
+
+/// Why there are no ports to dial from.
+#[derive(Debug, thiserror::Error)]
+pub enum PortsError {
+    /// The stack's range cannot be read.
+    #[error("cannot read {LOCAL_RANGE}: {0}")]
+    Unreadable(io::Error),
+    /// What stands there is no range.
+    #[error("{LOCAL_RANGE} holds `{0}`, which is no range of ports")]
+    Odd(String),
+    /// The operator's range and the stack's have ports in common.
+    #[error(
+        "--snat-ports {wanted} and net.ipv4.ip_local_port_range ({local}) have ports in common: the router's own \
+         connections would collide with those that the kernel dials; name ports outside {local}"
+    )]
+    Overlap {
+        /// The operator's.
+        wanted: PortRange,
+        /// The stack's.
+        local: PortRange,
+    },
+    /// The stack's range leaves too few.
+    #[error(
+        "net.ipv4.ip_local_port_range ({local}) leaves fewer than {LEAST} ports between {LOWEST} and 65535 to dial \
+         from; make it smaller, or name ports with --snat-ports"
+    )]
+    Few {
+        /// The stack's.
+        local: PortRange,
+    },
+}
+
+impl PortRange {
+    /// How many ports it has.
+    pub fn count(self) -> u16 {
+        // The whole range of numbers would be one more than fits; port 0 is none, so that cannot be.
+        self.high - self.low + 1
+    }
+
+    fn overlaps(self, other: PortRange) -> bool {
+        self.low <= other.high && other.low <= self.high
+    }
+}
+
+impl fmt::Display for PortRange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}-{}", self.low, self.high)
+    }
+}
+
+impl FromStr for PortRange {
+    type Err = String;
+
+    /// `LOW-HIGH`, both from 1 to 65535.
+    fn from_str(text: &str) -> Result<Self, String> {
+        let bad = || format!("`{text}` is no range of ports; write LOW-HIGH, for example 10240-32767");
+        let (low, high) = text.split_once('-').ok_or_else(bad)?;
+        let number = |text: &str| text.trim().parse().map_err(|_: ParseIntError| bad());
+        let range = PortRange { low: number(low)?, high: number(high)? };
+        if range.low == 0 || range.low > range.high {
+            return Err(bad());
+        }
+        Ok(range)
+    }
+}
+
+/// The range to dial from: the operator's, or the larger part above [`LOWEST`] that the stack's range leaves.
+///
+/// # Errors
+/// See [`PortsError`].
+pub fn choose(wanted: Option<PortRange>) -> Result<PortRange, PortsError> {
+    let text = fs::read_to_string(LOCAL_RANGE).map_err(PortsError::Unreadable)?;
+    beside(local_range(&text)?, wanted)
+}
+
+fn local_range(text: &str) -> Result<PortRange, PortsError> {
+    let odd = || PortsError::Odd(text.trim().to_owned());
+    let mut numbers = text.split_whitespace().map(str::parse::<u16>);
+    match (numbers.next(), numbers.next(), numbers.next()) {
+        (Some(Ok(low)), Some(Ok(high)), None) if low <= high => Ok(PortRange { low, high }),
+        _ => Err(odd()),
+    }
+}
+
+fn beside(local: PortRange, wanted: Option<PortRange>) -> Result<PortRange, PortsError> {
+    if let Some(wanted) = wanted {
+        return if wanted.overlaps(local) { Err(PortsError::Overlap { wanted, local }) } else { Ok(wanted) };
+    }
+    let below = local.low.checked_sub(1).map(|high| (LOWEST, high));
+    let above = local.high.checked_add(1).map(|low| (low.max(LOWEST), u16::MAX));
+    let parts = [below, above].into_iter().flatten().filter(|(low, high)| low <= high);
+    let largest = parts.map(|(low, high)| PortRange { low, high }).max_by_key(|range| range.count());
+    largest.filter(|range| usize::from(range.count()) >= LEAST).ok_or(PortsError::Few { local })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn range(low: u16, high: u16) -> PortRange {
+        PortRange { low, high }
+    }
+
+    #[test]
+    fn the_larger_part_beside_the_stacks_range_is_taken() {
+        let chosen = |low, high| beside(range(low, high), None).ok();
+        assert_eq!(chosen(32_768, 60_999), Some(range(10_240, 32_767)));
+        assert_eq!(chosen(1024, 32_767), Some(range(32_768, 65_535)));
+        assert_eq!(chosen(20_000, 30_000), Some(range(30_001, 65_535)));
+        assert_eq!(chosen(1, 5000), Some(range(10_240, 65_535)), "never below the lowest");
+        assert_eq!(chosen(1024, 65_535), None);
+        assert_eq!(chosen(11_000, 65_000), None, "too few on either side");
+        let error = beside(range(1024, 65_535), None).unwrap_err().to_string();
+        assert!(error.contains("1024-65535") && error.contains("--snat-ports"), "{error}");
+    }
+
+    #[test]
+    fn a_range_of_the_operator_must_not_meet_the_stacks() {
+        let local = range(32_768, 60_999);
+        assert_eq!(beside(local, Some(range(20_000, 20_063))).ok(), Some(range(20_000, 20_063)));
+        assert_eq!(beside(local, Some(range(61_000, 65_535))).ok(), Some(range(61_000, 65_535)));
+        for both in [range(30_000, 40_000), range(40_000, 50_000), range(60_999, 61_000), range(1024, 65_535)] {
+            assert!(matches!(beside(local, Some(both)), Err(PortsError::Overlap { .. })), "{both}");
+        }
+    }
+
+    #[test]
+    fn ranges_are_read_as_they_are_written() {
+        assert_eq!("10240-32767".parse(), Ok(range(10_240, 32_767)));
+        assert_eq!("7-7".parse(), Ok(range(7, 7)));
+        for bad in ["", "1", "-", "5-4", "0-9", "1-65536", "a-b", "1-2-3"] {
+            assert!(bad.parse::<PortRange>().is_err_and(|why| why.contains("LOW-HIGH")), "{bad}");
+        }
+        assert_eq!(local_range("32768\t60999\n").ok(), Some(range(32_768, 60_999)));
+        for odd in ["", "1", "2 1", "1 2 3", "x y"] {
+            assert!(local_range(odd).is_err(), "{odd}");
+        }
+    }
+
+    #[test]
+    fn this_hosts_range_can_be_read() {
+        assert!(choose(Some(range(1, 1))).is_ok());
+    }
+}

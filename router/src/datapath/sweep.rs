@@ -1,0 +1,192 @@
+//! The sweep: connections that have ended or never came about are told of and forgotten, once a second.
+
+use std::collections::HashMap as Memo;
+use std::io;
+use std::time::Duration;
+
+use aya::maps::{HashMap, Map, MapData, MapError};
+use router_common::maps::{FirstFlight, Flow, FlowEnd, FlowKey, STATE_CLOSING};
+use router_common::verdict::FlowEndReason;
+use rustix::time::{ClockId, clock_gettime};
+
+use super::abi::Raw;
+use super::batch::Walk;
+use super::flows::{Fate, end_of, has_settled, is_client, judge, other_direction, wants_backend};
+
+/// Entries looked at in one round; a fuller map is gone through in several.
+const ROUND: usize = 200_000;
+/// Every how many-th time through the map entries without their other direction are looked for: that is a look-up for
+/// each idle entry.
+const ORPHAN_PASSES: u64 = 16;
+/// A first flight that has not become complete by then never will; the proxy gives up after 5 s.
+const FLIGHT_LIFE: Duration = Duration::from_secs(10);
+
+/// The maps that the sweep cleans.
+pub struct Sweeper {
+    flows: HashMap<MapData, Raw<FlowKey>, Raw<Flow>>,
+    hellos: HashMap<MapData, Raw<FlowKey>, Raw<FirstFlight>>,
+    walk: Walk<FlowKey, Flow>,
+    passes: u64,
+    /// Connections that have not ended, as far as this pass has come.
+    seen: usize,
+    live: Option<usize>,
+}
+
+impl Sweeper {
+    /// A sweeper of `flows` and `hellos`.
+    ///
+    /// # Errors
+    /// When a map is not as this build expects it.
+    pub fn new(flows: Map, hellos: Map) -> Result<Self, MapError> {
+        let walk = Walk::new(&flows)?;
+        let (flows, hellos) = (HashMap::try_from(flows)?, HashMap::try_from(hellos)?);
+        Ok(Sweeper { flows, hellos, walk, passes: 0, seen: 0, live: None })
+    }
+
+    /// Connections that had not ended when the map was last gone through; `None` before that.
+    pub fn live(&self) -> Option<usize> {
+        self.live
+    }
+
+    /// Begins to count anew.
+    pub fn recount(&mut self) {
+        (self.seen, self.live) = (0, None);
+        self.walk.restart();
+    }
+
+    /// The highest ids that connections name, of routes and of endpoints: an id must not be given again while one
+    /// does, even if its route or endpoint has left the other maps.
+    ///
+    /// # Errors
+    /// The system call's.
+    pub fn highest_ids(&mut self) -> io::Result<(u32, u32)> {
+        let (mut route, mut endpoint) = (0, 0);
+        self.walk.all(|_, flow| {
+            route = flow.route.max(route);
+            endpoint = flow.endpoint.max(endpoint);
+        })?;
+        Ok((route, endpoint))
+    }
+
+    /// One round. `idle` is the tunnel timeout of a route; `ended` hears of each connection that is ended here, or
+    /// whose end was not told yet.
+    ///
+    /// # Errors
+    /// The system call's; the next round goes on.
+    pub fn sweep(&mut self, idle: impl Fn(u32) -> Duration, mut ended: impl FnMut(FlowEnd)) -> io::Result<()> {
+        let now = clock(ClockId::Monotonic);
+        let mut timeouts = Memo::new();
+        let mut looked_at = 0;
+        while looked_at < ROUND {
+            let orphans = self.passes.is_multiple_of(ORPHAN_PASSES);
+            let (mut candidates, mut lonely) = (Vec::new(), Vec::new());
+            let seen = &mut self.seen;
+            let round = self.walk.step(|key, flow| {
+                looked_at += 1;
+                if !is_client(flow) {
+                    if orphans && has_settled(flow, now) {
+                        lonely.push((*key, *flow));
+                    }
+                    return;
+                }
+                *seen += usize::from(flow.state != STATE_CLOSING);
+                let idle = *timeouts.entry(flow.route).or_insert_with(|| idle(flow.route));
+                if wants_backend(flow, now, idle) {
+                    candidates.push((*key, flow.started_ns, idle));
+                }
+            })?;
+            for (key, started, idle) in candidates {
+                if let Some(end) = self.settle(&key, started, now, idle) {
+                    ended(end);
+                }
+            }
+            for (key, flow) in lonely {
+                self.remove_orphan(&key, &flow);
+            }
+            if round {
+                self.live = Some(std::mem::take(&mut self.seen));
+                self.passes += 1;
+                break;
+            }
+        }
+        self.sweep_flights();
+        Ok(())
+    }
+
+    /// Tells of all connections that have not ended: nobody will carry them any more.
+    ///
+    /// # Errors
+    /// The system call's.
+    pub fn give_up(&mut self, mut ended: impl FnMut(FlowEnd)) -> io::Result<()> {
+        let now = clock(ClockId::Monotonic);
+        let mut living = Vec::new();
+        self.walk.all(|key, flow| {
+            if is_client(flow) && flow.state != STATE_CLOSING {
+                living.push((*key, *flow));
+            }
+        })?;
+        for (key, client) in living {
+            let backend = self.partner(&client);
+            ended(end_of(&key, &client, backend.as_ref(), now, FlowEndReason::Replaced));
+        }
+        Ok(())
+    }
+
+    /// Judges a connection by what is there now, and deletes it if it has to go; its end, if that is to be told.
+    fn settle(&mut self, key: &FlowKey, started: u64, now: Duration, idle: Duration) -> Option<FlowEnd> {
+        // The client may have begun another connection since.
+        let client = self.get(key).filter(|client| is_client(client) && client.started_ns == started)?;
+        let backend = self.partner(&client);
+        let end = match judge(&client, backend.as_ref(), now, idle) {
+            Fate::Keep => return None,
+            Fate::Forget => None,
+            Fate::End(reason) => Some(end_of(key, &client, backend.as_ref(), now, reason)),
+        };
+        // Deleted by the program in the meantime: as wanted.
+        let _ = self.flows.remove(&Raw(*key));
+        if backend.is_some() {
+            let _ = self.flows.remove(&Raw(other_direction(&client)));
+        }
+        let _ = self.hellos.remove(&Raw(*key));
+        end
+    }
+
+    fn remove_orphan(&mut self, key: &FlowKey, flow: &Flow) {
+        let same = |other: &Flow| other.started_ns == flow.started_ns;
+        if self.get(key).as_ref().is_some_and(same) && !self.get(&other_direction(flow)).as_ref().is_some_and(same) {
+            let _ = self.flows.remove(&Raw(*key));
+        }
+    }
+
+    fn get(&self, key: &FlowKey) -> Option<Flow> {
+        self.flows.get(&Raw(*key), 0).ok().map(|Raw(flow)| flow)
+    }
+
+    /// The other direction's entry. One of another connection, which has taken the port over, is not this one's.
+    fn partner(&self, client: &Flow) -> Option<Flow> {
+        self.get(&other_direction(client)).filter(|backend| backend.started_ns == client.started_ns)
+    }
+
+    /// Forgets first flights whose clients went silent. Those of connections that are being dialed are theirs.
+    fn sweep_flights(&mut self) {
+        let now = clock(ClockId::Boottime);
+        let old = |flight: &FirstFlight| now.saturating_sub(Duration::from_nanos(flight.started_ns)) > FLIGHT_LIFE;
+        let old: Vec<_> = self
+            .hellos
+            .iter()
+            .filter_map(Result::ok)
+            .filter(|(Raw(key), Raw(flight))| old(flight) && self.get(key).is_none())
+            .map(|(key, _)| key)
+            .collect();
+        for key in old {
+            // Deleted by the program in the meantime: as wanted.
+            let _ = self.hellos.remove(&key);
+        }
+    }
+}
+
+/// A kernel clock's time.
+pub fn clock(id: ClockId) -> Duration {
+    let now = clock_gettime(id);
+    Duration::new(now.tv_sec.unsigned_abs(), u32::try_from(now.tv_nsec).unwrap_or_default())
+}

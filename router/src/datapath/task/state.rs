@@ -1,0 +1,225 @@
+//! What the thread knows of the maps, and how it leads them to what is intended.
+
+use std::cell::RefCell;
+use std::io;
+use std::net::IpAddr;
+use std::rc::Rc;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use router_common::maps::Config;
+use router_core::table::RoutingTable;
+use rustix::rand::{GetRandomFlags, getrandom};
+
+use super::{Inputs, Programmed};
+use crate::datapath::ends::Reporter;
+use crate::datapath::image::{MapImage, RouteIds, forget_gone, lower, lower_changes};
+use crate::datapath::interfaces::Interfaces;
+use crate::datapath::kernel::Kernel;
+use crate::datapath::maps::{KernelMaps, Maps, make_all, reconcile};
+use crate::datapath::netlink::Netlink;
+use crate::datapath::paths::{KernelPaths, PathCache};
+use crate::datapath::plan::{Change, plan};
+use crate::datapath::pools::Pools;
+use crate::datapath::ports::PortRange;
+use crate::proxy::listeners::ListenerState;
+
+const RETRY_FIRST: Duration = Duration::from_millis(100);
+const RETRY_MOST: Duration = Duration::from_secs(5);
+/// What an image was lowered from.
+struct Lowered {
+    table: Arc<RoutingTable>,
+    listeners: Arc<Vec<ListenerState>>,
+    local: Vec<IpAddr>,
+}
+
+pub(super) struct State {
+    maps: KernelMaps,
+    /// What the maps hold.
+    now: MapImage,
+    /// What they should hold.
+    wanted: Arc<Mutex<MapImage>>,
+    lowered: Option<Lowered>,
+    /// The last round left nothing undone, so `now` is what `wanted` was.
+    clean: bool,
+    ids: RouteIds,
+    pools: Pools<PathCache<KernelPaths>>,
+    ports: PortRange,
+    interfaces: Interfaces,
+    local: Vec<IpAddr>,
+    /// The listeners have told once where they listen.
+    listening: bool,
+    retry: Duration,
+    /// Who tells of connections.
+    pub reporter: Rc<RefCell<Reporter>>,
+}
+
+impl State {
+    pub fn new(maps: KernelMaps, ports: PortRange, inputs: &Inputs) -> io::Result<Self> {
+        let wanted = Arc::new(Mutex::new(MapImage::default()));
+        let paths = PathCache::new(KernelPaths::new(Netlink::open()?));
+        Ok(State {
+            maps,
+            now: MapImage::default(),
+            lowered: None,
+            clean: false,
+            ids: RouteIds::default(),
+            pools: Pools::new(paths),
+            ports,
+            interfaces: Interfaces::default(),
+            local: Vec::new(),
+            listening: false,
+            retry: RETRY_FIRST,
+            reporter: Rc::new(RefCell::new(Reporter::new(inputs.access.clone(), Arc::clone(&wanted)))),
+            wanted,
+        })
+    }
+
+    /// Makes the maps ours, and learns what they hold. Ids above `highest` (of routes, and of endpoints) are new.
+    pub fn claim(&mut self, (route, endpoint): (u32, u32), dial: bool) -> io::Result<()> {
+        let revision = self.maps.revision()?;
+        self.maps.set_revision(revision)?;
+        self.configure(dial)?;
+        self.now = self.maps.read()?;
+        self.ids.adopt(&self.now.routes, route.max(self.now.highest_route()));
+        self.pools.adopt(&self.now, endpoint);
+        (self.lowered, self.clean) = (None, false);
+        if !self.now.routes.is_empty() {
+            let (routes, pools) = (self.now.routes.len(), self.now.pools.len());
+            tracing::info!(target: "datapath", routes, pools, "going on with the maps of an earlier agent");
+        }
+        Ok(())
+    }
+
+    /// The settings of the programs. The secret stays: clocks that endpoints have seen must go on.
+    pub fn configure(&mut self, dial: bool) -> io::Result<()> {
+        let old = self.maps.config()?;
+        let secret = if old.secret == [0; 2] { random_secret()? } else { old.secret };
+        let (first_port, ports) = (self.ports.low, self.ports.count());
+        self.maps.set_config(Config { secret, dial: dial.into(), first_port, ports })
+    }
+
+    /// The process that has taken the maps over. A failed look is none: the next one tells.
+    pub fn other_writer(&self) -> Option<u32> {
+        self.maps.writer().ok().filter(|pid| *pid != std::process::id())
+    }
+
+    /// How long to wait before what failed is tried again.
+    pub fn retry(&self) -> Duration {
+        self.retry
+    }
+
+    /// Whether the intention is complete. Before the listeners have told where they listen, it is not: what an earlier
+    /// agent left goes on until then.
+    pub fn may_write(&mut self, table: &RoutingTable, listeners: &[ListenerState]) -> bool {
+        self.listening |= !listeners.is_empty() || table.routers.is_empty();
+        self.listening
+    }
+
+    /// Attaches to interfaces that have come, learns addresses and ways to endpoints. `false` if nothing changed.
+    pub fn look(&mut self, kernel: &mut Kernel) -> bool {
+        let paths = &mut self.pools.paths;
+        match paths.source.netlink().interfaces() {
+            Ok(found) if found != self.interfaces => {
+                self.local = found.addresses.iter().copied().collect();
+                for news in kernel.follow(&found) {
+                    tracing::info!(target: "datapath", "{news}");
+                }
+                let attached = kernel.attached();
+                let index = attached.iter().filter_map(|name| found.attachable.get(name));
+                let mtu = index.filter_map(|index| Some((*index, *found.mtu.get(index)?)));
+                paths.source.attached = mtu.collect();
+                self.interfaces = found;
+                // Listeners on every address have an entry for each.
+                self.lowered = None;
+            }
+            Ok(_) => {}
+            Err(error) => tracing::warn!(%error, "cannot list the interfaces"),
+        }
+        if paths.refresh() || paths.is_stale() {
+            self.lowered = None;
+        }
+        self.lowered.is_none()
+    }
+
+    /// Leads the maps to what is intended, as far as they let.
+    pub fn write(&mut self, table: &Arc<RoutingTable>, listeners: &Arc<Vec<ListenerState>>) -> Programmed {
+        let shared = Arc::clone(&self.wanted);
+        let mut wanted = shared.lock().unwrap_or_else(PoisonError::into_inner);
+        let changes = self.lower(&mut wanted, table, listeners);
+        let mut undone = match changes {
+            Some(changes) if self.clean => make_all(&mut self.maps, &mut self.now, changes),
+            _ => reconcile(&mut self.maps, &mut self.now, &wanted),
+        };
+        if undone.failed == 0
+            && let Err(error) = self.maps.set_revision(table.revision)
+        {
+            undone.failed = 1;
+            tracing::warn!(%error, "cannot write the revision");
+        }
+        let error = undone.first.map(|(change, error)| format!("{change:?}: {error}"));
+        if let Some(error) = &error {
+            tracing::warn!(failed = undone.failed, first = error, "map writes failed and are tried again");
+        }
+        self.clean = undone.failed == 0;
+        self.retry = if self.clean { RETRY_FIRST } else { (self.retry * 2).min(RETRY_MOST) };
+        Programmed {
+            revision: table.revision,
+            entries: wanted.len(),
+            listeners: wanted.listeners.len(),
+            endpoints: wanted.endpoints.len(),
+            left_out: wanted.left_out,
+            failed: undone.failed,
+            error,
+            relayed: self.reporter.borrow().relayed(),
+            wanted: Arc::clone(&self.wanted),
+            ..Programmed::default()
+        }
+    }
+
+    /// Brings `wanted` up to date; the changes that did it, where only routes changed.
+    fn lower(
+        &mut self,
+        wanted: &mut MapImage,
+        table: &Arc<RoutingTable>,
+        listeners: &Arc<Vec<ListenerState>>,
+    ) -> Option<Vec<Change>> {
+        let from = Lowered { table: Arc::clone(table), listeners: Arc::clone(listeners), local: self.local.clone() };
+        if let Some(old) = self.lowered.replace(from)
+            && *old.listeners == **listeners
+            && old.local == self.local
+            && wanted.left_out == 0
+            && let Some((gone, come)) = lower_changes(&old.table, table, &mut self.ids, &mut self.pools)
+            && wanted.has_room_for(&come)
+        {
+            let changes = plan(&gone, &come);
+            let removed = changes.iter().filter_map(|change| match change {
+                Change::RemoveRoute(id) => Some((*id, wanted.routes.get(id)?)),
+                _ => None,
+            });
+            self.reporter.borrow_mut().follow(table, removed);
+            changes.iter().for_each(|change| change.apply_to(wanted));
+            forget_gone(&old.table, table, &mut self.ids);
+            return Some(changes);
+        }
+        self.ids.assign(table);
+        self.pools.paths.begin_round();
+        let image = lower(table, listeners, &self.local, &self.ids, &mut self.pools);
+        self.pools.paths.end_round();
+        // What the maps held before this agent's first table counts as well.
+        let before = if wanted.routes.is_empty() { &self.now } else { &*wanted };
+        let removed = before.routes.iter().filter(|(id, _)| !image.routes.contains_key(id));
+        self.reporter.borrow_mut().follow(table, removed.map(|(id, label)| (*id, label)));
+        *wanted = image;
+        None
+    }
+}
+
+fn random_secret() -> io::Result<[u64; 2]> {
+    let mut bytes = [0; 16];
+    // At most 256 bytes are given whole (random(7)).
+    getrandom(&mut bytes, GetRandomFlags::empty())?;
+    let number = u128::from_ne_bytes(bytes);
+    // Zero stands for no secret.
+    Ok([(number >> 64) as u64, number as u64 | 1])
+}

@@ -1,0 +1,88 @@
+//! `STATE/keep.sock`: one line with a request, one line with the answer.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::net::{UnixListener, UnixStream};
+use tokio::sync::{mpsc, oneshot};
+
+const UPGRADE: &str = "upgrade";
+const REQUEST: Duration = Duration::from_secs(5);
+const MOST_BYTES: u64 = 4096;
+
+/// How an upgrade went, in words.
+pub type Outcome = Result<String, String>;
+
+/// Whoever waits for an upgrade.
+pub type Asker = oneshot::Sender<Outcome>;
+
+/// The socket of a state folder.
+pub fn socket(state: &Path) -> PathBuf {
+    state.join("keep.sock")
+}
+
+/// Why there is no outcome.
+#[derive(Debug, thiserror::Error)]
+pub enum ControlError {
+    /// Nobody answers.
+    #[error("no keeper answers on {0}: is `sluice keep -- run …` running with this --state?")]
+    NoKeeper(PathBuf),
+    /// The connection broke.
+    #[error("the keeper ended before the upgrade was done")]
+    Gone(#[source] io::Error),
+}
+
+/// Asks the keeper of a state folder for an upgrade, and waits for its outcome.
+///
+/// # Errors
+/// [`ControlError`] when there is none.
+pub async fn upgrade(state: &Path) -> Result<Outcome, ControlError> {
+    let path = socket(state);
+    let stream = UnixStream::connect(&path).await.map_err(|_| ControlError::NoKeeper(path))?;
+    let mut stream = BufReader::new(stream);
+    stream.write_all(format!("{UPGRADE}\n").as_bytes()).await.map_err(ControlError::Gone)?;
+    let mut line = String::new();
+    stream.read_line(&mut line).await.map_err(ControlError::Gone)?;
+    match line.trim_end().split_once(' ') {
+        Some(("ok", text)) => Ok(Ok(text.to_owned())),
+        Some(("error", text)) => Ok(Err(text.to_owned())),
+        _ => Err(ControlError::Gone(io::ErrorKind::UnexpectedEof.into())),
+    }
+}
+
+/// Passes requests on until the task is dropped.
+pub(super) async fn serve(listener: UnixListener, requests: mpsc::UnboundedSender<Asker>) {
+    loop {
+        match listener.accept().await {
+            Ok((stream, _)) => {
+                tokio::spawn(answer(stream, requests.clone()));
+            }
+            // Descriptors do not come back by asking more often.
+            Err(_) => tokio::time::sleep(Duration::from_millis(100)).await,
+        }
+    }
+}
+
+async fn answer(stream: UnixStream, requests: mpsc::UnboundedSender<Asker>) {
+    let (read, mut write) = stream.into_split();
+    let mut line = String::new();
+    let mut reader = BufReader::new(read.take(MOST_BYTES));
+    if !matches!(tokio::time::timeout(REQUEST, reader.read_line(&mut line)).await, Ok(Ok(_))) {
+        return;
+    }
+    let outcome = if line.trim_end() == UPGRADE {
+        let (asker, outcome) = oneshot::channel();
+        let _ = requests.send(asker);
+        outcome.await.unwrap_or_else(|_| Err("the keeper is ending".to_owned()))
+    } else {
+        Err("unknown request; `upgrade` is the only one".to_owned())
+    };
+    let (word, text) = match &outcome {
+        Ok(text) => ("ok", text),
+        Err(text) => ("error", text),
+    };
+    // Whoever asked may be gone.
+    let _ = write.write_all(format!("{word} {}\n", text.replace('\n', " ")).as_bytes()).await;
+}

@@ -1,0 +1,126 @@
+//! Putting a new agent in the place of the current one: the current one leaves the kernel's maps alone, the new one
+//! starts, and once it is ready the current one drains. Never two at once.
+
+use tokio::time::Instant;
+
+use super::{BEYOND_DRAIN, Keeper, YIELD, say};
+use crate::keep::child::Number;
+use crate::keep::control::{Asker, Outcome};
+use crate::keep::wire;
+
+/// An upgrade that is under way.
+pub(super) struct Upgrade {
+    /// The new agent; none as long as the old one has not left the maps alone.
+    pub(super) new: Option<Number>,
+    pub(super) deadline: Instant,
+    pub(super) asker: Option<Asker>,
+}
+
+impl Keeper {
+    /// The new agent of an upgrade.
+    pub(super) fn successor(&self) -> Option<Number> {
+        self.upgrade.as_ref().and_then(|upgrade| upgrade.new)
+    }
+
+    /// Begins one; one that is under way already is not disturbed.
+    pub(super) fn upgrade(&mut self, asker: Option<Asker>) {
+        let refusal = if self.stopping {
+            Some("the keeper is ending")
+        } else {
+            self.upgrade.is_some().then_some("another upgrade is under way")
+        };
+        if let Some(why) = refusal {
+            say(&format!("no upgrade: {why}"));
+            if let Some(asker) = asker {
+                // Whoever asked may be gone.
+                let _ = asker.send(Err(why.to_owned()));
+            }
+            return;
+        }
+        let current = self.current.and_then(|number| self.children.get(&number));
+        if let Some(child) = current {
+            child.tell(wire::YIELD);
+            self.upgrade = Some(Upgrade { new: None, deadline: Instant::now() + YIELD, asker });
+        } else {
+            let deadline = Instant::now() + self.settings.ready_within;
+            self.upgrade = Some(Upgrade { new: None, deadline, asker });
+            self.start_current();
+            let new = self.current;
+            if let Some(upgrade) = &mut self.upgrade {
+                upgrade.new = new;
+            }
+        }
+    }
+
+    /// The current agent has left the maps alone.
+    pub(super) fn start_successor(&mut self) {
+        match self.start(true) {
+            Ok(number) => {
+                if let Some(upgrade) = &mut self.upgrade {
+                    upgrade.new = Some(number);
+                    upgrade.deadline = Instant::now() + self.settings.ready_within;
+                }
+            }
+            Err(error) => self.fail_upgrade(&format!("{} cannot be run: {error}", self.settings.program.display())),
+        }
+    }
+
+    /// The new agent serves.
+    pub(super) fn complete_upgrade(&mut self, number: Number) {
+        let old = self.current.replace(number).filter(|old| *old != number);
+        let pid = |number: Number| self.children.get(&number).map_or(0, |child| child.pid);
+        let outcome = match old {
+            Some(old) => {
+                if let Some(child) = self.children.get(&old) {
+                    child.tell(wire::LEAVE);
+                    child.kill_in(self.settings.drain + BEYOND_DRAIN);
+                }
+                format!("process {} serves; process {} drains", pid(number), pid(old))
+            }
+            None => format!("process {} serves", pid(number)),
+        };
+        say(&outcome);
+        self.end_upgrade(Ok(outcome));
+    }
+
+    /// The deadline has passed.
+    pub(super) fn upgrade_too_late(&mut self) {
+        let why = match self.successor().and_then(|number| self.children.get(&number)) {
+            Some(child) => {
+                let status = child.status.as_ref().map_or_else(String::new, |status| format!(": {status}"));
+                let within = self.settings.ready_within.as_secs_f64();
+                format!("the new agent (process {}) was not ready within {within} s{status}", child.pid)
+            }
+            None => {
+                let pid = self.current.and_then(|number| self.children.get(&number)).map_or(0, |child| child.pid);
+                format!("the running agent (process {pid}) does not answer; end it, and it is started anew")
+            }
+        };
+        self.fail_upgrade(&why);
+    }
+
+    /// The old agent stays, or goes on being started again.
+    pub(super) fn fail_upgrade(&mut self, why: &str) {
+        say(&format!("the upgrade failed: {why}"));
+        let new = self.successor();
+        if new != self.current {
+            if let Some(child) = new.and_then(|number| self.children.get(&number)) {
+                // It may have taken connections; it must not take the maps away from the one that stays.
+                child.tell(wire::LEAVE);
+                child.kill_in(self.settings.drain + BEYOND_DRAIN);
+            }
+            if let Some(child) = self.current.and_then(|number| self.children.get(&number)) {
+                child.tell(wire::RESUME);
+            }
+        }
+        self.end_upgrade(Err(why.to_owned()));
+    }
+
+    /// Tells whoever asked.
+    pub(super) fn end_upgrade(&mut self, outcome: Outcome) {
+        if let Some(asker) = self.upgrade.take().and_then(|upgrade| upgrade.asker) {
+            // Whoever asked may be gone.
+            let _ = asker.send(outcome);
+        }
+    }
+}

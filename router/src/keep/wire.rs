@@ -1,0 +1,154 @@
+//! Messages between keeper and agent: lines of text with descriptors, over one `SOCK_SEQPACKET` pair.
+
+use std::io::{self, IoSlice, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use rustix::net::{
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
+    SendFlags, SocketFlags, SocketType, recvmsg, sendmsg, socketpair,
+};
+
+/// Set for an agent whose standard input is its keeper's socket.
+pub const VARIABLE: &str = "SLUICE_KEEP";
+
+/// To the agent: sockets that an agent opened.
+pub const LISTENERS: &str = "LISTENERS=own";
+/// To the agent: sockets that the keeper was started with. They are not the agent's to close.
+pub const ACTIVATION: &str = "LISTENERS=activation";
+/// To the agent: all sockets were sent, begin; no other agent runs.
+pub const START: &str = "START=1";
+/// To the agent: as [`START`], while another agent serves until this one is ready.
+pub const SUCCEED: &str = "START=successor";
+/// To the agent: another one begins; leave the kernel's maps alone from now on.
+pub const YIELD: &str = "YIELD=1";
+/// From the agent: it has.
+pub const YIELDED: &str = "YIELDED=1";
+/// To the agent: the other one failed; take the maps up again.
+pub const RESUME: &str = "RESUME=1";
+/// To the agent: the other one is ready; drain and end, and leave everything to it.
+pub const LEAVE: &str = "LEAVE=1";
+/// From the agent: it serves.
+pub const READY: &str = "READY=1";
+/// From the agent: it drains, and nobody comes after it.
+pub const STOPPING: &str = "STOPPING=1";
+/// From the agent: hold the descriptor under the name that follows.
+pub const STORE: &str = "FDSTORE=1";
+/// From the agent: drop the descriptor with the name that follows.
+pub const REMOVE: &str = "FDSTOREREMOVE=1";
+/// Name of a descriptor.
+pub const NAME: &str = "FDNAME=";
+/// From the agent: what it is doing, or why it ends.
+pub const STATUS: &str = "STATUS=";
+
+/// Most descriptors of one message; the kernel's limit is 253.
+pub const MOST_DESCRIPTORS: usize = 64;
+const MOST_BYTES: usize = 4096;
+
+/// A message as it was received.
+#[derive(Debug)]
+pub struct Message {
+    /// Its lines.
+    pub text: String,
+    /// What came with it.
+    pub descriptors: Vec<OwnedFd>,
+}
+
+impl Message {
+    /// Whether one of its lines is this.
+    pub fn says(&self, line: &str) -> bool {
+        self.text.lines().any(|found| found == line)
+    }
+
+    /// What follows a prefix such as [`NAME`].
+    pub fn value(&self, prefix: &str) -> Option<&str> {
+        self.text.lines().find_map(|line| line.strip_prefix(prefix))
+    }
+}
+
+/// The two ends.
+///
+/// # Errors
+/// The system call's.
+pub fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
+    Ok(socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?)
+}
+
+/// Sends a message whole, or not at all. Text beyond 4 KiB is cut.
+///
+/// # Errors
+/// The system call's: `WouldBlock` on a non-blocking socket whose other end does not read.
+pub fn send(socket: &impl AsFd, text: &str, descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_DESCRIPTORS))];
+    let mut control = SendAncillaryBuffer::new(&mut space);
+    let fit = descriptors.len() <= MOST_DESCRIPTORS;
+    if !descriptors.is_empty() && !(fit && control.push(SendAncillaryMessage::ScmRights(descriptors))) {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "too many descriptors for one message"));
+    }
+    let bytes = text.as_bytes();
+    let bytes = bytes.get(..MOST_BYTES).unwrap_or(bytes);
+    sendmsg(socket, &[IoSlice::new(bytes)], &mut control, SendFlags::NOSIGNAL)?;
+    Ok(())
+}
+
+/// Receives a message; `None` when the other end is gone.
+///
+/// # Errors
+/// The system call's: `WouldBlock` on a non-blocking socket without a message.
+pub fn receive(socket: &impl AsFd) -> io::Result<Option<Message>> {
+    let mut bytes = [0; MOST_BYTES];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_DESCRIPTORS))];
+    let mut control = RecvAncillaryBuffer::new(&mut space);
+    let received = match recvmsg(socket, &mut [IoSliceMut::new(&mut bytes)], &mut control, RecvFlags::CMSG_CLOEXEC) {
+        Ok(received) => received.bytes,
+        Err(rustix::io::Errno::CONNRESET) => 0,
+        Err(error) => return Err(error.into()),
+    };
+    // Nobody sends an empty message.
+    if received == 0 {
+        return Ok(None);
+    }
+    let mut descriptors = Vec::new();
+    for message in control.drain() {
+        if let RecvAncillaryMessage::ScmRights(rights) = message {
+            descriptors.extend(rights);
+        }
+    }
+    let text = String::from_utf8_lossy(bytes.get(..received).unwrap_or_default()).into_owned();
+    Ok(Some(Message { text, descriptors }))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+
+    use super::*;
+
+    #[test]
+    fn descriptors_arrive_as_the_same_sockets_and_the_end_is_seen() {
+        let (here, there) = pair().unwrap();
+        let sockets: Vec<_> = (0..MOST_DESCRIPTORS).map(|_| TcpListener::bind("127.0.0.1:0").unwrap()).collect();
+        let descriptors: Vec<_> = sockets.iter().map(AsFd::as_fd).collect();
+        send(&here, &format!("{STORE}\n{NAME}some"), &descriptors).unwrap();
+        send(&here, "SOMETHING=new", &[]).unwrap();
+        let message = receive(&there).unwrap().unwrap();
+        assert!(message.says(STORE) && !message.says(REMOVE));
+        assert_eq!(message.value(NAME), Some("some"));
+        let addresses = message.descriptors.into_iter().map(|fd| TcpListener::from(fd).local_addr().unwrap());
+        assert!(addresses.eq(sockets.iter().map(|socket| socket.local_addr().unwrap())));
+        assert_eq!(receive(&there).unwrap().unwrap().text, "SOMETHING=new");
+        drop(here);
+        assert!(receive(&there).unwrap().is_none());
+        assert_eq!(send(&there, READY, &[]).unwrap_err().kind(), io::ErrorKind::BrokenPipe);
+    }
+
+    #[test]
+    fn more_descriptors_than_fit_are_refused_and_long_text_is_cut() {
+        let (here, there) = pair().unwrap();
+        let socket = TcpListener::bind("127.0.0.1:0").unwrap();
+        let error = send(&here, STORE, &[socket.as_fd(); MOST_DESCRIPTORS + 1]).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::InvalidInput);
+        send(&here, &"x".repeat(2 * MOST_BYTES), &[]).unwrap();
+        assert_eq!(receive(&there).unwrap().unwrap().text.len(), MOST_BYTES);
+    }
+}

@@ -1,0 +1,195 @@
+//! A folder whose objects change: what the API server would refuse as an update, the folder refuses too.
+
+use super::*;
+
+/// A Route or an IngressController with this `spec`, in lines of two spaces.
+fn object(kind: &str, uid: &str, spec: &str) -> String {
+    let (api, namespace) = match kind {
+        "Route" => ("route.openshift.io/v1", "shop"),
+        _ => ("operator.openshift.io/v1", "openshift-ingress-operator"),
+    };
+    let uid = if uid.is_empty() { String::new() } else { format!(", uid: {uid}") };
+    format!("apiVersion: {api}\nkind: {kind}\nmetadata: {{namespace: {namespace}, name: a{uid}}}\nspec:\n{spec}")
+}
+
+fn a_route(spec: &str) -> String {
+    object("Route", "", &format!("  to: {{name: web}}\n{spec}"))
+}
+
+/// `host`, `wildcardPolicy` and refusal of the route, or the domain of the controller.
+fn in_force(snapshot: &Snapshot) -> String {
+    let route = snapshot.resources.routes.slots().map(|(_, slot)| {
+        let route = slot.good.as_ref().unwrap();
+        let mark = if slot.refused.is_some() { "!" } else { "" };
+        format!("{} {}{mark}", route.host, route.wildcard_policy.as_str())
+    });
+    let controller = snapshot.resources.ingress_controllers.slots().map(|(_, slot)| {
+        let mark = if slot.refused.is_some() { "!" } else { "" };
+        format!("{}{mark}", slot.good.as_ref().unwrap().domain.as_deref().unwrap_or("-"))
+    });
+    route.chain(controller).collect()
+}
+
+struct Case {
+    what: &'static str,
+    old: String,
+    new: String,
+    in_force: &'static str,
+    /// Beginning of the only problem; none when empty.
+    problem: &'static str,
+}
+
+#[test]
+fn a_change_is_read_as_an_update() {
+    let wildcard = "  host: h.test\n  wildcardPolicy: Subdomain\n";
+    let long = "a".repeat(64);
+    let annotated = a_route(&format!("  host: {long}.test\n"))
+        .replace("name: a}", "name: a, annotations: {route.openshift.io/allow-non-dns-compliant-host: \"true\"}}");
+    let controller = |domain: &str| object("IngressController", "", &format!("  replicas: 1\n{domain}"));
+    let with_uid = |uid: &str, spec: &str| object("Route", uid, &format!("  to: {{name: web}}\n{spec}"));
+    let cases = [
+        Case {
+            what: "another wildcardPolicy",
+            old: a_route("  host: h.test\n"),
+            new: a_route(wildcard),
+            in_force: "h.test None!",
+            problem: "a.yaml:7:19: Route shop/a: spec.wildcardPolicy: Invalid value: \"Subdomain\": field is immutable; \
+                      write None again, or delete the route and create it anew",
+        },
+        Case {
+            what: "a wildcardPolicy that is removed",
+            old: a_route(wildcard),
+            new: a_route("  host: i.test\n"),
+            in_force: "h.test Subdomain!",
+            problem: "a.yaml:4:1: Route shop/a: spec.wildcardPolicy: Invalid value: \"None\": field is immutable; write \
+                      Subdomain again",
+        },
+        Case {
+            what: "a host that is cleared",
+            old: a_route("  host: h.test\n"),
+            new: a_route("  path: /x\n"),
+            in_force: "h.test None",
+            problem: "a.yaml:4:1: warning: Route shop/a: spec.host: is cleared, and an update cannot do that: \"h.test\" \
+                      stays; write it, or another host",
+        },
+        Case {
+            what: "a wildcard's host that is cleared",
+            old: a_route(wildcard),
+            new: a_route("  host: \"\"\n  wildcardPolicy: Subdomain\n"),
+            in_force: "h.test Subdomain",
+            problem: "a.yaml:6:9: warning: Route shop/a: spec.host: is cleared",
+        },
+        Case {
+            what: "a generated host that stays",
+            old: a_route(""),
+            new: a_route("  path: /x\n"),
+            in_force: "a-shop.apps.localhost None",
+            problem: "",
+        },
+        Case {
+            what: "another host",
+            old: a_route("  host: h.test\n"),
+            new: a_route("  host: i.test\n"),
+            in_force: "i.test None",
+            problem: "",
+        },
+        Case {
+            what: "a bad label that was there before",
+            old: annotated,
+            new: a_route(&format!("  host: {long}.test\n  path: /x\n")),
+            in_force: "",
+            problem: "",
+        },
+        Case {
+            what: "another domain",
+            old: controller("  domain: a.test\n"),
+            new: controller("  domain: b.test\n"),
+            in_force: "a.test!",
+            problem: "a.yaml:6:11: IngressController openshift-ingress-operator/a: spec.domain: Invalid value: \"b.test\": \
+                      field is immutable; write \"a.test\" again",
+        },
+        Case {
+            what: "a domain that is cleared",
+            old: controller("  domain: a.test\n"),
+            new: controller(""),
+            in_force: "a.test",
+            problem: "a.yaml:4:1: warning: IngressController openshift-ingress-operator/a: spec.domain: is cleared",
+        },
+        Case {
+            what: "the same uid",
+            old: with_uid("one", "  host: h.test\n"),
+            new: with_uid("one", wildcard),
+            in_force: "h.test None!",
+            problem: "a.yaml:7:19: Route shop/a: spec.wildcardPolicy",
+        },
+        Case {
+            what: "another uid",
+            old: with_uid("one", "  host: h.test\n"),
+            new: with_uid("two", wildcard),
+            in_force: "h.test Subdomain",
+            problem: "",
+        },
+    ];
+    for Case { what, old, new, in_force: expected, problem } in cases {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.yaml");
+        fs::write(&path, old).unwrap();
+        let (mut directory, before) = open(folder.path());
+        assert_eq!(problems(&before), Vec::<String>::new(), "{what}");
+        fs::write(&path, &new).unwrap();
+        let snapshot = directory.rescan(&Scope::Everything).unwrap();
+        if expected.is_empty() {
+            assert_eq!(in_force(&snapshot), format!("{long}.test None"), "{what}");
+        } else {
+            assert_eq!(in_force(&snapshot), expected, "{what}");
+        }
+        match problems(&snapshot).as_slice() {
+            [] => assert_eq!(problem, "", "{what}"),
+            [only] => assert!(!problem.is_empty() && only.starts_with(problem), "{what}: {only}"),
+            more => panic!("{what}: {more:?}"),
+        }
+        let refused = snapshot.resources.routes.slots().find_map(|(_, slot)| slot.refused.clone());
+        if expected == "h.test None!" {
+            let text = &refused.as_ref().unwrap().problem;
+            assert!(text.starts_with("a.yaml:7: spec.wildcardPolicy: Invalid value"), "{text}");
+        }
+        assert!(directory.rescan(&Scope::Everything).is_none(), "{what}: nothing has changed since");
+    }
+}
+
+#[test]
+fn what_was_refused_may_be_taken_back_or_created_anew() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.yaml");
+    let (plain, wildcard) = (a_route("  host: h.test\n"), a_route("  host: h.test\n  wildcardPolicy: Subdomain\n"));
+    fs::write(&path, &plain).unwrap();
+    let (mut directory, _) = open(folder.path());
+    let mut look = |text: Option<&str>| {
+        match text {
+            Some(text) => fs::write(&path, text).unwrap(),
+            None => fs::remove_file(&path).unwrap(),
+        }
+        let snapshot = directory.rescan(&Scope::Everything).unwrap();
+        (in_force(&snapshot), problems(&snapshot).len())
+    };
+    assert_eq!(look(Some(&wildcard)), ("h.test None!".to_owned(), 1));
+    assert_eq!(look(Some(&plain)), ("h.test None".to_owned(), 0));
+    assert_eq!(look(Some(&wildcard)), ("h.test None!".to_owned(), 1));
+    // Refused once more while its text is broken, and after that.
+    assert_eq!(look(Some(&format!("{wildcard}  path: [\n"))), ("h.test None!".to_owned(), 1));
+    assert_eq!(look(Some(&wildcard)), ("h.test None!".to_owned(), 1));
+    assert_eq!(look(None), (String::new(), 0));
+    assert_eq!(look(Some(&wildcard)), ("h.test Subdomain".to_owned(), 0));
+}
+
+#[test]
+fn an_object_that_moves_to_another_file_stays_itself() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("a.yaml"), a_route("  host: h.test\n")).unwrap();
+    let (mut directory, _) = open(folder.path());
+    fs::remove_file(folder.path().join("a.yaml")).unwrap();
+    fs::write(folder.path().join("b.yaml"), a_route("  host: h.test\n  wildcardPolicy: Subdomain\n")).unwrap();
+    let snapshot = directory.rescan(&Scope::Everything).unwrap();
+    assert_eq!(in_force(&snapshot), "h.test None!");
+    assert!(problems(&snapshot)[0].starts_with("b.yaml:7:19: Route shop/a: spec.wildcardPolicy"));
+}

@@ -1,0 +1,157 @@
+//! One object of a file: read as a new object, and read again as a new version of the one in force.
+
+use std::sync::Arc;
+
+use router_core::field::{FieldError, FieldPath};
+use router_core::object::{Manifest, ObjectRef};
+use router_core::parse::{COMPARED, Object, Outcome, Parsed};
+use router_core::resources::Refused;
+use serde_json::Value;
+
+use super::diagnostic::{Diagnostic, Severity};
+use super::document::{Fault, Mark};
+
+/// An object of a file.
+#[derive(Debug)]
+pub struct Entry {
+    /// Which object.
+    pub object: ObjectRef,
+    /// Where it begins.
+    pub at: Mark,
+    /// Its parsed form, unless it was refused.
+    pub good: Option<Object>,
+    /// Why its newest version is refused.
+    pub refused: Option<Arc<Refused>>,
+    /// Why a good object cannot be served: its TLS material is no good.
+    pub unservable: Option<Arc<Refused>>,
+    /// What is wrong with it, or odd, in order of place.
+    pub diagnostics: Vec<Diagnostic>,
+    /// Its text has faults, so what was read of it is not what was meant.
+    is_garbled: bool,
+    /// Where the fields of [`COMPARED`] stand.
+    compared: [Mark; COMPARED.len()],
+}
+
+/// Where an entry stands.
+pub struct Place<'p> {
+    /// The file, relative to the folder.
+    pub file: &'p Arc<str>,
+    /// Where the object begins.
+    pub at: Mark,
+    /// Where a field stands.
+    pub locate: &'p dyn Fn(&FieldPath) -> Mark,
+}
+
+impl Entry {
+    /// What came of an object, which is `Good` or `Refused`. `faults` stand in its text, and it was then read from
+    /// `garbled`.
+    pub fn new(place: &Place<'_>, parsed: Parsed, faults: &[&Fault], garbled: Option<&Value>) -> Option<Entry> {
+        let Parsed { outcome, warnings } = parsed;
+        let (object, good, errors, manifest) = match outcome {
+            Outcome::Good(good) => {
+                let object = ObjectRef { kind: good.kind(), key: good.key().clone() };
+                let errors = good.material_errors().to_vec();
+                (object, Some(good), errors, None)
+            }
+            Outcome::Refused { kind, key, errors, manifest } => (ObjectRef { kind, key }, None, errors, Some(manifest)),
+            Outcome::UnknownKind { .. } | Outcome::Unidentified(_) => return None,
+        };
+        let subject = object.to_string();
+        let note = |error: &FieldError, severity| place.diagnostic(&subject, error, severity);
+        let mut diagnostics: Vec<Diagnostic> = faults.iter().map(|fault| place.fault(&subject, fault)).collect();
+        diagnostics.extend(errors.iter().map(|error| note(error, Severity::Error)));
+        diagnostics.extend(warnings.iter().map(|warning| note(warning, Severity::Warning)));
+        let (mut refused, mut unservable) = (None, None);
+        match (manifest, &good, garbled) {
+            (Some(manifest), ..) => refused = Some(place.refused(&errors, faults, manifest)),
+            (None, _, Some(value)) => refused = Some(place.refused(&[], faults, Manifest::new(value))),
+            (None, Some(Object::Route(route)), None) if !errors.is_empty() => {
+                unservable = Some(place.refused(&errors, &[], route.manifest.clone()));
+            }
+            _ => {}
+        }
+        Some(Entry {
+            object,
+            at: place.at,
+            good: good.filter(|_| garbled.is_none()),
+            refused,
+            unservable,
+            diagnostics,
+            is_garbled: garbled.is_some(),
+            compared: COMPARED.map(|path| (place.locate)(&FieldPath::of(path))),
+        })
+    }
+
+    /// The same object while its document cannot be read; `good` is what was read of it before.
+    pub fn held(&self, good: Option<Object>, problem: &str) -> Entry {
+        let manifest = self.refused.as_ref().map(|refused| refused.manifest.clone());
+        let manifest = manifest.unwrap_or_else(|| Manifest::new(&Value::Null));
+        Entry {
+            object: self.object.clone(),
+            at: self.at,
+            good,
+            refused: Some(Arc::new(Refused { problem: problem.to_owned(), manifest })),
+            unservable: None,
+            diagnostics: Vec::new(),
+            is_garbled: true,
+            compared: self.compared,
+        }
+    }
+
+    /// Whether what was read of it is not what was meant.
+    pub fn is_garbled(&self) -> bool {
+        self.is_garbled
+    }
+
+    /// Where a field stands, as far as anybody may ask without the file's text.
+    pub fn locate(&self, path: &FieldPath) -> Mark {
+        let text = path.to_string();
+        let noted = self.diagnostics.iter().find(|noted| noted.path == text);
+        let noted = noted.map(|noted| Mark { line: noted.line, column: noted.column });
+        let compared = COMPARED.iter().zip(self.compared).find(|(known, _)| FieldPath::of(known) == *path);
+        noted.or(compared.map(|(_, mark)| mark)).unwrap_or(self.at)
+    }
+}
+
+impl Place<'_> {
+    /// What is wrong with a field.
+    pub fn diagnostic(&self, object: &str, error: &FieldError, severity: Severity) -> Diagnostic {
+        let Mark { line, column } = (self.locate)(&error.path);
+        Diagnostic {
+            file: self.file.clone(),
+            line,
+            column,
+            object: object.to_owned(),
+            path: error.path.to_string(),
+            message: error.message.clone(),
+            severity,
+        }
+    }
+
+    /// What is wrong with the text.
+    pub fn fault(&self, object: &str, fault: &Fault) -> Diagnostic {
+        Diagnostic {
+            file: self.file.clone(),
+            line: fault.at.line,
+            column: fault.at.column,
+            object: object.to_owned(),
+            path: String::new(),
+            message: fault.message.clone(),
+            severity: Severity::Error,
+        }
+    }
+
+    /// The refusal that statuses tell of: the first problem, and how many follow.
+    fn refused(&self, errors: &[FieldError], faults: &[&Fault], manifest: Manifest) -> Arc<Refused> {
+        let first = match (faults, errors) {
+            ([fault, ..], _) => format!("{}:{}: {}", self.file, fault.at.line, fault.message),
+            ([], [error, ..]) => format!("{}:{}: {error}", self.file, (self.locate)(&error.path).line),
+            ([], []) => format!("{}:{}", self.file, self.at.line),
+        };
+        let more = match (errors.len() + faults.len()).saturating_sub(1) {
+            0 => String::new(),
+            more => format!(" (and {more} more)"),
+        };
+        Arc::new(Refused { problem: format!("{first}{more}"), manifest })
+    }
+}

@@ -1,0 +1,124 @@
+//! The kernel's maps of a running router, read and written as bytes: independent of the agent's own view of them.
+
+use anyhow::{Context, Result, bail};
+use aya::maps::{HashMap, Map, MapData, MapError, PerCpuArray};
+use router_common::maps::{FirstFlight, Flow, FlowKey, Handshake, names};
+use router_common::verdict::DialCounter;
+
+use crate::sluice::Sluice;
+
+/// A [`FlowKey`] as bytes.
+pub type Key = [u8; size_of::<FlowKey>()];
+
+/// Errno of a full map (`E2BIG`).
+const FULL: i32 = libc::E2BIG;
+
+/// A map of connections.
+pub struct Connections<const VALUE: usize>(HashMap<MapData, Key, [u8; VALUE]>);
+
+/// `flows`.
+pub type Flows = Connections<{ size_of::<Flow>() }>;
+/// `hellos`.
+pub type Hellos = Connections<{ size_of::<FirstFlight>() }>;
+/// `handshakes`.
+pub type Handshakes = Connections<{ size_of::<Handshake>() }>;
+
+impl Flows {
+    /// Opens it.
+    ///
+    /// # Errors
+    /// When the router has none.
+    pub fn of(sluice: &Sluice) -> Result<Flows> {
+        Connections::open(sluice, names::FLOWS)
+    }
+}
+
+impl Hellos {
+    /// Opens it.
+    ///
+    /// # Errors
+    /// When the router has none.
+    pub fn of(sluice: &Sluice) -> Result<Hellos> {
+        Connections::open(sluice, names::HELLOS)
+    }
+}
+
+impl Handshakes {
+    /// Opens it.
+    ///
+    /// # Errors
+    /// When the router has none.
+    pub fn of(sluice: &Sluice) -> Result<Handshakes> {
+        let pin = open(sluice, names::HANDSHAKES)?;
+        Ok(Connections(HashMap::try_from(Map::LruHashMap(pin))?))
+    }
+}
+
+impl<const VALUE: usize> Connections<VALUE> {
+    fn open(sluice: &Sluice, name: &str) -> Result<Self> {
+        Ok(Connections(HashMap::try_from(Map::HashMap(open(sluice, name)?))?))
+    }
+
+    /// Number of entries.
+    ///
+    /// # Errors
+    /// When the map cannot be read.
+    pub fn count(&self) -> Result<usize> {
+        self.0.keys().try_fold(0, |count, key| key.map(|_| count + 1)).context("reading a map")
+    }
+
+    /// Deletes all entries.
+    ///
+    /// # Errors
+    /// When the map cannot be written.
+    pub fn clear(&mut self) -> Result<()> {
+        let keys: Vec<Key> = self.0.keys().collect::<Result<_, _>>()?;
+        keys.iter().try_for_each(|key| self.delete(key))
+    }
+
+    /// Fills it up with entries of connections that there are not. Returns their keys.
+    ///
+    /// # Errors
+    /// When the map cannot be written.
+    pub fn fill(&mut self) -> Result<Vec<Key>> {
+        let mut keys = Vec::new();
+        for number in 0_u64.. {
+            // An IPv6 address for documentation (RFC 3849), and a number.
+            let mut key = [0; size_of::<FlowKey>()];
+            key[..4].copy_from_slice(&[0x20, 0x01, 0x0d, 0xb8]);
+            key[8..16].copy_from_slice(&number.to_be_bytes());
+            match self.0.insert(key, [0; VALUE], 0) {
+                Ok(()) => keys.push(key),
+                Err(MapError::SyscallError(error)) if error.io_error.raw_os_error() == Some(FULL) => break,
+                Err(error) => bail!(error),
+            }
+        }
+        Ok(keys)
+    }
+
+    /// Deletes the entry of a key, if there is one.
+    ///
+    /// # Errors
+    /// When the map cannot be written.
+    pub fn delete(&mut self, key: &Key) -> Result<()> {
+        match self.0.remove(key) {
+            Ok(()) | Err(MapError::KeyNotFound) => Ok(()),
+            Err(MapError::SyscallError(error)) if error.io_error.raw_os_error() == Some(libc::ENOENT) => Ok(()),
+            Err(error) => bail!(error),
+        }
+    }
+}
+
+/// A counter of the programs, over all CPUs.
+///
+/// # Errors
+/// When the router has none.
+pub fn dial_counter(sluice: &Sluice, counter: DialCounter) -> Result<u64> {
+    let map: PerCpuArray<_, u64> = PerCpuArray::try_from(Map::PerCpuArray(open(sluice, names::DIAL_STATS)?))?;
+    Ok(map.get(&(counter as u32), 0)?.iter().sum())
+}
+
+fn open(sluice: &Sluice, name: &str) -> Result<MapData> {
+    let pin = sluice.pin(name);
+    MapData::from_pin(&pin).with_context(|| format!("opening {}", pin.display()))
+}

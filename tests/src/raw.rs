@@ -1,0 +1,421 @@
+//! An end of a TCP connection that does what it is told, packet by packet: with any sequence number, clock, window and
+//! segmentation. It lives at an address that no stack has, and finds fault with every packet that a stack would drop.
+
+mod packet;
+
+use std::net::{IpAddr, SocketAddr};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+
+use crate::frames::{Frames, LONGEST};
+use crate::netns::Netns;
+use crate::wait::PATIENCE;
+pub use packet::{Packet, Path};
+
+/// Hardware address of every raw end; each is on a link of its own.
+const HARDWARE: [u8; 6] = [2, 0, 0, 0, 0, 0x77];
+
+/// What an end tells of itself.
+#[derive(Clone, Copy, Debug)]
+pub struct Nature {
+    /// Initial sequence number.
+    pub isn: u32,
+    /// Where its timestamp clock (of 1 ms) stands at first; `None`: it offers no timestamps.
+    pub clock: Option<u32>,
+    /// Its window shift; `None`: it offers no scaling.
+    pub shift: Option<u8>,
+    /// Its window in bytes.
+    pub window: u32,
+    /// Its maximum segment size.
+    pub max_segment: u16,
+    /// Whether it offers selective acknowledgement.
+    pub sack: bool,
+}
+
+impl Nature {
+    /// A common one.
+    pub const COMMON: Nature =
+        Nature { isn: 1000, clock: Some(1000), shift: Some(7), window: 1 << 20, max_segment: 1460, sack: true };
+}
+
+/// Where a raw end is.
+pub struct Place<'n> {
+    /// Namespace and interface.
+    pub at: (&'n Netns, &'n str),
+    /// The other end of the link, which forwards or answers.
+    pub gateway: (&'n Netns, &'n str),
+    /// Its address: on the link, and no stack's.
+    pub address: SocketAddr,
+}
+
+/// An end of a connection.
+pub struct End {
+    frames: Frames,
+    path: Path,
+    nature: Nature,
+    started: Instant,
+    /// What the other end told in its SYN.
+    told: Packet,
+    /// Next sequence number to send.
+    next: u32,
+    /// What the other end has acknowledged.
+    acknowledged: u32,
+    /// Next sequence number that is expected.
+    expected: u32,
+    /// Newest timestamp value of the other end.
+    newest: u32,
+    /// Its window in bytes.
+    window: u32,
+    received: Vec<u8>,
+    finished: bool,
+    reset: bool,
+}
+
+impl End {
+    fn new(place: &Place, remote: SocketAddr, nature: Nature) -> Result<End> {
+        let (netns, interface) = place.at;
+        let (gateway, toward) = place.gateway;
+        // Nobody answers for this address: its neighbour is told.
+        let hardware = HARDWARE.map(|byte| format!("{byte:02x}")).join(":");
+        gateway.ip(&[
+            "neighbour",
+            "replace",
+            &place.address.ip().to_string(),
+            "lladdr",
+            &hardware,
+            "dev",
+            toward,
+            "nud",
+            "permanent",
+        ])?;
+        let gateway = gateway.hardware_address(toward)?;
+        Ok(End {
+            frames: Frames::open(netns, interface)?,
+            path: Path { hardware: HARDWARE, gateway, local: place.address, remote },
+            nature,
+            started: Instant::now(),
+            told: Packet::default(),
+            next: nature.isn,
+            acknowledged: nature.isn,
+            expected: 0,
+            newest: 0,
+            window: 0,
+            received: Vec::new(),
+            finished: false,
+            reset: false,
+        })
+    }
+
+    /// Connects: after the SYN-ACK, before its acknowledgement.
+    ///
+    /// # Errors
+    /// When no SYN-ACK comes, or a wrong one.
+    pub fn connect(place: &Place, remote: SocketAddr, nature: Nature) -> Result<End> {
+        let mut end = End::new(place, remote, nature)?;
+        end.send_packet(end.syn())?;
+        end.next = nature.isn.wrapping_add(1);
+        end.until("a SYN-ACK", |end| end.told.syn)?;
+        ensure!(end.acknowledged == end.next, "the SYN-ACK acknowledges something else: {:?}", end.told);
+        end.acknowledge()?;
+        Ok(end)
+    }
+
+    /// An end that waits for a connection.
+    ///
+    /// # Errors
+    /// When the interface cannot be read.
+    pub fn listen(place: &Place, nature: Nature) -> Result<End> {
+        let anyone = SocketAddr::new(place.address.ip(), 0);
+        End::new(place, anyone, nature)
+    }
+
+    /// Waits for a SYN, answers it, and waits until the answer is acknowledged.
+    ///
+    /// # Errors
+    /// When none comes.
+    pub fn accept(&mut self) -> Result<()> {
+        self.until("a SYN", |end| end.told.syn)?;
+        let answer = Packet { ack: Some(self.expected), ..self.syn() };
+        self.send_packet(answer)?;
+        self.next = self.nature.isn.wrapping_add(1);
+        self.until("the end of the handshake", |end| end.acknowledged == end.next)
+    }
+
+    /// Who connected.
+    pub fn remote(&self) -> SocketAddr {
+        self.path.remote
+    }
+
+    /// The SYN of the other end.
+    pub fn told(&self) -> &Packet {
+        &self.told
+    }
+
+    /// Everything received in order.
+    pub fn received(&self) -> &[u8] {
+        &self.received
+    }
+
+    /// Whether the other end has reset the connection.
+    pub fn was_reset(&self) -> bool {
+        self.reset
+    }
+
+    /// Sends the next bytes in one segment.
+    ///
+    /// # Errors
+    /// When the link is gone.
+    pub fn send(&mut self, payload: &[u8]) -> Result<()> {
+        self.send_at(self.next, payload)?;
+        self.next = self.next.wrapping_add(u32::try_from(payload.len())?);
+        Ok(())
+    }
+
+    /// Sends bytes at an offset of the stream again, or ahead of time; what is next does not change.
+    ///
+    /// # Errors
+    /// When the link is gone.
+    pub fn send_again(&mut self, offset: usize, payload: &[u8]) -> Result<()> {
+        let seq = self.nature.isn.wrapping_add(1).wrapping_add(u32::try_from(offset)?);
+        self.send_at(seq, payload)
+    }
+
+    /// Counts bytes as sent that [`End::send_again`] has sent ahead of time.
+    ///
+    /// # Errors
+    /// When they are too many.
+    pub fn sent(&mut self, bytes: usize) -> Result<()> {
+        self.next = self.next.wrapping_add(u32::try_from(bytes)?);
+        Ok(())
+    }
+
+    /// Sends bytes in segments of at most `size`, as the other end's window allows, until all are acknowledged.
+    ///
+    /// # Errors
+    /// When the other end stops taking them.
+    pub fn send_all(&mut self, payload: &[u8], size: usize) -> Result<()> {
+        for segment in payload.chunks(size) {
+            let length = u32::try_from(segment.len())?;
+            self.until("room in the window", |end| end.in_flight() + length <= end.window)?;
+            self.send(segment)?;
+            // Answers are read as they come, so that none is lost in a full buffer.
+            while self.step(Duration::ZERO)? {}
+        }
+        self.all_acknowledged()
+    }
+
+    /// Waits until everything sent is acknowledged.
+    ///
+    /// # Errors
+    /// When it is not.
+    pub fn all_acknowledged(&mut self) -> Result<()> {
+        self.until("an acknowledgement of everything", |end| end.acknowledged == end.next)
+    }
+
+    /// Waits until `bytes` have been received in all.
+    ///
+    /// # Errors
+    /// When they are not.
+    pub fn receive(&mut self, bytes: usize) -> Result<()> {
+        self.until("more bytes", |end| end.received.len() >= bytes)
+    }
+
+    /// Sends a FIN and waits until it is acknowledged.
+    ///
+    /// # Errors
+    /// When it is not.
+    pub fn finish(&mut self) -> Result<()> {
+        self.send_packet(Packet { seq: self.next, ack: Some(self.expected), fin: true, ..Packet::default() })?;
+        self.next = self.next.wrapping_add(1);
+        self.all_acknowledged()
+    }
+
+    /// Waits for the other end's FIN.
+    ///
+    /// # Errors
+    /// When it does not come.
+    pub fn finished(&mut self) -> Result<()> {
+        self.until("a FIN", |end| end.finished)
+    }
+
+    /// Waits for a reset.
+    ///
+    /// # Errors
+    /// When it does not come.
+    pub fn resets(&mut self) -> Result<()> {
+        self.until("a reset", |end| end.reset)
+    }
+
+    /// Sends an acknowledgement of what was received.
+    ///
+    /// # Errors
+    /// When the link is gone.
+    pub fn acknowledge(&mut self) -> Result<()> {
+        self.send_packet(Packet { seq: self.next, ack: Some(self.expected), ..Packet::default() })
+    }
+
+    /// Reads packets until a condition holds.
+    ///
+    /// # Errors
+    /// When it does not in time, or a packet is wrong.
+    pub fn until(&mut self, what: &str, condition: impl Fn(&End) -> bool) -> Result<()> {
+        let start = Instant::now();
+        while !condition(self) {
+            ensure!(!self.reset, "the connection was reset instead of {what}");
+            ensure!(start.elapsed() < PATIENCE, "not within {PATIENCE:?}: {what}");
+            self.step(Duration::from_millis(100))?;
+        }
+        Ok(())
+    }
+
+    fn send_at(&mut self, seq: u32, payload: &[u8]) -> Result<()> {
+        self.send_packet(Packet { seq, ack: Some(self.expected), payload: payload.to_vec(), ..Packet::default() })
+    }
+
+    /// Fills in what every packet has, and sends it.
+    fn send_packet(&mut self, packet: Packet) -> Result<()> {
+        let shift = if packet.syn { 0 } else { self.shift() };
+        let window = u16::try_from(self.nature.window >> shift).unwrap_or(u16::MAX);
+        let with_timestamps = if packet.syn && packet.ack.is_none() {
+            self.nature.clock.is_some()
+        } else {
+            self.timestamps_agreed()
+        };
+        let timestamps = with_timestamps.then(|| (self.clock(), self.newest));
+        self.frames.send(&Packet { window, timestamps, ..packet }.write(&self.path)?)
+    }
+
+    fn syn(&self) -> Packet {
+        // An answer offers only what was offered (RFC 7323 §2.2, RFC 2018 §2).
+        let answer = self.told.syn;
+        Packet {
+            seq: self.nature.isn,
+            syn: true,
+            max_segment: Some(self.nature.max_segment),
+            shift: self.nature.shift.filter(|_| !answer || self.told.shift.is_some()),
+            sack_permitted: self.nature.sack && (!answer || self.told.sack_permitted),
+            ..Packet::default()
+        }
+    }
+
+    fn timestamps_agreed(&self) -> bool {
+        self.nature.clock.is_some() && self.told.timestamps.is_some()
+    }
+
+    /// Our shift, once both have offered one.
+    fn shift(&self) -> u8 {
+        self.nature.shift.filter(|_| self.told.shift.is_some()).unwrap_or(0)
+    }
+
+    fn clock(&self) -> u32 {
+        let passed = u32::try_from(self.started.elapsed().as_millis()).unwrap_or(u32::MAX);
+        self.nature.clock.unwrap_or(0).wrapping_add(passed)
+    }
+
+    fn in_flight(&self) -> u32 {
+        self.next.wrapping_sub(self.acknowledged)
+    }
+
+    /// Reads a packet; `false` when none comes in time.
+    fn step(&mut self, within: Duration) -> Result<bool> {
+        let mut buffer = [0; LONGEST];
+        let Some(frame) = self.frames.receive(&mut buffer, within)? else { return Ok(false) };
+        if let Some((packet, from)) = Packet::read(frame, &self.path)? {
+            let said = format!("{packet:?}");
+            self.take(packet, from).with_context(|| format!("at {} from {from}: {said}", self.path.local))?;
+        }
+        Ok(true)
+    }
+
+    /// What a stack would do with a packet (RFC 9293 §3.10.7), but that whatever it would drop is an error.
+    fn take(&mut self, packet: Packet, from: SocketAddr) -> Result<()> {
+        if packet.rst {
+            ensure!(!self.told.syn || packet.seq == self.expected, "a reset that a stack would ignore (RFC 5961 §3.2)");
+            self.reset = true;
+            return Ok(());
+        }
+        if let Some(ack) = packet.ack {
+            let sent = self.next.wrapping_sub(self.nature.isn);
+            ensure!(ack.wrapping_sub(self.nature.isn) <= sent, "it acknowledges what was not sent");
+            if ack.wrapping_sub(self.acknowledged) <= self.in_flight() {
+                self.acknowledged = ack;
+            }
+            for (left, right) in &packet.sack {
+                let right_distance = right.wrapping_sub(self.nature.isn);
+                ensure!(right_distance <= sent && left.wrapping_sub(self.nature.isn) < right_distance, "a wrong SACK block");
+            }
+        }
+        if packet.syn {
+            return self.take_syn(packet, from);
+        }
+        ensure!(self.told.syn, "a packet before the SYN");
+        // Where they were not agreed on they must be ignored, where they were they must be there (RFC 7323 §3.2).
+        let timestamps = packet.timestamps.filter(|_| self.timestamps_agreed());
+        ensure!(timestamps.is_some() == self.timestamps_agreed(), "timestamps are missing");
+        self.window = u32::from(packet.window) << self.told.shift.filter(|_| self.nature.shift.is_some()).unwrap_or(0);
+        if let Some((value, echo)) = timestamps {
+            self.take_echo(echo)?;
+            ensure!(value.wrapping_sub(self.newest) < 1 << 31, "a timestamp older than {}: a stack drops it", self.newest);
+            self.newest = value;
+        }
+        if packet.length() == 0 {
+            return Ok(());
+        }
+        let skip = usize::try_from(self.expected.wrapping_sub(packet.seq))?;
+        if skip > packet.payload.len() {
+            // Of the past (then the distance is short), or of the future: both are answered, and not taken.
+            return self.acknowledge();
+        }
+        let new = packet.payload.get(skip..).unwrap_or_default();
+        ensure!(new.len() <= usize::try_from(self.nature.window)?, "more than the window has room for");
+        ensure!(new.is_empty() || !self.finished, "bytes after the FIN");
+        self.received.extend_from_slice(new);
+        self.expected = packet.seq.wrapping_add(packet.length());
+        self.finished |= packet.fin;
+        self.acknowledge()
+    }
+
+    fn take_syn(&mut self, packet: Packet, from: SocketAddr) -> Result<()> {
+        if self.told.syn {
+            // Repeated: our answer was not seen. Answered by whoever waits.
+            ensure!(packet.seq.wrapping_add(1) == self.told.seq.wrapping_add(1), "another SYN on the same ports");
+            return Ok(());
+        }
+        if let Some((value, echo)) = packet.timestamps {
+            ensure!(packet.ack.is_none() || self.nature.clock.is_some(), "timestamps were not offered");
+            if packet.ack.is_some() {
+                self.take_echo(echo)?;
+            }
+            self.newest = value;
+        }
+        self.path.remote = from;
+        self.expected = packet.seq.wrapping_add(1);
+        self.window = u32::from(packet.window);
+        self.told = packet;
+        Ok(())
+    }
+
+    /// An echo must be of a value that was sent.
+    fn take_echo(&self, echo: u32) -> Result<()> {
+        let Some(first) = self.nature.clock else { bail!("timestamps were not offered") };
+        let passed = self.clock().wrapping_sub(first);
+        ensure!(echo.wrapping_sub(first) <= passed, "it echoes {echo}, which was not sent since {first}");
+        Ok(())
+    }
+}
+
+/// The address of raw ends on a link of addresses like `base`.
+pub fn address_on(base: IpAddr) -> IpAddr {
+    match base {
+        IpAddr::V4(v4) => {
+            let [a, b, c, _] = v4.octets();
+            [a, b, c, 0x77].into()
+        }
+        IpAddr::V6(v6) => {
+            let mut octets = v6.octets();
+            octets[15] = 0x77;
+            octets.into()
+        }
+    }
+}

@@ -1,0 +1,229 @@
+//! A wire that loses, doubles, delays and reorders frames, by a plan: a link through a namespace in which every frame
+//! passes through user space. (`netem` is not in every kernel, and cannot single a packet out.)
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, anyhow};
+use router_common::maps::FlowKey;
+use router_common::packet::{Segment, segment};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use crate::frames::{Frames, LONGEST};
+use crate::netns::Netns;
+
+/// How often the wire looks whether it is to end.
+const PERIOD: Duration = Duration::from_millis(20);
+
+/// Frames of one direction that are forwarded at a time.
+const BURST: usize = 32;
+
+/// What happens to a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// It arrives.
+    Pass,
+    /// It is lost.
+    Lost,
+    /// It arrives now, and once more after this time.
+    Twice(Duration),
+    /// It arrives after this time; later frames overtake it.
+    Late(Duration),
+}
+
+/// A TCP segment on the wire.
+#[derive(Clone, Copy, Debug)]
+pub struct Frame {
+    /// Which connection of the wire: 0 for the first that was seen.
+    pub connection: u32,
+    /// Whether it goes the way that the connection's first frame went.
+    pub forward: bool,
+    /// Which frame of the connection in this direction: 0 for the first.
+    pub index: u32,
+    /// Its headers.
+    pub segment: Segment,
+}
+
+/// Decides about each TCP segment in turn. Everything else passes.
+pub type Plan = Box<dyn FnMut(&Frame) -> Fate + Send>;
+
+/// Nothing happens.
+pub fn clean() -> Plan {
+    Box::new(|_| Fate::Pass)
+}
+
+/// Loss, duplication and reordering at random, the same for the same seed: `percent` of all frames each.
+pub fn noise(mut seed: u64, percent: u64) -> Plan {
+    Box::new(move |_| {
+        // splitmix64.
+        seed = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = seed;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^= mixed >> 31;
+        let time = Duration::from_micros(200 + (mixed >> 32) % 5000);
+        match mixed % 100 / percent {
+            0 => Fate::Lost,
+            1 => Fate::Twice(time),
+            2 => Fate::Late(time),
+            _ => Fate::Pass,
+        }
+    })
+}
+
+/// A running wire.
+pub struct Wire {
+    // Until it is dropped.
+    _netns: Netns,
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<Result<()>>>,
+}
+
+#[derive(Default)]
+struct Shared {
+    end: AtomicBool,
+    frames: AtomicU64,
+    faults: AtomicU64,
+}
+
+impl Wire {
+    /// Lays it between two namespaces, as [`Netns::link`] lays a link; both ends get no offloads.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub fn lay(here: (&Netns, &str, &[&str]), there: (&Netns, &str, &[&str]), plan: Plan) -> Result<Wire> {
+        let netns = Netns::new("wire")?;
+        // Nobody lives on the wire: it says nothing itself.
+        netns.set("ipv6/conf/default/disable_ipv6", "1")?;
+        for ((end, interface, addresses), port) in [(here, "left"), (there, "right")] {
+            end.link((interface, addresses), &netns, (port, &[]))?;
+            end.without_offloads(interface)?;
+            netns.without_offloads(port)?;
+        }
+        let ports = [Frames::open(&netns, "left")?, Frames::open(&netns, "right")?];
+        let shared = Arc::new(Shared::default());
+        let forwarder = Forwarder {
+            ports,
+            plan,
+            shared: Arc::clone(&shared),
+            connections: HashMap::new(),
+            late: BinaryHeap::new(),
+            kept: 0,
+        };
+        let thread = thread::Builder::new().name("wire".to_owned()).spawn(move || forwarder.run())?;
+        Ok(Wire { _netns: netns, shared, thread: Some(thread) })
+    }
+
+    /// TCP segments that the plan has decided about.
+    pub fn frames(&self) -> u64 {
+        self.shared.frames.load(Ordering::Relaxed)
+    }
+
+    /// Those among them that did not simply pass.
+    pub fn faults(&self) -> u64 {
+        self.shared.faults.load(Ordering::Relaxed)
+    }
+
+    /// Ends it.
+    ///
+    /// # Errors
+    /// What made it end early.
+    pub fn cut(mut self) -> Result<()> {
+        self.end()
+    }
+
+    fn end(&mut self) -> Result<()> {
+        self.shared.end.store(true, Ordering::Relaxed);
+        let Some(thread) = self.thread.take() else { return Ok(()) };
+        thread.join().map_err(|_| anyhow!("the wire panicked"))?.context("the wire")
+    }
+}
+
+impl Drop for Wire {
+    fn drop(&mut self) {
+        if let Err(error) = self.end() {
+            eprintln!("{error:#}");
+        }
+    }
+}
+
+struct Forwarder {
+    ports: [Frames; 2],
+    plan: Plan,
+    shared: Arc<Shared>,
+    /// Both directions of a connection: its number, whether it is forward, and how many frames came.
+    connections: HashMap<FlowKey, (u32, bool, u32)>,
+    late: BinaryHeap<Reverse<Kept>>,
+    kept: u64,
+}
+
+/// A frame that is to be sent later. In order of time, then of arrival.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Kept {
+    at: Instant,
+    number: u64,
+    port: usize,
+    frame: Vec<u8>,
+}
+
+impl Forwarder {
+    fn run(mut self) -> Result<()> {
+        let mut buffer = [0; LONGEST];
+        while !self.shared.end.load(Ordering::Relaxed) {
+            let now = Instant::now();
+            while let Some(Reverse(first)) = self.late.peek()
+                && first.at <= now
+                && let Some(Reverse(kept)) = self.late.pop()
+            {
+                self.ports[kept.port].send(&kept.frame)?;
+            }
+            let next = self.late.peek().map_or(PERIOD, |Reverse(kept)| kept.at - now).min(PERIOD);
+            let mut ready = self.ports.each_ref().map(|port| PollFd::new(port.socket(), PollFlags::IN));
+            poll(&mut ready, Some(&Timespec::try_from(next)?))?;
+            let ready = ready.map(|port| port.revents().contains(PollFlags::IN));
+            for from in (0..2).filter(|from| ready[*from]) {
+                // A burst, but not so long that the other direction waits.
+                for _ in 0..BURST {
+                    let Some(frame) = self.ports[from].take(&mut buffer)? else { break };
+                    let frame = frame.to_vec();
+                    self.forward(1 - from, frame)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn forward(&mut self, port: usize, frame: Vec<u8>) -> Result<()> {
+        let fate = match segment(&frame.as_slice()) {
+            Ok(segment) => self.decide(segment),
+            Err(_) => Fate::Pass,
+        };
+        if matches!(fate, Fate::Pass | Fate::Twice(_)) {
+            self.ports[port].send(&frame)?;
+        }
+        if let Fate::Twice(after) | Fate::Late(after) = fate {
+            self.kept += 1;
+            self.late.push(Reverse(Kept { at: Instant::now() + after, number: self.kept, port, frame }));
+        }
+        Ok(())
+    }
+
+    fn decide(&mut self, segment: Segment) -> Fate {
+        let next = u32::try_from(self.connections.len() / 2).unwrap_or(u32::MAX);
+        if !self.connections.contains_key(&segment.flow) {
+            self.connections.insert(segment.flow, (next, true, 0));
+            self.connections.insert(segment.flow.reversed(), (next, false, 0));
+        }
+        let Some((connection, forward, count)) = self.connections.get_mut(&segment.flow) else { return Fate::Pass };
+        let frame = Frame { connection: *connection, forward: *forward, index: *count, segment };
+        *count += 1;
+        let fate = (self.plan)(&frame);
+        self.shared.frames.fetch_add(1, Ordering::Relaxed);
+        self.shared.faults.fetch_add(u64::from(fate != Fate::Pass), Ordering::Relaxed);
+        fate
+    }
+}

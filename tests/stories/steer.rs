@@ -1,0 +1,34 @@
+//! Connections through a passthrough route, whoever carries them: the kernel program on its own, or the agent's relay.
+//! Each story is told on both data paths; in the kernel, every connection must really have been made by the program.
+
+/// Tells stories on both data paths.
+macro_rules! on_both_data_paths {
+    ($($story:ident),+ $(,)?) => {
+        mod in_user_space {
+            $(#[test]
+            fn $story() -> anyhow::Result<()> {
+                super::$story(tests::sluice::DataPath::UserSpace)
+            })+
+        }
+
+        mod in_the_kernel {
+            $(#[test]
+            fn $story() -> anyhow::Result<()> {
+                super::$story(tests::sluice::DataPath::Kernel)
+            })+
+        }
+    };
+}
+
+mod agent;
+mod ends;
+mod endpoints;
+mod faults;
+mod full;
+mod hellos;
+mod leaks;
+mod memory;
+mod odd_clients;
+mod options;
+mod segments;
+mod sources;

@@ -1,0 +1,61 @@
+//! After the last connection nothing is left of any, however each ended.
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::Shutdown;
+use std::time::Duration;
+
+use anyhow::{Result, bail, ensure};
+use socket2::SockRef;
+use tests::hello::client_hello;
+use tests::pinned::Flows;
+use tests::sluice::DataPath;
+use tests::steering::{Family, HOST, Setup, Stage};
+use tests::stream::{self, Pair};
+
+#[test]
+fn no_flow_and_no_first_flight_outlives_its_connection() -> Result<()> {
+    let stage = Stage::new(DataPath::Kernel, Setup::new(Family::V4))?;
+    for seed in 0..10 {
+        // Orderly ends, in both orders.
+        stage.connect()?.exchange(seed, 10_000, 10_000)?;
+        for client_first in [true, false] {
+            let Pair { client, origin } = stage.connect()?;
+            let (mut first, mut second) = if client_first { (client, origin) } else { (origin, client) };
+            first.shutdown(Shutdown::Write)?;
+            ensure!(second.read(&mut [0; 8])? == 0, "bytes that nobody sent");
+            second.shutdown(Shutdown::Write)?;
+            ensure!(first.read(&mut [0; 8])? == 0, "bytes that nobody sent");
+        }
+        // Resets.
+        for by_client in [true, false] {
+            let Pair { client, origin } = stage.connect()?;
+            let (resetting, mut other) = if by_client { (client, origin) } else { (origin, client) };
+            SockRef::from(&resetting).set_linger(Some(Duration::ZERO))?;
+            drop(resetting);
+            match other.read(&mut [0; 8]) {
+                Err(error) if error.kind() == ErrorKind::ConnectionReset => (),
+                other => bail!("instead of a reset: {other:?}"),
+            }
+        }
+        // A client that goes in the middle of its hello, orderly and not; one that says nothing; one that is decided
+        // about and has no route.
+        let hello = client_hello(HOST)?;
+        for orderly in [true, false] {
+            let mut client = stream::open(&stage.client, stage.address)?;
+            client.write_all(&hello[..hello.len() / 2])?;
+            if !orderly {
+                SockRef::from(&client).set_linger(Some(Duration::ZERO))?;
+            }
+        }
+        drop(stream::open(&stage.client, stage.address)?);
+        let mut client = stream::open(&stage.client, stage.address)?;
+        client.write_all(&client_hello("nobody.apps.test")?)?;
+        client.shutdown(Shutdown::Write)?;
+        let mut answer = Vec::new();
+        // An alert, or a reset.
+        let _ = client.read_to_end(&mut answer);
+    }
+    // The stage itself: there is something that must go.
+    ensure!(Flows::of(&stage.sluice)?.count()? > 0, "nothing lingers, though connections have just ended");
+    stage.nothing_is_left()
+}

