@@ -58,12 +58,8 @@ mod tests {
     #[test]
     #[expect(deprecated, reason = "the standard library's SipHash-2-4 with a key is the reference here")]
     fn it_is_siphash_2_4() {
-        let flow = FlowKey {
-            source: [7; 16],
-            destination: *b"0123456789abcdef",
-            source_port: 0x1234,
-            destination_port: 443,
-        };
+        let flow =
+            FlowKey { source: [7; 16], destination: *b"0123456789abcdef", source_port: 0x1234, destination_port: 443 };
         let mut reference = core::hash::SipHasher::new_with_keys(3, 0xffff_ffff_0000_0001);
         reference.write(&flow.source);
         reference.write(&flow.destination);

@@ -1,9 +1,14 @@
 //! Writing a decision down: per connection, per route, per reason, and as an event.
 
+use aya_ebpf::bindings::{BPF_RB_AVAIL_DATA, BPF_RB_FORCE_WAKEUP, BPF_RB_NO_WAKEUP};
+use aya_ebpf::btf_maps::RingBuf;
 use aya_ebpf::helpers::bpf_ktime_get_boot_ns;
+use aya_ebpf::helpers::generated::bpf_ringbuf_query;
 use router_common::decide::Decision;
 use router_common::hostname::NAME_FIELD;
-use router_common::maps::{ConnVerdict, Event, FLOW_REPORTED, Flow, FlowEnd, FlowKey, Listener, SIDE_CLIENT};
+use router_common::maps::{
+    ConnVerdict, EVENT_RING, Event, FLOW_REPORTED, Flow, FlowEnd, FlowKey, Listener, SIDE_CLIENT,
+};
 use router_common::verdict::{DialCounter, Verdict};
 
 use crate::maps::{self, events, flow_ends, reason_stats, route_stats};
@@ -49,7 +54,16 @@ pub fn decision(flow: &FlowKey, listener: Listener, decision: Decision, read: Re
         (&raw mut (*event).verdict).write(verdict);
         words::write_name(&raw mut (*event).host, read.host);
     }
-    entry.submit(0);
+    entry.submit(wakeup(&events));
+}
+
+/// The agent looks into its rings a few times a second; waking it for every connection would cost more than the
+/// connection does. It is woken when a quarter of the room is taken.
+#[inline(always)]
+fn wakeup<T>(ring: &'static RingBuf<T, EVENT_RING>) -> u64 {
+    // SAFETY: the address of the static is what stands for the map until it is loaded.
+    let waiting = unsafe { bpf_ringbuf_query((&raw const *ring).cast_mut().cast(), BPF_RB_AVAIL_DATA as u64) };
+    if waiting >= EVENT_RING as u64 / 4 { BPF_RB_FORCE_WAKEUP as u64 } else { BPF_RB_NO_WAKEUP as u64 }
 }
 
 #[inline(always)]
@@ -104,7 +118,7 @@ pub fn end(one: &mut Flow, other: &mut Flow) {
         (&raw mut (*event).protocol).write(client.protocol);
         (&raw mut (*event).pad).write([0; 2]);
     }
-    entry.submit(0);
+    entry.submit(wakeup(&flow_ends));
     one.own |= FLOW_REPORTED;
     other.own |= FLOW_REPORTED;
 }

@@ -3,7 +3,13 @@
 //! ```text
 //! RoutingTable ─┐
 //! listeners    ─┼─► lower ─► MapImage ─► plan ─► [Change] ─► Maps (kernel) ─► Programmed
-//! addresses    ─┘
+//! addresses    ─┤            ▲    ▲
+//! paths        ─┘            │    └─ adopt: what the maps held when this agent came
+//!                            └─ pools: endpoints of routes, under ids that are never given twice
+//!
+//! flows ─► sweep ─┐
+//! flow_ends      ─┼─► ends ─► access log, counters
+//! events         ─┘
 //! ```
 //! Map writes are idempotent; what fails is kept and tried again, and nobody upstream hears of it but the status.
 pub mod abi;

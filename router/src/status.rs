@@ -102,7 +102,8 @@ impl StatusWriter {
     fn status_of(&self, object: &ObjectRef, input: &StatusInput, now: Timestamp) -> Option<Value> {
         if object.kind == Kind::Route {
             let entries = input.report.routes.get(&object.key)?;
-            return Some(self.route_status(object, &entries.to_vec(), input, now)).filter(|s| s.get("ingress").is_some());
+            return Some(self.route_status(object, &entries.to_vec(), input, now))
+                .filter(|s| s.get("ingress").is_some());
         }
         let report = input.report.ingress_controllers.get(&object.key)?;
         Some(self.controller_status(object, report, input, now))

@@ -277,11 +277,8 @@ impl End {
     fn send_packet(&mut self, packet: Packet) -> Result<()> {
         let shift = if packet.syn { 0 } else { self.shift() };
         let window = u16::try_from(self.nature.window >> shift).unwrap_or(u16::MAX);
-        let with_timestamps = if packet.syn && packet.ack.is_none() {
-            self.nature.clock.is_some()
-        } else {
-            self.timestamps_agreed()
-        };
+        let with_timestamps =
+            if packet.syn && packet.ack.is_none() { self.nature.clock.is_some() } else { self.timestamps_agreed() };
         let timestamps = with_timestamps.then(|| (self.clock(), self.newest));
         self.frames.send(&Packet { window, timestamps, ..packet }.write(&self.path)?)
     }
@@ -343,7 +340,10 @@ impl End {
             }
             for (left, right) in &packet.sack {
                 let right_distance = right.wrapping_sub(self.nature.isn);
-                ensure!(right_distance <= sent && left.wrapping_sub(self.nature.isn) < right_distance, "a wrong SACK block");
+                ensure!(
+                    right_distance <= sent && left.wrapping_sub(self.nature.isn) < right_distance,
+                    "a wrong SACK block"
+                );
             }
         }
         if packet.syn {
@@ -356,7 +356,11 @@ impl End {
         self.window = u32::from(packet.window) << self.told.shift.filter(|_| self.nature.shift.is_some()).unwrap_or(0);
         if let Some((value, echo)) = timestamps {
             self.take_echo(echo)?;
-            ensure!(value.wrapping_sub(self.newest) < 1 << 31, "a timestamp older than {}: a stack drops it", self.newest);
+            ensure!(
+                value.wrapping_sub(self.newest) < 1 << 31,
+                "a timestamp older than {}: a stack drops it",
+                self.newest
+            );
             self.newest = value;
         }
         if packet.length() == 0 {

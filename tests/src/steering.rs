@@ -82,6 +82,9 @@ pub const FRONT: u8 = 1;
 /// Link of the router and the backend.
 pub const BACK: u8 = 2;
 
+/// When a stage ends, nobody waits for connections that go on.
+const DRAIN: [&str; 2] = ["--drain", "0"];
+
 /// What a stage is made of.
 pub struct Setup {
     /// Version of IP on all links.
@@ -96,6 +99,8 @@ pub struct Setup {
     pub offloads: bool,
     /// Endpoints of the route.
     pub endpoints: Vec<SocketAddr>,
+    /// Another host, which has one endpoint.
+    pub other: Option<(&'static str, SocketAddr)>,
     /// Annotations of the route, as YAML's flow form has them.
     pub annotations: &'static str,
     /// Further arguments of `sluice run`.
@@ -112,6 +117,7 @@ impl Setup {
             mtu: (1500, 1500),
             offloads: true,
             endpoints: vec![SocketAddr::new(family.address(BACK, 2), BACKEND_PORT)],
+            other: None,
             annotations: "",
             arguments: Vec::new(),
         }
@@ -172,10 +178,16 @@ impl Stage {
         let address = SocketAddr::new(family.address(FRONT, 1), ROUTER_PORT);
         let mut options = Options::network(data_path);
         options.arguments = setup.arguments;
-        // Who ends a stage does not care for connections that go on.
-        options.arguments.extend(["--drain", "1"].map(str::to_owned));
-        let wires = (front, back);
-        Stage::start((client, router, backend), wires, address, family, &setup.endpoints, setup.annotations, &options)
+        options.arguments.extend(DRAIN.map(str::to_owned));
+        let manifests = TempDir::new()?;
+        if let Some((host, endpoint)) = setup.other {
+            let route = folder::route("other", host, "other", folder::PASSTHROUGH);
+            std::fs::write(manifests.path().join("other.yaml"), folder::service("other", endpoint) + &route)?;
+        }
+        write(manifests.path(), HOST, setup.annotations, &setup.endpoints)?;
+        let netnses = [client, router, backend];
+        let stage = Stage::start(netnses, (front, back), address, family, manifests, &options)?;
+        Ok(Stage { annotations: setup.annotations, ..stage })
     }
 
     /// Everything on the loopback of one machine.
@@ -186,29 +198,43 @@ impl Stage {
         let netns = Netns::new("loopback")?;
         let address = SocketAddr::new(family.loopback(), ROUTER_PORT);
         let endpoint = SocketAddr::new(family.loopback(), BACKEND_PORT);
-        let netnses = (netns.clone(), netns.clone(), netns);
-        Stage::start(netnses, (None, None), address, family, &[endpoint], "", &Options::loopback(data_path))
+        let manifests = TempDir::new()?;
+        write(manifests.path(), HOST, "", &[endpoint])?;
+        let netnses = [netns.clone(), netns.clone(), netns];
+        let mut options = Options::loopback(data_path);
+        options.arguments.extend(DRAIN.map(str::to_owned));
+        Stage::start(netnses, (None, None), address, family, manifests, &options)
     }
 
     fn start(
-        (client, router, backend): (Netns, Netns, Netns),
+        [client, router, backend]: [Netns; 3],
         wires: (Option<Wire>, Option<Wire>),
         address: SocketAddr,
         family: Family,
-        endpoints: &[SocketAddr],
-        annotations: &'static str,
+        manifests: TempDir,
         options: &Options,
     ) -> Result<Stage> {
         let listener = backend.run(|| Ok(TcpListener::bind((family.any(), BACKEND_PORT))?))?;
-        let manifests = TempDir::new()?;
-        write(manifests.path(), HOST, annotations, endpoints)?;
         let sluice = Sluice::start(&router, manifests.path(), options)?;
         let range = router.setting("ipv4/ip_local_port_range")?;
         let ports: Vec<u16> = range.split_whitespace().map(str::parse).collect::<Result<_, _>>()?;
         let [first, last] = ports.try_into().ok().with_context(|| format!("{range:?} is no port range"))?;
         let data_path = options.data_path;
         let stack_ports = first..=last;
-        Ok(Stage { sluice, listener, address, wires, client, router, backend, family, data_path, manifests, annotations, stack_ports })
+        Ok(Stage {
+            sluice,
+            listener,
+            address,
+            wires,
+            client,
+            router,
+            backend,
+            family,
+            data_path,
+            manifests,
+            annotations: "",
+            stack_ports,
+        })
     }
 
     /// Gives the route other endpoints, or another host; waits for nothing.
@@ -217,6 +243,15 @@ impl Stage {
     /// When the manifest cannot be written.
     pub fn change(&self, host: &str, endpoints: &[SocketAddr]) -> Result<()> {
         write(self.manifests.path(), host, self.annotations, endpoints)
+    }
+
+    /// Makes an endpoint of the link to the backend say nothing: its address is that of no machine.
+    ///
+    /// # Errors
+    /// When the neighbour cannot be set.
+    pub fn silence(&self, endpoint: SocketAddr) -> Result<()> {
+        let nobody = ["lladdr", "02:00:00:00:00:99", "dev", "back", "nud", "permanent"];
+        self.router.ip(&[&["neighbour", "replace", &endpoint.ip().to_string()][..], &nobody].concat())
     }
 
     /// Whether the kernel is to carry connections.
@@ -264,7 +299,11 @@ impl Stage {
     /// When it is not of the right range.
     pub fn check_port(&self, port: u16) -> Result<()> {
         let by_stack = self.stack_ports.contains(&port);
-        ensure!(by_stack != self.steers(), "port {port}, with the data path {:?}: not who should has dialed", self.data_path);
+        ensure!(
+            by_stack != self.steers(),
+            "port {port}, with the data path {:?}: not who should has dialed",
+            self.data_path
+        );
         Ok(())
     }
 
@@ -288,6 +327,30 @@ impl Stage {
     /// When it cannot be read.
     pub fn dial_counter(&self, counter: DialCounter) -> Result<u64> {
         if self.steers() { pinned::dial_counter(&self.sluice, counter) } else { Ok(0) }
+    }
+
+    /// Checks that these were all the connections so far, each carried by who should, and each with its line in the
+    /// access log.
+    ///
+    /// # Errors
+    /// When there were more or others, or a line is missing.
+    pub fn carried(&self, connections: u64) -> Result<()> {
+        let lines = |datapath: &str| {
+            let ended = format!("datapath=\"{datapath}\"");
+            let output = self.sluice.output();
+            output.iter().filter(|line| line.contains(" access: ") && line.contains(&ended)).count() as u64
+        };
+        let (own, others) = if self.steers() { ("kernel", "relay") } else { ("relay", "kernel") };
+        wait::wait_until("the access log has every connection", wait::PATIENCE, || lines(own) >= connections)
+            .with_context(|| format!("{} of {connections} lines", lines(own)))?;
+        ensure!((lines(own), lines(others)) == (connections, 0), "{} lines, {} of others", lines(own), lines(others));
+        if self.steers() {
+            for counter in [DialCounter::Dialed, DialCounter::Confirmed] {
+                let count = self.dial_counter(counter)?;
+                ensure!(count == connections, "{counter:?}: {count} instead of {connections}");
+            }
+        }
+        Ok(())
     }
 
     /// Waits until the kernel has seen the end of every connection. Their entries linger.

@@ -21,8 +21,8 @@ macro_rules! on_both_data_paths {
 }
 
 mod agent;
-mod ends;
 mod endpoints;
+mod ends;
 mod faults;
 mod full;
 mod hellos;

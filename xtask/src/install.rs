@@ -19,6 +19,7 @@ struct Tool {
 const TESTS: &[Tool] = &[
     Tool { program: "bpftool", package: "bpftool" },
     Tool { program: "curl", package: "curl" },
+    Tool { program: "ethtool", package: "ethtool" },
     Tool { program: "ip", package: "iproute2" },
     Tool { program: "nginx", package: "nginx-light" },
     Tool { program: "openssl", package: "openssl" },

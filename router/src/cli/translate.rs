@@ -63,7 +63,10 @@ pub fn objects(resources: &Resources, report: &StatusReport, now: Timestamp) -> 
     let is_ours = |name: &str| report.routers.iter().any(|router| &*router.0 == name);
     for (key, entries) in report.routes.entries() {
         let Some(manifest) = resources.manifest(Kind::Route, key) else { continue };
-        objects.push(with_status(manifest, merge_route(manifest.status().as_ref(), &entries.to_vec(), &is_ours, now).status));
+        objects.push(with_status(
+            manifest,
+            merge_route(manifest.status().as_ref(), &entries.to_vec(), &is_ours, now).status,
+        ));
     }
     json!({ "objects": objects })
 }

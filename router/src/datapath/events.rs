@@ -3,19 +3,23 @@
 use std::cell::RefCell;
 use std::io;
 use std::rc::Rc;
+use std::time::Duration;
 
 use aya::maps::{MapData, RingBuf};
-use router_common::maps::{Event, FlowEnd, names};
+use router_common::maps::{EVENT_RING, Event, FlowEnd, names};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
+use tokio::time::{MissedTickBehavior, interval};
 
 use super::PinFolder;
 use super::abi::{self, Plain};
 use super::dump::{self, DumpError};
 use super::ends::Reporter;
 
-/// Records taken before other work has its turn.
+/// Ends taken before other work has its turn.
 const TURN: usize = 256;
+/// How often a ring is looked into. The programs wake nobody until a quarter of it is full.
+const LOOK: Duration = Duration::from_millis(100);
 
 /// Reads both rings until it is dropped, or one breaks.
 ///
@@ -26,12 +30,9 @@ pub fn follow(
     reporter: &Rc<RefCell<Reporter>>,
 ) -> Result<impl Future<Output = ()> + use<>, DumpError> {
     let (decisions, ends) = (open(pins, names::EVENTS)?, open(pins, names::FLOW_ENDS)?);
-    let (of_decisions, of_ends) = (Rc::clone(reporter), Rc::clone(reporter));
+    let reporter = Rc::clone(reporter);
     Ok(async move {
-        let decided = read_all(decisions, |event: &Event| of_decisions.borrow_mut().decided(event));
-        let ended = read_all(ends, |end: &FlowEnd| of_ends.borrow_mut().ended(end));
-        let (decided, ended) = futures_util::future::join(decided, ended).await;
-        for error in [decided.err(), ended.err()].into_iter().flatten() {
+        if let Err(error) = read_all(decisions, ends, &reporter).await {
             tracing::warn!(%error, "the kernel's events cannot be read");
         }
     })
@@ -43,12 +44,7 @@ pub fn follow(
 /// When a ring cannot be opened.
 pub fn drain(pins: &PinFolder, reporter: &RefCell<Reporter>) -> Result<(), DumpError> {
     let (mut decisions, mut ends) = (open(pins, names::EVENTS)?, open(pins, names::FLOW_ENDS)?);
-    while let Some(item) = decisions.next() {
-        abi::read(&item).into_iter().for_each(|event| reporter.borrow_mut().decided(&event));
-    }
-    while let Some(item) = ends.next() {
-        abi::read(&item).into_iter().for_each(|end| reporter.borrow_mut().ended(&end));
-    }
+    while read_turn(&mut decisions, &mut ends, reporter) {}
     Ok(())
 }
 
@@ -56,24 +52,47 @@ fn open(pins: &PinFolder, name: &str) -> Result<RingBuf<MapData>, DumpError> {
     Ok(RingBuf::try_from(dump::open(pins, name)?)?)
 }
 
-async fn read_all<T: Plain>(ring: RingBuf<MapData>, mut take: impl FnMut(&T)) -> io::Result<()> {
-    // SAFETY: the ring owns its descriptor, returns the same one always and closes it only when dropped, which
+async fn read_all(decisions: RingBuf<MapData>, ends: RingBuf<MapData>, reporter: &RefCell<Reporter>) -> io::Result<()> {
+    // SAFETY: each ring owns its descriptor, returns the same one always and closes it only when dropped, which
     // `AsyncFd` does after deregistering it.
-    let mut ready = unsafe { AsyncFd::register_with_interest(ring, Interest::READABLE) }?;
+    let (mut decisions, mut ends) = unsafe {
+        (
+            AsyncFd::register_with_interest(decisions, Interest::READABLE)?,
+            AsyncFd::register_with_interest(ends, Interest::READABLE)?,
+        )
+    };
+    let mut look = interval(LOOK);
+    look.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
-        let mut guard = ready.readable_mut().await?;
-        let mut taken = 0;
-        while taken < TURN {
-            let Some(item) = guard.get_inner_mut().next() else { break };
-            taken += 1;
-            if let Some(record) = abi::read(&item) {
-                take(&record);
-            }
+        tokio::select! {
+            guard = decisions.readable_mut() => guard?.clear_ready(),
+            guard = ends.readable_mut() => guard?.clear_ready(),
+            _ = look.tick() => {}
         }
-        if taken < TURN {
-            guard.clear_ready();
-        } else {
+        // Ends are taken first and told last: by then the decision about each of the connections has been read.
+        while read_turn(decisions.get_mut(), ends.get_mut(), reporter) {
             tokio::task::yield_now().await;
         }
     }
+}
+
+/// Takes at most [`TURN`] ends, and the decisions that are there. Whether there may be more.
+fn read_turn(decisions: &mut RingBuf<MapData>, ends: &mut RingBuf<MapData>, reporter: &RefCell<Reporter>) -> bool {
+    let mut reporter = reporter.borrow_mut();
+    let ended: Vec<FlowEnd> = take(ends, TURN);
+    // All that the ring can hold: what comes meanwhile is about connections that cannot be among the ends.
+    let decided: Vec<Event> = take(decisions, EVENT_RING / size_of::<Event>());
+    decided.iter().for_each(|event| reporter.decided(event));
+    ended.iter().for_each(|end| reporter.ended(end));
+    ended.len() == TURN || decided.len() >= TURN
+}
+
+fn take<T: Plain>(ring: &mut RingBuf<MapData>, most: usize) -> Vec<T> {
+    let mut records = Vec::new();
+    while records.len() < most {
+        let Some(item) = ring.next() else { break };
+        // Too short for a record: of another build, and adoption refuses its maps.
+        records.extend(abi::read::<T>(&item));
+    }
+    records
 }

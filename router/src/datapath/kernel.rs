@@ -3,6 +3,7 @@ mod links;
 mod pins;
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::{fs, io};
 
 use aya::maps::{HashMap, Map, MapData, MapError, RingBuf};
@@ -80,6 +81,16 @@ pub enum KernelError {
     Map(#[from] MapError),
 }
 
+impl KernelError {
+    /// A failure with what is pinned in a folder.
+    fn of_pins(folder: &Path, error: io::Error) -> KernelError {
+        match error.kind() {
+            io::ErrorKind::PermissionDenied => KernelError::NotPermitted(error),
+            _ => KernelError::PinFolder { path: folder.display().to_string(), error },
+        }
+    }
+}
+
 /// What is wanted of the data path; it goes from top to bottom.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Duty {
@@ -146,7 +157,7 @@ impl Kernel {
         if OBJECT.is_empty() {
             return Err(KernelError::NoObject);
         }
-        let fail = |error: io::Error| KernelError::PinFolder { path: folder.path().display().to_string(), error };
+        let fail = |error| KernelError::of_pins(folder.path(), error);
         pins::mount_bpffs().map_err(fail)?;
         if !successor && let Some(pid) = pins::other_agent(&folder) {
             return Err(KernelError::Taken { folder: folder.path().display().to_string(), pid });

@@ -1,6 +1,7 @@
 //! The seam to the kernel maps: everything above writes through [`Maps`], and tests put a faulty one there.
 
-use std::collections::BTreeSet;
+mod reconcile;
+
 use std::io;
 
 use aya::Ebpf;
@@ -12,9 +13,11 @@ use router_common::maps::{
 };
 
 use super::abi::Raw;
-use super::image::{self, HostEntry, MapImage, RouteLabel, RouteMap, sixteen};
-use super::plan::{Change, covering, plan};
+use super::image::{self, HostEntry, RouteLabel, RouteMap, sixteen};
+use super::plan::Change;
 use super::pools::{EndpointEntry, PoolEntry, SlotEntry};
+
+pub use reconcile::{Undone, make_all, reconcile};
 
 /// Writes to the configuration maps. Every change may be made twice: writing what is there and deleting what is not
 /// there succeed.
@@ -275,72 +278,6 @@ pub(super) fn into_io(error: MapError) -> io::Error {
     match error {
         MapError::SyscallError(error) => error.io_error,
         other => io::Error::other(other),
-    }
-}
-
-/// What one attempt at reconciling left undone.
-#[derive(Debug, Default)]
-pub struct Undone {
-    /// Changes that failed.
-    pub failed: usize,
-    /// The first failure.
-    pub first: Option<(Change, io::Error)>,
-}
-
-/// Leads the maps from what `now` says they hold to `wanted`. `now` is kept true: it has exactly the changes that
-/// succeeded, so calling again retries the rest.
-///
-/// A name that cannot be written takes the wildcard that covers it out of the maps, until both can be written: the
-/// kernel would take the wildcard's entry for the name's.
-pub fn reconcile(maps: &mut impl Maps, now: &mut MapImage, wanted: &MapImage) -> Undone {
-    let changes = plan(now, wanted);
-    make_all(maps, now, changes)
-}
-
-/// Makes planned changes, as [`reconcile`] does.
-pub fn make_all(maps: &mut impl Maps, now: &mut MapImage, changes: Vec<Change>) -> Undone {
-    let mut undone = Undone::default();
-    let mut withheld = BTreeSet::new();
-    for change in changes {
-        if let Change::PutHost((_, router, host), _) = &change
-            && withheld.contains(&(*router, host.clone()))
-        {
-            undone.failed += 1;
-            continue;
-        }
-        let Err(error) = maps.make(&change) else {
-            change.apply_to(now);
-            continue;
-        };
-        if let Change::PutHost((_, router, host), _) = &change
-            && let Some(wildcard) = covering(host)
-        {
-            withhold(maps, now, *router, &wildcard, &mut undone);
-            withheld.insert((*router, wildcard));
-        }
-        undone.note(change, error);
-    }
-    undone
-}
-
-fn withhold(maps: &mut impl Maps, now: &mut MapImage, router: u32, wildcard: &str, undone: &mut Undone) {
-    for map in RouteMap::ALL.into_iter().rev() {
-        let key = (map, router, wildcard.to_owned());
-        if !now.hosts.contains_key(&key) {
-            continue;
-        }
-        let change = Change::RemoveHost(key);
-        match maps.make(&change) {
-            Ok(()) => change.apply_to(now),
-            Err(error) => undone.note(change, error),
-        }
-    }
-}
-
-impl Undone {
-    fn note(&mut self, change: Change, error: io::Error) {
-        self.failed += 1;
-        self.first.get_or_insert((change, error));
     }
 }
 

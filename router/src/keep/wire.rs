@@ -81,8 +81,9 @@ pub fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
 pub fn send(socket: &impl AsFd, text: &str, descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_DESCRIPTORS))];
     let mut control = SendAncillaryBuffer::new(&mut space);
-    let fit = descriptors.len() <= MOST_DESCRIPTORS;
-    if !descriptors.is_empty() && !(fit && control.push(SendAncillaryMessage::ScmRights(descriptors))) {
+    let fits = descriptors.len() <= MOST_DESCRIPTORS;
+    let pushed = descriptors.is_empty() || fits && control.push(SendAncillaryMessage::ScmRights(descriptors));
+    if !pushed {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "too many descriptors for one message"));
     }
     let bytes = text.as_bytes();

@@ -11,6 +11,7 @@ use tests::stream::{self, Content, Pair, joined};
 on_both_data_paths! {
     a_short_hello_cut_at_every_byte,
     a_long_hello_cut_at_every_byte,
+    a_long_hello_cut_on_loopback,
     a_long_hello_cut_into_three,
     a_hello_with_what_follows_in_the_same_write,
 }
@@ -19,23 +20,32 @@ fn a_short_hello_cut_at_every_byte(data_path: DataPath) -> Result<()> {
     let hello = short_hello(HOST)?;
     ensure!(hello.len() < 600, "{} bytes are not short", hello.len());
     // Cut at 0: in one segment.
-    cuts(data_path, Family::V4, &hello, 1)
+    cuts(&Stage::new(data_path, Setup::new(Family::V4))?, &hello, 1)
 }
 
 fn a_long_hello_cut_at_every_byte(data_path: DataPath) -> Result<()> {
     let hello = client_hello(HOST)?;
     ensure!(hello.len() > 1200, "{} bytes are not long", hello.len());
-    cuts(data_path, Family::V6, &hello, 1)
+    cuts(&Stage::new(data_path, Setup::new(Family::V6))?, &hello, 1)
 }
 
-fn cuts(data_path: DataPath, family: Family, hello: &[u8], step: usize) -> Result<()> {
-    let stage = Stage::new(data_path, Setup::new(family))?;
+fn a_long_hello_cut_on_loopback(data_path: DataPath) -> Result<()> {
+    for family in [Family::V4, Family::V6] {
+        cuts(&Stage::loopback(data_path, family)?, &client_hello(HOST)?, 11)?;
+    }
+    Ok(())
+}
+
+fn cuts(stage: &Stage, hello: &[u8], step: usize) -> Result<()> {
+    let mut connections = 0;
     for cut in (0..hello.len()).step_by(step) {
         let (first, second) = hello.split_at(cut);
         let connection = || stage.connect_in(&[first, second])?.greet();
         connection().with_context(|| format!("cut after {cut} of {} bytes", hello.len()))?;
+        connections += 1;
     }
-    stage.all_ended()
+    stage.all_ended()?;
+    stage.carried(connections)
 }
 
 fn a_long_hello_cut_into_three(data_path: DataPath) -> Result<()> {

@@ -1,7 +1,7 @@
 //! After the last connection nothing is left of any, however each ended.
 
 use std::io::{ErrorKind, Read, Write};
-use std::net::Shutdown;
+use std::net::{Shutdown, SocketAddr};
 use std::time::Duration;
 
 use anyhow::{Result, bail, ensure};
@@ -9,12 +9,25 @@ use socket2::SockRef;
 use tests::hello::client_hello;
 use tests::pinned::Flows;
 use tests::sluice::DataPath;
-use tests::steering::{Family, HOST, Setup, Stage};
+use tests::steering::{BACK, BACKEND_PORT, Family, HOST, Setup, Stage};
 use tests::stream::{self, Pair};
+
+/// A host whose endpoint says nothing.
+const SILENT: &str = "silent.apps.test";
 
 #[test]
 fn no_flow_and_no_first_flight_outlives_its_connection() -> Result<()> {
-    let stage = Stage::new(DataPath::Kernel, Setup::new(Family::V4))?;
+    let nobody = SocketAddr::new(Family::V4.address(BACK, 99), BACKEND_PORT);
+    let stage = Stage::new(DataPath::Kernel, Setup { other: Some((SILENT, nobody)), ..Setup::new(Family::V4) })?;
+    stage.silence(nobody)?;
+    // Dials that nobody answers: of clients that wait, and of one that has gone.
+    let mut waiting = Vec::new();
+    for _ in 0..3 {
+        let mut client = stream::open(&stage.client, stage.address)?;
+        client.write_all(&client_hello(SILENT)?)?;
+        waiting.push(client);
+    }
+    waiting.pop();
     for seed in 0..10 {
         // Orderly ends, in both orders.
         stage.connect()?.exchange(seed, 10_000, 10_000)?;
@@ -57,5 +70,11 @@ fn no_flow_and_no_first_flight_outlives_its_connection() -> Result<()> {
     }
     // The stage itself: there is something that must go.
     ensure!(Flows::of(&stage.sluice)?.count()? > 0, "nothing lingers, though connections have just ended");
-    stage.nothing_is_left()
+    stage.nothing_is_left()?;
+    // And whoever waited is told when it asks again.
+    for mut client in waiting {
+        client.set_read_timeout(Some(Duration::from_secs(40)))?;
+        ensure!(client.read(&mut [0; 8]).is_err_and(|e| e.kind() == ErrorKind::ConnectionReset), "no reset");
+    }
+    Ok(())
 }

@@ -28,7 +28,8 @@ const SEGMENT: usize = 1200;
 
 /// Initial sequence numbers: one before the wrap, within the hello, a few segments after it; and half-way, where the
 /// sign of differences turns.
-const ISNS: [u32; 6] = [u32::MAX, u32::MAX - 1, u32::MAX - 100, u32::MAX - 1500, u32::MAX - 20_000, i32::MAX as u32 - 700];
+const ISNS: [u32; 6] =
+    [u32::MAX, u32::MAX - 1, u32::MAX - 100, u32::MAX - 1500, u32::MAX - 20_000, i32::MAX as u32 - 700];
 
 /// Every nature that wraps somewhere, with different windows.
 fn natures() -> impl Iterator<Item = Nature> {

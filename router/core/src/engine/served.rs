@@ -267,7 +267,8 @@ impl Served {
             let members = routes_of(&self.members, &group);
             let decisions = admit(&self.router.policy, &members, &resources.secrets);
             let admitted = decisions.iter().filter_map(|decision| decision.outcome.as_ref().ok());
-            let resolved: Vec<_> = admitted.map(|admitted| Arc::new(resolve(admitted, &self.router.traffic, endpoints))).collect();
+            let resolved: Vec<_> =
+                admitted.map(|admitted| Arc::new(resolve(admitted, &self.router.traffic, endpoints))).collect();
             let virtual_hosts: Vec<_> = compile::virtual_hosts(&resolved).into_iter().map(Arc::new).collect();
             let shadows: BTreeMap<&RouteId, Shadow<'_>> = virtual_hosts
                 .iter()

@@ -88,7 +88,7 @@ fn ring_size(bytes: u32, page: u32) -> u32 {
 /// # Errors
 /// [`KernelError::Mismatch`] when a program of another build uses them.
 pub fn adoptable(folder: &PinFolder, wanted: &BTreeMap<String, Attributes>) -> Result<bool, KernelError> {
-    let fail = |error| KernelError::PinFolder { path: folder.path().display().to_string(), error };
+    let fail = |error| KernelError::of_pins(folder.path(), error);
     let mut missing = None;
     for (name, wanted) in wanted {
         let Some(pinned) = pinned(&folder.map(name)).map_err(fail)? else {
@@ -117,6 +117,7 @@ fn pinned(path: &Path) -> io::Result<Option<Attributes>> {
         Err(aya::maps::MapError::SyscallError(error)) if error.io_error.kind() == io::ErrorKind::NotFound => {
             return Ok(None);
         }
+        Err(aya::maps::MapError::SyscallError(error)) => return Err(error.io_error),
         Err(error) => return Err(io::Error::other(error)),
     };
     let kind = info.map_type().map_err(io::Error::other)?;
@@ -163,7 +164,7 @@ fn remove_all(folder: &Path) -> io::Result<()> {
 /// [`KernelError::Taken`] while an agent uses them, [`KernelError::PinFolder`] when they cannot be removed.
 pub fn clean_up(instance: &str) -> Result<Vec<String>, KernelError> {
     let root = PinFolder::of(instance).path().parent().map(Path::to_path_buf).unwrap_or_default();
-    let fail = |error| KernelError::PinFolder { path: root.display().to_string(), error };
+    let fail = |error| KernelError::of_pins(&root, error);
     let folders: Vec<PinFolder> = match fs::read_dir(&root) {
         Ok(entries) => entries.map(|entry| Ok(PinFolder(entry?.path()))).collect::<io::Result<_>>().map_err(fail)?,
         Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),

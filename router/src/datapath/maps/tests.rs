@@ -1,9 +1,13 @@
 //! Reconciling against maps that fail.
 
+use std::net::Ipv4Addr;
+
 use router_common::verdict::Reason;
 use router_core::model::RouteId;
 
 use super::*;
+use crate::datapath::image::MapImage;
+use crate::datapath::paths::Path;
 
 /// Maps in memory that refuse some writes.
 #[derive(Default)]
@@ -132,4 +136,45 @@ fn a_name_that_does_not_fit_takes_its_wildcard_out_until_both_do() {
     maps.room = None;
     assert_eq!(reconcile(&mut maps, &mut now, &wanted).failed, 0);
     assert_eq!(maps.image, wanted);
+}
+
+/// Routes with a pool of two endpoints each, every other of which the next route has too. Another `version` is another
+/// set of pools.
+fn pools(routes: u32, version: u32) -> MapImage {
+    let mut image = MapImage::default();
+    for route in 1..=routes {
+        image.routes.insert(route, label(route));
+        let ids = [route + version, route + version + 1];
+        for id in ids {
+            let path = Path { source: Ipv4Addr::LOCALHOST.into(), interface: 1, max_segment: 1460 };
+            let address = (Ipv4Addr::LOCALHOST, id as u16).into();
+            image.endpoints.insert(id, EndpointEntry { address, path });
+        }
+        let pool = 1000 * version + route;
+        image.slots.insert(pool, ids.map(|endpoint| SlotEntry { endpoint, threshold: u32::MAX, alias: 0 }).into());
+        image.pools.insert(route, PoolEntry { id: pool, slots: 2, flags: 0 });
+    }
+    image
+}
+
+#[test]
+fn whatever_fails_no_pool_has_a_slot_that_leads_nowhere() {
+    for fail_every in [2, 3, 5, 7] {
+        let mut maps = FaultyMaps { fail_every, ..FaultyMaps::default() };
+        let mut now = MapImage::default();
+        for wanted in [pools(20, 1), pools(20, 2), pools(5, 9), MapImage::default()] {
+            let mut attempts = 0;
+            while reconcile(&mut maps, &mut now, &wanted).failed > 0 {
+                assert_eq!(now, maps.image);
+                for pool in now.pools.values() {
+                    let slots = now.slots.get(&pool.id).expect("the pool's slots are there");
+                    assert!(slots.iter().all(|slot| now.endpoints.contains_key(&slot.endpoint)), "{pool:?}");
+                }
+                attempts += 1;
+                assert!(attempts < 100, "it never ends");
+            }
+            assert_eq!(maps.image, wanted);
+            assert!(attempts > 0, "nothing failed");
+        }
+    }
 }
