@@ -60,8 +60,8 @@ pub mod names {
     pub const META: &str = "sluice_meta";
 }
 
-/// Most entries of each route map. Not preallocated, so unused entries cost nothing.
-pub const MAX_HOSTS: usize = 1 << 20;
+/// Most entries of each route map. Not preallocated: an unused entry costs the 16 bytes of its hash bucket.
+pub const MAX_HOSTS: usize = 1 << 18;
 /// Most allow-list entries of all routes together.
 pub const MAX_ALLOW: usize = 1 << 18;
 /// Most listening addresses.
@@ -71,9 +71,9 @@ pub const MAX_HANDSHAKES: usize = 1 << 16;
 /// First flights gathered or not yet acknowledged at a time; beyond, connections are passed up.
 pub const MAX_HELLOS: usize = 1 << 12;
 /// Entries of `flows`: two a connection. Not preallocated.
-pub const MAX_FLOWS: usize = 1 << 20;
+pub const MAX_FLOWS: usize = 1 << 19;
 /// Endpoints, and slots of all pools together. Not preallocated.
-pub const MAX_ENDPOINTS: usize = 1 << 20;
+pub const MAX_ENDPOINTS: usize = 1 << 18;
 /// Verdicts remembered.
 pub const MAX_VERDICTS: usize = 1 << 14;
 /// Bytes of the event ring, a power of two and a multiple of the page size.

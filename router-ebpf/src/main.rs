@@ -31,7 +31,7 @@ mod skb;
 mod tables;
 mod words;
 
-use aya_ebpf::bindings::TC_ACT_OK;
+use aya_ebpf::bindings::{TC_ACT_OK, TC_ACT_UNSPEC};
 use aya_ebpf::macros::classifier;
 use aya_ebpf::programs::TcContext;
 
@@ -40,7 +40,23 @@ use crate::skb::{OURS, PASS_UP, Skb};
 /// TC ingress.
 #[classifier]
 pub fn sluice_ingress(ctx: TcContext) -> i32 {
-    let mut skb = Skb(ctx);
+    alone(ingress(Skb(ctx)))
+}
+
+/// TC egress.
+#[classifier]
+pub fn sluice_egress(ctx: TcContext) -> i32 {
+    alone(egress(Skb(ctx)))
+}
+
+/// What passes goes on to whatever program is attached after this one: an action that decides would end the chain.
+#[inline(always)]
+fn alone(action: i32) -> i32 {
+    if action == TC_ACT_OK { TC_ACT_UNSPEC } else { action }
+}
+
+#[inline(always)]
+fn ingress(mut skb: Skb) -> i32 {
     if skb.mark() == PASS_UP {
         return TC_ACT_OK;
     }
@@ -56,10 +72,8 @@ pub fn sluice_ingress(ctx: TcContext) -> i32 {
     first_flight::segment(&skb)
 }
 
-/// TC egress.
-#[classifier]
-pub fn sluice_egress(ctx: TcContext) -> i32 {
-    let mut skb = Skb(ctx);
+#[inline(always)]
+fn egress(mut skb: Skb) -> i32 {
     if skb.mark() == OURS || skb.mark() == PASS_UP {
         return TC_ACT_OK;
     }

@@ -2,11 +2,12 @@
 //! segmentation. It lives at an address that no stack has, and finds fault with every packet that a stack would drop.
 
 mod packet;
+mod receiving;
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 
 use crate::frames::{Frames, LONGEST};
 use crate::netns::Netns;
@@ -323,89 +324,6 @@ impl End {
             self.take(packet, from).with_context(|| format!("at {} from {from}: {said}", self.path.local))?;
         }
         Ok(true)
-    }
-
-    /// What a stack would do with a packet (RFC 9293 §3.10.7), but that whatever it would drop is an error.
-    fn take(&mut self, packet: Packet, from: SocketAddr) -> Result<()> {
-        if packet.rst {
-            ensure!(!self.told.syn || packet.seq == self.expected, "a reset that a stack would ignore (RFC 5961 §3.2)");
-            self.reset = true;
-            return Ok(());
-        }
-        if let Some(ack) = packet.ack {
-            let sent = self.next.wrapping_sub(self.nature.isn);
-            ensure!(ack.wrapping_sub(self.nature.isn) <= sent, "it acknowledges what was not sent");
-            if ack.wrapping_sub(self.acknowledged) <= self.in_flight() {
-                self.acknowledged = ack;
-            }
-            for (left, right) in &packet.sack {
-                let right_distance = right.wrapping_sub(self.nature.isn);
-                ensure!(
-                    right_distance <= sent && left.wrapping_sub(self.nature.isn) < right_distance,
-                    "a wrong SACK block"
-                );
-            }
-        }
-        if packet.syn {
-            return self.take_syn(packet, from);
-        }
-        ensure!(self.told.syn, "a packet before the SYN");
-        // Where they were not agreed on they must be ignored, where they were they must be there (RFC 7323 §3.2).
-        let timestamps = packet.timestamps.filter(|_| self.timestamps_agreed());
-        ensure!(timestamps.is_some() == self.timestamps_agreed(), "timestamps are missing");
-        self.window = u32::from(packet.window) << self.told.shift.filter(|_| self.nature.shift.is_some()).unwrap_or(0);
-        if let Some((value, echo)) = timestamps {
-            self.take_echo(echo)?;
-            ensure!(
-                value.wrapping_sub(self.newest) < 1 << 31,
-                "a timestamp older than {}: a stack drops it",
-                self.newest
-            );
-            self.newest = value;
-        }
-        if packet.length() == 0 {
-            return Ok(());
-        }
-        let skip = usize::try_from(self.expected.wrapping_sub(packet.seq))?;
-        if skip > packet.payload.len() {
-            // Of the past (then the distance is short), or of the future: both are answered, and not taken.
-            return self.acknowledge();
-        }
-        let new = packet.payload.get(skip..).unwrap_or_default();
-        ensure!(new.len() <= usize::try_from(self.nature.window)?, "more than the window has room for");
-        ensure!(new.is_empty() || !self.finished, "bytes after the FIN");
-        self.received.extend_from_slice(new);
-        self.expected = packet.seq.wrapping_add(packet.length());
-        self.finished |= packet.fin;
-        self.acknowledge()
-    }
-
-    fn take_syn(&mut self, packet: Packet, from: SocketAddr) -> Result<()> {
-        if self.told.syn {
-            // Repeated: our answer was not seen. Answered by whoever waits.
-            ensure!(packet.seq.wrapping_add(1) == self.told.seq.wrapping_add(1), "another SYN on the same ports");
-            return Ok(());
-        }
-        if let Some((value, echo)) = packet.timestamps {
-            ensure!(packet.ack.is_none() || self.nature.clock.is_some(), "timestamps were not offered");
-            if packet.ack.is_some() {
-                self.take_echo(echo)?;
-            }
-            self.newest = value;
-        }
-        self.path.remote = from;
-        self.expected = packet.seq.wrapping_add(1);
-        self.window = u32::from(packet.window);
-        self.told = packet;
-        Ok(())
-    }
-
-    /// An echo must be of a value that was sent.
-    fn take_echo(&self, echo: u32) -> Result<()> {
-        let Some(first) = self.nature.clock else { bail!("timestamps were not offered") };
-        let passed = self.clock().wrapping_sub(first);
-        ensure!(echo.wrapping_sub(first) <= passed, "it echoes {echo}, which was not sent since {first}");
-        Ok(())
     }
 }
 

@@ -1,26 +1,25 @@
 //! The stage of the stories about steered connections: a client, a router and a backend, each a machine of its own or
 //! all on one loopback; and the proof that the kernel, not the agent, carries a connection.
 
-use std::collections::{HashMap, HashSet};
+mod checks;
+mod setup;
+
 use std::io::Write;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
+use std::net::{SocketAddr, TcpListener};
 use std::ops::RangeInclusive;
 use std::path::Path;
 
-use anyhow::{Context, Result, ensure};
-use router_common::maps::names;
-use router_common::verdict::DialCounter;
-use serde_json::Value;
+use anyhow::{Context, Result};
 use tempfile::TempDir;
 
 use crate::folder;
 use crate::hello::client_hello;
 use crate::netns::Netns;
-use crate::pinned::{self, Flows, Hellos};
 use crate::sluice::{DataPath, Options, Sluice};
 use crate::stream::{self, Pair};
-use crate::wait;
 use crate::wire::{Plan, Wire};
+
+pub use setup::{BACK, FRONT, Family, Setup};
 
 /// The host of the stage's route.
 pub const HOST: &str = "raw.apps.test";
@@ -29,100 +28,8 @@ pub const ROUTER_PORT: u16 = 8443;
 /// Port of the backend.
 pub const BACKEND_PORT: u16 = 9000;
 
-/// Version of IP.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Family {
-    /// IPv4.
-    V4,
-    /// IPv6.
-    V6,
-}
-
-impl Family {
-    /// Address `host` of link `link`.
-    pub fn address(self, link: u8, host: u8) -> IpAddr {
-        match self {
-            Family::V4 => Ipv4Addr::new(10, 81, link, host).into(),
-            Family::V6 => Ipv6Addr::new(0xfd81, link.into(), 0, 0, 0, 0, 0, host.into()).into(),
-        }
-    }
-
-    /// Loopback.
-    pub fn loopback(self) -> IpAddr {
-        match self {
-            Family::V4 => Ipv4Addr::LOCALHOST.into(),
-            Family::V6 => Ipv6Addr::LOCALHOST.into(),
-        }
-    }
-
-    /// Every address, to listen on.
-    pub fn any(self) -> IpAddr {
-        match self {
-            Family::V4 => Ipv4Addr::UNSPECIFIED.into(),
-            Family::V6 => Ipv6Addr::UNSPECIFIED.into(),
-        }
-    }
-
-    /// Bytes of IP and TCP headers without options.
-    pub fn headers(self) -> u16 {
-        match self {
-            Family::V4 => 40,
-            Family::V6 => 60,
-        }
-    }
-
-    fn network(self, link: u8, host: u8) -> String {
-        let bits = if self == Family::V4 { 24 } else { 64 };
-        format!("{}/{bits}", self.address(link, host))
-    }
-}
-
-/// Link of the client and the router.
-pub const FRONT: u8 = 1;
-/// Link of the router and the backend.
-pub const BACK: u8 = 2;
-
 /// When a stage ends, nobody waits for connections that go on.
 const DRAIN: [&str; 2] = ["--drain", "0"];
-
-/// What a stage is made of.
-pub struct Setup {
-    /// Version of IP on all links.
-    pub family: Family,
-    /// The link to the client passes through user space, by this plan.
-    pub front: Option<Plan>,
-    /// The link to the backend likewise.
-    pub back: Option<Plan>,
-    /// MTU of the link to the client, and of that to the backend; ignored with a plan.
-    pub mtu: (u16, u16),
-    /// Whether links leave segmentation and checksums to one another; without it with a plan.
-    pub offloads: bool,
-    /// Endpoints of the route.
-    pub endpoints: Vec<SocketAddr>,
-    /// Another host, which has one endpoint.
-    pub other: Option<(&'static str, SocketAddr)>,
-    /// Annotations of the route, as YAML's flow form has them.
-    pub annotations: &'static str,
-    /// Further arguments of `sluice run`.
-    pub arguments: Vec<String>,
-}
-
-impl Setup {
-    /// Plain links, and one endpoint, which listens.
-    pub fn new(family: Family) -> Setup {
-        Setup {
-            family,
-            front: None,
-            back: None,
-            mtu: (1500, 1500),
-            offloads: true,
-            endpoints: vec![SocketAddr::new(family.address(BACK, 2), BACKEND_PORT)],
-            other: None,
-            annotations: "",
-            arguments: Vec::new(),
-        }
-    }
-}
 
 /// A running router between a client and a backend.
 pub struct Stage {
@@ -282,121 +189,6 @@ impl Stage {
         let pair = Pair { client, origin };
         self.check(&pair)?;
         Ok(pair)
-    }
-
-    /// Checks who has made a connection to the backend: the stack takes its ports from one range, the kernel program
-    /// from another.
-    ///
-    /// # Errors
-    /// When it is not who should.
-    pub fn check(&self, pair: &Pair) -> Result<()> {
-        self.check_port(pair.origin.peer_addr()?.port())
-    }
-
-    /// As [`Stage::check`], for the port that the backend sees.
-    ///
-    /// # Errors
-    /// When it is not of the right range.
-    pub fn check_port(&self, port: u16) -> Result<()> {
-        let by_stack = self.stack_ports.contains(&port);
-        ensure!(
-            by_stack != self.steers(),
-            "port {port}, with the data path {:?}: not who should has dialed",
-            self.data_path
-        );
-        Ok(())
-    }
-
-    /// Connections of which the program has decided that the agent takes them, by reason.
-    ///
-    /// # Errors
-    /// When they cannot be read.
-    pub fn passed_up(&self) -> Result<HashMap<String, u64>> {
-        if !self.steers() {
-            return Ok(HashMap::new());
-        }
-        let stats = self.sluice.dump(names::REASON_STATS)?;
-        let passed = stats.as_array().context("a list")?.iter().filter(|row| row["verdict"] == "pass");
-        let count = |row: &Value| Some((row["reason"].as_str()?.to_owned(), row["connections"].as_u64()?));
-        passed.map(|row| count(row).with_context(|| format!("{row}"))).collect()
-    }
-
-    /// A counter of the programs; 0 without the kernel's data path.
-    ///
-    /// # Errors
-    /// When it cannot be read.
-    pub fn dial_counter(&self, counter: DialCounter) -> Result<u64> {
-        if self.steers() { pinned::dial_counter(&self.sluice, counter) } else { Ok(0) }
-    }
-
-    /// Checks that these were all the connections so far, each carried by who should, and each with its line in the
-    /// access log.
-    ///
-    /// # Errors
-    /// When there were more or others, or a line is missing.
-    pub fn carried(&self, connections: u64) -> Result<()> {
-        let lines = |datapath: &str| {
-            let ended = format!("datapath=\"{datapath}\"");
-            let output = self.sluice.output();
-            output.iter().filter(|line| line.contains(" access: ") && line.contains(&ended)).count() as u64
-        };
-        let (own, others) = if self.steers() { ("kernel", "relay") } else { ("relay", "kernel") };
-        wait::wait_until("the access log has every connection", wait::PATIENCE, || lines(own) >= connections)
-            .with_context(|| format!("{} of {connections} lines", lines(own)))?;
-        ensure!((lines(own), lines(others)) == (connections, 0), "{} lines, {} of others", lines(own), lines(others));
-        if self.steers() {
-            for counter in [DialCounter::Dialed, DialCounter::Confirmed] {
-                let count = self.dial_counter(counter)?;
-                ensure!(count == connections, "{counter:?}: {count} instead of {connections}");
-            }
-        }
-        Ok(())
-    }
-
-    /// Waits until the kernel has seen the end of every connection. Their entries linger.
-    ///
-    /// # Errors
-    /// When some go on.
-    pub fn all_ended(&self) -> Result<()> {
-        if !self.steers() {
-            return Ok(());
-        }
-        let mut living = Vec::new();
-        wait::wait_until("the kernel has seen every connection's end", wait::PATIENCE / 4, || {
-            let flows = self.sluice.dump(names::FLOWS).ok().and_then(|dump| dump.as_array().cloned());
-            living = flows.unwrap_or_else(|| vec!["no dump".into()]);
-            living.retain(|flow| flow["state"] != "closing");
-            living.is_empty()
-        })
-        .with_context(|| format!("these go on: {living:#?}"))
-        .map(drop)
-    }
-
-    /// Waits until no flow and no first flight is left: when every connection has ended and lingered.
-    ///
-    /// # Errors
-    /// When some stay.
-    pub fn nothing_is_left(&self) -> Result<()> {
-        if !self.steers() {
-            return Ok(());
-        }
-        let (flows, hellos) = (Flows::of(&self.sluice)?, Hellos::of(&self.sluice)?);
-        let mut left = (0, 0);
-        wait::wait_until("no flow and no first flight is left", wait::PATIENCE * 2, || {
-            left = (flows.count().unwrap_or(usize::MAX), hellos.count().unwrap_or(usize::MAX));
-            left == (0, 0)
-        })
-        .with_context(|| format!("{} flows and {} first flights stay", left.0, left.1))
-        .map(drop)
-    }
-
-    /// TCP sockets of the router's machine that are connected to anybody, as `ss` prints them.
-    ///
-    /// # Errors
-    /// When `ss` fails.
-    pub fn router_sockets(&self) -> Result<HashSet<String>> {
-        let output = crate::sluice::output(self.router.command("ss")?.args(["-tnH", "state", "connected"]))?;
-        Ok(String::from_utf8(output.stdout)?.lines().map(str::to_owned).collect())
     }
 }
 

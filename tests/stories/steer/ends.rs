@@ -2,17 +2,20 @@
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};
+use std::sync::{Barrier, mpsc};
+use std::thread;
 
 use anyhow::{Result, bail, ensure};
 use socket2::SockRef;
 use tests::sluice::DataPath;
 use tests::steering::{Family, Setup, Stage};
-use tests::stream::Pair;
+use tests::stream::{Pair, joined};
 
 on_both_data_paths! {
     half_closes_in_both_orders,
     half_closes_in_both_orders_over_ipv6,
     half_closes_in_both_orders_on_loopback,
+    both_ends_at_once,
     a_reset_of_the_client_reaches_the_backend,
     a_reset_of_the_backend_reaches_the_client,
     the_client_ends_right_after_its_hello,
@@ -46,7 +49,7 @@ fn half_closes(stage: &Stage) -> Result<()> {
             // The other direction is still open, for long.
             let answer = vec![0x5a; 300_000];
             let mut received = Vec::new();
-            std::thread::scope(|scope| {
+            thread::scope(|scope| {
                 scope.spawn(|| second.write_all(&answer).and_then(|()| second.shutdown(Shutdown::Write)));
                 first.read_to_end(&mut received)
             })?;
@@ -54,6 +57,39 @@ fn half_closes(stage: &Stage) -> Result<()> {
         }
     }
     stage.all_ended()
+}
+
+/// FINs and their acknowledgements that pass each other in the router, each on a CPU of its own.
+fn both_ends_at_once(data_path: DataPath) -> Result<()> {
+    const CONNECTIONS: usize = 1500;
+    let stage = Stage::new(data_path, Setup::new(Family::V4))?;
+    let start = Barrier::new(2);
+    let (hand_over, origins) = mpsc::channel::<TcpStream>();
+    thread::scope(|scope| {
+        let ending = scope.spawn(|| {
+            for origin in origins {
+                start.wait();
+                end_of(origin)?;
+            }
+            Ok(())
+        });
+        for _ in 0..CONNECTIONS {
+            let Pair { client, origin } = stage.connect()?;
+            hand_over.send(origin)?;
+            start.wait();
+            end_of(client)?;
+        }
+        drop(hand_over);
+        joined(ending)
+    })?;
+    stage.all_ended()
+}
+
+/// Ends a stream, and reads to the other's end.
+fn end_of(mut stream: TcpStream) -> Result<()> {
+    stream.shutdown(Shutdown::Write)?;
+    ensure!(stream.read(&mut [0; 8])? == 0, "bytes that nobody sent");
+    Ok(())
 }
 
 fn a_reset_of_the_client_reaches_the_backend(data_path: DataPath) -> Result<()> {

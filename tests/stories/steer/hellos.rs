@@ -13,6 +13,7 @@ on_both_data_paths! {
     a_long_hello_cut_at_every_byte,
     a_long_hello_cut_on_loopback,
     a_long_hello_cut_into_three,
+    a_long_hello_cut_into_many,
     a_hello_with_what_follows_in_the_same_write,
 }
 
@@ -58,6 +59,22 @@ fn a_long_hello_cut_into_three(data_path: DataPath) -> Result<()> {
                 let connection = || stage.connect_in(&pieces)?.greet();
                 connection().with_context(|| format!("cut after {first} and {second} bytes"))?;
             }
+        }
+        stage.all_ended()?;
+    }
+    Ok(())
+}
+
+/// The program holds back as many segments as a first window of ten may have, less what follows the hello.
+fn a_long_hello_cut_into_many(data_path: DataPath) -> Result<()> {
+    const MOST: usize = 8;
+    let hello = client_hello(HOST)?;
+    for setup in [Setup::new(Family::V4), Setup { offloads: false, ..Setup::new(Family::V6) }] {
+        let stage = Stage::new(data_path, setup)?;
+        for pieces in 2..=MOST {
+            let pieces: Vec<&[u8]> = hello.chunks(hello.len().div_ceil(pieces)).collect();
+            let exchange = || stage.connect_in(&pieces)?.exchange(1, 100_000, 100_000);
+            exchange().with_context(|| format!("cut into {}", pieces.len()))?;
         }
         stage.all_ended()?;
     }

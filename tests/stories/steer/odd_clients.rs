@@ -173,11 +173,14 @@ fn backend(stage: &Stage, address: SocketAddr, nature: Nature) -> Result<()> {
     })
 }
 
+/// How a client sends its hello.
+type Way<'h> = &'h dyn Fn(&mut End) -> Result<()>;
+
 fn hellos_whose_segments_are_repeated(data_path: DataPath) -> Result<()> {
     let stage = Stage::new(data_path, setup(Family::V4))?;
     let hello = client_hello(HOST)?;
     let half = hello.len() / 2;
-    let ways: [(&str, &dyn Fn(&mut End) -> Result<()>); 5] = [
+    let ways: [(&str, Way); 5] = [
         ("the first segment twice", &|end| {
             end.send(&hello[..half])?;
             end.send_again(0, &hello[..half])?;

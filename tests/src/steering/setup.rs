@@ -1,0 +1,98 @@
+//! What a stage is made of.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+use super::BACKEND_PORT;
+use crate::wire::Plan;
+
+/// Version of IP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Family {
+    /// IPv4.
+    V4,
+    /// IPv6.
+    V6,
+}
+
+impl Family {
+    /// Address `host` of link `link`.
+    pub fn address(self, link: u8, host: u8) -> IpAddr {
+        match self {
+            Family::V4 => Ipv4Addr::new(10, 81, link, host).into(),
+            Family::V6 => Ipv6Addr::new(0xfd81, link.into(), 0, 0, 0, 0, 0, host.into()).into(),
+        }
+    }
+
+    /// Loopback.
+    pub fn loopback(self) -> IpAddr {
+        match self {
+            Family::V4 => Ipv4Addr::LOCALHOST.into(),
+            Family::V6 => Ipv6Addr::LOCALHOST.into(),
+        }
+    }
+
+    /// Every address, to listen on.
+    pub fn any(self) -> IpAddr {
+        match self {
+            Family::V4 => Ipv4Addr::UNSPECIFIED.into(),
+            Family::V6 => Ipv6Addr::UNSPECIFIED.into(),
+        }
+    }
+
+    /// Bytes of IP and TCP headers without options.
+    pub fn headers(self) -> u16 {
+        match self {
+            Family::V4 => 40,
+            Family::V6 => 60,
+        }
+    }
+
+    pub(super) fn network(self, link: u8, host: u8) -> String {
+        let bits = if self == Family::V4 { 24 } else { 64 };
+        format!("{}/{bits}", self.address(link, host))
+    }
+}
+
+/// Link of the client and the router.
+pub const FRONT: u8 = 1;
+/// Link of the router and the backend.
+pub const BACK: u8 = 2;
+
+/// What a stage is made of.
+pub struct Setup {
+    /// Version of IP on all links.
+    pub family: Family,
+    /// The link to the client passes through user space, by this plan.
+    pub front: Option<Plan>,
+    /// The link to the backend likewise.
+    pub back: Option<Plan>,
+    /// MTU of the link to the client, and of that to the backend; ignored with a plan.
+    pub mtu: (u16, u16),
+    /// Whether links leave segmentation and checksums to one another; without it with a plan.
+    pub offloads: bool,
+    /// Endpoints of the route.
+    pub endpoints: Vec<SocketAddr>,
+    /// Another host, which has one endpoint.
+    pub other: Option<(&'static str, SocketAddr)>,
+    /// Annotations of the route, as YAML's flow form has them.
+    pub annotations: &'static str,
+    /// Further arguments of `sluice run`.
+    pub arguments: Vec<String>,
+}
+
+impl Setup {
+    /// Plain links, and one endpoint, which listens.
+    pub fn new(family: Family) -> Setup {
+        Setup {
+            family,
+            front: None,
+            back: None,
+            mtu: (1500, 1500),
+            offloads: true,
+            endpoints: vec![SocketAddr::new(family.address(BACK, 2), BACKEND_PORT)],
+            other: None,
+            annotations: "",
+            arguments: Vec::new(),
+        }
+    }
+}
