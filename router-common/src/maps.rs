@@ -325,6 +325,8 @@ pub const FLOW_FIN_ACKED: u8 = 2;
 pub const FLOW_REPORTED: u8 = 4;
 /// Of clear text: later requests are checked.
 pub const FLOW_CLEARTEXT: u8 = 8;
+/// The two sides use different versions of IP.
+pub const FLOW_ACROSS: u8 = 16;
 
 /// One direction of a connection that the kernel carries. The entry of the other direction has the reverse of
 /// `rewrite.to` as its key. Each field has one writer: the packets of this direction, but for `peer`, `state`, `end`

@@ -51,6 +51,13 @@ pub trait PacketMut: Packet {
     /// of the rest does not change the field then.
     fn fix_tcp_checksum(&mut self, offset: u32, difference: u32, pseudo: bool) -> bool;
 
+    /// Makes room for the IP header of the other version, or takes what is too much of it: 20 bytes between Ethernet and
+    /// TCP, whose content is left to the caller. False where that cannot be done.
+    fn change_family(&mut self, v6: bool) -> bool {
+        let _ = v6;
+        false
+    }
+
     /// Runs a [`Rewriter`] with these deltas over the options at `offset`, which is even: the folded [`Difference`]
     /// that it made. The kernel has its own way of going through them.
     fn rewrite_options(&mut self, offset: u32, len: u32, deltas: [u32; 3]) -> Option<u32> {
@@ -228,6 +235,8 @@ const OPTIONS: u32 = 20;
 /// Where the options end that are only timestamps, aligned by two NOPs (RFC 7323 appendix A).
 const AFTER_TIMESTAMPS: u32 = 32;
 
+const TCP: u8 = 6;
+
 const END: u8 = 0;
 const NOP: u8 = 1;
 const SACK: u8 = 5;
@@ -254,6 +263,76 @@ impl<const N: usize> Words<N> {
 /// one load at most, one store, three checksums.
 #[inline(always)]
 pub fn translate(packet: &mut impl PacketMut, segment: &Segment, t: &Translation) -> bool {
+    translate_headers::<false>(packet, segment, t)
+}
+
+/// [`translate`] for a connection whose sides use different versions of IP: `segment` is of one, `t.to` of the other.
+/// Hop limit and traffic class with its ECN bits go over (RFC 7915 §4.1 and §5.1); IP options do not.
+#[inline(always)]
+pub fn translate_across(packet: &mut impl PacketMut, segment: &Segment, t: &Translation) -> bool {
+    let tcp_len = segment.payload - segment.tcp + segment.payload_len;
+    let Some(before) = packet.load::<9>(ETHERNET) else { return false };
+    let (hops, class) = if segment.v6 { (before[7], before[0] << 4 | before[1] >> 4) } else { (before[8], before[1]) };
+    if segment.tcp != tcp_after(segment.v6) || !packet.change_family(!segment.v6) {
+        return false;
+    }
+    let tcp = tcp_after(!segment.v6);
+    let moved = Segment {
+        flow: segment.flow,
+        v6: !segment.v6,
+        tcp,
+        payload: tcp + (segment.payload - segment.tcp),
+        seq: segment.seq,
+        ack: segment.ack,
+        flags: segment.flags,
+        window: segment.window,
+        payload_len: segment.payload_len,
+    };
+    let written = if moved.v6 {
+        write_ip6(packet, &t.to, tcp_len, hops, class)
+    } else {
+        write_ip4(packet, &t.to, tcp_len, hops, class)
+    };
+    written && translate_headers::<true>(packet, &moved, t)
+}
+
+const fn tcp_after(v6: bool) -> u32 {
+    if v6 { ETHERNET + 40 } else { AFTER_IP4 }
+}
+
+/// RFC 8200 §3.
+#[inline(never)]
+fn write_ip6(packet: &mut impl PacketMut, to: &FlowKey, tcp_len: u32, hops: u8, class: u8) -> bool {
+    // Length 0 is what offload has for packets above 64 KiB.
+    let [l0, l1] = (if tcp_len > 0xffff { 0 } else { tcp_len as u16 }).to_be_bytes();
+    let ethertype = packet.store_counted(ETHERNET - 2, &[0x86, 0xdd]);
+    let head = [0x60 | class >> 4, class << 4, 0, 0, l0, l1, TCP, hops];
+    ethertype && packet.store_counted(ETHERNET, &head) && store_addresses(packet, true, to)
+}
+
+/// RFC 791 §3.1. Not fragmented, so the identification means nothing (RFC 6864 §4.1).
+#[inline(never)]
+fn write_ip4(packet: &mut impl PacketMut, to: &FlowKey, tcp_len: u32, hops: u8, class: u8) -> bool {
+    let total = tcp_len + 20;
+    let [l0, l1] = (if total > 0xffff { 0 } else { total as u16 }).to_be_bytes();
+    let [a, b, c, d] = word(&to.source, 12);
+    let [e, f, g, h] = word(&to.destination, 12);
+    let mut difference = Difference::default();
+    difference.change_bytes([0xff; 4], [0x45, class, l0, l1]);
+    difference.change_bytes([0xff; 4], [0, 0, 0x40, 0]);
+    difference.change_bytes([0xff; 4], [hops, TCP, 0, 0]);
+    difference.change_bytes([0xff; 4], [a, b, c, d]);
+    difference.change_bytes([0xff; 4], [e, f, g, h]);
+    let folded = difference.folded();
+    let once = (folded & 0xffff) + (folded >> 16);
+    let [c0, c1] = (!(((once & 0xffff) + (once >> 16)) as u16)).to_ne_bytes();
+    let header = [0x45, class, l0, l1, 0, 0, 0x40, 0, hops, TCP, c0, c1, a, b, c, d, e, f, g, h];
+    packet.store_counted(ETHERNET - 2, &[0x08, 0x00]) && packet.store_counted(ETHERNET, &header)
+}
+
+/// `ACROSS`: the IP header is written already, and the addresses before it were of the other version.
+#[inline(always)]
+fn translate_headers<const ACROSS: bool>(packet: &mut impl PacketMut, segment: &Segment, t: &Translation) -> bool {
     // A copy of the whole has the alignment of the type; through the reference, addresses would be read byte by byte.
     let t = &{ *t };
     let (tcp, end) = (segment.tcp, segment.payload);
@@ -264,7 +343,8 @@ pub fn translate(packet: &mut impl PacketMut, segment: &Segment, t: &Translation
     let ack = if is_ack { segment.ack.wrapping_add(t.delta_ack) } else { segment.ack };
     let window = window(segment, t);
 
-    let pseudo = addresses_difference(segment, &t.to);
+    // An IPv4-mapped address has the sum of the IPv4 address: 0xffff is another 0 (RFC 1071 §2).
+    let pseudo = addresses_difference(segment, &t.to, segment.v6 || ACROSS);
     let mut rest = Difference::default();
     rest.change(ports[0], ports[1]);
     rest.change(segment.seq, seq);
@@ -272,8 +352,8 @@ pub fn translate(packet: &mut impl PacketMut, segment: &Segment, t: &Translation
     rest.change(segment.window as u32, window as u32);
 
     // IPv4 addresses are the eight bytes before the TCP header: one store for both.
-    let together = !segment.v6 && tcp == AFTER_IP4;
-    if !together && !store_addresses(packet, segment.v6, &t.to) {
+    let together = !ACROSS && !segment.v6 && tcp == AFTER_IP4;
+    if !ACROSS && !together && !store_addresses(packet, segment.v6, &t.to) {
         return false;
     }
     let mut options = tcp + OPTIONS;
@@ -318,7 +398,7 @@ pub fn translate(packet: &mut impl PacketMut, segment: &Segment, t: &Translation
         };
         rest.0 = rest.0.wrapping_add(difference as u64);
     }
-    (segment.v6 || packet.fix_ip_checksum(IP_CHECKSUM, pseudo.folded()))
+    (ACROSS || segment.v6 || packet.fix_ip_checksum(IP_CHECKSUM, pseudo.folded()))
         && packet.fix_tcp_checksum(tcp + CHECKSUM, pseudo.folded(), true)
         && packet.fix_tcp_checksum(tcp + CHECKSUM, rest.folded(), false)
 }
@@ -351,11 +431,11 @@ fn ports(flow: &FlowKey) -> u32 {
 
 /// What the change of addresses makes of a sum, that of the IPv4 header and that of the pseudo header alike.
 #[inline(always)]
-fn addresses_difference(segment: &Segment, to: &FlowKey) -> Difference {
+fn addresses_difference(segment: &Segment, to: &FlowKey, whole: bool) -> Difference {
     let from = &segment.flow;
     let mut difference = Difference::default();
     for at in [0, 4, 8, 12] {
-        if segment.v6 || at == 12 {
+        if whole || at == 12 {
             difference.change_bytes(word(&from.source, at), word(&to.source, at));
             difference.change_bytes(word(&from.destination, at), word(&to.destination, at));
         }

@@ -100,8 +100,6 @@ reasons! {
     PortsTaken = 53, Pass, "ports-taken";
     /// No room in the map of flows.
     FlowsFull = 54, Pass, "flows-full";
-    /// Client and endpoint use different versions of IP.
-    OtherFamily = 55, Pass, "other-family";
 
     /// The route's allow-list has no entry for the client's address.
     SourceNotAllowed = 64, Drop, "source-not-allowed";

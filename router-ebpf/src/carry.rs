@@ -5,11 +5,11 @@ use aya_ebpf::helpers::bpf_ktime_get_ns;
 use aya_ebpf::helpers::generated::bpf_ktime_get_coarse_ns;
 use aya_ebpf::programs::TcContext;
 use router_common::maps::{
-    FLOW_CLEARTEXT, FLOW_FIN, FLOW_FIN_ACKED, Flow, FlowKey, SIDE_CLIENT, STATE_CLOSING, STATE_CONFIRMING,
+    FLOW_ACROSS, FLOW_CLEARTEXT, FLOW_FIN, FLOW_FIN_ACKED, Flow, FlowKey, SIDE_CLIENT, STATE_CLOSING, STATE_CONFIRMING,
     STATE_DIALING, STATE_ESTABLISHED,
 };
 use router_common::packet::{ACK, FIN, RST, SYN, Segment};
-use router_common::translate::translate;
+use router_common::translate::{translate, translate_across};
 use router_common::verdict::{DialCounter, FlowEndReason};
 
 use crate::dialing;
@@ -42,7 +42,7 @@ const FORWARD: u32 = 0x1_0000;
 /// [`unusual`]: the entry is gone.
 const GONE: u32 = 0x1_0001;
 
-#[inline(never)]
+#[inline(always)]
 fn forward(skb: &mut Skb, segment: &Segment, flow: &mut Flow) -> i32 {
     // SAFETY: the helper has no precondition.
     flow.last_ns = unsafe { bpf_ktime_get_coarse_ns() };
@@ -52,11 +52,24 @@ fn forward(skb: &mut Skb, segment: &Segment, flow: &mut Flow) -> i32 {
     if end.wrapping_sub(flow.next_seq) <= i32::MAX as u32 {
         flow.next_seq = end;
     }
-    if !translate(skb, segment, &flow.rewrite) {
+    let across_families = flow.own & FLOW_ACROSS != 0;
+    if !(if across_families { across(skb, segment, flow) } else { within(skb, segment, flow) }) {
         maps::count(DialCounter::Untranslated);
         return TC_ACT_SHOT;
     }
     skb.send(flow.interface)
+}
+
+// Functions of their own: what they need of the stack is free again after them.
+
+#[inline(never)]
+fn within(skb: &mut Skb, segment: &Segment, flow: &Flow) -> bool {
+    translate(skb, segment, &flow.rewrite)
+}
+
+#[inline(never)]
+fn across(skb: &mut Skb, segment: &Segment, flow: &Flow) -> bool {
+    translate_across(skb, segment, &flow.rewrite)
 }
 
 /// Everything that happens to a connection but for plain data. A global function, as `sluice_first_flight`.

@@ -41,8 +41,10 @@ pub struct Wanted {
     pub v6: u8,
     /// 1: the checksum field of this packet holds the pseudo-header sum only.
     pub partial: u8,
+    /// 1: the packet is of the other version of IP as yet.
+    pub turn: u8,
     /// Zero.
-    pub pad: [u8; 3],
+    pub pad: [u8; 2],
     /// Options.
     pub options: [u8; 20],
     /// The TCP header.
@@ -50,12 +52,14 @@ pub struct Wanted {
 }
 
 impl Wanted {
-    /// A header without payload or options, of the version and kind of checksum that `skb` has.
-    #[inline(always)]
-    pub fn begin(&mut self, skb: &Skb, flow: &FlowKey, v6: bool) {
+    /// A header without payload or options, of the kind of checksum that `skb` has.
+    #[inline(never)]
+    pub fn begin(&mut self, skb: &Skb, flow: &FlowKey) {
         self.flow = *flow;
-        self.v6 = v6 as u8;
-        self.partial = skb.checksum_is_partial(tcp_at(v6) + 16) as u8;
+        let (is, shall) = (skb.is_v6(), !is_v4(&flow.destination));
+        self.v6 = shall as u8;
+        self.turn = (is != shall) as u8;
+        self.partial = skb.checksum_is_partial(tcp_at(is) + 16) as u8;
         self.ack = 0;
         self.window = 0;
         self.options_len = 0;
@@ -105,6 +109,9 @@ fn write(skb: &Skb) -> bool {
     let tcp = tcp_at(v6);
     let (options_len, len) = (wanted.options_len, wanted.len);
     let segment_len = TCP_HEADER + options_len + len;
+    if wanted.turn != 0 && !turn(skb, v6) {
+        return false;
+    }
     if !skb.set_len(tcp + segment_len) {
         return false;
     }
@@ -143,6 +150,19 @@ fn write(skb: &Skb) -> bool {
 #[inline(never)]
 fn header_sum(wanted: &Wanted) -> u32 {
     sum_words(&wanted.header, 20) + sum_words(&wanted.options, wanted.options_len as usize)
+}
+
+/// Makes it a packet of the other version of IP, in the Ethernet header too: copies are sent with that as it is.
+#[inline(always)]
+fn turn(skb: &Skb, v6: bool) -> bool {
+    skb.turn(v6) && if v6 { skb.put(ETHERNET - 2, &[0x86, 0xdd]) } else { skb.put(ETHERNET - 2, &[0x08, 0x00]) }
+}
+
+/// Whether it is an IPv4 address, in its IPv4-mapped form.
+#[inline(always)]
+pub fn is_v4(address: &[u8; 16]) -> bool {
+    let [a, b, c, d, e, f, g, h, i, j, k, l, ..] = *address;
+    u64::from_ne_bytes([a, b, c, d, e, f, g, h]) == 0 && u32::from_ne_bytes([i, j, k, l]) == u32::from_be(0xffff)
 }
 
 /// The TCP header (RFC 9293 §3.1), its checksum 0.

@@ -4,15 +4,16 @@ use aya_ebpf::bindings::TC_ACT_SHOT;
 use aya_ebpf::helpers::{bpf_get_prandom_u32, bpf_ktime_get_ns};
 use router_common::keyed;
 use router_common::maps::{
-    Config, Dial, Endpoint, FLIGHT_HEADROOM, FLOW_CLEARTEXT, Flow, FlowKey, HANDSHAKE_COMPLETE, Listener, OPTION_ECN,
-    OPTION_TIMESTAMPS, POOL_PROXY_V2, PROTOCOL_HTTP, SIDE_BACKEND, SIDE_CLIENT, STATE_CLOSING, STATE_DIALING,
+    Config, Dial, Endpoint, FLIGHT_HEADROOM, FLOW_ACROSS, FLOW_CLEARTEXT, Flow, FlowKey, HANDSHAKE_COMPLETE, Listener,
+    OPTION_ECN, OPTION_TIMESTAMPS, POOL_PROXY_V2, PROTOCOL_HTTP, SIDE_BACKEND, SIDE_CLIENT, STATE_CLOSING,
+    STATE_DIALING,
 };
 use router_common::options;
 use router_common::packet::{CWR, ECE, ETHERNET, RST, SYN, Segment};
 use router_common::proxy_v2;
 use router_common::verdict::{DialCounter, Reason};
 
-use crate::compose::compose;
+use crate::compose::{compose, is_v4};
 use crate::maps::{self, Scratch};
 use crate::options::read as read_options;
 use crate::record;
@@ -36,14 +37,12 @@ pub fn reason(code: u32) -> Reason {
     const NO_ENDPOINT: u32 = Reason::NoEndpoint as u32;
     const PORTS_TAKEN: u32 = Reason::PortsTaken as u32;
     const FLOWS_FULL: u32 = Reason::FlowsFull as u32;
-    const OTHER_FAMILY: u32 = Reason::OtherFamily as u32;
     const MAP_FULL: u32 = Reason::MapFull as u32;
     const NO_HANDSHAKE: u32 = Reason::NoHandshake as u32;
     match code {
         NO_ENDPOINT => Reason::NoEndpoint,
         PORTS_TAKEN => Reason::PortsTaken,
         FLOWS_FULL => Reason::FlowsFull,
-        OTHER_FAMILY => Reason::OtherFamily,
         MAP_FULL => Reason::MapFull,
         NO_HANDSHAKE => Reason::NoHandshake,
         _ => Reason::Unreadable,
@@ -138,9 +137,6 @@ pub fn enter(client: &FlowKey, arrived: u32) -> u32 {
     let id = memory.flight.dial.endpoint;
     let Some(endpoint) = maps::endpoint(id) else { return Reason::NoEndpoint as u32 };
     let Some(state) = maps::state_of_endpoint(id) else { return Reason::NoEndpoint as u32 };
-    if is_v4(&endpoint.address) != is_v4(&client.source) {
-        return Reason::OtherFamily as u32;
-    }
     prepare(memory, client, endpoint, arrived);
     state.dials += 1;
     let mut turn = 0;
@@ -157,12 +153,6 @@ pub fn enter(client: &FlowKey, arrived: u32) -> u32 {
         }
     }
     Reason::PortsTaken as u32
-}
-
-#[inline(always)]
-fn is_v4(address: &[u8; 16]) -> bool {
-    let [a, b, c, d, e, f, g, h, i, j, k, l, ..] = *address;
-    u64::from_ne_bytes([a, b, c, d, e, f, g, h]) == 0 && u32::from_ne_bytes([i, j, k, l]) == u32::from_be(0xffff)
 }
 
 /// Fills the two entries but for what depends on the port.
@@ -200,8 +190,12 @@ fn prepare(memory: &mut Scratch, key: &FlowKey, endpoint: &Endpoint, arrived: u3
     backend.side = SIDE_BACKEND;
     begin_entry(client, now);
     begin_entry(backend, now);
+    if is_v4(&endpoint.address) != is_v4(&key.source) {
+        client.own |= FLOW_ACROSS;
+        backend.own |= FLOW_ACROSS;
+    }
     if client.protocol == PROTOCOL_HTTP {
-        client.own = FLOW_CLEARTEXT;
+        client.own |= FLOW_CLEARTEXT;
     }
 }
 
@@ -307,23 +301,23 @@ fn finish(client: &FlowKey) -> u32 {
 pub fn send(skb: &Skb, segment: &Segment) -> i32 {
     let Some(memory) = maps::scratch_memory() else { return TC_ACT_SHOT };
     let Scratch { wanted, flight, .. } = memory;
-    wanted.begin(skb, &segment.flow, segment.v6);
+    wanted.begin(skb, &segment.flow);
     // What the stack expects next (RFC 9293 §3.10.7.4).
     wanted.seq = flight.dial.handshake.client_isn.wrapping_add(1).wrapping_add(flight.went_up);
     wanted.flags = RST;
     if !compose(skb) || !skb.send_copy_up() {
         // The stack gives its socket up by itself, later; the dial is what counts.
     }
-    syn(skb, segment.v6)
+    syn(skb)
 }
 
 /// Makes any packet the SYN to the endpoint of the dial in the working memory (`client` and `flight`), and sends it.
 #[inline(never)]
-pub fn syn(skb: &Skb, v6: bool) -> i32 {
+pub fn syn(skb: &Skb) -> i32 {
     let Some(memory) = maps::scratch_memory() else { return TC_ACT_SHOT };
     let Scratch { wanted, flight, client, .. } = memory;
     let (dial, handshake) = (&flight.dial, &flight.dial.handshake);
-    wanted.begin(skb, &client.rewrite.to, v6);
+    wanted.begin(skb, &client.rewrite.to);
     wanted.seq = dial.isn;
     wanted.flags = if handshake.options & OPTION_ECN != 0 { SYN | ECE | CWR } else { SYN };
     let window = (dial.window as u32) << (handshake.client_shift & 15);

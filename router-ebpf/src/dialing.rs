@@ -71,19 +71,19 @@ pub fn act(skb: &Skb, segment: &Segment, flow: &mut Flow, next: u32) -> i32 {
         if dialed == NO_CLIENT {
             return TC_ACT_SHOT;
         }
-        return if dialed == ANOTHER { dial::syn(skb, segment.v6) } else { refuse(skb, segment.v6) };
+        return if dialed == ANOTHER { dial::syn(skb) } else { refuse(skb) };
     }
     let Some(client) = maps::flow(&memory.key) else { return TC_ACT_SHOT };
     if next == SYN_AGAIN {
         memory.client.rewrite.to = client.rewrite.to;
         memory.client.interface = client.interface;
-        return dial::syn(skb, segment.v6);
+        return dial::syn(skb);
     }
     if next == PAYLOAD {
-        return payload(skb, segment.v6, client);
+        return payload(skb, client);
     }
     let Scratch { wanted, .. } = memory;
-    wanted.begin(skb, &client.rewrite.to, segment.v6);
+    wanted.begin(skb, &client.rewrite.to);
     wanted.seq = segment.ack;
     wanted.flags = RST;
     if compose(skb) { skb.send(client.interface) } else { TC_ACT_SHOT }
@@ -182,7 +182,7 @@ fn remember_segment(endpoint: u32, mss: u16) {
 /// Sends the first payload in the working memory, in as many segments as the endpoint wants. `skb` may be any packet
 /// of the connection.
 #[inline(never)]
-fn payload(skb: &Skb, v6: bool, client: &Flow) -> i32 {
+fn payload(skb: &Skb, client: &Flow) -> i32 {
     let Some(memory) = maps::scratch_memory() else { return TC_ACT_SHOT };
     let dial = &memory.flight.dial;
     // Copies leave by the interface that the endpoint's SYN-ACK came in on, to the neighbour that sent it; for the
@@ -202,7 +202,7 @@ fn payload(skb: &Skb, v6: bool, client: &Flow) -> i32 {
         turn += 1;
         let left = total.wrapping_sub(sent);
         let last = left <= room;
-        if !one_segment(skb, v6, client, sent, if last { left } else { room }) {
+        if !one_segment(skb, client, sent, if last { left } else { room }) {
             return TC_ACT_SHOT;
         }
         if last {
@@ -217,11 +217,11 @@ fn payload(skb: &Skb, v6: bool, client: &Flow) -> i32 {
 
 /// Makes the packet the segment of `len` bytes from `sent` on.
 #[inline(never)]
-fn one_segment(skb: &Skb, v6: bool, client: &Flow, sent: u32, len: u32) -> bool {
+fn one_segment(skb: &Skb, client: &Flow, sent: u32, len: u32) -> bool {
     let Some(memory) = maps::scratch_memory() else { return false };
     let Scratch { wanted, flight, .. } = memory;
     let dial = &flight.dial;
-    wanted.begin(skb, &client.rewrite.to, v6);
+    wanted.begin(skb, &client.rewrite.to);
     wanted.seq = dial.isn.wrapping_add(1).wrapping_add(sent);
     wanted.ack = dial.backend_isn.wrapping_add(1);
     wanted.flags = ACK | PSH;
@@ -307,11 +307,11 @@ fn next_endpoint() -> u32 {
 
 /// Makes any packet a reset to the client, at the number that it expects next.
 #[inline(never)]
-fn refuse(skb: &Skb, v6: bool) -> i32 {
+fn refuse(skb: &Skb) -> i32 {
     let Some(memory) = maps::scratch_memory() else { return TC_ACT_SHOT };
     let Scratch { wanted, flight, key, arrived, .. } = memory;
     let handshake = &flight.dial.handshake;
-    wanted.begin(skb, &key.reversed(), v6);
+    wanted.begin(skb, &key.reversed());
     wanted.seq = handshake.listener_isn.wrapping_add(1);
     wanted.ack = handshake.client_isn.wrapping_add(1).wrapping_add(flight.received);
     wanted.flags = RST | ACK;

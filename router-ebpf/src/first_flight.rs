@@ -267,7 +267,7 @@ fn whole(skb: &Skb, segment: &Segment) -> i32 {
     let Some(handshake) = maps::handshake(&segment.flow) else { return TC_ACT_SHOT };
     let options = read_options(skb, segment);
     let Scratch { wanted, flight, .. } = memory;
-    wanted.begin(skb, &segment.flow, segment.v6);
+    wanted.begin(skb, &segment.flow);
     wanted.seq = handshake.client_isn.wrapping_add(1);
     wanted.ack = segment.ack;
     wanted.flags = segment.flags;

@@ -84,7 +84,7 @@ fn to_client(skb: &Skb, segment: &Segment, backend: &Flow) -> bool {
     let Some(memory) = maps::scratch_memory() else { return false };
     let Some(macs) = skb.load::<12>(0) else { return false };
     let Scratch { wanted, .. } = memory;
-    wanted.begin(skb, &backend.rewrite.to, segment.v6);
+    wanted.begin(skb, &backend.rewrite.to);
     wanted.seq = segment.ack;
     wanted.ack = segment.seq.wrapping_add(segment.payload_len);
     wanted.flags = RST | ACK;
@@ -95,7 +95,7 @@ fn to_client(skb: &Skb, segment: &Segment, backend: &Flow) -> bool {
 fn to_backend(skb: &Skb, segment: &Segment, client: &Flow) -> i32 {
     let Some(memory) = maps::scratch_memory() else { return TC_ACT_SHOT };
     let Scratch { wanted, .. } = memory;
-    wanted.begin(skb, &client.rewrite.to, segment.v6);
+    wanted.begin(skb, &client.rewrite.to);
     wanted.seq = segment.seq.wrapping_add(client.rewrite.delta_seq);
     wanted.flags = RST;
     if compose(skb) { skb.send(client.interface) } else { TC_ACT_SHOT }

@@ -42,7 +42,7 @@ fn reset(skb: &Skb, segment: &Segment, back: bool) -> bool {
     let Some(memory) = maps::scratch_memory() else { return false };
     let Scratch { wanted, .. } = memory;
     let flow = if back { segment.flow.reversed() } else { segment.flow };
-    wanted.begin(skb, &flow, segment.v6);
+    wanted.begin(skb, &flow);
     wanted.seq = if back { segment.ack } else { segment.seq };
     wanted.flags = RST;
     compose(skb)

@@ -9,7 +9,7 @@ use aya_ebpf::EbpfContext;
 use aya_ebpf::bindings::{BPF_F_INGRESS, BPF_F_PSEUDO_HDR, BPF_F_RECOMPUTE_CSUM, TC_ACT_SHOT};
 use aya_ebpf::helpers::generated::{
     bpf_clone_redirect, bpf_csum_diff, bpf_l3_csum_replace, bpf_l4_csum_replace, bpf_redirect_neigh,
-    bpf_skb_change_tail, bpf_skb_load_bytes, bpf_skb_store_bytes,
+    bpf_skb_change_proto, bpf_skb_change_tail, bpf_skb_load_bytes, bpf_skb_store_bytes,
 };
 use aya_ebpf::programs::TcContext;
 use router_common::options::OPTIONS_ROOM;
@@ -22,6 +22,9 @@ use crate::{maps, options};
 pub const OURS: u32 = 0x51ce_0001;
 /// Mark of packets that ingress has sent up itself: ingress lets them pass.
 pub const PASS_UP: u32 = 0x51ce_0002;
+/// Ethernet types (linux/if_ether.h).
+const ETH_P_IP: u32 = 0x0800;
+const ETH_P_IPV6: u32 = 0x86dd;
 /// The loopback device of every network namespace (linux/net: `LOOPBACK_IFINDEX`).
 const LOOPBACK: u32 = 1;
 
@@ -70,6 +73,11 @@ impl PacketMut for Skb {
         let flags = if pseudo { BPF_F_PSEUDO_HDR as u64 } else { 0 };
         // SAFETY: see `fix_ip_checksum`.
         unsafe { bpf_l4_csum_replace(self.0.as_ptr().cast(), offset, 0, difference as u64, flags) == 0 }
+    }
+
+    #[inline(always)]
+    fn change_family(&mut self, v6: bool) -> bool {
+        self.turn(v6)
     }
 
     #[inline(always)]
@@ -127,6 +135,21 @@ impl Skb {
         let (len, flags) = (at_most_4096(len), BPF_F_RECOMPUTE_CSUM as u64);
         // SAFETY: the caller's promise.
         unsafe { bpf_skb_store_bytes(self.0.as_ptr().cast(), offset, from.cast(), len, flags) == 0 }
+    }
+
+    /// Whether the packet is one of IPv6.
+    #[inline(always)]
+    pub fn is_v6(&self) -> bool {
+        // SAFETY: the context is the one that the kernel gave, so its fields are readable.
+        unsafe { (*self.0.skb.skb).protocol == (ETH_P_IPV6 as u16).to_be() as u32 }
+    }
+
+    /// Makes it a packet of the other version of IP, whose header is then to be written.
+    #[inline(always)]
+    pub fn turn(&self, v6: bool) -> bool {
+        let protocol = if v6 { ETH_P_IPV6 } else { ETH_P_IP } as u16;
+        // SAFETY: see `fix_ip_checksum`.
+        unsafe { bpf_skb_change_proto(self.0.as_ptr().cast(), protocol.to_be(), 0) == 0 }
     }
 
     /// Cuts the packet to `len` bytes, or makes it as long, with zeros.

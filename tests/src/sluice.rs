@@ -35,6 +35,8 @@ pub struct Options {
     pub data_path: DataPath,
     /// Whether endpoints may be on loopback.
     pub any_endpoint: bool,
+    /// Whether `sluice keep` runs it.
+    pub kept: bool,
     /// Further arguments of `sluice run`.
     pub arguments: Vec<String>,
 }
@@ -42,12 +44,12 @@ pub struct Options {
 impl Options {
     /// For a folder whose endpoints are on loopback.
     pub const fn loopback(data_path: DataPath) -> Options {
-        Options { data_path, any_endpoint: true, arguments: Vec::new() }
+        Options { data_path, any_endpoint: true, kept: false, arguments: Vec::new() }
     }
 
     /// For a folder whose endpoints are elsewhere.
     pub const fn network(data_path: DataPath) -> Options {
-        Options { data_path, any_endpoint: false, arguments: Vec::new() }
+        Options { data_path, any_endpoint: false, kept: false, arguments: Vec::new() }
     }
 }
 
@@ -68,6 +70,9 @@ impl Sluice {
         let instance = format!("test-{}-{}", process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
         let state = TempDir::new()?;
         let mut command = netns.command(binary()?)?;
+        if options.kept {
+            command.args(["keep", "--"]);
+        }
         command.arg("run").arg("--manifests").arg(manifests).arg("--state").arg(state.path());
         command.args(["--instance", &instance]);
         command.args(["--data-path", if options.data_path == DataPath::Kernel { "kernel" } else { "userspace" }]);
@@ -79,6 +84,18 @@ impl Sluice {
         let mut sluice = Sluice { process, instance, state };
         sluice.process.wait_for_line("sluice: ready", PATIENCE)?;
         Ok(sluice)
+    }
+
+    /// Process ids of a kept router's agents that run, the oldest first.
+    ///
+    /// # Errors
+    /// When the keeper has ended.
+    pub fn agents(&self) -> Result<Vec<u32>> {
+        let id = self.process.id();
+        let children = std::fs::read_to_string(format!("/proc/{id}/task/{id}/children"))?;
+        let mut agents: Vec<u32> = children.split_whitespace().map(str::parse).collect::<Result<_, _>>()?;
+        agents.retain(|agent| runs(*agent));
+        Ok(agents)
     }
 
     /// Resident memory in bytes.
@@ -162,7 +179,8 @@ impl Drop for Sluice {
     fn drop(&mut self) {
         // One that was stopped gets no signal but this.
         let _ = self.process.signal(Signal::CONT);
-        if self.process.terminate(PATIENCE).is_err() {
+        // A second signal makes a keeper end agents that do not end by themselves; a killed one would leave them behind.
+        if self.process.terminate(PATIENCE).is_err() && self.process.terminate(PATIENCE).is_err() {
             eprintln!("sluice printed:\n{}", self.output().join("\n"));
         }
         // Pins outlive the router on purpose; here nobody will adopt them. User-space runs have none.
@@ -217,6 +235,13 @@ pub fn output(command: &mut Command) -> Result<Output> {
     let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     ensure!(output.status.success(), "{command:?} failed ({}):\n{err}{out}", output.status);
     Ok(output)
+}
+
+/// Whether a process runs: one that has ended stays until its parent has asked for its exit code.
+fn runs(process: u32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+    // The name before the state may hold anything.
+    stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with(['Z', 'X']))
 }
 
 fn json(command: &mut Command) -> Result<Value> {

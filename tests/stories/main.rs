@@ -2,6 +2,7 @@
 //!
 //! The stories need root, and everything that `cargo xtask test` installs.
 
+mod across;
 mod allowlist;
 mod changes;
 mod cleartext;
@@ -15,4 +16,5 @@ mod quickstart;
 mod relay;
 mod state;
 mod steer;
+mod survival;
 mod trust;

@@ -114,7 +114,7 @@ impl Packet {
                 let header = ip.header();
                 let sum = tcp.calc_checksum_ipv4(header.source(), header.destination());
                 let whole = header.to_header();
-                let right = whole.calc_header_checksum() == whole.header_checksum;
+                let right = same(whole.calc_header_checksum(), whole.header_checksum);
                 (header.source_addr().into(), header.destination_addr().into(), sum, right)
             }
             NetSlice::Ipv6(ip) => {
@@ -129,7 +129,7 @@ impl Packet {
             return Ok(None);
         }
         ensure!(header_is_right, "the IPv4 header checksum is wrong: {frame:02x?}");
-        ensure!(checksum? == tcp.checksum(), "the TCP checksum is wrong: {frame:02x?}");
+        ensure!(same(checksum?, tcp.checksum()), "the TCP checksum is wrong: {frame:02x?}");
         let mut packet = Packet {
             seq: tcp.sequence_number(),
             ack: tcp.ack().then(|| tcp.acknowledgment_number()),
@@ -154,4 +154,10 @@ impl Packet {
         }
         Ok(Some((packet, from)))
     }
+}
+
+/// Whether two checksums are the same number: in ones' complement zero has two forms (RFC 1624 §3), and stacks write
+/// either.
+fn same(left: u16, right: u16) -> bool {
+    left == right || (matches!(left, 0 | 0xffff) && matches!(right, 0 | 0xffff))
 }

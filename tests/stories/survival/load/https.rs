@@ -1,0 +1,63 @@
+//! A client of the route whose TLS ends at the router.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::sync::Arc;
+
+use anyhow::{Context, Result, ensure};
+use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
+use rustls_pki_types::pem::PemObject;
+use rustls_pki_types::{CertificateDer, ServerName};
+use tests::demo_ca;
+use tests::wait::PATIENCE;
+
+use super::patient;
+use crate::survival::stage::{EDGE, ROUTER};
+
+/// Trusts the demo CA, nothing else.
+pub struct Https(Arc<ClientConfig>);
+
+impl Https {
+    /// One client for any number of connections.
+    ///
+    /// # Errors
+    /// When the CA cannot be read.
+    pub fn new() -> Result<Https> {
+        let mut roots = RootCertStore::empty();
+        for certificate in CertificateDer::pem_file_iter(demo_ca())? {
+            roots.add(certificate?)?;
+        }
+        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let config = ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()?
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        Ok(Https(Arc::new(config)))
+    }
+
+    /// One request on a new connection; appends the answer's body, and calls `begun` when it begins. To be run on the
+    /// clients' machine.
+    ///
+    /// # Errors
+    /// When the connection is refused or broken, or the answer is no success.
+    pub fn get(&self, path: &str, body: &mut Vec<u8>, begun: impl FnOnce()) -> Result<()> {
+        let tcp = TcpStream::connect_timeout(&ROUTER, PATIENCE).context("connecting")?;
+        patient(&tcp)?;
+        let session = ClientConnection::new(Arc::clone(&self.0), ServerName::try_from(EDGE)?)?;
+        let mut tls = StreamOwned::new(session, tcp);
+        write!(tls, "GET {path} HTTP/1.1\r\nHost: {EDGE}\r\nConnection: close\r\n\r\n").context("the request")?;
+        let mut head = Vec::new();
+        let end = b"\r\n\r\n";
+        let mut byte = [0];
+        while !head.ends_with(end) {
+            tls.read_exact(&mut byte).context("the answer's head")?;
+            head.push(byte[0]);
+        }
+        let head = String::from_utf8_lossy(&head).into_owned();
+        ensure!(head.starts_with("HTTP/1.1 200 "), "{head}");
+        begun();
+        tls.read_to_end(body).context("the answer's body")?;
+        ensure!(!body.is_empty(), "an answer without a body");
+        Ok(())
+    }
+}

@@ -1,0 +1,173 @@
+//! A kept router between clients and backends, each a machine of its own.
+
+use std::collections::HashMap;
+use std::ffi::OsStr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
+use std::ops::RangeInclusive;
+
+use anyhow::{Context, Result, ensure};
+use router_common::maps::names;
+use router_common::verdict::DialCounter;
+use serde_json::Value;
+use tempfile::TempDir;
+use tests::folder;
+use tests::netns::Netns;
+use tests::nginx::{self, Nginx};
+use tests::pinned::{self, Flows, Hellos};
+use tests::sluice::{self, DataPath, Options, Sluice};
+use tests::wait::{self, PATIENCE};
+
+/// Host of the passthrough route.
+pub const RAW: &str = "raw.apps.localhost";
+/// Host of the route whose TLS ends at the router.
+pub const EDGE: &str = "edge.apps.localhost";
+/// Where clients connect.
+pub const ROUTER: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(10, 82, 1, 1)), 8443);
+/// Where the backend of the passthrough route listens.
+pub const BACKEND: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(10, 82, 2, 2)), 9000);
+
+/// A kept router with the kernel's data path; the routes of the quickstart, and a passthrough route to [`BACKEND`].
+pub struct Stage {
+    /// The keeper and its agents.
+    pub sluice: Sluice,
+    /// Backends of the quickstart.
+    pub nginx: Nginx,
+    /// Of [`BACKEND`].
+    pub listener: TcpListener,
+    /// The machine of clients.
+    pub client: Netns,
+    /// The machine of the backends.
+    pub backend: Netns,
+    _router: Netns,
+    stack_ports: RangeInclusive<u16>,
+    _manifests: TempDir,
+}
+
+impl Stage {
+    /// Starts everything. The machines reach one another directly too.
+    ///
+    /// # Errors
+    /// When something does not start.
+    pub fn new() -> Result<Stage> {
+        let (client, router, backend) = (Netns::new("client")?, Netns::new("router")?, Netns::new("backend")?);
+        client.link(("eth0", &["10.82.1.2/24"]), &router, ("front", &["10.82.1.1/24"]))?;
+        router.link(("back", &["10.82.2.1/24"]), &backend, ("eth0", &["10.82.2.2/24"]))?;
+        router.set("ipv4/ip_forward", "1")?;
+        client.ip(&["route", "add", "10.82.2.0/24", "via", "10.82.1.1"])?;
+        backend.ip(&["route", "add", "10.82.1.0/24", "via", "10.82.2.1"])?;
+        let listener = backend.run(|| Ok(TcpListener::bind(BACKEND)?))?;
+        let nginx = Nginx::start(&backend, &nginx::quickstart(BACKEND.ip()))?;
+        let manifests = folder::quickstart(BACKEND.ip())?;
+        let raw = folder::service("raw", BACKEND) + &folder::route("raw", RAW, "raw", folder::PASSTHROUGH);
+        std::fs::write(manifests.path().join("raw.yaml"), raw)?;
+        let options = Options { kept: true, ..Options::network(DataPath::Kernel) };
+        let sluice = Sluice::start(&router, manifests.path(), &options)?;
+        let range = router.setting("ipv4/ip_local_port_range")?;
+        let (first, last) = range.split_once(char::is_whitespace).with_context(|| format!("{range:?} is no range"))?;
+        let stack_ports = first.parse()?..=last.trim().parse()?;
+        Ok(Stage { sluice, nginx, listener, client, _router: router, backend, stack_ports, _manifests: manifests })
+    }
+
+    /// The only agent.
+    ///
+    /// # Errors
+    /// When there are others, or none.
+    pub fn agent(&self) -> Result<u32> {
+        let agents = self.sluice.agents()?;
+        let [agent] = agents.as_slice() else { anyhow::bail!("one agent is expected to run: {agents:?}") };
+        Ok(*agent)
+    }
+
+    /// How many agents have become ready.
+    pub fn readies(&self) -> usize {
+        self.sluice.output().iter().filter(|line| *line == "sluice: ready").count()
+    }
+
+    /// `sluice upgrade`.
+    ///
+    /// # Errors
+    /// When it fails, with what it says.
+    pub fn upgrade(&self) -> Result<()> {
+        let output = sluice::run(&[OsStr::new("upgrade"), OsStr::new("--state"), self.sluice.state().as_os_str()])?;
+        ensure!(output.status.success(), "{output:?}");
+        Ok(())
+    }
+
+    /// Connections that the kernel carries, as the agent counts them.
+    ///
+    /// # Errors
+    /// When the agent does not say.
+    pub fn connections(&self) -> Result<usize> {
+        let status = self.sluice.get("status")?;
+        let count = status["dataPath"]["connections"].as_u64().with_context(|| format!("no count in {status}"))?;
+        Ok(usize::try_from(count)?)
+    }
+
+    /// Whether the kernel program has dialed from this port of the router's: the stack takes others.
+    pub fn dialed(&self, port: u16) -> bool {
+        !self.stack_ports.contains(&port)
+    }
+
+    /// Waits until the access log has a line for each of these connections, by the client's address, and checks that
+    /// there are no others; that the kernel has carried all of them, and counted them for their route.
+    ///
+    /// # Errors
+    /// When more than `lost` lines are missing, or there are others.
+    pub fn tells_of(&self, clients: &[SocketAddr], lost: usize) -> Result<()> {
+        let total = clients.len();
+        let mut wanted: HashMap<String, i64> = HashMap::new();
+        for client in clients {
+            *wanted.entry(client.to_string()).or_default() += 1;
+        }
+        let mut missing = 0;
+        wait::wait_until("the access log has every connection", PATIENCE * 2, || {
+            missing = total.saturating_sub(self.lines().len());
+            missing <= lost
+        })
+        .with_context(|| format!("{missing} of {total} lines are missing"))?;
+        for line in self.lines() {
+            *wanted.entry(line).or_default() -= 1;
+        }
+        let twice: Vec<_> = wanted.iter().filter(|(_, missing)| **missing < 0).take(5).collect();
+        ensure!(twice.is_empty(), "lines of connections that were not made, or told twice: {twice:?}");
+
+        let total = u64::try_from(total)?;
+        for counter in [DialCounter::Dialed, DialCounter::Confirmed] {
+            let count = pinned::dial_counter(&self.sluice, counter)?;
+            ensure!(count == total, "{counter:?}: {count} instead of {total}");
+        }
+        let stats = self.sluice.dump(names::ROUTE_STATS)?;
+        for field in ["steer", "ended"] {
+            let rows = stats.as_array().context("a list")?.iter();
+            let count: u64 = rows.filter_map(|row| row[field].as_u64()).sum();
+            ensure!(count == total, "{field}: the routes have {count} connections instead of {total}: {stats}");
+        }
+        Ok(())
+    }
+
+    /// Clients of the kernel's lines in the access log.
+    pub fn lines(&self) -> Vec<String> {
+        let output = self.sluice.output();
+        let lines = output.iter().filter(|line| line.contains(" access: ") && line.contains("datapath=\"kernel\""));
+        lines.filter_map(|line| Some(line.split_once(" client=")?.1.split(' ').next()?.to_owned())).collect()
+    }
+
+    /// Waits until no flow and no first flight is left: when every connection has ended and lingered.
+    ///
+    /// # Errors
+    /// When some stay.
+    pub fn nothing_is_left(&self) -> Result<()> {
+        let (flows, hellos) = (Flows::of(&self.sluice)?, Hellos::of(&self.sluice)?);
+        let mut left = (0, 0);
+        wait::wait_until("no flow and no first flight is left", PATIENCE * 2, || {
+            left = (flows.count().unwrap_or(usize::MAX), hellos.count().unwrap_or(usize::MAX));
+            left == (0, 0)
+        })
+        .with_context(|| {
+            let flows = self.sluice.dump(names::FLOWS).unwrap_or(Value::Null);
+            let some: Vec<_> = flows.as_array().into_iter().flatten().take(5).collect();
+            format!("{} flows and {} first flights stay, among them {some:?}", left.0, left.1)
+        })
+        .map(drop)
+    }
+}
