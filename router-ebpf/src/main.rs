@@ -22,6 +22,7 @@ mod dial;
 mod dialing;
 mod first_flight;
 mod handshake;
+mod icmp;
 mod later_request;
 mod maps;
 mod options;
@@ -60,7 +61,7 @@ fn ingress(mut skb: Skb) -> i32 {
     if skb.mark() == PASS_UP {
         return TC_ACT_OK;
     }
-    let Some(segment) = skb::segment(&skb) else { return TC_ACT_OK };
+    let Some(segment) = skb::segment(&skb) else { return icmp::packet(&mut skb) };
     if let Some(flow) = maps::flow(&segment.flow)
         && let Some(action) = carry::packet(&mut skb, segment, flow)
     {

@@ -23,6 +23,7 @@ mod pool;
 mod prefixed;
 mod snapshot;
 mod upstream_tls;
+mod workers;
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -31,6 +32,7 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use router_core::table::RoutingTable;
 use rustls::RootCertStore;
+use tokio::runtime::Handle;
 use tokio::sync::watch;
 
 use client_io::ClientLimits;
@@ -39,6 +41,7 @@ use listeners::Listeners;
 use pool::Pool;
 use snapshot::{Snapshot, Snapshots};
 use upstream_tls::UpstreamTls;
+use workers::Workers;
 
 use crate::keep::Sockets;
 
@@ -64,6 +67,8 @@ pub struct ProxyConfig {
     /// Whether the kernel data path is in use: it relies on there being no socket of a connection before its first
     /// bytes, and it resets those that it takes over.
     pub steered: bool,
+    /// Threads for what is relayed; 0: the runtime that the proxy is started in.
+    pub workers: usize,
 }
 
 /// Timeouts, with OpenShift's defaults (`tuningOptions`).
@@ -125,6 +130,8 @@ impl Proxy {
             counters: Arc::default(),
             phase: watch::Sender::new(Phase::Running),
             active: watch::Sender::new(0),
+            workers: Workers::start(config.workers),
+            runtime: Handle::current(),
             config,
         });
         let (states, listeners) = watch::channel(Arc::default());
@@ -186,6 +193,10 @@ struct Shared {
     phase: watch::Sender<Phase>,
     /// Tasks that a graceful stop waits for.
     active: watch::Sender<usize>,
+    /// Where hellos are read and passthrough connections are relayed.
+    workers: Workers,
+    /// Where everything else runs.
+    runtime: Handle,
 }
 
 impl Shared {
@@ -198,8 +209,13 @@ impl Shared {
 
     /// Starts a task that a graceful stop waits for, and that ends when the proxy stops.
     fn spawn(self: &Arc<Self>, work: impl Future<Output = ()> + Send + 'static) {
+        self.spawn_on(&Handle::current(), work);
+    }
+
+    /// [`Shared::spawn`], on another runtime.
+    fn spawn_on(self: &Arc<Self>, runtime: &Handle, work: impl Future<Output = ()> + Send + 'static) {
         let active = Active::new(Arc::clone(self));
-        tokio::spawn(async move {
+        runtime.spawn(async move {
             tokio::select! {
                 () = work => {}
                 () = active.0.reached(Phase::Stopped) => {}

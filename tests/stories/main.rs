@@ -12,6 +12,7 @@ mod harness;
 mod keep;
 mod maps;
 mod offline;
+mod path_mtu;
 mod quickstart;
 mod relay;
 mod state;

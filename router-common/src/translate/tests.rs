@@ -1,5 +1,6 @@
 //! Translated packets say to the receiver what they said in the sender's view, and their checksums hold.
 
+mod across;
 mod ends;
 mod frame;
 mod options;

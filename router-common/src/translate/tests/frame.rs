@@ -136,6 +136,16 @@ impl Packet for Frame {
 
 /// As the kernel's helpers do it (net/core/filter.c, net/core/utils.c).
 impl PacketMut for Frame {
+    /// `bpf_skb_change_proto`: 20 bytes more or less after the Ethernet header.
+    fn change_family(&mut self, v6: bool) -> bool {
+        if v6 {
+            self.bytes.splice(14..14, [0xaa; 20]);
+        } else {
+            self.bytes.drain(14..34);
+        }
+        true
+    }
+
     fn store<const N: usize>(&mut self, offset: u32, bytes: &[u8; N]) -> bool {
         self.at(offset, N).map(|to| to.copy_from_slice(bytes)).is_some()
     }

@@ -1,0 +1,148 @@
+//! Packets that were too big for a link on the way (RFC 1191, RFC 8201): the sender of such a packet must hear of it,
+//! and for connections that the kernel carries that is the client or the endpoint, never this host. The error comes to
+//! our address and quotes the packet as we sent it; it goes on to the sender, quoting the packet as that sent it.
+
+use aya_ebpf::bindings::{TC_ACT_OK, TC_ACT_SHOT};
+use router_common::maps::{FLOW_ACROSS, Flow, SIDE_BACKEND, mapped};
+use router_common::packet::{ETHERNET, Packet};
+use router_common::translate::{Difference, PacketMut};
+
+use crate::maps;
+use crate::skb::Skb;
+
+const ICMP: u8 = 1;
+const ICMP6: u8 = 58;
+const TCP: u8 = 6;
+/// Destination unreachable, fragmentation needed (RFC 792).
+const FRAGMENTATION_NEEDED: [u8; 2] = [3, 4];
+/// Packet too big (RFC 4443 §3.2).
+const TOO_BIG: [u8; 2] = [2, 0];
+/// Bytes of an ICMP header before the quoted packet.
+const HEADER: u32 = 8;
+
+/// A packet that is no TCP segment: an error about a connection that the kernel carries, or nothing of ours.
+#[inline(always)]
+pub fn packet(skb: &mut Skb) -> i32 {
+    if skb.is_v6() { icmp6(skb) } else { icmp4(skb) }
+}
+
+#[inline(never)]
+fn icmp4(skb: &mut Skb) -> i32 {
+    const QUOTED: u32 = ETHERNET + 20 + HEADER;
+    let Some(ip) = skb.load::<10>(ETHERNET) else { return TC_ACT_OK };
+    if ip[0] != 0x45 || ip[9] != ICMP || skb.load::<2>(ETHERNET + 20) != Some(FRAGMENTATION_NEEDED) {
+        return TC_ACT_OK;
+    }
+    let Some(inner) = skb.load::<20>(QUOTED) else { return TC_ACT_OK };
+    if inner[0] != 0x45 || inner[9] != TCP {
+        return TC_ACT_OK;
+    }
+    let Some(memory) = maps::scratch_memory() else { return TC_ACT_OK };
+    memory.key.source = mapped([inner[16], inner[17], inner[18], inner[19]]);
+    memory.key.destination = mapped([inner[12], inner[13], inner[14], inner[15]]);
+    let Some(flow) = sender(skb, QUOTED + 20) else { return TC_ACT_OK };
+    if let Some([m0, m1]) = skb.load::<2>(ETHERNET + 20 + 6) {
+        smaller_payload(flow, u16::from_be_bytes([m0, m1]) as u32, 40);
+    }
+    let Some(outer) = skb.load::<8>(ETHERNET + 12) else { return TC_ACT_SHOT };
+    let to = &flow.rewrite.to;
+    let [.., a, b, c, d] = to.source;
+    let [.., e, f, g, h] = to.destination;
+    let mut difference = Difference::default();
+    difference.change_bytes([outer[0], outer[1], outer[2], outer[3]], [a, b, c, d]);
+    difference.change_bytes([outer[4], outer[5], outer[6], outer[7]], [e, f, g, h]);
+    let mut quoted = Difference::default();
+    quoted.change_bytes([inner[12], inner[13], inner[14], inner[15]], [e, f, g, h]);
+    quoted.change_bytes([inner[16], inner[17], inner[18], inner[19]], [a, b, c, d]);
+    // The quoted header's checksum goes with its addresses, so the ICMP checksum over both stays as it is.
+    let done = skb.store(ETHERNET + 12, &[a, b, c, d, e, f, g, h])
+        && skb.fix_ip_checksum(ETHERNET + 10, difference.folded())
+        && skb.store(QUOTED + 12, &[e, f, g, h, a, b, c, d])
+        && skb.fix_ip_checksum(QUOTED + 10, quoted.folded())
+        && quoted_tcp(skb, QUOTED + 20, ETHERNET + 20 + 2, flow);
+    if done { skb.send(flow.interface) } else { TC_ACT_SHOT }
+}
+
+#[inline(never)]
+fn icmp6(skb: &mut Skb) -> i32 {
+    const QUOTED: u32 = ETHERNET + 40 + HEADER;
+    if skb.load::<1>(ETHERNET + 6) != Some([ICMP6]) || skb.load::<2>(ETHERNET + 40) != Some(TOO_BIG) {
+        return TC_ACT_OK;
+    }
+    if skb.load::<1>(QUOTED + 6) != Some([TCP]) {
+        return TC_ACT_OK;
+    }
+    let Some(memory) = maps::scratch_memory() else { return TC_ACT_OK };
+    let Some(source) = skb.load::<16>(QUOTED + 8) else { return TC_ACT_OK };
+    memory.key.destination = source;
+    let Some(destination) = skb.load::<16>(QUOTED + 24) else { return TC_ACT_OK };
+    memory.key.source = destination;
+    let Some(flow) = sender(skb, QUOTED + 40) else { return TC_ACT_OK };
+    if let Some(mtu) = skb.load::<4>(ETHERNET + 40 + 4) {
+        smaller_payload(flow, u32::from_be_bytes(mtu), 60);
+    }
+    let to = &flow.rewrite.to;
+    let done = replace(skb, ETHERNET + 8, &to.source, true)
+        && replace(skb, ETHERNET + 24, &to.destination, true)
+        && replace(skb, QUOTED + 8, &to.destination, false)
+        && replace(skb, QUOTED + 24, &to.source, false)
+        && quoted_tcp(skb, QUOTED + 40, ETHERNET + 40 + 2, flow);
+    if done { skb.send(flow.interface) } else { TC_ACT_SHOT }
+}
+
+/// Replaces an address, and tells the ICMPv6 checksum: as part of the pseudo header (RFC 4443 §2.3), or of the message.
+#[inline(never)]
+fn replace(skb: &mut Skb, at: u32, new: &[u8; 16], pseudo: bool) -> bool {
+    let Some(old) = skb.load::<16>(at) else { return false };
+    let mut difference = Difference::default();
+    let mut i = 0;
+    while i < 16 {
+        difference
+            .change_bytes([old[i], old[i + 1], old[i + 2], old[i + 3]], [new[i], new[i + 1], new[i + 2], new[i + 3]]);
+        i += 4;
+    }
+    let stored = if pseudo { skb.store_counted(at, new) } else { skb.store(at, new) };
+    stored && skb.fix_tcp_checksum(ETHERNET + 40 + 2, difference.folded(), pseudo)
+}
+
+/// The entry of packets that come from where the quoted packet went, whose addresses are in the working memory: it
+/// tells who the sender is, and in which numbers that counts.
+#[inline(never)]
+fn sender(skb: &Skb, tcp: u32) -> Option<&'static mut Flow> {
+    let memory = maps::scratch_memory()?;
+    let [p0, p1, q0, q1] = skb.load::<4>(tcp)?;
+    memory.key.source_port = u16::from_be_bytes([q0, q1]);
+    memory.key.destination_port = u16::from_be_bytes([p0, p1]);
+    let flow = maps::flow(&memory.key)?;
+    // The size that fits differs by the headers' then; the sender's own path MTU discovery has to find out.
+    if flow.own & FLOW_ACROSS == 0 { Some(flow) } else { None }
+}
+
+/// Of a first payload that is not acknowledged yet the segments are ours: the client's next retransmission sends it in
+/// smaller ones.
+#[inline(never)]
+fn smaller_payload(backend: &Flow, mtu: u32, headers: u32) {
+    let client = backend.rewrite.to.reversed();
+    let Some(flight) = maps::first_flight(&client) else { return };
+    let room = mtu.wrapping_sub(headers);
+    if backend.side == SIDE_BACKEND && room < flight.dial.max_segment as u32 {
+        flight.dial.max_segment = room as u16;
+    }
+}
+
+/// Ports and sequence number of the quoted packet, as its sender wrote them; `checksum` is the ICMP message's.
+#[inline(never)]
+fn quoted_tcp(skb: &mut Skb, tcp: u32, checksum: u32, flow: &Flow) -> bool {
+    let Some([p0, p1, q0, q1, s0, s1, s2, s3]) = skb.load::<8>(tcp) else { return false };
+    let to = &flow.rewrite.to;
+    let old = u32::from_be_bytes([s0, s1, s2, s3]);
+    // What is added to this side's acknowledgements makes the sender's numbers of ours.
+    let new = old.wrapping_add(flow.rewrite.delta_ack);
+    let mut difference = Difference::default();
+    difference.change(u32::from_be_bytes([p0, p1, q0, q1]), (to.destination_port as u32) << 16 | to.source_port as u32);
+    difference.change(old, new);
+    let [a, b] = to.destination_port.to_be_bytes();
+    let [c, d] = to.source_port.to_be_bytes();
+    let [e, f, g, h] = new.to_be_bytes();
+    skb.store(tcp, &[a, b, c, d, e, f, g, h]) && skb.fix_tcp_checksum(checksum, difference.folded(), false)
+}
