@@ -138,7 +138,6 @@ pub async fn run(options: Options, inherited: Inherited) -> Result<(), AgentErro
         show_cause: options.show_cause,
         sockets,
         steered: kernel.is_ok(),
-        workers: std::thread::available_parallelism().map_or(1, usize::from),
         ..ProxyConfig::default()
     };
     let idle = config.timeouts.tunnel;

@@ -23,7 +23,6 @@ mod pool;
 mod prefixed;
 mod snapshot;
 mod upstream_tls;
-mod workers;
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -32,7 +31,6 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use router_core::table::RoutingTable;
 use rustls::RootCertStore;
-use tokio::runtime::Handle;
 use tokio::sync::watch;
 
 use client_io::ClientLimits;
@@ -41,7 +39,6 @@ use listeners::Listeners;
 use pool::Pool;
 use snapshot::{Snapshot, Snapshots};
 use upstream_tls::UpstreamTls;
-use workers::Workers;
 
 use crate::keep::Sockets;
 
@@ -67,8 +64,6 @@ pub struct ProxyConfig {
     /// Whether the kernel data path is in use: it relies on there being no socket of a connection before its first
     /// bytes, and it resets those that it takes over.
     pub steered: bool,
-    /// Threads for what is relayed; 0: the runtime that the proxy is started in.
-    pub workers: usize,
 }
 
 /// Timeouts, with OpenShift's defaults (`tuningOptions`).
@@ -130,8 +125,6 @@ impl Proxy {
             counters: Arc::default(),
             phase: watch::Sender::new(Phase::Running),
             active: watch::Sender::new(0),
-            workers: Workers::start(config.workers),
-            runtime: Handle::current(),
             config,
         });
         let (states, listeners) = watch::channel(Arc::default());
@@ -193,10 +186,6 @@ struct Shared {
     phase: watch::Sender<Phase>,
     /// Tasks that a graceful stop waits for.
     active: watch::Sender<usize>,
-    /// Where hellos are read and passthrough connections are relayed.
-    workers: Workers,
-    /// Where everything else runs.
-    runtime: Handle,
 }
 
 impl Shared {
@@ -209,13 +198,8 @@ impl Shared {
 
     /// Starts a task that a graceful stop waits for, and that ends when the proxy stops.
     fn spawn(self: &Arc<Self>, work: impl Future<Output = ()> + Send + 'static) {
-        self.spawn_on(&Handle::current(), work);
-    }
-
-    /// [`Shared::spawn`], on another runtime.
-    fn spawn_on(self: &Arc<Self>, runtime: &Handle, work: impl Future<Output = ()> + Send + 'static) {
         let active = Active::new(Arc::clone(self));
-        runtime.spawn(async move {
+        tokio::spawn(async move {
             tokio::select! {
                 () = work => {}
                 () = active.0.reached(Phase::Stopped) => {}

@@ -22,7 +22,7 @@ use tokio::net::TcpStream;
 use activity::Activity;
 use direction::{Direction, Side};
 
-pub use chunk::{CHUNK, read_ready, retry};
+pub use chunk::CHUNK;
 pub use tunnel::{TunnelEnd, TunnelOutcome, tunnel};
 
 /// How a relay behaves.

@@ -162,16 +162,18 @@ impl Task {
         let drain = |duty: &watch::Receiver<Duty>| *duty.borrow() >= Duty::Drain;
         let highest = self.sweeper.highest_ids().map_err(MapError::IoError)?;
         self.state.claim(highest, !drain(duty)).map_err(MapError::IoError)?;
-        let reading = match events::follow(&self.inputs.pins, &self.state.reporter) {
+        Ok(self.follow(duty, drain).await)
+    }
+
+    /// Begins to read what the kernel tells.
+    fn read_events(&self) -> Reading {
+        match events::follow(&self.inputs.pins, &self.state.reporter) {
             Ok(reading) => Reading(Some(tokio::task::spawn_local(reading))),
             Err(error) => {
                 tracing::warn!(%error, "the kernel's events cannot be read");
                 Reading(None)
             }
-        };
-        let ended = self.follow(duty, drain).await;
-        drop(reading);
-        Ok(ended)
+        }
     }
 
     async fn follow(
@@ -186,6 +188,8 @@ impl Task {
         self.state.look(&mut self.kernel);
         let mut looked = Instant::now();
         let mut look_at = None;
+        // Begins with the first table: ends of connections that an earlier agent left must find their routes' names.
+        let mut reading = None;
         // The first table is there already; later rounds wait for something new.
         let mut again = Some(Instant::now());
         loop {
@@ -221,7 +225,9 @@ impl Task {
                     if let Some(pid) = self.state.other_writer() {
                         return Ended::Superseded(pid);
                     }
-                    self.sweep(drain(duty));
+                    if reading.is_some() || drain(duty) {
+                        self.sweep(drain(duty));
+                    }
                     ticks = ticks.wrapping_add(1);
                     let due = news.is_none() || ticks.is_multiple_of(LOOK_TICKS);
                     if !due || !self.state.look(&mut self.kernel) {
@@ -240,6 +246,7 @@ impl Task {
             }
             let begin = Instant::now();
             let result = self.state.write(&table, &listeners);
+            reading.get_or_insert_with(|| self.read_events());
             tracing::debug!(target: "timing", revision = table.revision, took = ?begin.elapsed(), "kernel maps written");
             again = (result.failed > 0).then(|| Instant::now() + self.state.retry());
             let interfaces = self.kernel.attached();

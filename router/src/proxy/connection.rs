@@ -87,15 +87,7 @@ async fn serve_tls(shared: Arc<Shared>, accepted: Accepted) {
         return passthrough::forward(&shared, stream, route, bytes, record).await;
     }
     record.data_path = DataPath::Proxy;
-    // TLS and HTTP are work for every processor: over to the runtime that shares it out.
-    let Ok(stream) = stream.into_std() else { return };
-    let (runtime, flight) = (shared.runtime.clone(), FirstFlight { name, bytes });
-    let terminating = Arc::clone(&shared);
-    shared.spawn_on(&runtime, async move {
-        if let Ok(stream) = TcpStream::from_std(stream) {
-            terminate(terminating, served, stream, flight, record).await;
-        }
-    });
+    Box::pin(terminate(shared, served, stream, FirstFlight { name, bytes }, record)).await;
 }
 
 /// Ends TLS here. The record becomes a log line only if the handshake fails; after it, every request has its own.

@@ -10,13 +10,9 @@ use tokio::io::Interest;
 use tokio::net::TcpStream;
 use tokio::time::Instant;
 
-use crate::relay::{read_ready, retry};
-
 /// Most bytes that are gathered for one hello: the message and the headers of a sane number of records.
 pub const MAX_GATHERED: usize = MAX_HELLO as usize + 1024;
 
-/// Most bytes of one read.
-const READ: usize = 16 * 1024;
 const LINGER: Duration = Duration::from_secs(1);
 const LINGER_BYTES: usize = 256 * 1024;
 const ALERT_DECODE_ERROR: u8 = 50;
@@ -98,8 +94,7 @@ async fn gather(stream: &TcpStream) -> Result<FirstFlight, HelloFailure> {
     let mut bytes = Vec::new();
     loop {
         let known = bytes.len();
-        let read_some = || read_some(stream, &mut bytes).map(|read| (read, (1..READ).contains(&read)));
-        let read = read_ready(stream, read_some).await;
+        let read = stream.async_io(Interest::READABLE, || read_some(stream, &mut bytes)).await;
         match read {
             Ok(0) => return Err(HelloFailure::Closed),
             Ok(_) => {}
@@ -125,8 +120,8 @@ async fn gather(stream: &TcpStream) -> Result<FirstFlight, HelloFailure> {
 /// One read, appended. The buffer lives on the stack for the call alone, so that a connection that waits holds what
 /// has arrived and nothing else.
 fn read_some(stream: &TcpStream, bytes: &mut Vec<u8>) -> io::Result<usize> {
-    let mut buffer = [0; READ];
-    let read = retry(|| rustix::io::read(stream, &mut buffer))?;
+    let mut buffer = [0; 16 * 1024];
+    let read = stream.try_read(&mut buffer)?;
     bytes.extend_from_slice(buffer.get(..read).unwrap_or_default());
     Ok(read)
 }

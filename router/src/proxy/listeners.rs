@@ -10,11 +10,8 @@ use std::time::Duration;
 
 use router_core::model::RouterName;
 use router_core::table::RoutingTable;
-use rustix::net::{SocketFlags, acceptfrom_with};
 use socket2::{Domain, SockAddr, Socket, Type};
-use tokio::io::Interest;
-use tokio::io::unix::AsyncFd;
-use tokio::net::TcpStream;
+use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
@@ -152,14 +149,11 @@ impl Listeners {
         }
         socket.listen(BACKLOG)?;
         socket.set_nonblocking(true)?;
-        let listener = std::net::TcpListener::from(socket);
-        // SAFETY: a std listener owns its descriptor and names the same open one until it is dropped, and nothing
-        // takes it out of the `AsyncFd`, which deregisters it before.
-        let listener = unsafe { AsyncFd::register_with_interest(listener, Interest::READABLE)? };
+        let listener = TcpListener::from_std(socket.into())?;
         // An inherited socket of both families listens on `[::]`, and serves `0.0.0.0` all the same.
-        let address = SocketAddr::new(key.address.ip(), listener.get_ref().local_addr()?.port());
+        let address = SocketAddr::new(key.address.ip(), listener.local_addr()?.port());
         if opened {
-            config.sockets.opened(address, listener.get_ref());
+            config.sockets.opened(address, &listener);
         }
         let accepting = accept(Arc::clone(&self.shared), listener, key.router.clone(), key.protocol);
         Ok(Open { address, task: tokio::spawn(accepting) })
@@ -235,15 +229,9 @@ fn defer_accept(socket: &Socket, defer: bool) -> io::Result<()> {
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-async fn accept(shared: Arc<Shared>, listener: AsyncFd<std::net::TcpListener>, router: RouterName, protocol: Protocol) {
-    // Not tokio's: a connection is registered once, with the runtime that serves it.
-    let accept = |listener: &std::net::TcpListener| {
-        let (stream, client) = acceptfrom_with(listener, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK)?;
-        let client = client.ok_or(io::ErrorKind::ConnectionAborted)?;
-        Ok((std::net::TcpStream::from(stream), SocketAddr::try_from(client)?))
-    };
+async fn accept(shared: Arc<Shared>, listener: TcpListener, router: RouterName, protocol: Protocol) {
     loop {
-        let (stream, client) = match listener.async_io(Interest::READABLE, accept).await {
+        let (stream, client) = match listener.accept().await {
             Ok(accepted) => accepted,
             // The connection failed before it was taken (accept(2)): no concern of the listener.
             Err(error) if is_connection_error(&error) => continue,
@@ -256,25 +244,10 @@ async fn accept(shared: Arc<Shared>, listener: AsyncFd<std::net::TcpListener>, r
         let Ok(local) = stream.local_addr() else { continue };
         // Latency only; a socket that refuses the option still carries the bytes.
         let _ = stream.set_nodelay(true);
-        let (client, listener) = (plain(client), plain(local));
-        let (router, serving) = (router.clone(), Arc::clone(&shared));
-        let accepted = move |stream| Accepted { router, protocol, client, listener, stream };
-        match protocol {
-            Protocol::Http => {
-                let Ok(stream) = TcpStream::from_std(stream) else { continue };
-                shared.spawn(serve(serving, accepted(stream)));
-            }
-            Protocol::Https => {
-                let place = shared.workers.place();
-                shared.spawn_on(&place.handle(), async move {
-                    // Registers with the runtime that runs this.
-                    if let Ok(stream) = TcpStream::from_std(stream) {
-                        serve(serving, accepted(stream)).await;
-                    }
-                    drop(place);
-                });
-            }
-        }
+        let (client, local) = (plain(client), plain(local));
+        let accepted = Accepted { router: router.clone(), protocol, client, listener: local, stream };
+        let connection = serve(Arc::clone(&shared), accepted);
+        shared.spawn(connection);
     }
 }
 

@@ -5,7 +5,6 @@ use std::cell::RefCell;
 use std::io;
 
 use rustix::io::Errno;
-use tokio::io::Interest;
 use tokio::net::TcpStream;
 
 /// Most bytes that one step moves through user space.
@@ -44,30 +43,6 @@ pub fn pass_on(from: &TcpStream, to: &TcpStream) -> io::Result<Chunk> {
         };
         Ok(Chunk { read, left: bytes.get(written..).unwrap_or_default().to_vec(), broken })
     })
-}
-
-/// Waits until there is something to read, and reads. `read` tells with its result whether it has emptied the socket,
-/// which a read shorter than its buffer has (epoll(7), question 9): then the next one waits without trying first.
-///
-/// # Errors
-/// Those of `read`, but `WouldBlock`.
-pub async fn read_ready<T>(stream: &TcpStream, mut read: impl FnMut() -> io::Result<(T, bool)>) -> io::Result<T> {
-    loop {
-        tokio::task::coop::consume_budget().await;
-        stream.readable().await?;
-        let mut taken = None;
-        let tried = stream.try_io(Interest::READABLE, || {
-            let (result, emptied) = read()?;
-            taken = Some(result);
-            // Has tokio forget that the socket was readable, unless it has been told so again meanwhile.
-            if emptied { Err(io::ErrorKind::WouldBlock.into()) } else { Ok(()) }
-        });
-        match (taken, tried) {
-            (Some(result), _) => return Ok(result),
-            (None, Err(error)) if error.kind() != io::ErrorKind::WouldBlock => return Err(error),
-            (None, _) => {}
-        }
-    }
 }
 
 /// Repeats a system call that a signal has interrupted.

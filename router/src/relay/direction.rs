@@ -7,7 +7,7 @@ use tokio::io::Interest;
 use tokio::net::TcpStream;
 
 use super::activity::Activity;
-use super::chunk::{self, CHUNK, Chunk};
+use super::chunk::{self, Chunk};
 use super::pipe::SplicePipe;
 
 /// An end of the relay; as an error, the one whose connection failed.
@@ -77,12 +77,9 @@ impl Direction<'_> {
     }
 
     async fn copy_chunk(&self) -> Result<usize, Side> {
-        let pass_on = || {
-            let chunk = chunk::pass_on(self.from, self.to)?;
-            let emptied = (1..CHUNK).contains(&chunk.read);
-            Ok((chunk, emptied))
-        };
-        let Chunk { read, left, broken } = chunk::read_ready(self.from, pass_on).await.map_err(|_| self.source)?;
+        let pass_on = || chunk::pass_on(self.from, self.to);
+        let Chunk { read, left, broken } =
+            self.from.async_io(Interest::READABLE, pass_on).await.map_err(|_| self.source)?;
         if broken {
             return Err(self.source.other());
         }

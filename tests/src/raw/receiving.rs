@@ -14,10 +14,14 @@ impl End {
             self.reset = true;
             return Ok(());
         }
+        // New bytes, a new end, or an acknowledgement of more than before.
+        let mut tells_something =
+            packet.seq.wrapping_add(packet.length()).wrapping_sub(self.expected).cast_signed() > 0;
         if let Some(ack) = packet.ack {
             let sent = self.next.wrapping_sub(self.nature.isn);
             ensure!(ack.wrapping_sub(self.nature.isn) <= sent, "it acknowledges what was not sent");
             if ack.wrapping_sub(self.acknowledged) <= self.in_flight() {
+                tells_something |= ack != self.acknowledged;
                 self.acknowledged = ack;
             }
             for (left, right) in &packet.sack {
@@ -39,17 +43,17 @@ impl End {
         if let Some((value, echo)) = timestamps {
             self.take_echo(echo)?;
             let is_older = value.wrapping_sub(self.newest) >= 1 << 31;
-            // CPUs of a router may overtake one another: an acknowledgement that a later one has overtaken is older by
-            // right, and stacks let it be (RFC 7323 §5.3 asks for no more than that it is not taken).
-            let overtaken = packet.payload.is_empty() && packet.ack.is_some_and(|ack| ack != self.acknowledged);
+            // A router's CPUs may overtake one another. A packet that was overtaken is older by right, and what it
+            // tells is known already: that a stack drops it (RFC 7323 §5.3) costs nothing.
             ensure!(
-                !is_older || overtaken,
-                "a timestamp older than {}: a stack drops it (acknowledged were {}, expected is {})",
+                !is_older || !tells_something,
+                "a timestamp older than {}: a stack drops it (acknowledged are {}, expected is {})",
                 self.newest,
                 self.acknowledged,
                 self.expected
             );
-            if !is_older {
+            // What is ahead of the stream does not count yet (RFC 7323 §4.3).
+            if !is_older && packet.seq.wrapping_sub(self.expected).cast_signed() <= 0 {
                 self.newest = value;
             }
         }

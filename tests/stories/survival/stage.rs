@@ -152,6 +152,15 @@ impl Stage {
         lines.filter_map(|line| Some(line.split_once(" client=")?.1.split(' ').next()?.to_owned())).collect()
     }
 
+    /// What the kernel program has counted, for whoever looks into a failure.
+    pub fn counters(&self) -> String {
+        let [dials, reasons] = [names::DIAL_STATS, names::REASON_STATS].map(|map| match self.sluice.dump(map) {
+            Ok(counts) => counts.to_string(),
+            Err(error) => format!("{error:#}"),
+        });
+        format!("{dials} {reasons}")
+    }
+
     /// Waits until no flow and no first flight is left: when every connection has ended and lingered.
     ///
     /// # Errors
