@@ -76,8 +76,8 @@ pub const MAX_FLOWS: usize = 1 << 19;
 pub const MAX_ENDPOINTS: usize = 1 << 18;
 /// Verdicts remembered.
 pub const MAX_VERDICTS: usize = 1 << 14;
-/// Bytes of the event ring, a power of two and a multiple of the page size.
-pub const EVENT_RING: usize = 1 << 20;
+/// Bytes of an event ring, a power of two and a multiple of the page size.
+pub const EVENT_RING: usize = 1 << 22;
 /// Most bytes of a first flight that the kernel reads; a longer one is passed up.
 pub const MAX_FLIGHT: u32 = 4096;
 /// Bytes of the backend name in [`HostRoute`].
@@ -370,7 +370,7 @@ pub struct Flow {
     pub end: u8,
     /// Protocol of the listener.
     pub protocol: u8,
-    /// Zero.
+    /// Zero, but for the last byte in the client's entry: 1 once a program has begun to end the connection.
     pub pad: [u8; 2],
 }
 

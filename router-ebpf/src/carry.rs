@@ -117,6 +117,8 @@ fn unusual(skb: &Skb, segment: &Segment, flow: &mut Flow) -> u32 {
     if flow.state == STATE_CLOSING {
         if flow.end != FlowEndReason::Finished as u8 && segment.payload_len != 0 && ended_by(flow, from_client) {
             // Whoever sent that reset was not this side.
+            flow.pad = [0; 2];
+            other.pad = [0; 2];
             flow.state = STATE_ESTABLISHED;
             other.state = STATE_ESTABLISHED;
         }
@@ -176,8 +178,12 @@ fn fins(segment: &Segment, flow: &mut Flow, other: &mut Flow) {
             other.peer |= FLOW_FIN_ACKED;
         }
     }
+    // The other side's last packet may be on another CPU now: each must see the other's bits, or neither ends it.
+    maps::fence(&mut flow.endpoint);
+    // SAFETY: a byte of this entry.
+    let peer = unsafe { (&raw const flow.peer).read_volatile() };
     const BOTH: u8 = FLOW_FIN | FLOW_FIN_ACKED;
-    if flow.own & BOTH == BOTH && flow.peer & BOTH == BOTH {
+    if flow.own & BOTH == BOTH && peer & BOTH == BOTH {
         finish(flow, other, FlowEndReason::Finished);
     }
 }
@@ -185,6 +191,9 @@ fn fins(segment: &Segment, flow: &mut Flow, other: &mut Flow) {
 /// Ends a connection: both entries linger for packets that are sent again, until the agent or a dial wants their room.
 #[inline(never)]
 pub fn finish(flow: &mut Flow, other: &mut Flow, reason: FlowEndReason) {
+    if !maps::claim_end(if flow.side == SIDE_CLIENT { &mut *flow } else { &mut *other }) {
+        return;
+    }
     // SAFETY: the helper has no precondition.
     let now = unsafe { bpf_ktime_get_ns() };
     flow.end = reason as u8;

@@ -142,8 +142,8 @@ pub fn enter(client: &FlowKey, arrived: u32) -> u32 {
     let mut turn = 0;
     while turn < PORT_TRIES {
         turn += 1;
-        let step = state.cursor;
-        state.cursor = step.wrapping_add(1);
+        // Atomic: two CPUs that took one port would each take over what is left of it, the second one the first's dial.
+        let step = maps::next_step(&mut state.cursor);
         let tried = try_port(settings, step);
         if tried == PORT_OURS {
             return finish(client);

@@ -1,6 +1,8 @@
 //! Every map, and typed access to it. Names and layouts are those of `router_common::maps`.
 #![allow(non_upper_case_globals, reason = "a map is named in the kernel as the static is here")]
 
+use core::mem::offset_of;
+
 use aya_ebpf::bindings::{BPF_ANY, BPF_F_NO_PREALLOC, BPF_NOEXIST};
 use aya_ebpf::btf_maps::lpm_trie::Key;
 use aya_ebpf::btf_maps::{Array, HashMap, LpmTrie, LruHashMap, PerCpuArray, PerCpuHashMap, RingBuf};
@@ -237,9 +239,58 @@ pub fn endpoint(id: u32) -> Option<&'static Endpoint> {
 #[inline(always)]
 pub fn state_of_endpoint(id: u32) -> Option<&'static mut EndpointState> {
     let state = endpoint_state.get_ptr_mut(id)?;
-    // SAFETY: these programs alone write it after its making. Counters and the cursor may lose a step when two CPUs
-    // write at once: a port that both then try goes to one of them only (`BPF_NOEXIST`).
+    // SAFETY: these programs alone write it after its making. Counters may lose a step when two CPUs write at once; the
+    // cursor, which must not, is counted atomically.
     Some(unsafe { &mut *state })
+}
+
+/// Counts up atomically; the value before. (The prebuilt `core` of this target has no atomics; the kernel has had this
+/// instruction since 5.12.)
+#[inline(always)]
+pub fn next_step(cursor: &mut u32) -> u32 {
+    let mut step: u64 = 1;
+    // SAFETY: one aligned number that the reference proves writable.
+    unsafe {
+        core::arch::asm!(
+            "w0 = atomic_fetch_add((u32 *)(r1 + 0), w0)",
+            inout("r0") step,
+            in("r1") &raw mut *cursor,
+        );
+    }
+    step as u32
+}
+
+/// Makes what was written before visible to all CPUs before anything after it is read: an atomic addition of nothing,
+/// which is a full barrier. `word` may be any number that is at hand.
+#[inline(always)]
+pub fn fence(word: &mut u32) {
+    // SAFETY: as in `next_step`.
+    unsafe {
+        core::arch::asm!(
+            "w0 = atomic_fetch_add((u32 *)(r1 + 0), w0)",
+            inout("r0") 0_u64 => _,
+            in("r1") &raw mut *word,
+        );
+    }
+}
+
+/// Whether this program, and no other, is to end a connection, given its client's entry.
+#[inline(always)]
+pub fn claim_end(client: &mut Flow) -> bool {
+    const CLAIMED: u64 = 1 << 24;
+    const {
+        assert!(offset_of!(Flow, end) % 4 == 0 && offset_of!(Flow, pad) == offset_of!(Flow, end) + 2);
+    }
+    let mut before = CLAIMED;
+    // SAFETY: the word of `end`, `protocol` and `pad`, whose last byte is what is changed.
+    unsafe {
+        core::arch::asm!(
+            "w0 = atomic_fetch_or((u32 *)(r1 + 0), w0)",
+            inout("r0") before,
+            in("r1") &raw mut client.end,
+        );
+    }
+    before & CLAIMED == 0
 }
 
 /// An entry of the connections that the kernel carries.

@@ -1,6 +1,6 @@
 //! Raw connections through a passthrough route, and streams whose content is checked.
 
-use std::io::{Read, Write};
+use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::{panic, thread};
 
@@ -193,6 +193,20 @@ impl Content {
     }
 }
 
+/// Reads once, at most 64 bytes that nobody looks at; how many. A stop of the whole machine ends a read that has a
+/// time-out (`signal(7)`): then it is begun again.
+///
+/// # Errors
+/// When the stream fails.
+pub fn read_once(from: &mut impl Read) -> io::Result<usize> {
+    loop {
+        match from.read(&mut [0; 64]) {
+            Err(error) if error.kind() == ErrorKind::Interrupted => (),
+            other => return other,
+        }
+    }
+}
+
 /// Reads to the end of the stream; returns how many bytes came, and their checksum.
 ///
 /// # Errors
@@ -202,12 +216,14 @@ pub fn receive(from: &mut impl Read) -> Result<(u64, Checksum)> {
     let mut buffer = vec![0; 1 << 18];
     let mut count = 0;
     loop {
-        match from.read(&mut buffer)? {
-            0 => return Ok((count, hash.finalize().into())),
-            read => {
+        match from.read(&mut buffer) {
+            Ok(0) => return Ok((count, hash.finalize().into())),
+            Ok(read) => {
                 hash.update(&buffer[..read]);
                 count += read as u64;
             }
+            Err(error) if error.kind() == ErrorKind::Interrupted => (),
+            Err(error) => return Err(error.into()),
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::marker::PhantomData;
+use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
 use aya::maps::{Map, MapData, MapError};
@@ -10,6 +11,8 @@ use super::abi::{Plain, Raw};
 
 /// `BPF_MAP_LOOKUP_BATCH` of `enum bpf_cmd` (linux/bpf.h).
 const LOOKUP_BATCH: libc::c_long = 24;
+/// `BPF_MAP_LOOKUP_AND_DELETE_ELEM`.
+const LOOKUP_AND_DELETE: libc::c_long = 21;
 /// Entries a call; a bucket that has more makes this larger.
 const ENTRIES: usize = 4096;
 
@@ -23,6 +26,16 @@ struct Attributes {
     count: u32,
     map_fd: u32,
     elem_flags: u64,
+    flags: u64,
+}
+
+/// The part of `union bpf_attr` that is about one entry.
+#[repr(C)]
+struct One {
+    map_fd: u32,
+    pad: u32,
+    key: u64,
+    value: u64,
     flags: u64,
 }
 
@@ -117,6 +130,26 @@ impl<K: Plain, V: Plain> Walk<K, V> {
             take(key, value);
         }
         Ok(round)
+    }
+
+    /// Deletes an entry, and returns what it was at that moment.
+    pub fn take(&self, key: &K) -> Option<V> {
+        let key = Raw(*key);
+        let mut value = MaybeUninit::<V>::uninit();
+        let attributes = One {
+            map_fd: self.map.as_raw_fd() as u32,
+            pad: 0,
+            key: (&raw const key) as u64,
+            value: value.as_mut_ptr() as u64,
+            flags: 0,
+        };
+        // SAFETY: the kernel reads one key and writes at most one value, whose sizes are the map's (looked up when the
+        // walk was made).
+        let result = unsafe {
+            libc::syscall(libc::SYS_bpf, LOOKUP_AND_DELETE, &raw const attributes, size_of::<One>() as libc::c_uint)
+        };
+        // SAFETY: the kernel has written all of it when it says so, and any bytes are a value (`Plain`).
+        (result == 0).then(|| unsafe { value.assume_init() })
     }
 
     /// Goes back to the start.

@@ -142,19 +142,31 @@ impl Sweeper {
             Fate::Forget => None,
             Fate::End(reason) => Some(end_of(key, &client, backend.as_ref(), now, reason)),
         };
-        // Deleted by the program in the meantime: as wanted.
-        let _ = self.flows.remove(&Raw(*key));
+        self.remove(key, started);
         if backend.is_some() {
-            let _ = self.flows.remove(&Raw(other_direction(&client)));
+            self.remove(&other_direction(&client), started);
         }
         let _ = self.hellos.remove(&Raw(*key));
         end
     }
 
+    /// Deletes an entry of a connection. In the moment since it was looked at a dial may have taken its port over; then
+    /// what was taken out is the new connection's, whose SYN is still on its way, and goes back.
+    fn remove(&mut self, key: &FlowKey, started: u64) {
+        const NOEXIST: u64 = 1; // BPF_NOEXIST (linux/bpf.h)
+        // Nothing there: deleted by the program in the meantime, as wanted.
+        if let Some(taken) = self.walk.take(key)
+            && taken.started_ns != started
+            && let Err(error) = self.flows.insert(Raw(*key), Raw(taken), NOEXIST)
+        {
+            tracing::warn!(%error, "a connection was lost between two");
+        }
+    }
+
     fn remove_orphan(&mut self, key: &FlowKey, flow: &Flow) {
         let same = |other: &Flow| other.started_ns == flow.started_ns;
         if self.get(key).as_ref().is_some_and(same) && !self.get(&other_direction(flow)).as_ref().is_some_and(same) {
-            let _ = self.flows.remove(&Raw(*key));
+            self.remove(key, flow.started_ns);
         }
     }
 

@@ -64,7 +64,7 @@ fn given_up(stage: &Stage) -> Result<Duration> {
     client.set_read_timeout(Some(GIVEN_UP))?;
     client.write_all(&hello::client_hello(HOST)?)?;
     let start = Instant::now();
-    match client.read(&mut [0; 64]) {
+    match stream::read_once(&mut client) {
         Ok(0) => (),
         Err(error) if error.kind() == ErrorKind::ConnectionReset => (),
         other => bail!("instead of an end: {other:?}"),
@@ -154,7 +154,7 @@ fn ports_come_round(data_path: DataPath, timestamps: bool) -> Result<()> {
         client.read_to_string(&mut received)?;
         ensure!(received == "goodbye", "{received:?} arrived");
         client.shutdown(Shutdown::Write)?;
-        ensure!(origin.read(&mut [0; 8])? == 0, "bytes after the end");
+        ensure!(stream::read_once(&mut origin)? == 0, "bytes after the end");
         if start.elapsed() > STALL {
             stalls.push((number, start.elapsed()));
         }

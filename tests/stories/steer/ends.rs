@@ -9,7 +9,7 @@ use anyhow::{Result, bail, ensure};
 use socket2::SockRef;
 use tests::sluice::DataPath;
 use tests::steering::{Family, Setup, Stage};
-use tests::stream::{Pair, joined};
+use tests::stream::{self, Pair, joined};
 
 on_both_data_paths! {
     half_closes_in_both_orders,
@@ -88,7 +88,7 @@ fn both_ends_at_once(data_path: DataPath) -> Result<()> {
 /// Ends a stream, and reads to the other's end.
 fn end_of(mut stream: TcpStream) -> Result<()> {
     stream.shutdown(Shutdown::Write)?;
-    ensure!(stream.read(&mut [0; 8])? == 0, "bytes that nobody sent");
+    ensure!(stream::read_once(&mut stream)? == 0, "bytes that nobody sent");
     Ok(())
 }
 
@@ -127,7 +127,7 @@ fn reset(stream: TcpStream) -> Result<()> {
 
 /// The other side's end is seen: the kernel carries a reset as it is, the relay may make an orderly end of it.
 fn ended(stage: &Stage, mut stream: TcpStream) -> Result<()> {
-    match stream.read(&mut [0; 64]) {
+    match stream::read_once(&mut stream) {
         Err(error) if error.kind() == ErrorKind::ConnectionReset => Ok(()),
         Ok(0) if !stage.steers() => Ok(()),
         other => bail!("instead of a reset: {other:?}"),
@@ -139,11 +139,11 @@ fn the_client_ends_right_after_its_hello(data_path: DataPath) -> Result<()> {
     for stage in [Stage::new(data_path, Setup::new(Family::V4))?, Stage::loopback(data_path, Family::V6)?] {
         for _ in 0..TIMES {
             let hello = tests::steering::hello()?;
-            let mut client = tests::stream::open(&stage.client, stage.address)?;
+            let mut client = stream::open(&stage.client, stage.address)?;
             client.write_all(&hello)?;
             client.shutdown(Shutdown::Write)?;
-            let mut origin = tests::stream::accept_with(&stage.listener, &hello)?;
-            ensure!(origin.read(&mut [0; 64])? == 0, "bytes after the end");
+            let mut origin = stream::accept_with(&stage.listener, &hello)?;
+            ensure!(stream::read_once(&mut origin)? == 0, "bytes after the end");
             origin.write_all(b"goodbye")?;
             origin.shutdown(Shutdown::Write)?;
             let mut received = String::new();

