@@ -29,6 +29,10 @@ use crate::skb::{self, Skb};
 use crate::tables::KernelTables;
 use crate::words;
 
+/// The smallest first segment that is held. What follows a smaller one, or any of clear text, may be a second write that
+/// waits in the client for the acknowledgement of this one (RFC 9293 §3.7.4, Nagle): the stack has to give it. A hello
+/// comes in one write.
+const HOLD_FROM: u32 = 512;
 /// Segments that are held for one first flight. More come from no sane client, whose first window is ten.
 const MAX_HELD: u32 = 8;
 
@@ -114,7 +118,8 @@ fn gather(skb: &Skb, segment: &Segment, listener: Listener, handshake: &Handshak
     if seen >= segment.payload_len {
         return went_up_again(segment, expected);
     }
-    let hold = memory.flight.went_up == 0 && holds(handshake);
+    let large = listener.protocol == PROTOCOL_TLS && segment.payload_len >= HOLD_FROM;
+    let hold = memory.flight.went_up == 0 && (received != 0 || large) && holds(handshake);
     let room = MAX_FLIGHT - received;
     let fresh = segment.payload_len - seen;
     let len = if fresh < room { fresh } else { room };
