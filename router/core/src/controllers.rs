@@ -10,6 +10,7 @@ use crate::admit::Policy;
 use crate::model::RouterName;
 use crate::object::ObjectKey;
 use crate::parse::{IngressController, NamespaceOwnership, WildcardAdmission};
+use crate::policy::RouterPolicy;
 use crate::resolve::TrafficDefaults;
 use crate::resources::Resources;
 use crate::selector::LabelSelector;
@@ -40,6 +41,8 @@ pub struct Router {
     pub default_certificate: Option<Arc<CertifiedKey>>,
     /// How traffic of its routes is carried where they say nothing.
     pub traffic: TrafficDefaults,
+    /// What is done to the traffic of all routes.
+    pub served: Arc<RouterPolicy>,
 }
 
 impl Router {
@@ -104,6 +107,7 @@ fn implicit(settings: &Settings) -> Router {
         https_port: settings.https_port,
         default_certificate: None,
         traffic: TrafficDefaults::default(),
+        served: Arc::default(),
     }
 }
 
@@ -179,6 +183,7 @@ fn decide(
         https_port,
         default_certificate,
         traffic: TrafficDefaults::of(controller),
+        served: Arc::default(),
     })
 }
 

@@ -17,6 +17,7 @@ pub mod model;
 pub mod object;
 pub mod parse;
 pub mod persistent;
+pub mod policy;
 pub mod resolve;
 pub mod resources;
 pub mod selector;

@@ -15,6 +15,7 @@ use crate::parse::{
     Backend, EndpointSlice, ForwardedHeaders, HeldTls, IngressController, Route, TargetPort, Traffic, TrafficOptions,
     annotations::MAX_TIMEOUT,
 };
+use crate::policy::RoutePolicy;
 use crate::resources::Resources;
 use crate::table::{Cluster, Endpoint, HttpTls, ResolvedRoute, RouteKind, ServiceEndpoints};
 
@@ -98,6 +99,7 @@ impl EndpointIndex {
                     endpoints.extend(usable.map(|address| Endpoint {
                         address: SocketAddr::new(*address, port.number),
                         target: endpoint.target.clone(),
+                        h2c: false,
                     }));
                 }
             }
@@ -163,6 +165,7 @@ pub fn resolve(admitted: &AdmittedRoute, defaults: &TrafficDefaults, endpoints: 
         tunnel_timeout: options.tunnel_timeout.or(defaults.tunnel_timeout),
         forwarded: options.forwarded.unwrap_or(defaults.forwarded),
         request_work: options.request_work || defaults.request_work || route.header_actions.is_some(),
+        policy: RoutePolicy::shared_default(),
     }
 }
 

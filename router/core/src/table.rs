@@ -12,6 +12,7 @@ use crate::few::Few;
 use crate::model::{HostMatch, Hostname, PathMatch, RouteId, RouterName};
 use crate::parse::ForwardedHeaders;
 use crate::persistent::{Changed, Sorted};
+use crate::policy::{RoutePolicy, RouterPolicy};
 
 /// Everything that traffic needs, at one revision.
 #[derive(Debug, Default)]
@@ -44,6 +45,8 @@ pub struct RouterTable {
     pub https_port: u16,
     /// Certificate for SNI that no route has a certificate for; `None`: the agent's self-signed one.
     pub default_certificate: Option<Arc<CertifiedKey>>,
+    /// What is done to the traffic of all routes.
+    pub policy: Arc<RouterPolicy>,
     /// What is served, by host.
     pub hosts: HostIndex,
     /// Every admitted route, by id, for `get`, the kernel maps and the counters.
@@ -160,6 +163,8 @@ pub struct ResolvedRoute {
     pub forwarded: ForwardedHeaders,
     /// Something is asked for that takes reading every request, be it done yet or not.
     pub request_work: bool,
+    /// What else the route asks for; most routes share the default.
+    pub policy: Arc<RoutePolicy>,
 }
 
 impl ResolvedRoute {
@@ -281,6 +286,8 @@ pub struct Endpoint {
     pub address: SocketAddr,
     /// Name of the pod, when the slice tells.
     pub target: Option<Arc<str>>,
+    /// The port's `appProtocol` is `h2c` or `kubernetes.io/h2c`: clear-text HTTP/2 (openshift.md a.8).
+    pub h2c: bool,
 }
 
 #[cfg(test)]

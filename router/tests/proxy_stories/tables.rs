@@ -67,7 +67,7 @@ impl Route {
     }
 
     pub fn service(mut self, service: &str, addresses: &[SocketAddr]) -> Route {
-        let endpoints = addresses.iter().map(|address| Endpoint { address: *address, target: None });
+        let endpoints = addresses.iter().map(|address| Endpoint { address: *address, target: None, h2c: false });
         self.services.push(ServiceEndpoints { service: service.into(), weight: 100, endpoints: endpoints.collect() });
         self
     }
@@ -138,6 +138,7 @@ impl Route {
             tunnel_timeout: self.tunnel_timeout,
             forwarded: self.forwarded,
             request_work: false,
+            policy: Arc::default(),
         }
     }
 }
@@ -180,6 +181,7 @@ pub fn router(
         http_port,
         https_port,
         default_certificate: default_certificate.cloned(),
+        policy: Arc::default(),
         hosts,
         routes: routes.into_iter().map(|route| (route.id.clone(), route)).collect(),
     }

@@ -44,6 +44,7 @@ impl Served {
             http_port: router.http_port,
             https_port: router.https_port,
             default_certificate: router.default_certificate.clone(),
+            policy: Arc::clone(&router.served),
             hosts: HostIndex::default(),
             routes: Default::default(),
         };
@@ -289,7 +290,7 @@ impl Served {
         }
         hosts.extend(new_hosts);
         routes.extend(new_routes);
-        let RouterTable { name, id, domain, http_port, https_port, default_certificate, .. } = &*self.table;
+        let RouterTable { name, id, domain, http_port, https_port, default_certificate, policy, .. } = &*self.table;
         self.table = Arc::new(RouterTable {
             name: name.clone(),
             id: *id,
@@ -297,6 +298,7 @@ impl Served {
             http_port: *http_port,
             https_port: *https_port,
             default_certificate: default_certificate.clone(),
+            policy: Arc::clone(policy),
             hosts,
             routes,
         });

@@ -35,7 +35,7 @@ fn route(services: &[(u16, &[u8])]) -> ResolvedRoute {
         weight: *weight,
         endpoints: hosts
             .iter()
-            .map(|host| Endpoint { address: (Ipv4Addr::new(10, 0, 0, *host), 8443).into(), target: None })
+            .map(|host| Endpoint { address: (Ipv4Addr::new(10, 0, 0, *host), 8443).into(), target: None, h2c: false })
             .collect(),
     });
     ResolvedRoute {
@@ -48,6 +48,7 @@ fn route(services: &[(u16, &[u8])]) -> ResolvedRoute {
         tunnel_timeout: None,
         forwarded: Default::default(),
         request_work: false,
+        policy: Arc::default(),
     }
 }
 

@@ -7,7 +7,7 @@ use router_core::table::ServiceEndpoints;
 use super::*;
 
 fn service(name: &str, weight: u16, ports: std::ops::Range<u16>) -> ServiceEndpoints {
-    let endpoints = ports.map(|port| Endpoint { address: ([127, 0, 0, 1], port).into(), target: None });
+    let endpoints = ports.map(|port| Endpoint { address: ([127, 0, 0, 1], port).into(), target: None, h2c: false });
     ServiceEndpoints { service: name.into(), weight, endpoints: endpoints.collect() }
 }
 

@@ -1,0 +1,209 @@
+//! What is done to the traffic of a router, and of one route, beside carrying it: timeouts, limits, balance, affinity,
+//! work on headers. Values are final: defaults are filled in and limits applied, so that whoever serves decides nothing.
+
+use std::num::NonZeroU32;
+use std::sync::{Arc, LazyLock};
+use std::time::Duration;
+
+use bytes::Bytes;
+use rustls::RootCertStore;
+
+use crate::parse::{HeaderActions, TlsProfile, UniqueId};
+
+/// What a router does to the traffic of all its routes.
+#[derive(Clone, Debug, Default)]
+pub struct RouterPolicy {
+    /// `tuningOptions`, the times.
+    pub timeouts: Timeouts,
+    /// `tuningOptions`, the sizes and numbers.
+    pub limits: Limits,
+    /// `tlsSecurityProfile`.
+    pub tls: TlsProfile,
+    /// `clientTLS`; `None`: clients are not asked for a certificate.
+    pub client_tls: Option<Arc<ClientAuth>>,
+    /// `httpHeaders.actions`. On requests they come before a route's, on responses after it (openshift.md a.10).
+    pub actions: Option<Arc<HeaderActions>>,
+    /// `httpHeaders.uniqueId`.
+    pub unique_id: Option<UniqueId>,
+    /// `httpHeaders.headerNameCaseAdjustments`, for routes with [`RoutePolicy::adjust_case`].
+    pub case_adjustments: Arc<[Arc<str>]>,
+    /// `httpErrorCodePages`.
+    pub pages: ErrorPages,
+    /// `httpCompression.mimeTypes`: responses of these types are compressed.
+    pub compress: Arc<[Arc<str>]>,
+    /// `httpEmptyRequestsPolicy: Ignore`: connections without a request are closed without an answer and a log line.
+    pub ignore_empty_requests: bool,
+    /// `logging.access`.
+    pub log: AccessLogPolicy,
+}
+
+/// Timeouts of a router, with OpenShift's defaults (`tuningOptions`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Timeouts {
+    /// For a complete ClientHello (`tlsInspectDelay`, 5 s).
+    pub hello: Duration,
+    /// For the TLS handshake after it, 10 s.
+    pub handshake: Duration,
+    /// For a complete request head, 10 s.
+    pub head: Duration,
+    /// Between requests (`httpKeepAliveTimeout`, 300 s).
+    pub keep_alive: Duration,
+    /// For a client to take what is sent, or to send a part of a body (`clientTimeout`, 30 s).
+    pub client: Duration,
+    /// For a client to close after the router has (`clientFinTimeout`, 1 s).
+    pub client_fin: Duration,
+    /// For an endpoint to connect, and for TLS with it (`connectTimeout`, 5 s each).
+    pub connect: Duration,
+    /// For an endpoint to answer, and between parts of its answer (`serverTimeout`, 30 s).
+    pub server: Duration,
+    /// For an endpoint to close after the router has (`serverFinTimeout`, 1 s).
+    pub server_fin: Duration,
+    /// For a byte in either direction of a relayed connection or a tunnel (`tunnelTimeout`, 1 h).
+    pub tunnel: Duration,
+    /// Between health checks of an endpoint (`healthCheckInterval`, 5 s).
+    pub health_check: Duration,
+}
+
+impl Default for Timeouts {
+    fn default() -> Self {
+        Timeouts {
+            hello: Duration::from_secs(5),
+            handshake: Duration::from_secs(10),
+            head: Duration::from_secs(10),
+            keep_alive: Duration::from_secs(300),
+            client: Duration::from_secs(30),
+            client_fin: Duration::from_secs(1),
+            connect: Duration::from_secs(5),
+            server: Duration::from_secs(30),
+            server_fin: Duration::from_secs(1),
+            tunnel: Duration::from_secs(3600),
+            health_check: Duration::from_secs(5),
+        }
+    }
+}
+
+/// Sizes and numbers of a router.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Most bytes of a request's head (`headerBufferBytes` less `headerBufferMaxRewriteBytes`, 32,768).
+    pub head: u32,
+    /// Most connections of clients at the same time (`maxConnections`, 50,000); `None`: as many as descriptors allow.
+    pub connections: Option<NonZeroU32>,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Limits { head: 32_768, connections: NonZeroU32::new(50_000) }
+    }
+}
+
+/// Who may connect with which certificate: `clientTLS`.
+#[derive(Debug)]
+pub struct ClientAuth {
+    /// `clientCertificatePolicy: Required`; else a client may do without a certificate.
+    pub required: bool,
+    /// `clientCA`: one of these must have signed.
+    pub roots: Arc<RootCertStore>,
+    /// `allowedSubjectPatterns`: the subject's distinguished name must match one, unless there are none.
+    pub subjects: Vec<regex::Regex>,
+}
+
+/// Pages in the place of the router's own.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ErrorPages {
+    /// For 503: a host without route, or a route without endpoint.
+    pub unavailable: Option<Bytes>,
+    /// For 404.
+    pub not_found: Option<Bytes>,
+}
+
+/// `logging.access`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AccessLogPolicy {
+    /// `httpCaptureHeaders.request` and their longest length, in bytes.
+    pub request_headers: Vec<(Arc<str>, usize)>,
+    /// `httpCaptureHeaders.response` and their longest length, in bytes.
+    pub response_headers: Vec<(Arc<str>, usize)>,
+    /// `logEmptyRequests: Ignore`: connections without a request have no line.
+    pub ignore_empty: bool,
+}
+
+/// What one route asks for. Most routes share the default.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RoutePolicy {
+    /// `haproxy.router.openshift.io/balance`.
+    pub balance: Option<Balance>,
+    /// Stickiness by cookie, for HTTP routes.
+    pub affinity: Affinity,
+    /// `haproxy.router.openshift.io/timeout`, at most 2^31 − 1 ms; `None`: as the router says.
+    pub server_timeout: Option<Duration>,
+    /// `haproxy.router.openshift.io/rewrite-target`: stands in the place of the route's path.
+    pub rewrite_target: Option<Box<str>>,
+    /// `haproxy.router.openshift.io/hsts_header`: value of `Strict-Transport-Security` on TLS.
+    pub hsts: Option<Box<str>>,
+    /// `haproxy.router.openshift.io/rate-limit-connections` and the annotations that go with it.
+    pub source_limits: SourceLimits,
+    /// `haproxy.router.openshift.io/pod-concurrent-connections`: most connections or requests to one endpoint.
+    pub endpoint_connections: Option<NonZeroU32>,
+    /// `spec.httpHeaders.actions`.
+    pub actions: Option<Arc<HeaderActions>>,
+    /// `haproxy.router.openshift.io/h1-adjust-case`.
+    pub adjust_case: bool,
+    /// `router.openshift.io/haproxy.health.check.interval`; `None`: as the router says.
+    pub health_check: Option<Duration>,
+}
+
+impl RoutePolicy {
+    /// The default, of which there is one.
+    pub fn shared_default() -> Arc<Self> {
+        static DEFAULT: LazyLock<Arc<RoutePolicy>> = LazyLock::new(Arc::default);
+        Arc::clone(&DEFAULT)
+    }
+}
+
+/// How an endpoint is chosen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Balance {
+    /// In turn, by weight.
+    RoundRobin,
+    /// The one with the fewest connections for its weight.
+    LeastConnections,
+    /// By chance, by weight.
+    Random,
+    /// The same for the same client address, as long as endpoints and weights stay.
+    Source,
+}
+
+/// Whether a client stays with its endpoint.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Affinity {
+    /// `haproxy.router.openshift.io/disable_cookies` is not true. All routes that carry requests have affinity.
+    pub disabled: bool,
+    /// `router.openshift.io/cookie_name`; `None`: a name that is made from the route's.
+    pub cookie: Option<Box<str>>,
+    /// `router.openshift.io/cookie-same-site`, for TLS routes whose insecure policy is not Allow.
+    pub same_site: SameSite,
+}
+
+/// `SameSite` of a cookie (RFC 6265bis 4.1.2.7).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SameSite {
+    /// `Lax`.
+    Lax,
+    /// `Strict`.
+    Strict,
+    /// `None`.
+    #[default]
+    None,
+}
+
+/// Limits for each client address; `None` where there is none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SourceLimits {
+    /// `….concurrent-tcp`: most connections at the same time.
+    pub concurrent: Option<NonZeroU32>,
+    /// `….rate-tcp`: most connections in 3 s.
+    pub connections: Option<NonZeroU32>,
+    /// `….rate-http`: most requests in 10 s.
+    pub requests: Option<NonZeroU32>,
+}
