@@ -12,7 +12,8 @@ use tests::pinned;
 use tests::sluice::{DataPath, Options, Sluice};
 use tests::wait;
 
-const NEVER: &str = "haproxy.router.openshift.io/set-forwarded-headers: never";
+const NEVER: &str = "haproxy.router.openshift.io/set-forwarded-headers: never, \
+                     haproxy.router.openshift.io/disable_cookies: \"true\"";
 const HTTP_PORT: u16 = 8080;
 const BACKEND_PORT: u16 = 9000;
 

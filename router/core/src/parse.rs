@@ -25,7 +25,7 @@ pub use ingress_controller::{
     Publishing, PublishingKind, TlsProfile, TlsVersion, Tuning, UniqueId, WildcardAdmission,
 };
 pub use meta::DEFAULT_NAMESPACE;
-pub use route::annotations::{self, TrafficOptions};
+pub use route::annotations::{self, RewriteTarget, TrafficOptions};
 pub use route::{
     Backend, CertificateSource, HeldTls, Material, Route, TargetPort, Traffic, WildcardPolicy, generated_host,
 };

@@ -8,7 +8,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use rustls::RootCertStore;
 
-use crate::parse::{HeaderActions, TlsProfile, UniqueId};
+use crate::parse::{HeaderActions, RewriteTarget, TlsProfile, UniqueId};
 
 /// What a router does to the traffic of all its routes.
 #[derive(Clone, Debug, Default)]
@@ -138,7 +138,7 @@ pub struct RoutePolicy {
     /// `haproxy.router.openshift.io/timeout`, at most 2^31 − 1 ms; `None`: as the router says.
     pub server_timeout: Option<Duration>,
     /// `haproxy.router.openshift.io/rewrite-target`: stands in the place of the route's path.
-    pub rewrite_target: Option<Box<str>>,
+    pub rewrite_target: Option<RewriteTarget>,
     /// `haproxy.router.openshift.io/hsts_header`: value of `Strict-Transport-Security` on TLS.
     pub hsts: Option<Box<str>>,
     /// `haproxy.router.openshift.io/rate-limit-connections` and the annotations that go with it.
@@ -159,6 +159,30 @@ impl RoutePolicy {
         static DEFAULT: LazyLock<Arc<RoutePolicy>> = LazyLock::new(Arc::default);
         Arc::clone(&DEFAULT)
     }
+
+    /// This policy behind an `Arc`: the one that all share, when it is the default.
+    pub fn shared(self) -> Arc<Self> {
+        let default = Self::shared_default();
+        if self == *default { default } else { Arc::new(self) }
+    }
+
+    /// Whether something is asked for that takes reading every request of a route that carries requests.
+    pub fn reads_requests(&self) -> bool {
+        !self.affinity.disabled
+            || self.server_timeout.is_some()
+            || self.rewrite_target.is_some()
+            || self.source_limits.requests.is_some()
+            || self.actions.is_some()
+            || self.adjust_case
+    }
+
+    /// Whether connections must be carried by the proxy, because the kernel, which chooses an endpoint by chance and
+    /// weight, could not keep what is asked for: limits on connections, or another choice.
+    pub fn needs_relay(&self) -> bool {
+        let by_chance = matches!(self.balance, None | Some(Balance::RoundRobin | Balance::Random));
+        let is_limited = self.source_limits.concurrent.is_some() || self.source_limits.connections.is_some();
+        !by_chance || is_limited || self.endpoint_connections.is_some()
+    }
 }
 
 /// How an endpoint is chosen.
@@ -177,7 +201,7 @@ pub enum Balance {
 /// Whether a client stays with its endpoint.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Affinity {
-    /// `haproxy.router.openshift.io/disable_cookies` is not true. All routes that carry requests have affinity.
+    /// `haproxy.router.openshift.io/disable_cookies` is true. All other routes that carry requests have affinity.
     pub disabled: bool,
     /// `router.openshift.io/cookie_name`; `None`: a name that is made from the route's.
     pub cookie: Option<Box<str>>,

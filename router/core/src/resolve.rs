@@ -1,7 +1,6 @@
 //! From an admitted route to the endpoints that serve it (openshift.md a.8, a.12).
 
 mod addresses;
-mod allowlist;
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -17,10 +16,10 @@ use crate::parse::{
 };
 use crate::policy::RoutePolicy;
 use crate::resources::Resources;
-use crate::table::{Cluster, Endpoint, HttpTls, ResolvedRoute, RouteKind, ServiceEndpoints};
+use crate::table::{Cluster, Derived, Endpoint, HttpTls, ResolvedRoute, RouteKind, ServiceEndpoints};
 
+pub use crate::parse::annotations::{ALLOWLIST, AllowList, WHITELIST, allowlist};
 pub use addresses::{EndpointAddresses, is_usable};
-pub use allowlist::{ALLOWLIST, AllowList, WHITELIST, allowlist};
 
 /// Services without slices whose endpoints are kept as found: none.
 const KEPT: usize = 4096;
@@ -145,6 +144,7 @@ pub fn resolve(admitted: &AdmittedRoute, defaults: &TrafficDefaults, endpoints: 
     let route = admitted.route();
     // Their faults were told when the route was read.
     let (options, _) = TrafficOptions::read(&route.meta.annotations, &route.traffic);
+    let policy = RoutePolicy { actions: route.header_actions.clone(), ..options.policy };
     let services = route
         .backends
         .iter()
@@ -164,8 +164,10 @@ pub fn resolve(admitted: &AdmittedRoute, defaults: &TrafficDefaults, endpoints: 
         proxy_protocol: options.proxy_protocol,
         tunnel_timeout: options.tunnel_timeout.or(defaults.tunnel_timeout),
         forwarded: options.forwarded.unwrap_or(defaults.forwarded),
-        request_work: options.request_work || defaults.request_work || route.header_actions.is_some(),
-        policy: RoutePolicy::shared_default(),
+        request_work: !route.traffic.is_passthrough() && (defaults.request_work || policy.reads_requests()),
+        relay_only: policy.needs_relay(),
+        policy: policy.shared(),
+        derived: Derived::default(),
     }
 }
 

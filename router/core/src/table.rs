@@ -1,7 +1,9 @@
 //! The routing table: one immutable snapshot that the kernel maps, the proxy and the status report are made from.
 
+use std::any::Any;
+use std::fmt;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use ipnet::IpNet;
@@ -122,11 +124,9 @@ pub struct VirtualHost {
 impl VirtualHost {
     /// The route that every clear-text request of this host belongs to, where nothing needs single requests to be
     /// read: then a connection may be carried whole to an endpoint of the route, as its bytes are. There must be one
-    /// clear-text route, without path, redirect or re-encryption, whose forwarding headers are `Never` set, and no
-    /// work on headers or requests may be asked for. A client's `Proxy` and `X-SSL…` fields are then not taken out.
-    ///
-    /// OpenShift's routes have affinity by cookie unless `disable_cookies` is true; Sluice has none on any data path,
-    /// so whoever asks for `Never` loses nothing here.
+    /// clear-text route, without path, redirect or re-encryption, whose forwarding headers are `Never` set and whose
+    /// affinity by cookie is off (`disable_cookies`), and neither work on headers or requests nor limits may be asked
+    /// for. A client's `Proxy` and `X-SSL…` fields are then not taken out.
     pub fn steerable_cleartext(&self) -> Option<&ResolvedRoute> {
         let [route] = &*self.cleartext else { return None };
         let is_plain = match &route.kind {
@@ -138,7 +138,7 @@ impl VirtualHost {
             }
         };
         let is_left_alone = route.forwarded == ForwardedHeaders::Never && !route.request_work;
-        (is_plain && is_left_alone).then_some(&**route)
+        (is_plain && is_left_alone && !route.relay_only).then_some(&**route)
     }
 }
 
@@ -161,10 +161,32 @@ pub struct ResolvedRoute {
     pub tunnel_timeout: Option<Duration>,
     /// What happens to the forwarding headers of requests.
     pub forwarded: ForwardedHeaders,
-    /// Something is asked for that takes reading every request, be it done yet or not.
+    /// Something is asked for that takes reading every request; always false for passthrough.
     pub request_work: bool,
+    /// Its connections must not be steered by the kernel, which could not keep what is asked for.
+    pub relay_only: bool,
     /// What else the route asks for; most routes share the default.
     pub policy: Arc<RoutePolicy>,
+    /// What whoever serves the route works out from it.
+    pub derived: Derived,
+}
+
+/// A slot for what is worked out from a route when it is first needed, and gone with this version of the route. A table
+/// of 100,000 routes changes often, and few of them are asked for in between.
+#[derive(Default)]
+pub struct Derived(OnceLock<Box<dyn Any + Send + Sync>>);
+
+impl Derived {
+    /// What is in the slot, made if it is empty. `None` when somebody else has put another type there.
+    pub fn get_or_init<T: Any + Send + Sync>(&self, make: impl FnOnce() -> T) -> Option<&T> {
+        self.0.get_or_init(|| Box::new(make())).downcast_ref()
+    }
+}
+
+impl fmt::Debug for Derived {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Derived").field(&self.0.get().is_some()).finish()
+    }
 }
 
 impl ResolvedRoute {

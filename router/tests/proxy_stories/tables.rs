@@ -138,7 +138,9 @@ impl Route {
             tunnel_timeout: self.tunnel_timeout,
             forwarded: self.forwarded,
             request_work: false,
+            relay_only: false,
             policy: Arc::default(),
+            derived: Default::default(),
         }
     }
 }

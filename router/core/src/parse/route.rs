@@ -168,7 +168,7 @@ pub(super) fn parse(
     }
     let header_actions = header_actions(&mut spec, traffic.as_ref(), findings);
     for fault in traffic.iter().flat_map(|traffic| TrafficOptions::read(&meta.annotations, traffic).1) {
-        findings.warn(FieldPath::of(&["metadata", "annotations", fault.annotation]), fault.message);
+        findings.warn(FieldPath::of(&["metadata", "annotations", &fault.annotation]), fault.message);
     }
     spec.finish(findings);
     object.finish(findings);

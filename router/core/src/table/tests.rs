@@ -5,10 +5,12 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::policy::Balance;
 use crate::testing::{controller, resources, route};
 use crate::translate::{Settings, translate};
 
 const NEVER: &str = "haproxy.router.openshift.io/set-forwarded-headers";
+const COOKIES: &str = "haproxy.router.openshift.io/disable_cookies";
 
 fn annotated(id: &str, spec: Value, annotations: Value) -> Value {
     let mut object = route(id, 1, spec);
@@ -29,7 +31,7 @@ fn steered(objects: impl IntoIterator<Item = Value>) -> Option<String> {
 
 #[test]
 fn clear_text_is_steered_where_no_request_needs_to_be_read() {
-    let never = || json!({ NEVER: "never" });
+    let never = || json!({ NEVER: "never", COOKIES: "true" });
     let one = |spec: Value, annotations: Value| {
         let mut spec = spec;
         spec["host"] = json!("h.test");
@@ -38,9 +40,20 @@ fn clear_text_is_steered_where_no_request_needs_to_be_read() {
     let tls = |termination: &str, insecure: &str| json!({ "tls": { "termination": termination, "insecureEdgeTerminationPolicy": insecure } });
     assert_eq!(one(json!({}), never()).as_deref(), Some("a/b"));
     assert_eq!(one(tls("edge", "Allow"), never()).as_deref(), Some("a/b"));
-    for cookies in ["true", "false"] {
-        let annotations = json!({ NEVER: "never", "haproxy.router.openshift.io/disable_cookies": cookies });
-        assert!(one(json!({}), annotations).is_some());
+    let with = |name: &str, text: &str| {
+        let mut annotations = never();
+        annotations[format!("haproxy.router.openshift.io/{name}")] = json!(text);
+        annotations
+    };
+    // None of these is about the requests of a clear-text connection; a bad value is as if it were not there.
+    let left_alone = [
+        with("balance", "random"),
+        with("rewrite-target", "bad"),
+        with("hsts_header", "max-age=1"),
+        with("rate-limit-connections.rate-http", "5"),
+    ];
+    for annotations in left_alone {
+        assert!(one(tls("edge", "Allow"), annotations.clone()).is_some(), "{annotations}");
     }
 
     let header_work = json!({ "httpHeaders": { "actions": { "response": [
@@ -48,8 +61,10 @@ fn clear_text_is_steered_where_no_request_needs_to_be_read() {
     ] } } });
     let refused = [
         (json!({}), json!({})),
-        (json!({}), json!({ NEVER: "if-none" })),
-        (json!({}), json!({ NEVER: "Never" })),
+        (json!({}), json!({ NEVER: "never" })),
+        (json!({}), json!({ NEVER: "never", COOKIES: "false" })),
+        (json!({}), json!({ NEVER: "if-none", COOKIES: "true" })),
+        (json!({}), json!({ NEVER: "Never", COOKIES: "true" })),
         (json!({ "path": "/" }), never()),
         (json!({ "path": "/x" }), never()),
         (tls("edge", "Redirect"), never()),
@@ -57,12 +72,21 @@ fn clear_text_is_steered_where_no_request_needs_to_be_read() {
         (tls("reencrypt", "Allow"), never()),
         (tls("passthrough", "Redirect"), never()),
         (header_work, never()),
-        (json!({}), json!({ NEVER: "never", "haproxy.router.openshift.io/rewrite-target": "/" })),
-        (json!({}), json!({ NEVER: "never", "haproxy.router.openshift.io/rate-limit-connections": "true" })),
-        (tls("edge", "Allow"), json!({ NEVER: "never", "haproxy.router.openshift.io/hsts_header": "max-age=1" })),
+        (json!({}), with("rewrite-target", "/")),
+        (json!({}), with("timeout", "5s")),
+        (json!({}), with("h1-adjust-case", "true")),
+        (json!({}), with("pod-concurrent-connections", "5")),
+        (json!({}), with("balance", "source")),
+        (json!({}), with("balance", "leastconn")),
     ];
     for (spec, annotations) in refused {
         assert_eq!(one(spec.clone(), annotations.clone()), None, "{spec} {annotations}");
+    }
+
+    for limit in ["concurrent-tcp", "rate-tcp", "rate-http"] {
+        let mut annotations = with("rate-limit-connections", "true");
+        annotations[format!("haproxy.router.openshift.io/rate-limit-connections.{limit}")] = json!("5");
+        assert_eq!(one(json!({}), annotations), None, "{limit}");
     }
 
     // A second clear-text route makes requests differ; one for TLS alone does not.
@@ -80,8 +104,9 @@ fn clear_text_is_steered_where_no_request_needs_to_be_read() {
 
 #[test]
 fn what_the_router_asks_for_holds_for_all_its_routes() {
-    let with = |spec: Value, annotations: Value| {
+    let with = |spec: Value, mut annotations: Value| {
         let controller = controller("default", spec);
+        annotations[COOKIES] = json!("true");
         steered([controller, annotated("a/b", json!({ "host": "h.test" }), annotations)]).is_some()
     };
     let policy = |policy: &str| json!({ "httpHeaders": { "forwardedHeaderPolicy": policy } });
@@ -128,4 +153,37 @@ fn the_proxy_header_is_the_passthrough_routes_own_wish() {
     };
     assert!(wants("passthrough"));
     assert!(!wants("edge"));
+}
+
+#[test]
+fn a_passthrough_route_whose_limits_or_balance_the_kernel_cannot_keep_is_relayed() {
+    let relay_only = |annotations: Value| {
+        let spec = json!({ "host": "h.test", "tls": { "termination": "passthrough" } });
+        let router = router([annotated("a/b", spec, annotations)]);
+        let route = router.routes.values().next().unwrap();
+        assert!(!route.request_work);
+        route.relay_only
+    };
+    let with = |name: &str, text: &str| json!({ format!("haproxy.router.openshift.io/{name}"): text });
+    for (name, text) in [("balance", "roundrobin"), ("balance", "random"), ("timeout", "5s"), ("balance", "bad")] {
+        assert!(!relay_only(with(name, text)), "{name} {text}");
+    }
+    for (name, text) in [("balance", "source"), ("balance", "leastconn"), ("pod-concurrent-connections", "5")] {
+        assert!(relay_only(with(name, text)), "{name} {text}");
+    }
+    let mut limited = with("rate-limit-connections", "true");
+    limited["haproxy.router.openshift.io/rate-limit-connections.rate-tcp"] = json!("5");
+    assert!(relay_only(limited));
+}
+
+#[test]
+fn routes_that_ask_for_nothing_share_one_policy() {
+    let router = router([
+        annotated("a/b", json!({ "host": "b.test" }), json!({})),
+        annotated("a/c", json!({ "host": "c.test" }), json!({ "haproxy.router.openshift.io/balance": "bad" })),
+        annotated("a/d", json!({ "host": "d.test" }), json!({ "haproxy.router.openshift.io/balance": "source" })),
+    ]);
+    let policies: Vec<_> = router.routes.values().map(|route| Arc::clone(&route.policy)).collect();
+    assert!(Arc::ptr_eq(&policies[0], &policies[1]));
+    assert_eq!(policies[2].balance, Some(Balance::Source));
 }

@@ -232,7 +232,12 @@ fn lowering_the_changes_gives_what_lowering_the_whole_does() {
 
 #[test]
 fn clear_text_that_nobody_need_read_is_told_from_what_somebody_must() {
-    let never = || json!({"haproxy.router.openshift.io/set-forwarded-headers": "never"});
+    let never = || {
+        json!({
+            "haproxy.router.openshift.io/set-forwarded-headers": "never",
+            "haproxy.router.openshift.io/disable_cookies": "true",
+        })
+    };
     let mut deep = route("deep", "deep.test", None, never());
     deep["spec"]["path"] = json!("/x");
     let table =

@@ -48,7 +48,9 @@ fn route(services: &[(u16, &[u8])]) -> ResolvedRoute {
         tunnel_timeout: None,
         forwarded: Default::default(),
         request_work: false,
+        relay_only: false,
         policy: Arc::default(),
+        derived: Default::default(),
     }
 }
 

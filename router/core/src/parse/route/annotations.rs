@@ -1,11 +1,21 @@
 //! Annotations of a Route that say how its traffic is carried (openshift.md d, and one of Sluice's own). They are read
 //! from the stored texts when a route is resolved, so that the many routes without any cost nothing.
 
+mod allowlist;
+mod rewrite;
+mod values;
+
+use std::borrow::Cow;
 use std::time::Duration;
 
 use super::Traffic;
 use crate::object::TextMap;
 use crate::parse::ForwardedHeaders;
+use crate::policy::RoutePolicy;
+use crate::table::InsecurePolicy;
+
+pub use allowlist::{ALLOWLIST, AllowList, WHITELIST, allowlist};
+pub use rewrite::RewriteTarget;
 
 /// `v2`: connections to the endpoints of a passthrough route begin with a PROXY protocol header.
 pub const PROXY_PROTOCOL: &str = "router.sluice.dev/proxy-protocol";
@@ -15,25 +25,40 @@ pub const TIMEOUT: &str = "haproxy.router.openshift.io/timeout";
 pub const TIMEOUT_TUNNEL: &str = "haproxy.router.openshift.io/timeout-tunnel";
 /// What happens to `X-Forwarded-*` and `Forwarded`.
 pub const SET_FORWARDED_HEADERS: &str = "haproxy.router.openshift.io/set-forwarded-headers";
+/// How an endpoint is chosen.
+pub const BALANCE: &str = "haproxy.router.openshift.io/balance";
+/// True: no affinity by cookie.
+pub const DISABLE_COOKIES: &str = "haproxy.router.openshift.io/disable_cookies";
+/// Name of the affinity cookie.
+pub const COOKIE_NAME: &str = "router.openshift.io/cookie_name";
+/// `SameSite` of the affinity cookie.
+pub const COOKIE_SAME_SITE: &str = "router.openshift.io/cookie-same-site";
+/// Value of `Strict-Transport-Security`.
+pub const HSTS: &str = "haproxy.router.openshift.io/hsts_header";
+/// A path in the place of the route's.
+pub const REWRITE_TARGET: &str = "haproxy.router.openshift.io/rewrite-target";
+/// True: header names in the spelling of the router's `headerNameCaseAdjustments`.
+pub const ADJUST_CASE: &str = "haproxy.router.openshift.io/h1-adjust-case";
+/// Most connections to one endpoint.
+pub const ENDPOINT_CONNECTIONS: &str = "haproxy.router.openshift.io/pod-concurrent-connections";
+/// True: the three limits below hold, for each client address.
+pub const RATE_LIMIT: &str = "haproxy.router.openshift.io/rate-limit-connections";
+/// Connections at the same time.
+pub const CONCURRENT_TCP: &str = "haproxy.router.openshift.io/rate-limit-connections.concurrent-tcp";
+/// Connections in 3 s.
+pub const RATE_TCP: &str = "haproxy.router.openshift.io/rate-limit-connections.rate-tcp";
+/// Requests in 10 s.
+pub const RATE_HTTP: &str = "haproxy.router.openshift.io/rate-limit-connections.rate-http";
+/// Time between checks of an endpoint.
+pub const HEALTH_CHECK: &str = "router.openshift.io/haproxy.health.check.interval";
+/// Of routers that reload; read and without meaning here.
+const POOL_SIZE: &str = "router.openshift.io/pool-size";
+
+/// Prefixes of annotations that are for routers alone.
+const PREFIXES: [&str; 3] = ["haproxy.router.openshift.io/", "router.openshift.io/", "router.sluice.dev/"];
 
 /// Longest timeout: HAProxy's limit of 2^31 − 1 ms, about 24.8 days.
 pub const MAX_TIMEOUT: Duration = Duration::from_millis(i32::MAX as u64);
-
-/// Annotations that are about single requests or about limits. Those that nothing acts on yet count too, whatever
-/// their value: who asks for them must not get a data path that never will. `disable_cookies` is no condition, as
-/// there is no affinity by cookie; an annotation that configures it is.
-const REQUEST_WORK: [&str; 10] = [
-    "haproxy.router.openshift.io/h1-adjust-case",
-    "haproxy.router.openshift.io/hsts_header",
-    "haproxy.router.openshift.io/pod-concurrent-connections",
-    "haproxy.router.openshift.io/rate-limit-connections",
-    "haproxy.router.openshift.io/rate-limit-connections.concurrent-tcp",
-    "haproxy.router.openshift.io/rate-limit-connections.rate-http",
-    "haproxy.router.openshift.io/rate-limit-connections.rate-tcp",
-    "haproxy.router.openshift.io/rewrite-target",
-    "router.openshift.io/cookie-same-site",
-    "router.openshift.io/cookie_name",
-];
 
 /// What a route's annotations ask for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -44,15 +69,15 @@ pub struct TrafficOptions {
     pub tunnel_timeout: Option<Duration>,
     /// What happens to forwarding headers; `None`: as the router says.
     pub forwarded: Option<ForwardedHeaders>,
-    /// Something is asked for that takes reading every request.
-    pub request_work: bool,
+    /// All the rest.
+    pub policy: RoutePolicy,
 }
 
 /// An annotation that has no effect as it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AnnotationFault {
     /// Its name.
-    pub annotation: &'static str,
+    pub annotation: Cow<'static, str>,
     /// What is wrong, and what to write instead.
     pub message: String,
 }
@@ -60,41 +85,193 @@ pub struct AnnotationFault {
 impl TrafficOptions {
     /// Reads the annotations of a route of this kind. A bad value counts as absent, and is told.
     pub fn read(annotations: &TextMap, traffic: &Traffic) -> (Self, Vec<AnnotationFault>) {
-        let (mut options, mut faults) = (TrafficOptions::default(), Vec::new());
-        let is_passthrough = traffic.is_passthrough();
-        let mut fault = |annotation, message: String| faults.push(AnnotationFault { annotation, message });
-        let mut silent = None;
+        let mut reader = Reader { traffic, options: TrafficOptions::default(), faults: Vec::new() };
         for (name, text) in annotations.iter() {
-            match name {
-                PROXY_PROTOCOL if !is_passthrough => fault(PROXY_PROTOCOL, ONLY_PASSTHROUGH.to_owned()),
-                PROXY_PROTOCOL if text == "v2" => options.proxy_protocol = true,
-                PROXY_PROTOCOL => {
-                    fault(PROXY_PROTOCOL, format!("Unsupported value: {text:?}, ignored; write v2, or remove it"));
-                }
-                TIMEOUT_TUNNEL => match timeout(text) {
-                    Some(timeout) => options.tunnel_timeout = Some(timeout),
-                    None => fault(TIMEOUT_TUNNEL, bad_timeout(text)),
-                },
-                TIMEOUT => match timeout(text) {
-                    Some(timeout) => silent = Some(timeout),
-                    None => fault(TIMEOUT, bad_timeout(text)),
-                },
-                SET_FORWARDED_HEADERS if is_passthrough => fault(SET_FORWARDED_HEADERS, NO_HEADERS.to_owned()),
-                SET_FORWARDED_HEADERS => match forwarded(text) {
-                    Some(policy) => options.forwarded = Some(policy),
-                    None => {
-                        let message =
-                            format!("Unsupported value: {text:?}, ignored; write append, replace, if-none or never");
-                        fault(SET_FORWARDED_HEADERS, message);
-                    }
-                },
-                other => options.request_work |= REQUEST_WORK.contains(&other),
+            if PREFIXES.iter().any(|prefix| name.starts_with(prefix)) {
+                reader.read(name, text);
             }
         }
-        if is_passthrough {
-            options.tunnel_timeout = options.tunnel_timeout.or(silent);
+        reader.read_limits(annotations);
+        reader.read_together(annotations);
+        (reader.options, reader.faults)
+    }
+}
+
+/// Reads annotations one by one.
+struct Reader<'t> {
+    traffic: &'t Traffic,
+    options: TrafficOptions,
+    faults: Vec<AnnotationFault>,
+}
+
+impl Reader<'_> {
+    fn fault(&mut self, annotation: impl Into<Cow<'static, str>>, message: impl Into<String>) {
+        self.faults.push(AnnotationFault { annotation: annotation.into(), message: message.into() });
+    }
+
+    /// A value, or a fault that says what to write.
+    fn value<T>(&mut self, name: &'static str, text: &str, value: Option<T>, write: &str) -> Option<T> {
+        if value.is_none() {
+            self.fault(name, format!("Invalid value: {text:?}, ignored; write {write}"));
         }
-        (options, faults)
+        value
+    }
+
+    /// A value that is one of a few.
+    fn choice<T>(&mut self, name: &'static str, text: &str, value: Option<T>, write: &str) -> Option<T> {
+        if value.is_none() {
+            self.fault(name, format!("Unsupported value: {text:?}, ignored; write {write}"));
+        }
+        value
+    }
+
+    fn timeout(&mut self, name: &'static str, text: &str) -> Option<Duration> {
+        self.value(name, text, values::timeout(text), "a whole number and us, ms, s, m, h or d, such as 30s")
+    }
+
+    fn read(&mut self, name: &str, text: &str) {
+        let is_passthrough = self.traffic.is_passthrough();
+        match name {
+            PROXY_PROTOCOL if !is_passthrough => self.fault(PROXY_PROTOCOL, ONLY_PASSTHROUGH),
+            PROXY_PROTOCOL => {
+                let is_v2 = self.choice(PROXY_PROTOCOL, text, (text == "v2").then_some(true), "v2, or remove it");
+                self.options.proxy_protocol = is_v2.is_some();
+            }
+            TIMEOUT_TUNNEL => self.options.tunnel_timeout = self.timeout(TIMEOUT_TUNNEL, text),
+            TIMEOUT => self.options.policy.server_timeout = self.timeout(TIMEOUT, text),
+            BALANCE => {
+                let write = "roundrobin, leastconn, source or random";
+                self.options.policy.balance = self.choice(BALANCE, text, values::balance(text), write);
+            }
+            ENDPOINT_CONNECTIONS if text == "0" => {}
+            ENDPOINT_CONNECTIONS => {
+                let write = "a whole number, such as 100; 0 for no limit";
+                self.options.policy.endpoint_connections =
+                    self.value(ENDPOINT_CONNECTIONS, text, values::limit(text), write);
+            }
+            HEALTH_CHECK => self.options.policy.health_check = self.timeout(HEALTH_CHECK, text),
+            RATE_HTTP if is_passthrough => self.fault(RATE_HTTP, NO_REQUESTS),
+            // These need each other.
+            RATE_LIMIT | CONCURRENT_TCP | RATE_TCP | RATE_HTTP | ALLOWLIST | WHITELIST => {}
+            POOL_SIZE => self.fault(POOL_SIZE, "has no effect: there are no pools of prepared backends; remove it"),
+            SET_FORWARDED_HEADERS if is_passthrough => self.fault(SET_FORWARDED_HEADERS, NO_HEADERS),
+            DISABLE_COOKIES | COOKIE_NAME | COOKIE_SAME_SITE | HSTS | REWRITE_TARGET | ADJUST_CASE
+                if is_passthrough =>
+            {
+                self.fault(name.to_owned(), NO_REQUESTS);
+            }
+            SET_FORWARDED_HEADERS
+            | DISABLE_COOKIES
+            | COOKIE_NAME
+            | COOKIE_SAME_SITE
+            | HSTS
+            | REWRITE_TARGET
+            | ADJUST_CASE => self.read_http(name, text),
+            other => {
+                self.fault(other.to_owned(), "is no annotation of routes, ignored; correct its name, or remove it")
+            }
+        }
+    }
+
+    /// Annotations of routes whose requests are read.
+    fn read_http(&mut self, name: &str, text: &str) {
+        const TRUTH: &str = "true or false";
+        match name {
+            SET_FORWARDED_HEADERS => {
+                let write = "append, replace, if-none or never";
+                self.options.forwarded = self.choice(SET_FORWARDED_HEADERS, text, values::forwarded(text), write);
+            }
+            DISABLE_COOKIES => {
+                let disabled = self.choice(DISABLE_COOKIES, text, values::truth(text), TRUTH);
+                self.options.policy.affinity.disabled = disabled.unwrap_or_default();
+            }
+            COOKIE_NAME => {
+                let write = "a name of letters, digits, '-' and '_'";
+                self.options.policy.affinity.cookie = self.value(COOKIE_NAME, text, values::cookie_name(text), write);
+            }
+            COOKIE_SAME_SITE if !self.is_tls_alone() => self.fault(COOKIE_SAME_SITE, NO_SAME_SITE),
+            COOKIE_SAME_SITE => {
+                let same_site = self.choice(COOKIE_SAME_SITE, text, values::same_site(text), "Lax, Strict or None");
+                self.options.policy.affinity.same_site = same_site.unwrap_or_default();
+            }
+            HSTS if !self.traffic.has_tls() => {
+                self.fault(HSTS, "has no meaning for a route without spec.tls, ignored; remove it, or use edge");
+            }
+            HSTS => {
+                let write = "for example max-age=31536000;includeSubDomains;preload";
+                self.options.policy.hsts = self.value(HSTS, text, values::hsts(text), write);
+            }
+            REWRITE_TARGET => match RewriteTarget::parse(text) {
+                Ok(target) => self.options.policy.rewrite_target = Some(target),
+                Err(fault) => self.fault(REWRITE_TARGET, format!("Invalid value: {text:?}, ignored: {fault}")),
+            },
+            _ => {
+                let adjust = self.choice(ADJUST_CASE, text, values::truth(text), TRUTH);
+                self.options.policy.adjust_case = adjust.unwrap_or_default();
+            }
+        }
+    }
+
+    /// Whether requests of the route come over TLS only, so that its cookie may be `Secure`.
+    fn is_tls_alone(&self) -> bool {
+        match self.traffic {
+            Traffic::Http { tls: Some(tls), .. } => tls.insecure != InsecurePolicy::Allow,
+            _ => false,
+        }
+    }
+
+    /// The limits for each client address.
+    fn read_limits(&mut self, annotations: &TextMap) {
+        let wanted = match annotations.get(RATE_LIMIT) {
+            Some(text) => self.choice(RATE_LIMIT, text, values::truth(text), "true or false") == Some(true),
+            None => false,
+        };
+        let mut named = 0;
+        for name in [CONCURRENT_TCP, RATE_TCP, RATE_HTTP] {
+            let Some(text) = annotations.get(name) else { continue };
+            if name == RATE_HTTP && self.traffic.is_passthrough() {
+                continue;
+            }
+            named += 1;
+            if !wanted {
+                self.fault(name, format!("has no effect without {RATE_LIMIT}: \"true\"; write that too, or remove it"));
+                continue;
+            }
+            let limit = self.value(name, text, values::limit(text), "a whole number of at least 1");
+            let limits = &mut self.options.policy.source_limits;
+            match name {
+                CONCURRENT_TCP => limits.concurrent = limit,
+                RATE_TCP => limits.connections = limit,
+                _ => limits.requests = limit,
+            }
+        }
+        if wanted && named == 0 {
+            let message = "limits nothing by itself; write rate-limit-connections.concurrent-tcp, .rate-tcp or \
+                           .rate-http too, or remove it";
+            self.fault(RATE_LIMIT, message);
+        }
+    }
+
+    /// What only several annotations, or the whole of one, can tell.
+    fn read_together(&mut self, annotations: &TextMap) {
+        if self.traffic.is_passthrough() {
+            let silent = self.options.policy.server_timeout.take();
+            self.options.tunnel_timeout = self.options.tunnel_timeout.or(silent);
+        }
+        if self.options.policy.affinity.disabled {
+            for name in [COOKIE_NAME, COOKIE_SAME_SITE].into_iter().filter(|name| annotations.get(name).is_some()) {
+                self.fault(name, format!("has no effect, because {DISABLE_COOKIES} is true; remove one of the two"));
+            }
+            // Else equal policies would differ.
+            self.options.policy.affinity.cookie = None;
+            self.options.policy.affinity.same_site = Default::default();
+        }
+        if let Some(list) = allowlist(annotations).filter(|list| !list.invalid.is_empty()) {
+            let items = list.invalid.join(" ");
+            let message =
+                format!("Invalid value: {items:?}: no addresses or networks, left out; write such as 10.0.0.0/8");
+            self.fault(list.annotation, message);
+        }
     }
 }
 
@@ -102,40 +279,10 @@ const ONLY_PASSTHROUGH: &str = "is only for passthrough routes, ignored; remove 
                                 passthrough; endpoints of other routes learn the client's address from X-Forwarded-For";
 const NO_HEADERS: &str = "has no meaning for a passthrough route, whose requests are not read, ignored; remove it, or \
                           write router.sluice.dev/proxy-protocol: v2 to tell endpoints the client's address";
-
-fn forwarded(text: &str) -> Option<ForwardedHeaders> {
-    Some(match text {
-        "append" => ForwardedHeaders::Append,
-        "replace" => ForwardedHeaders::Replace,
-        "if-none" => ForwardedHeaders::IfNone,
-        "never" => ForwardedHeaders::Never,
-        _ => return None,
-    })
-}
-
-fn bad_timeout(text: &str) -> String {
-    format!("Invalid value: {text:?}, ignored; write a whole number and us, ms, s, m, h or d, such as 30s")
-}
-
-/// Reads `[1-9][0-9]*(us|ms|s|m|h|d)?`, milliseconds without a unit; what is longer than [`MAX_TIMEOUT`] becomes that.
-fn timeout(text: &str) -> Option<Duration> {
-    let (digits, unit) = text.split_at(text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len()));
-    if digits.is_empty() || digits.starts_with('0') {
-        return None;
-    }
-    let microseconds: u64 = match unit {
-        "us" => 1,
-        "" | "ms" => 1000,
-        "s" => 1_000_000,
-        "m" => 60_000_000,
-        "h" => 3_600_000_000,
-        "d" => 86_400_000_000,
-        _ => return None,
-    };
-    // Digits alone fail to parse only by being too many.
-    let total = digits.parse::<u64>().unwrap_or(u64::MAX).saturating_mul(microseconds);
-    Some(Duration::from_micros(total).min(MAX_TIMEOUT))
-}
+const NO_REQUESTS: &str = "has no meaning for a passthrough route, whose requests are not read, ignored; remove it, or \
+                           use edge or reencrypt";
+const NO_SAME_SITE: &str = "is only for edge and reencrypt routes that do not allow clear text, ignored; remove it, or \
+                            write insecureEdgeTerminationPolicy: Redirect";
 
 #[cfg(test)]
 mod tests;
