@@ -23,15 +23,20 @@ mod pool;
 mod prefixed;
 mod snapshot;
 mod upstream_tls;
+mod workers;
 
 use std::net::IpAddr;
+use std::num::NonZeroUsize;
+use std::ops::Deref;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use router_core::table::RoutingTable;
 use rustls::RootCertStore;
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
+use tokio::task::JoinHandle;
 
 use client_io::ClientLimits;
 use counters::Counters;
@@ -39,14 +44,13 @@ use listeners::Listeners;
 use pool::Pool;
 use snapshot::{Snapshot, Snapshots};
 use upstream_tls::UpstreamTls;
+use workers::Workers;
 
 use crate::keep::Sockets;
 
 pub use access::{AccessLog, Carried, Flag};
 pub use counters::RouteCounters;
 pub use listeners::{BindState, ListenerState, Protocol};
-
-const SWEEP_POOL: Duration = Duration::from_secs(10);
 
 /// What the proxy needs to know beside the routing table.
 #[derive(Clone, Debug, Default)]
@@ -64,6 +68,8 @@ pub struct ProxyConfig {
     /// Whether the kernel data path is in use: it relies on there being no socket of a connection before its first
     /// bytes, and it resets those that it takes over.
     pub steered: bool,
+    /// Threads that serve connections; `None`: one for each processor that this process may use.
+    pub workers: Option<NonZeroUsize>,
 }
 
 /// Timeouts, with OpenShift's defaults (`tuningOptions`).
@@ -110,26 +116,36 @@ impl ProxyConfig {
 
 /// A running proxy.
 pub struct Proxy {
-    shared: Arc<Shared>,
+    workers: Arc<Workers>,
     listeners: watch::Receiver<Arc<Vec<ListenerState>>>,
+    /// Ends when the listeners are closed.
+    listening: JoinHandle<()>,
+    /// Follows the tables.
+    serving: JoinHandle<()>,
 }
 
 impl Proxy {
     /// Starts serving the tables that come through `tables`, beginning with the one that is there. Must be called
-    /// within a tokio runtime.
-    pub fn start(config: ProxyConfig, tables: watch::Receiver<Arc<RoutingTable>>) -> Proxy {
-        let shared = Arc::new(Shared {
+    /// within a tokio runtime; connections are served on threads of their own.
+    pub fn start(config: ProxyConfig, mut tables: watch::Receiver<Arc<RoutingTable>>) -> Proxy {
+        let threads = config.workers.or_else(|| std::thread::available_parallelism().ok()).map_or(1, usize::from);
+        let common = Arc::new(Common {
             upstream_tls: UpstreamTls::new(config.service_ca.clone()),
             snapshot: ArcSwap::default(),
-            pool: Arc::default(),
             counters: Arc::default(),
-            phase: watch::Sender::new(Phase::Running),
-            active: watch::Sender::new(0),
             config,
         });
+        let workers = Arc::new(Workers::start(threads, &common));
+        let mut serve = Serve { common: Arc::clone(&common), snapshots: Snapshots::default() };
         let (states, listeners) = watch::channel(Arc::default());
-        tokio::spawn(run(Arc::clone(&shared), tables, states));
-        Proxy { shared, listeners }
+        let first = Arc::clone(&tables.borrow_and_update());
+        serve.table(&first);
+        // The listeners follow the snapshots, so that none is open before its router can be served.
+        let (served, follow) = watch::channel(first);
+        let open = Listeners::new(Arc::clone(&workers), common.config.listen.clone(), states);
+        let listening = tokio::spawn(open.run(follow));
+        let serving = tokio::spawn(serve.follow(tables, served));
+        Proxy { workers, listeners, listening, serving }
     }
 
     /// The listeners as they stand.
@@ -139,31 +155,33 @@ impl Proxy {
 
     /// What the routes of the current table have served, by router and route.
     pub fn counters(&self) -> Vec<RouteCounters> {
-        self.shared.counters.snapshot()
+        self.workers.common.counters.snapshot()
     }
 
     /// [`Proxy::counters`], for whoever outlives the borrow.
     pub fn counter_view(&self) -> Box<dyn Fn() -> Vec<RouteCounters> + Send + Sync> {
-        let counters = Arc::clone(&self.shared.counters);
+        let counters = Arc::clone(&self.workers.common.counters);
         Box::new(move || counters.snapshot())
     }
 
     /// The access log, for connections that are served elsewhere.
     pub fn access_log(&self) -> AccessLog {
-        AccessLog::new(Arc::clone(&self.shared.counters))
+        AccessLog::new(Arc::clone(&self.workers.common.counters))
     }
 
     /// Closes the listeners, lets connections finish for at most `deadline`, then ends them.
     pub async fn shutdown(self, deadline: Duration) {
-        self.shared.phase.send_replace(Phase::Draining);
-        let mut active = self.shared.active.subscribe();
-        let drained = tokio::time::timeout(deadline, active.wait_for(|active| *active == 0)).await.is_ok();
-        self.shared.phase.send_replace(Phase::Stopped);
-        if !drained {
-            tracing::warn!(connections = *active.borrow(), "connections were ended at the deadline");
+        self.workers.drain();
+        let drained = async {
+            // It was not cancelled and does not panic; if it had, its listeners would be closed as well.
+            let _ = self.listening.await;
+            self.workers.idle().await;
+        };
+        if tokio::time::timeout(deadline, drained).await.is_err() {
+            tracing::warn!(connections = self.workers.connections(), "connections were ended at the deadline");
         }
-        // They end at their next poll. The channel cannot close: its sender is in `shared`.
-        let _ = active.wait_for(|active| *active == 0).await;
+        self.workers.stop().await;
+        self.serving.abort();
     }
 }
 
@@ -172,23 +190,36 @@ impl Proxy {
 enum Phase {
     Running,
     Draining,
-    Stopped,
 }
 
 /// What all connections share.
 #[derive(Debug)]
-struct Shared {
+struct Common {
     config: ProxyConfig,
     snapshot: ArcSwap<Snapshot>,
     upstream_tls: UpstreamTls,
-    pool: Arc<Pool>,
     counters: Arc<Counters>,
+}
+
+/// What the connections of one worker share: what belongs to it alone, so that no other thread touches it while
+/// requests are served, and through it what is [`Common`].
+#[derive(Debug)]
+struct Shared {
+    common: Arc<Common>,
+    /// The worker's number, from 0.
+    worker: usize,
+    /// Idle connections of this worker.
+    pool: Arc<Pool>,
     phase: watch::Sender<Phase>,
-    /// Tasks that a graceful stop waits for.
-    active: watch::Sender<usize>,
+    tasks: Tasks,
 }
 
 impl Shared {
+    fn new(worker: usize, common: Arc<Common>) -> Arc<Self> {
+        let phase = watch::Sender::new(Phase::Running);
+        Arc::new(Shared { common, worker, pool: Arc::default(), phase, tasks: Tasks::default() })
+    }
+
     /// Waits until the proxy has come to this phase.
     async fn reached(&self, phase: Phase) {
         let mut phases = self.phase.subscribe();
@@ -196,77 +227,88 @@ impl Shared {
         let _ = phases.wait_for(|current| *current >= phase).await;
     }
 
-    /// Starts a task that a graceful stop waits for, and that ends when the proxy stops.
+    /// Starts a task on the worker, whose thread this must be. A graceful stop waits for it.
     fn spawn(self: &Arc<Self>, work: impl Future<Output = ()> + Send + 'static) {
         let active = Active::new(Arc::clone(self));
         tokio::spawn(async move {
-            tokio::select! {
-                () = work => {}
-                () = active.0.reached(Phase::Stopped) => {}
-            }
+            work.await;
+            drop(active);
         });
     }
 }
 
+impl Deref for Shared {
+    type Target = Common;
+
+    fn deref(&self) -> &Common {
+        &self.common
+    }
+}
+
+/// How many tasks there are that a graceful stop waits for.
+#[derive(Debug, Default)]
+struct Tasks {
+    count: AtomicUsize,
+    none: Notify,
+}
+
+impl Tasks {
+    fn count(&self) -> usize {
+        self.count.load(Ordering::Relaxed)
+    }
+
+    /// Waits until there is none.
+    async fn idle(&self) {
+        loop {
+            // Notified from here on, so that the last task cannot end unseen between the look and the wait.
+            let none = self.none.notified();
+            if self.count.load(Ordering::Acquire) == 0 {
+                return;
+            }
+            none.await;
+        }
+    }
+}
+
 /// Counts a task as active while it lives.
+#[derive(Debug)]
 struct Active(Arc<Shared>);
 
 impl Active {
     fn new(shared: Arc<Shared>) -> Self {
-        shared.active.send_modify(|active| *active += 1);
+        shared.tasks.count.fetch_add(1, Ordering::Relaxed);
         Active(shared)
     }
 }
 
 impl Drop for Active {
     fn drop(&mut self) {
-        self.0.active.send_modify(|active| *active = active.saturating_sub(1));
+        if self.0.tasks.count.fetch_sub(1, Ordering::AcqRel) == 1 {
+            self.0.tasks.none.notify_waiters();
+        }
     }
 }
 
-/// Makes a snapshot of each table and lets the listeners follow it.
-async fn run(
-    shared: Arc<Shared>,
-    mut tables: watch::Receiver<Arc<RoutingTable>>,
-    states: watch::Sender<Arc<Vec<ListenerState>>>,
-) {
-    let mut snapshots = Snapshots::default();
-    let mut serve = |table: &Arc<RoutingTable>| {
-        let snapshot = snapshots.make(table, &shared.snapshot.load());
-        shared.snapshot.store(Arc::new(snapshot));
-        shared.upstream_tls.retain();
-        shared.counters.retain(table);
-    };
-    let first = Arc::clone(&tables.borrow_and_update());
-    serve(&first);
-    // The listeners follow the snapshots, so that none is open before its router can be served.
-    let (served, follow) = watch::channel(first);
-    let listeners = Listeners::new(Arc::clone(&shared), shared.config.listen.clone(), states);
-    let closed = Active::new(Arc::clone(&shared));
-    tokio::spawn(async move {
-        listeners.run(follow).await;
-        drop(closed);
-    });
-    let mut sweep = tokio::time::interval(SWEEP_POOL);
-    loop {
-        tokio::select! {
-            changed = tables.changed() => {
-                if changed.is_err() {
-                    break;
-                }
-                let table = Arc::clone(&tables.borrow_and_update());
-                serve(&table);
-                served.send_replace(table);
-            }
-            _ = sweep.tick() => shared.pool.sweep(),
-            () = shared.reached(Phase::Stopped) => return,
-        }
+/// Makes a snapshot of each table.
+struct Serve {
+    common: Arc<Common>,
+    snapshots: Snapshots,
+}
+
+impl Serve {
+    fn table(&mut self, table: &Arc<RoutingTable>) {
+        let snapshot = self.snapshots.make(table, &self.common.snapshot.load());
+        self.common.snapshot.store(Arc::new(snapshot));
+        self.common.upstream_tls.retain();
+        self.common.counters.retain(table);
     }
-    // No tables will come any more; the last one is served until the stop.
-    loop {
-        tokio::select! {
-            _ = sweep.tick() => shared.pool.sweep(),
-            () = shared.reached(Phase::Stopped) => return,
+
+    /// Follows the tables as long as there are any; the last one stays. The listeners hear of each after it is served.
+    async fn follow(mut self, mut tables: watch::Receiver<Arc<RoutingTable>>, served: watch::Sender<Arc<RoutingTable>>) {
+        while tables.changed().await.is_ok() {
+            let table = Arc::clone(&tables.borrow_and_update());
+            self.table(&table);
+            served.send_replace(table);
         }
     }
 }

@@ -11,17 +11,21 @@ use std::time::Duration;
 use router_core::model::RouterName;
 use router_core::table::RoutingTable;
 use socket2::{Domain, SockAddr, Socket, Type};
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
+use super::Shared;
 use super::connection::{Accepted, serve};
-use super::{Phase, Shared};
+use super::workers::Workers;
 
 /// As many as `net.core.somaxconn` lets: while no agent runs under `sluice keep`, connections wait there.
 const BACKLOG: i32 = i32::MAX;
 /// For a client to send its first bytes; then the connection is accepted all the same.
 const DEFER_ACCEPT: Duration = Duration::from_secs(5);
+/// Most workers that wait for the connections of one listener: each new one wakes all of them that have nothing to do.
+/// They share connections out to the others.
+const ACCEPTORS: usize = 4;
 const RETRY_BIND: Duration = Duration::from_secs(1);
 /// Pause after `accept` failed for want of resources: descriptors do not come back by asking more often.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
@@ -68,7 +72,7 @@ struct Key {
 
 /// The set of listeners. Runs as one task, which owns all of them.
 pub(super) struct Listeners {
-    shared: Arc<Shared>,
+    workers: Arc<Workers>,
     addresses: Vec<IpAddr>,
     states: watch::Sender<Arc<Vec<ListenerState>>>,
     open: BTreeMap<Key, Result<Open, String>>,
@@ -76,13 +80,30 @@ pub(super) struct Listeners {
 
 struct Open {
     address: SocketAddr,
-    task: JoinHandle<()>,
+    /// One for each worker that accepts.
+    accepting: Vec<JoinHandle<()>>,
+}
+
+impl Open {
+    /// Closes the socket. Its port is free when this returns, if nobody else holds the socket.
+    async fn close(mut self) {
+        for task in self.accepting.drain(..) {
+            task.abort();
+            let _ = task.await;
+        }
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.accepting.iter().for_each(JoinHandle::abort);
+    }
 }
 
 impl Listeners {
     /// None yet; [`Listeners::run`] opens them.
-    pub fn new(shared: Arc<Shared>, addresses: Vec<IpAddr>, states: watch::Sender<Arc<Vec<ListenerState>>>) -> Self {
-        Listeners { shared, addresses, states, open: BTreeMap::new() }
+    pub fn new(workers: Arc<Workers>, addresses: Vec<IpAddr>, states: watch::Sender<Arc<Vec<ListenerState>>>) -> Self {
+        Listeners { workers, addresses, states, open: BTreeMap::new() }
     }
 
     /// Follows the tables until the router drains; then closes all.
@@ -91,18 +112,14 @@ impl Listeners {
             let table = Arc::clone(&tables.borrow_and_update());
             self.apply(&table).await;
             let failed = self.open.values().any(Result::is_err);
-            let drain = {
-                let shared = Arc::clone(&self.shared);
-                async move { shared.reached(Phase::Draining).await }
-            };
             tokio::select! {
-                () = drain => break,
+                () = self.workers.draining() => break,
                 // When the sender is gone the last table stays.
                 () = changed(&mut tables) => {}
                 () = tokio::time::sleep(RETRY_BIND), if failed => {}
             }
         }
-        self.shared.config.sockets.release();
+        self.workers.common.config.sockets.release();
         self.apply(&RoutingTable::default()).await;
     }
 
@@ -110,15 +127,15 @@ impl Listeners {
     async fn apply(&mut self, table: &RoutingTable) {
         let wanted = wanted(table, &self.addresses);
         let addresses: BTreeSet<_> = wanted.keys().map(|key| key.address).collect();
-        self.shared.config.sockets.sort(&addresses);
+        self.workers.common.config.sockets.sort(&addresses);
         let gone: Vec<Key> = self.open.keys().filter(|key| !wanted.contains_key(key)).cloned().collect();
         for key in gone {
             if let Some(Ok(open)) = self.open.remove(&key) {
-                open.task.abort();
-                // The socket closes with the task; its port may be wanted by another router.
-                let _ = open.task.await;
-                self.shared.config.sockets.closed(open.address);
-                tracing::info!(router = %key.router, address = %open.address, "listener closed");
+                let address = open.address;
+                // Its port may be wanted by another router.
+                open.close().await;
+                self.workers.common.config.sockets.closed(address);
+                tracing::info!(router = %key.router, %address, "listener closed");
             }
         }
         for key in wanted.keys() {
@@ -140,7 +157,7 @@ impl Listeners {
     }
 
     fn bind(&self, key: &Key) -> io::Result<Open> {
-        let config = &self.shared.config;
+        let config = &self.workers.common.config;
         let inherited = config.sockets.take(key.address)?;
         let opened = inherited.is_none();
         let socket = inherited.map_or_else(|| bind(key.address), Ok)?;
@@ -149,14 +166,26 @@ impl Listeners {
         }
         socket.listen(BACKLOG)?;
         socket.set_nonblocking(true)?;
-        let listener = TcpListener::from_std(socket.into())?;
+        let listener = std::net::TcpListener::from(socket);
         // An inherited socket of both families listens on `[::]`, and serves `0.0.0.0` all the same.
         let address = SocketAddr::new(key.address.ip(), listener.local_addr()?.port());
         if opened {
             config.sockets.opened(address, &listener);
         }
-        let accepting = accept(Arc::clone(&self.shared), listener, key.router.clone(), key.protocol);
-        Ok(Open { address, task: tokio::spawn(accepting) })
+        let mut open = Open { address, accepting: Vec::new() };
+        for worker in self.workers.iter().take(ACCEPTORS) {
+            // Registers with the worker's runtime.
+            let _on_worker = worker.handle.enter();
+            let acceptor = Acceptor {
+                listener: TcpListener::from_std(listener.try_clone()?)?,
+                router: key.router.clone(),
+                protocol: key.protocol,
+                own: Arc::clone(&worker.shared),
+                workers: Arc::clone(&self.workers),
+            };
+            open.accepting.push(tokio::spawn(acceptor.run()));
+        }
+        Ok(open)
     }
 
     fn tell(&self, wanted: &BTreeMap<Key, u32>) {
@@ -229,25 +258,50 @@ fn defer_accept(socket: &Socket, defer: bool) -> io::Result<()> {
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-async fn accept(shared: Arc<Shared>, listener: TcpListener, router: RouterName, protocol: Protocol) {
-    loop {
-        let (stream, client) = match listener.accept().await {
-            Ok(accepted) => accepted,
-            // The connection failed before it was taken (accept(2)): no concern of the listener.
-            Err(error) if is_connection_error(&error) => continue,
-            Err(error) => {
-                tracing::warn!(%router, %error, "cannot accept connections");
-                tokio::time::sleep(ACCEPT_PAUSE).await;
-                continue;
+/// Accepts connections on one worker.
+struct Acceptor {
+    listener: TcpListener,
+    router: RouterName,
+    protocol: Protocol,
+    /// Of the worker.
+    own: Arc<Shared>,
+    workers: Arc<Workers>,
+}
+
+impl Acceptor {
+    async fn run(self) {
+        loop {
+            match self.listener.accept().await {
+                Ok((stream, client)) => self.place(stream, client),
+                // The connection failed before it was taken (accept(2)): no concern of the listener.
+                Err(error) if is_connection_error(&error) => {}
+                Err(error) => {
+                    tracing::warn!(router = %self.router, %error, "cannot accept connections");
+                    tokio::time::sleep(ACCEPT_PAUSE).await;
+                }
             }
-        };
-        let Ok(local) = stream.local_addr() else { continue };
+        }
+    }
+
+    /// Has the least busy worker serve a connection.
+    fn place(&self, stream: TcpStream, client: SocketAddr) {
+        let Ok(local) = stream.local_addr() else { return };
         // Latency only; a socket that refuses the option still carries the bytes.
         let _ = stream.set_nodelay(true);
-        let (client, local) = (plain(client), plain(local));
-        let accepted = Accepted { router: router.clone(), protocol, client, listener: local, stream };
-        let connection = serve(Arc::clone(&shared), accepted);
-        shared.spawn(connection);
+        let (router, protocol) = (self.router.clone(), self.protocol);
+        let (client, listener) = (plain(client), plain(local));
+        let accepted = move |stream| Accepted { router, protocol, client, listener, stream };
+        let Some(other) = self.workers.less_busy_than(&self.own) else {
+            return self.own.spawn(serve(Arc::clone(&self.own), accepted(stream)));
+        };
+        let Ok(stream) = stream.into_std() else { return };
+        let shared = Arc::clone(&other.shared);
+        other.spawn(async move {
+            // Registers with the runtime that runs this.
+            if let Ok(stream) = TcpStream::from_std(stream) {
+                serve(shared, accepted(stream)).await;
+            }
+        });
     }
 }
 

@@ -16,7 +16,7 @@ async fn a_waiting_connection_is_small() {
     let proxy = Proxy::start(ProxyConfig::default(), tables);
     let router = RouterName("default".into());
     let accepted = Accepted { router, protocol: Protocol::Https, client: address, listener: address, stream };
-    let future = serve(Arc::clone(&proxy.shared), accepted);
+    let future = serve(Arc::clone(&proxy.workers.iter().next().unwrap().shared), accepted);
     let size = std::mem::size_of_val(&future);
     assert!(size <= 4 * 1024, "{size} bytes");
 }
