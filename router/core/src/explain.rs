@@ -90,7 +90,7 @@ pub enum Step {
     },
     /// Where it goes.
     Backends {
-        /// Services that have weight.
+        /// Its services; one of weight 0 serves only clients whose cookie names an endpoint of it.
         services: Vec<Service>,
     },
     /// Who carries the connection; a running agent alone knows.
@@ -169,7 +169,7 @@ pub struct Service {
     pub name: String,
     /// Weight, 0 – 256.
     pub weight: u16,
-    /// Ready endpoints, `address:port`.
+    /// Ready endpoints, `address:port`; draining ones where none is ready.
     pub endpoints: Vec<String>,
     /// Why there are no endpoints; empty when there are some.
     pub problem: String,
@@ -263,8 +263,9 @@ fn serve(facts: Facts<'_>, router: &RouterTable, route: &ResolvedRoute, query: &
     out.steps.push(Step::Route(owner(facts, Some(router), &route.id.object_key())));
     let is_let_in = filter::admits(facts, route, query, out);
     let services = backends::services(facts.resources, route);
-    let endpoints: usize = services.iter().map(|service| service.endpoints.len()).sum();
-    let problem = services.iter().find(|service| !service.problem.is_empty()).map(|service| service.problem.clone());
+    let weighted = || services.iter().filter(|service| service.weight > 0);
+    let endpoints: usize = weighted().map(|service| service.endpoints.len()).sum();
+    let problem = weighted().find(|service| !service.problem.is_empty()).map(|service| service.problem.clone());
     out.steps.push(Step::Backends { services });
     let how = match &route.kind {
         RouteKind::Passthrough { .. } => "gets the TLS stream as it is",

@@ -68,8 +68,8 @@ impl EndpointIndex {
         services
     }
 
-    /// The usable endpoints of a backend of this route, each address once, in order of address. Routes that use the
-    /// same ones share them.
+    /// The usable endpoints of a backend of this route, each address once, in order of address: those that are ready, or
+    /// where none is, those that are draining. Routes that use the same ones share them.
     pub fn endpoints(&self, route: &Route, backend: &Backend) -> Arc<[Endpoint]> {
         let service = ObjectKey { namespace: route.meta.key.namespace.clone(), name: backend.service.clone() };
         let mut known = self.known.borrow_mut();
@@ -88,21 +88,23 @@ impl EndpointIndex {
 
     fn find(&self, route: &Route, backend: &Backend) -> Vec<Endpoint> {
         let service = ObjectKey { namespace: route.meta.key.namespace.clone(), name: backend.service.clone() };
-        let mut endpoints = Vec::new();
+        let (mut ready, mut draining) = (Vec::new(), Vec::new());
         for slice in self.slices.get(&service).into_iter().flat_map(BTreeMap::values) {
             let target = route.target_port.as_ref();
             let ports = slice.ports.iter().filter(|port| target.is_none_or(|t| t.matches(&port.name, port.number)));
             for port in ports {
                 for endpoint in &slice.endpoints {
                     let usable = endpoint.addresses.iter().filter(|address| is_usable(**address, self.addresses));
+                    let endpoints = if endpoint.is_draining { &mut draining } else { &mut ready };
                     endpoints.extend(usable.map(|address| Endpoint {
                         address: SocketAddr::new(*address, port.number),
                         target: endpoint.target.clone(),
-                        h2c: false,
+                        h2c: port.h2c,
                     }));
                 }
             }
         }
+        let mut endpoints = if ready.is_empty() { draining } else { ready };
         endpoints.sort();
         endpoints.dedup_by(|a, b| a.address == b.address);
         endpoints
@@ -145,10 +147,12 @@ pub fn resolve(admitted: &AdmittedRoute, defaults: &TrafficDefaults, endpoints: 
     // Their faults were told when the route was read.
     let (options, _) = TrafficOptions::read(&route.meta.annotations, &route.traffic);
     let policy = RoutePolicy { actions: route.header_actions.clone(), ..options.policy };
+    // A client with a cookie stays with its endpoint when the service's weight becomes 0 (openshift.md a.8).
+    let keeps_clients = !route.traffic.is_passthrough() && !policy.affinity.disabled;
     let services = route
         .backends
         .iter()
-        .filter(|backend| backend.weight > 0)
+        .filter(|backend| backend.weight > 0 || keeps_clients)
         .map(|backend| ServiceEndpoints {
             service: backend.service.clone(),
             weight: backend.weight,

@@ -266,7 +266,8 @@ pub struct Reencrypt {
 /// Weighted services and their endpoints.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Cluster {
-    /// Services that have weight, with their usable endpoints.
+    /// Services with their usable endpoints. Those of weight 0 are for clients whose cookie names an endpoint of theirs;
+    /// they are there only where a route has affinity by cookie.
     pub services: Few<ServiceEndpoints>,
 }
 
@@ -297,7 +298,7 @@ pub struct ServiceEndpoints {
     pub service: Arc<str>,
     /// 0 – 256.
     pub weight: u16,
-    /// Ready endpoints that the port filter leaves.
+    /// Endpoints that the port filter leaves: ready ones, or where none is ready those that are draining.
     pub endpoints: Arc<[Endpoint]>,
 }
 
@@ -308,7 +309,8 @@ pub struct Endpoint {
     pub address: SocketAddr,
     /// Name of the pod, when the slice tells.
     pub target: Option<Arc<str>>,
-    /// The port's `appProtocol` is `h2c` or `kubernetes.io/h2c`: clear-text HTTP/2 (openshift.md a.8).
+    /// The port's `appProtocol`, or else its name, says HTTP/2 without TLS (openshift.md a.8); plain and edge routes use
+    /// it, re-encrypting ones negotiate.
     pub h2c: bool,
 }
 

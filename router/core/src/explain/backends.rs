@@ -7,7 +7,7 @@ use crate::object::ObjectKey;
 use crate::resources::Resources;
 use crate::table::{ResolvedRoute, ServiceEndpoints};
 
-/// The services of a route that have weight.
+/// The services of a route.
 pub fn services(resources: &Resources, route: &ResolvedRoute) -> Vec<Service> {
     let of = |service: &ServiceEndpoints| Service {
         name: service.service.to_string(),

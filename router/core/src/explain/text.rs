@@ -61,7 +61,8 @@ impl fmt::Display for Step {
                 for service in services {
                     let endpoints =
                         if service.problem.is_empty() { service.endpoints.join(", ") } else { service.problem.clone() };
-                    writeln!(f, "   service {} weight {}: {endpoints}", service.name, service.weight)?;
+                    let who = if service.weight == 0 { " (only clients with its cookie)" } else { "" };
+                    writeln!(f, "   service {} weight {}{who}: {endpoints}", service.name, service.weight)?;
                 }
                 Ok(())
             }

@@ -28,17 +28,20 @@ pub struct EndpointSlice {
     pub meta: Meta,
     /// Service it belongs to; `None`: none, and nobody uses it.
     pub service: Option<Arc<str>>,
-    /// Endpoints that are ready.
+    /// Endpoints that are ready, or draining.
     pub endpoints: Vec<SliceEndpoint>,
     /// TCP ports that every endpoint has.
     pub ports: Vec<SlicePort>,
 }
 
-/// A ready endpoint.
+/// An endpoint that can serve.
 #[derive(Clone, Debug)]
 pub struct SliceEndpoint {
     /// Its addresses.
     pub addresses: Vec<IpAddr>,
+    /// `serving` and `terminating`, and not `ready`: it finishes what it has, and gets new work only where no endpoint
+    /// is ready (Kubernetes, `EndpointConditions`).
+    pub is_draining: bool,
     /// Name of its pod.
     pub target: Option<Arc<str>>,
 }
@@ -50,6 +53,8 @@ pub struct SlicePort {
     pub name: Arc<str>,
     /// Number.
     pub number: u16,
+    /// Speaks HTTP/2 without TLS: see [`is_h2c`].
+    pub h2c: bool,
 }
 
 /// Reads a Service. Its ports are checked only for being there: endpoints come from slices.
@@ -117,7 +122,9 @@ fn endpoint(mut fields: Fields<'_>, family: Family, findings: &mut Findings) -> 
     let mut conditions = fields.mapping("conditions", findings);
     // The API says of absence: "should be interpreted as ready".
     let ready = conditions.truth("ready", findings).unwrap_or(true);
-    conditions.ignore(&["serving", "terminating"]);
+    let terminating = conditions.truth("terminating", findings).unwrap_or(false);
+    let is_draining = !ready && terminating && conditions.truth("serving", findings).unwrap_or(ready);
+    conditions.ignore(&["serving"]);
     conditions.finish(findings);
     let mut addresses = Vec::new();
     for (path, text) in fields.texts("addresses", findings) {
@@ -141,7 +148,8 @@ fn endpoint(mut fields: Fields<'_>, family: Family, findings: &mut Findings) -> 
     };
     fields.ignore(&["hostname", "nodeName", "zone", "hints", "deprecatedTopology"]);
     fields.finish(findings);
-    (ready && !addresses.is_empty()).then_some(SliceEndpoint { addresses, target: name })
+    let can_serve = ready || is_draining;
+    (can_serve && !addresses.is_empty()).then_some(SliceEndpoint { addresses, is_draining, target: name })
 }
 
 fn port(mut fields: Fields<'_>, findings: &mut Findings) -> Option<SlicePort> {
@@ -151,7 +159,20 @@ fn port(mut fields: Fields<'_>, findings: &mut Findings) -> Option<SlicePort> {
     if !["TCP", "UDP", "SCTP"].contains(&protocol) {
         findings.error(fields.path("protocol"), format!("Unsupported value: {protocol:?}; write TCP"));
     }
-    fields.ignore(&["appProtocol"]);
+    let h2c = is_h2c(name, fields.text("appProtocol", findings));
     fields.finish(findings);
-    (protocol == "TCP").then_some(SlicePort { name: name.into(), number: number? })
+    (protocol == "TCP").then_some(SlicePort { name: name.into(), number: number?, h2c })
+}
+
+/// Whether a port speaks HTTP/2 without TLS, with prior knowledge (RFC 9113, section 3.3). `appProtocol` alone decides
+/// where it is written: `h2c` and `kubernetes.io/h2c` are the ones. Else the port's name does: `h2c`, `http2` and
+/// `grpc`, alone or before a `-`, such as `grpc-api`.
+fn is_h2c(name: &str, app_protocol: Option<&str>) -> bool {
+    match app_protocol {
+        Some(protocol) => matches!(protocol, "h2c" | "kubernetes.io/h2c"),
+        None => {
+            let protocol = name.split_once('-').map_or(name, |(protocol, _)| protocol);
+            matches!(protocol, "h2c" | "http2" | "grpc")
+        }
+    }
 }

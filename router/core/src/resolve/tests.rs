@@ -96,10 +96,69 @@ fn allowlists_keep_what_is_valid_and_close_when_nothing_is() {
 }
 
 #[test]
-fn services_without_weight_are_left_out() {
-    let spec = json!({ "to": { "name": "web", "weight": 0 }, "alternateBackends": [{ "name": "b", "weight": 3 }] });
-    let resources = resources([route("shop/cart", 1, spec)]);
-    let translation = crate::translate::translate(&resources, &crate::translate::Settings::default());
-    let services = &translation.table.routers[0].routes.values().next().unwrap().cluster.services;
-    assert_eq!(services.iter().map(|s| (&*s.service, s.weight)).collect::<Vec<_>>(), [("b", 3)]);
+fn services_without_weight_stay_for_clients_with_a_cookie() {
+    let services = |tls: &str, annotation: &str| {
+        let mut spec =
+            json!({ "to": { "name": "web", "weight": 0 }, "alternateBackends": [{ "name": "b", "weight": 3 }] });
+        if !tls.is_empty() {
+            spec["tls"] = json!({ "termination": tls });
+        }
+        let mut route = route("shop/cart", 1, spec);
+        route["metadata"]["annotations"] = json!({ annotation: "true" });
+        let resources = resources([route, slice("shop/web", &["10.0.0.1"], 80), slice("shop/b", &["10.0.0.2"], 80)]);
+        let translation = crate::translate::translate(&resources, &crate::translate::Settings::default());
+        let route = Arc::clone(translation.table.routers[0].routes.values().next().unwrap());
+        let chosen = route.cluster.weighted_endpoints();
+        assert_eq!(chosen.len(), 1);
+        assert_eq!(chosen[0].0.address.to_string(), "10.0.0.2:80");
+        route.cluster.services.iter().map(|s| (s.service.to_string(), s.weight)).collect::<Vec<_>>()
+    };
+    let (zero, three) = (("web".to_owned(), 0), ("b".to_owned(), 3));
+    assert_eq!(services("", "example.test/x"), [zero.clone(), three.clone()]);
+    assert_eq!(services("edge", "example.test/x"), [zero, three.clone()]);
+    assert_eq!(services("edge", "haproxy.router.openshift.io/disable_cookies"), [three.clone()]);
+    assert_eq!(services("passthrough", "example.test/x"), [three]);
+}
+
+#[test]
+fn draining_endpoints_serve_where_none_is_ready() {
+    let found = |conditions: [serde_json::Value; 3]| {
+        let mut slice = slice("shop/web", &["10.0.0.1", "10.0.0.2", "10.0.0.3"], 8080);
+        for (i, conditions) in conditions.into_iter().enumerate() {
+            slice["endpoints"][i]["conditions"] = conditions;
+        }
+        endpoints(&resources([route("shop/cart", 1, json!({})), slice]), EndpointAddresses::Filtered)
+    };
+    let ready = || json!({ "ready": true, "serving": true, "terminating": false });
+    let draining = || json!({ "ready": false, "serving": true, "terminating": true });
+    let gone = || json!({ "ready": false, "serving": false, "terminating": true });
+    let starting = || json!({ "ready": false, "serving": false, "terminating": false });
+    assert_eq!(found([ready(), draining(), json!({})]), ["10.0.0.1:8080", "10.0.0.3:8080"]);
+    assert_eq!(found([starting(), draining(), gone()]), ["10.0.0.2:8080"]);
+    assert_eq!(found([starting(), json!({ "ready": false, "terminating": true }), gone()]), Vec::<String>::new());
+    assert_eq!(found([json!({ "ready": false, "serving": true }), gone(), gone()]), Vec::<String>::new());
+}
+
+#[test]
+fn the_protocol_of_a_port_says_which_endpoints_speak_http2_in_clear_text() {
+    let h2c = |name: &str, protocol: serde_json::Value| {
+        let mut slice = slice("shop/web", &["10.0.0.1"], 8080);
+        slice["ports"] = json!([{ "name": name, "port": 8080, "appProtocol": protocol }]);
+        let resources = resources([route("shop/cart", 1, json!({})), slice]);
+        let route = resources.routes.get(&ObjectKey::new("shop", "cart")).unwrap();
+        let index = EndpointIndex::new(&resources, EndpointAddresses::Filtered);
+        index.endpoints(route, &route.backends[0])[0].h2c
+    };
+    for protocol in ["h2c", "kubernetes.io/h2c"] {
+        assert!(h2c("http", json!(protocol)), "{protocol}");
+    }
+    for protocol in ["http", "H2C", "kubernetes.io/ws", "kubernetes.io/wss", "https"] {
+        assert!(!h2c("h2c", json!(protocol)), "{protocol}");
+    }
+    for name in ["h2c", "http2", "grpc", "h2c-web", "http2-web", "grpc-api"] {
+        assert!(h2c(name, json!(null)), "{name}");
+    }
+    for name in ["", "http", "h2", "grpcx", "http-grpc", "https"] {
+        assert!(!h2c(name, json!(null)), "{name}");
+    }
 }
