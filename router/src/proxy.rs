@@ -19,9 +19,9 @@ mod hello;
 mod http;
 pub mod listeners;
 mod passthrough;
-mod pool;
 mod prefixed;
 mod snapshot;
+mod upstream;
 mod upstream_tls;
 mod workers;
 
@@ -41,8 +41,8 @@ use tokio::task::JoinHandle;
 use client_io::ClientLimits;
 use counters::Counters;
 use listeners::Listeners;
-use pool::Pool;
 use snapshot::{Snapshot, Snapshots};
+use upstream::pool::Pool;
 use upstream_tls::UpstreamTls;
 use workers::Workers;
 
@@ -136,7 +136,7 @@ impl Proxy {
             config,
         });
         let workers = Arc::new(Workers::start(threads, &common));
-        let mut serve = Serve { common: Arc::clone(&common), snapshots: Snapshots::default() };
+        let mut serve = Serve { workers: Arc::clone(&workers), snapshots: Snapshots::default() };
         let (states, listeners) = watch::channel(Arc::default());
         let first = Arc::clone(&tables.borrow_and_update());
         serve.table(&first);
@@ -291,16 +291,22 @@ impl Drop for Active {
 
 /// Makes a snapshot of each table.
 struct Serve {
-    common: Arc<Common>,
+    workers: Arc<Workers>,
     snapshots: Snapshots,
 }
 
 impl Serve {
     fn table(&mut self, table: &Arc<RoutingTable>) {
-        let snapshot = self.snapshots.make(table, &self.common.snapshot.load());
-        self.common.snapshot.store(Arc::new(snapshot));
-        self.common.upstream_tls.retain();
-        self.common.counters.retain(table);
+        let common = &self.workers.common;
+        let before = common.snapshot.load();
+        let gone = upstream::gone(&before, table);
+        let snapshot = self.snapshots.make(table, &before);
+        common.snapshot.store(Arc::new(snapshot));
+        if !gone.is_empty() {
+            self.workers.iter().for_each(|worker| worker.shared.pool.retire(&gone));
+        }
+        common.upstream_tls.retain();
+        common.counters.retain(table);
     }
 
     /// Follows the tables as long as there are any; the last one stays. The listeners hear of each after it is served.

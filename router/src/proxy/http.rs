@@ -8,6 +8,7 @@ pub mod headers;
 pub mod pages;
 pub mod target;
 pub mod upgrade;
+pub mod upload;
 
 use std::convert::Infallible;
 use std::net::SocketAddr;

@@ -1,7 +1,6 @@
 //! TLS towards endpoints of re-encrypt routes: whom to trust, and by which name (openshift.md a.9).
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use router_core::table::Reencrypt;
@@ -29,13 +28,13 @@ pub enum TrustError {
     Name(String),
 }
 
-/// A way to connect to endpoints: connections of different trust are never mixed in the pool.
+/// A way to connect to endpoints.
 #[derive(Clone, Debug)]
 pub struct UpstreamTrust {
-    /// Unique among all that the process has made.
-    pub id: u64,
-    /// For the handshake.
+    /// For a handshake in which the endpoint chooses between HTTP/2 and HTTP/1.1.
     pub config: Arc<ClientConfig>,
+    /// For one that offers HTTP/1.1 alone.
+    pub config_http1: Arc<ClientConfig>,
 }
 
 /// Client configurations by the CA store that they trust, made on first use.
@@ -43,7 +42,6 @@ pub struct UpstreamTrust {
 pub struct UpstreamTls {
     service_ca: Option<Arc<RootCertStore>>,
     by_store: Mutex<HashMap<usize, Made>>,
-    next_id: AtomicU64,
 }
 
 #[derive(Debug)]
@@ -56,7 +54,7 @@ struct Made {
 impl UpstreamTls {
     /// With the CA bundle for routes that name none.
     pub fn new(service_ca: Option<Arc<RootCertStore>>) -> Self {
-        UpstreamTls { service_ca, by_store: Mutex::default(), next_id: AtomicU64::new(1) }
+        UpstreamTls { service_ca, by_store: Mutex::default() }
     }
 
     /// How to connect to the endpoints of a re-encrypt route.
@@ -75,8 +73,10 @@ impl UpstreamTls {
         if let Some(made) = by_store.get(&key) {
             return Ok(made.trust.clone());
         }
-        let config = Arc::new(client_config(store, any_name)?);
-        let trust = UpstreamTrust { id: self.next_id.fetch_add(1, Ordering::Relaxed), config };
+        let mut config = client_config(store, any_name)?;
+        let config_http1 = Arc::new(config.clone());
+        config.alpn_protocols.insert(0, b"h2".to_vec());
+        let trust = UpstreamTrust { config: Arc::new(config), config_http1 };
         by_store.insert(key, Made { trust: trust.clone(), store: Arc::clone(store) });
         Ok(trust)
     }

@@ -1,106 +1,26 @@
-//! Bodies on their way through: counted, timed, never gathered.
+//! A response's body on its way to the client: counted, timed, never gathered.
 
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
 use hyper::body::{Body, Frame, Incoming, SizeHint};
-use hyper::client::conn::http1::SendRequest;
 use tokio::time::{Instant, Sleep};
 
-use crate::proxy::access::{AccessRecord, Flag, Traffic};
+use super::upload::Upload;
+use crate::proxy::access::{AccessRecord, Flag};
 use crate::proxy::clock::InFlight;
-use crate::proxy::pool::{Pool, PoolKey};
-
-/// How the upload of one request stands, seen by whoever waits for its response.
-#[derive(Debug)]
-pub struct Upload {
-    start: Instant,
-    last_ms: AtomicU64,
-    waits_for_client: AtomicBool,
-    failed: AtomicBool,
-}
-
-impl Default for Upload {
-    fn default() -> Self {
-        Upload {
-            start: Instant::now(),
-            last_ms: AtomicU64::new(0),
-            waits_for_client: AtomicBool::new(false),
-            failed: AtomicBool::new(false),
-        }
-    }
-}
-
-impl Upload {
-    /// When a byte of the body last moved, or the request began.
-    pub fn last(&self) -> Instant {
-        self.start + Duration::from_millis(self.last_ms.load(Ordering::Relaxed))
-    }
-
-    /// Whether the upstream would take more than the client gives.
-    pub fn waits_for_client(&self) -> bool {
-        self.waits_for_client.load(Ordering::Relaxed)
-    }
-
-    /// Whether the body broke off or was malformed.
-    pub fn failed(&self) -> bool {
-        self.failed.load(Ordering::Relaxed)
-    }
-}
-
-/// A request body on its way to the upstream.
-#[derive(Debug)]
-pub struct RequestBody {
-    inner: Incoming,
-    upload: Arc<Upload>,
-    traffic: Arc<Traffic>,
-}
-
-impl RequestBody {
-    /// Counts into `traffic` and reports to `upload`.
-    pub fn new(inner: Incoming, upload: Arc<Upload>, traffic: Arc<Traffic>) -> Self {
-        RequestBody { inner, upload, traffic }
-    }
-}
-
-impl Body for RequestBody {
-    type Data = Bytes;
-    type Error = hyper::Error;
-
-    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
-        let polled = Pin::new(&mut self.inner).poll_frame(cx);
-        self.upload.waits_for_client.store(polled.is_pending(), Ordering::Relaxed);
-        if let Poll::Ready(Some(Err(_))) = &polled {
-            self.upload.failed.store(true, Ordering::Relaxed);
-        }
-        if let Poll::Ready(Some(Ok(frame))) = &polled {
-            let bytes = frame.data_ref().map_or(0, Bytes::len);
-            self.traffic.bytes_in.fetch_add(bytes as u64, Ordering::Relaxed);
-            let elapsed = self.upload.start.elapsed().as_millis();
-            self.upload.last_ms.store(u64::try_from(elapsed).unwrap_or(u64::MAX), Ordering::Relaxed);
-        }
-        polled
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.inner.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.inner.size_hint()
-    }
-}
+use crate::proxy::upstream::pool::Lease;
 
 /// Why a response body broke off.
 #[derive(Debug, thiserror::Error)]
 pub enum BodyError {
     /// The endpoint's connection failed.
     #[error("the endpoint broke off: {0}")]
-    Upstream(hyper::Error),
+    Upstream(#[source] hyper::Error),
     /// Neither the endpoint nor the client sent anything for the server timeout.
     #[error("the endpoint sent nothing for too long")]
     Stalled,
@@ -128,9 +48,9 @@ pub struct UpstreamBody {
     /// The body.
     pub body: Incoming,
     /// The connection that it comes over, for the pool when the body has ended.
-    pub connection: Option<(Arc<Pool>, PoolKey, SendRequest<RequestBody>)>,
+    pub lease: Option<Lease>,
     /// The upload that may still be going on.
-    pub upload: Arc<Upload>,
+    pub upload: Option<Arc<Upload>>,
     /// Longest silence (`serverTimeout`).
     pub limit: Duration,
     /// The running wait for a frame; it begins when hyper asks for one, not while the client is slow to read.
@@ -160,7 +80,8 @@ impl UpstreamBody {
 
     fn poll_limit(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let since = *self.since.get_or_insert_with(Instant::now);
-        let deadline = since.max(self.upload.last()) + self.limit;
+        let moved = self.upload.as_ref().map_or(since, |upload| since.max(upload.last()));
+        let deadline = moved + self.limit;
         let timer = self.wait.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(deadline)));
         while timer.as_mut().poll(cx).is_ready() {
             if Instant::now() >= deadline {
@@ -173,8 +94,17 @@ impl UpstreamBody {
     }
 
     fn give_back(&mut self) {
-        if let Some((pool, key, sender)) = self.connection.take() {
-            pool.give_back(key, sender);
+        let Some(lease) = self.lease.take() else { return };
+        if !self.upload.as_ref().is_some_and(|upload| upload.given_up()) {
+            lease.give_back();
+        }
+    }
+}
+
+impl Drop for UpstreamBody {
+    fn drop(&mut self) {
+        if let Some(upload) = &self.upload {
+            upload.close();
         }
     }
 }

@@ -2,27 +2,23 @@
 
 use std::sync::Arc;
 
-use http::{Request, Response, StatusCode, Uri, Version};
+use http::header::{CONNECTION, EXPECT};
+use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, Version};
 use hyper::body::Incoming;
-use hyper::client::conn::http1::{self, SendRequest};
-use hyper_util::rt::TokioIo;
-use router_core::table::{HttpTls, Reencrypt, ResolvedRoute, RouteKind};
-use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::time::Instant;
+use router_core::table::ResolvedRoute;
 
 use super::Connection;
-use super::body::{RequestBody, ResponseBody, Upload, UpstreamBody};
+use super::body::{ResponseBody, UpstreamBody};
 use super::headers::{ClientView, prepare_request, prepare_response};
-use super::upgrade;
+use super::upgrade::{self, Asked};
+use super::upload::{RequestBody, Upload};
 use crate::proxy::Shared;
 use crate::proxy::access::{AccessRecord, Flag};
 use crate::proxy::clock::InFlight;
-use crate::proxy::dial::{self, DialError, Target};
-use crate::proxy::pool::PoolKey;
-use crate::proxy::upstream_tls::{TrustError, UpstreamTrust, service_name};
-
-/// Longest head of an endpoint's response, in bytes.
-const MAX_RESPONSE_HEAD: usize = 64 * 1024;
+use crate::proxy::dial;
+use crate::proxy::upstream::attempt::{Trouble, attempt};
+use crate::proxy::upstream::connect::Way;
+use crate::proxy::upstream::pool::Lease;
 
 /// Where a request goes, and as what.
 #[derive(Clone, Copy, Debug)]
@@ -48,22 +44,7 @@ pub struct Failure {
     pub in_flight: InFlight,
 }
 
-/// What went wrong with one endpoint: whose fault it is, and whether the next endpoint may be tried.
-#[derive(Debug)]
-struct Trouble {
-    status: StatusCode,
-    flag: Flag,
-    /// The request, when nothing of it was sent.
-    unsent: Option<Request<RequestBody>>,
-}
-
-/// A connection to an endpoint that takes requests.
-struct Upstream {
-    key: PoolKey,
-    sender: SendRequest<RequestBody>,
-}
-
-/// Sends a request to an endpoint of the route; the next one is tried as long as nothing was sent.
+/// Sends a request to an endpoint of the route; the next one is tried as long as no endpoint has seen it.
 ///
 /// # Errors
 /// What to answer when no endpoint did.
@@ -86,22 +67,29 @@ pub async fn forward(
         policy: route.forwarded,
         as_sent,
     };
-    let wants_upgrade = prepare_request(&mut head.headers, &view);
-    let client_upgrade = wants_upgrade.map(|_| head.extensions.remove::<hyper::upgrade::OnUpgrade>());
-    head.version = Version::HTTP_11;
-    head.uri = origin_form(&head.uri);
+    let wanted = prepare_request(&mut head.headers, &view);
+    let asked = upgrade::asked(&mut head, wanted);
+    let hold = expects_continue(&mut head.headers, head.version);
     head.extensions.clear();
-    let upload = Arc::new(Upload::default());
-    let body = RequestBody::new(content, Arc::clone(&upload), Arc::clone(&record.traffic));
+    let (body, upload) = RequestBody::new(content, &record.traffic, hold);
     let mut request = Request::from_parts(head, body);
-
-    let order = dial::order(&route.cluster, dial::random_below);
+    if let Some(upload) = upload.clone().filter(|_| hold) {
+        hyper::ext::on_informational(&mut request, move |response| {
+            if response.status() == StatusCode::CONTINUE {
+                upload.release();
+            }
+        });
+    }
+    let timeouts = &shared.config.timeouts;
+    let limit = route.policy.server_timeout.unwrap_or(timeouts.server);
     let mut last = (StatusCode::SERVICE_UNAVAILABLE, Flag::NoEndpoints);
-    for target in order {
+    for target in dial::order(&route.cluster, dial::random_below) {
         record.endpoint = Some(target.endpoint.clone());
-        match attempt(shared, route, &target, request, &upload).await {
-            Ok((upstream, response)) => {
-                return Ok(answer(shared, upstream, response, upload, client_upgrade.flatten(), record, in_flight));
+        let way = Way { shared, route, target: &target, http1_only: asked.is_some(), within: timeouts.connect };
+        match attempt(&way, request, upload.as_deref(), limit).await {
+            Ok((lease, response)) => {
+                let answered = Answered { lease, response, upload, limit };
+                return Ok(answer(shared, answered, asked, record, in_flight));
             }
             Err(Trouble { status, flag, unsent }) => {
                 last = (status, flag);
@@ -116,162 +104,50 @@ pub async fn forward(
     Err(Failure { status, flag, record: Box::new(record), in_flight })
 }
 
-/// Sends the request to one endpoint: over a pooled connection, and if that turns out to have gone stale before
-/// anything was sent, over another.
-async fn attempt(
-    shared: &Arc<Shared>,
-    route: &ResolvedRoute,
-    target: &Target,
-    mut request: Request<RequestBody>,
-    upload: &Upload,
-) -> Result<(Upstream, Response<Incoming>), Trouble> {
-    let trust = match trust(shared, route, target) {
-        Ok(trust) => trust,
-        Err(error) => {
-            tracing::warn!(route = %route.id, %error, "the route cannot be served");
-            let flag = Flag::NoDestinationCa;
-            return Err(Trouble { status: StatusCode::SERVICE_UNAVAILABLE, flag, unsent: None });
-        }
-    };
-    let tls = trust.as_ref().map(|(trust, name)| (trust.id, name.clone()));
-    let key = PoolKey { address: target.endpoint.address, tls };
-    while let Some(sender) = shared.pool.take(&key) {
-        let upstream = Upstream { key: key.clone(), sender };
-        match send(shared, upstream, request, upload).await {
-            Err(Trouble { unsent: Some(again), .. }) => request = again,
-            result => return result,
-        }
+/// Whether the client waits for `100 Continue` before it sends its body, and can be sent one: hyper sends it as soon as
+/// the body is read, which is held back until the endpoint has said so. Over HTTP/2 hyper sends none.
+fn expects_continue(headers: &mut HeaderMap, version: Version) -> bool {
+    let expects = headers.get(EXPECT).is_some_and(|expected| expected.as_bytes().eq_ignore_ascii_case(b"100-continue"));
+    let can_be_told = expects && version == Version::HTTP_11;
+    if expects && !can_be_told {
+        headers.remove(EXPECT);
     }
-    match open(shared, target, trust).await {
-        Ok(sender) => send(shared, Upstream { key, sender }, request, upload).await,
-        Err((status, flag)) => Err(Trouble { status, flag, unsent: Some(request) }),
-    }
+    can_be_told
 }
 
-type Trust = (UpstreamTrust, rustls_pki_types::ServerName<'static>);
-
-fn trust(shared: &Shared, route: &ResolvedRoute, target: &Target) -> Result<Option<Trust>, TrustError> {
-    let RouteKind::Http { tls: Some(HttpTls { reencrypt: Some(reencrypt), .. }), .. } = &route.kind else {
-        return Ok(None);
-    };
-    let reencrypt: &Reencrypt = reencrypt;
-    let name = service_name(&target.service, &route.id.namespace)?;
-    Ok(Some((shared.upstream_tls.trust(reencrypt)?, name)))
-}
-
-/// Opens a fresh connection.
-async fn open(
-    shared: &Arc<Shared>,
-    target: &Target,
-    trust: Option<Trust>,
-) -> Result<SendRequest<RequestBody>, (StatusCode, Flag)> {
-    let timeouts = &shared.config.timeouts;
-    let stream = dial::connect(&target.endpoint, timeouts.connect).await.map_err(|error| match error {
-        DialError::Timeout => (StatusCode::GATEWAY_TIMEOUT, Flag::UpstreamTimeout),
-        DialError::NoEndpoints | DialError::Refused(_) => {
-            (StatusCode::SERVICE_UNAVAILABLE, Flag::UpstreamConnectFailure)
-        }
-    })?;
-    let Some((trust, name)) = trust else { return handshake(stream).await };
-    let connecting = tokio_rustls::TlsConnector::from(trust.config).connect(name, stream);
-    match tokio::time::timeout(timeouts.connect, connecting).await {
-        Ok(Ok(stream)) => handshake(stream).await,
-        Ok(Err(error)) => {
-            tracing::debug!(endpoint = %target.endpoint.address, %error, "TLS with the endpoint failed");
-            Err((StatusCode::BAD_GATEWAY, Flag::UpstreamCertificate))
-        }
-        Err(_) => Err((StatusCode::GATEWAY_TIMEOUT, Flag::UpstreamTimeout)),
-    }
-}
-
-async fn handshake<S>(stream: S) -> Result<SendRequest<RequestBody>, (StatusCode, Flag)>
-where
-    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-{
-    let mut builder = http1::Builder::new();
-    builder.max_headers(256).max_buf_size(MAX_RESPONSE_HEAD);
-    let (sender, driver) =
-        builder.handshake(TokioIo::new(stream)).await.map_err(|_| (StatusCode::BAD_GATEWAY, Flag::UpstreamClosed))?;
-    // Its errors reach whoever sends on it.
-    tokio::spawn(async move { driver.with_upgrades().await.ok() });
-    Ok(sender)
-}
-
-/// Sends on one connection and waits for the response's head, as long as somebody is still sending.
-async fn send(
-    shared: &Shared,
-    mut upstream: Upstream,
-    request: Request<RequestBody>,
-    upload: &Upload,
-) -> Result<(Upstream, Response<Incoming>), Trouble> {
-    let limit = shared.config.timeouts.server;
-    let begun = Instant::now();
-    let stalled = async {
-        loop {
-            let deadline = begun.max(upload.last()) + limit;
-            if Instant::now() >= deadline {
-                return;
-            }
-            tokio::time::sleep_until(deadline).await;
-        }
-    };
-    tokio::select! {
-        answered = upstream.sender.try_send_request(request) => match answered {
-            Ok(response) => Ok((upstream, response)),
-            Err(mut error) => {
-                let unsent = error.take_message();
-                let (status, flag) = if upload.failed() {
-                    (StatusCode::BAD_REQUEST, Flag::BadRequest)
-                } else {
-                    (StatusCode::BAD_GATEWAY, Flag::UpstreamClosed)
-                };
-                Err(Trouble { status, flag, unsent })
-            }
-        },
-        () = stalled => {
-            let (status, flag) = if upload.waits_for_client() {
-                (StatusCode::REQUEST_TIMEOUT, Flag::ClientTimeout)
-            } else {
-                (StatusCode::GATEWAY_TIMEOUT, Flag::UpstreamTimeout)
-            };
-            Err(Trouble { status, flag, unsent: None })
-        }
-    }
+struct Answered {
+    lease: Lease,
+    response: Response<Incoming>,
+    upload: Option<Arc<Upload>>,
+    limit: std::time::Duration,
 }
 
 fn answer(
     shared: &Arc<Shared>,
-    upstream: Upstream,
-    response: Response<Incoming>,
-    upload: Arc<Upload>,
-    client_upgrade: Option<hyper::upgrade::OnUpgrade>,
+    answered: Answered,
+    asked: Option<Asked>,
     mut record: AccessRecord,
     in_flight: InFlight,
 ) -> Response<ResponseBody> {
+    let Answered { lease, response, upload, limit } = answered;
     if response.status() == StatusCode::SWITCHING_PROTOCOLS {
-        return upgrade::switch(shared, response, client_upgrade, record, in_flight);
+        return upgrade::switch(shared, response, asked, record, in_flight);
+    }
+    if response.status().is_success() && asked.as_ref().is_some_and(Asked::is_connect) {
+        return upgrade::refuse(shared, record, in_flight);
     }
     record.status = Some(response.status());
     record.flag = Flag::Fine;
     let (mut head, body) = response.into_parts();
     prepare_response(&mut head.headers);
+    if let Some(upload) = &upload {
+        upload.answered();
+        if upload.given_up() {
+            head.headers.insert(CONNECTION, HeaderValue::from_static("close"));
+        }
+    }
     head.version = Version::HTTP_11;
     head.extensions.clear();
-    let body = UpstreamBody {
-        body,
-        connection: Some((Arc::clone(&shared.pool), upstream.key, upstream.sender)),
-        upload,
-        limit: shared.config.timeouts.server,
-        wait: None,
-        since: None,
-    };
+    let body = UpstreamBody { body, lease: Some(lease), upload, limit, wait: None, since: None };
     Response::from_parts(head, ResponseBody::upstream(body, record, in_flight))
-}
-
-/// Path and query alone, as an origin server expects it.
-fn origin_form(uri: &Uri) -> Uri {
-    match uri.path_and_query() {
-        Some(path) => Uri::from(path.clone()),
-        None => Uri::from_static("/"),
-    }
 }

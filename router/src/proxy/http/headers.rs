@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use http::header::{CONNECTION, EXPECT, FORWARDED, HOST, TE, TRANSFER_ENCODING, UPGRADE};
+use http::header::{CONNECTION, FORWARDED, HOST, TE, TRANSFER_ENCODING, UPGRADE};
 use http::{HeaderMap, HeaderName, HeaderValue, Version};
 use router_core::parse::ForwardedHeaders;
 
@@ -39,8 +39,6 @@ pub fn prepare_request(headers: &mut HeaderMap, view: &ClientView<'_>) -> Option
     let upgrade = requested_upgrade(headers, view.version);
     let trailers = headers.get_all(TE).iter().any(|te| has_token(te, "trailers"));
     strip_hop_by_hop(headers);
-    // hyper has answered it, or the endpoint's answer would come too late to be of use.
-    headers.remove(EXPECT);
     if !view.as_sent {
         strip_forged(headers);
     }

@@ -1,11 +1,16 @@
-//! Upgrades, WebSocket above all: after 101 the two connections are one tunnel, which is not looked into.
+//! Upgrades, WebSocket above all: after the switch the two connections are one tunnel, which is not looked into. A client
+//! that speaks HTTP/2 asks by an extended CONNECT (RFC 8441), which becomes an upgrade of HTTP/1.1.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use http::header::{CONNECTION, UPGRADE};
-use http::{HeaderMap, HeaderValue, Response, StatusCode};
+use aws_lc_rs::digest::{SHA1_FOR_LEGACY_USE_ONLY, digest};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use http::header::{CONNECTION, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_KEY, UPGRADE};
+use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, request};
 use hyper::body::Incoming;
+use hyper::ext::Protocol;
 use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
 
@@ -16,23 +21,97 @@ use crate::proxy::access::{AccessRecord, Flag};
 use crate::proxy::clock::InFlight;
 use crate::relay::{self, TunnelEnd};
 
-/// Passes a 101 on and starts the tunnel. An endpoint that switches protocols unasked gets a 502.
+/// The one protocol that an extended CONNECT may ask for.
+const WEBSOCKET: &str = "websocket";
+
+/// What a key is hashed with (RFC 6455 §1.3).
+const WEBSOCKET_GUID: &[u8] = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
+
+/// A client that wants to leave HTTP.
+#[derive(Debug)]
+pub struct Asked {
+    client: Option<OnUpgrade>,
+    /// It asks by CONNECT, so the handshake with the endpoint is the router's own, and this is to come of it.
+    accept: Option<HeaderValue>,
+}
+
+impl Asked {
+    /// Whether any 2xx tells the client that its tunnel stands.
+    pub fn is_connect(&self) -> bool {
+        self.accept.is_some()
+    }
+
+    /// Whether this is the switch that was asked for. A client that asks by itself looks for itself.
+    fn is_met_by(&self, response: &HeaderMap) -> bool {
+        let is_websocket = |protocol: &HeaderValue| protocol.as_bytes().eq_ignore_ascii_case(WEBSOCKET.as_bytes());
+        self.accept.as_ref().is_none_or(|accept| {
+            response.get(UPGRADE).is_some_and(is_websocket) && response.get(SEC_WEBSOCKET_ACCEPT) == Some(accept)
+        })
+    }
+}
+
+/// Whether this is an extended CONNECT for a WebSocket.
+pub fn is_websocket_connect(head: &request::Parts) -> bool {
+    let protocol = head.extensions.get::<Protocol>();
+    head.method == Method::CONNECT && protocol.is_some_and(|protocol| protocol.as_str() == WEBSOCKET)
+}
+
+/// What the client asks for. `wanted` is what it writes into `Upgrade`; an extended CONNECT is made into that.
+pub fn asked(head: &mut request::Parts, wanted: Option<HeaderValue>) -> Option<Asked> {
+    let accept = if is_websocket_connect(head) {
+        let (key, accept) = websocket_key()?;
+        head.method = Method::GET;
+        head.headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
+        head.headers.insert(UPGRADE, HeaderValue::from_static(WEBSOCKET));
+        head.headers.insert(SEC_WEBSOCKET_KEY, key);
+        Some(accept)
+    } else {
+        wanted.as_ref()?;
+        None
+    };
+    Some(Asked { client: head.extensions.remove::<OnUpgrade>(), accept })
+}
+
+/// A nonce (RFC 6455 §4.1), which a client over HTTP/2 has none of, and the answer to it.
+fn websocket_key() -> Option<(HeaderValue, HeaderValue)> {
+    let mut nonce = [0; 16];
+    rustix::rand::getrandom(&mut nonce[..], rustix::rand::GetRandomFlags::empty()).ok()?;
+    let key = STANDARD.encode(nonce);
+    let accept = accept_for(key.as_bytes());
+    Some((HeaderValue::try_from(key).ok()?, HeaderValue::try_from(accept).ok()?))
+}
+
+fn accept_for(key: &[u8]) -> String {
+    STANDARD.encode(digest(&SHA1_FOR_LEGACY_USE_ONLY, &[key, WEBSOCKET_GUID].concat()))
+}
+
+/// An endpoint that switches protocols unasked, or says that a tunnel stands without having switched: 502.
+pub fn refuse(shared: &Shared, mut record: AccessRecord, in_flight: InFlight) -> Response<ResponseBody> {
+    let (status, flag) = (StatusCode::BAD_GATEWAY, Flag::UpstreamClosed);
+    record.status = Some(status);
+    record.flag = flag;
+    let page = pages::error(status, flag, &HeaderMap::new(), shared.config.show_cause);
+    page.map(|content| ResponseBody::own(content, record, in_flight))
+}
+
+/// Passes a 101 on and starts the tunnel.
 pub fn switch(
     shared: &Arc<Shared>,
     mut response: Response<Incoming>,
-    client: Option<OnUpgrade>,
+    asked: Option<Asked>,
     mut record: AccessRecord,
     in_flight: InFlight,
 ) -> Response<ResponseBody> {
-    let Some(client) = client else {
-        let (status, flag) = (StatusCode::BAD_GATEWAY, Flag::UpstreamClosed);
-        record.status = Some(status);
-        record.flag = flag;
-        let page = pages::error(status, flag, &HeaderMap::new(), shared.config.show_cause);
-        return page.map(|content| ResponseBody::own(content, record, in_flight));
-    };
-    record.status = Some(StatusCode::SWITCHING_PROTOCOLS);
-    in_flight.becomes_tunnel();
+    let asked = asked.filter(|asked| asked.is_met_by(response.headers()));
+    let Some(Asked { client: Some(client), accept }) = asked else { return refuse(shared, record, in_flight) };
+    let connect = accept.is_some();
+    // Over HTTP/2 it is 200 that says so (RFC 8441 §5).
+    let status = if connect { StatusCode::OK } else { StatusCode::SWITCHING_PROTOCOLS };
+    record.status = Some(status);
+    if !connect {
+        // The other requests of an HTTP/2 connection go on.
+        in_flight.becomes_tunnel();
+    }
     let upstream = hyper::upgrade::on(&mut response);
     let of_route = record.route.as_ref().and_then(|route| route.tunnel_timeout);
     let idle = of_route.unwrap_or(shared.config.timeouts.tunnel);
@@ -41,9 +120,14 @@ pub fn switch(
     let (mut head, _) = response.into_parts();
     let protocol = head.headers.get(UPGRADE).cloned();
     headers::prepare_response(&mut head.headers);
-    head.headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
-    if let Some(protocol) = protocol {
-        head.headers.insert(UPGRADE, protocol);
+    head.status = status;
+    if connect {
+        head.headers.remove(SEC_WEBSOCKET_ACCEPT);
+    } else {
+        head.headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
+        if let Some(protocol) = protocol {
+            head.headers.insert(UPGRADE, protocol);
+        }
     }
     head.extensions.clear();
     Response::from_parts(head, ResponseBody::switching())
@@ -66,4 +150,14 @@ async fn join(
         TunnelEnd::Failed => Flag::ClientGone,
         TunnelEnd::Idle => Flag::Idle,
     };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_has_the_answer_that_the_rfc_gives_it() {
+        assert_eq!(accept_for(b"dGhlIHNhbXBsZSBub25jZQ=="), "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=");
+    }
 }

@@ -1,0 +1,47 @@
+//! Requests as each version of HTTP wants them.
+
+use super::*;
+
+fn request(fields: &[(&'static str, &'static str)]) -> Request<RequestBody> {
+    let mut request = Request::get("/path?query").body(RequestBody::empty()).unwrap();
+    for (name, value) in fields {
+        request.headers_mut().append(*name, HeaderValue::from_static(value));
+    }
+    request
+}
+
+#[test]
+fn an_http2_request_names_its_host_in_its_target() {
+    let fields = [("host", "shop.test:8443"), ("expect", "100-continue"), ("te", "trailers")];
+    let request = for_http2(request(&fields), Scheme::HTTPS, None).unwrap();
+    assert_eq!(
+        (request.uri().to_string().as_str(), request.version()),
+        ("https://shop.test:8443/path?query", Version::HTTP_2)
+    );
+    assert_eq!(request.headers().iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>(), ["te"]);
+}
+
+#[test]
+fn a_request_can_go_from_one_version_to_the_other_and_back() {
+    let there = for_http2(request(&[("host", "shop.test")]), Scheme::HTTP, None).unwrap();
+    let back = for_http1(there).unwrap();
+    assert_eq!(
+        (back.uri(), &back.headers()[HOST], back.version()),
+        (&Uri::from_static("/path?query"), &HeaderValue::from_static("shop.test"), Version::HTTP_11)
+    );
+    let again = for_http2(back, Scheme::HTTP, None).unwrap();
+    assert_eq!(again.uri(), "http://shop.test/path?query");
+}
+
+#[test]
+fn cookies_come_in_one_field_over_http1() {
+    let crumbs = [("host", "shop.test"), ("cookie", "a=1"), ("cookie", "b=2"), ("cookie", "c=3")];
+    let request = for_http1(request(&crumbs)).unwrap();
+    assert_eq!(request.headers().get_all(COOKIE).iter().collect::<Vec<_>>(), ["a=1; b=2; c=3"]);
+}
+
+#[test]
+fn a_host_that_is_no_authority_is_the_clients_fault() {
+    let trouble = Trouble::from(for_http2(request(&[("host", "a b")]), Scheme::HTTP, None).unwrap_err());
+    assert_eq!((trouble.status, trouble.unsent.is_some()), (StatusCode::BAD_REQUEST, false));
+}

@@ -1,0 +1,175 @@
+//! A connection for a request: one from the pool, or a new one.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::StatusCode;
+use hyper::client::conn::{http1, http2};
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use router_core::table::{HttpTls, Reencrypt, ResolvedRoute, RouteKind};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::time::timeout;
+use tokio_rustls::TlsConnector;
+
+use super::heard::{Heard, Listening};
+use super::pool::{Bucket, Lease, OpenError, Opener, Peer, PoolKey, Taken, Wire};
+use super::wire::{self, Load, Own};
+use crate::proxy::access::Flag;
+use crate::proxy::dial::{self, DialError, Target};
+use crate::proxy::upstream_tls::{TrustError, service_name};
+
+/// Longest head of an endpoint's response, in bytes.
+const MAX_RESPONSE_HEAD: usize = 64 * 1024;
+/// How much of a response may wait for a client that is slow to read, in bytes: per HTTP/2 stream, and per connection.
+const STREAM_WINDOW: u32 = 512 * 1024;
+const CONNECTION_WINDOW: u32 = 2 * 1024 * 1024;
+
+/// Which endpoint a connection leads to, and how it is made.
+#[derive(Clone, Copy, Debug)]
+pub struct Way<'r> {
+    /// The proxy.
+    pub shared: &'r crate::proxy::Shared,
+    /// The route.
+    pub route: &'r ResolvedRoute,
+    /// Its endpoint.
+    pub target: &'r Target,
+    /// Whether only HTTP/1.1 will do: it is to be left for another protocol.
+    pub http1_only: bool,
+    /// How long connecting may take, and TLS after it.
+    pub within: Duration,
+}
+
+enum Connected {
+    Http1(Own),
+    Http2(wire::Shared),
+}
+
+impl Way<'_> {
+    /// What connections are as good for this request as a new one.
+    pub fn key(&self) -> PoolKey {
+        let wire = match reencrypt(self.route) {
+            Some(reencrypt) => {
+                let peer = Peer {
+                    ca: reencrypt.destination_ca.clone(),
+                    service: Arc::clone(&self.target.service),
+                    namespace: Arc::clone(&self.route.id.namespace),
+                };
+                if self.http1_only { Wire::TlsHttp1(peer) } else { Wire::Tls(peer) }
+            }
+            None if self.target.endpoint.h2c && !self.http1_only => Wire::Http2,
+            None => Wire::Http1,
+        };
+        PoolKey { address: self.target.endpoint.address, wire }
+    }
+
+    /// A connection that has been idle for at most `idle`, a stream of one that has room, or a new one.
+    ///
+    /// # Errors
+    /// Why none could be opened.
+    pub async fn lease(&self, key: &PoolKey, bucket: &Arc<Bucket>, idle: Duration) -> Result<Lease, OpenError> {
+        loop {
+            match bucket.take(idle) {
+                Taken::Ready(lease) => return Ok(lease),
+                Taken::Wait(opening) => opening.done().await?,
+                Taken::Open(opener) => return self.open(key, opener).await,
+            }
+        }
+    }
+
+    async fn open(&self, key: &PoolKey, opener: Opener) -> Result<Lease, OpenError> {
+        let closed = (StatusCode::BAD_GATEWAY, Flag::UpstreamClosed);
+        match self.connect(key).await {
+            Ok(Connected::Http1(own)) => Ok(opener.http1(own)),
+            Ok(Connected::Http2(shared)) => opener.http2(shared).ok_or(closed),
+            Err(error) => {
+                opener.failed(error);
+                Err(error)
+            }
+        }
+    }
+
+    async fn connect(&self, key: &PoolKey) -> Result<Connected, OpenError> {
+        let tls = match &key.wire {
+            Wire::Http1 | Wire::Http2 => None,
+            Wire::Tls(_) => Some(self.trust(false)?),
+            Wire::TlsHttp1(_) => Some(self.trust(true)?),
+        };
+        let stream = dial::connect(&self.target.endpoint, self.within).await.map_err(|error| match error {
+            DialError::Timeout => (StatusCode::GATEWAY_TIMEOUT, Flag::UpstreamTimeout),
+            DialError::NoEndpoints | DialError::Refused(_) => {
+                (StatusCode::SERVICE_UNAVAILABLE, Flag::UpstreamConnectFailure)
+            }
+        })?;
+        let Some((connector, name)) = tls else {
+            return if key.wire == Wire::Http2 { http2(stream).await } else { http1(stream).await };
+        };
+        match timeout(self.within, connector.connect(name, stream)).await {
+            Ok(Ok(stream)) if stream.get_ref().1.alpn_protocol() == Some(b"h2") => http2(stream).await,
+            Ok(Ok(stream)) => http1(stream).await,
+            Ok(Err(error)) => {
+                tracing::debug!(endpoint = %self.target.endpoint.address, %error, "TLS with the endpoint failed");
+                Err((StatusCode::BAD_GATEWAY, Flag::UpstreamCertificate))
+            }
+            Err(_) => Err((StatusCode::GATEWAY_TIMEOUT, Flag::UpstreamTimeout)),
+        }
+    }
+
+    /// How TLS is made with the endpoint, and its name.
+    fn trust(&self, http1_only: bool) -> Result<(TlsConnector, rustls_pki_types::ServerName<'static>), OpenError> {
+        let made = || -> Result<_, TrustError> {
+            let reencrypt = reencrypt(self.route).ok_or(TrustError::NoCa)?;
+            let trust = self.shared.upstream_tls.trust(reencrypt)?;
+            let name = service_name(&self.target.service, &self.route.id.namespace)?;
+            let config = if http1_only { trust.config_http1 } else { trust.config };
+            Ok((TlsConnector::from(config), name))
+        };
+        made().map_err(|error| {
+            tracing::warn!(route = %self.route.id, %error, "the route cannot be served");
+            (StatusCode::SERVICE_UNAVAILABLE, Flag::NoDestinationCa)
+        })
+    }
+}
+
+fn reencrypt(route: &ResolvedRoute) -> Option<&Reencrypt> {
+    match &route.kind {
+        RouteKind::Http { tls: Some(HttpTls { reencrypt, .. }), .. } => reencrypt.as_ref(),
+        _ => None,
+    }
+}
+
+async fn http1<S>(stream: S) -> Result<Connected, OpenError>
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let heard = Heard::default();
+    let io = TokioIo::new(Listening::new(stream, heard.clone()));
+    let made = http1::Builder::new().max_buf_size(MAX_RESPONSE_HEAD).handshake(io).await;
+    let (sender, driver) = made.map_err(|_| (StatusCode::BAD_GATEWAY, Flag::UpstreamClosed))?;
+    // Its errors reach whoever sends on it.
+    tokio::spawn(async move { driver.with_upgrades().await.ok() });
+    Ok(Connected::Http1(Own::new(sender, heard)))
+}
+
+async fn http2<S>(stream: S) -> Result<Connected, OpenError>
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let mut builder = http2::Builder::new(TokioExecutor::new());
+    builder
+        .timer(TokioTimer::new())
+        .max_header_list_size(MAX_RESPONSE_HEAD as u32)
+        .initial_stream_window_size(STREAM_WINDOW)
+        .initial_connection_window_size(CONNECTION_WINDOW);
+    let made = builder.handshake(TokioIo::new(stream)).await;
+    let (sender, mut driver) = made.map_err(|_| (StatusCode::BAD_GATEWAY, Flag::UpstreamClosed))?;
+    let load = Arc::new(Load::default());
+    let told = Arc::clone(&load);
+    tokio::spawn(std::future::poll_fn(move |cx| {
+        // Its errors reach whoever sends on it.
+        let ended = Pin::new(&mut driver).poll(cx).map(|_| ());
+        told.allow(driver.current_max_send_streams());
+        ended
+    }));
+    Ok(Connected::Http2(wire::Shared::new(sender, load)))
+}

@@ -1,0 +1,182 @@
+//! Connections that are kept, shared, waited for and retired.
+
+use std::net::Ipv4Addr;
+
+use http::{Request, Response};
+use http_body_util::{BodyExt, Full};
+use hyper::body::{Bytes, Incoming};
+use hyper::client::conn::{http1, http2};
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo};
+
+use super::*;
+use crate::proxy::http::upload::RequestBody;
+use crate::proxy::upstream::heard::Heard;
+use crate::proxy::upstream::wire::Load;
+
+fn key(port: u16, wire: Wire) -> PoolKey {
+    PoolKey { address: (Ipv4Addr::LOCALHOST, port).into(), wire }
+}
+
+async fn hello(_: Request<Incoming>) -> Result<Response<Full<Bytes>>, std::convert::Infallible> {
+    Ok(Response::new(Full::from("hello")))
+}
+
+async fn own() -> Own {
+    let (near, far) = tokio::io::duplex(4096);
+    let server = hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(far), service_fn(hello));
+    tokio::spawn(async move { server.await.unwrap() });
+    let (sender, driver) = http1::handshake(TokioIo::new(near)).await.unwrap();
+    tokio::spawn(async move { driver.await.unwrap() });
+    Own::new(sender, Heard::default())
+}
+
+async fn shared(streams: usize) -> Shared {
+    let (near, far) = tokio::io::duplex(4096);
+    let server = hyper::server::conn::http2::Builder::new(TokioExecutor::new());
+    let serving = server.serve_connection(TokioIo::new(far), service_fn(hello));
+    tokio::spawn(async move { serving.await.ok() });
+    let (sender, driver) = http2::handshake(TokioExecutor::new(), TokioIo::new(near)).await.unwrap();
+    tokio::spawn(async move { driver.await.ok() });
+    let load = Arc::new(Load::default());
+    load.allow(streams);
+    Shared::new(sender, load)
+}
+
+fn opener(taken: Taken) -> Opener {
+    match taken {
+        Taken::Open(opener) => opener,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn ready(taken: Taken) -> Lease {
+    match taken {
+        Taken::Ready(lease) => lease,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// One request and its whole answer.
+async fn use_once(mut lease: Lease) -> Lease {
+    let request = Request::get("/").header("host", "x").body(RequestBody::empty()).unwrap();
+    let response = lease.sender.send(request).await.unwrap();
+    assert_eq!(response.into_body().collect().await.unwrap().to_bytes(), "hello");
+    lease
+}
+
+#[tokio::test]
+async fn an_idle_connection_is_taken_again_and_a_fresh_one_first() {
+    let pool = Pool::default();
+    let bucket = pool.bucket(key(1, Wire::Http1));
+    let first = use_once(opener(bucket.take(MAX_AGE)).http1(own().await)).await;
+    assert!(!first.reused);
+    first.give_back();
+    // HTTP/1.1 connections are opened side by side.
+    assert!(ready(bucket.take(MAX_AGE)).reused);
+    assert!(matches!(bucket.take(MAX_AGE), Taken::Open(_)));
+    assert!(matches!(pool.bucket(key(2, Wire::Http1)).take(MAX_AGE), Taken::Open(_)), "another endpoint");
+}
+
+#[tokio::test]
+async fn what_may_not_be_sent_twice_takes_no_connection_that_was_idle_for_long() {
+    let bucket = Pool::default().bucket(key(1, Wire::Http1));
+    use_once(opener(bucket.take(MAX_AGE)).http1(own().await)).await.give_back();
+    assert!(matches!(bucket.take(Duration::ZERO), Taken::Open(_)));
+    assert!(ready(bucket.take(FRESH)).reused, "it is still there");
+}
+
+#[tokio::test]
+async fn streams_share_a_connection_until_it_is_full() {
+    let bucket = Pool::default().bucket(key(1, Wire::Http2));
+    let opening = opener(bucket.take(MAX_AGE));
+    assert!(matches!(bucket.take(MAX_AGE), Taken::Wait(_)), "one opens it for all");
+    let first = opening.http2(shared(2).await).unwrap();
+    let second = ready(bucket.take(MAX_AGE));
+    assert!(matches!(bucket.take(MAX_AGE), Taken::Open(_)), "two are all that it allows");
+    use_once(first).await.give_back();
+    assert!(ready(bucket.take(MAX_AGE)).reused);
+    drop(second);
+}
+
+#[tokio::test]
+async fn whoever_waits_for_an_opening_shares_its_end() {
+    let bucket = Pool::default().bucket(key(1, Wire::Http2));
+    let wait = |bucket: &Arc<Bucket>| match bucket.take(MAX_AGE) {
+        Taken::Wait(opening) => opening.done(),
+        other => panic!("{other:?}"),
+    };
+    let opening = opener(bucket.take(MAX_AGE));
+    let waiting = wait(&bucket);
+    let error = (StatusCode::SERVICE_UNAVAILABLE, Flag::UpstreamConnectFailure);
+    opening.failed(error);
+    assert_eq!(waiting.await, Err(error));
+
+    // A failure is not remembered, and whoever gives up lets the next one try.
+    let opening = opener(bucket.take(MAX_AGE));
+    let waiting = wait(&bucket);
+    drop(opening);
+    assert_eq!(waiting.await, Ok(()));
+    let opening = opener(bucket.take(MAX_AGE));
+    let waiting = wait(&bucket);
+    let _first = opening.http2(shared(2).await).unwrap();
+    assert_eq!(waiting.await, Ok(()));
+    assert!(ready(bucket.take(MAX_AGE)).reused);
+}
+
+#[tokio::test]
+async fn a_connection_over_which_nothing_comes_gets_no_new_streams() {
+    let bucket = Pool::default().bucket(key(1, Wire::Http2));
+    let first = opener(bucket.take(MAX_AGE)).http2(shared(100).await).unwrap();
+    let second = use_once(ready(bucket.take(MAX_AGE))).await;
+    let silent = |lease: &Lease| match &lease.sender {
+        Sender::Http2(stream) => stream.was_silent(),
+        Sender::Http1(_) => panic!("HTTP/1.1"),
+    };
+    silent(&first);
+    assert!(ready(bucket.take(MAX_AGE)).reused, "another stream had an answer meanwhile");
+    drop(second);
+    let third = ready(bucket.take(MAX_AGE));
+    silent(&third);
+    assert!(matches!(bucket.take(MAX_AGE), Taken::Open(_)));
+}
+
+#[tokio::test]
+async fn endpoints_that_are_gone_keep_no_connection() {
+    let pool = Pool::default();
+    let (gone, stays) = (pool.bucket(key(1, Wire::Http1)), pool.bucket(key(2, Wire::Http1)));
+    let idle = use_once(opener(gone.take(MAX_AGE)).http1(own().await)).await;
+    let in_use = opener(gone.take(MAX_AGE)).http1(own().await);
+    idle.give_back();
+    use_once(opener(stays.take(MAX_AGE)).http1(own().await)).await.give_back();
+    pool.retire(&HashSet::from([(Ipv4Addr::LOCALHOST, 1).into()]));
+    use_once(in_use).await.give_back();
+    assert!(matches!(gone.take(MAX_AGE), Taken::Open(_)));
+    assert!(matches!(pool.bucket(key(1, Wire::Http1)).take(MAX_AGE), Taken::Open(_)));
+    assert!(ready(stays.take(MAX_AGE)).reused);
+}
+
+#[tokio::test]
+async fn the_sweep_forgets_what_is_closed_and_what_nobody_uses() {
+    let pool = Pool::default();
+    let bucket = pool.bucket(key(1, Wire::Http1));
+    let lease = use_once(opener(bucket.take(MAX_AGE)).http1(own().await)).await;
+    lease.give_back();
+    pool.sweep();
+    assert!(ready(bucket.take(MAX_AGE)).reused, "it is neither");
+    drop(bucket);
+    pool.sweep();
+    assert!(lock(&pool.buckets).is_empty());
+}
+
+#[test]
+fn peers_are_told_apart_by_their_authorities_and_names() {
+    let ca = Arc::new(RootCertStore::empty());
+    let peer = |ca: Option<&Arc<RootCertStore>>, service: &str| {
+        Wire::Tls(Peer { ca: ca.cloned(), service: service.into(), namespace: "shop".into() })
+    };
+    assert_eq!(peer(Some(&ca), "cart"), peer(Some(&ca), "cart"));
+    assert_ne!(peer(Some(&ca), "cart"), peer(Some(&Arc::new(RootCertStore::empty())), "cart"));
+    assert_ne!(peer(Some(&ca), "cart"), peer(None, "cart"));
+    assert_ne!(peer(Some(&ca), "cart"), peer(Some(&ca), "pay"));
+}

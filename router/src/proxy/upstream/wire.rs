@@ -1,0 +1,188 @@
+//! One connection to an endpoint, as whoever sends a request sees it: HTTP/1.1, which takes one at a time, or HTTP/2,
+//! which many share.
+
+use std::error::Error;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+
+use http::{Request, Response};
+use hyper::body::Incoming;
+use hyper::client::conn::{TrySendError, http1, http2};
+
+use super::heard::Heard;
+use crate::proxy::http::upload::RequestBody;
+
+/// Most requests that one HTTP/2 connection carries at the same time, whatever the endpoint allows.
+const MAX_STREAMS: usize = 256;
+
+/// What requests are sent on.
+#[derive(Debug)]
+pub enum Sender {
+    /// A connection that is this request's alone.
+    Http1(Own),
+    /// A stream of a connection that is shared.
+    Http2(Stream),
+}
+
+/// A connection that speaks HTTP/1.1.
+#[derive(Debug)]
+pub struct Own {
+    /// Takes one request after the other.
+    pub sender: http1::SendRequest<RequestBody>,
+    heard: Heard,
+}
+
+/// What is known about a request that got no answer.
+#[derive(Debug)]
+pub struct Unanswered {
+    /// The request, when nothing of it was sent.
+    pub unsent: Option<Request<RequestBody>>,
+    /// What the endpoint may have done with it.
+    pub fate: Fate,
+}
+
+/// What an endpoint may have done with a request that it was sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// Nothing: it says so (RFC 9113 §8.7).
+    Refused,
+    /// Nobody knows: the connection ended, and not a byte of an answer had come.
+    Lost,
+    /// It was at work on it, or its answer is no HTTP.
+    Begun,
+}
+
+impl Own {
+    /// A connection whose stream tells `heard`.
+    pub fn new(sender: http1::SendRequest<RequestBody>, heard: Heard) -> Self {
+        Own { sender, heard }
+    }
+}
+
+impl Sender {
+    /// Sends a request and waits for the response's head.
+    ///
+    /// # Errors
+    /// What is known of the request when the connection, or the stream, ends before.
+    pub async fn send(&mut self, request: Request<RequestBody>) -> Result<Response<Incoming>, Unanswered> {
+        match self {
+            Sender::Http1(own) => {
+                own.heard.forget();
+                own.sender
+                    .try_send_request(request)
+                    .await
+                    .map_err(|error| unanswered(error, |_| if own.heard.anything() { Fate::Begun } else { Fate::Lost }))
+            }
+            Sender::Http2(stream) => {
+                let response =
+                    stream.sender.try_send_request(request).await.map_err(|error| unanswered(error, fate))?;
+                stream.load.answered.fetch_add(1, Ordering::Relaxed);
+                Ok(response)
+            }
+        }
+    }
+}
+
+fn unanswered(mut error: TrySendError<Request<RequestBody>>, fate: impl FnOnce(&hyper::Error) -> Fate) -> Unanswered {
+    let unsent = error.take_message();
+    let error = error.into_error();
+    tracing::debug!(%error, "a request got no answer");
+    Unanswered { unsent, fate: fate(&error) }
+}
+
+/// What the end of a stream says of its request. A GOAWAY ends those streams alone that the endpoint has not looked at
+/// and will not (RFC 9113 §6.8).
+fn fate(error: &hyper::Error) -> Fate {
+    match error.source().and_then(|source| source.downcast_ref::<h2::Error>()) {
+        Some(error) if error.is_remote() && error.is_go_away() => Fate::Refused,
+        Some(error) if error.is_remote() && error.reason() == Some(h2::Reason::REFUSED_STREAM) => Fate::Refused,
+        Some(error) if error.is_io() => Fate::Lost,
+        _ => Fate::Begun,
+    }
+}
+
+/// How busy an HTTP/2 connection is.
+#[derive(Debug)]
+pub struct Load {
+    streams: AtomicUsize,
+    allowed: AtomicUsize,
+    answered: AtomicU64,
+    silent: AtomicBool,
+}
+
+impl Default for Load {
+    fn default() -> Self {
+        Load {
+            streams: AtomicUsize::new(0),
+            allowed: AtomicUsize::new(MAX_STREAMS),
+            answered: AtomicU64::new(0),
+            silent: AtomicBool::new(false),
+        }
+    }
+}
+
+impl Load {
+    /// What the endpoint allows (`SETTINGS_MAX_CONCURRENT_STREAMS`). One is tried even when it allows none: hyper waits.
+    pub fn allow(&self, streams: usize) {
+        self.allowed.store(streams.clamp(1, MAX_STREAMS), Ordering::Relaxed);
+    }
+}
+
+/// A connection that speaks HTTP/2.
+#[derive(Clone, Debug)]
+pub struct Shared {
+    sender: http2::SendRequest<RequestBody>,
+    load: Arc<Load>,
+}
+
+impl Shared {
+    /// A connection whose driver tells `load` what the endpoint allows.
+    pub fn new(sender: http2::SendRequest<RequestBody>, load: Arc<Load>) -> Self {
+        Shared { sender, load }
+    }
+
+    /// Whether it may have more streams some time.
+    pub fn is_usable(&self) -> bool {
+        !self.sender.is_closed() && !self.load.silent.load(Ordering::Relaxed)
+    }
+
+    /// Whether it has no stream.
+    pub fn is_idle(&self) -> bool {
+        self.load.streams.load(Ordering::Relaxed) == 0
+    }
+
+    /// A stream, unless the connection is full or at its end.
+    pub fn stream(&self) -> Option<Stream> {
+        let full = self.load.streams.load(Ordering::Relaxed) >= self.load.allowed.load(Ordering::Relaxed);
+        if full || !self.is_usable() {
+            return None;
+        }
+        self.load.streams.fetch_add(1, Ordering::Relaxed);
+        let answered = self.load.answered.load(Ordering::Relaxed);
+        Some(Stream { sender: self.sender.clone(), load: Arc::clone(&self.load), answered })
+    }
+}
+
+/// One stream's share of an HTTP/2 connection, until it is dropped.
+#[derive(Debug)]
+pub struct Stream {
+    sender: http2::SendRequest<RequestBody>,
+    load: Arc<Load>,
+    answered: u64,
+}
+
+impl Stream {
+    /// The endpoint was silent for too long. When no stream of the connection has had an answer since this one began,
+    /// it is given no new ones: it may be dead without anybody having said so.
+    pub fn was_silent(&self) {
+        if self.load.answered.load(Ordering::Relaxed) == self.answered {
+            self.load.silent.store(true, Ordering::Relaxed);
+        }
+    }
+}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        self.load.streams.fetch_sub(1, Ordering::Relaxed);
+    }
+}
