@@ -97,7 +97,11 @@ impl<'n> Client<'n> {
 }
 
 impl Client<'_> {
-    fn command(&self, url: &str) -> Result<Command> {
+    /// `curl` with nothing but what finds and trusts the router.
+    ///
+    /// # Errors
+    /// When the namespace cannot be handed on.
+    pub fn command(&self, url: &str) -> Result<Command> {
         let mut command = self.netns.command("curl")?;
         command.args(["--silent", "--show-error", "--max-time", "60", "--noproxy", "*"]);
         command.arg("--cacert").arg(demo_ca());

@@ -7,6 +7,7 @@ use std::path::Path;
 use anyhow::Result;
 use tempfile::TempDir;
 
+use crate::pki::Leaf;
 use crate::workspace;
 
 /// A copy of `examples/quickstart` whose endpoints are on `backend`.
@@ -88,6 +89,41 @@ spec:
 
 /// `spec` of a passthrough route, for [`route`].
 pub const PASSTHROUGH: &str = "  tls: {termination: passthrough}\n";
+
+/// `spec` of a route whose TLS ends at the router, for [`route`]: the termination, the certificate, and further lines of
+/// its `tls`.
+pub fn terminated(termination: &str, certificate: &Leaf, more: &str) -> String {
+    format!(
+        "  tls:
+    termination: {termination}
+    certificate: |
+{}    key: |
+{}{more}",
+        block(&certificate.certificate),
+        block(&certificate.key),
+    )
+}
+
+/// A `destinationCACertificate`, for [`terminated`].
+pub fn destination_ca(pem: &str) -> String {
+    format!("    destinationCACertificate: |\n{}", block(pem))
+}
+
+/// A Route with these annotations.
+pub fn annotated(route: &str, annotations: &[(&str, &str)]) -> String {
+    let pairs: Vec<String> = annotations.iter().map(|(name, value)| format!("{name}: {value:?}")).collect();
+    route.replace("metadata: {", &format!("metadata: {{annotations: {{{}}}, ", pairs.join(", ")))
+}
+
+/// A manifest whose endpoints speak this protocol (`appProtocol` of the ports of EndpointSlices).
+pub fn speaking(manifest: &str, protocol: &str) -> String {
+    manifest.replace("ports: [{name: main, port: ", &format!("ports: [{{name: main, appProtocol: {protocol}, port: "))
+}
+
+/// Lines of a block scalar under a field of `spec.tls`.
+fn block(text: &str) -> String {
+    text.lines().map(|line| format!("      {line}\n")).collect()
+}
 
 /// Replaces a file in one step, as editors and `kubectl cp` do: whoever reads sees the old or the new text.
 ///

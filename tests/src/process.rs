@@ -92,9 +92,21 @@ impl Process {
     /// # Errors
     /// When it has ended.
     pub fn resident(&self) -> Result<u64> {
+        self.memory("VmRSS:")
+    }
+
+    /// The most resident memory that it ever had, in bytes.
+    ///
+    /// # Errors
+    /// When it has ended.
+    pub fn peak(&self) -> Result<u64> {
+        self.memory("VmHWM:")
+    }
+
+    fn memory(&self, field: &str) -> Result<u64> {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.id()))?;
-        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).context("no VmRSS")?;
-        let kib: u64 = line.trim().trim_end_matches("kB").trim().parse().context("VmRSS is a number")?;
+        let line = status.lines().find_map(|line| line.strip_prefix(field)).with_context(|| format!("no {field}"))?;
+        let kib: u64 = line.trim().trim_end_matches("kB").trim().parse().context("memory is a number")?;
         Ok(kib * 1024)
     }
 

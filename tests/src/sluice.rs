@@ -106,6 +106,14 @@ impl Sluice {
         self.process.resident()
     }
 
+    /// The most resident memory that it ever had, in bytes.
+    ///
+    /// # Errors
+    /// When it has ended.
+    pub fn peak(&self) -> Result<u64> {
+        self.process.peak()
+    }
+
     /// What it has printed.
     pub fn output(&self) -> Vec<String> {
         self.process.output()

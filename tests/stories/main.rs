@@ -9,6 +9,7 @@ mod cleartext;
 mod explain;
 mod flows;
 mod harness;
+mod http;
 mod keep;
 mod maps;
 mod offline;

@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail, ensure};
 use crate::ebpf::{self, Toolchain};
 use crate::process::{self, cargo};
 
-/// A program, and the Debian package that has it.
+/// A program, on the path or where it is, or another file; and the Debian package that has it.
 struct Tool {
     program: &'static str,
     package: &'static str,
@@ -20,9 +20,17 @@ const TESTS: &[Tool] = &[
     Tool { program: "bpftool", package: "bpftool" },
     Tool { program: "curl", package: "curl" },
     Tool { program: "ethtool", package: "ethtool" },
+    Tool { program: "h2load", package: "nghttp2-client" },
     Tool { program: "ip", package: "iproute2" },
+    Tool { program: "nghttpd", package: "nghttp2-server" },
     Tool { program: "nginx", package: "nginx-light" },
     Tool { program: "openssl", package: "openssl" },
+    Tool { program: "wrk", package: "wrk" },
+    // Debian's own Python and what it finds; another one may come first on the path.
+    Tool { program: "/usr/bin/python3", package: "python3" },
+    Tool { program: "/usr/lib/python3/dist-packages/aiohttp/__init__.py", package: "python3-aiohttp" },
+    Tool { program: "/usr/lib/python3/dist-packages/grpc/__init__.py", package: "python3-grpcio" },
+    Tool { program: "/usr/lib/python3/dist-packages/websockets/__init__.py", package: "python3-websockets" },
 ];
 
 /// Debian's compiler for the kernel program, and its prebuilt core.
@@ -139,7 +147,7 @@ fn step(what: &str) {
     eprintln!("xtask: {what}");
 }
 
-/// Whether there is a program of this name.
+/// Whether there is a program of this name, or a file at this path.
 fn is_there(program: &str) -> bool {
     process::search_path().iter().any(|folder| folder.join(program).is_file())
 }

@@ -1,0 +1,72 @@
+//! Certificates made for a test.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::Result;
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
+use tempfile::TempDir;
+
+/// A certificate authority, whose certificate is also in a file.
+pub struct Ca {
+    issuer: CertifiedIssuer<'static, KeyPair>,
+    folder: TempDir,
+}
+
+/// A certificate and its key, in PEM.
+pub struct Leaf {
+    /// The certificate alone.
+    pub certificate: String,
+    /// PKCS#8.
+    pub key: String,
+}
+
+impl Ca {
+    /// A new one.
+    ///
+    /// # Errors
+    /// When it cannot be made or written.
+    pub fn new() -> Result<Ca> {
+        let mut params = CertificateParams::new(Vec::new())?;
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        params.distinguished_name.push(DnType::CommonName, "test CA");
+        let ca = Ca { issuer: CertifiedIssuer::self_signed(params, KeyPair::generate()?)?, folder: TempDir::new()? };
+        fs::write(ca.file(), ca.pem())?;
+        Ok(ca)
+    }
+
+    /// Its certificate.
+    pub fn pem(&self) -> String {
+        self.issuer.pem()
+    }
+
+    /// Where its certificate is.
+    pub fn file(&self) -> PathBuf {
+        self.folder.path().join("ca.crt")
+    }
+
+    /// A certificate for a server of this name. No two have the same key or serial number.
+    ///
+    /// # Errors
+    /// When it cannot be made.
+    pub fn leaf(&self, name: &str) -> Result<Leaf> {
+        let mut params = CertificateParams::new(vec![name.to_owned()])?;
+        params.distinguished_name.push(DnType::CommonName, name);
+        let key = KeyPair::generate()?;
+        let certificate = params.signed_by(&key, &self.issuer)?.pem();
+        Ok(Leaf { certificate, key: key.serialize_pem() })
+    }
+}
+
+impl Leaf {
+    /// Writes `NAME.crt` and `NAME.key` into a folder.
+    ///
+    /// # Errors
+    /// When they cannot be written.
+    pub fn write(&self, folder: &Path, name: &str) -> Result<[PathBuf; 2]> {
+        let files = ["crt", "key"].map(|ending| folder.join(name).with_extension(ending));
+        fs::write(&files[0], &self.certificate)?;
+        fs::write(&files[1], &self.key)?;
+        Ok(files)
+    }
+}

@@ -1,0 +1,158 @@
+//! A router on a loopback of its own, and a CA that its clients trust.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+
+use anyhow::{Context, Result};
+use tempfile::TempDir;
+use tests::client::{Answer, Client};
+use tests::folder;
+use tests::netns::Netns;
+use tests::pki::Ca;
+use tests::sluice::{DataPath, Options, Sluice};
+
+/// Where the router takes clear text.
+pub const HTTP: u16 = 8080;
+/// Where the router takes TLS.
+pub const HTTPS: u16 = 8443;
+
+/// An address on loopback.
+pub const fn at(port: u16) -> SocketAddr {
+    SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), port)
+}
+
+/// What becomes of a route's TLS.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tls {
+    /// There is none.
+    Without,
+    /// It ends at the router.
+    Edge,
+    /// As `Edge`, and the endpoint has a certificate of the stage's CA.
+    Reencrypt,
+}
+
+/// Everything but the router itself.
+pub struct Stage {
+    /// Where all of it runs.
+    pub netns: Netns,
+    /// Who has signed all certificates.
+    pub ca: Ca,
+    manifests: TempDir,
+    files: TempDir,
+}
+
+impl Stage {
+    /// A router without routes, with further lines of its `spec`.
+    ///
+    /// # Errors
+    /// When the namespace or a file cannot be made.
+    pub fn new(role: &str, spec: &str) -> Result<Stage> {
+        let stage =
+            Stage { netns: Netns::new(role)?, ca: Ca::new()?, manifests: TempDir::new()?, files: TempDir::new()? };
+        stage.write("router", &(folder::router() + spec))?;
+        Ok(stage)
+    }
+
+    /// Starts the router in user space, without waiting for connections when it ends.
+    ///
+    /// # Errors
+    /// When it does not become ready.
+    pub fn serve(&self) -> Result<Sluice> {
+        let arguments = ["--drain", "0"].map(str::to_owned).to_vec();
+        let options = Options { arguments, ..Options::loopback(DataPath::UserSpace) };
+        Sluice::start(&self.netns, self.manifests.path(), &options)
+    }
+
+    /// Writes a manifest, in one step.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn write(&self, name: &str, text: &str) -> Result<()> {
+        folder::replace(&self.manifests.path().join(name).with_extension("yaml"), text)
+    }
+
+    /// A Service of this name with these endpoints.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn service(&self, name: &str, endpoints: &[SocketAddr]) -> Result<()> {
+        self.write(&format!("service-{name}"), &folder::service_of(name, endpoints))
+    }
+
+    /// As [`Stage::service`]; the endpoints speak HTTP/2 in clear text.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn h2c_service(&self, name: &str, endpoints: &[SocketAddr]) -> Result<()> {
+        let text = folder::speaking(&folder::service_of(name, endpoints), "h2c");
+        self.write(&format!("service-{name}"), &text)
+    }
+
+    /// A Route of this name to a Service; its host, which is `NAME.apps.test`. When it was there before, it gets
+    /// another certificate.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn route(&self, name: &str, service: &str, tls: Tls, annotations: &[(&str, &str)]) -> Result<String> {
+        let host = format!("{name}.apps.test");
+        let spec = match tls {
+            Tls::Without => String::new(),
+            Tls::Edge => folder::terminated("edge", &self.ca.leaf(&host)?, ""),
+            Tls::Reencrypt => {
+                folder::terminated("reencrypt", &self.ca.leaf(&host)?, &folder::destination_ca(&self.ca.pem()))
+            }
+        };
+        self.write(
+            &format!("route-{name}"),
+            &folder::annotated(&folder::route(name, &host, service, &spec), annotations),
+        )?;
+        Ok(host)
+    }
+
+    /// A certificate and its key for a server of this name: where they are.
+    ///
+    /// # Errors
+    /// When they cannot be made.
+    pub fn certificate(&self, name: &str) -> Result<[String; 2]> {
+        let files = self.ca.leaf(name)?.write(self.files.path(), name)?;
+        let [certificate, key] = files.map(text);
+        Ok([certificate?, key?])
+    }
+
+    /// A new folder for files.
+    ///
+    /// # Errors
+    /// When it cannot be made.
+    pub fn folder(&self, name: &str) -> Result<String> {
+        let folder = self.files.path().join(name);
+        std::fs::create_dir(&folder)?;
+        text(folder)
+    }
+
+    /// Where the CA's certificate is.
+    ///
+    /// # Errors
+    /// When the path is no text.
+    pub fn ca(&self) -> Result<String> {
+        text(self.ca.file())
+    }
+
+    /// `curl`, which trusts the stage's CA.
+    ///
+    /// # Errors
+    /// When it fails, with what it says.
+    pub fn curl(&self, url: &str, arguments: &[&str]) -> Result<Answer> {
+        let ca = self.ca()?;
+        self.client().curl(url, &[&["--cacert", &ca][..], arguments].concat())
+    }
+
+    /// A client on the stage; it does not know the stage's CA yet.
+    pub fn client(&self) -> Client<'_> {
+        Client::of(&self.netns, Ipv4Addr::LOCALHOST.into())
+    }
+}
+
+fn text(path: PathBuf) -> Result<String> {
+    path.into_os_string().into_string().ok().context("the path of a temporary file is no text")
+}
