@@ -38,7 +38,6 @@ use rustls::RootCertStore;
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinHandle;
 
-use client_io::ClientLimits;
 use counters::Counters;
 use listeners::Listeners;
 use snapshot::{Snapshot, Snapshots};
@@ -105,12 +104,6 @@ impl Default for Timeouts {
             server: Duration::from_secs(30),
             tunnel: Duration::from_secs(3600),
         }
-    }
-}
-
-impl ProxyConfig {
-    fn client_limits(&self) -> ClientLimits {
-        ClientLimits { head: self.timeouts.head, idle: self.timeouts.keep_alive, write: self.timeouts.client }
     }
 }
 

@@ -13,26 +13,51 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use http::StatusCode;
+use router_core::policy::RouterPolicy;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep};
 
 use super::clock::ClientClock;
-use gated::Gated;
+use gated::{BodyLength, Gated};
 
-/// How long, and how many bytes, a client may still send after the connection was ended here: closing on unread
-/// bytes would reset it, and lose the last answer.
-const LINGER: Duration = Duration::from_secs(1);
+/// How many bytes a client may still send after the connection was ended here: closing on unread bytes would reset
+/// it, and lose the last answer.
 const LINGER_BYTES: usize = 256 * 1024;
 
-/// The limits of the waits.
+/// Least bytes a second of a body whose length is known, beyond `clientTimeout` in all; what is waited for on the
+/// endpoint's behalf does not count.
+const MIN_RATE: u64 = 512;
+
+/// The limits of the waits, and of heads.
 #[derive(Clone, Copy, Debug)]
 pub struct ClientLimits {
     /// For the first request, and for the rest of any head, in all (OpenShift: 10 s).
-    pub head: Duration,
+    head: Duration,
     /// Between requests (`httpKeepAliveTimeout`, 300 s).
-    pub idle: Duration,
-    /// For room to write (`clientTimeout`, 30 s).
-    pub write: Duration,
+    idle: Duration,
+    /// For room to write, and for the next part of a body (`clientTimeout`, 30 s).
+    client: Duration,
+    /// For the client to close after the router has (`clientFinTimeout`, 1 s).
+    linger: Duration,
+    /// Longest head of HTTP/1, in bytes.
+    head_bytes: u32,
+    /// Whether a connection without a request has an answer (`httpEmptyRequestsPolicy: Respond`).
+    answer_empty: bool,
+}
+
+impl ClientLimits {
+    /// Those of a router.
+    pub fn of(policy: &RouterPolicy) -> Self {
+        let timeouts = &policy.timeouts;
+        ClientLimits {
+            head: timeouts.head,
+            idle: timeouts.keep_alive,
+            client: timeouts.client,
+            linger: timeouts.client_fin,
+            head_bytes: policy.limits.head,
+            answer_empty: !policy.ignore_empty_requests,
+        }
+    }
 }
 
 /// The stream.
@@ -43,12 +68,12 @@ pub struct ClientIo<S> {
     limits: ClientLimits,
     /// HTTP/1 input; HTTP/2 has its own framing, and is not looked into.
     gated: Option<Box<Gated>>,
-    wait: (Wait, usize),
-    read_timer: Option<Pin<Box<Sleep>>>,
-    write_timer: Option<Pin<Box<Sleep>>>,
-    write_waits: bool,
+    wait: Option<(Wait, usize)>,
+    read_timer: Timer,
+    pace: Pace,
+    write_timer: Timer,
     shut_down: bool,
-    linger: Option<Pin<Box<Sleep>>>,
+    linger: Timer,
     lingered: usize,
 }
 
@@ -61,8 +86,37 @@ enum Wait {
     Next,
     /// More of a head.
     Head,
-    /// A body, or nothing: the service is at work.
+    /// More of a body.
+    Body,
+    /// Nothing: the service is at work.
     Busy,
+}
+
+/// How a body has come so far.
+#[derive(Debug, Default)]
+struct Pace {
+    /// Time spent on waiting for it.
+    waited: Duration,
+    bytes: u64,
+    waits_since: Option<Instant>,
+}
+
+impl Pace {
+    fn begin_wait(&mut self) {
+        self.waits_since.get_or_insert_with(Instant::now);
+    }
+
+    fn end_wait(&mut self, bytes: usize) {
+        if let Some(since) = self.waits_since.take() {
+            self.waited += since.elapsed();
+        }
+        self.bytes += bytes as u64;
+    }
+
+    /// How long it may go on at this pace.
+    fn allowance(&self, grace: Duration) -> Duration {
+        (grace + Duration::from_secs(self.bytes / MIN_RATE)).saturating_sub(self.waited)
+    }
 }
 
 impl<S> ClientIo<S> {
@@ -72,13 +126,13 @@ impl<S> ClientIo<S> {
             inner,
             clock,
             limits,
-            gated: http1.then(Box::default),
-            wait: (Wait::First, 0),
-            read_timer: None,
-            write_timer: None,
-            write_waits: false,
+            gated: http1.then(|| Box::new(Gated::new(limits.head_bytes, limits.answer_empty))),
+            wait: None,
+            read_timer: Timer::default(),
+            pace: Pace::default(),
+            write_timer: Timer::default(),
             shut_down: false,
-            linger: None,
+            linger: Timer::default(),
             lingered: 0,
         }
     }
@@ -86,7 +140,10 @@ impl<S> ClientIo<S> {
     /// Ready when the current wait has lasted too long.
     fn poll_read_limit(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let begun = self.clock.begun();
-        let wait = if self.clock.busy() {
+        let body = self.gated.as_ref().and_then(|gated| gated.in_body());
+        let wait = if body.is_some() && !self.clock.is_tunnel() {
+            Wait::Body
+        } else if self.clock.busy() {
             Wait::Busy
         } else if self.gated.as_ref().is_some_and(|gated| gated.mid_head()) {
             Wait::Head
@@ -95,60 +152,96 @@ impl<S> ClientIo<S> {
         } else {
             Wait::Next
         };
-        if self.wait != (wait, begun) {
-            self.wait = (wait, begun);
-            self.read_timer = None;
+        if self.wait != Some((wait, begun)) {
+            self.wait = Some((wait, begun));
+            self.read_timer.stop();
+            self.pace = Pace::default();
         }
         let limit = match wait {
             Wait::Busy => return Poll::Pending,
+            Wait::Body => {
+                self.pace.begin_wait();
+                let patience = self.limits.client;
+                if body == Some(BodyLength::Known) { patience.min(self.pace.allowance(patience)) } else { patience }
+            }
             Wait::First | Wait::Head => self.limits.head,
             Wait::Next => self.limits.idle,
         };
-        self.read_timer.get_or_insert_with(|| Box::pin(tokio::time::sleep(limit))).as_mut().poll(cx)
+        self.read_timer.poll(cx, limit)
     }
 
     fn poll_write_limit(&mut self, cx: &mut Context<'_>) -> Poll<io::Error> {
         if self.clock.is_tunnel() {
             return Poll::Pending;
         }
-        let limit = self.limits.write;
-        let timer = self.write_timer.get_or_insert_with(|| Box::pin(tokio::time::sleep(limit)));
-        if !self.write_waits {
-            self.write_waits = true;
-            timer.as_mut().reset(Instant::now() + limit);
-        }
-        ready!(timer.as_mut().poll(cx));
+        ready!(self.write_timer.poll(cx, self.limits.client));
         Poll::Ready(io::Error::new(io::ErrorKind::TimedOut, "the client does not read"))
     }
 
     fn timed_write<T>(&mut self, cx: &mut Context<'_>, written: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
         if written.is_ready() {
-            self.write_waits = false;
+            self.write_timer.stop();
             return written;
         }
         self.poll_write_limit(cx).map(Err)
     }
 }
 
+/// A wait with a limit that begins and ends with every request: what the runtime is asked for once goes on being
+/// used, and is only set anew when it has gone off too early.
+#[derive(Debug, Default)]
+struct Timer {
+    sleep: Option<Pin<Box<Sleep>>>,
+    deadline: Option<Instant>,
+}
+
+impl Timer {
+    /// Ends the wait.
+    fn stop(&mut self) {
+        self.deadline = None;
+    }
+
+    /// Ready when the wait, which begins now unless it has begun, has lasted for `limit`.
+    fn poll(&mut self, cx: &mut Context<'_>, limit: Duration) -> Poll<()> {
+        let deadline = *self.deadline.get_or_insert_with(|| Instant::now() + limit);
+        let sleep = self.sleep.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(deadline)));
+        if sleep.deadline() > deadline {
+            sleep.as_mut().reset(deadline);
+        }
+        while sleep.as_mut().poll(cx).is_ready() {
+            if Instant::now() >= deadline {
+                return Poll::Ready(());
+            }
+            sleep.as_mut().reset(deadline);
+        }
+        Poll::Pending
+    }
+}
+
 impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for ClientIo<S> {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let this = &mut *self;
+        let before = buf.filled().len();
         let read = match &mut this.gated {
             Some(gated) => gated.poll_read(Pin::new(&mut this.inner), &this.clock, cx, buf),
             None => Pin::new(&mut this.inner).poll_read(cx, buf),
         };
         if read.is_ready() {
-            // HTTP/2 has frames without a request: any byte begins the wait anew.
-            if this.gated.is_none() {
-                this.read_timer = None;
+            if matches!(this.wait, Some((Wait::Body, _))) {
+                this.pace.end_wait(buf.filled().len() - before);
+                this.read_timer.stop();
             }
             return read;
         }
         ready!(this.poll_read_limit(cx));
         match &mut this.gated {
-            Some(gated) if gated.mid_head() => {
+            Some(gated) if gated.has_answer_for_silence() => {
                 gated.refuse(&this.clock, StatusCode::REQUEST_TIMEOUT);
                 gated.poll_read(Pin::new(&mut this.inner), &this.clock, cx, buf)
+            }
+            Some(gated) if gated.in_body().is_some() => {
+                this.clock.body_stalls();
+                Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the body does not go on")))
             }
             _ => Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "no request in time"))),
         }
@@ -164,9 +257,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> ClientIo<S> {
             match Pin::new(&mut self.inner).poll_read(cx, &mut buf) {
                 Poll::Ready(Ok(())) if !buf.filled().is_empty() => self.lingered += buf.filled().len(),
                 Poll::Ready(_) => return Poll::Ready(()),
-                Poll::Pending => {
-                    return self.linger.get_or_insert_with(|| Box::pin(tokio::time::sleep(LINGER))).as_mut().poll(cx);
-                }
+                Poll::Pending => return self.linger.poll(cx, self.limits.linger),
             }
         }
         Poll::Ready(())

@@ -14,6 +14,8 @@ pub struct ClientClock {
     in_flight: AtomicUsize,
     tunnel: AtomicBool,
     refused: AtomicU16,
+    empty: AtomicBool,
+    stalled: AtomicBool,
     reader: AtomicWaker,
 }
 
@@ -40,19 +42,33 @@ impl ClientClock {
         self.tunnel.load(Ordering::Acquire)
     }
 
+    /// The body of the request at hand was given up on: its client does not go on.
+    pub fn body_stalls(&self) {
+        self.stalled.store(true, Ordering::Release);
+    }
+
+    /// Whether [`ClientClock::body_stalls`]: what looks like a body that broke off is the client's slowness.
+    pub fn body_stalled(&self) -> bool {
+        self.stalled.load(Ordering::Acquire)
+    }
+
     /// Wakes this reader when a request ends.
     pub fn wake_when_free(&self, reader: &Waker) {
         self.reader.register(reader);
     }
 
-    /// The next request that the service gets stands for one that is to be answered with this status.
-    pub fn refuse(&self, status: StatusCode) {
+    /// The next request that the service gets stands for one that is to be answered with this status. `empty`: the
+    /// client has sent nothing at all.
+    pub fn refuse(&self, status: StatusCode, empty: bool) {
+        self.empty.store(empty, Ordering::Relaxed);
         self.refused.store(status.as_u16(), Ordering::Release);
     }
 
-    /// The status that this request is to be answered with, whatever it says.
-    pub fn refused(&self) -> Option<StatusCode> {
-        StatusCode::from_u16(self.refused.load(Ordering::Acquire)).ok()
+    /// The status that this request is to be answered with, whatever it says, and whether there is nothing that it
+    /// stands for.
+    pub fn refused(&self) -> Option<(StatusCode, bool)> {
+        let status = StatusCode::from_u16(self.refused.load(Ordering::Acquire)).ok()?;
+        Some((status, self.empty.load(Ordering::Relaxed)))
     }
 }
 

@@ -11,12 +11,13 @@ use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use router_common::http::MAX_HEAD;
 use router_core::lookup::SniMatch;
 use router_core::model::RouterName;
+use router_core::policy::RouterPolicy;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
 
 use super::access::{AccessRecord, DataPath, Flag};
-use super::client_io::ClientIo;
+use super::client_io::{ClientIo, ClientLimits};
 use super::clock::ClientClock;
 use super::hello::{FirstFlight, HelloFailure, read_hello, turn_away};
 use super::http::{Connection, ConnectionTls, handle};
@@ -26,6 +27,12 @@ use super::{Phase, Protocol, Shared, passthrough};
 
 /// Most concurrent requests of one HTTP/2 connection.
 const MAX_STREAMS: u32 = 128;
+/// Most requests of one HTTP/2 connection that were taken back before they were looked at ("rapid reset",
+/// CVE-2023-44487); h2's own default.
+const MAX_PENDING_RESETS: usize = 20;
+/// Most streams of one HTTP/2 connection that end because the client broke the protocol ("MadeYouReset",
+/// CVE-2025-8671).
+const MAX_OWN_RESETS: usize = 100;
 /// hyper's buffer: more than a whole head, so that the limit is the one of the shared parser.
 const HTTP1_BUFFER: usize = 2 * MAX_HEAD as usize;
 
@@ -133,14 +140,14 @@ where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let clock: Arc<ClientClock> = Arc::clone(&connection.clock);
-    let io = TokioIo::new(ClientIo::new(stream, true, Arc::clone(&clock), shared.config.client_limits()));
+    let policy = policy_of(&shared, &connection.router);
+    let io = TokioIo::new(ClientIo::new(stream, true, Arc::clone(&clock), ClientLimits::of(&policy)));
     let mut builder = hyper::server::conn::http1::Builder::new();
     builder
         .timer(TokioTimer::new())
         // `ClientIo` has the limits.
         .header_read_timeout(None)
         .half_close(true)
-        .max_headers(128)
         .max_buf_size(HTTP1_BUFFER);
     let (service_shared, connection) = (Arc::clone(&shared), Arc::new(connection));
     let service = service_fn(move |request| handle(Arc::clone(&service_shared), Arc::clone(&connection), request));
@@ -154,14 +161,25 @@ where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let clock = Arc::clone(&connection.clock);
-    let io = TokioIo::new(ClientIo::new(stream, false, Arc::clone(&clock), shared.config.client_limits()));
+    let policy = policy_of(&shared, &connection.router);
+    let io = TokioIo::new(ClientIo::new(stream, false, Arc::clone(&clock), ClientLimits::of(&policy)));
     let mut builder = hyper::server::conn::http2::Builder::new(TokioExecutor::new());
-    builder.timer(TokioTimer::new()).max_concurrent_streams(MAX_STREAMS).max_header_list_size(MAX_HEAD);
+    builder
+        .timer(TokioTimer::new())
+        .max_concurrent_streams(MAX_STREAMS)
+        .max_header_list_size(policy.limits.head.min(MAX_HEAD))
+        .max_pending_accept_reset_streams(MAX_PENDING_RESETS)
+        .max_local_error_reset_streams(MAX_OWN_RESETS);
     let (service_shared, connection) = (Arc::clone(&shared), Arc::new(connection));
     let service = service_fn(move |request| handle(Arc::clone(&service_shared), Arc::clone(&connection), request));
     let serving = builder.serve_connection(io, service);
     tokio::pin!(serving);
     drive(&shared, &clock, serving, |serving| serving.graceful_shutdown()).await;
+}
+
+/// What a connection's router does to its traffic, as of now: a connection keeps its limits to its end.
+fn policy_of(shared: &Shared, router: &RouterName) -> Arc<RouterPolicy> {
+    shared.snapshot.load().routers.get(router).map(|served| Arc::clone(&served.table.policy)).unwrap_or_default()
 }
 
 /// Runs a connection; when the router drains, it ends after the requests that it has. One that was accepted and has

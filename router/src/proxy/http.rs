@@ -94,7 +94,7 @@ pub async fn handle(
     let (head, content) = request.into_parts();
     let show_cause = shared.config.show_cause;
     let own = OwnResponse { accept: accept_of(&head.headers), version: head.version, show_cause };
-    if let Some(status) = connection.clock.refused() {
+    if let Some((status, _)) = connection.clock.refused() {
         // The stream has refused what the client sent; this request only stands for it.
         let flag = if status == StatusCode::REQUEST_TIMEOUT { Flag::ClientTimeout } else { Flag::BadRequest };
         return Ok(own.refuse(status, flag, record, in_flight));
@@ -122,6 +122,9 @@ pub async fn handle(
             let forwarded = forward::forward(&shared, &connection, &destination, request, record, in_flight);
             match forwarded.await {
                 Ok(response) => response,
+                Err(Failure { record, in_flight, .. }) if connection.clock.body_stalled() => {
+                    own.refuse(StatusCode::REQUEST_TIMEOUT, Flag::ClientTimeout, *record, in_flight)
+                }
                 Err(Failure { status, flag, record, in_flight }) => own.refuse(status, flag, *record, in_flight),
             }
         }

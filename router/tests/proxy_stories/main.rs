@@ -7,6 +7,7 @@ mod client;
 mod failures;
 mod forwarded;
 mod hellos;
+mod http1_corpus;
 mod log;
 mod messages;
 mod passthrough;

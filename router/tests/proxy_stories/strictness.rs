@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
-use router::proxy::{ProxyConfig, Timeouts};
+use router::proxy::ProxyConfig;
+use router_core::policy::{RouterPolicy, Timeouts};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use crate::tables::{Rig, Route, table};
+use crate::tables::{Rig, Route, table, under};
 use crate::{backends, client};
 
 #[tokio::test]
@@ -118,8 +119,9 @@ async fn an_answer_is_not_lost_on_what_the_client_still_sends() {
 async fn a_slow_head_gets_408_and_an_idle_connection_an_end() {
     let timeouts =
         Timeouts { head: Duration::from_millis(300), keep_alive: Duration::from_millis(600), ..Timeouts::default() };
-    let config = ProxyConfig { timeouts, ..ProxyConfig::default() };
-    let rig = Rig::start(config, table(&[Route::new("slow.test", "").to(backends::http("app").await)], None)).await;
+    let routes = table(&[Route::new("slow.test", "").to(backends::http("app").await)], None);
+    let policy = RouterPolicy { timeouts, ignore_empty_requests: true, ..RouterPolicy::default() };
+    let rig = Rig::start(ProxyConfig::default(), under(policy, routes)).await;
     let slow = client::request(rig.http, "GET / HTTP/1.1\r\nHost: slow").await;
     assert_eq!(slow.status, 408);
 

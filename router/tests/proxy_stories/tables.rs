@@ -8,6 +8,7 @@ use std::time::Duration;
 use router::proxy::{BindState, Protocol, Proxy, ProxyConfig};
 use router_core::model::{HostMatch, Hostname, PathMatch, RouteId, RouterName};
 use router_core::parse::ForwardedHeaders;
+use router_core::policy::RouterPolicy;
 use router_core::table::{
     Cluster, Endpoint, HostIndex, HttpTls, InsecurePolicy, Reencrypt, ResolvedRoute, RouteKind, RouterTable,
     RoutingTable, ServiceEndpoints, VirtualHost,
@@ -149,6 +150,15 @@ impl Route {
 pub fn table(routes: &[Route], default_certificate: Option<&Arc<CertifiedKey>>) -> Arc<RoutingTable> {
     let router = router("default", routes, default_certificate, (0, 0));
     Arc::new(RoutingTable { revision: 1, routers: vec![Arc::new(router)] })
+}
+
+/// The table with this as the policy of its routers.
+pub fn under(policy: RouterPolicy, mut table: Arc<RoutingTable>) -> Arc<RoutingTable> {
+    let policy = Arc::new(policy);
+    for router in &mut Arc::get_mut(&mut table).expect("a table of one's own").routers {
+        Arc::get_mut(router).expect("a router of one's own").policy = Arc::clone(&policy);
+    }
+    table
 }
 
 pub fn router(

@@ -1,5 +1,7 @@
 //! HTTP/1 input, given to hyper message by message: heads whole and checked, nothing of the next message while one is
 //! in flight. What comes behind an upgrade request is thus held until it is known to be a tunnel's or a request.
+//!
+//! A request that comes alone and whole, as nearly all do, is read into hyper's own buffer and looked at there.
 
 use std::io;
 use std::pin::Pin;
@@ -9,38 +11,85 @@ use http::StatusCode;
 use tokio::io::{AsyncRead, ReadBuf};
 
 use crate::proxy::clock::ClientClock;
+use crate::proxy::http::chunks::ChunkError;
 use crate::proxy::http::gate::{Gate, HeadStep};
 
 /// Stands for a request that is refused: the service answers it in its turn, after those before it.
 const STAND_IN: &[u8] = b"GET / HTTP/1.1\r\nhost: refused.invalid\r\nconnection: close\r\n\r\n";
 
+/// Whether a body has said how long it will be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BodyLength {
+    /// By Content-Length.
+    Known,
+    /// Chunked: it may last as long as it likes.
+    Unknown,
+}
+
 /// The input side of one connection.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Gated {
     gate: Gate,
-    /// Read, but not yet let through. Of a head in progress the first `seen` bytes were looked at.
+    /// Read, but not yet taken by hyper from `taken` on.
     input: Vec<u8>,
-    seen: usize,
-    /// Let through, but not yet taken by hyper from `taken` on.
-    output: Vec<u8>,
     taken: usize,
+    /// Up to here `input` is let through.
+    through: usize,
+    /// Of the bytes behind that, so many of a head in progress were looked at.
+    seen: usize,
     /// Messages whose heads were let through.
     messages: usize,
+    /// The body in progress is malformed from here on.
+    broken: Option<ChunkError>,
     /// Nothing more is let through.
     closed: bool,
+    /// Whether a connection without a request has an answer.
+    answer_empty: bool,
 }
 
 impl Gated {
+    /// `limit` is the longest head, in bytes; `answer_empty`: whether a connection without a request has an answer.
+    pub fn new(limit: u32, answer_empty: bool) -> Self {
+        Gated {
+            gate: Gate::new(limit),
+            input: Vec::new(),
+            taken: 0,
+            through: 0,
+            seen: 0,
+            messages: 0,
+            broken: None,
+            closed: false,
+            answer_empty,
+        }
+    }
+
     /// Whether a head has begun and is not complete.
     pub fn mid_head(&self) -> bool {
-        !self.closed && self.gate.at_head() && !self.input.is_empty()
+        !self.closed && self.gate.at_head() && !self.held().is_empty()
+    }
+
+    /// Whether a body has begun and is not complete; if so, whether it has said how long it will be.
+    pub fn in_body(&self) -> Option<BodyLength> {
+        let known = if self.gate.in_sized_body() { BodyLength::Known } else { BodyLength::Unknown };
+        (!self.closed && !self.gate.at_head()).then_some(known)
+    }
+
+    /// Whether a client that sends nothing more is told so: one that has begun a head, or never has.
+    pub fn has_answer_for_silence(&self) -> bool {
+        self.mid_head() || (!self.closed && self.is_empty())
+    }
+
+    /// Whether nothing has come yet, and that has an answer.
+    fn is_empty(&self) -> bool {
+        self.answer_empty && self.messages == 0 && self.held().is_empty()
     }
 
     /// Gives up on the current head: the service will answer with this status, and the connection ends.
     pub fn refuse(&mut self, clock: &ClientClock, status: StatusCode) {
-        clock.refuse(status);
-        self.input = Vec::new();
-        self.let_through(STAND_IN.to_vec());
+        clock.refuse(status, self.messages == 0 && self.held().is_empty());
+        self.input.truncate(self.through);
+        self.input.extend_from_slice(STAND_IN);
+        self.through = self.input.len();
         self.closed = true;
     }
 
@@ -53,7 +102,7 @@ impl Gated {
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         loop {
-            if self.taken < self.output.len() {
+            if self.taken < self.through {
                 self.give(buf);
                 return Poll::Ready(Ok(()));
             }
@@ -61,24 +110,26 @@ impl Gated {
                 return Poll::Ready(Ok(()));
             }
             if clock.is_tunnel() {
-                if self.input.is_empty() {
+                if self.held().is_empty() {
                     return inner.poll_read(cx, buf);
                 }
-                let held = std::mem::take(&mut self.input);
-                self.let_through(held);
+                self.through = self.input.len();
                 continue;
             }
+            if let Some(error) = self.broken {
+                return Poll::Ready(Err(malformed(error)));
+            }
             if !self.gate.at_head() {
-                if self.input.is_empty() {
+                if self.held().is_empty() {
                     return self.poll_body(inner, cx, buf);
                 }
-                let belongs = self.gate.body(&self.input).map_err(malformed)?;
-                self.let_through_first(belongs);
+                let belongs = self.gate.body(self.input.get(self.through..).unwrap_or_default()).map_err(malformed)?;
+                self.through += belongs;
                 continue;
             }
             if self.holds(clock) {
                 // Read on for a reset or an end, but let nothing through.
-                if self.input.is_empty()
+                if self.held().is_empty()
                     && let Poll::Ready(read) = self.poll_more(inner.as_mut(), cx)
                     && read? == 0
                 {
@@ -90,25 +141,74 @@ impl Gated {
                 }
                 continue;
             }
-            if self.seen == self.input.len() && ready!(self.poll_more(inner.as_mut(), cx))? == 0 {
+            if self.held().is_empty() {
+                if ready!(self.poll_message(inner.as_mut(), clock, cx, buf))? {
+                    return Poll::Ready(Ok(()));
+                }
+                continue;
+            }
+            if self.seen == self.held().len() && ready!(self.poll_more(inner.as_mut(), cx))? == 0 {
                 // hyper knows what an end within a head means.
-                let part = std::mem::take(&mut self.input);
-                self.let_through(part);
+                self.through = self.input.len();
                 self.closed = true;
                 continue;
             }
-            let step = self.gate.head(&self.input, self.seen);
-            self.seen = self.input.len();
+            let held = self.input.get(self.through..).unwrap_or_default();
+            let step = self.gate.head(held, self.seen);
+            self.seen = held.len();
             match step {
                 HeadStep::Incomplete => {}
                 HeadStep::Complete(length) => {
                     self.messages += 1;
-                    self.let_through_first(length);
+                    self.through += length;
+                    self.seen = 0;
                 }
-                HeadStep::Refused(Some(status)) => self.refuse(clock, status),
-                HeadStep::Refused(None) => self.closed = true,
+                HeadStep::Refused(status) => self.end(clock, status),
             }
         }
+    }
+
+    /// Reads a new message straight into hyper's buffer. Returns whether something is there for hyper, or the end.
+    fn poll_message<S: AsyncRead>(
+        &mut self,
+        inner: Pin<&mut S>,
+        clock: &ClientClock,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<bool>> {
+        let before = buf.filled().len();
+        ready!(inner.poll_read(cx, buf))?;
+        let read = buf.filled().get(before..).unwrap_or_default();
+        if read.is_empty() {
+            if self.is_empty() {
+                self.refuse(clock, StatusCode::BAD_REQUEST);
+                return Poll::Ready(Ok(false));
+            }
+            self.closed = true;
+            return Poll::Ready(Ok(true));
+        }
+        let passed = match self.gate.head(read, 0) {
+            HeadStep::Complete(length) => {
+                self.messages += 1;
+                let rest = read.get(length..).unwrap_or_default();
+                let body = if self.gate.at_head() || rest.is_empty() { Ok(0) } else { self.gate.body(rest) };
+                // The head goes on its way all the same: its request is what the error is told about.
+                self.broken = body.err();
+                length + body.unwrap_or(0)
+            }
+            HeadStep::Incomplete => {
+                self.seen = read.len();
+                0
+            }
+            HeadStep::Refused(status) => {
+                buf.set_filled(before);
+                self.end(clock, status);
+                return Poll::Ready(Ok(false));
+            }
+        };
+        self.hold(read.get(passed..).unwrap_or_default());
+        buf.set_filled(before + passed);
+        Poll::Ready(Ok(passed > 0))
     }
 
     /// Whether a message that was let through has not ended, or was not even taken up yet.
@@ -128,7 +228,7 @@ impl Gated {
         let read = buf.filled().get(before..).unwrap_or_default();
         let belongs = self.gate.body(read).map_err(malformed)?;
         // What was read too much is the next message.
-        self.input = read.get(belongs..).unwrap_or_default().to_vec();
+        self.hold(read.get(belongs..).unwrap_or_default());
         buf.set_filled(before + belongs);
         Poll::Ready(Ok(()))
     }
@@ -138,30 +238,42 @@ impl Gated {
         let mut scratch = [0; 8192];
         let mut part = ReadBuf::new(&mut scratch);
         ready!(inner.poll_read(cx, &mut part))?;
-        self.input.extend_from_slice(part.filled());
+        self.hold(part.filled());
         Poll::Ready(Ok(part.filled().len()))
     }
 
-    fn let_through_first(&mut self, length: usize) {
-        let rest = self.input.split_off(length.min(self.input.len()));
-        let passed = std::mem::replace(&mut self.input, rest);
-        self.seen = 0;
-        self.let_through(passed);
+    /// A refused head: an answer if it can be given one, and the end.
+    fn end(&mut self, clock: &ClientClock, status: Option<StatusCode>) {
+        match status {
+            Some(status) => self.refuse(clock, status),
+            None => self.closed = true,
+        }
     }
 
-    fn let_through(&mut self, bytes: Vec<u8>) {
-        self.output = bytes;
-        self.taken = 0;
+    /// What is read and not let through.
+    fn held(&self) -> &[u8] {
+        self.input.get(self.through..).unwrap_or_default()
+    }
+
+    fn hold(&mut self, bytes: &[u8]) {
+        self.input.extend_from_slice(bytes);
     }
 
     fn give(&mut self, buf: &mut ReadBuf<'_>) {
-        let rest = self.output.get(self.taken..).unwrap_or_default();
+        let rest = self.input.get(self.taken..self.through).unwrap_or_default();
         let count = rest.len().min(buf.remaining());
         buf.put_slice(rest.get(..count).unwrap_or_default());
         self.taken += count;
-        if self.taken == self.output.len() {
-            (self.output, self.taken) = (Vec::new(), 0);
+        if self.taken < self.through {
+            return;
         }
+        if self.through == self.input.len() {
+            // An idle connection keeps no room.
+            self.input = Vec::new();
+        } else {
+            self.input.drain(..self.through);
+        }
+        (self.taken, self.through) = (0, 0);
     }
 }
 

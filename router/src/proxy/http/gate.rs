@@ -4,13 +4,20 @@
 
 use http::StatusCode;
 use router_common::hostname::HostBuilder;
-use router_common::http::{HeadParser, Progress};
+use router_common::http::{HeadError, HeadParser, Progress};
 
 use super::chunks::{ChunkError, ChunkScanner};
+
+/// Most fields of a head: as many as hyper reads without an allocation.
+pub const MAX_FIELDS: usize = 100;
+/// Longest request target, in bytes: half of the longest head, so that there is room for the fields that say what to
+/// do with it.
+pub const MAX_TARGET: u16 = 16 * 1024;
 
 /// Follows the messages of one connection.
 #[derive(Debug)]
 pub struct Gate {
+    limit: u32,
     parser: HeadParser,
     host: HostBuilder,
     body: Option<Body>,
@@ -33,27 +40,41 @@ pub enum HeadStep {
     Refused(Option<StatusCode>),
 }
 
-impl Default for Gate {
-    fn default() -> Self {
-        Gate { parser: HeadParser::new(), host: HostBuilder::new(), body: None }
-    }
-}
-
 impl Gate {
+    /// At the first byte of a connection. `limit` is the longest head, in bytes; more than the parser's
+    /// [`router_common::http::MAX_HEAD`] is no more than that.
+    pub fn new(limit: u32) -> Self {
+        Gate { limit, parser: HeadParser::new(), host: HostBuilder::new(), body: None }
+    }
+
     /// Whether the next byte belongs to a head.
     pub fn at_head(&self) -> bool {
         self.body.is_none()
     }
 
+    /// Whether the body in progress has said how long it will be.
+    pub fn in_sized_body(&self) -> bool {
+        matches!(self.body, Some(Body::Sized(_)))
+    }
+
     /// Looks at a head: `head` is all of it that there is, `seen` what earlier calls had.
     pub fn head(&mut self, head: &[u8], seen: usize) -> HeadStep {
-        match self.parser.feed(&mut self.host, head.get(seen..).unwrap_or_default()) {
+        let progress = self.parser.feed(&mut self.host, head.get(seen..).unwrap_or_default());
+        let parsed = self.parser.head();
+        let is_large = parsed.len > self.limit || progress == Progress::Invalid(HeadError::TooLarge);
+        // Whichever it is that makes the head large: what is said is what to shorten.
+        if parsed.target_len > MAX_TARGET {
+            return HeadStep::Refused(Some(StatusCode::URI_TOO_LONG));
+        }
+        if is_large {
+            return HeadStep::Refused(Some(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE));
+        }
+        match progress {
             Progress::Incomplete => HeadStep::Incomplete,
             Progress::Invalid(error) => {
                 HeadStep::Refused(error.status().and_then(|status| StatusCode::from_u16(status).ok()))
             }
             Progress::Complete => {
-                let parsed = self.parser.head();
                 (self.parser, self.host) = (HeadParser::new(), HostBuilder::new());
                 let length = parsed.len as usize;
                 match body_of(head.get(..length).unwrap_or_default(), parsed.http11) {
@@ -95,9 +116,14 @@ impl Gate {
 /// What body a complete head announces (RFC 9112 §6.3), if it does so in exactly one way.
 fn body_of(head: &[u8], http11: bool) -> Result<Option<Body>, StatusCode> {
     let (mut length, mut coding) = (None, None);
-    for line in head.split(|byte| *byte == b'\n') {
-        let mut parts = line.splitn(2, |byte| *byte == b':');
-        let (Some(name), Some(value)) = (parts.next(), parts.next()) else { continue };
+    // Behind the request line, and empty lines that may come before it.
+    let lines = head.trim_ascii_start().split(|byte| *byte == b'\n').skip(1);
+    for (count, line) in lines.enumerate() {
+        let Some(colon) = line.iter().position(|byte| *byte == b':') else { continue };
+        if count >= MAX_FIELDS {
+            return Err(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE);
+        }
+        let (name, value) = (line.get(..colon).unwrap_or_default(), line.get(colon + 1..).unwrap_or_default());
         let slot = if name.eq_ignore_ascii_case(b"content-length") {
             &mut length
         } else if name.eq_ignore_ascii_case(b"transfer-encoding") {

@@ -102,8 +102,9 @@ fn must_stay(name: &HeaderName) -> bool {
     matches!(name, "host" | "content-length" | "forwarded") || name.starts_with("x-forwarded-")
 }
 
-/// Takes out what only the router may say, also spelt with `_`, which CGI-like backends read as `-`: `Proxy`
-/// (httpoxy) and the `X-SSL…` fields of client certificates.
+/// Takes out what only the router may say: `Proxy` (httpoxy), the `X-SSL…` fields of client certificates, and fields
+/// with `_` that CGI-like backends, which read it as `-`, would take for one that says who asks or where a message
+/// ends.
 fn strip_forged(headers: &mut HeaderMap) {
     let forged: Vec<HeaderName> = headers.keys().filter(|name| is_forged(name)).cloned().collect();
     for name in forged {
@@ -112,10 +113,35 @@ fn strip_forged(headers: &mut HeaderMap) {
 }
 
 fn is_forged(name: &HeaderName) -> bool {
-    let written = name.as_str();
-    let meant = written.replace('_', "-");
-    let ours = meant.starts_with("x-forwarded-") || meant == "forwarded" || meant == "host";
-    meant == "proxy" || meant.starts_with("x-ssl") || (ours && meant != written)
+    const CERTIFICATE: &str = "x-ssl";
+    const NAMES: [&str; 13] = [
+        "connection",
+        "content-length",
+        "forwarded",
+        "host",
+        "keep-alive",
+        "proxy",
+        "te",
+        "transfer-encoding",
+        "true-client-ip",
+        "upgrade",
+        "x-client-ip",
+        "x-cluster-client-ip",
+        "x-real-ip",
+    ];
+    const FAMILIES: [&str; 3] = ["x-forwarded-", "x-original-", CERTIFICATE];
+    let name = name.as_str();
+    if !name.contains('_') {
+        return name == "proxy" || name.starts_with(CERTIFICATE);
+    }
+    let begins = |with: &&str| name.len() >= with.len() && reads_as(&name[..with.len()], with);
+    FAMILIES.iter().any(begins) || NAMES.iter().any(|known| reads_as(name, known))
+}
+
+/// Whether a name is another one when `_` is read as `-`. Header names are ASCII.
+fn reads_as(name: &str, other: &str) -> bool {
+    let read = name.bytes().map(|byte| if byte == b'_' { b'-' } else { byte });
+    read.eq(other.bytes())
 }
 
 /// Tells of the client's connection as the policy says. `Append` adds one line each after those of proxies further out,

@@ -4,7 +4,7 @@ use super::*;
 
 /// The lengths of the messages in `bytes`, or the status of the first one that is refused.
 fn messages(bytes: &[u8]) -> Result<Vec<usize>, Option<StatusCode>> {
-    let mut gate = Gate::default();
+    let mut gate = Gate::new(32_768);
     let (mut lengths, mut rest) = (Vec::new(), bytes);
     while !rest.is_empty() {
         let head = match gate.head(rest, 0) {
@@ -38,7 +38,7 @@ fn messages_follow_each_other() {
 #[test]
 fn a_head_may_come_byte_by_byte() {
     let head = post("Content-Length: 2\r\n", "");
-    let mut gate = Gate::default();
+    let mut gate = Gate::new(32_768);
     for seen in 0..head.len() - 1 {
         assert_eq!(gate.head(&head.as_bytes()[..=seen], seen), HeadStep::Incomplete);
     }
@@ -86,4 +86,33 @@ fn the_shared_parser_decides_about_heads() {
         let refused = messages(bytes.as_bytes()).unwrap_err();
         assert_eq!(refused.map(|status| status.as_u16()), status, "{bytes:?}");
     }
+}
+
+#[test]
+fn what_is_too_large_is_told_apart() {
+    let get = |target: usize, value: usize, fields: usize| {
+        let (target, value) = ("/".repeat(target), "x".repeat(value));
+        format!("GET {target} HTTP/1.1\r\nHost: a.test\r\nX: {value}\r\n{}\r\n", "Y: z\r\n".repeat(fields))
+    };
+    let cases = [
+        ((1, 30_000, 0), Ok(())),
+        ((1, 33_000, 0), Err(431)),
+        ((1, 100_000, 0), Err(431)),
+        ((1, 1, MAX_FIELDS - 2), Ok(())),
+        ((1, 1, MAX_FIELDS - 1), Err(431)),
+        ((16_384, 1, 0), Ok(())),
+        ((16_385, 1, 0), Err(414)),
+        ((70_000, 1, 0), Err(414)),
+    ];
+    for ((target, value, fields), expected) in cases {
+        let head = get(target, value, fields);
+        let outcome = messages(head.as_bytes()).map(|_| ()).map_err(|status| status.unwrap().as_u16());
+        assert_eq!(outcome, expected, "{target} {value} {fields}");
+    }
+    // As soon as it is clear, not only at the end of the head.
+    let mut gate = Gate::new(1000);
+    let begun = get(1, 2000, 0);
+    assert_eq!(gate.head(&begun.as_bytes()[..900], 0), HeadStep::Incomplete);
+    let refused = HeadStep::Refused(Some(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE));
+    assert_eq!(gate.head(&begun.as_bytes()[..1001], 900), refused);
 }

@@ -1,0 +1,198 @@
+//! Requests that readers disagree about, one row each: what the client is told, and what reaches which backend. A
+//! request that is refused ends its connection, and nothing behind it is ever read as a request.
+
+mod recorder;
+mod rows;
+
+use std::time::Duration;
+
+use router::proxy::ProxyConfig;
+use router_core::parse::ForwardedHeaders;
+use router_core::policy::{RouterPolicy, Timeouts};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+
+use crate::tables::{PATIENCE, Rig, Route, table, under};
+use recorder::{Message, Recorder};
+use rows::{Row, Then};
+
+/// Behind each request that is refused.
+const BEHIND: &str = "GET /behind HTTP/1.1\r\nHost: a.test\r\n\r\n";
+
+struct Stage {
+    rig: Rig,
+    a: Recorder,
+    b: Recorder,
+}
+
+impl Stage {
+    async fn new() -> Stage {
+        let (a, b) = (Recorder::start("A").await, Recorder::start("B").await);
+        let routes = [
+            Route::new("a.test", "").to(a.address).forwarded(ForwardedHeaders::Append),
+            Route::new("r.a.test", "").to(a.address).forwarded(ForwardedHeaders::Replace),
+            Route::new("b.test", "").to(b.address),
+        ];
+        let timeouts =
+            Timeouts { head: Duration::from_millis(700), client: Duration::from_millis(700), ..Timeouts::default() };
+        let policy = RouterPolicy { timeouts, ..RouterPolicy::default() };
+        let rig = Rig::start(ProxyConfig::default(), under(policy, table(&routes, None))).await;
+        Stage { rig, a, b }
+    }
+
+    /// Sends bytes, and reads to the end of the connection: status and content of each response.
+    async fn exchange(&self, bytes: &[u8], ends: bool) -> Vec<(u16, String)> {
+        let mut stream = TcpStream::connect(self.rig.http).await.unwrap();
+        stream.set_nodelay(true).unwrap();
+        let (mut read, mut write) = stream.split();
+        let sending = async {
+            // A refused request ends the connection while the rest is still being sent.
+            let sent = write.write_all(bytes).await;
+            if ends && sent.is_ok() {
+                let _ = write.shutdown().await;
+            }
+        };
+        let mut answer = Vec::new();
+        let (_, read) = tokio::join!(sending, timeout(PATIENCE, read.read_to_end(&mut answer)));
+        read.expect("an end").unwrap();
+        responses(&String::from_utf8(answer).unwrap())
+    }
+
+    /// What reached the backends; each must own it.
+    fn reached(&self) -> Vec<(char, Message)> {
+        let tagged = |name: char, recorder: &Recorder| recorder.take().into_iter().map(move |message| (name, message));
+        let all: Vec<_> = tagged('A', &self.a).chain(tagged('B', &self.b)).collect();
+        for (name, message) in &all {
+            let owner = if message.host.ends_with("a.test") { 'A' } else { 'B' };
+            assert!(*name == owner && message.request != "unreadable", "{name} got {message:?}");
+        }
+        all
+    }
+}
+
+/// The responses in a stream of them.
+fn responses(mut text: &str) -> Vec<(u16, String)> {
+    let mut all = Vec::new();
+    while !text.is_empty() {
+        let (head, rest) = text.split_once("\r\n\r\n").unwrap_or_else(|| panic!("no response: {text:?}"));
+        let status: u16 = head.split(' ').nth(1).and_then(|status| status.parse().ok()).expect("a status line");
+        let length =
+            head.lines().find_map(|line| line.to_ascii_lowercase().strip_prefix("content-length: ")?.parse().ok());
+        let length: usize = length.unwrap_or(0);
+        all.push((status, rest[..length].to_owned()));
+        text = &rest[length..];
+    }
+    all
+}
+
+#[tokio::test]
+async fn each_row_is_answered_as_is_best() {
+    let stage = Stage::new().await;
+    let mut wrong = Vec::new();
+    for Row { name, bytes, statuses, reached, then } in rows::all() {
+        let mut sent = bytes.clone();
+        if then != Then::Silence {
+            sent.extend_from_slice(BEHIND.as_bytes());
+        }
+        let answers = stage.exchange(&sent, then != Then::Silence).await;
+        let got: Vec<u16> = answers.iter().map(|(status, _)| *status).collect();
+        let mut expected = statuses.to_vec();
+        let mut requests: Vec<String> = reached.iter().map(|request| (*request).to_owned()).collect();
+        if then == Then::GoesOn {
+            expected.push(200);
+            requests.push("A GET /behind".to_owned());
+        }
+        let messages = stage.reached();
+        let mut seen: Vec<String> =
+            messages.iter().map(|(name, message)| format!("{name} {}", message.request)).collect();
+        // What breaks off in its content may have been sent or not.
+        if then == Then::BreaksOff {
+            assert!(messages.iter().all(|(_, message)| message.content.is_none()), "{name}: {messages:?}");
+            seen.clear();
+        }
+        seen.sort();
+        requests.sort();
+        if (&got, &seen) != (&expected, &requests) {
+            wrong.push(format!("{name}: answered {got:?}, not {expected:?}; reached {seen:?}, not {requests:?}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[tokio::test]
+async fn rows_are_the_same_byte_by_byte() {
+    let stage = Stage::new().await;
+    // Those whose outcome does not take kilobytes or time.
+    let rows = rows::all().into_iter().filter(|row| row.bytes.len() < 400 && row.then != Then::Silence);
+    for Row { name, bytes, statuses, .. } in rows {
+        let mut stream = TcpStream::connect(stage.rig.http).await.unwrap();
+        stream.set_nodelay(true).unwrap();
+        let (mut read, mut write) = stream.split();
+        let mut answer = Vec::new();
+        let sending = async {
+            for byte in bytes {
+                if write.write_all(&[byte]).await.is_err() {
+                    return;
+                }
+                tokio::task::yield_now().await;
+            }
+            let _ = write.shutdown().await;
+        };
+        let (_, ended) = tokio::join!(sending, timeout(PATIENCE, read.read_to_end(&mut answer)));
+        ended.expect("an end").unwrap();
+        let got: Vec<u16> = responses(&String::from_utf8(answer).unwrap()).iter().map(|(status, _)| *status).collect();
+        assert_eq!(got, statuses, "{name}");
+    }
+    stage.reached();
+}
+
+#[tokio::test]
+async fn what_is_forwarded_is_what_was_matched() {
+    let stage = Stage::new().await;
+    let get =
+        |line: &str, fields: &str| format!("{line} HTTP/1.1\r\nHost: a.test\r\nConnection: close\r\n{fields}\r\n");
+    // Neither decoded nor normalised: the backend reads the path that the route was chosen by.
+    for path in ["/", "//", "/a/../b", "/a/./b", "/%2e%2e/", "/a%2Fb", "/a;b", "/a\\b", "/?q=%00", "/A", "/a?b?c"] {
+        stage.exchange(get(&format!("GET {path}"), "").as_bytes(), true).await;
+        let reached = stage.reached();
+        assert_eq!(reached.len(), 1, "{path}");
+        assert_eq!(reached[0].1.request, format!("GET {path}"));
+    }
+    stage.exchange(get("GET http://A.test/x?y", "").as_bytes(), true).await;
+    assert_eq!(stage.reached()[0].1.request, "GET /x?y");
+
+    let head = |fields: &str| get("GET /", fields);
+    let forwarded = async |fields: &str| {
+        stage.exchange(head(fields).as_bytes(), true).await;
+        stage.reached().remove(0).1.head.to_ascii_lowercase()
+    };
+    let hop =
+        forwarded("Connection: host, X-Forwarded-For, X-Mine\r\nX-Mine: 1\r\nX-Forwarded-For: 192.0.2.1\r\n").await;
+    assert!(hop.contains("\r\nhost: a.test\r\n") && hop.contains("x-forwarded-for: 192.0.2.1\r\n"), "{hop}");
+    assert!(!hop.contains("x-mine") && hop.contains("x-forwarded-for: 127.0.0.1\r\n"), "{hop}");
+    let forged = "Proxy: evil\r\nX-SSL-Client-CN: admin\r\nX_SSL_Client_CN: admin\r\nX_Real_IP: 192.0.2.1\r\n\
+                  X_Forwarded_For: 192.0.2.1\r\nContent_Length: 5\r\nTransfer_Encoding: chunked\r\napi_key: mine\r\n";
+    let clean = forwarded(forged).await;
+    for gone in ["proxy:", "admin", "192.0.2.1", "_length", "_encoding"] {
+        assert!(!clean.contains(gone), "{gone} in {clean}");
+    }
+    assert!(clean.contains("api_key: mine\r\n"), "{clean}");
+
+    let replaced = "GET / HTTP/1.1\r\nHost: r.a.test\r\nConnection: close\r\nX-Forwarded-For: 192.0.2.1\r\n\
+                    X-Forwarded-Proto: https\r\nForwarded: for=192.0.2.1\r\n\r\n";
+    stage.exchange(replaced.as_bytes(), true).await;
+    let head = stage.reached().remove(0).1.head.to_ascii_lowercase();
+    assert!(!head.contains("192.0.2.1") && head.contains("x-forwarded-proto: http\r\n"), "{head}");
+}
+
+#[tokio::test]
+async fn a_stalled_body_ends_in_408() {
+    let stage = Stage::new().await;
+    let begun = "POST / HTTP/1.1\r\nHost: a.test\r\nContent-Length: 10\r\n\r\n12345";
+    let started = std::time::Instant::now();
+    let answers = stage.exchange(begun.as_bytes(), false).await;
+    assert_eq!(answers.first().map(|answer| answer.0), Some(408), "{answers:?}");
+    assert!(started.elapsed() < Duration::from_secs(10));
+    assert!(stage.reached().iter().all(|(_, message)| message.content.is_none()));
+}
