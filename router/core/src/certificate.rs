@@ -14,7 +14,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime, pem
 use rustls::server::ParsedCertificate;
 use rustls::sign::CertifiedKey;
 use rustls::{CertificateError, client::WebPkiServerVerifier, client::danger::ServerCertVerifier};
-use x509_parser::prelude::{FromDer, X509Certificate};
+use x509_parser::prelude::{FromDer, ParsedExtension, X509Certificate};
 
 use crate::object::Texts;
 
@@ -138,6 +138,19 @@ fn load_roots(pem: &str) -> Result<RootCertStore, MaterialError> {
             .map_err(|_| fault(Part::CaCertificate, "holds a certificate that cannot be a trust anchor"))?;
     }
     Ok(roots)
+}
+
+/// Whether a certificate of a text says where its CA publishes revoked ones (RFC 5280, section 4.2.1.13).
+pub fn names_revocation_lists(pem: &str) -> bool {
+    let certificates = certificates(pem, Part::CaCertificate).unwrap_or_default();
+    let names = |certificate: &CertificateDer<'_>| {
+        read(certificate, Part::CaCertificate).is_ok_and(|parsed| {
+            let is_list =
+                |extension: &ParsedExtension<'_>| matches!(extension, ParsedExtension::CRLDistributionPoints(_));
+            parsed.extensions().iter().any(|extension| is_list(extension.parsed_extension()))
+        })
+    };
+    certificates.iter().any(names)
 }
 
 /// All certificates of a text, each looked into.

@@ -1,6 +1,8 @@
 //! From IngressControllers to routers: names, domains, ports, default certificates, and what each controller's status
 //! says about them.
 
+mod policy;
+
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
@@ -16,6 +18,8 @@ use crate::resources::Resources;
 use crate::selector::LabelSelector;
 use crate::status::{Condition, ControllerStatus, invalid_manifest, last_good_serves};
 use crate::translate::Settings;
+
+pub use policy::uses;
 
 /// Where OpenShift keeps the Secrets that IngressControllers name.
 const CERTIFICATE_NAMESPACE: &str = "openshift-ingress";
@@ -134,17 +138,6 @@ fn decide(
         ];
         return None;
     }
-    // Serving anybody where only clients with a certificate may come is worse than serving nobody.
-    if controller.client_tls.as_ref().is_some_and(|tls| tls.required) {
-        let message = "spec.clientTLS: client certificates cannot be checked yet, and this router requires them, so it \
-                       is not served; remove spec.clientTLS to serve everybody";
-        status.conditions = vec![
-            Condition::new("Admitted", true, "Valid", ""),
-            Condition::new("Available", false, "ClientTLSNotSupported", message),
-            Condition::new("Degraded", true, "ClientTLSNotSupported", message),
-        ];
-        return None;
-    }
     let (http_port, https_port) = ports(controller, settings);
     if let Err(message) = take_ports(name, http_port, https_port, &mut taken.ports) {
         status.conditions = vec![
@@ -159,16 +152,19 @@ fn decide(
         degraded.push(("DefaultCertificateUnusable", message));
         None
     });
+    let (served, faults) = policy::policy(controller, resources);
+    let refuses_tls = faults.iter().find(|fault| fault.refuses_tls);
+    let available = match refuses_tls {
+        Some(fault) => Condition::new("Available", false, fault.reason, fault.message.clone()),
+        None => Condition::new("Available", true, "", ""),
+    };
+    degraded.extend(faults.into_iter().map(|fault| (fault.reason, fault.message)));
     if !controller.without_effect.is_empty() {
         let fields: Vec<String> = controller.without_effect.iter().map(ToString::to_string).collect();
         let message = format!("these fields have no effect yet: {}", fields.join(", "));
         degraded.push(("FieldsWithoutEffect", message));
     }
-    status.conditions = vec![
-        Condition::new("Admitted", true, "Valid", ""),
-        Condition::new("Available", true, "", ""),
-        degraded_condition(&degraded),
-    ];
+    status.conditions = vec![Condition::new("Admitted", true, "Valid", ""), available, degraded_condition(&degraded)];
     Some(Router {
         name: RouterName(name.clone()),
         policy: Policy {
@@ -183,7 +179,7 @@ fn decide(
         https_port,
         default_certificate,
         traffic: TrafficDefaults::of(controller),
-        served: Arc::default(),
+        served: Arc::new(served),
     })
 }
 

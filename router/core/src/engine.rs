@@ -140,6 +140,10 @@ impl State {
         resources.ingress_controllers.changes_since(&last.ingress_controllers).next().is_some()
             || resources.namespaces.changes_since(&last.namespaces).next().is_some()
             || resources.secrets.changes_since(&last.secrets).next().is_some()
+            || resources
+                .config_maps
+                .changes_since(&last.config_maps)
+                .any(|changed| controllers::uses(changed.key, resources))
     }
 
     fn follow(&mut self, resources: &Resources) {

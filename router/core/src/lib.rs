@@ -23,6 +23,7 @@ pub mod resources;
 pub mod selector;
 pub mod status;
 pub mod table;
+pub mod tls_offer;
 pub mod translate;
 
 #[cfg(test)]

@@ -33,12 +33,21 @@ pub enum Kind {
     Secret,
     /// `v1`.
     Namespace,
+    /// `v1`.
+    ConfigMap,
 }
 
 impl Kind {
     /// Every kind.
-    pub const ALL: [Kind; 6] =
-        [Kind::IngressController, Kind::Route, Kind::Service, Kind::EndpointSlice, Kind::Secret, Kind::Namespace];
+    pub const ALL: [Kind; 7] = [
+        Kind::IngressController,
+        Kind::Route,
+        Kind::Service,
+        Kind::EndpointSlice,
+        Kind::Secret,
+        Kind::Namespace,
+        Kind::ConfigMap,
+    ];
 
     /// The kind of this `apiVersion` and `kind`, if it is read.
     pub fn of(api_version: &str, kind: &str) -> Option<Kind> {
@@ -54,6 +63,7 @@ impl Kind {
             Kind::EndpointSlice => "EndpointSlice",
             Kind::Secret => "Secret",
             Kind::Namespace => "Namespace",
+            Kind::ConfigMap => "ConfigMap",
         }
     }
 
@@ -63,7 +73,7 @@ impl Kind {
             Kind::IngressController => "operator.openshift.io/v1",
             Kind::Route => "route.openshift.io/v1",
             Kind::EndpointSlice => "discovery.k8s.io/v1",
-            Kind::Service | Kind::Secret | Kind::Namespace => "v1",
+            Kind::Service | Kind::Secret | Kind::Namespace | Kind::ConfigMap => "v1",
         }
     }
 

@@ -2,6 +2,7 @@
 //!
 //! An object is read once; what comes out is shared behind an `Arc` for as long as the manifest stays the same.
 
+mod config_map;
 mod endpoints;
 mod fields;
 mod headers;
@@ -16,13 +17,15 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+pub use config_map::{CLIENT_CA, ClientCa, ConfigMap, ErrorPage, NOT_FOUND_PAGE, UNAVAILABLE_PAGE};
 pub use endpoints::{EndpointSlice, Service, SliceEndpoint, SlicePort};
 pub use headers::{
     Converter, Direction, Expression, Fetch, HeaderAction, HeaderActions, HeaderChange, HeaderValue, Segment,
 };
 pub use ingress_controller::{
-    ClientTls, ForwardedHeaders, HttpPolicy, IngressController, MaxConnections, NamespaceOwnership, ProfileKind,
-    Publishing, PublishingKind, TlsProfile, TlsVersion, Tuning, UniqueId, WildcardAdmission,
+    AccessLog, ClientTls, CookieCapture, ForwardedHeaders, HeaderCapture, HttpPolicy, IngressController,
+    MaxConnections, NamespaceOwnership, ProfileKind, Publishing, PublishingKind, TlsProfile, TlsVersion, Tuning,
+    UniqueId, UniqueIdField, UniqueIdPart, WildcardAdmission,
 };
 pub use meta::DEFAULT_NAMESPACE;
 pub use route::annotations::{self, RewriteTarget, TrafficOptions};
@@ -65,6 +68,8 @@ pub enum Object {
     Secret(Arc<Secret>),
     /// A Namespace.
     Namespace(Arc<Namespace>),
+    /// A ConfigMap.
+    ConfigMap(Arc<ConfigMap>),
 }
 
 impl Object {
@@ -77,6 +82,7 @@ impl Object {
             Object::EndpointSlice(_) => Kind::EndpointSlice,
             Object::Secret(_) => Kind::Secret,
             Object::Namespace(_) => Kind::Namespace,
+            Object::ConfigMap(_) => Kind::ConfigMap,
         }
     }
 
@@ -89,6 +95,7 @@ impl Object {
             Object::EndpointSlice(object) => &object.meta.key,
             Object::Secret(object) => &object.meta.key,
             Object::Namespace(object) => &object.meta.key,
+            Object::ConfigMap(object) => &object.meta.key,
         }
     }
 
@@ -101,6 +108,7 @@ impl Object {
             Object::EndpointSlice(object) => &object.meta.uid,
             Object::Secret(object) => &object.meta.uid,
             Object::Namespace(object) => &object.meta.uid,
+            Object::ConfigMap(object) => &object.meta.uid,
         }
     }
 
@@ -216,6 +224,7 @@ fn parse_object(
         }
         Kind::Secret => Some(Object::Secret(Arc::new(secret::secret(meta, fields, materials, findings)))),
         Kind::Namespace => Some(Object::Namespace(Arc::new(secret::namespace(meta, fields, findings)))),
+        Kind::ConfigMap => Some(Object::ConfigMap(Arc::new(config_map::config_map(meta, fields, materials, findings)))),
     };
     if let (Some(old), Some(new)) = (old, &object) {
         findings.errors.extend(check_update(old, new, defaults).errors);

@@ -5,10 +5,9 @@ use std::num::NonZeroU32;
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
-use bytes::Bytes;
 use rustls::RootCertStore;
 
-use crate::parse::{HeaderActions, RewriteTarget, TlsProfile, UniqueId};
+use crate::parse::{CookieCapture, ErrorPage, HeaderActions, HeaderCapture, RewriteTarget, TlsProfile, UniqueId};
 
 /// What a router does to the traffic of all its routes.
 #[derive(Clone, Debug, Default)]
@@ -35,6 +34,8 @@ pub struct RouterPolicy {
     pub ignore_empty_requests: bool,
     /// `logging.access`.
     pub log: AccessLogPolicy,
+    /// `endpointPublishingStrategy.….protocol: PROXY`: clients' connections begin with a PROXY protocol header.
+    pub accept_proxy: bool,
 }
 
 /// Timeouts of a router, with OpenShift's defaults (`tuningOptions`).
@@ -85,7 +86,8 @@ impl Default for Timeouts {
 /// Sizes and numbers of a router.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Most bytes of a request's head (`headerBufferBytes` less `headerBufferMaxRewriteBytes`, 32,768).
+    /// Most bytes of a request's head (32,768; `headerBufferBytes` less `headerBufferMaxRewriteBytes` where one of them
+    /// is written).
     pub head: u32,
     /// Most connections of clients at the same time (`maxConnections`, 50,000); `None`: as many as descriptors allow.
     pub connections: Option<NonZeroU32>,
@@ -102,7 +104,7 @@ impl Default for Limits {
 pub struct ClientAuth {
     /// `clientCertificatePolicy: Required`; else a client may do without a certificate.
     pub required: bool,
-    /// `clientCA`: one of these must have signed.
+    /// `clientCA`: one of these must have signed. Empty when the CA is missing or no good: TLS must then be refused.
     pub roots: Arc<RootCertStore>,
     /// `allowedSubjectPatterns`: the subject's distinguished name must match one, unless there are none.
     pub subjects: Vec<regex::Regex>,
@@ -112,18 +114,20 @@ pub struct ClientAuth {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ErrorPages {
     /// For 503: a host without route, or a route without endpoint.
-    pub unavailable: Option<Bytes>,
+    pub unavailable: Option<Arc<ErrorPage>>,
     /// For 404.
-    pub not_found: Option<Bytes>,
+    pub not_found: Option<Arc<ErrorPage>>,
 }
 
 /// `logging.access`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AccessLogPolicy {
-    /// `httpCaptureHeaders.request` and their longest length, in bytes.
-    pub request_headers: Vec<(Arc<str>, usize)>,
-    /// `httpCaptureHeaders.response` and their longest length, in bytes.
-    pub response_headers: Vec<(Arc<str>, usize)>,
+    /// `httpCaptureHeaders.request`.
+    pub request_headers: Arc<[HeaderCapture]>,
+    /// `httpCaptureHeaders.response`.
+    pub response_headers: Arc<[HeaderCapture]>,
+    /// `httpCaptureCookies`.
+    pub cookie: Option<CookieCapture>,
     /// `logEmptyRequests: Ignore`: connections without a request have no line.
     pub ignore_empty: bool,
 }

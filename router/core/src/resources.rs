@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use crate::object::{Kind, Manifest, ObjectKey, TextMap};
-use crate::parse::{EndpointSlice, IngressController, Namespace, Object, Route, Secret, Service};
+use crate::parse::{ConfigMap, EndpointSlice, IngressController, Namespace, Object, Route, Secret, Service};
 use crate::persistent::{Changed, Same, Sorted};
 
 /// The parsed objects.
@@ -22,6 +22,8 @@ pub struct Resources {
     pub secrets: Objects<Secret>,
     /// Namespaces; a namespace without an object is one without labels.
     pub namespaces: Objects<Namespace>,
+    /// ConfigMaps.
+    pub config_maps: Objects<ConfigMap>,
 }
 
 /// Objects of one kind by key.
@@ -160,6 +162,7 @@ impl Resources {
             Kind::EndpointSlice => place!(endpoint_slices, EndpointSlice),
             Kind::Secret => place!(secrets, Secret),
             Kind::Namespace => place!(namespaces, Namespace),
+            Kind::ConfigMap => place!(config_maps, ConfigMap),
         }
     }
 
@@ -172,6 +175,7 @@ impl Resources {
             Kind::EndpointSlice => self.endpoint_slices.get(key).cloned().map(Object::EndpointSlice),
             Kind::Secret => self.secrets.get(key).cloned().map(Object::Secret),
             Kind::Namespace => self.namespaces.get(key).cloned().map(Object::Namespace),
+            Kind::ConfigMap => self.config_maps.get(key).cloned().map(Object::ConfigMap),
         }
     }
 

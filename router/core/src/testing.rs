@@ -83,6 +83,26 @@ pub fn slice(service: &str, addresses: &[&str], port: u16) -> Value {
     })
 }
 
+/// A ConfigMap `namespace/name`.
+pub fn config_map(id: &str, data: Value) -> Value {
+    let (namespace, name) = id.split_once('/').expect("namespace/name");
+    json!({
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": { "namespace": namespace, "name": name },
+        "data": data,
+    })
+}
+
+/// The certificate of a new CA of this name, as PEM.
+pub fn authority(name: &str) -> String {
+    let mut params = rcgen::CertificateParams::new(Vec::new()).expect("no names");
+    params.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+    params.distinguished_name.push(rcgen::DnType::CommonName, name);
+    let key = rcgen::KeyPair::generate().expect("a key");
+    params.self_signed(&key).expect("a certificate").pem()
+}
+
 /// An IngressController with this `spec`.
 pub fn controller(name: &str, spec: Value) -> Value {
     json!({

@@ -91,6 +91,7 @@ pub fn validate(folder: &Path, settings: &Settings) -> anyhow::Result<Findings> 
         resources.endpoint_slices.len(),
         resources.secrets.len(),
         resources.namespaces.len(),
+        resources.config_maps.len(),
     ];
     Ok(Findings { problems, objects: objects.iter().sum() })
 }

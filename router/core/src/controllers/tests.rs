@@ -1,9 +1,15 @@
 //! Statuses of IngressControllers: what is effective, and what is wrong.
 
+use std::num::NonZeroU32;
+use std::time::Duration;
+
 use serde_json::{Value, json};
 
 use super::*;
-use crate::testing::{controller, resources};
+use crate::parse::annotations::MAX_TIMEOUT;
+use crate::parse::{CookieCapture, HeaderCapture, ProfileKind};
+use crate::policy::{AccessLogPolicy, ErrorPages, Limits, Timeouts};
+use crate::testing::{authority, config_map, controller, resources};
 
 /// The status of each controller as `type=status reason: message`, in order of name.
 fn conditions(plan: &Plan) -> Vec<String> {
@@ -70,13 +76,14 @@ fn a_port_conflict_degrades_the_younger_one() {
 #[test]
 fn fields_without_effect_degrade_a_router_that_serves() {
     let spec = json!({
-        "clientTLS": { "clientCertificatePolicy": "Optional", "clientCA": { "name": "clients" } },
-        "tuningOptions": { "clientTimeout": "45s", "tunnelTimeout": "2h" },
+        "idleConnectionTerminationPolicy": "Deferred",
+        "logging": { "access": { "destination": { "type": "Container" }, "httpLogFormat": "%ci" } },
+        "tuningOptions": { "tunnelTimeout": "2h" },
     });
     let plan = planned([controller("one", spec.clone())]);
     assert_eq!(plan.routers.len(), 1);
-    let expected = "Degraded=True FieldsWithoutEffect: these fields have no effect yet: spec.clientTLS, \
-                    spec.tuningOptions.clientTimeout";
+    let expected = "Degraded=True FieldsWithoutEffect: these fields have no effect yet: \
+                    spec.idleConnectionTerminationPolicy, spec.logging.access.httpLogFormat";
     assert_eq!(conditions(&plan)[2], expected);
 
     // A certificate that is missing is the first thing to say.
@@ -84,19 +91,192 @@ fn fields_without_effect_degrade_a_router_that_serves() {
     both["defaultCertificate"] = json!({ "name": "gone" });
     let found = conditions(&planned([controller("one", both)]));
     assert!(found[2].starts_with("Degraded=True DefaultCertificateUnusable: Secret \"gone\""), "{found:?}");
-    let fields = "; these fields have no effect yet: spec.clientTLS, spec.tuningOptions.clientTimeout";
+    let fields = "; these fields have no effect yet: spec.idleConnectionTerminationPolicy, \
+                  spec.logging.access.httpLogFormat";
     assert!(found[2].ends_with(fields), "{found:?}");
 }
 
+/// The one router, and what its controller is told.
+fn served(objects: impl IntoIterator<Item = Value>) -> (Arc<RouterPolicy>, Vec<String>) {
+    let plan = planned(objects);
+    (Arc::clone(&plan.routers[0].served), conditions(&plan))
+}
+
 #[test]
-fn a_router_that_requires_client_certificates_serves_nobody() {
-    let plan = planned([controller(
-        "strict",
-        json!({ "clientTLS": { "clientCertificatePolicy": "Required", "clientCA": { "name": "clients" } } }),
+fn a_router_without_settings_has_the_defaults() {
+    let (policy, told) = served([controller("one", json!({}))]);
+    assert_eq!((policy.timeouts, policy.limits), Default::default());
+    assert!(policy.client_tls.is_none() && policy.actions.is_none() && policy.unique_id.is_none());
+    assert!(policy.compress.is_empty() && policy.case_adjustments.is_empty() && !policy.accept_proxy);
+    assert_eq!((policy.pages.clone(), policy.log.clone()), Default::default());
+    assert_eq!(told[2], "Degraded=False : ");
+}
+
+#[test]
+fn tuning_options_are_what_the_proxy_keeps() {
+    let (policy, _) = served([controller(
+        "one",
+        json!({ "tuningOptions": {
+            "clientTimeout": "1m",
+            "clientFinTimeout": "2s",
+            "serverTimeout": "3s",
+            "serverFinTimeout": "4s",
+            "connectTimeout": "500ms",
+            "httpKeepAliveTimeout": "1000h",
+            "tlsInspectDelay": "6s",
+            "tunnelTimeout": "7h",
+            "healthCheckInterval": "8s",
+            "headerBufferBytes": 65536,
+            "maxConnections": -1,
+        } }),
     )]);
-    assert!(plan.routers.is_empty());
-    let found = conditions(&plan);
-    assert_eq!(found[0], "Admitted=True Valid: ");
-    assert!(found[1].starts_with("Available=False ClientTLSNotSupported: spec.clientTLS: "), "{found:?}");
-    assert!(found[2].starts_with("Degraded=True ClientTLSNotSupported: "), "{found:?}");
+    let seconds = Duration::from_secs;
+    let expected = Timeouts {
+        hello: seconds(6),
+        keep_alive: MAX_TIMEOUT,
+        client: seconds(60),
+        client_fin: seconds(2),
+        connect: Duration::from_millis(500),
+        server: seconds(3),
+        server_fin: seconds(4),
+        tunnel: seconds(7 * 3600),
+        health_check: seconds(8),
+        ..Timeouts::default()
+    };
+    assert_eq!(policy.timeouts, expected);
+    assert_eq!(policy.limits, Limits { head: 65_536 - 8192, connections: None });
+    let limits = |tuning: Value| served([controller("one", json!({ "tuningOptions": tuning }))]).0.limits;
+    assert_eq!(limits(json!({ "headerBufferMaxRewriteBytes": 4096 })).head, 32_768 - 4096);
+    assert_eq!(limits(json!({ "maxConnections": 2000 })).connections, NonZeroU32::new(2000));
+    assert_eq!(limits(json!({ "maxConnections": 0 })), Limits::default());
+}
+
+#[test]
+fn profiles_tell_what_cannot_be_had() {
+    let told = |profile: Value| {
+        let (policy, told) = served([controller("one", json!({ "tlsSecurityProfile": profile }))]);
+        (policy.tls.kind, told[1].clone(), told[2].clone())
+    };
+    // Nobody needs the few suites of these that are missing.
+    for kind in ["Intermediate", "Modern"] {
+        let (_, available, degraded) = told(json!({ "type": kind }));
+        assert_eq!(available, "Available=True : ");
+        assert!(!degraded.contains("TLSProfile"), "{degraded}");
+    }
+    let (kind, available, degraded) = told(json!({ "type": "Old" }));
+    assert_eq!((kind, &*available), (ProfileKind::Old, "Available=True : "));
+    assert!(
+        degraded.starts_with("Degraded=True TLSProfileReduced: spec.tlsSecurityProfile: not offered, "),
+        "{degraded}"
+    );
+    for missing in ["DHE-RSA-AES128-GCM-SHA256", "AES128-SHA", "DES-CBC3-SHA", "VersionTLS10"] {
+        assert!(degraded.contains(missing), "{missing}: {degraded}");
+    }
+    let custom = |ciphers: &[&str]| {
+        told(json!({ "type": "Custom", "custom": { "minTLSVersion": "VersionTLS12", "ciphers": ciphers } }))
+    };
+    let (_, available, degraded) = custom(&["AES128-SHA", "ECDHE-RSA-AES128-GCM-SHA256"]);
+    assert_eq!(available, "Available=True : ");
+    assert!(degraded.contains("TLS library: AES128-SHA"), "{degraded}");
+    let (_, available, degraded) = custom(&["AES128-SHA", "DES-CBC3-SHA"]);
+    assert!(available.starts_with("Available=False TLSProfileUnusable: spec.tlsSecurityProfile: no cipher suite"));
+    assert!(degraded.starts_with("Degraded=True TLSProfileUnusable: "), "{degraded}");
+}
+
+fn client_tls(policy: &str) -> Value {
+    let client_tls = json!({
+        "clientCertificatePolicy": policy,
+        "clientCA": { "name": "clients" },
+        "allowedSubjectPatterns": ["^/CN=a", "O=b$"],
+    });
+    controller("one", json!({ "clientTLS": client_tls }))
+}
+
+#[test]
+fn client_certificates_are_checked_against_the_ca_of_the_config_map() {
+    for (text, required) in [("Required", true), ("Optional", false)] {
+        let map = config_map("openshift-config/clients", json!({ "ca-bundle.pem": authority("clients") }));
+        let (policy, told) = served([client_tls(text), map]);
+        let auth = policy.client_tls.as_ref().unwrap();
+        assert_eq!((auth.required, auth.roots.len()), (required, 1));
+        assert!(auth.subjects[0].is_match("/CN=abc") && !auth.subjects[0].is_match("/O=x/CN=abc"));
+        assert_eq!(told[1], "Available=True : ");
+    }
+}
+
+#[test]
+fn without_a_ca_for_client_certificates_tls_is_refused() {
+    let cases = [
+        (None, "is not in openshift-config"),
+        (Some(config_map("other/clients", json!({ "ca-bundle.pem": authority("x") }))), "is not in openshift-config"),
+        (Some(config_map("openshift-config/clients", json!({ "ca.pem": "x" }))), "has no key ca-bundle.pem"),
+        (Some(config_map("openshift-config/clients", json!({ "ca-bundle.pem": "x" }))), "holds no certificate"),
+    ];
+    for (map, why) in cases {
+        for required in ["Required", "Optional"] {
+            let (policy, told) = served([client_tls(required)].into_iter().chain(map.clone()));
+            assert!(policy.client_tls.as_ref().unwrap().roots.is_empty());
+            for (condition, told) in [("Available=False", &told[1]), ("Degraded=True", &told[2])] {
+                assert!(told.starts_with(&format!("{condition} ClientCAUnusable: ")), "{told}");
+                assert!(told.contains(why) && told.contains("until it is there TLS is refused"), "{told}");
+            }
+        }
+    }
+}
+
+#[test]
+fn error_pages_are_those_of_the_config_map() {
+    let one = || controller("one", json!({ "httpErrorCodePages": { "name": "pages" } }));
+    let map = |data: Value| config_map("openshift-config/pages", data);
+    let good = "HTTP/1.0 503 Busy\nContent-Type: text/html\n\nbusy";
+    let (policy, told) = served([one(), map(json!({ "error-page-503.http": good }))]);
+    assert_eq!(policy.pages.unavailable.as_ref().unwrap().body, "busy");
+    assert!(policy.pages.not_found.is_none() && !told[2].contains("ErrorPagesUnusable"));
+
+    let (policy, told) = served([one(), map(json!({ "error-page-503.http": "busy", "error-page-404.http": good }))]);
+    assert!(policy.pages.unavailable.is_none() && policy.pages.not_found.is_some());
+    let message = "ErrorPagesUnusable: error-page-503.http in ConfigMap \"pages\" of spec.httpErrorCodePages is no";
+    assert!(told[2].contains(message), "{told:?}");
+    for (objects, why) in [(vec![one()], "is not in"), (vec![one(), map(json!({}))], "has neither error-page-503.http")]
+    {
+        let (policy, told) = served(objects);
+        assert_eq!(policy.pages, ErrorPages::default());
+        assert!(told[2].contains(why) && told[2].contains("; the router's own pages are sent"), "{told:?}");
+        assert_eq!(told[1], "Available=True : ");
+    }
+}
+
+#[test]
+fn the_rest_is_passed_on() {
+    let (policy, _) = served([controller(
+        "one",
+        json!({
+            "endpointPublishingStrategy": { "type": "Private", "private": { "protocol": "PROXY" } },
+            "httpCompression": { "mimeTypes": ["text/html"] },
+            "httpEmptyRequestsPolicy": "Ignore",
+            "httpHeaders": {
+                "actions": { "response": [{ "name": "Server", "action": { "type": "Delete" } }] },
+                "headerNameCaseAdjustments": ["X-Forwarded-For"],
+                "uniqueId": { "name": "X-Id" },
+            },
+            "logging": { "access": {
+                "destination": { "type": "Container" },
+                "httpCaptureHeaders": { "request": [{ "name": "Referer", "maxLength": 9 }] },
+                "httpCaptureCookies": [{ "matchType": "Prefix", "namePrefix": "s", "maxLength": 5 }],
+                "logEmptyRequests": "Ignore",
+            } },
+        }),
+    )]);
+    assert!(policy.accept_proxy && policy.ignore_empty_requests);
+    assert_eq!(policy.compress.iter().map(|text| &**text).collect::<Vec<_>>(), ["text/html"]);
+    assert_eq!(policy.actions.as_ref().unwrap().response.len(), 1);
+    assert_eq!(&*policy.case_adjustments[0], "X-Forwarded-For");
+    assert_eq!(policy.unique_id.as_ref().unwrap().parts.len(), 13);
+    let expected = AccessLogPolicy {
+        request_headers: [HeaderCapture { name: "Referer".into(), max_length: 9 }].into(),
+        response_headers: Arc::default(),
+        cookie: Some(CookieCapture { name: "s".into(), is_prefix: true, max_length: 5 }),
+        ignore_empty: true,
+    };
+    assert_eq!(policy.log, expected);
 }

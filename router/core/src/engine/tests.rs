@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::object::Kind;
 use crate::parse::Object;
-use crate::testing::{controller, good, refused, route, slice};
+use crate::testing::{config_map, controller, good, refused, route, slice};
 
 /// One change to the objects.
 #[derive(Clone, Debug)]
@@ -73,6 +73,7 @@ fn objects() -> impl Strategy<Value = Value> {
                     "httpPort": if second { 81 } else { 80 },
                     "httpsPort": if second { 444 } else { 443 },
                 } },
+                "httpErrorCodePages": { "name": if shared { "pages" } else { "others" } },
                 "routeAdmission": {
                     "namespaceOwnership": if shared { "InterNamespaceAllowed" } else { "Strict" },
                     "wildcardPolicy": if wildcards { "WildcardsAllowed" } else { "WildcardsDisallowed" },
@@ -88,7 +89,15 @@ fn objects() -> impl Strategy<Value = Value> {
         json!({ "apiVersion": "v1", "kind": "Namespace",
             "metadata": { "name": "red", "labels": { "team": if red { "red" } else { "none" } } } })
     });
-    prop_oneof![8 => routes(), 2 => slices, 1 => controllers, 1 => namespaces]
+    let config_maps = (any::<bool>(), any::<bool>(), 0..3u8).prop_map(|(used, named, n)| {
+        let namespace = if used { "openshift-config" } else { "other" };
+        let page = format!("HTTP/1.0 503 Busy\n\n{n}");
+        config_map(
+            &format!("{namespace}/{}", if named { "pages" } else { "else" }),
+            json!({ "error-page-503.http": page }),
+        )
+    });
+    prop_oneof![8 => routes(), 2 => slices, 1 => controllers, 1 => namespaces, 1 => config_maps]
 }
 
 fn edits() -> impl Strategy<Value = Edit> {

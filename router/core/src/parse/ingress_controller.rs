@@ -6,6 +6,7 @@ mod publishing;
 mod security;
 mod selector;
 mod tuning;
+mod unique_id;
 
 use std::sync::Arc;
 
@@ -17,10 +18,12 @@ use crate::field::{FieldPath, Findings};
 use crate::object::{Manifest, Meta};
 use crate::selector::LabelSelector;
 
-pub use http::{ForwardedHeaders, HttpPolicy, UniqueId};
+pub use http::{ForwardedHeaders, HttpPolicy};
+pub use logging::{AccessLog, CookieCapture, HeaderCapture};
 pub use publishing::{Publishing, PublishingKind};
 pub use security::{ClientTls, ProfileKind, TlsProfile, TlsVersion};
 pub use tuning::{MaxConnections, Tuning};
+pub use unique_id::{UniqueId, UniqueIdField, UniqueIdPart};
 
 /// An IngressController, as far as a data plane is concerned.
 #[derive(Clone, Debug)]
@@ -49,6 +52,8 @@ pub struct IngressController {
     pub http: HttpPolicy,
     /// `spec.tuningOptions`.
     pub tuning: Tuning,
+    /// `spec.logging.access`.
+    pub logging: AccessLog,
     /// Fields that ask for something that is not done yet, in order; their warnings say so too.
     pub without_effect: Vec<FieldPath>,
     /// The whole object.
@@ -134,10 +139,11 @@ pub(super) fn parse(meta: Meta, mut object: Fields<'_>, findings: &mut Findings)
         client_tls,
         http,
         tuning,
+        logging,
         without_effect: Vec::new(),
         manifest: Manifest::new(&Value::Null),
     };
-    controller.without_effect = without_effect(&controller, &logging, &spec);
+    controller.without_effect = without_effect(&controller, &spec);
     for path in &controller.without_effect {
         findings.warn(path.clone(), NO_EFFECT);
     }
@@ -147,7 +153,7 @@ pub(super) fn parse(meta: Meta, mut object: Fields<'_>, findings: &mut Findings)
 }
 
 /// What the controller asks for beside the defaults, and the data plane does not do yet.
-fn without_effect(controller: &IngressController, logging: &[FieldPath], spec: &Fields<'_>) -> Vec<FieldPath> {
+fn without_effect(controller: &IngressController, spec: &Fields<'_>) -> Vec<FieldPath> {
     let http = &controller.http;
     let headers = |name: &str| spec.path("httpHeaders").key(name);
     let asked = [
@@ -165,7 +171,8 @@ fn without_effect(controller: &IngressController, logging: &[FieldPath], spec: &
     let mut paths: Vec<FieldPath> = controller.publishing.proxy_protocol.iter().cloned().collect();
     paths.extend(asked.into_iter().filter(|(asked, _)| *asked).map(|(_, path)| path));
     paths.extend(controller.tuning.without_effect().map(|name| spec.path("tuningOptions").key(name)));
-    paths.extend_from_slice(logging);
+    paths.extend_from_slice(&http.without_effect);
+    paths.extend_from_slice(&controller.logging.without_effect);
     paths
 }
 

@@ -2,12 +2,10 @@
 
 use std::sync::Arc;
 
-use crate::field::Findings;
+use super::unique_id::{self, UniqueId};
+use crate::field::{FieldPath, Findings};
 use crate::parse::fields::Fields;
 use crate::parse::headers::{self, HeaderActions};
-
-/// Longest name or format of `uniqueId`, in bytes.
-const MAX_UNIQUE_ID: usize = 1024;
 
 /// What is done to HTTP of all routes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -30,6 +28,8 @@ pub struct HttpPolicy {
     pub defer_idle_termination: bool,
     /// `closedClientConnectionPolicy: Abort`.
     pub abort_closed_clients: bool,
+    /// What is asked for and cannot be done, beside the above.
+    pub without_effect: Vec<FieldPath>,
 }
 
 /// What happens to `X-Forwarded-*` and `Forwarded`.
@@ -46,20 +46,12 @@ pub enum ForwardedHeaders {
     Never,
 }
 
-/// A header that identifies each request.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct UniqueId {
-    /// Header name.
-    pub name: Arc<str>,
-    /// HAProxy's log format; empty: its default.
-    pub format: Arc<str>,
-}
-
 /// Reads the members of `spec` that make an [`HttpPolicy`]. After an error the default stands in its place.
 pub fn parse(spec: &mut Fields<'_>, findings: &mut Findings) -> HttpPolicy {
     let mut fields = spec.mapping("httpHeaders", findings);
     let forwarded = forwarded(&mut fields, findings);
-    let unique_id = unique_id(fields.mapping("uniqueId", findings), findings);
+    let mut without_effect = Vec::new();
+    let unique_id = unique_id::parse(fields.mapping("uniqueId", findings), &mut without_effect, findings);
     let case_adjustments = case_adjustments(&mut fields, findings);
     let actions = headers::actions(&mut fields, findings);
     fields.finish(findings);
@@ -76,6 +68,7 @@ pub fn parse(spec: &mut Fields<'_>, findings: &mut Findings) -> HttpPolicy {
         ignore_empty_requests: is_second(spec, "httpEmptyRequestsPolicy", ["Respond", "Ignore"], findings),
         defer_idle_termination: is_second(spec, "idleConnectionTerminationPolicy", ["Immediate", "Deferred"], findings),
         abort_closed_clients: is_second(spec, "closedClientConnectionPolicy", ["Continue", "Abort"], findings),
+        without_effect,
     }
 }
 
@@ -101,24 +94,6 @@ fn forwarded(fields: &mut Fields<'_>, findings: &mut Findings) -> ForwardedHeade
             ForwardedHeaders::default()
         }
     }
-}
-
-fn unique_id(mut fields: Fields<'_>, findings: &mut Findings) -> Option<UniqueId> {
-    let name = fields.text("name", findings);
-    let format = fields.text("format", findings).unwrap_or_default();
-    if let Some(bad) = name.filter(|name| !headers::is_token(name) || name.len() > MAX_UNIQUE_ID) {
-        let message = format!("Invalid value: {bad:?}: is no header name; write one such as X-Request-Id");
-        findings.error(fields.path("name"), message);
-    }
-    if name.is_none() && !format.is_empty() {
-        findings.error(fields.path("name"), "Required value: write the header's name, or remove the format");
-    }
-    if format.len() > MAX_UNIQUE_ID {
-        let message = format!("Too long: has {} bytes; use at most {MAX_UNIQUE_ID}", format.len());
-        findings.error(fields.path("format"), message);
-    }
-    fields.finish(findings);
-    Some(UniqueId { name: name?.into(), format: format.into() })
 }
 
 fn case_adjustments(fields: &mut Fields<'_>, findings: &mut Findings) -> Vec<Arc<str>> {

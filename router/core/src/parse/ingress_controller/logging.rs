@@ -3,6 +3,8 @@
 //! The agent writes one line for each request and relayed connection to its own log. In a container that is what
 //! `destination.type: Container` asks for; everything beyond it is named as having no effect.
 
+use std::sync::Arc;
+
 use crate::field::{FieldPath, Findings};
 use crate::parse::fields::Fields;
 use crate::parse::headers;
@@ -13,20 +15,67 @@ const FACILITIES: [&str; 24] = [
     "alert", "cron2", "local0", "local1", "local2", "local3", "local4", "local5", "local6", "local7",
 ];
 
-/// Reads `logging`. Gives the paths of what is asked for and not done.
-pub fn parse(mut logging: Fields<'_>, findings: &mut Findings) -> Vec<FieldPath> {
-    let mut not_done = Vec::new();
+/// What the access log has beside its own fields.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AccessLog {
+    /// `httpCaptureHeaders.request`.
+    pub request_headers: Vec<HeaderCapture>,
+    /// `httpCaptureHeaders.response`.
+    pub response_headers: Vec<HeaderCapture>,
+    /// `httpCaptureCookies`, of which there is at most one.
+    pub cookie: Option<CookieCapture>,
+    /// `logEmptyRequests: Ignore`: connections without a request have no line.
+    pub ignore_empty: bool,
+    /// What is asked for and not done.
+    pub without_effect: Vec<FieldPath>,
+}
+
+/// A header whose value is logged.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HeaderCapture {
+    /// Name, compared without regard to case.
+    pub name: Arc<str>,
+    /// Most bytes of the value.
+    pub max_length: usize,
+}
+
+/// A cookie that is logged, `name=value`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CookieCapture {
+    /// Its name, or the beginning of it.
+    pub name: Arc<str>,
+    /// `matchType: Prefix`: `name` is the beginning.
+    pub is_prefix: bool,
+    /// Most bytes of name and value together.
+    pub max_length: usize,
+}
+
+/// Reads `logging`.
+pub fn parse(mut logging: Fields<'_>, findings: &mut Findings) -> AccessLog {
+    let mut log = AccessLog::default();
     let mut access = logging.mapping("access", findings);
     if access.is_present() {
-        destination(&mut access, &mut not_done, findings);
+        destination(&mut access, &mut log.without_effect, findings);
         if access.text("httpLogFormat", findings).is_some() {
-            not_done.push(access.path("httpLogFormat"));
+            log.without_effect.push(access.path("httpLogFormat"));
         }
-        captured_headers(&mut access, &mut not_done, findings);
-        captured_cookies(&mut access, &mut not_done, findings);
+        let mut captured = access.mapping("httpCaptureHeaders", findings);
+        log.request_headers = captured_headers(&mut captured, "request", findings);
+        log.response_headers = captured_headers(&mut captured, "response", findings);
+        captured.finish(findings);
+        if !log.request_headers.is_empty() || !log.response_headers.is_empty() {
+            log.without_effect.push(access.path("httpCaptureHeaders"));
+        }
+        log.cookie = captured_cookie(&mut access, findings);
+        if log.cookie.is_some() {
+            log.without_effect.push(access.path("httpCaptureCookies"));
+        }
         match access.text("logEmptyRequests", findings) {
             None | Some("Log") => {}
-            Some("Ignore") => not_done.push(access.path("logEmptyRequests")),
+            Some("Ignore") => {
+                log.ignore_empty = true;
+                log.without_effect.push(access.path("logEmptyRequests"));
+            }
             Some(other) => {
                 let message = format!("Unsupported value: {other:?}; write Log or Ignore");
                 findings.error(access.path("logEmptyRequests"), message);
@@ -35,7 +84,7 @@ pub fn parse(mut logging: Fields<'_>, findings: &mut Findings) -> Vec<FieldPath>
     }
     access.finish(findings);
     logging.finish(findings);
-    not_done
+    log
 }
 
 fn destination(access: &mut Fields<'_>, not_done: &mut Vec<FieldPath>, findings: &mut Findings) {
@@ -87,64 +136,72 @@ fn check_syslog(syslog: &mut Fields<'_>, findings: &mut Findings) {
     }
 }
 
-fn captured_headers(access: &mut Fields<'_>, not_done: &mut Vec<FieldPath>, findings: &mut Findings) {
-    let mut captured = access.mapping("httpCaptureHeaders", findings);
-    let mut is_asked = false;
-    for list in ["request", "response"] {
-        for (path, item) in captured.list(list, findings) {
-            is_asked = true;
-            let mut header = Fields::of(Some(item), path, findings);
-            name(&mut header, "name", "header", "X-Request-Id", findings);
-            max_length(&mut header, i64::from(i32::MAX), findings);
-            header.finish(findings);
-        }
+fn captured_headers(captured: &mut Fields<'_>, list: &'static str, findings: &mut Findings) -> Vec<HeaderCapture> {
+    let mut headers = Vec::new();
+    for (path, item) in captured.list(list, findings) {
+        let mut header = Fields::of(Some(item), path, findings);
+        let name = name(&mut header, "name", "header", "X-Request-Id", findings);
+        let max_length = max_length(&mut header, i64::from(i32::MAX), findings);
+        header.finish(findings);
+        headers.extend(name.zip(max_length).map(|(name, max_length)| HeaderCapture { name, max_length }));
     }
-    captured.finish(findings);
-    if is_asked {
-        not_done.push(access.path("httpCaptureHeaders"));
-    }
+    headers
 }
 
-fn captured_cookies(access: &mut Fields<'_>, not_done: &mut Vec<FieldPath>, findings: &mut Findings) {
+fn captured_cookie(access: &mut Fields<'_>, findings: &mut Findings) -> Option<CookieCapture> {
     let cookies = access.list("httpCaptureCookies", findings);
     if cookies.len() > 1 {
         let message = format!("Too many: there are {}; capture at most one cookie", cookies.len());
         findings.error(access.path("httpCaptureCookies"), message);
     }
-    if !cookies.is_empty() {
-        not_done.push(access.path("httpCaptureCookies"));
-    }
+    let mut captured = None;
     for (path, item) in cookies {
         let mut cookie = Fields::of(Some(item), path, findings);
-        match cookie.text("matchType", findings) {
-            Some("Exact") => name(&mut cookie, "name", "cookie", "session", findings),
-            Some("Prefix") => name(&mut cookie, "namePrefix", "cookie", "session", findings),
+        let is_prefix = match cookie.text("matchType", findings) {
+            Some("Exact") => Some(false),
+            Some("Prefix") => Some(true),
             other => {
                 let found = other.map_or("Required value".to_owned(), |other| format!("Unsupported value: {other:?}"));
                 findings.error(cookie.path("matchType"), format!("{found}; write Exact or Prefix"));
+                None
             }
-        }
-        max_length(&mut cookie, 1024, findings);
+        };
+        let name = is_prefix.and_then(|is_prefix| {
+            let member = if is_prefix { "namePrefix" } else { "name" };
+            name(&mut cookie, member, "cookie", "session", findings)
+        });
+        let max_length = max_length(&mut cookie, 1024, findings);
         cookie.ignore(&["name", "namePrefix"]);
         cookie.finish(findings);
+        if let (Some(name), Some(is_prefix), Some(max_length)) = (name, is_prefix, max_length) {
+            captured = Some(CookieCapture { name, is_prefix, max_length });
+        }
     }
+    captured
 }
 
 /// A required name of a header or cookie.
-fn name(fields: &mut Fields<'_>, member: &'static str, what: &str, example: &str, findings: &mut Findings) {
+fn name(
+    fields: &mut Fields<'_>,
+    member: &'static str,
+    what: &str,
+    example: &str,
+    findings: &mut Findings,
+) -> Option<Arc<str>> {
     match fields.text(member, findings) {
-        Some(name) if headers::is_token(name) => {}
+        Some(name) if headers::is_token(name) => return Some(name.into()),
         Some(other) => {
             let message = format!("Invalid value: {other:?}: is no {what} name; write one such as {example}");
             findings.error(fields.path(member), message);
         }
         None => findings.error(fields.path(member), format!("Required value: write the {what}'s name")),
     }
+    None
 }
 
-fn max_length(fields: &mut Fields<'_>, most: i64, findings: &mut Findings) {
+fn max_length(fields: &mut Fields<'_>, most: i64, findings: &mut Findings) -> Option<usize> {
     if fields.value("maxLength").is_none() {
         findings.error(fields.path("maxLength"), "Required value: write how many bytes to log at most, such as 128");
     }
-    fields.number("maxLength", 1, most, findings);
+    fields.number("maxLength", 1, most, findings).and_then(|length| usize::try_from(length).ok())
 }

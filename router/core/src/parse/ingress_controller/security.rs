@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use crate::field::Findings;
+use regex::{Regex, RegexBuilder};
+
+use crate::field::{FieldPath, Findings};
 use crate::parse::fields::Fields;
 
 /// Oldest TLS version of a connection.
@@ -161,14 +163,15 @@ fn read_custom(mut custom: Fields<'_>, findings: &mut Findings) -> Option<TlsPro
 }
 
 /// `clientTLS`: what is asked of clients' certificates.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct ClientTls {
     /// `clientCertificatePolicy: Required`; else a client may come without.
     pub required: bool,
     /// `clientCA.name`: a ConfigMap of `openshift-config` with `ca-bundle.pem`.
     pub ca: Arc<str>,
-    /// `allowedSubjectPatterns`: regular expressions on the subject's distinguished name; empty: all.
-    pub subject_patterns: Vec<Arc<str>>,
+    /// `allowedSubjectPatterns`: regular expressions, one of which must match somewhere in the subject's distinguished
+    /// name; empty: all do.
+    pub subject_patterns: Vec<Regex>,
 }
 
 /// Reads `clientTLS`; an empty mapping asks nothing of clients.
@@ -180,7 +183,8 @@ pub fn client_tls(spec: &mut Fields<'_>, findings: &mut Findings) -> Option<Clie
     let ca_path = ca.path("name");
     ca.finish(findings);
     let patterns = fields.texts("allowedSubjectPatterns", findings);
-    let subject_patterns: Vec<Arc<str>> = patterns.into_iter().map(|(_, text)| text.into()).collect();
+    let is_filtered = !patterns.is_empty();
+    let subject_patterns = patterns.into_iter().filter_map(|(path, text)| pattern(path, text, findings)).collect();
     let required = match policy {
         Some("Required") => Some(true),
         Some("Optional") => Some(false),
@@ -189,7 +193,7 @@ pub fn client_tls(spec: &mut Fields<'_>, findings: &mut Findings) -> Option<Clie
             findings.error(fields.path("clientCertificatePolicy"), message);
             None
         }
-        None if name.is_some() || !subject_patterns.is_empty() => {
+        None if name.is_some() || is_filtered => {
             findings.error(fields.path("clientCertificatePolicy"), "Required value: write Required or Optional");
             None
         }
@@ -201,4 +205,30 @@ pub fn client_tls(spec: &mut Fields<'_>, findings: &mut Findings) -> Option<Clie
     }
     fields.finish(findings);
     Some(ClientTls { required: required?, ca: name?.into(), subject_patterns })
+}
+
+/// Largest automaton of a pattern, in bytes.
+const MAX_PATTERN: usize = 1 << 20;
+
+/// A pattern, whose time to match is linear in the name's length whatever it is.
+fn pattern(path: FieldPath, text: &str, findings: &mut Findings) -> Option<Regex> {
+    match RegexBuilder::new(text).size_limit(MAX_PATTERN).build() {
+        Ok(pattern) => Some(pattern),
+        Err(error) => {
+            let why = match error {
+                regex::Error::CompiledTooBig(_) => "is too large; write a smaller one".to_owned(),
+                // The last line of the parser's picture of it says what is wrong.
+                other => {
+                    let text = other.to_string();
+                    let last = text.lines().last().unwrap_or_default();
+                    format!(
+                        "{}; there are no look-arounds and no references to groups",
+                        last.trim_start_matches("error: ")
+                    )
+                }
+            };
+            findings.error(path, format!("Invalid value: {text:?}: is no regular expression: {why}"));
+            None
+        }
+    }
 }

@@ -30,7 +30,7 @@ fn the_default_controller_of_a_cluster_asks_for_nothing() {
     let found = controller_of(spec);
     assert_eq!(found.tls_profile, TlsProfile::default());
     assert_eq!((found.tls_profile.min_version, found.tls_profile.ciphers.len()), (TlsVersion::Tls12, 11));
-    assert_eq!(found.client_tls, None);
+    assert!(found.client_tls.is_none());
     assert_eq!(found.http, HttpPolicy::default());
     assert_eq!(found.tuning, Tuning::default());
     assert!(found.without_effect.is_empty());
@@ -56,7 +56,7 @@ fn security_is_typed() {
     });
     let client = controller_of(json!({ "clientTLS": client })).client_tls.clone().unwrap();
     assert!(client.required);
-    assert_eq!((&*client.ca, &*client.subject_patterns[0]), ("clients", "^/CN=a"));
+    assert_eq!((&*client.ca, client.subject_patterns[0].as_str()), ("clients", "^/CN=a"));
 }
 
 #[test]
@@ -77,7 +77,8 @@ fn http_and_tuning_are_typed() {
     }));
     let http = &found.http;
     assert_eq!(http.forwarded, ForwardedHeaders::IfNone);
-    assert_eq!(http.unique_id.as_ref().map(|id| (&*id.name, &*id.format)), Some(("X-Id", "%rt")));
+    let counter = [UniqueIdPart::Field { what: UniqueIdField::Counter, hex: false }];
+    assert_eq!(http.unique_id, Some(UniqueId { name: "X-Id".into(), parts: counter.into() }));
     assert_eq!((http.actions.response.len(), http.compress.len(), http.case_adjustments.len()), (1, 2, 1));
     assert!(http.ignore_empty_requests && http.defer_idle_termination && http.abort_closed_clients);
     assert_eq!(found.tuning.client, Some(Duration::from_secs(45)));

@@ -266,12 +266,6 @@ impl Reader<'_> {
             self.options.policy.affinity.cookie = None;
             self.options.policy.affinity.same_site = Default::default();
         }
-        if let Some(list) = allowlist(annotations).filter(|list| !list.invalid.is_empty()) {
-            let items = list.invalid.join(" ");
-            let message =
-                format!("Invalid value: {items:?}: no addresses or networks, left out; write such as 10.0.0.0/8");
-            self.fault(list.annotation, message);
-        }
     }
 }
 

@@ -1,0 +1,265 @@
+//! `httpHeaders.uniqueId`: a header that identifies each request, in HAProxy's log format (HAProxy 2.8, 8.2.6).
+//!
+//! Of the format's many fields there are those that make an id: addresses and ports of both ends of the client's
+//! connection, the time, counters and a UUID. Others are refused by name.
+
+use std::sync::Arc;
+
+use crate::field::{FieldPath, Findings};
+use crate::parse::fields::Fields;
+use crate::parse::headers;
+
+/// Longest name or format, in bytes.
+const MAX_LENGTH: usize = 1024;
+/// OpenShift's format where none is written.
+const DEFAULT: &str = "%{+X}o %ci:%cp_%fi:%fp_%Ts_%rt:%pid";
+
+/// A header that identifies each request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UniqueId {
+    /// Header name.
+    pub name: Arc<str>,
+    /// What its value is made of, in order.
+    pub parts: Arc<[UniqueIdPart]>,
+}
+
+/// A part of the value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum UniqueIdPart {
+    /// Stands as it is.
+    Text(Arc<str>),
+    /// Computed for each request.
+    Field {
+        /// What.
+        what: UniqueIdField,
+        /// `+X`: an address as its bytes, 2 upper-case digits each; a number in upper case, at least 4 digits.
+        hex: bool,
+    },
+}
+
+/// What is known of a request that has not been answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UniqueIdField {
+    /// `%ci`: the client's address.
+    ClientAddress,
+    /// `%cp`: the client's port.
+    ClientPort,
+    /// `%fi`: the address that the client connected to.
+    FrontendAddress,
+    /// `%fp`: the port that the client connected to.
+    FrontendPort,
+    /// `%Ts`: seconds since 1970.
+    Timestamp,
+    /// `%ms`: milliseconds of that second, 3 digits; never hexadecimal.
+    Milliseconds,
+    /// `%rt`: a number that grows with each request of the process.
+    Counter,
+    /// `%pid`: the process id.
+    Process,
+    /// `%[uuid]`, `%[uuid()]` and `%[uuid(4)]`: a random UUID (RFC 9562, 5.4); never hexadecimal.
+    Uuid,
+}
+
+/// Reads `uniqueId`. A format whose fields are not all known has no effect: its path is added to `not_done`.
+pub fn parse(mut fields: Fields<'_>, not_done: &mut Vec<FieldPath>, findings: &mut Findings) -> Option<UniqueId> {
+    let name = fields.text("name", findings);
+    let format = fields.text("format", findings);
+    if let Some(bad) = name.filter(|name| !headers::is_token(name) || name.len() > MAX_LENGTH) {
+        let message = format!("Invalid value: {bad:?}: is no header name; write one such as X-Request-Id");
+        findings.error(fields.path("name"), message);
+    }
+    let path = fields.path("format");
+    if name.is_none() && format.is_some() {
+        findings.error(fields.path("name"), "Required value: write the header's name, or remove the format");
+    }
+    fields.finish(findings);
+    let format = format.unwrap_or(DEFAULT);
+    if format.len() > MAX_LENGTH {
+        findings.error(path, format!("Too long: has {} bytes; use at most {MAX_LENGTH}", format.len()));
+        return None;
+    }
+    let name = name?.into();
+    match read(format) {
+        Ok(parts) => Some(UniqueId { name, parts: parts.into() }),
+        Err(Fault::Malformed(fault)) => {
+            findings.error(path, format!("Invalid value: {format:?}: {fault}"));
+            None
+        }
+        Err(Fault::Unknown(field)) => {
+            let message = format!(
+                "{field} cannot be written here, so the header is not sent; use %ci, %cp, %fi, %fp, %Ts, %ms, %rt, \
+                 %pid and %[uuid]"
+            );
+            findings.warn(path.clone(), message);
+            not_done.push(path);
+            None
+        }
+    }
+}
+
+/// Why a format is no good.
+#[derive(Debug, PartialEq, Eq)]
+enum Fault {
+    /// HAProxy would not take it either.
+    Malformed(&'static str),
+    /// This field or flag is none of ours.
+    Unknown(String),
+}
+
+fn read(format: &str) -> Result<Vec<UniqueIdPart>, Fault> {
+    let mut parts = Vec::new();
+    let mut text = String::new();
+    let mut all_hex = false;
+    let mut rest = format;
+    while let Some(c) = rest.chars().next() {
+        rest = &rest[c.len_utf8()..];
+        // Blanks separate: many are one, and none stands first.
+        if c == ' ' && (text.ends_with(' ') || (text.is_empty() && parts.is_empty())) {
+            continue;
+        }
+        if !matches!(c, ' '..='~') {
+            return Err(Fault::Malformed("has a character that no header has; use printable ASCII"));
+        }
+        if c != '%' {
+            text.push(c);
+            continue;
+        }
+        if let Some(after) = rest.strip_prefix('%') {
+            text.push('%');
+            rest = after;
+            continue;
+        }
+        let mut hex = all_hex;
+        if let Some(after) = rest.strip_prefix('{') {
+            let (flags, after) = after.split_once('}').ok_or(Fault::Malformed("the '{' after '%' has no '}'"))?;
+            hex = read_flags(flags, hex)?;
+            rest = after;
+        }
+        let (name, after) = field_name(rest)?;
+        rest = after;
+        if name == "o" {
+            all_hex = hex;
+            continue;
+        }
+        let what = field(name).ok_or_else(|| Fault::Unknown(format!("%{name}")))?;
+        if !text.is_empty() {
+            parts.push(UniqueIdPart::Text(std::mem::take(&mut text).into()));
+        }
+        let hex = hex && !matches!(what, UniqueIdField::Milliseconds | UniqueIdField::Uuid);
+        parts.push(UniqueIdPart::Field { what, hex });
+    }
+    let text = text.trim_end();
+    if !text.is_empty() {
+        parts.push(UniqueIdPart::Text(text.into()));
+    }
+    Ok(parts)
+}
+
+/// The flags in `{…}`, such as `+X`.
+fn read_flags(flags: &str, mut hex: bool) -> Result<bool, Fault> {
+    for flag in flags.split(',') {
+        match flag {
+            "+X" => hex = true,
+            "-X" => hex = false,
+            // Without effect on ids.
+            "-Q" | "-E" => {}
+            "+Q" | "+E" => return Err(Fault::Unknown(format!("%{{{flag}}}"))),
+            _ => return Err(Fault::Malformed("has a flag that is none; write %{+X} for hexadecimal")),
+        }
+    }
+    Ok(hex)
+}
+
+/// A name of letters, or an expression in brackets with them, and what follows.
+fn field_name(rest: &str) -> Result<(&str, &str), Fault> {
+    if rest.starts_with('[') {
+        let end = rest.find(']').ok_or(Fault::Malformed("the '[' after '%' has no ']'"))?;
+        return Ok(rest.split_at(end + 1));
+    }
+    let end = rest.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(rest.len());
+    if end == 0 {
+        return Err(Fault::Malformed("has a '%' that begins no field; write %% for a percent sign"));
+    }
+    Ok(rest.split_at(end))
+}
+
+fn field(name: &str) -> Option<UniqueIdField> {
+    Some(match name {
+        "ci" => UniqueIdField::ClientAddress,
+        "cp" => UniqueIdField::ClientPort,
+        "fi" => UniqueIdField::FrontendAddress,
+        "fp" => UniqueIdField::FrontendPort,
+        "Ts" => UniqueIdField::Timestamp,
+        "ms" => UniqueIdField::Milliseconds,
+        "rt" => UniqueIdField::Counter,
+        "pid" => UniqueIdField::Process,
+        "[uuid]" | "[uuid()]" | "[uuid(4)]" => UniqueIdField::Uuid,
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(text: &str) -> UniqueIdPart {
+        UniqueIdPart::Text(text.into())
+    }
+
+    #[test]
+    fn the_default_format_is_hexadecimal_throughout() {
+        let parts = read(DEFAULT).unwrap();
+        let field = |what| UniqueIdPart::Field { what, hex: true };
+        let expected = [
+            field(UniqueIdField::ClientAddress),
+            text(":"),
+            field(UniqueIdField::ClientPort),
+            text("_"),
+            field(UniqueIdField::FrontendAddress),
+            text(":"),
+            field(UniqueIdField::FrontendPort),
+            text("_"),
+            field(UniqueIdField::Timestamp),
+            text("_"),
+            field(UniqueIdField::Counter),
+            text(":"),
+            field(UniqueIdField::Process),
+        ];
+        assert_eq!(parts, expected);
+    }
+
+    #[test]
+    fn flags_hold_for_one_field_unless_they_stand_before_o() {
+        let field = |what, hex| UniqueIdPart::Field { what, hex };
+        let found = read("  id  %{+X}pid-%pid-%{+X}ms %% %{+X}o%rt%{-X}cp%[uuid()]  ").unwrap();
+        let expected = [
+            text("id "),
+            field(UniqueIdField::Process, true),
+            text("-"),
+            field(UniqueIdField::Process, false),
+            text("-"),
+            field(UniqueIdField::Milliseconds, false),
+            text(" % "),
+            field(UniqueIdField::Counter, true),
+            field(UniqueIdField::ClientPort, false),
+            field(UniqueIdField::Uuid, false),
+        ];
+        assert_eq!(found, expected);
+        assert_eq!(read("fixed").unwrap(), [text("fixed")]);
+    }
+
+    #[test]
+    fn what_is_unknown_and_what_is_no_format_are_told_apart() {
+        for (format, field) in [
+            ("%ci-%ST", "%ST"),
+            ("%[req.hdr(X-Id)]", "%[req.hdr(X-Id)]"),
+            ("%{+Q}ci", "%{+Q}"),
+            ("%[uuid(7)]", "%[uuid(7)]"),
+        ] {
+            assert_eq!(read(format), Err(Fault::Unknown(field.to_owned())), "{format}");
+        }
+        for format in ["%", "%-", "a%", "%{+X", "%{+Z}ci", "%{}ci", "%[uuid", "a\nb", "ä", "%9"] {
+            assert!(matches!(read(format), Err(Fault::Malformed(_))), "{format}");
+        }
+    }
+}
