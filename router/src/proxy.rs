@@ -21,6 +21,7 @@ pub mod listeners;
 mod passthrough;
 mod prefixed;
 mod snapshot;
+mod tls;
 mod upstream;
 mod upstream_tls;
 mod workers;

@@ -36,6 +36,8 @@ pub enum Flag {
     ClientTimeout,
     /// The client's address is not in the route's allow-list.
     SourceNotAllowed,
+    /// The client has shown no certificate whose subject is allowed (403).
+    ClientCertificate,
     /// The request belongs on another connection (421).
     Misdirected,
     /// The request is not one that can be routed (4xx, 505).
@@ -63,6 +65,7 @@ impl Flag {
             Flag::ClientGone => "DC",
             Flag::ClientTimeout => "CT",
             Flag::SourceNotAllowed => "SNA",
+            Flag::ClientCertificate => "CC",
             Flag::Misdirected => "MD",
             Flag::BadRequest => "BR",
             Flag::BadHello => "BH",
@@ -85,6 +88,7 @@ impl Flag {
             Flag::ClientGone => "client-gone",
             Flag::ClientTimeout => "client-timeout",
             Flag::SourceNotAllowed => "source-not-allowed",
+            Flag::ClientCertificate => "client-certificate",
             Flag::Misdirected => "misdirected",
             Flag::BadRequest => "bad-request",
             Flag::BadHello => "bad-client-hello",

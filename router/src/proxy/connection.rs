@@ -14,15 +14,13 @@ use router_core::model::RouterName;
 use router_core::policy::RouterPolicy;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
-use tokio_rustls::TlsAcceptor;
 
 use super::access::{AccessRecord, DataPath, Flag};
 use super::client_io::{ClientIo, ClientLimits};
 use super::clock::ClientClock;
 use super::hello::{FirstFlight, HelloFailure, read_hello, turn_away};
-use super::http::{Connection, ConnectionTls, handle};
-use super::prefixed::Prefixed;
-use super::snapshot::ServedRouter;
+use super::http::{Connection, handle};
+use super::tls::terminate::terminate;
 use super::{Phase, Protocol, Shared, passthrough};
 
 /// Most concurrent requests of one HTTP/2 connection.
@@ -97,45 +95,8 @@ async fn serve_tls(shared: Arc<Shared>, accepted: Accepted) {
     Box::pin(terminate(shared, served, stream, FirstFlight { name, bytes }, record)).await;
 }
 
-/// Ends TLS here. The record becomes a log line only if the handshake fails; after it, every request has its own.
-async fn terminate(
-    shared: Arc<Shared>,
-    served: Arc<ServedRouter>,
-    stream: TcpStream,
-    flight: FirstFlight,
-    mut record: AccessRecord,
-) {
-    let Some(tls) = &served.tls else {
-        record.flag = Flag::ClientHandshake;
-        return;
-    };
-    let acceptor = TlsAcceptor::from(Arc::clone(&tls.config));
-    let handshake = acceptor.accept(Prefixed::new(flight.bytes, stream));
-    let stream = match tokio::time::timeout(shared.config.timeouts.handshake, handshake).await {
-        Ok(Ok(stream)) => stream,
-        Ok(Err(error)) => {
-            tracing::debug!(client = %record.client, %error, "TLS handshake failed");
-            record.flag = Flag::ClientHandshake;
-            return;
-        }
-        Err(_) => {
-            record.flag = Flag::ClientTimeout;
-            return;
-        }
-    };
-    let (router, client, listener) = (record.router.clone(), record.client, record.listener);
-    record.discard();
-    let http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
-    let tls = Some(ConnectionTls { sni: flight.name });
-    let connection = Connection { router, client, listener, tls, clock: Arc::default() };
-    if http2 {
-        serve_http2(shared, connection, stream).await;
-    } else {
-        serve_http1(shared, connection, stream).await;
-    }
-}
-
-async fn serve_http1<S>(shared: Arc<Shared>, connection: Connection, stream: S)
+/// Serves HTTP/1 on a stream to its end.
+pub(super) async fn serve_http1<S>(shared: Arc<Shared>, connection: Connection, stream: S)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
@@ -156,7 +117,8 @@ where
     drive(&shared, &clock, serving, |serving| serving.graceful_shutdown()).await;
 }
 
-async fn serve_http2<S>(shared: Arc<Shared>, connection: Connection, stream: S)
+/// Serves HTTP/2 on a stream to its end.
+pub(super) async fn serve_http2<S>(shared: Arc<Shared>, connection: Connection, stream: S)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {

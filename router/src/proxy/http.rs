@@ -20,6 +20,7 @@ use hyper::body::Incoming;
 use router_common::hostname::normalise_authority;
 use router_core::lookup::{RequestMatch, SniMatch};
 use router_core::model::{Hostname, RouterName};
+use router_core::policy::ClientAuth;
 use router_core::table::ResolvedRoute;
 
 use super::Shared;
@@ -27,6 +28,7 @@ use super::access::{AccessRecord, DataPath, Flag};
 use super::certificates::same_certificate;
 use super::clock::{ClientClock, InFlight};
 use super::snapshot::ServedRouter;
+use super::tls::client_certificate::ClientCertificate;
 use body::ResponseBody;
 use forward::{Destination, Failure};
 use target::{Target, read_target};
@@ -51,6 +53,12 @@ pub struct Connection {
 pub struct ConnectionTls {
     /// The name that the client asked for.
     pub sni: Option<Hostname>,
+    /// What was asked of its certificate.
+    pub client_auth: Option<Arc<ClientAuth>>,
+    /// The certificate that it has shown.
+    pub client: Option<Arc<ClientCertificate>>,
+    /// Whether its requests are served, by `client_auth`.
+    pub admitted: bool,
 }
 
 /// What is decided about a request before it goes anywhere.
@@ -145,8 +153,11 @@ fn decide(shared: &Shared, connection: &Connection, head: &request::Parts, recor
     let Some(router) = snapshot.routers.get(&connection.router) else { return no_route() };
     let path = head.uri.path();
     let found = match (&connection.tls, &host) {
-        (Some(tls), _) if misdirected(router, tls.sni.as_ref(), host.as_ref()) => {
+        (Some(tls), _) if misdirected(router, tls, host.as_ref()) => {
             return refuse(StatusCode::MISDIRECTED_REQUEST, Flag::Misdirected);
+        }
+        (Some(ConnectionTls { admitted: false, .. }), _) => {
+            return refuse(StatusCode::FORBIDDEN, Flag::ClientCertificate);
         }
         (_, None) => RequestMatch::NoRoute,
         (Some(_), Some(host)) => router.table.match_tls_request(host, path),
@@ -185,12 +196,18 @@ fn names_listener(authority: &str, listener: SocketAddr) -> bool {
 }
 
 /// Whether a request came over a connection that was not made for its host: one that needs another certificate, or
-/// is passed through. Without SNI the client has chosen nothing, and Host decides (openshift.md b.7, decision 6).
-fn misdirected(router: &ServedRouter, sni: Option<&Hostname>, host: Option<&Hostname>) -> bool {
-    if matches!(router.table.match_sni(host), SniMatch::Passthrough(_)) {
+/// is passed through; or when other client certificates have come to be asked for since. Without SNI the client has
+/// chosen nothing, and Host decides (openshift.md b.7, decision 6).
+fn misdirected(router: &ServedRouter, tls: &ConnectionTls, host: Option<&Hostname>) -> bool {
+    let asks_the_same = router.tls.as_ref().is_some_and(|now| match (&now.client_auth, &tls.client_auth) {
+        (None, None) => true,
+        (Some(now), Some(then)) => Arc::ptr_eq(now, then),
+        _ => false,
+    });
+    if !asks_the_same || matches!(router.table.match_sni(host), SniMatch::Passthrough(_)) {
         return true;
     }
-    let Some(sni) = sni.filter(|sni| Some(*sni) != host) else { return false };
+    let Some(sni) = tls.sni.as_ref().filter(|sni| Some(*sni) != host) else { return false };
     match (router.certificate(Some(sni)), router.certificate(host)) {
         (Some(shown), Some(needed)) => !same_certificate(shown, needed),
         _ => false,

@@ -19,6 +19,11 @@ impl<S> Prefixed<S> {
     pub fn new(prefix: Vec<u8>, inner: S) -> Self {
         Prefixed { prefix, taken: 0, inner }
     }
+
+    /// The stream, without what is left of the prefix.
+    pub fn into_inner(self) -> S {
+        self.inner
+    }
 }
 
 impl<S: AsyncRead + Unpin> AsyncRead for Prefixed<S> {

@@ -4,11 +4,13 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use router_core::model::{Hostname, RouterName};
+use router_core::policy::ClientAuth;
 use router_core::table::{RouterTable, RoutingTable};
 use rustls::ServerConfig;
 use rustls::sign::CertifiedKey;
 
-use super::certificates::{CertificateError, TlsIdentity, certificate_for};
+use super::certificates::{CertificateChooser, SelfSignedError, certificate_for, self_signed};
+use super::tls::terms::{Handshakes, Terms, TermsError};
 
 /// One routing table, ready to serve.
 #[derive(Debug, Default)]
@@ -31,7 +33,19 @@ pub struct ServedRouter {
 pub struct ServedTls {
     /// For new connections.
     pub config: Arc<ServerConfig>,
+    /// What clients must show; the same `Arc` in all tables in which the same is asked.
+    pub client_auth: Option<Arc<ClientAuth>>,
+    /// Where handshakes are counted.
+    pub handshakes: Arc<Handshakes>,
     last_resort: Arc<CertifiedKey>,
+}
+
+#[derive(Debug, thiserror::Error)]
+enum TlsError {
+    #[error(transparent)]
+    Terms(#[from] TermsError),
+    #[error(transparent)]
+    LastResort(#[from] SelfSignedError),
 }
 
 impl ServedRouter {
@@ -44,14 +58,16 @@ impl ServedRouter {
 /// Makes snapshots, and keeps what outlives them.
 #[derive(Debug, Default)]
 pub struct Snapshots {
-    identities: HashMap<(RouterName, String), TlsIdentity>,
+    last_resorts: HashMap<(RouterName, String), Arc<CertifiedKey>>,
+    terms: HashMap<RouterName, Terms>,
 }
 
 impl Snapshots {
     /// The snapshot of a table. A router whose table is the one of `before` is taken over from there.
     pub fn make(&mut self, table: &RoutingTable, before: &Snapshot) -> Snapshot {
         let live = |name: &RouterName, domain: &str| table.router(name).is_some_and(|router| router.domain == domain);
-        self.identities.retain(|(name, domain), _| live(name, domain));
+        self.last_resorts.retain(|(name, domain), _| live(name, domain));
+        self.terms.retain(|name, _| table.router(name).is_some());
         let routers = table.routers.iter().map(|router| {
             let unchanged = before.routers.get(&router.name).filter(|served| Arc::ptr_eq(&served.table, router));
             let served = unchanged.map_or_else(|| Arc::new(self.serve(router)), Arc::clone);
@@ -67,13 +83,24 @@ impl Snapshots {
         ServedRouter { table: Arc::clone(router), tls: tls.ok() }
     }
 
-    fn tls(&mut self, router: &Arc<RouterTable>) -> Result<ServedTls, CertificateError> {
+    fn tls(&mut self, router: &Arc<RouterTable>) -> Result<ServedTls, TlsError> {
         let key = (router.name.clone(), router.domain.clone());
-        let identity = match self.identities.get(&key) {
-            Some(known) => known.clone(),
-            None => self.identities.entry(key).or_insert(TlsIdentity::generate(&router.domain)?).clone(),
+        let last_resort = match self.last_resorts.get(&key) {
+            Some(known) => Arc::clone(known),
+            None => Arc::clone(self.last_resorts.entry(key).or_insert(self_signed(&router.domain)?)),
         };
-        let config = Arc::new(identity.server_config(router)?);
-        Ok(ServedTls { config, last_resort: identity.self_signed })
+        let terms = match self.terms.remove(&router.name) {
+            Some(known) if known.are_those_of(&router.policy) => known,
+            Some(known) => Terms::of(&router.policy)?.counted_in(known.handshakes),
+            None => Terms::of(&router.policy)?,
+        };
+        let terms = self.terms.entry(router.name.clone()).or_insert(terms);
+        let chooser = CertificateChooser { router: Arc::clone(router), last_resort: Arc::clone(&last_resort) };
+        Ok(ServedTls {
+            config: terms.config(Arc::new(chooser)),
+            client_auth: terms.client_auth.clone(),
+            handshakes: Arc::clone(&terms.handshakes),
+            last_resort,
+        })
     }
 }

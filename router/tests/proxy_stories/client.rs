@@ -8,7 +8,8 @@ use hyper::body::Bytes;
 use hyper::client::conn::http2;
 use hyper::{Request, StatusCode};
 use hyper_util::rt::{TokioExecutor, TokioIo};
-use rustls::ClientConfig;
+use rustls::sign::{CertifiedKey, SingleCertAndKey};
+use rustls::{AlertDescription, CipherSuite, ClientConfig, HandshakeKind, ProtocolVersion};
 use rustls_pki_types::{CertificateDer, ServerName};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -87,10 +88,15 @@ pub fn config(alpn: &[&str]) -> ClientConfig {
         .with_safe_default_protocol_versions()
         .unwrap()
         .dangerous()
-        .with_custom_certificate_verifier(Arc::new(AnyCertificate))
+        .with_custom_certificate_verifier(any_certificate())
         .with_no_client_auth();
     config.alpn_protocols = alpn.iter().map(|name| name.as_bytes().to_vec()).collect();
     config
+}
+
+/// Accepts any certificate.
+pub fn any_certificate() -> Arc<dyn rustls::client::danger::ServerCertVerifier> {
+    Arc::new(AnyCertificate)
 }
 
 /// A TLS connection; without SNI when `sni` is `None`.
@@ -100,6 +106,47 @@ pub async fn tls(to: SocketAddr, sni: Option<&str>, alpn: &[&str]) -> TlsStream<
     let name = ServerName::try_from(sni.unwrap_or("unnamed.test").to_owned()).unwrap();
     let stream = TcpStream::connect(to).await.unwrap();
     timeout(PATIENCE, TlsConnector::from(Arc::new(config)).connect(name, stream)).await.expect("a handshake").unwrap()
+}
+
+/// What becomes of a connection that may be refused.
+pub struct Served {
+    pub kind: Option<HandshakeKind>,
+    pub version: Option<ProtocolVersion>,
+    pub suite: Option<CipherSuite>,
+    pub answer: Answer,
+}
+
+/// A `GET /` over TLS with this configuration, for its host; or why there is no answer. Under TLS 1.3 a client learns
+/// only after its handshake that its certificate is refused.
+pub async fn try_get(to: SocketAddr, config: &Arc<ClientConfig>, host: &str) -> std::io::Result<Served> {
+    let name = ServerName::try_from(host.to_owned()).unwrap();
+    let attempt = async {
+        let stream = TcpStream::connect(to).await?;
+        let mut stream = TlsConnector::from(Arc::clone(config)).connect(name, stream).await?;
+        let request = format!("GET / HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
+        stream.write_all(request.as_bytes()).await?;
+        let mut text = String::new();
+        stream.read_to_string(&mut text).await?;
+        let session = stream.get_ref().1;
+        let suite = session.negotiated_cipher_suite().map(|suite| suite.suite());
+        let (kind, version) = (session.handshake_kind(), session.protocol_version());
+        Ok(Served { kind, version, suite, answer: parse(&text) })
+    };
+    timeout(PATIENCE, attempt).await.expect("an end")
+}
+
+/// The alert that has ended a connection.
+pub fn alert(error: &std::io::Error) -> AlertDescription {
+    match error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>()) {
+        Some(rustls::Error::AlertReceived(alert)) => *alert,
+        _ => panic!("no alert: {error:?}"),
+    }
+}
+
+/// The configuration with a certificate to show.
+pub fn showing(mut config: ClientConfig, identity: &Arc<CertifiedKey>) -> ClientConfig {
+    config.client_auth_cert_resolver = Arc::new(SingleCertAndKey::from(Arc::clone(identity)));
+    config
 }
 
 /// The bytes of a ClientHello for this name.

@@ -38,11 +38,16 @@ pub fn capture() {
 
 /// The access log's line whose field has this value, as soon as there is one. Tests use names that are theirs alone.
 pub async fn line(field: &str, value: &str) -> Value {
+    line_where(&format!("a log line with {field}={value}"), |line| line[field] == value).await
+}
+
+/// The first line that is like that, as soon as there is one.
+pub async fn line_where(what: &str, wanted: impl Fn(&Value) -> bool) -> Value {
     let mut found = Value::Null;
-    eventually(&format!("a log line with {field}={value}"), async || {
+    eventually(what, async || {
         let text = String::from_utf8(LINES.lock().unwrap().clone()).unwrap();
         let mut lines = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-        match lines.find(|line| line[field] == value) {
+        match lines.find(&wanted) {
             Some(line) => {
                 found = line;
                 true

@@ -2,11 +2,11 @@
 
 use std::sync::{Arc, OnceLock};
 
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DistinguishedName, DnType, IsCa, KeyPair};
 use rustls::crypto::CryptoProvider;
 use rustls::sign::CertifiedKey;
 use rustls::{RootCertStore, ServerConfig};
-use rustls_pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
+use rustls_pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 
 pub fn provider() -> Arc<CryptoProvider> {
     Arc::new(rustls::crypto::aws_lc_rs::default_provider())
@@ -36,12 +36,20 @@ impl Ca {
         self.sign(params)
     }
 
+    /// A leaf with this subject, as clients have them.
+    pub fn client(&self, subject: &[(DnType, &str)]) -> Arc<CertifiedKey> {
+        let mut params = params(&[]);
+        params.distinguished_name = DistinguishedName::new();
+        for (kind, value) in subject {
+            params.distinguished_name.push(kind.clone(), *value);
+        }
+        self.sign(params)
+    }
+
     fn sign(&self, params: CertificateParams) -> Arc<CertifiedKey> {
         let key = KeyPair::generate().unwrap();
         let cert = params.signed_by(&key, &self.0).unwrap();
-        let der = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der()));
-        let key = provider().key_provider.load_private_key(der).unwrap();
-        Arc::new(CertifiedKey::new(vec![cert.der().clone()], key))
+        pair(cert.der().clone(), &key)
     }
 
     pub fn roots(&self) -> Arc<RootCertStore> {
@@ -49,6 +57,26 @@ impl Ca {
         roots.add(self.0.der().clone()).unwrap();
         Arc::new(roots)
     }
+}
+
+/// A certificate that nobody else has signed, and the store that trusts it alone.
+pub fn self_signed(names: &[&str], expired: bool) -> (Arc<CertifiedKey>, Arc<RootCertStore>) {
+    let mut params = params(names);
+    if expired {
+        params.not_before = rcgen::date_time_ymd(2000, 1, 1);
+        params.not_after = rcgen::date_time_ymd(2001, 1, 1);
+    }
+    let key = KeyPair::generate().unwrap();
+    let cert = params.self_signed(&key).unwrap();
+    let mut roots = RootCertStore::empty();
+    roots.add(cert.der().clone()).unwrap();
+    (pair(cert.der().clone(), &key), Arc::new(roots))
+}
+
+fn pair(cert: CertificateDer<'static>, key: &KeyPair) -> Arc<CertifiedKey> {
+    let der = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der()));
+    let key = provider().key_provider.load_private_key(der).unwrap();
+    Arc::new(CertifiedKey::new(vec![cert], key))
 }
 
 fn params(names: &[&str]) -> CertificateParams {

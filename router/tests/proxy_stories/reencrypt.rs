@@ -60,3 +60,22 @@ async fn an_expired_certificate_is_refused_whatever_its_name() {
     let rig = Rig::serve(&[route]).await;
     assert_eq!(client::get_tls(rig.https, Some("expired.test"), "expired.test", "/").await.status, 502);
 }
+
+#[tokio::test]
+async fn an_endpoint_may_be_its_own_ca_while_it_is_valid() {
+    let (listed, roots) = pki::self_signed(&["pod.internal"], false);
+    let (other, _) = pki::self_signed(&["pod.internal"], false);
+    let (expired, expired_roots) = pki::self_signed(&["pod.internal"], true);
+    let good = backends::https("listed", pki::server_config(listed)).await;
+    let bad = backends::https("other", pki::server_config(other)).await;
+    let old = backends::https("expired", pki::server_config(expired)).await;
+    let rig = Rig::serve(&[
+        Route::new("listed.self.test", "").reencrypt(Some(Arc::clone(&roots))).service("cart", &[good]),
+        Route::new("other.self.test", "").reencrypt(Some(roots)).service("cart", &[bad]),
+        Route::new("expired.self.test", "").reencrypt(Some(expired_roots)).service("cart", &[old]),
+    ])
+    .await;
+    for (host, status) in [("listed.self.test", 200), ("other.self.test", 502), ("expired.self.test", 502)] {
+        assert_eq!(client::get_tls(rig.https, Some(host), host, "/").await.status, status, "{host}");
+    }
+}

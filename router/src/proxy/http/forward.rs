@@ -65,6 +65,7 @@ pub async fn forward(
         version: head.version,
         authority,
         policy: route.forwarded,
+        certificate: connection.tls.as_ref().and_then(|tls| tls.client.as_deref()),
         as_sent,
     };
     let wanted = prepare_request(&mut head.headers, &view);

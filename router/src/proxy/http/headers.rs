@@ -6,6 +6,8 @@ use http::header::{CONNECTION, FORWARDED, HOST, TE, TRANSFER_ENCODING, UPGRADE};
 use http::{HeaderMap, HeaderName, HeaderValue, Version};
 use router_core::parse::ForwardedHeaders;
 
+use crate::proxy::tls::client_certificate::ClientCertificate;
+
 const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 const X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
 const X_FORWARDED_PORT: HeaderName = HeaderName::from_static("x-forwarded-port");
@@ -29,6 +31,8 @@ pub struct ClientView<'c> {
     pub authority: &'c str,
     /// How it is told.
     pub policy: ForwardedHeaders,
+    /// The certificate that it has shown.
+    pub certificate: Option<&'c ClientCertificate>,
     /// Fields that belong to no single connection stay as they were sent: the kernel may carry such requests as they
     /// are, and what an endpoint gets must not depend on who carries.
     pub as_sent: bool,
@@ -41,6 +45,9 @@ pub fn prepare_request(headers: &mut HeaderMap, view: &ClientView<'_>) -> Option
     strip_hop_by_hop(headers);
     if !view.as_sent {
         strip_forged(headers);
+    }
+    for (name, value) in view.certificate.map(ClientCertificate::headers).unwrap_or_default() {
+        headers.insert(name, value.clone());
     }
     if trailers {
         headers.insert(TE, HeaderValue::from_static("trailers"));

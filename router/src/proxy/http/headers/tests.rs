@@ -18,6 +18,7 @@ fn view(authority: &str) -> ClientView<'_> {
         version: Version::HTTP_11,
         authority,
         policy: ForwardedHeaders::Append,
+        certificate: None,
         as_sent: false,
     }
 }

@@ -1,0 +1,14 @@
+//! TLS with clients beyond the choice of a certificate: who may connect, which sessions go on, and the handshake.
+//!
+//! ```text
+//! RouterPolicy ─► terms ─┬─ offer (router_core::tls_offer): versions, cipher suites
+//!                        ├─ client_auth: whose certificates are good ─► client_certificate: what endpoints are told
+//!                        └─ sessions, ticket keys: thrown away with the terms they were made under
+//! ```
+
+pub mod anchors;
+pub mod client_auth;
+pub mod client_certificate;
+pub mod sessions;
+pub mod terminate;
+pub mod terms;

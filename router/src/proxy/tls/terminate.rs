@@ -1,0 +1,94 @@
+//! The handshake with a client, and what speaks HTTP after it.
+
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use rustls::{HandshakeKind, ServerConnection};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsAcceptor;
+
+use super::client_auth;
+use super::client_certificate::ClientCertificate;
+use crate::proxy::Shared;
+use crate::proxy::access::{AccessRecord, Flag};
+use crate::proxy::connection::{serve_http1, serve_http2};
+use crate::proxy::hello::{FirstFlight, turn_away};
+use crate::proxy::http::{Connection, ConnectionTls};
+use crate::proxy::prefixed::Prefixed;
+use crate::proxy::snapshot::{ServedRouter, ServedTls};
+
+/// RFC 8446 §6.2: the router's own trouble, nothing that the client could do better.
+const ALERT_INTERNAL_ERROR: u8 = 80;
+
+/// Ends TLS here. The record becomes a log line only if the handshake fails; after it, every request has its own.
+pub async fn terminate(
+    shared: Arc<Shared>,
+    served: Arc<ServedRouter>,
+    stream: TcpStream,
+    flight: FirstFlight,
+    mut record: AccessRecord,
+) {
+    let Some(tls) = &served.tls else {
+        record.flag = Flag::ClientHandshake;
+        drop(record);
+        return turn_away(stream, Some(ALERT_INTERNAL_ERROR)).await;
+    };
+    let acceptor = TlsAcceptor::from(Arc::clone(&tls.config));
+    let handshake = acceptor.accept(Prefixed::new(flight.bytes, stream)).into_fallible();
+    let limit = served.table.policy.timeouts.handshake;
+    let stream = match tokio::time::timeout(limit, handshake).await {
+        Ok(Ok(stream)) => stream,
+        Ok(Err((error, stream))) => {
+            tls.handshakes.fail();
+            tracing::debug!(client = %record.client, host = record.host.as_deref().unwrap_or("-"), %error, "TLS handshake failed");
+            record.flag = Flag::ClientHandshake;
+            drop(record);
+            // rustls has sent the alert.
+            return turn_away(stream.into_inner(), None).await;
+        }
+        Err(_) => {
+            tls.handshakes.fail();
+            record.flag = Flag::ClientTimeout;
+            return;
+        }
+    };
+    let session = stream.get_ref().1;
+    let Some(client) = client_of(session) else {
+        tls.handshakes.fail();
+        tracing::debug!(client = %record.client, "the certificate of a client cannot be read, or has expired");
+        record.flag = Flag::ClientHandshake;
+        return;
+    };
+    tls.handshakes.complete(session.handshake_kind() == Some(HandshakeKind::Resumed));
+    let http2 = session.alpn_protocol() == Some(b"h2");
+    let (router, peer, listener) = (record.router.clone(), record.client, record.listener);
+    record.discard();
+    let tls = Some(connection_tls(flight.name, tls, client));
+    // The table of the handshake is not held on to: requests are decided by the newest.
+    drop(served);
+    let connection = Connection { router, client: peer, listener, tls, clock: Arc::default() };
+    if http2 {
+        serve_http2(shared, connection, stream).await;
+    } else {
+        serve_http1(shared, connection, stream).await;
+    }
+}
+
+fn connection_tls(
+    sni: Option<router_core::model::Hostname>,
+    tls: &ServedTls,
+    client: Option<ClientCertificate>,
+) -> ConnectionTls {
+    let client_auth = tls.client_auth.clone();
+    let admitted = client_auth.as_ref().is_none_or(|auth| client_auth::admits(auth, client.as_ref()));
+    ConnectionTls { sni, client_auth, client: client.map(Arc::new), admitted }
+}
+
+/// The certificate that the client has shown, if any; `None` when it cannot be served: it is not read alike by all, or
+/// a session with it was resumed after it had expired.
+fn client_of(session: &ServerConnection) -> Option<Option<ClientCertificate>> {
+    let Some(leaf) = session.peer_certificates().and_then(<[_]>::first) else { return Some(None) };
+    let certificate = ClientCertificate::read(leaf)?;
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+    (i64::try_from(now).unwrap_or(i64::MAX) <= certificate.not_after()).then_some(Some(certificate))
+}
