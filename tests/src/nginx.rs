@@ -6,6 +6,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
+use rustix::process::Signal;
 use tempfile::TempDir;
 
 use crate::demo_certificate;
@@ -38,18 +39,32 @@ impl Nginx {
     /// When it does not start, with what it printed.
     pub fn start(netns: &Netns, servers: &[Server<'_>]) -> Result<Nginx> {
         let folder = TempDir::new()?;
+        let blocks = blocks(folder.path(), servers)?;
+        let addresses: Vec<SocketAddr> = servers.iter().map(|server| server.listen).collect();
+        Nginx::run(netns, folder, &addresses, &blocks)
+    }
+
+    /// As [`Nginx::start`], with `server` blocks of one's own, which listen on these addresses.
+    ///
+    /// # Errors
+    /// When it does not start, with what it printed.
+    pub fn with(netns: &Netns, addresses: &[SocketAddr], blocks: &str) -> Result<Nginx> {
+        Nginx::run(netns, TempDir::new()?, addresses, blocks)
+    }
+
+    fn run(netns: &Netns, folder: TempDir, addresses: &[SocketAddr], blocks: &str) -> Result<Nginx> {
         fs::create_dir(folder.path().join("file"))?;
         let config = folder.path().join("nginx.conf");
-        fs::write(&config, configuration(folder.path(), servers)?)?;
+        fs::write(&config, configuration(folder.path(), blocks))?;
         let mut command = netns.command("nginx")?;
         command.arg("-e").arg("stderr").arg("-p").arg(folder.path()).arg("-c").arg(&config);
         let process = Process::start("nginx", &mut command)?;
         let nginx = Nginx { process, folder };
-        for server in servers {
+        for address in addresses {
             netns
                 .run(|| {
-                    wait::wait_until(&format!("nginx listens on {}", server.listen), PATIENCE, || {
-                        TcpStream::connect(server.listen).is_ok()
+                    wait::wait_until(&format!("nginx listens on {address}"), PATIENCE, || {
+                        TcpStream::connect(address).is_ok()
                     })
                 })
                 .with_context(|| format!("nginx printed:\n{}", nginx.process.output().join("\n")))?;
@@ -57,9 +72,32 @@ impl Nginx {
         Ok(nginx)
     }
 
+    /// Lets it answer what has been asked, and end.
+    ///
+    /// # Errors
+    /// When it does not end.
+    pub fn quit(mut self) -> Result<()> {
+        self.process.signal(Signal::QUIT)?;
+        self.process.ended(PATIENCE).map(drop)
+    }
+
+    /// Process id of its master.
+    pub fn id(&self) -> u32 {
+        self.process.id()
+    }
+
     /// Folder of what is served under `/file/`.
     pub fn files(&self) -> PathBuf {
         self.folder.path().join("file")
+    }
+}
+
+impl Drop for Nginx {
+    fn drop(&mut self) {
+        // The master ends its workers when it is asked to end; killed, it would leave them behind.
+        if let Err(error) = self.process.terminate(PATIENCE) {
+            eprintln!("nginx may have left workers behind: {error:#}");
+        }
     }
 }
 
@@ -79,14 +117,19 @@ pub fn quickstart(address: std::net::IpAddr) -> [Server<'static>; 4] {
     ]
 }
 
-fn configuration(folder: &Path, servers: &[Server<'_>]) -> Result<String> {
+fn configuration(folder: &Path, blocks: &str) -> String {
     let folder = folder.display();
-    let mut text = format!(
+    format!(
         "daemon off; user root; worker_processes 1; pid {folder}/nginx.pid; error_log stderr;\n\
          events {{ worker_connections 1024; }}\n\
         http {{\n access_log off; server_tokens off; ssl_protocols TLSv1.2 TLSv1.3;\n client_body_temp_path {folder}/body; proxy_temp_path {folder}/proxy;\n \
-         fastcgi_temp_path {folder}/fastcgi; uwsgi_temp_path {folder}/uwsgi; scgi_temp_path {folder}/scgi;\n"
-    );
+         fastcgi_temp_path {folder}/fastcgi; uwsgi_temp_path {folder}/uwsgi; scgi_temp_path {folder}/scgi;\n{blocks}}}\n"
+    )
+}
+
+fn blocks(folder: &Path, servers: &[Server<'_>]) -> Result<String> {
+    let folder = folder.display();
+    let mut text = String::new();
     for Server { name, listen, certificate } in servers {
         let tls = if certificate.is_some() { " ssl" } else { "" };
         writeln!(text, " server {{\n  listen {listen}{tls};")?;
@@ -101,6 +144,5 @@ fn configuration(folder: &Path, servers: &[Server<'_>]) -> Result<String> {
              location /file/ {{ root {folder}; limit_rate 2m; }}\n }}"
         )?;
     }
-    text.push_str("}\n");
     Ok(text)
 }

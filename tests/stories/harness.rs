@@ -39,3 +39,19 @@ fn a_namespace_goes_when_it_is_dropped() -> Result<()> {
     assert!(!path.exists());
     Ok(())
 }
+
+#[test]
+fn nginx_leaves_no_worker_behind() -> Result<()> {
+    let netns = Netns::new("workers")?;
+    let listen = SocketAddr::from((Ipv4Addr::LOCALHOST, 8080));
+    let nginx = Nginx::start(&netns, &[Server { name: "direct", listen, certificate: None }])?;
+    let master = nginx.id();
+    let workers = std::fs::read_to_string(format!("/proc/{master}/task/{master}/children"))?;
+    let workers: Vec<&str> = workers.split_whitespace().collect();
+    assert!(!workers.is_empty(), "a master that listens has workers");
+    drop(nginx);
+    for worker in workers {
+        assert!(!Path::new("/proc").join(worker).exists(), "worker {worker} was left behind");
+    }
+    Ok(())
+}

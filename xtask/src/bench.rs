@@ -9,12 +9,17 @@ use clap::Subcommand;
 mod admission;
 mod document;
 mod folder;
+pub mod http;
 mod load;
+mod network;
 pub mod passthrough;
 mod probe;
+mod programs;
+mod tools;
+pub mod usage;
 
 /// What to measure.
-#[derive(Clone, Copy, Subcommand)]
+#[derive(Clone, Subcommand)]
 pub enum Bench {
     /// How long 10,000 Routes take to load, and one of them to change.
     Load,
@@ -22,6 +27,8 @@ pub enum Bench {
     Admission,
     /// How fast TLS is passed through: the direct path, Sluice, HAProxy, nginx and Envoy side by side.
     Passthrough(passthrough::Arguments),
+    /// How fast requests are routed by host: Sluice, HAProxy, nginx and Envoy side by side.
+    Http(http::Arguments),
 }
 
 /// Measures, prints and writes the results.
@@ -30,6 +37,7 @@ pub fn run(root: &Path, what: Bench) -> Result<()> {
         Bench::Load => load::run(root),
         Bench::Admission => admission::run(root),
         Bench::Passthrough(arguments) => passthrough::run(root, arguments),
+        Bench::Http(arguments) => http::run(root, &arguments),
     }
 }
 

@@ -48,6 +48,9 @@ enum Task {
     /// A part of `bench passthrough`, which runs it in a network namespace.
     #[command(hide = true)]
     Load(bench::passthrough::load::Arguments),
+    /// A part of `bench http`, which runs it in a network namespace.
+    #[command(hide = true)]
+    HttpLoad(bench::http::load::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -73,6 +76,7 @@ fn run(task: Task) -> Result<()> {
         Task::Ci => ci::run(&root),
         Task::Bench { what } => bench::run(&root, what),
         Task::Load(arguments) => bench::passthrough::load::run(arguments),
+        Task::HttpLoad(arguments) => bench::http::load::run(&arguments),
     }
 }
 

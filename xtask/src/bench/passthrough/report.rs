@@ -254,7 +254,7 @@ figures.\n
     fn relay_bars(&self, bars: &mut Vec<Bar>) {
         for (at, group) in GROUPS.iter().enumerate() {
             for (place, connections) in group.connections.iter().enumerate() {
-                let peers = self.columns.iter().filter(|column| column.way.is_peer());
+                let peers = self.columns.iter().filter(|column| column.way.peer().is_some());
                 let rates = peers.filter_map(|peer| Some((peer, peer.rate(at, place)?)));
                 let Some((best, _)) = rates.max_by(|(_, one), (_, other)| one.total_cmp(other)) else { continue };
                 let ratios = self.column(Way::Relay).map(|relay| relay.ratios(best, at, place));

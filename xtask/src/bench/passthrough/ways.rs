@@ -14,6 +14,7 @@ use super::load::hello::{Hello, NAME};
 use super::measure::Measure;
 use super::network::{BACKEND_PORT, Middle, Network, ROUTER_PORT};
 use super::{Tools, peers, usage};
+use crate::bench::programs::Peer;
 use crate::process::{self, Running, Server};
 
 /// How packets, or bytes, get from client to backend.
@@ -43,15 +44,20 @@ impl Way {
             Way::Direct => "direct",
             Way::Kernel => "Sluice kernel",
             Way::Relay => "Sluice relay",
-            Way::HaProxy => "HAProxy",
-            Way::Nginx => "nginx",
-            Way::Envoy => "Envoy",
+            Way::HaProxy => Peer::HaProxy.name(),
+            Way::Nginx => Peer::Nginx.name(),
+            Way::Envoy => Peer::Envoy.name(),
         }
     }
 
-    /// Whether it is another project's.
-    pub fn is_peer(self) -> bool {
-        matches!(self, Way::HaProxy | Way::Nginx | Way::Envoy)
+    /// The other project whose it is.
+    pub fn peer(self) -> Option<Peer> {
+        match self {
+            Way::Direct | Way::Kernel | Way::Relay => None,
+            Way::HaProxy => Some(Peer::HaProxy),
+            Way::Nginx => Some(Peer::Nginx),
+            Way::Envoy => Some(Peer::Envoy),
+        }
     }
 }
 
@@ -90,7 +96,10 @@ impl Lane {
                 instance = (way == Way::Kernel).then_some(started);
                 Some(running)
             }
-            Way::HaProxy | Way::Nginx | Way::Envoy => Some(peers::start(tools, way, &middle, &folder)?),
+            Way::HaProxy | Way::Nginx | Way::Envoy => {
+                let peer = way.peer().context("it is a peer")?;
+                Some(peers::start(tools, peer, &middle, &folder)?)
+            }
         };
         let lane = Lane { way, middle, router, instance };
         let begin = Instant::now();

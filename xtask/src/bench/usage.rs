@@ -83,6 +83,16 @@ impl AddAssign for Processor {
     }
 }
 
+/// Seconds of processor time of the children of this process that have ended and were waited for.
+pub fn ended_children() -> Result<f64> {
+    let stat = fs::read_to_string("/proc/self/stat")?;
+    let (_, after_name) = stat.rsplit_once(')').context("no name in stat")?;
+    // proc_pid_stat(5), fields 16 and 17.
+    let ticks: Vec<f64> =
+        after_name.split_whitespace().skip(13).take(2).map(str::parse).collect::<Result<_, _>>().context("times")?;
+    Ok(ticks.iter().sum::<f64>() / TICKS)
+}
+
 /// A process and all that descend from it.
 pub fn family(process: u32) -> Result<Vec<u32>> {
     let mut parents = HashMap::new();

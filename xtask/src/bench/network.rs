@@ -4,17 +4,20 @@
 //! client 10.77.w.2-4 ── 10.77.w.1 router w 10.78.w.1 ── 10.78.w.2-4 backend
 //! ```
 
+use std::ffi::CString;
 use std::fs::{self, File};
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::os::fd::AsFd;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::thread;
 
 use anyhow::{Context, Result, anyhow, ensure};
+use rustix::mount::{MountPropagationFlags, mount_bind, mount_change};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space, unshare_unsafe};
 
 /// Addresses of the client, and of the backend, on each link: more connections than one address has ports.
 pub const HOSTS: [u8; 3] = [2, 3, 4];
@@ -57,6 +60,23 @@ impl Netns {
         };
         // SAFETY: between fork and exec the closure makes three system calls, which are async-signal-safe, and
         // allocates nothing.
+        unsafe { command.pre_exec(prepare) };
+        Ok(command)
+    }
+
+    /// The same with another /etc/hosts, for programs that connect where names lead.
+    pub fn command_with_hosts(&self, program: impl AsRef<std::ffi::OsStr>, hosts: &Path) -> Result<Command> {
+        let mut command = self.command(program)?;
+        let hosts = CString::new(hosts.as_os_str().as_bytes())?;
+        let prepare = move || {
+            // SAFETY: mounts are a process's own from here on; descriptors and the working folder stay shared.
+            unsafe { unshare_unsafe(UnshareFlags::NEWNS) }?;
+            // What is mounted here is not to be seen outside.
+            mount_change(c"/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)?;
+            Ok(mount_bind(hosts.as_c_str(), c"/etc/hosts")?)
+        };
+        // SAFETY: between fork and exec the closure makes three system calls, which are async-signal-safe, with
+        // strings that are C's already, and allocates nothing.
         unsafe { command.pre_exec(prepare) };
         Ok(command)
     }

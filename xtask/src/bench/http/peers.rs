@@ -1,0 +1,69 @@
+//! HAProxy, nginx and Envoy as HTTP routers by host: a thread or worker for each core, no logs, connections to backends
+//! that stay, and the forwarded fields that Sluice sets.
+
+use std::fs;
+use std::path::Path;
+
+use anyhow::Result;
+
+use super::backend::{ECHO_PORT, WEB_PORT};
+use super::names::{self, Certificate};
+use super::network::Middle;
+use super::ways::{Hosts, endpoints};
+use crate::bench::programs::Peer;
+use crate::bench::tools::Tools;
+use crate::process::{Running, Server};
+
+mod envoy;
+mod haproxy;
+mod nginx;
+
+/// What configurations are made of.
+struct Setting<'a> {
+    cores: usize,
+    folder: &'a Path,
+    middle: &'a Middle,
+    hosts: Hosts,
+}
+
+impl Setting<'_> {
+    /// Both services with their endpoints.
+    fn services(&self) -> [(&'static str, Vec<std::net::SocketAddrV4>); 2] {
+        [("app", WEB_PORT), ("echo", ECHO_PORT)].map(|(name, port)| (name, endpoints(self.middle, port)))
+    }
+
+    fn names(&self) -> impl Iterator<Item = String> {
+        names::all(self.hosts)
+    }
+}
+
+/// Starts one. It is ready when requests are answered.
+pub fn start(tools: &Tools, peer: Peer, hosts: Hosts, middle: &Middle, folder: &Path) -> Result<Running> {
+    Certificate::generate()?.write(folder)?;
+    let setting = Setting { cores: tools.cores, folder, middle, hosts };
+    let mut command = middle.netns.command(peer.program(&tools.root)?)?;
+    let (name, file, config) = match peer {
+        Peer::HaProxy => {
+            fs::write(folder.join("hosts.map"), haproxy::map(&setting))?;
+            let file = folder.join("haproxy.cfg");
+            command.arg("-db").arg("-f").arg(&file);
+            ("haproxy", file, haproxy::configuration(&setting))
+        }
+        Peer::Nginx => {
+            let file = folder.join("nginx.conf");
+            command.arg("-p").arg(folder).arg("-c").arg(&file).args(["-e", "stderr"]);
+            ("nginx", file, nginx::configuration(&setting))
+        }
+        Peer::Envoy => {
+            fs::write(folder.join("routes.yaml"), envoy::routes(&setting))?;
+            let file = folder.join("envoy.yaml");
+            command.arg("-c").arg(&file).args(["--concurrency", &tools.cores.to_string(), "--log-level", "error"]);
+            command.args(["--use-dynamic-base-id", "--disable-hot-restart"]);
+            // Whoever reads routes from files has to say who they are.
+            command.args(["--service-node", "bench", "--service-cluster", "bench"]);
+            ("envoy", file, envoy::configuration(&setting))
+        }
+    };
+    fs::write(file, config)?;
+    Ok(Server::start(name, &mut command)?.echo())
+}

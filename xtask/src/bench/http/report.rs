@@ -1,0 +1,258 @@
+//! The results as text.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use anyhow::Result;
+
+use super::measure::{Column, Figure, MEASURES, Measure, Plan, Ratios};
+use super::ways::{Hosts, Router, Way};
+use super::{names, plot};
+use crate::bench::document::machine;
+
+/// Least ratio of Sluice's rate with many hosts to that with one.
+const MANY_BAR: f64 = 0.95;
+
+/// Everything that was measured.
+pub struct Results {
+    /// How often and how long.
+    pub plan: Plan,
+    /// By way.
+    pub columns: Vec<Column>,
+    /// Time from start to first answer, and resident bytes then.
+    pub loaded: Vec<(Way, Duration, i64)>,
+    /// Of the peers.
+    pub versions: Vec<String>,
+    /// Ways that could not be measured, and why.
+    pub left_out: Vec<(Way, String)>,
+}
+
+/// One thing that was promised.
+struct Bar {
+    what: String,
+    /// The least or most that will do.
+    promised: String,
+    /// What was measured; `None` if it was not.
+    figure: Option<(String, bool)>,
+}
+
+/// The median with its range, and whether it is enough.
+fn judged(ratios: &Ratios, enough: impl Fn(f64) -> bool) -> Option<(String, bool)> {
+    let median = ratios.median()?;
+    let (from, to) = ratios.range();
+    Some((format!("{median:.3} ({from:.2} – {to:.2})"), enough(median)))
+}
+
+/// Units in a second.
+pub fn rate(figure: &Figure) -> f64 {
+    figure.outcome.rate()
+}
+
+/// The 99th percentile, in milliseconds.
+pub fn tail(figure: &Figure) -> f64 {
+    figure.outcome.p99.as_secs_f64() * 1000.0
+}
+
+/// Processor time of the router for each unit, in microseconds.
+pub fn work(figure: &Figure) -> f64 {
+    figure.each().iter().sum()
+}
+
+impl Results {
+    /// A section of docs/benchmarks.md.
+    pub fn text(&self) -> Result<String> {
+        let mut text = String::new();
+        self.introduction(&mut text)?;
+        self.rates(&mut text)?;
+        writeln!(text, "\nLatency in ms: the median, and the 99th percentile.\n")?;
+        self.table(&mut text, |column, place, _| {
+            let middle = column.middle(place, |figure| figure.outcome.p50.as_secs_f64() * 1000.0)?;
+            Some(format!("{middle:.2}, {:.2}", column.middle(place, tail)?))
+        })?;
+        writeln!(
+            text,
+            "\nProcessor time of the router's processes for each request, connection or message, in µs: in user mode and in the
+kernel; and the client's part of all the machine's work.\n"
+        )?;
+        self.table(&mut text, |column, place, _| {
+            let part = |mode: usize| column.middle(place, |figure| figure.each()[mode]);
+            let load = column.middle(place, Figure::share_of_load)?;
+            Some(format!("{:.1} + {:.1}, {:.0} %", part(0)?, part(1)?, load * 100.0))
+        })?;
+        self.loading(&mut text)?;
+        self.promises(&mut text)?;
+        Ok(text)
+    }
+
+    /// What was promised and not kept, or not measured.
+    pub fn missed(&self) -> Vec<String> {
+        let bars = self.bars();
+        let missed = bars.iter().filter(|bar| !bar.figure.as_ref().is_some_and(|(_, met)| *met));
+        missed.map(|bar| bar.what.clone()).collect()
+    }
+
+    /// The peer with one host whose rate is greatest.
+    pub fn best_peer(&self, place: usize) -> Option<&Column> {
+        let peers = self.columns.iter().filter(|column| column.way.is_peer() && column.way.hosts == Hosts::One);
+        let rates = peers.filter_map(|peer| Some((peer, peer.middle(place, rate)?)));
+        rates.max_by(|(_, one), (_, other)| one.total_cmp(other)).map(|(peer, _)| peer)
+    }
+
+    fn introduction(&self, text: &mut String) -> Result<()> {
+        writeln!(
+            text,
+            "`cargo xtask bench http`, on {}. Client, router and backend each have a network namespace, with veth links between
+them, and share the cores. All ways are open all the time, each through a router namespace of its own; every measure
+goes over all ways before the next, {} ms each, in {} rounds. Figures are medians of the rounds; in parentheses the median
+of the ratios to the best peer in the same round.
+
+The client is wrk for HTTP/1.1, h2load for HTTP/2, and a client of our own for new connections (it verifies nothing, so
+that the router's work is most of it) and WebSockets. TLS is 1.3 with X25519, AES-128-GCM and an ECDSA certificate
+(P-256), and no session is resumed: a new connection is a full handshake, one request, and closed by the router. Backends
+are nginx with a short answer or 64 KiB, and an echo of 64-byte messages. Every router sets the same forwarded fields,
+keeps connections to its backends, and writes no access log. Sluice's data path is in user space here, so that every
+request goes through its proxy.
+
+With {} hosts, one in {} has a certificate of its own (in Sluice alone); clear-text requests and new connections ask
+for thousands of them in turn, connections that stay for one in the middle. HAProxy has them in a map, nginx as server
+names, Envoy as domains of a virtual host.\n",
+            machine()?,
+            self.plan.milliseconds,
+            self.plan.rounds,
+            names::MANY,
+            names::WITH_CERTIFICATE,
+        )?;
+        if !self.versions.is_empty() {
+            writeln!(
+                text,
+                "Peers: {}; a worker or thread for each core, HAProxy with `http-reuse always`, nginx with `reuseport`,
+`multi_accept` and `keepalive`, Envoy with `reuse_port`.\n",
+                self.versions.join(", ")
+            )?;
+        }
+        for (way, why) in &self.left_out {
+            writeln!(text, "Without {}: {why}.\n", way.name())?;
+        }
+        let failed: Vec<String> = self
+            .columns
+            .iter()
+            .filter(|column| column.errors() > 0)
+            .map(|column| format!("{} {}", column.way.name(), column.errors()))
+            .collect();
+        match failed.is_empty() {
+            true => writeln!(text, "No request failed.\n")?,
+            false => writeln!(text, "Requests that failed: {}.\n", failed.join(", "))?,
+        }
+        writeln!(text, "![Ratios to the best peer]({})\n", plot::FILE)?;
+        Ok(())
+    }
+
+    fn rates(&self, text: &mut String) -> Result<()> {
+        writeln!(text, "In a second, in thousands:\n")?;
+        self.table(text, |column, place, best| {
+            let mut cell = format!("{:.2}", column.middle(place, rate)? / 1000.0);
+            if let Some(ratio) = best.and_then(|best| column.ratios(best, place, rate).median()) {
+                write!(cell, " ({ratio:.2})").ok()?;
+            }
+            Some(cell)
+        })
+    }
+
+    /// A row for each measure that was taken, a column for each way; `cell` knows the best peer.
+    fn table(&self, text: &mut String, cell: impl Fn(&Column, usize, Option<&Column>) -> Option<String>) -> Result<()> {
+        write!(text, "| connections at a time |")?;
+        self.columns.iter().try_for_each(|column| write!(text, " {} |", column.way.name()))?;
+        writeln!(text, "\n|---|{}", "---|".repeat(self.columns.len()))?;
+        for (place, measure) in self.measured() {
+            write!(text, "| {}, {} ({}) |", measure.title, measure.connections, measure.unit)?;
+            for column in &self.columns {
+                let missing =
+                    if column.figures[place].is_empty() || !wanted(column.way, measure) { "–" } else { "failed" };
+                let filled = cell(column, place, self.best_peer(place));
+                write!(text, " {} |", filled.as_deref().unwrap_or(missing))?;
+            }
+            writeln!(text)?;
+        }
+        Ok(())
+    }
+
+    fn loading(&self, text: &mut String) -> Result<()> {
+        writeln!(
+            text,
+            "\nFrom a router's start to its first answers, and its resident memory then:\n\n| way | start | memory |\n|---|---|---|"
+        )?;
+        for (way, start, resident) in &self.loaded {
+            let mebibytes = *resident as f64 / 1024.0 / 1024.0;
+            writeln!(text, "| {} | {:.1} s | {mebibytes:.0} MiB |", way.name(), start.as_secs_f64())?;
+        }
+        Ok(())
+    }
+
+    fn promises(&self, text: &mut String) -> Result<()> {
+        writeln!(
+            text,
+            "\nRatios below are medians of the rounds, with the least and the greatest.\n\n| bar | | measured | |\n|---|---|---|---|"
+        )?;
+        for bar in self.bars() {
+            let (figure, met) = match &bar.figure {
+                Some((figure, true)) => (figure.as_str(), "met"),
+                Some((figure, false)) => (figure.as_str(), "**missed**"),
+                None => ("–", "not measured"),
+            };
+            writeln!(text, "| {} | {} | {figure} | {met} |", bar.what, bar.promised)?;
+        }
+        Ok(())
+    }
+
+    fn bars(&self) -> Vec<Bar> {
+        let mut bars = Vec::new();
+        let own = |hosts| self.column(Way { router: Router::Sluice, hosts });
+        for (place, measure) in self.measured() {
+            let best = self.best_peer(place);
+            let name = best.map_or_else(|| "the best peer".to_owned(), |best| best.way.name());
+            let both = own(Hosts::One).zip(best);
+            if let Some(least) = measure.bar {
+                let ratios = both.map(|(own, best)| own.ratios(best, place, rate));
+                bars.push(Bar {
+                    what: format!("{}, to {name}", measure.title),
+                    promised: format!("≥ {least:.2}"),
+                    figure: ratios.and_then(|ratios| judged(&ratios, |median| median >= least)),
+                });
+            }
+            if measure.tail {
+                let ratios = both.map(|(own, best)| own.ratios(best, place, tail));
+                bars.push(Bar {
+                    what: format!("{}, 99th percentile, to {name}", measure.title),
+                    promised: "≤ 1.00".to_owned(),
+                    figure: ratios.and_then(|ratios| judged(&ratios, |median| median <= 1.0)),
+                });
+            }
+        }
+        for (place, measure) in self.measured().filter(|(_, measure)| measure.many) {
+            let ratios = own(Hosts::Many).zip(own(Hosts::One)).map(|(many, one)| many.ratios(one, place, rate));
+            bars.push(Bar {
+                what: format!("{}, {} hosts to one", measure.title, names::MANY),
+                promised: format!("≥ {MANY_BAR:.2}"),
+                figure: ratios.and_then(|ratios| judged(&ratios, |median| median >= MANY_BAR)),
+            });
+        }
+        bars
+    }
+
+    /// Measures that were taken on some way, with their place among all.
+    pub fn measured(&self) -> impl Iterator<Item = (usize, &'static Measure)> {
+        MEASURES
+            .iter()
+            .enumerate()
+            .filter(|(place, _)| self.columns.iter().any(|column| !column.figures[*place].is_empty()))
+    }
+
+    fn column(&self, way: Way) -> Option<&Column> {
+        self.columns.iter().find(|column| column.way == way)
+    }
+}
+
+/// Whether a measure is taken on a way.
+fn wanted(way: Way, measure: &Measure) -> bool {
+    measure.many || way.hosts == Hosts::One
+}

@@ -1,0 +1,159 @@
+//! The load of each measure: wrk for HTTP/1.1, h2load for HTTP/2, and [`super::load`] for the rest.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+
+use super::load::Outcome;
+use super::measure::{BODY, Kind, Measure};
+use super::network::Network;
+use super::ways::{HTTP_PORT, HTTPS_PORT, Lane};
+use crate::bench::programs::find;
+use crate::bench::tools::Tools;
+use crate::process::text;
+
+/// wrk's threads, and h2load's.
+const THREADS: &str = "2";
+/// What wrk and everything else that uses OpenSSL by its configuration file speaks: as the other clients.
+const OPENSSL: &str = "openssl_conf = init\n[init]\nssl_conf = ssl\n[ssl]\nsystem_default = client\n[client]
+MinProtocol = TLSv1.3\nCiphersuites = TLS_AES_128_GCM_SHA256\nGroups = X25519\n";
+
+/// Debian packages of load tools that are missing.
+pub fn missing() -> Vec<&'static str> {
+    let tools = [("wrk", "wrk"), ("h2load", "nghttp2-client")];
+    tools.into_iter().filter(|(program, _)| find(program).is_none()).map(|(_, package)| package).collect()
+}
+
+/// Files that the tools read, of one way.
+pub struct Files {
+    /// wrk's script.
+    script: PathBuf,
+    /// OpenSSL's configuration.
+    openssl: PathBuf,
+    /// /etc/hosts with the router's name.
+    etc_hosts: PathBuf,
+    /// Names that are asked for where they may change, one a line.
+    names: PathBuf,
+    /// The one name where they may not.
+    name: PathBuf,
+    /// What h2load writes.
+    log: PathBuf,
+}
+
+impl Files {
+    /// Writes them.
+    pub fn write(folder: &Path, address: std::net::Ipv4Addr, name: &str, names: &[String]) -> Result<Files> {
+        let file = |file: &str, content: &str| -> Result<PathBuf> {
+            let path = folder.join(file);
+            fs::write(&path, content).with_context(|| format!("writing {}", path.display()))?;
+            Ok(path)
+        };
+        Ok(Files {
+            script: file("wrk.lua", include_str!("wrk.lua"))?,
+            openssl: file("openssl.cnf", OPENSSL)?,
+            etc_hosts: file("hosts", &format!("127.0.0.1 localhost\n{address} {name}\n"))?,
+            names: file("names", &names.join("\n"))?,
+            name: file("name", name)?,
+            log: folder.join("h2load.log"),
+        })
+    }
+}
+
+/// Makes the load of a measure on a way, for some milliseconds.
+pub fn carry(tools: &Tools, network: &Network, lane: &Lane, measure: &Measure, milliseconds: u64) -> Result<Outcome> {
+    let connections = measure.connections.to_string();
+    match measure.kind {
+        Kind::Requests { tls, method, path, body } => {
+            let mut command = network.client.command_with_hosts("wrk", &lane.files.etc_hosts)?;
+            let scheme = if tls { "https" } else { "http" };
+            // wrk's shortest time is a second.
+            let seconds = milliseconds.div_ceil(1000).to_string();
+            command.args(["--threads", THREADS, "--connections", &connections, "--duration", &seconds]);
+            command.args(["--timeout", "10", "--script"]).arg(&lane.files.script);
+            command.arg(format!("{scheme}://{}/", lane.name));
+            // A connection's server name stays, and with it the host.
+            let names = if tls { &lane.files.name } else { &lane.files.names };
+            command.arg("--").arg(names).args([method, path, &body.to_string()]);
+            command.env("OPENSSL_CONF", &lane.files.openssl);
+            let said = output(&mut command)?;
+            let line = said.lines().find_map(|line| line.strip_prefix("sluice: "));
+            Outcome::read(line.with_context(|| format!("wrk printed no numbers, but\n{said}"))?)
+        }
+        Kind::Streams(streams) => {
+            let mut command = network.client.command("h2load")?;
+            command.args(["--threads", THREADS, "--clients", &connections]);
+            command.args(["--max-concurrent-streams", &streams.to_string()]);
+            command.args(["--duration", &format!("{milliseconds}ms"), "--warm-up-time", "200ms"]);
+            command.args(["--npn-list", "h2", "--groups", "X25519", "--tls13-ciphers", "TLS_AES_128_GCM_SHA256"]);
+            command.args(["--connect-to", &lane.address(HTTPS_PORT).to_string()]);
+            command.arg("--log-file").arg(&lane.files.log).arg(format!("https://{}/", lane.name));
+            // It goes on with a file that is there.
+            let _ = fs::remove_file(&lane.files.log);
+            let said = output(&mut command)?;
+            let log = fs::read_to_string(&lane.files.log).with_context(|| format!("h2load has no log, but\n{said}"))?;
+            of_log(&log, Duration::from_millis(milliseconds))
+        }
+        Kind::Handshakes | Kind::Messages => {
+            let mut command = network.client.command(&tools.load)?;
+            let (role, port) = match measure.kind {
+                Kind::Messages => ("messages", HTTP_PORT),
+                _ => ("handshakes", HTTPS_PORT),
+            };
+            command.args(["http-load", role, "--to", &lane.address(port).to_string()]);
+            command.args(["--connections", &connections, "--milliseconds", &milliseconds.to_string()]);
+            match measure.kind {
+                Kind::Messages => command.args(["--name", &lane.name]),
+                _ => command.arg("--names").arg(&lane.files.names),
+            };
+            Outcome::read(&output(&mut command)?)
+        }
+    }
+}
+
+fn output(command: &mut Command) -> Result<String> {
+    let output = command.output().with_context(|| format!("`{}` cannot be run; `--install` gets it", text(command)))?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success(), "`{}`: {}", text(command), said.trim().trim_start_matches("xtask: "));
+    if !said.trim().is_empty() {
+        eprintln!("{}", said.trim());
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+/// h2load's log: start, status and microseconds of each request of the measured time.
+fn of_log(log: &str, elapsed: Duration) -> Result<Outcome> {
+    let (mut times, mut errors) = (Vec::new(), 0);
+    for line in log.lines() {
+        let mut fields = line.split('\t').skip(1);
+        let (Some(status), Some(time)) = (fields.next(), fields.next()) else { continue };
+        if status == "200" {
+            times.push(Duration::from_micros(time.parse().with_context(|| format!("h2load logged `{line}`"))?));
+        } else {
+            errors += 1;
+        }
+    }
+    ensure!(!times.is_empty(), "h2load logged no request that was answered");
+    Ok(Outcome::of(times, elapsed, errors))
+}
+
+/// What uploads and downloads carry.
+pub fn body() -> Vec<u8> {
+    vec![b'd'; BODY]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_log_of_h2load_is_read() {
+        let log = "1700000000000000\t200\t150\n1700000000000100\t200\t350\n1700000000000100\t503\t80\n";
+        let outcome = of_log(log, Duration::from_millis(500)).unwrap();
+        assert_eq!((outcome.units, outcome.errors, outcome.rate()), (2, 1, 4.0));
+        assert_eq!(outcome.p99, Duration::from_micros(350));
+        assert!(of_log("1700000000000000\t-1\t0\n", Duration::from_secs(1)).is_err(), "nothing succeeded");
+    }
+}

@@ -1,0 +1,168 @@
+//! The ways from client to backend: through Sluice, or through one of its peers; with one host, or with many.
+
+use std::fs;
+use std::net::{Ipv4Addr, SocketAddrV4};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+
+use super::load::{Client, Outcome, handshakes, websocket};
+use super::network::{Middle, Network};
+use super::tools::Files;
+use super::{names, peers, sluice};
+use crate::bench::programs::Peer;
+use crate::bench::tools::Tools;
+use crate::bench::usage::{self, Memory};
+use crate::process::Running;
+
+/// Where routers listen.
+pub const HTTP_PORT: u16 = 80;
+/// The same for TLS.
+pub const HTTPS_PORT: u16 = 443;
+
+/// Whose the way is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Router {
+    /// Sluice's proxy.
+    Sluice,
+    /// Another project's.
+    Peer(Peer),
+}
+
+/// How many hosts are loaded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hosts {
+    /// One.
+    One,
+    /// [`names::MANY`].
+    Many,
+}
+
+/// How requests get from client to backend.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Way {
+    /// Through whom.
+    pub router: Router,
+    /// Among how many others.
+    pub hosts: Hosts,
+}
+
+impl Way {
+    /// In the order of tables.
+    pub fn all() -> impl Iterator<Item = Way> {
+        let routers = [Router::Sluice].into_iter().chain([Peer::HaProxy, Peer::Nginx, Peer::Envoy].map(Router::Peer));
+        [Hosts::One, Hosts::Many]
+            .into_iter()
+            .flat_map(move |hosts| routers.clone().map(move |router| Way { router, hosts }))
+    }
+
+    /// Name in tables.
+    pub fn name(self) -> String {
+        let name = match self.router {
+            Router::Sluice => "Sluice",
+            Router::Peer(peer) => peer.name(),
+        };
+        match self.hosts {
+            Hosts::One => name.to_owned(),
+            Hosts::Many => format!("{name} {}k", names::MANY / 1000),
+        }
+    }
+
+    /// For `--ways`.
+    pub fn id(self) -> String {
+        self.name().to_lowercase().replace(' ', "-")
+    }
+
+    /// Whether it is another project's.
+    pub fn is_peer(self) -> bool {
+        matches!(self.router, Router::Peer(_))
+    }
+}
+
+/// A way that is open.
+pub struct Lane {
+    /// Which.
+    pub way: Way,
+    /// The one host, or one of the many.
+    pub name: String,
+    /// What load tools read.
+    pub files: Files,
+    /// From the router's start to the first answers.
+    pub start: Duration,
+    /// Resident bytes of the router when it had started.
+    pub resident: i64,
+    middle: Middle,
+    router: Running,
+}
+
+/// How long a router may take from its start to the first answers.
+const PATIENCE: Duration = Duration::from_secs(180);
+
+impl Lane {
+    /// Starts the router and waits until everything that is measured comes through.
+    ///
+    /// # Errors
+    /// When it cannot be started or lets nothing through; with what is missing.
+    pub fn open(tools: &Tools, network: &Network, way: Way) -> Result<Lane> {
+        let number = Way::all().position(|one| one == way).context("a way has a number")?;
+        let middle = network.middle(u8::try_from(number)? + 1)?;
+        let folder = tools.work.join(format!("router-{number}"));
+        fs::create_dir_all(&folder)?;
+        let asked = names::asked(way.hosts);
+        let name = names::one(way.hosts);
+        let files = Files::write(&folder, *middle.listener().ip(), &name, &asked)?;
+        let begin = Instant::now();
+        let router = start(tools, way, &middle, &folder)?;
+        let mut lane = Lane { way, name, files, start: Duration::ZERO, resident: 0, middle, router };
+        while let Err(error) = network.client.run(|| lane.probe(&asked)) {
+            ensure!(lane.router.is_alive(), "the router has ended; what it said is above");
+            if begin.elapsed() > PATIENCE {
+                return Err(error.context("requests are not answered"));
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        lane.start = begin.elapsed();
+        lane.resident = Memory::of(&lane.processes()?, None)?.rss;
+        Ok(lane)
+    }
+
+    /// The router's processes.
+    pub fn processes(&self) -> Result<Vec<u32>> {
+        usage::family(self.router.id())
+    }
+
+    /// Where the router listens.
+    pub fn address(&self, port: u16) -> SocketAddrV4 {
+        SocketAddrV4::new(*self.middle.listener().ip(), port)
+    }
+
+    /// A handshake with each of some names, and a WebSocket.
+    fn probe(&self, asked: &[String]) -> Result<()> {
+        let client = |port| Client { to: self.address(port), connections: 1, milliseconds: 1 };
+        let fine = |outcome: Outcome| {
+            ensure!(outcome.errors == 0, "{} requests failed", outcome.errors);
+            Ok(())
+        };
+        for name in [Some(&self.name), asked.last()].into_iter().flatten() {
+            fine(handshakes::run(client(HTTPS_PORT), &[name])?)?;
+        }
+        if self.way.hosts == Hosts::One {
+            fine(websocket::run(client(HTTP_PORT), &self.name)?)?;
+        }
+        Ok(())
+    }
+}
+
+fn start(tools: &Tools, way: Way, middle: &Middle, folder: &Path) -> Result<Running> {
+    match way.router {
+        Router::Sluice => sluice::start(tools, way.hosts, middle, folder),
+        Router::Peer(peer) => peers::start(tools, peer, way.hosts, middle, folder),
+    }
+}
+
+/// Where backends listen, on one way: for requests, and for WebSockets.
+pub fn endpoints(middle: &Middle, port: u16) -> Vec<SocketAddrV4> {
+    let addresses = middle.endpoints().map(|endpoint| *endpoint.ip());
+    addresses.map(|address: Ipv4Addr| SocketAddrV4::new(address, port)).to_vec()
+}
