@@ -8,6 +8,7 @@ mod data_path;
 mod filter;
 mod hosts;
 mod query;
+mod settings;
 mod text;
 
 use std::net::IpAddr;
@@ -25,6 +26,7 @@ use crate::table::{ResolvedRoute, RouteKind, RouterTable, RoutingTable};
 
 pub use data_path::{DataPath, MapKey, MapNet};
 pub use query::{Protocol, Query, QueryError};
+pub use settings::{Setting, settings};
 
 /// What an explanation is made from: one translation and the objects it was made of.
 #[derive(Clone, Copy, Debug)]
@@ -87,6 +89,11 @@ pub enum Step {
         allow: Option<Vec<String>>,
         /// What that means for the client of the query.
         client: Option<Client>,
+    },
+    /// How it is carried.
+    Settings {
+        /// What holds for the route on this router.
+        settings: Vec<Setting>,
     },
     /// Where it goes.
     Backends {
@@ -266,6 +273,7 @@ fn serve(facts: Facts<'_>, router: &RouterTable, route: &ResolvedRoute, query: &
     let weighted = || services.iter().filter(|service| service.weight > 0);
     let endpoints: usize = weighted().map(|service| service.endpoints.len()).sum();
     let problem = weighted().find(|service| !service.problem.is_empty()).map(|service| service.problem.clone());
+    out.steps.push(Step::Settings { settings: settings(router, route) });
     out.steps.push(Step::Backends { services });
     let how = match &route.kind {
         RouteKind::Passthrough { .. } => "gets the TLS stream as it is",

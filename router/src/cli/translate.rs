@@ -7,11 +7,12 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use jiff::Timestamp;
+use router_core::explain::settings;
 use router_core::object::{Kind, Manifest};
 use router_core::parse::Defaults;
 use router_core::resources::Resources;
 use router_core::status::{Condition, StatusReport, merge_controller, merge_route};
-use router_core::translate::{Settings, translate};
+use router_core::translate::{Settings, Translation, translate};
 use serde_json::{Value, json};
 
 use crate::source::Directory;
@@ -39,15 +40,16 @@ pub fn run(folder: &Path, settings: &Settings, format: Format, now: Timestamp) -
     for problem in snapshot.diagnostics.iter() {
         eprintln!("{}", problem.display_in(folder));
     }
-    let report = translate(&snapshot.resources, settings).report;
+    let translation = translate(&snapshot.resources, settings);
+    let report = &translation.report;
     let text = match format {
-        Format::Text => text(&report),
+        Format::Text => text(&translation),
         Format::Json => {
-            let mut text = serde_json::to_string_pretty(&objects(&snapshot.resources, &report, now))?;
+            let mut text = serde_json::to_string_pretty(&objects(&snapshot.resources, report, now))?;
             text.push('\n');
             text
         }
-        Format::Yaml => serde_saphyr::to_string(&objects(&snapshot.resources, &report, now))?,
+        Format::Yaml => serde_saphyr::to_string(&objects(&snapshot.resources, report, now))?,
     };
     std::io::stdout().lock().write_all(text.as_bytes()).context("cannot write to stdout")?;
     Ok(ExitCode::SUCCESS)
@@ -80,8 +82,9 @@ fn with_status(manifest: &Manifest, status: Value) -> Value {
     object
 }
 
-/// A paragraph for each object.
-pub fn text(report: &StatusReport) -> String {
+/// A paragraph for each object, with the settings of routes that somebody asks for.
+pub fn text(translation: &Translation) -> String {
+    let Translation { table, report, .. } = translation;
     let mut text = String::new();
     for (key, status) in &report.ingress_controllers {
         text.push_str(&format!("IngressController {key}"));
@@ -101,6 +104,12 @@ pub fn text(report: &StatusReport) -> String {
             let wildcard = if entry.wildcard_policy == "Subdomain" { " and its siblings" } else { "" };
             text.push_str(&format!("  router {}: {host}{wildcard}\n", entry.router_name));
             entry.conditions.iter().for_each(|condition| text.push_str(&format!("    {}\n", words(condition))));
+            let router = table.router(&entry.router_name);
+            let served = router.and_then(|router| Some((router, router.routes.get(&key.route_id())?)));
+            let settings = served.map(|(router, route)| settings(router, route)).unwrap_or_default();
+            for setting in settings.iter().filter(|setting| setting.asked) {
+                text.push_str(&format!("    {}: {}\n", setting.what, setting.value));
+            }
         }
     }
     text

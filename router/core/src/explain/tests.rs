@@ -46,9 +46,15 @@ https://shop.test:443/cart/1
    - every path of Route shop/all: covers the request too, but an earlier one has it
 4. route
    Route shop/cart, created 2024-01-01T00:00:01Z, Admitted True
-5. backends
+5. settings
+   balance: random
+   affinity: by cookie, SameSite=None
+   endpoint timeout: 30s
+   forwarding headers: append
+   tunnel timeout: 1h
+6. backends
    service web weight 100: 10.0.0.1:8080, 10.0.0.2:8080
-6. others that want it
+7. others that want it
    Route thief/all, created 2024-01-01T00:00:03Z, Admitted False (HostAlreadyClaimed)
      HostAlreadyClaimed: a route in another namespace holds shop.test and is older than all
      lost to Route shop/all, created 2024-01-01T00:00:02Z, Admitted True
@@ -228,4 +234,64 @@ fn questions_are_read_or_refused() {
     assert_eq!(read("under_score!"), Err(QueryError::Host("under_score!".to_owned())));
     let explanation = explained(&shop(), "https://192.0.2.1/");
     assert_eq!(explanation.verdict, "192.0.2.1 is an address; no route can have it");
+}
+
+#[test]
+fn settings_are_told_in_words_and_what_is_asked_for_is_marked() {
+    let mut cart =
+        route("shop/cart", 1, json!({ "host": "shop.test", "path": "/cart", "tls": { "termination": "edge" } }));
+    cart["spec"]["httpHeaders"] =
+        json!({ "actions": { "request": [{ "name": "Accept", "action": { "type": "Delete" } }] } });
+    cart["metadata"]["annotations"] = json!({
+        "haproxy.router.openshift.io/balance": "leastconn",
+        "haproxy.router.openshift.io/hsts_header": "max-age=1",
+        "haproxy.router.openshift.io/pod-concurrent-connections": "50",
+        "haproxy.router.openshift.io/rate-limit-connections": "true",
+        "haproxy.router.openshift.io/rate-limit-connections.concurrent-tcp": "5",
+        "haproxy.router.openshift.io/rate-limit-connections.rate-http": "100",
+        "haproxy.router.openshift.io/rewrite-target": "/",
+        "haproxy.router.openshift.io/timeout": "1500ms",
+        "router.openshift.io/cookie-same-site": "Lax",
+        "router.openshift.io/cookie_name": "cart",
+        "router.openshift.io/haproxy.health.check.interval": "1m",
+    });
+    let mut pass = route("shop/pass", 1, json!({ "host": "pass.test", "tls": { "termination": "passthrough" } }));
+    pass["metadata"]["annotations"] = json!({
+        "haproxy.router.openshift.io/balance": "source",
+        "haproxy.router.openshift.io/timeout": "90s",
+        "router.sluice.dev/proxy-protocol": "v2",
+    });
+    let router = controller("default", json!({ "tuningOptions": { "tunnelTimeout": "2h" } }));
+    let objects = [cart, pass, router, slice("shop/web", &["10.0.0.1"], 8080)];
+    let told = |query: &str| {
+        let explanation = explained(&objects, query);
+        let settings = explanation.steps.into_iter().find_map(|step| match step {
+            Step::Settings { settings } => Some(settings),
+            _ => None,
+        });
+        let text =
+            |setting: Setting| format!("{}{}: {}", if setting.asked { "* " } else { "" }, setting.what, setting.value);
+        settings.unwrap().into_iter().map(text).collect::<Vec<_>>()
+    };
+    let expected = [
+        "* balance: leastconn",
+        "* affinity: by cookie cart, SameSite=Lax",
+        "* endpoint timeout: 1500ms",
+        "forwarding headers: append",
+        "* rewrite: /cart to /",
+        "* Strict-Transport-Security: max-age=1",
+        "* route's header actions: 1 on requests, 0 on responses",
+        "* tunnel timeout: 2h",
+        "* limit for each client: 5 connections at once, 100 requests in 10 s",
+        "* limit for each endpoint: 50 connections at once",
+        "* health check: every 1m",
+    ];
+    assert_eq!(told("https://shop.test/cart"), expected);
+    let expected = [
+        "* balance: source",
+        "* carried by: the proxy, as the kernel does not keep this balance or these limits",
+        "* PROXY header: version 2, to endpoints",
+        "* tunnel timeout: 90s",
+    ];
+    assert_eq!(told("pass.test"), expected);
 }

@@ -56,6 +56,10 @@ impl fmt::Display for Step {
                     None => Ok(()),
                 }
             }
+            Step::Settings { settings } => {
+                writeln!(f, "settings")?;
+                settings.iter().try_for_each(|setting| writeln!(f, "   {}: {}", setting.what, setting.value))
+            }
             Step::Backends { services } => {
                 writeln!(f, "backends")?;
                 for service in services {

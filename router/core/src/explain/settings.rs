@@ -1,0 +1,139 @@
+//! How a route's traffic is carried: what its annotations and its router ask for, in words.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::parse::{ForwardedHeaders, HeaderActions};
+use crate::policy::{Balance, SameSite, Timeouts};
+use crate::table::{InsecurePolicy, ResolvedRoute, RouteKind, RouterTable};
+
+/// One thing that holds for a route.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Setting {
+    /// What it is about.
+    pub what: String,
+    /// What holds.
+    pub value: String,
+    /// Whether somebody asks for it: it differs from what a route without annotations has on a router without settings.
+    pub asked: bool,
+}
+
+/// The settings of a route on a router, most important first. Those that are off by default are there only when asked
+/// for.
+pub fn settings(router: &RouterTable, route: &ResolvedRoute) -> Vec<Setting> {
+    let mut list = List(Vec::new());
+    let is_passthrough = matches!(route.kind, RouteKind::Passthrough { .. });
+    list.add("balance", balance(route), route.policy.balance.is_some());
+    if is_passthrough {
+        if route.relay_only {
+            list.add("carried by", "the proxy, as the kernel does not keep this balance or these limits", true);
+        }
+        if route.proxy_protocol {
+            list.add("PROXY header", "version 2, to endpoints", true);
+        }
+    } else {
+        http(router, route, &mut list);
+    }
+    let defaults = Timeouts::default();
+    let tunnel = route.tunnel_timeout.unwrap_or(router.policy.timeouts.tunnel);
+    list.add("tunnel timeout", time(tunnel), tunnel != defaults.tunnel);
+    limits(route, &mut list);
+    let interval = route.policy.health_check.unwrap_or(router.policy.timeouts.health_check);
+    if interval != defaults.health_check {
+        list.add("health check", format!("every {}", time(interval)), true);
+    }
+    list.0
+}
+
+struct List(Vec<Setting>);
+
+impl List {
+    fn add(&mut self, what: &str, value: impl Into<String>, asked: bool) {
+        self.0.push(Setting { what: what.to_owned(), value: value.into(), asked });
+    }
+}
+
+fn balance(route: &ResolvedRoute) -> &'static str {
+    let is_passthrough = matches!(route.kind, RouteKind::Passthrough { .. });
+    let is_active = |service: &&crate::table::ServiceEndpoints| service.weight > 0 && !service.endpoints.is_empty();
+    match route.policy.balance {
+        Some(Balance::RoundRobin) => "roundrobin",
+        Some(Balance::LeastConnections) => "leastconn",
+        Some(Balance::Random) => "random",
+        Some(Balance::Source) => "source",
+        None if !is_passthrough && route.cluster.services.iter().filter(is_active).count() > 1 => "roundrobin",
+        None => "random",
+    }
+}
+
+/// What only routes whose requests are read can have.
+fn http(router: &RouterTable, route: &ResolvedRoute, list: &mut List) {
+    let RouteKind::Http { path, tls } = &route.kind else { return };
+    let policy = &route.policy;
+    let affinity = &policy.affinity;
+    let is_tls_alone = tls.as_ref().is_some_and(|tls| tls.insecure != InsecurePolicy::Allow);
+    let same_site = match affinity.same_site {
+        SameSite::Lax => ", SameSite=Lax",
+        SameSite::Strict => ", SameSite=Strict",
+        SameSite::None => ", SameSite=None",
+    };
+    let same_site = if is_tls_alone { same_site } else { "" };
+    let (value, asked) = match &affinity.cookie {
+        _ if affinity.disabled => ("none".to_owned(), true),
+        Some(name) => (format!("by cookie {name}{same_site}"), true),
+        None => (format!("by cookie{same_site}"), affinity.same_site != SameSite::default()),
+    };
+    list.add("affinity", value, asked);
+    let timeout = policy.server_timeout.unwrap_or(router.policy.timeouts.server);
+    list.add("endpoint timeout", time(timeout), timeout != Timeouts::default().server);
+    let forwarded = match route.forwarded {
+        ForwardedHeaders::Append => "append",
+        ForwardedHeaders::Replace => "replace",
+        ForwardedHeaders::IfNone => "if-none",
+        ForwardedHeaders::Never => "never",
+    };
+    list.add("forwarding headers", forwarded, route.forwarded != ForwardedHeaders::default());
+    if let Some(target) = &policy.rewrite_target {
+        let from = if path.as_str().is_empty() { "every path" } else { path.as_str() };
+        list.add("rewrite", format!("{from} to {}", target.as_str()), true);
+    }
+    if let Some(value) = &policy.hsts {
+        list.add("Strict-Transport-Security", &**value, true);
+    }
+    for (of, actions) in [("router's", &router.policy.actions), ("route's", &policy.actions)] {
+        let Some(actions) = actions else { continue };
+        let HeaderActions { request, response } = &**actions;
+        let value = format!("{} on requests, {} on responses", request.len(), response.len());
+        list.add(&format!("{of} header actions"), value, true);
+    }
+    if policy.adjust_case && !router.policy.case_adjustments.is_empty() {
+        list.add("header names", "in the router's spelling", true);
+    }
+}
+
+fn limits(route: &ResolvedRoute, list: &mut List) {
+    let limits = &route.policy.source_limits;
+    let parts: Vec<String> = [
+        limits.concurrent.map(|most| format!("{most} connections at once")),
+        limits.connections.map(|most| format!("{most} connections in 3 s")),
+        limits.requests.map(|most| format!("{most} requests in 10 s")),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    if !parts.is_empty() {
+        list.add("limit for each client", parts.join(", "), true);
+    }
+    if let Some(most) = route.policy.endpoint_connections {
+        list.add("limit for each endpoint", format!("{most} connections at once"), true);
+    }
+}
+
+/// A time in its largest unit that is whole.
+fn time(time: Duration) -> String {
+    let milliseconds = time.as_millis();
+    let units = [(3_600_000, "h"), (60_000, "m"), (1000, "s"), (1, "ms")];
+    let whole = units.into_iter().find(|(unit, _)| milliseconds > 0 && milliseconds.is_multiple_of(*unit));
+    whole.map_or_else(|| format!("{}us", time.as_micros()), |(unit, name)| format!("{}{name}", milliseconds / unit))
+}
