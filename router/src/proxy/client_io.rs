@@ -37,8 +37,9 @@ pub struct ClientLimits {
     idle: Duration,
     /// For room to write, and for the next part of a body (`clientTimeout`, 30 s).
     client: Duration,
-    /// For the client to close after the router has (`clientFinTimeout`, 1 s).
-    linger: Duration,
+    /// For the client to close after the router has, and for something to be sent to one that has closed its side
+    /// (`clientFinTimeout`, 1 s).
+    fin: Duration,
     /// Longest head of HTTP/1, in bytes.
     head_bytes: u32,
     /// Whether a connection without a request has an answer (`httpEmptyRequestsPolicy: Respond`).
@@ -53,7 +54,7 @@ impl ClientLimits {
             head: timeouts.head,
             idle: timeouts.keep_alive,
             client: timeouts.client,
-            linger: timeouts.client_fin,
+            fin: timeouts.client_fin,
             head_bytes: policy.limits.head,
             answer_empty: !policy.ignore_empty_requests,
         }
@@ -72,6 +73,7 @@ pub struct ClientIo<S> {
     read_timer: Timer,
     pace: Pace,
     write_timer: Timer,
+    fin_timer: Timer,
     shut_down: bool,
     linger: Timer,
     lingered: usize,
@@ -131,6 +133,7 @@ impl<S> ClientIo<S> {
             read_timer: Timer::default(),
             pace: Pace::default(),
             write_timer: Timer::default(),
+            fin_timer: Timer::default(),
             shut_down: false,
             linger: Timer::default(),
             lingered: 0,
@@ -143,7 +146,7 @@ impl<S> ClientIo<S> {
         let body = self.gated.as_ref().and_then(|gated| gated.in_body());
         let wait = if body.is_some() && !self.clock.is_tunnel() {
             Wait::Body
-        } else if self.clock.busy() {
+        } else if self.gated.as_ref().map_or(self.clock.busy(), |gated| gated.holds(&self.clock)) {
             Wait::Busy
         } else if self.gated.as_ref().is_some_and(|gated| gated.mid_head()) {
             Wait::Head
@@ -233,6 +236,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for ClientIo<S> {
             }
             return read;
         }
+        if this.gated.as_ref().is_some_and(|gated| gated.has_ended()) && !this.clock.is_tunnel() {
+            // Nothing was sent to it for as long as it may be half closed: taken for gone.
+            return this.fin_timer.poll(cx, this.limits.fin).map(Ok);
+        }
         ready!(this.poll_read_limit(cx));
         match &mut this.gated {
             Some(gated) if gated.has_answer_for_silence() => {
@@ -257,7 +264,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> ClientIo<S> {
             match Pin::new(&mut self.inner).poll_read(cx, &mut buf) {
                 Poll::Ready(Ok(())) if !buf.filled().is_empty() => self.lingered += buf.filled().len(),
                 Poll::Ready(_) => return Poll::Ready(()),
-                Poll::Pending => return self.linger.poll(cx, self.limits.linger),
+                Poll::Pending => return self.linger.poll(cx, self.limits.fin),
             }
         }
         Poll::Ready(())
@@ -267,6 +274,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> ClientIo<S> {
 impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for ClientIo<S> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.inner).poll_write(cx, buf);
+        self.fin_timer.stop();
         self.timed_write(cx, written)
     }
 
@@ -295,6 +303,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for ClientIo<S> {
         bufs: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.inner).poll_write_vectored(cx, bufs);
+        self.fin_timer.stop();
         self.timed_write(cx, written)
     }
 

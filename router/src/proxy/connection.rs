@@ -108,7 +108,6 @@ where
         .timer(TokioTimer::new())
         // `ClientIo` has the limits.
         .header_read_timeout(None)
-        .half_close(true)
         .max_buf_size(HTTP1_BUFFER);
     let (service_shared, connection) = (Arc::clone(&shared), Arc::new(connection));
     let service = service_fn(move |request| handle(Arc::clone(&service_shared), Arc::clone(&connection), request));

@@ -196,3 +196,31 @@ async fn a_stalled_body_ends_in_408() {
     assert!(started.elapsed() < Duration::from_secs(10));
     assert!(stage.reached().iter().all(|(_, message)| message.content.is_none()));
 }
+
+#[tokio::test]
+async fn a_client_that_has_gone_is_noticed_while_the_endpoint_is_silent() {
+    let (gone, was_gone) = tokio::sync::oneshot::channel();
+    let gone = std::sync::Mutex::new(Some(gone));
+    let silent = crate::backends::serve(move |mut stream| {
+        let gone = gone.lock().unwrap().take();
+        async move {
+            let _ = stream.read(&mut [0; 4096]).await;
+            stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\ndata: 1\n\n").await.unwrap();
+            // Until the connection ends.
+            while stream.read(&mut [0; 64]).await.is_ok_and(|read| read > 0) {}
+            if let Some(gone) = gone {
+                let _ = gone.send(());
+            }
+        }
+    })
+    .await;
+    let rig = Rig::serve(&[Route::new("events.test", "").to(silent)]).await;
+    let mut client = TcpStream::connect(rig.http).await.unwrap();
+    client.write_all(b"GET / HTTP/1.1\r\nHost: events.test\r\n\r\n").await.unwrap();
+    let mut text = Vec::new();
+    while !text.ends_with(b"data: 1\n\n\r\n") {
+        assert_ne!(timeout(PATIENCE, client.read_buf(&mut text)).await.expect("the event").unwrap(), 0);
+    }
+    drop(client);
+    timeout(Duration::from_secs(10), was_gone).await.expect("the endpoint's connection ends").unwrap();
+}

@@ -41,6 +41,8 @@ pub struct Gated {
     messages: usize,
     /// The body in progress is malformed from here on.
     broken: Option<ChunkError>,
+    /// The client has ended its side while a message is in flight.
+    ended: bool,
     /// Nothing more is let through.
     closed: bool,
     /// Whether a connection without a request has an answer.
@@ -58,6 +60,7 @@ impl Gated {
             seen: 0,
             messages: 0,
             broken: None,
+            ended: false,
             closed: false,
             answer_empty,
         }
@@ -72,6 +75,11 @@ impl Gated {
     pub fn in_body(&self) -> Option<BodyLength> {
         let known = if self.gate.in_sized_body() { BodyLength::Known } else { BodyLength::Unknown };
         (!self.closed && !self.gate.at_head()).then_some(known)
+    }
+
+    /// Whether the client has ended its side while a message is in flight.
+    pub fn has_ended(&self) -> bool {
+        self.ended && !self.closed
     }
 
     /// Whether a client that sends nothing more is told so: one that has begun a head, or never has.
@@ -90,6 +98,7 @@ impl Gated {
         self.input.truncate(self.through);
         self.input.extend_from_slice(STAND_IN);
         self.through = self.input.len();
+        self.messages += 1;
         self.closed = true;
     }
 
@@ -107,7 +116,9 @@ impl Gated {
                 return Poll::Ready(Ok(()));
             }
             if self.closed {
-                return Poll::Ready(Ok(()));
+                // An end would be the client's, and take the answer with it that is being given.
+                clock.wake_when_free(cx.waker());
+                return if self.holds(clock) && !clock.is_tunnel() { Poll::Pending } else { Poll::Ready(Ok(())) };
             }
             if clock.is_tunnel() {
                 if self.held().is_empty() {
@@ -128,12 +139,13 @@ impl Gated {
                 continue;
             }
             if self.holds(clock) {
-                // Read on for a reset or an end, but let nothing through.
+                // Read on for a reset or an end, but let nothing through. An end alone may be of a client that only
+                // has no more to send: it is told later, or when the answer is not taken up either.
                 if self.held().is_empty()
+                    && !self.ended
                     && let Poll::Ready(read) = self.poll_more(inner.as_mut(), cx)
-                    && read? == 0
                 {
-                    return Poll::Ready(Ok(()));
+                    self.ended = read? == 0;
                 }
                 clock.wake_when_free(cx.waker());
                 if self.holds(clock) && !clock.is_tunnel() {
@@ -212,7 +224,7 @@ impl Gated {
     }
 
     /// Whether a message that was let through has not ended, or was not even taken up yet.
-    fn holds(&self, clock: &ClientClock) -> bool {
+    pub fn holds(&self, clock: &ClientClock) -> bool {
         clock.busy() || clock.begun() != self.messages
     }
 
