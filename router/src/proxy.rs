@@ -42,6 +42,7 @@ use tokio::task::JoinHandle;
 use counters::Counters;
 use listeners::Listeners;
 use snapshot::{Snapshot, Snapshots};
+use upstream::balancer::Balancer;
 use upstream::pool::Pool;
 use upstream_tls::UpstreamTls;
 use workers::Workers;
@@ -127,6 +128,7 @@ impl Proxy {
             upstream_tls: UpstreamTls::new(config.service_ca.clone()),
             snapshot: ArcSwap::default(),
             counters: Arc::default(),
+            balancer: Balancer::default(),
             config,
         });
         let workers = Arc::new(Workers::start(threads, &common));
@@ -193,6 +195,8 @@ struct Common {
     snapshot: ArcSwap<Snapshot>,
     upstream_tls: UpstreamTls,
     counters: Arc<Counters>,
+    /// How endpoints are chosen.
+    balancer: Balancer,
 }
 
 /// What the connections of one worker share: what belongs to it alone, so that no other thread touches it while
@@ -301,6 +305,7 @@ impl Serve {
         }
         common.upstream_tls.retain();
         common.counters.retain(table);
+        common.balancer.follow(table, &gone);
     }
 
     /// Follows the tables as long as there are any; the last one stays. The listeners hear of each after it is served.

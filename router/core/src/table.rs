@@ -272,22 +272,26 @@ pub struct Cluster {
 }
 
 impl Cluster {
-    /// Endpoints with the share each gets: the service's weight divided by its endpoints, scaled so that the largest
-    /// is 256 and the smallest non-zero is 1 (openshift.md a.8).
-    pub fn weighted_endpoints(&self) -> Vec<(&Endpoint, u16)> {
-        let usable: Vec<_> = self.services.iter().filter(|s| s.weight > 0 && !s.endpoints.is_empty()).collect();
-        if let [only] = usable.as_slice() {
-            return only.endpoints.iter().map(|endpoint| (endpoint, 1)).collect();
-        }
+    /// The share that each endpoint of a service gets, by service: the service's weight divided by its endpoints, scaled
+    /// so that the largest is 256 and the smallest non-zero is 1. Where one service alone has weight and endpoints it
+    /// is 1 (openshift.md a.8).
+    pub fn endpoint_weights(&self) -> Vec<u16> {
+        let is_active = |s: &ServiceEndpoints| s.weight > 0 && !s.endpoints.is_empty();
         let share = |s: &ServiceEndpoints| f64::from(s.weight) / s.endpoints.len() as f64;
-        let largest = usable.iter().map(|s| share(s)).fold(0.0, f64::max);
-        usable
-            .iter()
-            .flat_map(|s| {
-                let weight = (share(s) / largest * 256.0) as u16;
-                s.endpoints.iter().map(move |endpoint| (endpoint, weight.max(1)))
-            })
-            .collect()
+        let shares = || self.services.iter().filter(|s| is_active(s)).map(share);
+        let (active, largest) = (shares().count(), shares().fold(0.0, f64::max));
+        let weight = |s: &ServiceEndpoints| match active {
+            _ if !is_active(s) => 0,
+            1 => 1,
+            _ => ((share(s) / largest * 256.0) as u16).max(1),
+        };
+        self.services.iter().map(weight).collect()
+    }
+
+    /// Endpoints that have a share, with it.
+    pub fn weighted_endpoints(&self) -> Vec<(&Endpoint, u16)> {
+        let weighted = self.services.iter().zip(self.endpoint_weights()).filter(|(_, weight)| *weight > 0);
+        weighted.flat_map(|(s, weight)| s.endpoints.iter().map(move |endpoint| (endpoint, weight))).collect()
     }
 }
 

@@ -9,6 +9,7 @@ use router_core::model::{RouteId, RouterName};
 use router_core::table::{Endpoint, ResolvedRoute};
 
 use super::counters::Counters;
+use super::upstream::occupancy::Place;
 
 /// Why a connection or request ended as it did: the `flags` of the access log, and the cause that a response names
 /// when asked to.
@@ -48,6 +49,10 @@ pub enum Flag {
     ClientHandshake,
     /// Nothing moved for the tunnel timeout.
     Idle,
+    /// Every endpoint has as many requests as it may have, and none ended in time (503).
+    Busy,
+    /// The client's address has asked for more than the route's limits allow (429).
+    RateLimited,
 }
 
 impl Flag {
@@ -71,6 +76,8 @@ impl Flag {
             Flag::BadHello => "BH",
             Flag::ClientHandshake => "CH",
             Flag::Idle => "ID",
+            Flag::Busy => "UO",
+            Flag::RateLimited => "RL",
         }
     }
 
@@ -94,6 +101,8 @@ impl Flag {
             Flag::BadHello => "bad-client-hello",
             Flag::ClientHandshake => "client-handshake",
             Flag::Idle => "idle",
+            Flag::Busy => "backends-busy",
+            Flag::RateLimited => "rate-limited",
         }
     }
 }
@@ -140,6 +149,8 @@ pub struct AccessRecord {
     pub route: Option<Arc<ResolvedRoute>>,
     /// Where it went.
     pub endpoint: Option<Endpoint>,
+    /// Its place among what the endpoint has to do, where that is counted. It lasts as long as the record.
+    pub place: Option<Place>,
     /// Bytes, shared with the bodies that count them.
     pub traffic: Arc<Traffic>,
     /// Why it ended.
@@ -170,6 +181,7 @@ impl AccessRecord {
             status: None,
             route: None,
             endpoint: None,
+            place: None,
             traffic: Arc::default(),
             flag: Flag::ClientGone,
             data_path,

@@ -1,91 +1,63 @@
-//! Which endpoint a connection goes to, and the connection to it.
+//! Connections to endpoints.
 
 use std::cell::Cell;
 use std::hash::{BuildHasher, RandomState};
 use std::io;
-use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use router_core::table::{Cluster, Endpoint};
+use router_core::table::Endpoint;
 use tokio::net::TcpStream;
 
-/// Most endpoints that are tried for one connection or request.
-pub const MAX_ATTEMPTS: usize = 4;
-
-/// An endpoint with the service that it belongs to, which names it for TLS.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Target {
-    /// Service name.
-    pub service: Arc<str>,
-    /// Where to connect.
-    pub endpoint: Endpoint,
-}
+use super::upstream::health::Health;
 
 /// Why no connection came about.
 #[derive(Debug, thiserror::Error)]
 pub enum DialError {
-    /// The cluster has no usable endpoint.
-    #[error("no usable endpoint")]
-    NoEndpoints,
-    /// The last endpoint tried refused, or cannot be reached.
+    /// The endpoint refused, or cannot be reached.
     #[error("cannot connect: {0}")]
     Refused(io::Error),
-    /// The last endpoint tried did not answer in time.
+    /// It did not answer in time.
     #[error("no answer in time")]
     Timeout,
 }
 
-/// The endpoints to try, in order: drawn by weight without replacement, [`MAX_ATTEMPTS`] at most. `random` gives a
-/// number below its argument, which is never 0.
-pub fn order(cluster: &Cluster, mut random: impl FnMut(u32) -> u32) -> Vec<Target> {
-    let mut rest = cluster.weighted_endpoints();
-    let mut total: u32 = rest.iter().map(|(_, weight)| u32::from(*weight)).sum();
-    let mut order = Vec::with_capacity(rest.len().min(MAX_ATTEMPTS));
-    while order.len() < MAX_ATTEMPTS && total > 0 {
-        let mut ticket = random(total);
-        let drawn = rest.iter().position(|(_, weight)| {
-            let weight = u32::from(*weight);
-            let hit = ticket < weight;
-            ticket = ticket.saturating_sub(weight);
-            hit
-        });
-        let Some(index) = drawn else { break };
-        let (endpoint, weight) = rest.swap_remove(index);
-        total -= u32::from(weight);
-        order.push(Target { service: service_of(cluster, endpoint), endpoint: endpoint.clone() });
-    }
-    order
-}
-
-/// Connects to the first endpoint of the order that accepts.
-///
-/// # Errors
-/// Why the last one did not.
-pub async fn connect_any(order: Vec<Target>, timeout: Duration) -> Result<(TcpStream, Endpoint), DialError> {
-    let mut error = DialError::NoEndpoints;
-    for target in order {
-        match connect(&target.endpoint, timeout).await {
-            Ok(stream) => return Ok((stream, target.endpoint)),
-            Err(failure) => error = failure,
-        }
-    }
-    Err(error)
-}
-
-/// Connects to one endpoint.
+/// Connects to an endpoint, and tells `health` how it went.
 ///
 /// # Errors
 /// [`DialError::Refused`] and [`DialError::Timeout`].
-pub async fn connect(endpoint: &Endpoint, timeout: Duration) -> Result<TcpStream, DialError> {
+pub async fn connect(health: &Health, endpoint: &Endpoint, timeout: Duration) -> Result<TcpStream, DialError> {
     match tokio::time::timeout(timeout, TcpStream::connect(endpoint.address)).await {
         Ok(Ok(stream)) => {
+            health.succeeded(endpoint.address);
             // Latency only; a socket that refuses the option still carries the bytes.
             let _ = stream.set_nodelay(true);
             Ok(stream)
         }
-        Ok(Err(error)) => Err(DialError::Refused(error)),
-        Err(_) => Err(DialError::Timeout),
+        Ok(Err(error)) => {
+            if is_of_endpoint(&error) {
+                health.failed(endpoint.address, Instant::now());
+            }
+            Err(DialError::Refused(error))
+        }
+        Err(_) => {
+            health.failed(endpoint.address, Instant::now());
+            Err(DialError::Timeout)
+        }
     }
+}
+
+/// Whether it is the endpoint's fault, and not that of a router without descriptors or ports.
+fn is_of_endpoint(error: &io::Error) -> bool {
+    use io::ErrorKind as Kind;
+    let of_endpoint = [
+        Kind::ConnectionRefused,
+        Kind::ConnectionReset,
+        Kind::ConnectionAborted,
+        Kind::HostUnreachable,
+        Kind::NetworkUnreachable,
+        Kind::TimedOut,
+    ];
+    of_endpoint.contains(&error.kind())
 }
 
 /// A number below `bound`; fast, not for secrets.
@@ -101,11 +73,3 @@ pub fn random_below(bound: u32) -> u32 {
     mixed ^= mixed >> 31;
     (((mixed >> 32) * u64::from(bound)) >> 32) as u32
 }
-
-fn service_of(cluster: &Cluster, endpoint: &Endpoint) -> Arc<str> {
-    let owner = cluster.services.iter().find(|s| s.endpoints.iter().any(|e| std::ptr::eq(e, endpoint)));
-    owner.map_or_else(|| "".into(), |service| Arc::clone(&service.service))
-}
-
-#[cfg(test)]
-mod tests;

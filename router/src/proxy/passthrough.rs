@@ -12,6 +12,7 @@ use tokio::net::TcpStream;
 use super::Shared;
 use super::access::{AccessRecord, Flag};
 use super::dial::{self, DialError};
+use super::upstream::choose::Exhausted;
 use crate::relay::{self, RelayEnd, RelayOptions};
 
 /// Forwards a connection whose first bytes were already read. A client that cannot be served gets a reset: in a
@@ -30,20 +31,10 @@ pub async fn forward(
         return;
     }
     let timeouts = &shared.config.timeouts;
-    let order = dial::order(&route.cluster, dial::random_below);
-    let (upstream, endpoint) = match dial::connect_any(order, timeouts.connect).await {
-        Ok(connected) => connected,
-        Err(error) => {
-            record.flag = match error {
-                DialError::NoEndpoints => Flag::NoEndpoints,
-                DialError::Refused(_) => Flag::UpstreamConnectFailure,
-                DialError::Timeout => Flag::UpstreamTimeout,
-            };
-            relay::reset_on_close(&client);
-            return;
-        }
+    let Some(upstream) = connect(shared, &route, &mut record).await else {
+        relay::reset_on_close(&client);
+        return;
     };
-    record.endpoint = Some(endpoint);
     let idle = route.tunnel_timeout.unwrap_or(timeouts.tunnel);
     let options = RelayOptions { idle, ..RelayOptions::default() };
     let mut first = if route.proxy_protocol { proxy_header(record.client, record.listener) } else { Vec::new() };
@@ -58,6 +49,34 @@ pub async fn forward(
         RelayEnd::UpstreamReset => Flag::UpstreamClosed,
         RelayEnd::Idle => Flag::Idle,
     };
+}
+
+/// Connects to an endpoint of the route. `None`: none could be connected to, and the record says why.
+async fn connect(shared: &Shared, route: &ResolvedRoute, record: &mut AccessRecord) -> Option<TcpStream> {
+    let timeout = shared.config.timeouts.connect;
+    let mut choice = shared.balancer.plan(route).choose(route, record.client.ip(), None);
+    record.flag = Flag::NoEndpoints;
+    loop {
+        let pick = match choice.next(&shared.balancer, timeout).await {
+            Ok(pick) => pick,
+            Err(Exhausted::NoEndpoints | Exhausted::Tried) => return None,
+            Err(Exhausted::Busy) => {
+                record.flag = Flag::Busy;
+                return None;
+            }
+        };
+        match dial::connect(&shared.balancer.health, pick.target.endpoint, timeout).await {
+            Ok(stream) => {
+                record.endpoint = Some(pick.target.endpoint.clone());
+                record.place = pick.place;
+                // Until it has ended otherwise, as for everything that is under way.
+                record.flag = Flag::ClientGone;
+                return Some(stream);
+            }
+            Err(DialError::Refused(_)) => record.flag = Flag::UpstreamConnectFailure,
+            Err(DialError::Timeout) => record.flag = Flag::UpstreamTimeout,
+        }
+    }
 }
 
 /// The PROXY v2 header of a connection: who made it, and to which address of ours.

@@ -1,11 +1,27 @@
-//! What lies between a request and the endpoint that answers it: which connections there are, how one is made, and
-//! when a request may be sent again.
+//! What lies between a request and the endpoint that answers it: which endpoint that is, which connections there are,
+//! how one is made, and when a request may be sent again.
+//!
+//! ```text
+//! ResolvedRoute ─► plan (once per version) ─► choose ─┬─► occupancy (counts, limits, the line before them)
+//!                    └─► affinity (cookie) ───────────┘
+//!                        health (addresses that do not connect rest) ◄── dial
+//! ```
+//! Where a route asks for nothing, choosing takes no lock and no allocation.
 
+pub mod affinity;
 pub mod attempt;
+pub mod balancer;
+pub mod choose;
 pub mod connect;
 mod gone;
+pub mod health;
 pub mod heard;
+pub mod occupancy;
+pub mod plan;
 pub mod pool;
+#[cfg(test)]
+mod testing;
+pub mod turns;
 pub mod wire;
 
 pub use gone::gone;

@@ -1,50 +1,44 @@
-//! Order of endpoints.
+//! What a connection, or none, tells of an endpoint.
 
-use std::collections::BTreeMap;
-
-use router_core::table::ServiceEndpoints;
+use tokio::net::TcpListener;
 
 use super::*;
 
-fn service(name: &str, weight: u16, ports: std::ops::Range<u16>) -> ServiceEndpoints {
-    let endpoints = ports.map(|port| Endpoint { address: ([127, 0, 0, 1], port).into(), target: None, h2c: false });
-    ServiceEndpoints { service: name.into(), weight, endpoints: endpoints.collect() }
-}
+const PATIENCE: Duration = Duration::from_secs(30);
 
-#[test]
-fn every_endpoint_once_and_at_most_the_bound() {
-    let cluster = Cluster { services: vec![service("a", 1, 1..3), service("b", 1, 3..4)].into() };
-    let drawn = order(&cluster, |_| 0);
-    let mut ports: Vec<u16> = drawn.iter().map(|t| t.endpoint.address.port()).collect();
-    ports.sort_unstable();
-    assert_eq!(ports, [1, 2, 3]);
-    let many = Cluster { services: vec![service("a", 1, 1..100)].into() };
-    assert_eq!(order(&many, |_| 0).len(), MAX_ATTEMPTS);
-}
-
-#[test]
-fn no_weight_and_no_endpoints_give_no_order() {
-    assert_eq!(order(&Cluster::default(), |_| 0), []);
-    let cluster = Cluster { services: vec![service("a", 0, 1..3), service("b", 5, 3..3)].into() };
-    assert_eq!(order(&cluster, |_| 0), []);
-}
-
-#[test]
-fn targets_name_their_own_service() {
-    // The same address in two services: the name must still be that of the service that was drawn.
-    let cluster = Cluster { services: vec![service("a", 1, 1..2), service("b", 1, 1..2)].into() };
-    let names: Vec<_> = order(&cluster, |_| 0).into_iter().map(|t| t.service).collect();
-    assert!(names.contains(&"a".into()) && names.contains(&"b".into()), "{names:?}");
-}
-
-#[test]
-fn first_choices_follow_the_weights() {
-    let cluster = Cluster { services: vec![service("a", 3, 1..2), service("b", 1, 2..3)].into() };
-    let mut firsts: BTreeMap<u16, u32> = BTreeMap::new();
-    for _ in 0..40_000 {
-        let first = order(&cluster, random_below).remove(0);
-        *firsts.entry(first.endpoint.address.port()).or_default() += 1;
+#[tokio::test]
+async fn an_address_that_refuses_comes_to_rest_and_one_that_accepts_does_not() {
+    let health = Health::default();
+    // Bound and not listening: nobody else can get the port.
+    let bound = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
+    bound.bind(&std::net::SocketAddr::from(([127, 0, 0, 1], 0)).into()).unwrap();
+    let endpoint = Endpoint { address: bound.local_addr().unwrap().as_socket().unwrap(), target: None, h2c: false };
+    for _ in 0..3 {
+        assert!(health.view().is_none_or(|view| !view.rests(endpoint.address)));
+        assert!(matches!(connect(&health, &endpoint, PATIENCE).await, Err(DialError::Refused(_))));
     }
-    // 3 : 1, with a deviation that chance exceeds less than once in 10^9 runs.
-    assert!((29_400..=30_600).contains(&firsts[&1]), "{firsts:?}");
+    assert!(health.view().unwrap().rests(endpoint.address));
+    drop(bound);
+    let listener = TcpListener::bind(endpoint.address).await.unwrap();
+    connect(&health, &endpoint, PATIENCE).await.unwrap();
+    assert!(health.view().is_none());
+    drop(listener);
+}
+
+#[tokio::test]
+async fn no_answer_in_time_counts_too() {
+    let health = Health::default();
+    let endpoint = Endpoint { address: ([127, 0, 0, 1], 9).into(), target: None, h2c: false };
+    for _ in 0..3 {
+        assert!(matches!(connect(&health, &endpoint, Duration::ZERO).await, Err(DialError::Timeout | DialError::Refused(_))));
+    }
+    assert!(health.view().unwrap().rests(endpoint.address));
+}
+
+#[test]
+fn what_the_router_lacks_is_not_the_endpoints_fault() {
+    assert!(is_of_endpoint(&io::Error::from_raw_os_error(libc::ECONNREFUSED)));
+    assert!(is_of_endpoint(&io::Error::from_raw_os_error(libc::EHOSTUNREACH)));
+    assert!(!is_of_endpoint(&io::Error::from_raw_os_error(libc::EMFILE)));
+    assert!(!is_of_endpoint(&io::Error::from_raw_os_error(libc::EADDRNOTAVAIL)));
 }

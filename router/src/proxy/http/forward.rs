@@ -15,8 +15,8 @@ use super::upload::{RequestBody, Upload};
 use crate::proxy::Shared;
 use crate::proxy::access::{AccessRecord, Flag};
 use crate::proxy::clock::InFlight;
-use crate::proxy::dial;
 use crate::proxy::upstream::attempt::{Trouble, attempt};
+use crate::proxy::upstream::choose::Exhausted;
 use crate::proxy::upstream::connect::Way;
 use crate::proxy::upstream::pool::Lease;
 
@@ -68,6 +68,8 @@ pub async fn forward(
         certificate: connection.tls.as_ref().and_then(|tls| tls.client.as_deref()),
         as_sent,
     };
+    let plan = shared.balancer.plan(route);
+    let sticky = plan.take_cookie(&mut head.headers);
     let wanted = prepare_request(&mut head.headers, &view);
     let asked = upgrade::asked(&mut head, wanted);
     let hold = expects_continue(&mut head.headers, head.version);
@@ -84,16 +86,29 @@ pub async fn forward(
     let timeouts = &shared.config.timeouts;
     let limit = route.policy.server_timeout.unwrap_or(timeouts.server);
     let mut last = (StatusCode::SERVICE_UNAVAILABLE, Flag::NoEndpoints);
-    for target in dial::order(&route.cluster, dial::random_below) {
-        record.endpoint = Some(target.endpoint.clone());
-        let way = Way { shared, route, target: &target, http1_only: asked.is_some(), within: timeouts.connect };
+    let mut choice = plan.choose(route, view.client, sticky);
+    loop {
+        let pick = match choice.next(&shared.balancer, timeouts.connect).await {
+            Ok(pick) => pick,
+            Err(Exhausted::Busy) => {
+                last = (StatusCode::SERVICE_UNAVAILABLE, Flag::Busy);
+                break;
+            }
+            Err(Exhausted::NoEndpoints | Exhausted::Tried) => break,
+        };
+        record.endpoint = Some(pick.target.endpoint.clone());
+        record.place = pick.place;
+        let way = Way { shared, route, target: pick.target, http1_only: asked.is_some(), within: timeouts.connect };
         match attempt(&way, request, upload.as_deref(), limit).await {
             Ok((lease, response)) => {
                 let answered = Answered { lease, response, upload, limit };
-                return Ok(answer(shared, answered, asked, record, in_flight));
+                let mut response = answer(shared, answered, asked, record, in_flight);
+                plan.set_cookie(response.headers_mut(), pick.set_cookie);
+                return Ok(response);
             }
             Err(Trouble { status, flag, unsent }) => {
                 last = (status, flag);
+                record.place = None;
                 match unsent {
                     Some(again) => request = again,
                     None => break,

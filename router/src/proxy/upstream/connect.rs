@@ -12,11 +12,12 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 
+use super::choose::Target;
 use super::heard::{Heard, Listening};
 use super::pool::{Bucket, Lease, OpenError, Opener, Peer, PoolKey, Taken, Wire};
 use super::wire::{self, Load, Own};
 use crate::proxy::access::Flag;
-use crate::proxy::dial::{self, DialError, Target};
+use crate::proxy::dial::{self, DialError};
 use crate::proxy::upstream_tls::{TrustError, service_name};
 
 /// Longest head of an endpoint's response, in bytes.
@@ -33,7 +34,7 @@ pub struct Way<'r> {
     /// The route.
     pub route: &'r ResolvedRoute,
     /// Its endpoint.
-    pub target: &'r Target,
+    pub target: Target<'r>,
     /// Whether only HTTP/1.1 will do: it is to be left for another protocol.
     pub http1_only: bool,
     /// How long connecting may take, and TLS after it.
@@ -52,7 +53,7 @@ impl Way<'_> {
             Some(reencrypt) => {
                 let peer = Peer {
                     ca: reencrypt.destination_ca.clone(),
-                    service: Arc::clone(&self.target.service),
+                    service: Arc::clone(self.target.service),
                     namespace: Arc::clone(&self.route.id.namespace),
                 };
                 if self.http1_only { Wire::TlsHttp1(peer) } else { Wire::Tls(peer) }
@@ -95,11 +96,10 @@ impl Way<'_> {
             Wire::Tls(_) => Some(self.trust(false)?),
             Wire::TlsHttp1(_) => Some(self.trust(true)?),
         };
-        let stream = dial::connect(&self.target.endpoint, self.within).await.map_err(|error| match error {
+        let dialled = dial::connect(&self.shared.balancer.health, self.target.endpoint, self.within).await;
+        let stream = dialled.map_err(|error| match error {
             DialError::Timeout => (StatusCode::GATEWAY_TIMEOUT, Flag::UpstreamTimeout),
-            DialError::NoEndpoints | DialError::Refused(_) => {
-                (StatusCode::SERVICE_UNAVAILABLE, Flag::UpstreamConnectFailure)
-            }
+            DialError::Refused(_) => (StatusCode::SERVICE_UNAVAILABLE, Flag::UpstreamConnectFailure),
         })?;
         let Some((connector, name)) = tls else {
             return if key.wire == Wire::Http2 { http2(stream).await } else { http1(stream).await };
@@ -120,7 +120,7 @@ impl Way<'_> {
         let made = || -> Result<_, TrustError> {
             let reencrypt = reencrypt(self.route).ok_or(TrustError::NoCa)?;
             let trust = self.shared.upstream_tls.trust(reencrypt)?;
-            let name = service_name(&self.target.service, &self.route.id.namespace)?;
+            let name = service_name(self.target.service, &self.route.id.namespace)?;
             let config = if http1_only { trust.config_http1 } else { trust.config };
             Ok((TlsConnector::from(config), name))
         };

@@ -16,6 +16,7 @@ fn workers(count: usize) -> Workers {
         snapshot: ArcSwap::default(),
         upstream_tls: UpstreamTls::new(None),
         counters: Arc::default(),
+        balancer: Default::default(),
     };
     Workers::start(count, &Arc::new(common))
 }

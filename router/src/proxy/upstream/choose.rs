@@ -1,0 +1,308 @@
+//! Which endpoint: the rules of `haproxy.router.openshift.io/balance`, stickiness before them, limits and rests beside.
+//!
+//! * random: by chance and weight, the default of a route with one service;
+//! * roundrobin: in turn, each as often as its weight says, the default with more services;
+//! * leastconn: fewest requests or connections for its weight;
+//! * source: the highest weighted random score of client address and endpoint (rendezvous hashing): when an endpoint
+//!   comes or goes, only clients that it gets or had move.
+//!
+//! Endpoints that rest (`health`) are chosen only when no other is left: nothing is won by not trying.
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use http::HeaderValue;
+use router_core::policy::Balance;
+use router_core::table::{Endpoint, ResolvedRoute};
+use tokio::time::Instant;
+
+use super::affinity::Tag;
+use super::balancer::Balancer;
+use super::health::Health;
+use super::occupancy::{Line, Place};
+use super::plan::{Member, Plan};
+use crate::proxy::dial::random_below;
+
+/// Most endpoints that are tried for one connection or request.
+pub const MAX_ATTEMPTS: usize = 4;
+/// Turns after which round robin takes what comes: nearly all endpoints rest.
+const TURNS: usize = 8;
+/// So that loads per weight are told apart in whole numbers; more than the greatest weight, 256.
+const WEIGHT_UNIT: u64 = 1 << 16;
+
+/// An endpoint of a route, with the service that it belongs to, which names it for TLS.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Target<'r> {
+    /// Service name.
+    pub service: &'r Arc<str>,
+    /// Where to connect.
+    pub endpoint: &'r Endpoint,
+}
+
+/// An endpoint to try.
+#[derive(Debug)]
+pub struct Pick<'r> {
+    /// Which.
+    pub target: Target<'r>,
+    /// Counts for it, where something is counted; to be kept as long as the endpoint is used.
+    pub place: Option<Place>,
+    /// The cookie that makes the client stay, if it has not sent that one.
+    pub set_cookie: Option<HeaderValue>,
+}
+
+/// Why there is no endpoint to try.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Exhausted {
+    /// The route has none.
+    #[error("no usable endpoint")]
+    NoEndpoints,
+    /// All have as many requests as they may have, and none ended in time.
+    #[error("every endpoint has as many requests as it may have")]
+    Busy,
+    /// All were tried, or [`MAX_ATTEMPTS`].
+    #[error("no other endpoint is left to try")]
+    Tried,
+}
+
+/// The endpoints to try for one request or connection, one after the other, none twice.
+#[derive(Debug)]
+pub struct Choice<'r> {
+    route: &'r ResolvedRoute,
+    plan: &'r Plan,
+    client: IpAddr,
+    sticky: Option<Tag>,
+    tried: [usize; MAX_ATTEMPTS],
+    attempts: usize,
+}
+
+impl<'r> Choice<'r> {
+    /// The next endpoint. When all that are left have as many requests as they may have, it waits for one of these to
+    /// end, `patience` at most.
+    ///
+    /// # Errors
+    /// Why there is none.
+    pub async fn next(&mut self, balancer: &Balancer, patience: Duration) -> Result<Pick<'r>, Exhausted> {
+        match self.look(&balancer.health) {
+            Found::Free(index, place) => self.pick(index, place),
+            Found::Nobody(why) => Err(why),
+            // Boxed: it is rare, and every request would carry the room for it.
+            Found::Full(line) => Box::pin(self.wait(balancer, line, Instant::now() + patience)).await,
+        }
+    }
+
+    async fn wait(
+        &mut self,
+        balancer: &Balancer,
+        mut line: &'r Line,
+        deadline: Instant,
+    ) -> Result<Pick<'r>, Exhausted> {
+        loop {
+            let place = line.enter().ok_or(Exhausted::Busy)?;
+            // What became free before this is handed to nobody.
+            match self.look(&balancer.health) {
+                Found::Free(index, place) => return self.pick(index, place),
+                Found::Nobody(why) => return Err(why),
+                Found::Full(_) => {}
+            }
+            match tokio::time::timeout_at(deadline, place).await {
+                Ok(Ok(place)) => return self.pick_handed(place),
+                // Whoever cannot go on with the endpoint of its session for this long may as well go elsewhere.
+                Err(_) if self.sticky.take().is_some() => {}
+                Ok(Err(_)) | Err(_) => return Err(Exhausted::Busy),
+            }
+            match self.look(&balancer.health) {
+                Found::Free(index, place) => return self.pick(index, place),
+                Found::Nobody(why) => return Err(why),
+                Found::Full(next) => line = next,
+            }
+        }
+    }
+
+    /// Looks for an endpoint to try now.
+    fn look(&mut self, health: &Health) -> Found<'r> {
+        if self.attempts >= MAX_ATTEMPTS {
+            return Found::Nobody(Exhausted::Tried);
+        }
+        let view = health.view();
+        if let Some(tag) = self.sticky.filter(|_| self.attempts == 0) {
+            let named = self.plan.members.iter().position(|member| member.tag == tag);
+            match named.filter(|index| view.as_ref().is_none_or(|view| view.may_connect(self.address(*index)))) {
+                Some(index) => return self.take(index).unwrap_or_else(|line| Found::Full(line)),
+                // It has gone or rests: the client gets another one, and a cookie that says so.
+                None => self.sticky = None,
+            }
+        }
+        if self.plan.total() == 0 {
+            return Found::Nobody(Exhausted::NoEndpoints);
+        }
+        let is_left = |index: usize| self.plan.weight(index) > 0 && !self.was_tried(index);
+        if let Some(view) = &view {
+            let is_well = |index: usize| is_left(index) && !view.rests(self.address(index));
+            if let Some(found) = self.take_one(is_well, |index| view.may_connect(self.address(index))) {
+                return found;
+            }
+        }
+        self.take_one(is_left, |_| true).unwrap_or_else(|| {
+            Found::Nobody(if self.attempts == 0 { Exhausted::NoEndpoints } else { Exhausted::Tried })
+        })
+    }
+
+    /// One of those that pass, by the route's rule, unless all of them are full; `None` when none passes.
+    fn take_one(&self, passes: impl Fn(usize) -> bool, may_connect: impl Fn(usize) -> bool) -> Option<Found<'r>> {
+        // Somebody else may be quicker with one that was free, or on trial; then it passes no more.
+        for _ in 0..=self.plan.members.len() {
+            let Some(index) = self.plan.draw(self.client, |index| passes(index) && !self.plan.is_full(index)) else {
+                break;
+            };
+            if may_connect(index)
+                && let Ok(found) = self.take(index)
+            {
+                return Some(found);
+            }
+        }
+        let full = (0..self.plan.members.len()).any(passes);
+        full.then_some(self.plan.state.as_ref()).flatten().map(|state| Found::Full(&state.line))
+    }
+
+    fn take(&self, index: usize) -> Result<Found<'r>, &'r Line> {
+        match self.plan.members.get(index).and_then(|member| member.occupancy.as_ref()) {
+            Some(it) => it.take().map(|place| Found::Free(index, Some(place))).ok_or(it.line()),
+            None => Ok(Found::Free(index, None)),
+        }
+    }
+
+    /// A place that somebody left to this one.
+    fn pick_handed(&mut self, place: Place) -> Result<Pick<'r>, Exhausted> {
+        let is_it = |member: &Member| member.occupancy.as_ref().is_some_and(|it| place.is_of(it));
+        match self.plan.members.iter().position(is_it).filter(|index| !self.was_tried(*index)) {
+            Some(index) => self.pick(index, Some(place)),
+            None => Err(Exhausted::Busy),
+        }
+    }
+
+    fn pick(&mut self, index: usize, place: Option<Place>) -> Result<Pick<'r>, Exhausted> {
+        let member = self.plan.members.get(index).ok_or(Exhausted::NoEndpoints)?;
+        let target = member.of(self.route).ok_or(Exhausted::NoEndpoints)?;
+        if let Some(tried) = self.tried.get_mut(self.attempts) {
+            *tried = index;
+        }
+        self.attempts += 1;
+        let set_cookie = if self.sticky == Some(member.tag) { None } else { self.plan.cookie_for(member) };
+        Ok(Pick { target, place, set_cookie })
+    }
+
+    fn was_tried(&self, index: usize) -> bool {
+        self.tried.iter().take(self.attempts).any(|tried| *tried == index)
+    }
+
+    fn address(&self, index: usize) -> SocketAddr {
+        let target = self.plan.members.get(index).and_then(|member| member.of(self.route));
+        target.map_or(([0, 0, 0, 0], 0).into(), |target| target.endpoint.address)
+    }
+}
+
+enum Found<'r> {
+    /// This member is to be tried.
+    Free(usize, Option<Place>),
+    /// Those that could be tried have as many requests as they may have; here is where to wait.
+    Full(&'r Line),
+    Nobody(Exhausted),
+}
+
+impl Plan {
+    /// The endpoints to try for a client that asks the route of this plan; `sticky` is what its cookie says.
+    pub fn choose<'r>(&'r self, route: &'r ResolvedRoute, client: IpAddr, sticky: Option<Tag>) -> Choice<'r> {
+        Choice { route, plan: self, client, sticky, tried: [0; MAX_ATTEMPTS], attempts: 0 }
+    }
+
+    fn weight(&self, index: usize) -> u32 {
+        self.members.get(index).map_or(0, |member| member.weight)
+    }
+
+    fn is_full(&self, index: usize) -> bool {
+        self.members.get(index).and_then(|member| member.occupancy.as_ref()).is_some_and(|it| it.is_full())
+    }
+
+    /// A member that passes, by the rule.
+    fn draw(&self, client: IpAddr, passes: impl Fn(usize) -> bool) -> Option<usize> {
+        let drawn = match self.balance {
+            Balance::LeastConnections => return self.least(passes),
+            Balance::Source => return self.highest(client, passes),
+            Balance::Random => self.holder(random_below(self.total())).filter(|index| passes(*index)),
+            Balance::RoundRobin => {
+                let next = || self.turns.holder(self.turn());
+                (0..TURNS).filter_map(|_| next()).find(|index| passes(*index))
+            }
+        };
+        drawn.or_else(|| self.draw_among(passes))
+    }
+
+    /// By weight among those that pass alone; looks at each.
+    fn draw_among(&self, passes: impl Fn(usize) -> bool) -> Option<usize> {
+        let passing = || self.members.iter().enumerate().filter(|(index, _)| passes(*index));
+        let total: u32 = passing().map(|(_, member)| member.weight).sum();
+        let mut ticket = if total == 0 { return None } else { random_below(total) };
+        let mut members = passing();
+        let holder = members.find(|(_, member)| {
+            let hit = ticket < member.weight;
+            ticket = ticket.saturating_sub(member.weight);
+            hit
+        });
+        holder.map(|(index, _)| index)
+    }
+
+    /// The least loaded; of several the first one after another place in every turn.
+    fn least(&self, passes: impl Fn(usize) -> bool) -> Option<usize> {
+        let count = self.members.len();
+        let start = self.turn() as usize;
+        let order = (0..count).map(|step| (start + step) % count).filter(|index| passes(*index));
+        let loads = order.filter_map(|index| {
+            let member = self.members.get(index)?;
+            let active = u64::from(member.occupancy.as_ref().map_or(0, |it| it.active()));
+            // As HAProxy counts: idle ones are equal whatever their weight, and the request to come belongs to it.
+            Some((index, if active == 0 { 0 } else { (active + 1) * WEIGHT_UNIT / u64::from(member.weight.max(1)) }))
+        });
+        // The first one of several, as `min_by_key` gives.
+        loads.min_by_key(|(_, load)| *load).map(|(index, _)| index)
+    }
+
+    /// The highest score.
+    fn highest(&self, client: IpAddr, passes: impl Fn(usize) -> bool) -> Option<usize> {
+        let members = self.members.iter().enumerate().filter(|(index, _)| passes(*index));
+        let scored = members.map(|(index, member)| (index, score(client, member.tag, member.weight)));
+        scored.max_by(|a, b| a.1.total_cmp(&b.1)).map(|(index, _)| index)
+    }
+
+    fn turn(&self) -> u32 {
+        self.state.as_ref().map_or(0, |state| state.turn.fetch_add(1, Ordering::Relaxed))
+    }
+}
+
+/// ln(u) / weight, where u is a hash in (0, 1]: the highest one is each member's with the probability of its share of
+/// all weights (Efraimidis and Spirakis 2006).
+fn score(client: IpAddr, tag: Tag, weight: u32) -> f64 {
+    let address = match client.to_canonical() {
+        IpAddr::V4(v4) => u128::from(v4.to_bits()),
+        IpAddr::V6(v6) => v6.to_bits(),
+    };
+    let mixed = mix(mix(fold(address)) ^ fold(tag.0));
+    let unit = ((mixed >> 11) + 1) as f64 / (1_u64 << 53) as f64;
+    unit.ln() / f64::from(weight.max(1))
+}
+
+fn fold(number: u128) -> u64 {
+    ((number >> 64) as u64).rotate_left(32) ^ number as u64
+}
+
+/// The finaliser of SplitMix64 (Steele, Lea, Flood 2014).
+fn mix(number: u64) -> u64 {
+    let mut mixed = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    mixed ^ (mixed >> 31)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,156 @@
+//! Passive health: an address that several times in a row could not be connected to rests, each time for twice as
+//! long. When a rest is over, one connection finds out for all.
+//!
+//! An address that connects costs nothing here: only those that failed last are known. Addresses that rest are used all
+//! the same when there is nothing else to choose; that is for `choose` to see.
+
+use std::collections::{HashMap, HashSet};
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use arc_swap::{ArcSwap, Guard};
+
+/// Failures in a row after which an address rests.
+const THRESHOLD: u32 = 3;
+/// The first rest.
+const FIRST_REST: Duration = Duration::from_secs(1);
+/// The longest rest.
+const LONGEST_REST: Duration = Duration::from_secs(30);
+/// How long the one that finds out may take, before somebody else does.
+const TRIAL: Duration = Duration::from_secs(5);
+/// After how long without failure an address is forgotten: nobody connects to it any more.
+const FORGET: Duration = Duration::from_secs(300);
+
+type Known = HashMap<SocketAddr, Arc<Failures>>;
+
+/// What is known of addresses that failed last.
+#[derive(Debug)]
+pub struct Health {
+    start: Instant,
+    known: ArcSwap<Known>,
+    /// Held to put addresses in and take them out.
+    writing: Mutex<()>,
+}
+
+/// Times are in milliseconds after `Health::start`.
+#[derive(Debug, Default)]
+struct Failures {
+    in_a_row: AtomicU32,
+    last: AtomicU64,
+    rests_until: AtomicU64,
+    on_trial: AtomicBool,
+}
+
+impl Default for Health {
+    fn default() -> Self {
+        Health { start: Instant::now(), known: ArcSwap::default(), writing: Mutex::default() }
+    }
+}
+
+impl Health {
+    /// Who rests; `None` when nobody has failed lately.
+    pub fn view(&self) -> Option<View> {
+        let known = self.known.load();
+        (!known.is_empty()).then(|| View { known, now: self.ms(Instant::now()) })
+    }
+
+    /// A connection could not be made, or not in time.
+    pub fn failed(&self, address: SocketAddr, now: Instant) {
+        let (now, failures) = (self.ms(now), self.failures(address));
+        failures.last.store(now, Ordering::Relaxed);
+        let was_on_trial = failures.on_trial.swap(false, Ordering::Relaxed);
+        if failures.rests_until.load(Ordering::Relaxed) > now && !was_on_trial {
+            // Begun before the rest, or chosen for lack of others: it is no news.
+            return;
+        }
+        let in_a_row = failures.in_a_row.fetch_add(1, Ordering::Relaxed).saturating_add(1);
+        if let Some(longer) = in_a_row.checked_sub(THRESHOLD) {
+            let rest = FIRST_REST.saturating_mul(1 << longer.min(16)).min(LONGEST_REST);
+            failures.rests_until.store(now.saturating_add(ms(rest)), Ordering::Relaxed);
+        }
+    }
+
+    /// A connection was made.
+    pub fn succeeded(&self, address: SocketAddr) {
+        if self.known.load().contains_key(&address) {
+            self.change(|known| drop(known.remove(&address)));
+        }
+    }
+
+    /// Forgets these addresses, and those that nobody has connected to for long.
+    pub fn forget(&self, gone: &HashSet<SocketAddr>, now: Instant) {
+        let before = self.ms(now).saturating_sub(ms(FORGET));
+        let is_old = |failures: &Failures| failures.last.load(Ordering::Relaxed) < before;
+        let is_known =
+            |(address, failures): (&SocketAddr, &Arc<Failures>)| !gone.contains(address) && !is_old(failures);
+        if !self.known.load().iter().all(is_known) {
+            self.change(|known| known.retain(|address, failures| is_known((address, failures))));
+        }
+    }
+
+    fn failures(&self, address: SocketAddr) -> Arc<Failures> {
+        if let Some(failures) = self.known.load().get(&address) {
+            return Arc::clone(failures);
+        }
+        let mut failures = Arc::default();
+        self.change(|known| failures = Arc::clone(known.entry(address).or_default()));
+        failures
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Known)) {
+        let _writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = Known::clone(&self.known.load());
+        change(&mut known);
+        self.known.store(Arc::new(known));
+    }
+
+    fn ms(&self, now: Instant) -> u64 {
+        ms(now.saturating_duration_since(self.start))
+    }
+}
+
+/// Who rests at a moment.
+pub struct View {
+    known: Guard<Arc<Known>>,
+    now: u64,
+}
+
+impl View {
+    /// The same at another moment, for tests of what time does.
+    #[cfg(test)]
+    pub fn at(mut self, health: &Health, now: Instant) -> Self {
+        self.now = health.ms(now);
+        self
+    }
+
+    /// Whether an address rests.
+    pub fn rests(&self, address: SocketAddr) -> bool {
+        self.known.get(&address).is_some_and(|failures| failures.rests_until.load(Ordering::Relaxed) > self.now)
+    }
+
+    /// Whether the caller may connect to an address: it does not rest, or its rest is over and the caller is the first
+    /// to come after it.
+    pub fn may_connect(&self, address: SocketAddr) -> bool {
+        let Some(failures) = self.known.get(&address) else { return true };
+        let until = failures.rests_until.load(Ordering::Relaxed);
+        if until == 0 {
+            return true;
+        }
+        let next = self.now.saturating_add(ms(TRIAL));
+        let is_first = until <= self.now
+            && failures.rests_until.compare_exchange(until, next, Ordering::Relaxed, Ordering::Relaxed).is_ok();
+        if is_first {
+            failures.on_trial.store(true, Ordering::Relaxed);
+        }
+        is_first
+    }
+}
+
+fn ms(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,102 @@
+//! Rests, trials and what is forgotten.
+
+use super::*;
+
+fn address(last: u8) -> SocketAddr {
+    ([192, 0, 2, last], 80).into()
+}
+
+struct Stage(Health);
+
+impl Stage {
+    fn new() -> Self {
+        Stage(Health::default())
+    }
+
+    fn at(&self, seconds: f64) -> Instant {
+        self.0.start + Duration::from_secs_f64(seconds)
+    }
+
+    fn fail(&self, times: usize, seconds: f64) {
+        (0..times).for_each(|_| self.0.failed(address(1), self.at(seconds)));
+    }
+
+    fn rests(&self, seconds: f64) -> bool {
+        self.0.view().is_some_and(|view| view.at(&self.0, self.at(seconds)).rests(address(1)))
+    }
+
+    fn may_connect(&self, seconds: f64) -> bool {
+        self.0.view().is_none_or(|view| view.at(&self.0, self.at(seconds)).may_connect(address(1)))
+    }
+}
+
+#[test]
+fn nobody_rests_who_has_not_failed_often_enough_in_a_row() {
+    let stage = Stage::new();
+    assert!(stage.0.view().is_none());
+    stage.fail(2, 1.0);
+    assert!(!stage.rests(1.0) && stage.may_connect(1.0) && stage.may_connect(1.0));
+    stage.0.succeeded(address(1));
+    assert!(stage.0.view().is_none());
+    stage.fail(2, 2.0);
+    assert!(!stage.rests(2.0));
+    stage.fail(1, 2.0);
+    assert!(stage.rests(2.0) && stage.rests(2.9) && !stage.may_connect(2.9));
+    assert!(!stage.0.view().unwrap().at(&stage.0, stage.at(2.0)).rests(address(2)));
+}
+
+#[test]
+fn after_a_rest_one_finds_out_for_all() {
+    let stage = Stage::new();
+    stage.fail(3, 0.0);
+    assert!(stage.rests(0.99) && !stage.rests(1.01));
+    assert!(stage.may_connect(1.01));
+    assert!(!stage.may_connect(1.02) && stage.rests(5.9), "the second one waits for what the first one finds");
+    // It failed: two seconds more. That of somebody who began before says nothing.
+    stage.fail(1, 1.5);
+    stage.fail(40, 1.6);
+    assert!(stage.rests(3.49) && !stage.rests(3.51));
+    // The one who was to find out went away without a word: in time it is another one's turn.
+    assert!(stage.may_connect(3.51) && !stage.may_connect(8.5) && stage.may_connect(8.52));
+    stage.0.succeeded(address(1));
+    assert!(stage.may_connect(8.53) && stage.may_connect(8.53));
+}
+
+#[test]
+fn rests_grow_to_a_bound() {
+    let stage = Stage::new();
+    stage.fail(3, 0.0);
+    let mut now = 0.0;
+    for rest in [1.0, 2.0, 4.0, 8.0, 16.0, 30.0, 30.0, 30.0] {
+        assert!(stage.rests(now + rest - 0.01), "{rest}");
+        now += rest + 0.01;
+        assert!(stage.may_connect(now), "{rest}");
+        stage.fail(1, now);
+    }
+}
+
+#[test]
+fn who_is_not_asked_for_is_forgotten() {
+    let stage = Stage::new();
+    stage.fail(3, 0.0);
+    stage.0.forget(&HashSet::new(), stage.at(299.0));
+    assert!(stage.0.view().is_some());
+    stage.0.failed(address(2), stage.at(299.0));
+    stage.0.forget(&HashSet::new(), stage.at(301.0));
+    assert_eq!(stage.0.known.load().keys().collect::<Vec<_>>(), [&address(2)]);
+    stage.0.forget(&HashSet::from([address(2), address(3)]), stage.at(301.0));
+    assert!(stage.0.view().is_none());
+}
+
+#[test]
+fn threads_that_fail_at_once_count_once_a_rest() {
+    let stage = Stage::new();
+    std::thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| stage.fail(50, 0.0));
+        }
+    });
+    // Eight may have passed the look at the rest before any of them set it.
+    assert!(stage.0.failures(address(1)).in_a_row.load(Ordering::Relaxed) <= THRESHOLD + 8);
+    assert!(stage.rests(0.5));
+}

@@ -1,0 +1,47 @@
+//! Routes for the tests of choosing.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use router_core::model::{HostMatch, Hostname, PathMatch, RouteId};
+use router_core::policy::RoutePolicy;
+use router_core::table::{Cluster, Endpoint, HttpTls, InsecurePolicy, ResolvedRoute, RouteKind, ServiceEndpoints};
+
+/// A clear-text route named `shop/cart`; each service has a weight and endpoints at 127.0.0.1, by port.
+pub fn route(services: &[(u16, &[u16])], policy: RoutePolicy) -> ResolvedRoute {
+    let services = services.iter().enumerate().map(|(index, (weight, ports))| ServiceEndpoints {
+        service: format!("service-{index}").into(),
+        weight: *weight,
+        endpoints: ports.iter().map(|port| endpoint(*port)).collect(),
+    });
+    ResolvedRoute {
+        id: RouteId { namespace: "shop".into(), name: "cart".into() },
+        host: HostMatch::Exact(Hostname::parse("cart.test").unwrap()),
+        kind: RouteKind::Http { path: PathMatch::any(), tls: None },
+        cluster: Cluster { services: services.collect() },
+        allow: None,
+        proxy_protocol: false,
+        tunnel_timeout: None,
+        forwarded: Default::default(),
+        request_work: false,
+        relay_only: false,
+        policy: Arc::new(policy),
+        derived: Default::default(),
+    }
+}
+
+/// The same as an edge route.
+pub fn edge(mut route: ResolvedRoute, insecure: InsecurePolicy) -> ResolvedRoute {
+    let tls = Some(HttpTls { insecure, certificate: None, reencrypt: None });
+    route.kind = RouteKind::Http { path: PathMatch::any(), tls };
+    route
+}
+
+/// Its address.
+pub fn address(port: u16) -> SocketAddr {
+    ([127, 0, 0, 1], port).into()
+}
+
+fn endpoint(port: u16) -> Endpoint {
+    Endpoint { address: address(port), target: None, h2c: false }
+}
