@@ -126,7 +126,13 @@ fn tls_candidate(candidate: Candidate, tables: &impl Tables) -> Option<Decision>
     if tables.is_passthrough(candidate) {
         // A host that is listed without a backend is between two map writes: the agent knows.
         let Some(route) = tables.tcp_be(candidate) else { return Some(Decision::of(Reason::UnknownSni)) };
-        let reason = if refused(&route, tables) { Reason::SourceNotAllowed } else { Reason::Passthrough };
+        let reason = if refused(&route, tables) {
+            Reason::SourceNotAllowed
+        } else if route.reason == Reason::NeedsRelay as u16 {
+            Reason::NeedsRelay
+        } else {
+            Reason::Passthrough
+        };
         return Some(Decision { reason, route: route.route });
     }
     let route = tables.edge_reencrypt(candidate)?;

@@ -118,7 +118,9 @@ fn ipv4(packet: &impl Packet) -> Result<Segment, NotTcp> {
     let end = if total == 0 { packet.len() } else { ETHERNET + total };
     let source = mapped([ip[12], ip[13], ip[14], ip[15]]);
     let destination = mapped([ip[16], ip[17], ip[18], ip[19]]);
-    tcp(packet, ETHERNET + header, end, false, source, destination)
+    // Without options, as nearly always, the position is a constant.
+    let at = if header == 20 { ETHERNET + 20 } else { ETHERNET + header };
+    tcp(packet, at, end, false, source, destination)
 }
 
 #[inline(always)]

@@ -69,6 +69,9 @@ reasons! {
     BadHello = 20, Pass, "bad-hello";
     /// The hello is longer than the kernel gathers.
     LargeHello = 21, Pass, "large-hello";
+    /// The passthrough route asks for what the kernel does not count or choose: limits for each client or endpoint,
+    /// balance by source or by connections.
+    NeedsRelay = 22, Pass, "needs-relay";
 
     /// The Host's routes need a request-level proxy: paths, header work, redirects, cookies.
     NeedsProxy = 32, Pass, "needs-proxy";

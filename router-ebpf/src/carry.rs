@@ -16,7 +16,7 @@ use crate::dialing;
 use crate::later_request;
 use crate::maps;
 use crate::record;
-use crate::skb::{self, Skb};
+use crate::skb::Skb;
 
 /// A reset counts as the end only this close after the last byte that was seen of its sender (RFC 5961 §3 wants it
 /// exact, and the receiver of the packet sees to that; some packets before it may have been lost on their way here).
@@ -80,7 +80,7 @@ fn across(skb: &mut Skb, segment: &Segment, flow: &Flow) -> bool {
 #[inline(never)]
 pub unsafe extern "C" fn sluice_unusual(ctx: *mut __sk_buff) -> u32 {
     let skb = Skb(TcContext::new(ctx));
-    let Some(segment) = skb::segment(&skb) else { return GONE };
+    let Some(segment) = maps::segment_memory() else { return GONE };
     match maps::flow(&segment.flow) {
         Some(flow) => unusual(&skb, segment, flow),
         None => GONE,

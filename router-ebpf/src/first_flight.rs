@@ -44,7 +44,7 @@ pub fn segment(skb: &Skb) -> i32 {
 }
 
 /// A global function in the kernel's sense: the verifier walks through it by itself, and its stack is not that of the
-/// fast path. It reads the packet again, because it may be given nothing but the context.
+/// fast path. It may be given nothing but the context; the headers are in their memory.
 ///
 /// # Safety
 /// `ctx` is the program's context.
@@ -52,7 +52,7 @@ pub fn segment(skb: &Skb) -> i32 {
 #[inline(never)]
 pub unsafe extern "C" fn sluice_first_flight(ctx: *mut __sk_buff) -> i32 {
     let skb = Skb(TcContext::new(ctx));
-    let Some(segment) = skb::segment(&skb) else { return TC_ACT_OK };
+    let Some(segment) = maps::segment_memory() else { return TC_ACT_OK };
     match maps::listener(&segment.flow.destination, segment.flow.destination_port) {
         Some(listener) => read(&skb, segment, listener),
         None => TC_ACT_OK,
@@ -71,10 +71,15 @@ fn read(skb: &Skb, segment: &Segment, listener: Listener) -> i32 {
         maps::forget_first_flight(flow);
         return TC_ACT_OK;
     }
+    let handshake = maps::handshake(flow);
     if segment.payload_len == 0 {
-        return TC_ACT_OK;
+        return if handshake.is_some_and(|handshake| handshake::is_only_ended(handshake, segment)) {
+            TC_ACT_SHOT
+        } else {
+            TC_ACT_OK
+        };
     }
-    let Some(handshake) = maps::handshake(flow) else {
+    let Some(handshake) = handshake else {
         return pass(flow, listener, Reason::NoHandshake);
     };
     if handshake.state & HANDSHAKE_DECIDED != 0 {

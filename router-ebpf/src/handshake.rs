@@ -3,6 +3,7 @@
 
 use aya_ebpf::bindings::{TC_ACT_OK, TC_ACT_SHOT};
 use aya_ebpf::helpers::bpf_ktime_get_ns;
+use aya_ebpf::helpers::generated::bpf_ktime_get_coarse_ns;
 use router_common::maps::{FlowKey, HANDSHAKE_COMPLETE, Handshake, Listener, OPTION_ECN};
 use router_common::packet::{ACK, CWR, ECE, SYN, Segment};
 use router_common::translate::{self, PacketMut};
@@ -25,6 +26,24 @@ pub fn begun(skb: &Skb, segment: &Segment) {
         ..Handshake::default()
     };
     maps::set_handshake(&segment.flow, &handshake);
+}
+
+/// How long the acknowledgement that ends a handshake is of no use to the stack: less than the second after which it
+/// sends its SYN-ACK again (RFC 6298 §2.1).
+const ANSWER_STANDS: i64 = 500_000_000;
+
+/// Whether a segment does nothing but end the handshake that the stack has just answered. A listener that defers its
+/// accept drops it, for the price of a way up the stack; when it is late, or comes again, the stack should see it.
+#[inline(always)]
+pub fn is_only_ended(handshake: &Handshake, segment: &Segment) -> bool {
+    // SAFETY: the helper has no precondition.
+    let now = unsafe { bpf_ktime_get_coarse_ns() };
+    handshake.state == HANDSHAKE_COMPLETE
+        && segment.flags == ACK
+        && segment.seq == handshake.client_isn.wrapping_add(1)
+        && segment.ack == handshake.listener_isn.wrapping_add(1)
+        && (now.wrapping_sub(handshake.answered_ns) as i64) < ANSWER_STANDS
+        && maps::settings().is_some_and(|settings| settings.dial != 0)
 }
 
 /// A segment that the stack sends from a listener.

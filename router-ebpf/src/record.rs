@@ -58,12 +58,17 @@ pub fn decision(flow: &FlowKey, listener: Listener, decision: Decision, read: Re
 }
 
 /// The agent looks into its rings a few times a second; waking it for every connection would cost more than the
-/// connection does. It is woken when a quarter of the room is taken.
+/// connection does. It is woken by the entry that fills a quarter of the room, and by those that fill the others.
 #[inline(always)]
 fn wakeup<T>(ring: &'static RingBuf<T, EVENT_RING>) -> u64 {
+    const QUARTER: u64 = EVENT_RING as u64 / 4;
+    // The kernel puts 8 bytes before every entry, and entries at multiples of 8.
+    let entry = const { (size_of::<T>() as u64 + 8 + 7) & !7 };
     // SAFETY: the address of the static is what stands for the map until it is loaded.
     let waiting = unsafe { bpf_ringbuf_query((&raw const *ring).cast_mut().cast(), BPF_RB_AVAIL_DATA as u64) };
-    if waiting >= EVENT_RING as u64 / 4 { BPF_RB_FORCE_WAKEUP as u64 } else { BPF_RB_NO_WAKEUP as u64 }
+    // With this entry, which was reserved before, and perhaps one of another CPU.
+    let fills_one = waiting >= QUARTER && waiting % QUARTER < 2 * entry;
+    if fills_one { BPF_RB_FORCE_WAKEUP as u64 } else { BPF_RB_NO_WAKEUP as u64 }
 }
 
 #[inline(always)]

@@ -13,7 +13,7 @@ use aya_ebpf::helpers::generated::{
 };
 use aya_ebpf::programs::TcContext;
 use router_common::options::OPTIONS_ROOM;
-use router_common::packet::{self, Packet, Segment};
+use router_common::packet::{self, ETHERNET, Packet, Segment};
 use router_common::translate::PacketMut;
 
 use crate::{maps, options};
@@ -227,11 +227,42 @@ pub fn segment(skb: &Skb) -> Option<&'static Segment> {
     read_segment(skb, memory).then_some(&*memory)
 }
 
+/// Length of the headers of the smallest segment there is, one of IPv4.
+const AHEAD: u32 = ETHERNET + 20 + 20;
+
+/// A packet whose first bytes were copied at once, in the place of a few at a time. What lies behind them, or at
+/// positions that the compiler does not know, is read from the packet.
+struct Ahead<'a> {
+    skb: &'a Skb,
+    bytes: &'a [u8; AHEAD as usize],
+}
+
+impl Packet for Ahead<'_> {
+    #[inline(always)]
+    fn load<const N: usize>(&self, offset: u32) -> Option<[u8; N]> {
+        // The positions of type, IPv4 header and TCP header, each a constant here: no bound is to be proved.
+        match offset {
+            12 => self.bytes.get(12..)?.first_chunk().copied(),
+            ETHERNET => self.bytes.get(ETHERNET as usize..)?.first_chunk().copied(),
+            TCP_AFTER_IPV4 => self.bytes.get(TCP_AFTER_IPV4 as usize..)?.first_chunk().copied(),
+            _ => self.skb.load(offset),
+        }
+    }
+
+    #[inline(always)]
+    fn len(&self) -> u32 {
+        self.skb.len()
+    }
+}
+
+const TCP_AFTER_IPV4: u32 = ETHERNET + 20;
+
 /// A function of its own, so that what it needs of the stack is free again after it.
 #[inline(never)]
 fn read_segment(skb: &Skb, to: &mut Segment) -> bool {
+    let Some(bytes) = skb.load::<{ AHEAD as usize }>(0) else { return false };
     // No TCP, fragments, extension headers: the stack knows, and a connection that begins with those is relayed.
-    let Ok(segment) = packet::segment(skb) else { return false };
+    let Ok(segment) = packet::segment(&Ahead { skb, bytes: &bytes }) else { return false };
     *to = segment;
     true
 }

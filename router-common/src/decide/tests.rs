@@ -111,6 +111,16 @@ fn an_allow_list_drops_tls_and_passes_clear_text() {
 }
 
 #[test]
+fn a_passthrough_route_with_limits_is_relayed_and_its_allow_list_still_holds() {
+    let tcp = |flags| [route(4, Reason::NeedsRelay, flags), None];
+    let maps = Maps { passthrough: [true, false], tcp: tcp(0), ..Maps::default() };
+    assert_eq!(tls(NAMED, &maps), decision(Reason::NeedsRelay, 4));
+    assert_eq!(tls(NAMED, &maps).verdict(), Verdict::Pass);
+    let listed = Maps { tcp: tcp(ROUTE_ALLOW_LIST), ..maps };
+    assert_eq!(tls(NAMED, &listed), decision(Reason::SourceNotAllowed, 4));
+}
+
+#[test]
 fn clear_text_is_steered_only_to_a_route_that_needs_no_proxy() {
     let maps = |exact, wildcard| Maps { http: [exact, wildcard], ..Maps::default() };
     let plain = route(8, Reason::Cleartext, 0);

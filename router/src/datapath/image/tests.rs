@@ -101,6 +101,12 @@ fn every_kind_of_route_stands_where_openshift_has_it() {
             Some(json!({"termination": "passthrough"})),
             json!({"haproxy.router.openshift.io/ip_allowlist": "10.1.2.3/8 2001:db8::1"}),
         ),
+        route(
+            "sticky",
+            "sticky.test",
+            Some(json!({"termination": "passthrough"})),
+            json!({"haproxy.router.openshift.io/balance": "source"}),
+        ),
     ];
     objects.extend(service("web", &["10.0.0.5", "10.0.0.6"]));
     let table = table(&objects);
@@ -115,8 +121,10 @@ fn every_kind_of_route_stands_where_openshift_has_it() {
             "edge_reencrypt edge.test -> be_edge_http:shop:edge tls-terminate",
             "edge_reencrypt redirect.test -> be_edge_http:shop:redirect tls-terminate",
             "tcp_be private.test -> be_tcp:shop:private passthrough allow-list",
+            "tcp_be sticky.test -> be_tcp:shop:sticky needs-relay",
             "tcp_be tcp.test -> be_tcp:shop:tcp passthrough",
             "sni_passthrough private.test -> be_tcp:shop:private passthrough allow-list",
+            "sni_passthrough sticky.test -> be_tcp:shop:sticky needs-relay",
             "sni_passthrough tcp.test -> be_tcp:shop:tcp passthrough",
             "allow 10.0.0.0/104",
             "allow 2001:db8::1/128",
@@ -124,7 +132,7 @@ fn every_kind_of_route_stands_where_openshift_has_it() {
             "pool of shop/tcp -> 10.0.0.5:8443 10.0.0.6:8443",
         ]
     );
-    assert_eq!(image.routes.len(), 5);
+    assert_eq!(image.routes.len(), 6);
 }
 
 #[test]
