@@ -17,6 +17,7 @@ mod counters;
 mod dial;
 mod hello;
 mod http;
+mod limits;
 pub mod listeners;
 mod passthrough;
 mod prefixed;

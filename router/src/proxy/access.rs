@@ -9,6 +9,7 @@ use router_core::model::{RouteId, RouterName};
 use router_core::table::{Endpoint, ResolvedRoute};
 
 use super::counters::Counters;
+use super::limits::Visit;
 use super::upstream::occupancy::Place;
 
 /// Why a connection or request ended as it did: the `flags` of the access log, and the cause that a response names
@@ -151,6 +152,8 @@ pub struct AccessRecord {
     pub endpoint: Option<Endpoint>,
     /// Its place among what the endpoint has to do, where that is counted. It lasts as long as the record.
     pub place: Option<Place>,
+    /// Its client's visit to the route, where these are limited. It lasts as long as the record.
+    pub visit: Option<Visit>,
     /// Bytes, shared with the bodies that count them.
     pub traffic: Arc<Traffic>,
     /// Why it ended.
@@ -182,6 +185,7 @@ impl AccessRecord {
             route: None,
             endpoint: None,
             place: None,
+            visit: None,
             traffic: Arc::default(),
             flag: Flag::ClientGone,
             data_path,

@@ -12,6 +12,7 @@ use tokio::net::TcpStream;
 use super::Shared;
 use super::access::{AccessRecord, Flag};
 use super::dial::{self, DialError};
+use super::limits::TooMany;
 use super::upstream::choose::Exhausted;
 use crate::relay::{self, RelayEnd, RelayOptions};
 
@@ -31,6 +32,14 @@ pub async fn forward(
         return;
     }
     let timeouts = &shared.config.timeouts;
+    match shared.balancer.plan(&route).admit(record.client.ip()) {
+        Ok(visit) => record.visit = visit,
+        Err(TooMany) => {
+            record.flag = Flag::RateLimited;
+            relay::reset_on_close(&client);
+            return;
+        }
+    }
     let Some(upstream) = connect(shared, &route, &mut record).await else {
         relay::reset_on_close(&client);
         return;

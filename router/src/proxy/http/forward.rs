@@ -15,6 +15,7 @@ use super::upload::{RequestBody, Upload};
 use crate::proxy::Shared;
 use crate::proxy::access::{AccessRecord, Flag};
 use crate::proxy::clock::InFlight;
+use crate::proxy::limits::TooMany;
 use crate::proxy::upstream::attempt::{Trouble, attempt};
 use crate::proxy::upstream::choose::Exhausted;
 use crate::proxy::upstream::connect::Way;
@@ -69,6 +70,13 @@ pub async fn forward(
         as_sent,
     };
     let plan = shared.balancer.plan(route);
+    match plan.admit(view.client) {
+        Ok(visit) => record.visit = visit,
+        Err(TooMany) => {
+            let (status, flag) = (StatusCode::TOO_MANY_REQUESTS, Flag::RateLimited);
+            return Err(Failure { status, flag, record: Box::new(record), in_flight });
+        }
+    }
     let sticky = plan.take_cookie(&mut head.headers);
     let wanted = prepare_request(&mut head.headers, &view);
     let asked = upgrade::asked(&mut head, wanted);

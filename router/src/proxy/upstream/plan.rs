@@ -1,18 +1,20 @@
 //! What choosing needs to know of a route, worked out once per version of it.
 
 use std::collections::HashMap;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::AtomicU32;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Instant;
 
 use http::{HeaderMap, HeaderValue};
-use router_core::policy::Balance;
+use router_core::policy::{Balance, SourceLimits};
 use router_core::table::{Endpoint, ResolvedRoute};
 
 use super::affinity::{Cookie, Tag};
 use super::choose::Target;
 use super::occupancy::{Line, Occupancy};
 use super::turns::Turns;
+use crate::proxy::limits::{Sources, TooMany, Visit};
 
 /// What is counted for a route, and outlives its versions.
 #[derive(Debug, Default)]
@@ -21,6 +23,8 @@ pub struct RouteState {
     pub turn: AtomicU32,
     /// Those who wait for any endpoint.
     pub line: Arc<Line>,
+    /// What its clients do, if they have limits.
+    sources: OnceLock<Arc<Sources>>,
     occupancies: Mutex<HashMap<SocketAddr, Arc<Occupancy>>>,
 }
 
@@ -75,6 +79,8 @@ pub struct Plan {
     /// Empty unless the rule needs it.
     pub turns: Turns,
     cookie: Option<Cookie>,
+    /// There if clients have limits.
+    sources: Option<(Arc<Sources>, SourceLimits)>,
 }
 
 impl Plan {
@@ -88,7 +94,11 @@ impl Plan {
         let balance = route.policy.balance.unwrap_or(if active > 1 { Balance::RoundRobin } else { Balance::Random });
         let limit = route.policy.endpoint_connections;
         let is_counted = limit.is_some() || balance == Balance::LeastConnections;
-        let state = (is_counted || balance == Balance::RoundRobin).then(state);
+        let limits = route.policy.source_limits;
+        let is_limited = limits != SourceLimits::default();
+        let state = (is_counted || is_limited || balance == Balance::RoundRobin).then(state);
+        let sources = state.as_ref().filter(|_| is_limited).map(|state| state.sources.get_or_init(Arc::default));
+        let sources = sources.map(|sources| (Arc::clone(sources), limits));
         let occupancies = match &state {
             Some(state) if is_counted => {
                 state.occupancies(services.iter().flat_map(|service| service.endpoints.iter()))
@@ -119,6 +129,7 @@ impl Plan {
             total,
             turns: (balance == Balance::RoundRobin).then(turns).unwrap_or_default(),
             cookie: Cookie::of(route),
+            sources,
         }
     }
 
@@ -132,6 +143,19 @@ impl Plan {
             total: 0,
             turns: Turns::default(),
             cookie: None,
+            sources: None,
+        }
+    }
+
+    /// Lets a client's connection or request through, if it keeps to the route's limits; what is returned is to be kept
+    /// as long as it is under way.
+    ///
+    /// # Errors
+    /// [`TooMany`].
+    pub fn admit(&self, client: IpAddr) -> Result<Option<Visit>, TooMany> {
+        match &self.sources {
+            Some((sources, limits)) => sources.admit(limits, client, Instant::now()),
+            None => Ok(None),
         }
     }
 
