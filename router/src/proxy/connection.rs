@@ -127,6 +127,7 @@ where
     let mut builder = hyper::server::conn::http2::Builder::new(TokioExecutor::new());
     builder
         .timer(TokioTimer::new())
+        .enable_connect_protocol()
         .max_concurrent_streams(MAX_STREAMS)
         .max_header_list_size(policy.limits.head.min(MAX_HEAD))
         .max_pending_accept_reset_streams(MAX_PENDING_RESETS)

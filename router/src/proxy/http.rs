@@ -4,6 +4,7 @@ pub mod body;
 pub mod chunks;
 pub mod forward;
 pub mod gate;
+pub mod grpc;
 pub mod headers;
 pub mod pages;
 pub mod target;
@@ -101,7 +102,12 @@ pub async fn handle(
     );
     let (head, content) = request.into_parts();
     let show_cause = shared.config.show_cause;
-    let own = OwnResponse { accept: accept_of(&head.headers), version: head.version, show_cause };
+    let own = OwnResponse {
+        accept: accept_of(&head.headers),
+        version: head.version,
+        grpc: grpc::is_grpc(&head.headers),
+        show_cause,
+    };
     if let Some((status, _)) = connection.clock.refused() {
         // The stream has refused what the client sent; this request only stands for it.
         let flag = if status == StatusCode::REQUEST_TIMEOUT { Flag::ClientTimeout } else { Flag::BadRequest };
@@ -218,6 +224,7 @@ fn misdirected(router: &ServedRouter, tls: &ConnectionTls, host: Option<&Hostnam
 struct OwnResponse {
     accept: HeaderMap,
     version: Version,
+    grpc: bool,
     show_cause: bool,
 }
 
@@ -229,7 +236,9 @@ impl OwnResponse {
         record: AccessRecord,
         in_flight: InFlight,
     ) -> Response<ResponseBody> {
-        self.give(pages::error(status, flag, &self.accept, self.show_cause), flag, record, in_flight)
+        let page = || pages::error(status, flag, &self.accept, self.show_cause);
+        let answer = if self.grpc { grpc::error(status).unwrap_or_else(page) } else { page() };
+        self.give(answer, flag, record, in_flight)
     }
 
     fn give(

@@ -8,7 +8,7 @@ use http_body_util::{BodyExt, Full};
 use hyper::body::{Bytes, Incoming};
 use hyper::service::service_fn;
 use hyper::{Request, Response};
-use hyper_util::rt::TokioIo;
+use hyper_util::rt::{TokioExecutor, TokioIo};
 use rustls::ServerConfig;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -94,6 +94,38 @@ pub async fn https(name: &'static str, config: Arc<ServerConfig>) -> SocketAddr 
     .await
 }
 
+/// The same over HTTP/2 in clear text, without asking. Its authority comes as the field `:authority`.
+pub async fn h2c(name: &'static str) -> SocketAddr {
+    serve(move |stream| serve_http2(name, stream)).await
+}
+
+/// Whatever version the handshake chose, behind TLS.
+pub async fn https_any(name: &'static str, config: Arc<ServerConfig>) -> SocketAddr {
+    serve(move |stream| {
+        let acceptor = TlsAcceptor::from(Arc::clone(&config));
+        async move {
+            let Ok(stream) = acceptor.accept(stream).await else { return };
+            if stream.get_ref().1.alpn_protocol() == Some(b"h2") {
+                serve_http2(name, stream).await;
+            } else {
+                serve_http(name, stream).await;
+            }
+        }
+    })
+    .await
+}
+
+/// Serves HTTP/2 on a stream, as [`h2c`] does.
+pub async fn serve_http2(name: &'static str, stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static) {
+    let service = service_fn(move |request: Request<Incoming>| {
+        let authority = request.uri().authority().map_or("-", |authority| authority.as_str());
+        let extra = format!("{:?}\n:authority: {authority}\n", request.version());
+        report(name, extra, request)
+    });
+    let server = hyper::server::conn::http2::Builder::new(TokioExecutor::new());
+    let _ = server.serve_connection(TokioIo::new(stream), service).await;
+}
+
 async fn serve_http(name: &'static str, stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static) {
     serve_http_with(name, stream, String::new()).await;
 }
@@ -113,7 +145,8 @@ async fn report(
     request: Request<Incoming>,
 ) -> Result<Response<Full<Bytes>>, Infallible> {
     let (head, body) = request.into_parts();
-    let mut text = format!("{name} {} {}\n{extra}", head.method, head.uri);
+    let mut text =
+        format!("{name} {} {}\n{extra}", head.method, head.uri.path_and_query().map_or("*", |path| path.as_str()));
     for (field, value) in &head.headers {
         text.push_str(&format!("{field}: {}\n", value.to_str().unwrap_or("?")));
     }

@@ -2,11 +2,13 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "helpers of tests")]
 
 mod backends;
+mod backends_h2;
 mod changes;
 mod client;
 mod client_certificates;
 mod failures;
 mod forwarded;
+mod grpc;
 mod hellos;
 mod http1_corpus;
 mod log;
@@ -16,6 +18,7 @@ mod passthrough;
 mod pki;
 mod reencrypt;
 mod resumption;
+mod retries;
 mod rotation;
 mod routing;
 mod strictness;

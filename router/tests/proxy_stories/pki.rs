@@ -91,11 +91,16 @@ pub fn ca() -> &'static Ca {
 
 /// A backend's TLS with one certificate.
 pub fn server_config(key: Arc<CertifiedKey>) -> Arc<ServerConfig> {
+    server_config_for(key, &["http/1.1"])
+}
+
+/// A backend's TLS that chooses the first of these protocols that is offered.
+pub fn server_config_for(key: Arc<CertifiedKey>, alpn: &[&str]) -> Arc<ServerConfig> {
     let mut config = ServerConfig::builder_with_provider(provider())
         .with_safe_default_protocol_versions()
         .unwrap()
         .with_no_client_auth()
         .with_cert_resolver(Arc::new(rustls::sign::SingleCertAndKey::from(key)));
-    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    config.alpn_protocols = alpn.iter().map(|name| name.as_bytes().to_vec()).collect();
     Arc::new(config)
 }

@@ -73,6 +73,14 @@ impl Route {
         self
     }
 
+    /// Its endpoints speak HTTP/2 in clear text.
+    pub fn h2c(mut self) -> Route {
+        for service in &mut self.services {
+            service.endpoints = service.endpoints.iter().map(|e| Endpoint { h2c: true, ..e.clone() }).collect();
+        }
+        self
+    }
+
     pub fn passthrough(mut self) -> Route {
         self.passthrough = true;
         self

@@ -1,7 +1,15 @@
 //! Upgrades: after 101 the bytes are the client's and the backend's own.
 
+use std::future::poll_fn;
+use std::task::Poll;
 use std::time::Duration;
 
+use http::{Request, StatusCode};
+use http_body_util::Empty;
+use hyper::body::Bytes;
+use hyper::client::conn::http2;
+use hyper::ext::Protocol;
+use hyper_util::rt::{TokioExecutor, TokioIo};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
@@ -109,4 +117,97 @@ async fn a_backend_that_switches_unasked_is_a_bad_gateway() {
     .await;
     let rig = Rig::serve(&[Route::new("unasked.test", "").to(backend)]).await;
     assert_eq!(client::get(rig.http, "unasked.test", "/").await.status, 502);
+}
+
+/// A connection to the router over HTTP/2 that knows of extended CONNECT.
+async fn h2(rig: &Rig, sni: &str) -> http2::SendRequest<Empty<Bytes>> {
+    let stream = client::tls(rig.https, Some(sni), &["h2"]).await;
+    let (mut sender, driver) = http2::handshake(TokioExecutor::new(), TokioIo::new(stream)).await.unwrap();
+    let mut driver = Box::pin(driver);
+    // The settings come with the router's first frames.
+    timeout(
+        PATIENCE,
+        poll_fn(|cx| {
+            let _ = driver.as_mut().poll(cx);
+            if driver.is_extended_connect_protocol_enabled() {
+                Poll::Ready(())
+            } else {
+                cx.waker().wake_by_ref();
+                Poll::Pending
+            }
+        }),
+    )
+    .await
+    .expect("SETTINGS_ENABLE_CONNECT_PROTOCOL");
+    tokio::spawn(driver);
+    sender.ready().await.unwrap();
+    sender
+}
+
+fn extended_connect(host: &str, protocol: &'static str) -> Request<Empty<Bytes>> {
+    let request = Request::connect(format!("https://{host}/chat")).header("sec-websocket-version", "13");
+    request.extension(Protocol::from_static(protocol)).body(Empty::new()).unwrap()
+}
+
+/// Switches with the right answer to the key (RFC 6455 §4.2.2) or with a wrong one, then echoes.
+async fn checking(right: bool) -> std::net::SocketAddr {
+    backends::serve(move |mut stream| async move {
+        let head = read_head(&mut stream).await;
+        let field = |name: &str| head.lines().find_map(|line| line.to_ascii_lowercase().starts_with(name).then(|| line[name.len()..].trim().to_owned()));
+        assert!(head.starts_with("GET /chat HTTP/1.1\r\n"), "{head}");
+        let key = field("sec-websocket-key:").expect("a key") + if right { "" } else { "!" };
+        let (Some(_), Some(_)) = (field("sec-websocket-version: 13"), field("upgrade: websocket")) else { panic!("{head}") };
+        let switch = format!("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Accept: {}\r\nSec-WebSocket-Protocol: chat\r\n\r\n", accept(&key));
+        stream.write_all(switch.as_bytes()).await.unwrap();
+        let (mut read, mut write) = stream.split();
+        let _ = tokio::io::copy(&mut read, &mut write).await;
+        let _ = write.write_all(b" bye").await;
+    })
+    .await
+}
+
+fn accept(key: &str) -> String {
+    let digest = aws_lc_rs::digest::digest(
+        &aws_lc_rs::digest::SHA1_FOR_LEGACY_USE_ONLY,
+        format!("{key}258EAFA5-E914-47DA-95CA-C5AB0DC85B11").as_bytes(),
+    );
+    base64::Engine::encode(&base64::engine::general_purpose::STANDARD, digest)
+}
+
+#[tokio::test]
+async fn a_websocket_over_http2_is_an_upgrade_to_the_endpoint() {
+    let key = pki::ca().leaf(&["*.h2ws.test"]);
+    let rig = Rig::serve(&[
+        Route::new("right.h2ws.test", "").edge(Some(&key)).to(checking(true).await),
+        Route::new("wrong.h2ws.test", "").edge(Some(&key)).to(checking(false).await),
+        Route::new("other.h2ws.test", "").edge(Some(&key)).to(backends::http("app").await),
+    ])
+    .await;
+    let mut sender = h2(&rig, "right.h2ws.test").await;
+    for _ in 0..2 {
+        let mut response = sender.send_request(extended_connect("right.h2ws.test", "websocket")).await.unwrap();
+        assert_eq!(
+            (response.status(), &response.headers()["sec-websocket-protocol"]),
+            (StatusCode::OK, &"chat".parse().unwrap())
+        );
+        assert!(!response.headers().contains_key("sec-websocket-accept"), "{:?}", response.headers());
+        let mut stream = TokioIo::new(hyper::upgrade::on(&mut response).await.unwrap());
+        stream.write_all(b"\x81\x04ping").await.unwrap();
+        let mut echo = [0; 6];
+        timeout(PATIENCE, stream.read_exact(&mut echo)).await.expect("an echo").unwrap();
+        assert_eq!(&echo, b"\x81\x04ping");
+        stream.shutdown().await.unwrap();
+        let mut rest = Vec::new();
+        timeout(PATIENCE, stream.read_to_end(&mut rest)).await.expect("an end").unwrap();
+        assert_eq!(rest, b" bye");
+    }
+    let line = log::line("host", "right.h2ws.test").await;
+    assert_eq!((line["status"].as_u64(), line["flags"].as_str()), (Some(200), Some("-")));
+    // An endpoint that does not know the handshake, or answers as if a plain request had come, has switched nothing.
+    for host in ["wrong.h2ws.test", "other.h2ws.test"] {
+        let response = h2(&rig, host).await.send_request(extended_connect(host, "websocket")).await.unwrap();
+        assert_eq!(response.status(), StatusCode::BAD_GATEWAY, "{host}");
+    }
+    let response = h2(&rig, "right.h2ws.test").await.send_request(extended_connect("right.h2ws.test", "connect-udp"));
+    assert_eq!(response.await.unwrap().status(), StatusCode::METHOD_NOT_ALLOWED);
 }

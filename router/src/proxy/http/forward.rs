@@ -124,6 +124,9 @@ pub async fn forward(
             }
         }
     }
+    if let Some(asked) = asked {
+        asked.declined(shared);
+    }
     let (status, flag) = last;
     Err(Failure { status, flag, record: Box::new(record), in_flight })
 }
@@ -159,6 +162,9 @@ fn answer(
     }
     if response.status().is_success() && asked.as_ref().is_some_and(Asked::is_connect) {
         return upgrade::refuse(shared, record, in_flight);
+    }
+    if let Some(asked) = asked {
+        asked.declined(shared);
     }
     record.status = Some(response.status());
     record.flag = Flag::Fine;

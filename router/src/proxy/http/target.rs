@@ -5,6 +5,8 @@ use http::{Method, StatusCode, Version, request};
 use router_common::hostname::{HostBuilder, HostKind, field_text, normalise_authority};
 use router_core::model::Hostname;
 
+use super::upgrade::is_websocket_connect;
+
 /// What a request is for.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Target {
@@ -37,7 +39,7 @@ pub enum TargetError {
     /// A byte in the path that no path may have.
     #[error("the path is not valid")]
     BadPath,
-    /// CONNECT and TRACE are not for a reverse proxy.
+    /// TRACE is not for a reverse proxy, nor is CONNECT but for a WebSocket over HTTP/2 (RFC 8441).
     #[error("the method is not allowed")]
     Method,
 }
@@ -57,7 +59,8 @@ impl TargetError {
 /// # Errors
 /// The first thing that makes it ambiguous or impossible.
 pub fn read_target(head: &request::Parts) -> Result<Target, TargetError> {
-    if head.method == Method::CONNECT || head.method == Method::TRACE {
+    let tunnel = head.method == Method::CONNECT && !is_websocket_connect(head);
+    if tunnel || head.method == Method::TRACE {
         return Err(TargetError::Method);
     }
     if head.headers.contains_key(CONTENT_LENGTH) && head.headers.contains_key(TRANSFER_ENCODING) {

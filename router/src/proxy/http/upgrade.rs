@@ -13,6 +13,7 @@ use hyper::body::Incoming;
 use hyper::ext::Protocol;
 use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
+use tokio::io::AsyncWriteExt;
 
 use super::body::ResponseBody;
 use super::{headers, pages};
@@ -39,6 +40,18 @@ impl Asked {
     /// Whether any 2xx tells the client that its tunnel stands.
     pub fn is_connect(&self) -> bool {
         self.accept.is_some()
+    }
+
+    /// The endpoint stays with HTTP. hyper hands the connection out at its end all the same, and has it closed in order
+    /// by whoever has asked for it: TLS wants its last word.
+    pub fn declined(self, shared: &Arc<Shared>) {
+        let Some(client) = self.client.filter(|_| self.accept.is_none()) else { return };
+        shared.spawn(async move {
+            if let Ok(client) = client.await {
+                // The client has gone, or it goes now.
+                let _ = TokioIo::new(client).shutdown().await;
+            }
+        });
     }
 
     /// Whether this is the switch that was asked for. A client that asks by itself looks for itself.

@@ -15,7 +15,7 @@ use tokio_rustls::TlsConnector;
 use super::choose::Target;
 use super::heard::{Heard, Listening};
 use super::pool::{Bucket, Lease, OpenError, Opener, Peer, PoolKey, Taken, Wire};
-use super::wire::{self, Load, Own};
+use super::wire::{self, Load, Own, UNTOLD};
 use crate::proxy::access::Flag;
 use crate::proxy::dial::{self, DialError};
 use crate::proxy::upstream_tls::{TrustError, service_name};
@@ -72,7 +72,10 @@ impl Way<'_> {
         loop {
             match bucket.take(idle) {
                 Taken::Ready(lease) => return Ok(lease),
-                Taken::Wait(opening) => opening.done().await?,
+                Taken::Wait(opening) => match timeout(self.within, opening.done()).await {
+                    Ok(done) => done?,
+                    Err(_) => return Err((StatusCode::GATEWAY_TIMEOUT, Flag::UpstreamTimeout)),
+                },
                 Taken::Open(opener) => return self.open(key, opener).await,
             }
         }
@@ -155,20 +158,29 @@ async fn http2<S>(stream: S) -> Result<Connected, OpenError>
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
+    let heard = Heard::default();
     let mut builder = http2::Builder::new(TokioExecutor::new());
     builder
         .timer(TokioTimer::new())
         .max_header_list_size(MAX_RESPONSE_HEAD as u32)
+        .initial_max_send_streams(UNTOLD)
         .initial_stream_window_size(STREAM_WINDOW)
         .initial_connection_window_size(CONNECTION_WINDOW);
-    let made = builder.handshake(TokioIo::new(stream)).await;
+    let made = builder.handshake(TokioIo::new(Listening::new(stream, heard.clone()))).await;
     let (sender, mut driver) = made.map_err(|_| (StatusCode::BAD_GATEWAY, Flag::UpstreamClosed))?;
     let load = Arc::new(Load::default());
     let told = Arc::clone(&load);
     tokio::spawn(std::future::poll_fn(move |cx| {
+        if !told.is_known() {
+            // What the endpoint allows may be among the next bytes.
+            heard.wake_at_next(cx.waker());
+        }
         // Its errors reach whoever sends on it.
         let ended = Pin::new(&mut driver).poll(cx).map(|_| ());
         told.allow(driver.current_max_send_streams());
+        if ended.is_ready() {
+            told.know();
+        }
         ended
     }));
     Ok(Connected::Http2(wire::Shared::new(sender, load)))

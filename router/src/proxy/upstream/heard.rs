@@ -5,23 +5,35 @@ use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll, Waker, ready};
 
+use futures_util::task::AtomicWaker;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 /// Whether bytes have come since [`Heard::forget`].
 #[derive(Clone, Debug, Default)]
-pub struct Heard(Arc<AtomicBool>);
+pub struct Heard(Arc<Ear>);
+
+#[derive(Debug, Default)]
+struct Ear {
+    anything: AtomicBool,
+    next: AtomicWaker,
+}
 
 impl Heard {
     /// From now on nothing was heard.
     pub fn forget(&self) {
-        self.0.store(false, Ordering::Release);
+        self.0.anything.store(false, Ordering::Release);
     }
 
     /// Whether anything was.
     pub fn anything(&self) -> bool {
-        self.0.load(Ordering::Acquire)
+        self.0.anything.load(Ordering::Acquire)
+    }
+
+    /// Wakes this task at the next bytes.
+    pub fn wake_at_next(&self, task: &Waker) {
+        self.0.next.register(task);
     }
 }
 
@@ -44,7 +56,8 @@ impl<S: AsyncRead + Unpin> AsyncRead for Listening<S> {
         let before = buf.filled().len();
         ready!(Pin::new(&mut self.inner).poll_read(cx, buf))?;
         if buf.filled().len() > before {
-            self.heard.0.store(true, Ordering::Release);
+            self.heard.0.anything.store(true, Ordering::Release);
+            self.heard.0.next.wake();
         }
         Poll::Ready(Ok(()))
     }

@@ -245,7 +245,7 @@ impl Bucket {
 pub struct Opening(watch::Receiver<Option<OpenError>>);
 
 impl Opening {
-    /// Returns when there is a connection, or whoever was at it has left.
+    /// Returns when there is a connection and it is known how many can share it, or whoever was at it has left.
     ///
     /// # Errors
     /// The same that the one who opens it gets.
@@ -276,9 +276,11 @@ impl Opener {
     /// The connection speaks HTTP/2. `None` when the endpoint has ended it already.
     pub fn http2(self, shared: Shared) -> Option<Lease> {
         let stream = shared.stream()?;
+        if let Some(told) = self.told {
+            shared.until_known(told);
+        }
         let mut inner = lock(&self.bucket.inner);
         inner.multiplexed = Some(true);
-        inner.opening = None;
         if !inner.retired {
             inner.shared.retain(|(known, _)| known.is_usable());
             inner.shared.push((shared, Instant::now()));

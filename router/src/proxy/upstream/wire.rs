@@ -2,18 +2,23 @@
 //! which many share.
 
 use std::error::Error;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use http::{Request, Response};
 use hyper::body::Incoming;
 use hyper::client::conn::{TrySendError, http1, http2};
+use tokio::sync::watch;
 
 use super::heard::Heard;
+use super::pool::OpenError;
 use crate::proxy::http::upload::RequestBody;
 
 /// Most requests that one HTTP/2 connection carries at the same time, whatever the endpoint allows.
 const MAX_STREAMS: usize = 256;
+/// How many it carries before the endpoint has said what it allows. More may be refused, which not every request
+/// survives.
+pub const UNTOLD: usize = 1;
 
 /// What requests are sent on.
 #[derive(Debug)]
@@ -77,6 +82,10 @@ impl Sender {
                 let response =
                     stream.sender.try_send_request(request).await.map_err(|error| unanswered(error, fate))?;
                 stream.load.answered.fetch_add(1, Ordering::Relaxed);
+                if !stream.load.is_known() {
+                    // Settings come before answers, so one is what it allows.
+                    stream.load.know();
+                }
                 Ok(response)
             }
         }
@@ -106,6 +115,8 @@ fn fate(error: &hyper::Error) -> Fate {
 pub struct Load {
     streams: AtomicUsize,
     allowed: AtomicUsize,
+    known: AtomicBool,
+    opening: Mutex<Option<watch::Sender<Option<OpenError>>>>,
     answered: AtomicU64,
     silent: AtomicBool,
 }
@@ -114,7 +125,9 @@ impl Default for Load {
     fn default() -> Self {
         Load {
             streams: AtomicUsize::new(0),
-            allowed: AtomicUsize::new(MAX_STREAMS),
+            allowed: AtomicUsize::new(UNTOLD),
+            known: AtomicBool::new(false),
+            opening: Mutex::default(),
             answered: AtomicU64::new(0),
             silent: AtomicBool::new(false),
         }
@@ -122,9 +135,33 @@ impl Default for Load {
 }
 
 impl Load {
-    /// What the endpoint allows (`SETTINGS_MAX_CONCURRENT_STREAMS`). One is tried even when it allows none: hyper waits.
+    /// What the endpoint allows (`SETTINGS_MAX_CONCURRENT_STREAMS`), or [`UNTOLD`] when it has not said. One stream is
+    /// tried even when it allows none: hyper waits.
     pub fn allow(&self, streams: usize) {
         self.allowed.store(streams.clamp(1, MAX_STREAMS), Ordering::Relaxed);
+        if streams != UNTOLD && !self.is_known() {
+            self.know();
+        }
+    }
+
+    /// Whether the endpoint has said what it allows.
+    pub fn is_known(&self) -> bool {
+        self.known.load(Ordering::Acquire)
+    }
+
+    /// More will not be known: whoever waits for it goes on.
+    pub fn know(&self) {
+        let mut opening = self.opening.lock().unwrap_or_else(PoisonError::into_inner);
+        self.known.store(true, Ordering::Release);
+        *opening = None;
+    }
+
+    /// Drops this when it is known what the endpoint allows.
+    fn until_known(&self, waiting: watch::Sender<Option<OpenError>>) {
+        let mut opening = self.opening.lock().unwrap_or_else(PoisonError::into_inner);
+        if !self.is_known() {
+            *opening = Some(waiting);
+        }
     }
 }
 
@@ -139,6 +176,11 @@ impl Shared {
     /// A connection whose driver tells `load` what the endpoint allows.
     pub fn new(sender: http2::SendRequest<RequestBody>, load: Arc<Load>) -> Self {
         Shared { sender, load }
+    }
+
+    /// Has those who wait for the connection wait until it is known how many can share it.
+    pub fn until_known(&self, waiting: watch::Sender<Option<OpenError>>) {
+        self.load.until_known(waiting);
     }
 
     /// Whether it may have more streams some time.

@@ -1,0 +1,79 @@
+//! The router's own answers to gRPC requests. A gRPC client looks for the outcome in `grpc-status`, so an answer without
+//! a message is one HEADERS frame with status 200 and the outcome ("Trailers-Only", gRPC over HTTP/2).
+
+use bytes::Bytes;
+use http::header::CONTENT_TYPE;
+use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
+
+const GRPC: &str = "application/grpc";
+const GRPC_STATUS: HeaderName = HeaderName::from_static("grpc-status");
+const GRPC_MESSAGE: HeaderName = HeaderName::from_static("grpc-message");
+
+/// Whether a request is one of gRPC: `application/grpc`, which may name an encoding or have parameters. gRPC-Web is
+/// another protocol.
+pub fn is_grpc(request: &HeaderMap) -> bool {
+    let kind = request.get(CONTENT_TYPE).map_or(&b""[..], HeaderValue::as_bytes);
+    match kind.split_at_checked(GRPC.len()) {
+        Some((start, rest)) => {
+            start.eq_ignore_ascii_case(GRPC.as_bytes()) && matches!(rest.first(), None | Some(b'+' | b';' | b' '))
+        }
+        None => false,
+    }
+}
+
+/// An answer that says what `status` says; `None` where only HTTP has words for it.
+pub fn error(status: StatusCode) -> Option<Response<Bytes>> {
+    if status == StatusCode::MISDIRECTED_REQUEST {
+        // The client may ask again over another connection.
+        return None;
+    }
+    let mut response = Response::new(Bytes::new());
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(GRPC));
+    headers.insert(GRPC_STATUS, HeaderValue::from(code(status)));
+    if let Some(reason) = status.canonical_reason() {
+        headers.insert(GRPC_MESSAGE, HeaderValue::from_static(reason));
+    }
+    Some(response)
+}
+
+/// As gRPC's http-grpc-status-mapping.md has it, and Envoy, but for 504: its endpoint may have begun, which UNAVAILABLE
+/// denies, and clients send again what was not.
+fn code(status: StatusCode) -> u16 {
+    match status.as_u16() {
+        400 => 13,
+        401 => 16,
+        403 => 7,
+        404 => 12,
+        429 | 502 | 503 => 14,
+        504 => 4,
+        _ => 2,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_are_told_by_their_content_type() {
+        let is = |kind| is_grpc(&HeaderMap::from_iter([(CONTENT_TYPE, HeaderValue::from_static(kind))]));
+        for kind in ["application/grpc", "application/grpc+proto", "Application/gRPC; charset=utf-8"] {
+            assert!(is(kind), "{kind}");
+        }
+        for kind in ["application/grpc-web", "application/grpcx", "application/json", "text/html", ""] {
+            assert!(!is(kind), "{kind}");
+        }
+        assert!(!is_grpc(&HeaderMap::new()));
+    }
+
+    #[test]
+    fn answers_have_no_body_and_say_why() {
+        let answer = error(StatusCode::SERVICE_UNAVAILABLE).unwrap();
+        assert_eq!((answer.status(), &answer.headers()["grpc-status"]), (StatusCode::OK, &HeaderValue::from(14)));
+        assert_eq!(answer.headers()["grpc-message"], "Service Unavailable");
+        assert!(answer.body().is_empty());
+        assert_eq!(error(StatusCode::GATEWAY_TIMEOUT).unwrap().headers()["grpc-status"], "4");
+        assert!(error(StatusCode::MISDIRECTED_REQUEST).is_none());
+    }
+}
