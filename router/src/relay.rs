@@ -12,17 +12,20 @@ mod direction;
 mod pipe;
 mod tunnel;
 
+use std::future::poll_fn;
 use std::io;
+use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use tokio::io::Interest;
 use tokio::net::TcpStream;
 
 use activity::Activity;
-use direction::{Direction, Side};
+use direction::{Direction, Side, Step};
 
-pub use chunk::CHUNK;
+pub use chunk::{CHUNK, append};
 pub use tunnel::{TunnelEnd, TunnelOutcome, tunnel};
 
 /// How a relay behaves.
@@ -69,31 +72,46 @@ pub struct RelayOutcome {
 pub async fn relay(client: TcpStream, upstream: TcpStream, initial: Vec<u8>, options: RelayOptions) -> RelayOutcome {
     let (to_upstream, to_client) = (AtomicU64::new(0), AtomicU64::new(0));
     let activity = Activity::new();
-    let up = Direction {
+    let mut up = Direction {
         from: &client,
         to: &upstream,
         source: Side::Client,
         moved: &to_upstream,
         activity: &activity,
         splice_after: options.splice_after,
+        step: Step::Write(initial, 0),
     };
-    let down = Direction {
+    let mut down = Direction {
         from: &upstream,
         to: &client,
         source: Side::Upstream,
         moved: &to_client,
         activity: &activity,
         splice_after: options.splice_after,
+        step: Step::Copy,
     };
-    let end = tokio::select! {
-        both = async { tokio::try_join!(up.run(initial), down.run(Vec::new())) } => match both {
-            Ok(_) => RelayEnd::Finished,
-            Err(Side::Client) => RelayEnd::ClientReset,
-            Err(Side::Upstream) => RelayEnd::UpstreamReset,
-        },
-        () = failed(&client) => RelayEnd::ClientReset,
-        () = failed(&upstream) => RelayEnd::UpstreamReset,
-        () = activity.idle_for(options.idle) => RelayEnd::Idle,
+    let end = {
+        let mut idle = pin!(activity.idle_for(options.idle));
+        let (mut client_fails, mut upstream_fails) = (Watch::new(&client), Watch::new(&upstream));
+        poll_fn(|cx| {
+            let ended = |side| match side {
+                Side::Client => RelayEnd::ClientReset,
+                Side::Upstream => RelayEnd::UpstreamReset,
+            };
+            match (up.poll(cx), down.poll(cx)) {
+                (Poll::Ready(Err(side)), _) | (_, Poll::Ready(Err(side))) => return Poll::Ready(ended(side)),
+                (Poll::Ready(Ok(())), Poll::Ready(Ok(()))) => return Poll::Ready(RelayEnd::Finished),
+                _ => {}
+            }
+            if client_fails.poll(!up.reads(), cx) {
+                return Poll::Ready(RelayEnd::ClientReset);
+            }
+            if upstream_fails.poll(!down.reads(), cx) {
+                return Poll::Ready(RelayEnd::UpstreamReset);
+            }
+            idle.as_mut().poll(cx).map(|()| RelayEnd::Idle)
+        })
+        .await
     };
     if end != RelayEnd::Finished {
         reset_on_close(&client);
@@ -108,8 +126,31 @@ pub fn reset_on_close(stream: &TcpStream) {
     let _ = stream.set_zero_linger();
 }
 
-/// Waits until a connection has failed. A direction that waits for its receiver does not look at its sender, and
-/// would miss a reset from there.
+/// Watches a connection for its failure while nobody reads from it: a direction that waits for its receiver does not
+/// look at its sender, and would miss a reset from there.
+struct Watch<'s> {
+    stream: &'s TcpStream,
+    /// Made when it is needed, which for most connections is never.
+    failed: Option<Pin<Box<dyn Future<Output = ()> + Send + 's>>>,
+}
+
+impl<'s> Watch<'s> {
+    fn new(stream: &'s TcpStream) -> Self {
+        Watch { stream, failed: None }
+    }
+
+    /// Whether it has failed, if that is asked for.
+    fn poll(&mut self, needed: bool, cx: &mut Context<'_>) -> bool {
+        if !needed {
+            self.failed = None;
+            return false;
+        }
+        let stream = self.stream;
+        self.failed.get_or_insert_with(|| Box::pin(failed(stream))).as_mut().poll(cx).is_ready()
+    }
+}
+
+/// Waits until a connection has failed.
 async fn failed(stream: &TcpStream) {
     let ready = stream.ready(Interest::ERROR).await;
     let error = match &ready {

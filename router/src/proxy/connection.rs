@@ -89,7 +89,7 @@ async fn serve_tls(shared: Arc<Shared>, accepted: Accepted) {
     };
     if let SniMatch::Passthrough(route) = served.table.match_sni(name.as_ref()) {
         let route = Arc::clone(route);
-        return passthrough::forward(&shared, stream, route, bytes, record).await;
+        return Box::pin(passthrough::forward(&shared, stream, route, bytes, record)).await;
     }
     record.data_path = DataPath::Proxy;
     Box::pin(terminate(shared, served, stream, FirstFlight { name, bytes }, record)).await;

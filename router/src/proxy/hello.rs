@@ -1,14 +1,17 @@
 //! The first flight on a TLS listener: gathering a ClientHello, and turning away what is none.
 
+use std::future::poll_fn;
 use std::io;
+use std::task::{Poll, ready};
 use std::time::Duration;
 
 use router_common::hostname::{HostBuilder, field_text};
 use router_common::tls::{HelloError, HelloParser, MAX_HELLO, Progress, Sni};
 use router_core::model::Hostname;
-use tokio::io::Interest;
 use tokio::net::TcpStream;
 use tokio::time::Instant;
+
+use crate::relay;
 
 /// Most bytes that are gathered for one hello: the message and the headers of a sane number of records.
 pub const MAX_GATHERED: usize = MAX_HELLO as usize + 1024;
@@ -80,7 +83,7 @@ pub async fn turn_away(stream: TcpStream, alert: Option<u8>) {
     let drained = async {
         let mut total = 0;
         while total < LINGER_BYTES {
-            match stream.async_io(Interest::READABLE, || read_some(&stream, &mut Vec::new())).await {
+            match read_some(&stream, &mut Vec::new()).await {
                 Ok(0) | Err(_) => return,
                 Ok(read) => total += read,
             }
@@ -94,8 +97,7 @@ async fn gather(stream: &TcpStream) -> Result<FirstFlight, HelloFailure> {
     let mut bytes = Vec::new();
     loop {
         let known = bytes.len();
-        let read = stream.async_io(Interest::READABLE, || read_some(stream, &mut bytes)).await;
-        match read {
+        match read_some(stream, &mut bytes).await {
             Ok(0) => return Err(HelloFailure::Closed),
             Ok(_) => {}
             Err(error) if error.kind() == io::ErrorKind::ConnectionReset => return Err(HelloFailure::Reset),
@@ -117,13 +119,17 @@ async fn gather(stream: &TcpStream) -> Result<FirstFlight, HelloFailure> {
     }
 }
 
-/// One read, appended. The buffer lives on the stack for the call alone, so that a connection that waits holds what
-/// has arrived and nothing else.
-fn read_some(stream: &TcpStream, bytes: &mut Vec<u8>) -> io::Result<usize> {
-    let mut buffer = [0; 16 * 1024];
-    let read = stream.try_read(&mut buffer)?;
-    bytes.extend_from_slice(buffer.get(..read).unwrap_or_default());
-    Ok(read)
+/// One read, appended; 0 at the end of the stream.
+async fn read_some(stream: &TcpStream, bytes: &mut Vec<u8>) -> io::Result<usize> {
+    poll_fn(|cx| {
+        loop {
+            ready!(stream.poll_read_ready(cx))?;
+            if let Some(read) = relay::append(stream, bytes)? {
+                return Poll::Ready(Ok(read));
+            }
+        }
+    })
+    .await
 }
 
 #[cfg(test)]

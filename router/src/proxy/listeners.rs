@@ -164,6 +164,8 @@ impl Listeners {
         if config.steered || !opened {
             defer_accept(&socket, config.steered)?;
         }
+        // Connections have it from their listener. Latency only; without it they still carry the bytes.
+        let _ = socket.set_tcp_nodelay(true);
         socket.listen(BACKLOG)?;
         socket.set_nonblocking(true)?;
         let listener = std::net::TcpListener::from(socket);
@@ -286,8 +288,6 @@ impl Acceptor {
     /// Has the least busy worker serve a connection.
     fn place(&self, stream: TcpStream, client: SocketAddr) {
         let Ok(local) = stream.local_addr() else { return };
-        // Latency only; a socket that refuses the option still carries the bytes.
-        let _ = stream.set_nodelay(true);
         let (router, protocol) = (self.router.clone(), self.protocol);
         let (client, listener) = (plain(client), plain(local));
         let accepted = move |stream| Accepted { router, protocol, client, listener, stream };

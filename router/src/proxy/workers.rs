@@ -64,10 +64,12 @@ impl Workers {
         self.workers.iter()
     }
 
-    /// The worker with the fewest connections, unless `own` has no more than that.
+    /// The worker with the fewest connections, if `own` has so many more that it is worth a wake-up of another thread:
+    /// one is enough when there are few, of which each may carry much.
     pub fn less_busy_than(&self, own: &Shared) -> Option<&Worker> {
         let idlest = self.workers.iter().min_by_key(|worker| worker.shared.tasks.count())?;
-        (idlest.shared.tasks.count() < own.tasks.count()).then_some(idlest)
+        let count = idlest.shared.tasks.count();
+        (own.tasks.count() > count + count / 4).then_some(idlest)
     }
 
     /// Connections that there are.

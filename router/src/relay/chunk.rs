@@ -5,6 +5,7 @@ use std::cell::RefCell;
 use std::io;
 
 use rustix::io::Errno;
+use tokio::io::Interest;
 use tokio::net::TcpStream;
 
 /// Most bytes that one step moves through user space.
@@ -42,6 +43,42 @@ pub fn pass_on(from: &TcpStream, to: &TcpStream) -> io::Result<Chunk> {
             Err(_) => (0, true),
         };
         Ok(Chunk { read, left: bytes.get(written..).unwrap_or_default().to_vec(), broken })
+    })
+}
+
+/// Reads from a socket that is said to be readable; `None` when there was nothing. `read` tells with its result whether
+/// it has emptied the socket, which a read shorter than its buffer has (epoll(7), question 9): then the next one waits
+/// without trying first.
+///
+/// # Errors
+/// Those of `read`, but `WouldBlock`.
+pub fn read_now<T>(from: &TcpStream, read: impl FnOnce() -> io::Result<(T, bool)>) -> io::Result<Option<T>> {
+    let mut taken = None;
+    let tried = from.try_io(Interest::READABLE, || {
+        let (result, emptied) = read()?;
+        taken = Some(result);
+        // Has tokio forget that the socket was readable, unless it has been told so again meanwhile. It never forgets
+        // that the stream has ended.
+        if emptied { Err(io::ErrorKind::WouldBlock.into()) } else { Ok(()) }
+    });
+    match tried {
+        Err(error) if error.kind() != io::ErrorKind::WouldBlock => Err(error),
+        _ => Ok(taken),
+    }
+}
+
+/// Reads what a socket has, at most [`CHUNK`] bytes, and appends it; `None` when it has nothing, 0 at the end of the
+/// stream. Waiting is up to the caller.
+///
+/// # Errors
+/// Those of the read, but `WouldBlock`.
+pub fn append(from: &TcpStream, bytes: &mut Vec<u8>) -> io::Result<Option<usize>> {
+    read_now(from, || {
+        SCRATCH.with_borrow_mut(|scratch| {
+            let read = retry(|| rustix::io::read(from, &mut scratch[..]))?;
+            bytes.extend_from_slice(scratch.get(..read).unwrap_or_default());
+            Ok((read, (1..CHUNK).contains(&read)))
+        })
     })
 }
 

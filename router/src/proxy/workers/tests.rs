@@ -33,6 +33,11 @@ async fn connections_go_to_the_least_busy_worker() {
     other.spawn(pending());
     assert_eq!(workers.less_busy_than(&other.shared).map(|worker| worker.shared.worker), Some(0));
     assert_eq!(workers.connections(), 3);
+    for _ in 0..7 {
+        one.spawn(pending());
+        other.spawn(pending());
+    }
+    assert!(workers.less_busy_than(&other.shared).is_none(), "9 to 8 is not worth a wake-up");
 }
 
 #[tokio::test]
