@@ -1,8 +1,10 @@
 //! The proxy on loopback with real clients and backends, and routing tables made by hand.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "helpers of tests")]
 
+mod affinity;
 mod backends;
 mod backends_h2;
+mod balance;
 mod changes;
 mod client;
 mod client_certificates;
@@ -11,6 +13,7 @@ mod forwarded;
 mod grpc;
 mod hellos;
 mod http1_corpus;
+mod limits;
 mod log;
 mod messages;
 mod misdirected;

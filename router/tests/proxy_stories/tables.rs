@@ -8,7 +8,7 @@ use std::time::Duration;
 use router::proxy::{BindState, Protocol, Proxy, ProxyConfig};
 use router_core::model::{HostMatch, Hostname, PathMatch, RouteId, RouterName};
 use router_core::parse::ForwardedHeaders;
-use router_core::policy::RouterPolicy;
+use router_core::policy::{RoutePolicy, RouterPolicy};
 use router_core::table::{
     Cluster, Endpoint, HostIndex, HttpTls, InsecurePolicy, Reencrypt, ResolvedRoute, RouteKind, RouterTable,
     RoutingTable, ServiceEndpoints, VirtualHost,
@@ -37,6 +37,7 @@ pub struct Route {
     proxy_protocol: bool,
     tunnel_timeout: Option<Duration>,
     forwarded: ForwardedHeaders,
+    policy: RoutePolicy,
 }
 
 impl Route {
@@ -60,6 +61,7 @@ impl Route {
             proxy_protocol: false,
             tunnel_timeout: None,
             forwarded: ForwardedHeaders::default(),
+            policy: RoutePolicy::default(),
         }
     }
 
@@ -67,9 +69,19 @@ impl Route {
         self.service("app", &[address])
     }
 
-    pub fn service(mut self, service: &str, addresses: &[SocketAddr]) -> Route {
+    pub fn service(self, service: &str, addresses: &[SocketAddr]) -> Route {
+        self.weighted(service, 100, addresses)
+    }
+
+    pub fn weighted(mut self, service: &str, weight: u16, addresses: &[SocketAddr]) -> Route {
         let endpoints = addresses.iter().map(|address| Endpoint { address: *address, target: None, h2c: false });
-        self.services.push(ServiceEndpoints { service: service.into(), weight: 100, endpoints: endpoints.collect() });
+        self.services.push(ServiceEndpoints { service: service.into(), weight, endpoints: endpoints.collect() });
+        self
+    }
+
+    /// What else it asks for.
+    pub fn policy(mut self, policy: RoutePolicy) -> Route {
+        self.policy = policy;
         self
     }
 
@@ -148,7 +160,7 @@ impl Route {
             forwarded: self.forwarded,
             request_work: false,
             relay_only: false,
-            policy: Arc::default(),
+            policy: Arc::new(self.policy.clone()),
             derived: Default::default(),
         }
     }
