@@ -24,7 +24,8 @@ pub struct RouterPolicy {
     pub actions: Option<Arc<HeaderActions>>,
     /// `httpHeaders.uniqueId`.
     pub unique_id: Option<UniqueId>,
-    /// `httpHeaders.headerNameCaseAdjustments`, for routes with [`RoutePolicy::adjust_case`].
+    /// `httpHeaders.headerNameCaseAdjustments`: names as HTTP/1 peers get them, on all responses, and on requests of
+    /// routes with [`RoutePolicy::adjust_case`].
     pub case_adjustments: Arc<[Arc<str>]>,
     /// `httpErrorCodePages`.
     pub pages: ErrorPages,

@@ -131,12 +131,19 @@ impl TrafficDefaults {
     /// Those of an IngressController. Where clients show certificates, endpoints may believe `X-SSL…` fields, so those
     /// of clients must be taken out of every request.
     pub fn of(controller: &IngressController) -> Self {
-        let http = &controller.http;
-        let changes_headers = !http.actions.is_empty() || http.unique_id.is_some() || controller.client_tls.is_some();
+        let (http, log) = (&controller.http, &controller.logging);
+        let changes_headers = !http.actions.is_empty()
+            || http.unique_id.is_some()
+            || !http.case_adjustments.is_empty()
+            || controller.client_tls.is_some();
+        let captures = !log.request_headers.is_empty() || !log.response_headers.is_empty() || log.cookie.is_some();
         TrafficDefaults {
             forwarded: http.forwarded,
             tunnel_timeout: controller.tuning.tunnel.map(|timeout| timeout.min(MAX_TIMEOUT)),
-            request_work: changes_headers || !http.compress.is_empty(),
+            request_work: changes_headers
+                || captures
+                || !http.compress.is_empty()
+                || controller.tuning.server.is_some(),
         }
     }
 }

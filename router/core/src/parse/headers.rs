@@ -29,6 +29,20 @@ const FORBIDDEN: [(&str, &str); 4] = [
     ("set-cookie", "a router's session cookies would be lost"),
 ];
 
+/// Fields of one connection or of a message's framing (RFC 9110, 7.6.1; RFC 9112, 6): a proxy writes its own, whatever
+/// an action says.
+const OWN: [&str; 9] = [
+    "connection",
+    "content-length",
+    "expect",
+    "keep-alive",
+    "proxy-connection",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+];
+
 /// What is done to headers, in order as written.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HeaderActions {
@@ -163,6 +177,9 @@ fn header_name(fields: &mut Fields<'_>, findings: &mut Findings) -> Option<Arc<s
     } else if !is_token(name) {
         format!("Invalid value: {name:?}: is no header name; use letters, digits and !#$%&'*+-.^_`|~ (RFC 9110 5.6.2)")
     } else {
+        if OWN.iter().any(|own| name.eq_ignore_ascii_case(own)) {
+            findings.warn(path, "the action has no effect: the router writes this field itself; remove the action");
+        }
         return Some(name.into());
     };
     findings.error(path, message);

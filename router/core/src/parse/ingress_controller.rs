@@ -144,7 +144,8 @@ pub(super) fn parse(meta: Meta, mut object: Fields<'_>, findings: &mut Findings)
         manifest: Manifest::new(&Value::Null),
     };
     controller.without_effect = without_effect(&controller, &spec);
-    for path in &controller.without_effect {
+    // What was found while reading a value has been told with the reason.
+    for path in controller.without_effect.iter().filter(|path| !controller.http.without_effect.contains(path)) {
         findings.warn(path.clone(), NO_EFFECT);
     }
     spec.finish(findings);
@@ -157,16 +158,13 @@ fn without_effect(controller: &IngressController, spec: &Fields<'_>) -> Vec<Fiel
     let http = &controller.http;
     let headers = |name: &str| spec.path("httpHeaders").key(name);
     let asked = [
-        (controller.client_tls.is_some(), spec.path("clientTLS")),
         (http.abort_closed_clients, spec.path("closedClientConnectionPolicy")),
         (!http.compress.is_empty(), spec.path("httpCompression")),
-        (http.ignore_empty_requests, spec.path("httpEmptyRequestsPolicy")),
         (http.error_pages.is_some(), spec.path("httpErrorCodePages")),
         (!http.actions.is_empty(), headers("actions")),
         (!http.case_adjustments.is_empty(), headers("headerNameCaseAdjustments")),
         (http.unique_id.is_some(), headers("uniqueId")),
         (http.defer_idle_termination, spec.path("idleConnectionTerminationPolicy")),
-        (controller.tls_profile != TlsProfile::default(), spec.path("tlsSecurityProfile")),
     ];
     let mut paths: Vec<FieldPath> = controller.publishing.proxy_protocol.iter().cloned().collect();
     paths.extend(asked.into_iter().filter(|(asked, _)| *asked).map(|(_, path)| path));

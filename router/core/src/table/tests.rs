@@ -119,7 +119,13 @@ fn what_the_router_asks_for_holds_for_all_its_routes() {
     let work = [
         json!({ "httpHeaders": { "uniqueId": { "name": "X-Id" } } }),
         json!({ "httpHeaders": { "actions": { "request": [{ "name": "Accept", "action": { "type": "Delete" } }] } } }),
+        json!({ "httpHeaders": { "headerNameCaseAdjustments": ["Host"] } }),
         json!({ "httpCompression": { "mimeTypes": ["text/html"] } }),
+        json!({ "tuningOptions": { "serverTimeout": "5s" } }),
+        json!({ "logging": { "access": {
+            "destination": { "type": "Container" },
+            "httpCaptureHeaders": { "request": [{ "name": "Referer", "maxLength": 9 }] },
+        } } }),
         json!({ "clientTLS": { "clientCertificatePolicy": "Optional", "clientCA": { "name": "clients" } } }),
     ];
     for work in work {

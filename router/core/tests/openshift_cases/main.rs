@@ -13,6 +13,7 @@ mod exceptions;
 mod hosts;
 mod routers;
 mod status;
+mod traffic;
 mod world;
 
 use serde_json::Value;
@@ -48,6 +49,14 @@ const SUITES: &[(&str, usize, Runner)] = &[
     ("status_clearing_derived", 1, status::clearing),
     ("sharding_derived", 2, routers::sharding),
     ("endpoint_ip_filter", 13, routers::endpoint_filter),
+    ("service_weights", 7, traffic::service_weights),
+    ("ip_allowlist", 7, traffic::ip_allowlist),
+    ("timeout_values", 9, traffic::timeout_values),
+    ("rewrite_target", 7, traffic::rewrite_target),
+    ("hsts_annotation", 2, traffic::hsts),
+    ("app_protocol", 1, traffic::app_protocol),
+    ("request_match", 2, traffic::request_match),
+    ("request_routing_derived", 5, traffic::request_routing),
 ];
 
 fn all_cases() -> Vec<Value> {
@@ -122,6 +131,14 @@ suites!(
     status_clearing_derived,
     sharding_derived,
     endpoint_ip_filter,
+    service_weights,
+    ip_allowlist,
+    timeout_values,
+    rewrite_target,
+    hsts_annotation,
+    app_protocol,
+    request_match,
+    request_routing_derived,
 );
 
 /// A difference, unless the two are equal.

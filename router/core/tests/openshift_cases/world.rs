@@ -9,7 +9,7 @@ use router_core::object::{Kind, ObjectKey, Origin};
 use router_core::parse::{Defaults, Object, Outcome, Parsed, parse};
 use router_core::resources::{Refused, Resources};
 use router_core::status::StatusReport;
-use router_core::table::RoutingTable;
+use router_core::table::{RouterTable, RoutingTable};
 use router_core::translate::Settings;
 use serde_json::{Value, json};
 
@@ -115,6 +115,11 @@ impl World {
         resources.insert(&good(controller(policy)));
         let (table, report) = engine.apply(&resources);
         World { engine, resources, table, report }
+    }
+
+    /// The router as it stands in the table.
+    pub fn router(&self) -> Arc<RouterTable> {
+        Arc::clone(&self.table.routers[0])
     }
 
     /// Selects only these namespaces from now on.

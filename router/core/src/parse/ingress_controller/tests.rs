@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::*;
 use crate::parse::{Object, Outcome};
-use crate::testing::{controller, good, parsed};
+use crate::testing::{controller, good, parsed, refusals};
 
 fn controller_of(spec: Value) -> std::sync::Arc<IngressController> {
     match good(controller("c", spec)) {
@@ -87,13 +87,11 @@ fn http_and_tuning_are_typed() {
     let expected = [
         "spec.closedClientConnectionPolicy",
         "spec.httpCompression",
-        "spec.httpEmptyRequestsPolicy",
         "spec.httpErrorCodePages",
         "spec.httpHeaders.actions",
         "spec.httpHeaders.headerNameCaseAdjustments",
         "spec.httpHeaders.uniqueId",
         "spec.idleConnectionTerminationPolicy",
-        "spec.tuningOptions.clientTimeout",
         "spec.tuningOptions.maxConnections",
     ];
     assert_eq!(paths, expected);
@@ -104,14 +102,11 @@ fn fields_without_effect_are_warned_of_at_their_place() {
     let spec = json!({
         "endpointPublishingStrategy": { "type": "NodePortService", "nodePort": { "protocol": "PROXY" } },
         "logging": { "access": { "destination": { "type": "Container" } } },
-        "tlsSecurityProfile": { "type": "Modern" },
     });
     let warnings: Vec<String> =
         parsed(controller("c", spec.clone())).warnings.iter().map(ToString::to_string).collect();
-    let expected = [
-        "spec.endpointPublishingStrategy.nodePort.protocol: has no effect: Sluice does not act on this field yet",
-        "spec.tlsSecurityProfile: has no effect: Sluice does not act on this field yet",
-    ];
+    let expected =
+        ["spec.endpointPublishingStrategy.nodePort.protocol: has no effect: Sluice does not act on this field yet"];
     assert_eq!(warnings, expected);
     assert_eq!(controller_of(spec).publishing.kind, PublishingKind::NodePortService);
 }
@@ -200,4 +195,42 @@ fn a_bad_access_log_is_refused_with_what_to_write() {
         let errors = logged(access).unwrap_err();
         assert!(errors.len() == 1 && errors[0].starts_with(expected), "{errors:?}, expected {expected}");
     }
+}
+
+#[test]
+fn patterns_of_subjects_match_in_linear_time_or_are_refused() {
+    let errors = |pattern: &str| {
+        let client_tls = json!({
+            "clientCertificatePolicy": "Optional",
+            "clientCA": { "name": "clients" },
+            "allowedSubjectPatterns": [pattern],
+        });
+        refusals(controller("c", json!({ "clientTLS": client_tls })))
+    };
+    for (pattern, why) in [
+        ("(", "unclosed group"),
+        ("(?!x)", "look-around"),
+        ("(a)\\1", "backreferences"),
+        ("(a{999}){999}", "too large"),
+    ] {
+        let errors = errors(pattern);
+        assert!(errors[0].starts_with("spec.clientTLS.allowedSubjectPatterns[0]: Invalid value: "), "{errors:?}");
+        assert!(errors[0].contains(why), "{errors:?}");
+    }
+}
+
+#[test]
+fn an_id_of_unknown_fields_is_not_sent_and_that_is_said() {
+    let unique_id = |format: &str| json!({ "httpHeaders": { "uniqueId": { "name": "X-Id", "format": format } } });
+    let found = controller_of(unique_id("%ST"));
+    assert!(found.http.unique_id.is_none());
+    assert_eq!(found.without_effect[0].to_string(), "spec.httpHeaders.uniqueId.format");
+    let warnings: Vec<String> =
+        parsed(controller("c", unique_id("%ST"))).warnings.iter().map(ToString::to_string).collect();
+    assert!(warnings[0].contains("%ST cannot be written here, so the header is not sent; use %ci"), "{warnings:?}");
+    let errors = refusals(controller("c", unique_id("100%")));
+    assert!(
+        errors[0].starts_with("spec.httpHeaders.uniqueId.format: Invalid value: \"100%\": has a '%'"),
+        "{errors:?}"
+    );
 }

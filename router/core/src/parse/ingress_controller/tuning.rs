@@ -38,15 +38,7 @@ impl Tuning {
     /// The fields that are written and that nothing acts on yet.
     pub fn without_effect(&self) -> impl Iterator<Item = &'static str> {
         let written = [
-            (self.header_buffer_bytes.is_some(), "headerBufferBytes"),
-            (self.header_buffer_max_rewrite_bytes.is_some(), "headerBufferMaxRewriteBytes"),
-            (self.client.is_some(), "clientTimeout"),
-            (self.client_fin.is_some(), "clientFinTimeout"),
-            (self.server.is_some(), "serverTimeout"),
             (self.server_fin.is_some(), "serverFinTimeout"),
-            (self.connect.is_some(), "connectTimeout"),
-            (self.keep_alive.is_some(), "httpKeepAliveTimeout"),
-            (self.tls_inspect_delay.is_some(), "tlsInspectDelay"),
             (self.health_check_interval.is_some(), "healthCheckInterval"),
             (self.max_connections.is_some(), "maxConnections"),
         ];
