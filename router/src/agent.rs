@@ -31,7 +31,7 @@ use crate::datapath::ports::PortRange;
 use crate::datapath::task::{Inputs, Programmed};
 use crate::datapath::{DataPath, PinFolder};
 use crate::keep::{Inherited, Manager, Order, Orders};
-use crate::proxy::{BindState, ListenerState, Proxy, ProxyConfig};
+use crate::proxy::{AccessLogForm, BindState, ListenerState, Proxy, ProxyConfig};
 use crate::source::{Diagnostic, Directory, OpenError, Snapshot};
 use crate::status::{StatusInput, StatusWriter};
 use data_path::{KernelDataPath, load_kernel};
@@ -60,6 +60,8 @@ pub struct Options {
     pub settings: Settings,
     /// CA bundle for re-encrypt routes that name none.
     pub service_ca: Option<Arc<RootCertStore>>,
+    /// How the access log is written.
+    pub access_log: AccessLogForm,
     /// Whether error responses name their cause.
     pub show_cause: bool,
     /// Source ports of the kernel's dials. `None`: the agent finds a range.
@@ -135,6 +137,7 @@ pub async fn run(options: Options, inherited: Inherited) -> Result<(), AgentErro
     let config = ProxyConfig {
         listen: options.listen.clone(),
         service_ca: options.service_ca.clone(),
+        access_log: options.access_log,
         show_cause: options.show_cause,
         sockets,
         steered: kernel.is_ok(),

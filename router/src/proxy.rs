@@ -50,7 +50,7 @@ use workers::Workers;
 
 use crate::keep::Sockets;
 
-pub use access::{AccessLog, Carried, Flag};
+pub use access::{AccessLog, AccessLogForm, Carried, Flag};
 pub use counters::RouteCounters;
 pub use listeners::{BindState, ListenerState, Protocol};
 
@@ -61,6 +61,8 @@ pub struct ProxyConfig {
     pub listen: Vec<IpAddr>,
     /// CA bundle for re-encrypt routes that name none; without it they are not served (fail closed).
     pub service_ca: Option<Arc<RootCertStore>>,
+    /// How the access log is written.
+    pub access_log: AccessLogForm,
     /// Whether error responses name their cause in `x-sluice-cause`.
     pub show_cause: bool,
     /// The timeouts.
@@ -125,10 +127,12 @@ impl Proxy {
     /// within a tokio runtime; connections are served on threads of their own.
     pub fn start(config: ProxyConfig, mut tables: watch::Receiver<Arc<RoutingTable>>) -> Proxy {
         let threads = config.workers.or_else(|| std::thread::available_parallelism().ok()).map_or(1, usize::from);
+        let counters = Arc::default();
         let common = Arc::new(Common {
             upstream_tls: UpstreamTls::new(config.service_ca.clone()),
             snapshot: ArcSwap::default(),
-            counters: Arc::default(),
+            log: AccessLog::start(config.access_log, Arc::clone(&counters)),
+            counters,
             balancer: Balancer::default(),
             config,
         });
@@ -163,7 +167,7 @@ impl Proxy {
 
     /// The access log, for connections that are served elsewhere.
     pub fn access_log(&self) -> AccessLog {
-        AccessLog::new(Arc::clone(&self.workers.common.counters))
+        self.workers.common.log.clone()
     }
 
     /// Closes the listeners, lets connections finish for at most `deadline`, then ends them.
@@ -179,6 +183,7 @@ impl Proxy {
         }
         self.workers.stop().await;
         self.serving.abort();
+        self.workers.common.log.flush().await;
     }
 }
 
@@ -196,6 +201,7 @@ struct Common {
     snapshot: ArcSwap<Snapshot>,
     upstream_tls: UpstreamTls,
     counters: Arc<Counters>,
+    log: AccessLog,
     /// How endpoints are chosen.
     balancer: Balancer,
 }

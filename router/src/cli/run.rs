@@ -19,6 +19,7 @@ use crate::agent::{self, Options};
 use crate::datapath::DataPath;
 use crate::datapath::ports::PortRange;
 use crate::keep::{self, Inherited};
+use crate::proxy::AccessLogForm;
 
 /// Arguments of `sluice run`.
 #[derive(Debug, Args)]
@@ -43,6 +44,10 @@ pub struct RunArgs {
     /// destinationCACertificate.
     #[arg(long, value_name = "FILE")]
     service_ca: Option<PathBuf>,
+    /// How the access log is written: as events of the agent's own log, or on standard output as JSON or in the order of
+    /// HAProxy's `option httplog`.
+    #[arg(long, value_enum, default_value_t, value_name = "FORM")]
+    access_log: AccessLogForm,
     /// Name the cause of 4xx and 5xx answers in a response header.
     #[arg(long)]
     show_cause: bool,
@@ -110,6 +115,7 @@ fn serve(args: RunArgs, inherited: Inherited) -> anyhow::Result<ExitCode> {
         listen,
         settings: args.translation.settings(),
         service_ca: args.service_ca.map(service_ca).transpose()?,
+        access_log: args.access_log,
         show_cause: args.show_cause,
         snat_ports: args.snat_ports,
         drain: Duration::from_secs(args.drain),

@@ -55,7 +55,7 @@ pub async fn serve(shared: Arc<Shared>, accepted: Accepted) {
     match accepted.protocol {
         Protocol::Http => {
             let Accepted { router, client, listener, stream, .. } = accepted;
-            let connection = Connection { router, client, listener, tls: None, clock: Arc::default() };
+            let connection = Connection::new(router, client, listener, None);
             Box::pin(serve_http1(shared, connection, stream)).await;
         }
         Protocol::Https => serve_tls(shared, accepted).await,
@@ -66,7 +66,7 @@ async fn serve_tls(shared: Arc<Shared>, accepted: Accepted) {
     let Accepted { router, client, listener, stream, .. } = accepted;
     // The table that is current now decides: it may change while the hello is coming.
     let served = shared.snapshot.load().routers.get(&router).cloned();
-    let mut record = AccessRecord::new(router, client, listener, DataPath::Relay, Arc::clone(&shared.counters));
+    let mut record = AccessRecord::new(router, client, listener, DataPath::Relay, &shared.log);
     let flight = read_hello(&stream, shared.config.timeouts.hello).await;
     let FirstFlight { name, bytes } = match flight {
         Ok(flight) => flight,

@@ -1,12 +1,19 @@
 //! One request: what it is for, which route serves it, and the response.
 
+pub mod actions;
 pub mod body;
 pub mod chunks;
+pub mod compress;
+pub mod decide;
+pub mod finish;
 pub mod forward;
 pub mod gate;
 pub mod grpc;
 pub mod headers;
+pub mod own;
 pub mod pages;
+pub mod request_id;
+pub mod spelling;
 pub mod target;
 pub mod upgrade;
 pub mod upload;
@@ -15,24 +22,24 @@ use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use bytes::Bytes;
-use http::{HeaderMap, Request, Response, StatusCode, Version, request};
+use http::uri::PathAndQuery;
+use http::{Request, Response, StatusCode, Uri};
 use hyper::body::Incoming;
-use router_common::hostname::normalise_authority;
-use router_core::lookup::{RequestMatch, SniMatch};
 use router_core::model::{Hostname, RouterName};
+use router_core::parse::RewriteTarget;
 use router_core::policy::ClientAuth;
-use router_core::table::ResolvedRoute;
 
 use super::Shared;
 use super::access::{AccessRecord, DataPath, Flag};
-use super::certificates::same_certificate;
 use super::clock::{ClientClock, InFlight};
-use super::snapshot::ServedRouter;
 use super::tls::client_certificate::ClientCertificate;
 use body::ResponseBody;
+use compress::MaybeGzip;
+use decide::{Decision, decide};
+use finish::Finish;
 use forward::{Destination, Failure};
-use target::{Target, read_target};
+use headers::Told;
+use own::OwnResponse;
 
 /// What all requests of a connection have in common.
 #[derive(Debug)]
@@ -47,6 +54,20 @@ pub struct Connection {
     pub tls: Option<ConnectionTls>,
     /// Tells the stream beneath what the service is doing.
     pub clock: Arc<ClientClock>,
+    /// What endpoints are told of it.
+    pub told: Told,
+}
+
+impl Connection {
+    /// A connection that has asked for nothing yet.
+    pub fn new(router: RouterName, client: SocketAddr, listener: SocketAddr, tls: Option<ConnectionTls>) -> Self {
+        Connection { router, client, listener, tls, clock: Arc::default(), told: Told::of(client.ip(), listener) }
+    }
+
+    /// The client's certificate, in DER.
+    pub fn certificate(&self) -> Option<&[u8]> {
+        Some(self.tls.as_ref()?.client.as_ref()?.der())
+    }
 }
 
 /// TLS of a connection.
@@ -62,60 +83,38 @@ pub struct ConnectionTls {
     pub admitted: bool,
 }
 
-/// What is decided about a request before it goes anywhere.
-#[derive(Debug)]
-enum Decision {
-    Forward {
-        route: Arc<ResolvedRoute>,
-        authority: String,
-        /// The kernel may carry such requests too, with the fields that they have.
-        as_sent: bool,
-    },
-    Redirect {
-        route: Arc<ResolvedRoute>,
-        host: Hostname,
-        https_port: Option<u16>,
-    },
-    /// `OPTIONS *`.
-    Router,
-    Refuse {
-        status: StatusCode,
-        flag: Flag,
-        route: Option<Arc<ResolvedRoute>>,
-    },
-}
-
 /// Answers one request. The routing table is the newest one, so that a change is effective on connections that were
 /// there before it.
 pub async fn handle(
     shared: Arc<Shared>,
     connection: Arc<Connection>,
     request: Request<Incoming>,
-) -> Result<Response<ResponseBody>, Infallible> {
+) -> Result<Response<MaybeGzip<ResponseBody>>, Infallible> {
     let in_flight = connection.clock.request();
-    let mut record = AccessRecord::new(
-        connection.router.clone(),
-        connection.client,
-        connection.listener,
-        DataPath::Proxy,
-        Arc::clone(&shared.counters),
-    );
+    let served = shared.snapshot.load().routers.get(&connection.router).cloned();
+    let policy = served.as_ref().map(|served| &*served.table.policy);
+    let Connection { router, client, listener, .. } = &*connection;
+    let mut record = AccessRecord::new(router.clone(), *client, *listener, DataPath::Proxy, &shared.log);
+    record.tls = connection.tls.is_some();
     let (head, content) = request.into_parts();
-    let show_cause = shared.config.show_cause;
-    let own = OwnResponse {
-        accept: accept_of(&head.headers),
-        version: head.version,
-        grpc: grpc::is_grpc(&head.headers),
-        show_cause,
-    };
-    if let Some((status, _)) = connection.clock.refused() {
+    let own = OwnResponse::to(&head, shared.config.show_cause, policy);
+    if let Some((status, is_empty)) = connection.clock.refused() {
         // The stream has refused what the client sent; this request only stands for it.
-        let flag = if status == StatusCode::REQUEST_TIMEOUT { Flag::ClientTimeout } else { Flag::BadRequest };
-        return Ok(own.refuse(status, flag, record, in_flight));
+        let flag = match status {
+            _ if is_empty => Flag::EmptyRequest,
+            StatusCode::REQUEST_TIMEOUT => Flag::ClientTimeout,
+            _ => Flag::BadRequest,
+        };
+        if is_empty && policy.is_some_and(|policy| policy.log.ignore_empty) {
+            record.discard_line();
+        }
+        return Ok(own.refuse(status, flag, record, in_flight).map(MaybeGzip::Plain));
     }
-    record.method = Some(head.method.clone());
-    record.path = Some(head.uri.path().to_owned());
-    let response = match decide(&shared, &connection, &head, &mut record) {
+    if record.is_wanted() {
+        record.method = Some((head.method.clone(), head.version));
+        record.path = Some(head.uri.path().to_owned());
+    }
+    let response = match decide(served.as_deref(), &connection, &head, &mut record) {
         Decision::Refuse { status, flag, route } => {
             record.route = route;
             own.refuse(status, flag, record, in_flight)
@@ -130,12 +129,17 @@ pub async fn handle(
             }
         }
         Decision::Forward { route, authority, as_sent } => {
+            let Some(served) = served.as_deref() else {
+                return Ok(own
+                    .refuse(StatusCode::SERVICE_UNAVAILABLE, Flag::NoRoute, record, in_flight)
+                    .map(MaybeGzip::Plain));
+            };
             record.route = Some(Arc::clone(&route));
+            let finish = Finish::of(served, &route, &connection, &head);
             let request = Request::from_parts(head, content);
-            let destination = Destination { route: &route, authority: &authority, as_sent };
-            let forwarded = forward::forward(&shared, &connection, &destination, request, record, in_flight);
-            match forwarded.await {
-                Ok(response) => response,
+            let destination = Destination { route: &route, served, authority: &authority, as_sent };
+            match serve(&shared, &connection, &destination, request, record, in_flight).await {
+                Ok(response) => return Ok(finish.response(response)),
                 Err(Failure { record, in_flight, .. }) if connection.clock.body_stalled() => {
                     own.refuse(StatusCode::REQUEST_TIMEOUT, Flag::ClientTimeout, *record, in_flight)
                 }
@@ -143,122 +147,58 @@ pub async fn handle(
             }
         }
     };
-    Ok(response)
+    Ok(response.map(MaybeGzip::Plain))
 }
 
-fn decide(shared: &Shared, connection: &Connection, head: &request::Parts, record: &mut AccessRecord) -> Decision {
-    let refuse = |status, flag| Decision::Refuse { status, flag, route: None };
-    let (host, authority) = match read_target(head) {
-        Ok(Target::Resource { host, authority }) => (host, authority),
-        Ok(Target::Router) => return Decision::Router,
-        Err(error) => return refuse(error.status(), Flag::BadRequest),
-    };
-    record.host = Some(host.as_ref().map_or_else(|| authority.clone(), |host| host.as_str().to_owned()));
-    let no_route = || refuse(StatusCode::SERVICE_UNAVAILABLE, Flag::NoRoute);
-    let snapshot = shared.snapshot.load();
-    let Some(router) = snapshot.routers.get(&connection.router) else { return no_route() };
-    let path = head.uri.path();
-    let found = match (&connection.tls, &host) {
-        (Some(tls), _) if misdirected(router, tls, host.as_ref()) => {
-            return refuse(StatusCode::MISDIRECTED_REQUEST, Flag::Misdirected);
-        }
-        (Some(ConnectionTls { admitted: false, .. }), _) => {
-            return refuse(StatusCode::FORBIDDEN, Flag::ClientCertificate);
-        }
-        (_, None) => RequestMatch::NoRoute,
-        (Some(_), Some(host)) => router.table.match_tls_request(host, path),
-        (None, Some(host)) => router.table.match_cleartext_request(host, path),
-    };
-    let (route, redirect) = match found {
-        RequestMatch::NoRoute => return no_route(),
-        RequestMatch::Forward(route) => (Arc::clone(route), false),
-        RequestMatch::RedirectToHttps(route) => (Arc::clone(route), true),
-    };
-    if !route.admits_source(connection.client.ip()) {
-        let flag = Flag::SourceNotAllowed;
-        return Decision::Refuse { status: StatusCode::FORBIDDEN, flag, route: Some(route) };
-    }
-    match host {
-        Some(host) if redirect => {
-            let https_port = names_listener(&authority, connection.listener).then_some(router.table.https_port);
-            Decision::Redirect { route, host, https_port }
-        }
-        _ => {
-            let as_sent = connection.tls.is_none() && is_steerable(router, &route);
-            Decision::Forward { route, authority, as_sent }
+/// Forwards a request, under the path that the route rewrites it to.
+async fn serve(
+    shared: &Arc<Shared>,
+    connection: &Connection,
+    destination: &Destination<'_>,
+    mut request: Request<Incoming>,
+    mut record: AccessRecord,
+    in_flight: InFlight,
+) -> Result<Response<ResponseBody>, Failure> {
+    record.capture_request(&destination.served.table.policy.log, request.headers());
+    let route = destination.route;
+    if let Some(target) = &route.policy.rewrite_target {
+        match rewritten(request.uri(), route.path(), target) {
+            Some(uri) => *request.uri_mut() = uri,
+            None => {
+                let (status, flag, record) = (StatusCode::BAD_REQUEST, Flag::BadRequest, Box::new(record));
+                return Err(Failure { status, flag, record, in_flight });
+            }
         }
     }
+    forward::forward(shared, connection, destination, request, record, in_flight).await
 }
 
-/// Whether the kernel may carry the clear-text connections of the route's host.
-fn is_steerable(router: &ServedRouter, route: &ResolvedRoute) -> bool {
-    router.table.hosts.entry(&route.host).is_some_and(|host| host.steerable_cleartext().is_some())
-}
-
-/// Whether the client wrote the listener's own port: then no load balancer maps ports in between, and the HTTPS port
-/// is reached as it is, too. Otherwise a redirect names none, as OpenShift's do (openshift.md a.9).
-fn names_listener(authority: &str, listener: SocketAddr) -> bool {
-    normalise_authority(authority.as_bytes()).is_ok_and(|(written, _)| written.port() == Some(listener.port()))
-}
-
-/// Whether a request came over a connection that was not made for its host: one that needs another certificate, or
-/// is passed through; or when other client certificates have come to be asked for since. Without SNI the client has
-/// chosen nothing, and Host decides (openshift.md b.7, decision 6).
-fn misdirected(router: &ServedRouter, tls: &ConnectionTls, host: Option<&Hostname>) -> bool {
-    let asks_the_same = router.tls.as_ref().is_some_and(|now| match (&now.client_auth, &tls.client_auth) {
-        (None, None) => true,
-        (Some(now), Some(then)) => Arc::ptr_eq(now, then),
-        _ => false,
-    });
-    if !asks_the_same || matches!(router.table.match_sni(host), SniMatch::Passthrough(_)) {
-        return true;
+/// The URI with its path rewritten; the query stays. `None` when no URI comes of it.
+fn rewritten(uri: &Uri, route_path: &str, target: &RewriteTarget) -> Option<Uri> {
+    let mut path = target.rewrite(route_path, uri.path());
+    if let Some(query) = uri.query() {
+        path.push('?');
+        path.push_str(query);
     }
-    let Some(sni) = tls.sni.as_ref().filter(|sni| Some(*sni) != host) else { return false };
-    match (router.certificate(Some(sni)), router.certificate(host)) {
-        (Some(shown), Some(needed)) => !same_certificate(shown, needed),
-        _ => false,
-    }
+    let mut parts = uri.clone().into_parts();
+    parts.path_and_query = Some(PathAndQuery::try_from(path).ok()?);
+    Uri::from_parts(parts).ok()
 }
 
-/// How to phrase a response that the router makes itself.
-struct OwnResponse {
-    accept: HeaderMap,
-    version: Version,
-    grpc: bool,
-    show_cause: bool,
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-impl OwnResponse {
-    fn refuse(
-        &self,
-        status: StatusCode,
-        flag: Flag,
-        record: AccessRecord,
-        in_flight: InFlight,
-    ) -> Response<ResponseBody> {
-        let page = || pages::error(status, flag, &self.accept, self.show_cause);
-        let answer = if self.grpc { grpc::error(status).unwrap_or_else(page) } else { page() };
-        self.give(answer, flag, record, in_flight)
-    }
-
-    fn give(
-        &self,
-        mut response: Response<Bytes>,
-        flag: Flag,
-        mut record: AccessRecord,
-        in_flight: InFlight,
-    ) -> Response<ResponseBody> {
-        if self.version == Version::HTTP_2 {
-            // No connection fields in HTTP/2 (RFC 9113 §8.2.2).
-            response.headers_mut().remove(http::header::CONNECTION);
+    #[test]
+    fn a_rewritten_path_keeps_its_query_and_its_host() {
+        let target = RewriteTarget::parse("/new").unwrap();
+        let cases = [
+            ("/old/x?y=/old", "/new/x?y=/old"),
+            ("/old?", "/new?"),
+            ("https://a.test:8443/old/../x", "https://a.test:8443/new/../x"),
+        ];
+        for (uri, expected) in cases {
+            assert_eq!(rewritten(&uri.parse().unwrap(), "/old", &target).unwrap(), expected, "{uri}");
         }
-        record.flag = flag;
-        record.status = Some(response.status());
-        response.map(|content| ResponseBody::own(content, record, in_flight))
     }
-}
-
-fn accept_of(headers: &HeaderMap) -> HeaderMap {
-    let values = headers.get_all(http::header::ACCEPT);
-    values.iter().map(|value| (http::header::ACCEPT, value.clone())).collect()
 }

@@ -10,6 +10,7 @@ use rustls::ServerConfig;
 use rustls::sign::CertifiedKey;
 
 use super::certificates::{CertificateChooser, SelfSignedError, certificate_for, self_signed};
+use super::http::spelling::Spelling;
 use super::tls::terms::{Handshakes, Terms, TermsError};
 
 /// One routing table, ready to serve.
@@ -26,6 +27,8 @@ pub struct ServedRouter {
     pub table: Arc<RouterTable>,
     /// TLS towards clients; `None` when it could not be set up, which was logged: TLS connections are then refused.
     pub tls: Option<ServedTls>,
+    /// `httpHeaders.headerNameCaseAdjustments`, for the routes that ask for it.
+    pub spelling: Option<Spelling>,
 }
 
 /// TLS of one router.
@@ -80,7 +83,8 @@ impl Snapshots {
         let tls = self.tls(router).map_err(|error| {
             tracing::error!(router = %router.name, %error, "TLS connections of this router will be refused");
         });
-        ServedRouter { table: Arc::clone(router), tls: tls.ok() }
+        let spelling = Spelling::of(&router.policy.case_adjustments);
+        ServedRouter { table: Arc::clone(router), tls: tls.ok(), spelling }
     }
 
     fn tls(&mut self, router: &Arc<RouterTable>) -> Result<ServedTls, TlsError> {

@@ -9,6 +9,7 @@ mod changes;
 mod client;
 mod client_certificates;
 mod failures;
+mod fields;
 mod forwarded;
 mod grpc;
 mod hellos;

@@ -130,6 +130,11 @@ impl ResponseBody {
 }
 
 impl ResponseBody {
+    /// The record, unless it has gone on with a tunnel.
+    pub fn record(&mut self) -> Option<&mut AccessRecord> {
+        self.request.as_mut().map(|(record, _)| record)
+    }
+
     fn note(&mut self, polled: &Poll<Option<Result<Frame<Bytes>, BodyError>>>) {
         let Some((record, _)) = &mut self.request else { return };
         match polled {

@@ -3,19 +3,21 @@
 use std::sync::Arc;
 
 use http::header::{CONNECTION, EXPECT};
-use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, Version};
+use http::{HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode, Version};
 use hyper::body::Incoming;
 use router_core::table::ResolvedRoute;
 
-use super::Connection;
 use super::body::{ResponseBody, UpstreamBody};
 use super::headers::{ClientView, prepare_request, prepare_response};
+use super::spelling::Spelling;
 use super::upgrade::{self, Asked};
 use super::upload::{RequestBody, Upload};
+use super::{Connection, actions, request_id};
 use crate::proxy::Shared;
 use crate::proxy::access::{AccessRecord, Flag};
 use crate::proxy::clock::InFlight;
 use crate::proxy::limits::TooMany;
+use crate::proxy::snapshot::ServedRouter;
 use crate::proxy::upstream::attempt::{Trouble, attempt};
 use crate::proxy::upstream::choose::Exhausted;
 use crate::proxy::upstream::connect::Way;
@@ -26,10 +28,33 @@ use crate::proxy::upstream::pool::Lease;
 pub struct Destination<'r> {
     /// The route.
     pub route: &'r ResolvedRoute,
+    /// Its router.
+    pub served: &'r ServedRouter,
     /// Host and port as the client wrote them.
-    pub authority: &'r str,
+    pub authority: &'r HeaderValue,
     /// See [`ClientView::as_sent`].
     pub as_sent: bool,
+}
+
+impl Destination<'_> {
+    /// What a router may do to a request's fields that has been prepared: the actions of the router and, with the last
+    /// word, those of the route (openshift.md a.10), and the request's id.
+    fn act(&self, headers: &mut HeaderMap, connection: &Connection) {
+        let policy = &self.served.table.policy;
+        for actions in [&policy.actions, &self.route.policy.actions].into_iter().flatten() {
+            actions::apply(&actions.request, headers, connection.certificate());
+        }
+        let Some(id) = &policy.unique_id else { return };
+        let value = request_id::next(id, connection.client, connection.listener);
+        if let (Ok(name), Some(value)) = (HeaderName::try_from(&*id.name), value) {
+            headers.insert(name, value);
+        }
+    }
+
+    /// How the names of a message are spelled, if not as always.
+    fn spelling(&self) -> Option<&Spelling> {
+        self.served.spelling.as_ref().filter(|_| self.route.policy.adjust_case)
+    }
 }
 
 /// Why there is no response from an endpoint, with what the router's own response needs.
@@ -57,11 +82,10 @@ pub async fn forward(
     mut record: AccessRecord,
     in_flight: InFlight,
 ) -> Result<Response<ResponseBody>, Failure> {
-    let Destination { route, authority, as_sent } = *destination;
+    let Destination { route, authority, as_sent, .. } = *destination;
     let (mut head, content) = request.into_parts();
     let view = ClientView {
-        client: connection.client.ip(),
-        listener: connection.listener,
+        told: &connection.told,
         tls: connection.tls.is_some(),
         version: head.version,
         authority,
@@ -70,7 +94,7 @@ pub async fn forward(
         as_sent,
     };
     let plan = shared.balancer.plan(route);
-    match plan.admit(view.client) {
+    match plan.admit(connection.client.ip()) {
         Ok(visit) => record.visit = visit,
         Err(TooMany) => {
             let (status, flag) = (StatusCode::TOO_MANY_REQUESTS, Flag::RateLimited);
@@ -79,9 +103,13 @@ pub async fn forward(
     }
     let sticky = plan.take_cookie(&mut head.headers);
     let wanted = prepare_request(&mut head.headers, &view);
+    destination.act(&mut head.headers, connection);
     let asked = upgrade::asked(&mut head, wanted);
     let hold = expects_continue(&mut head.headers, head.version);
     head.extensions.clear();
+    if let Some(spelling) = destination.spelling() {
+        spelling.apply(&mut head.extensions);
+    }
     let (body, upload) = RequestBody::new(content, &record.traffic, hold);
     let mut request = Request::from_parts(head, body);
     if let Some(upload) = upload.clone().filter(|_| hold) {
@@ -94,7 +122,7 @@ pub async fn forward(
     let timeouts = &shared.config.timeouts;
     let limit = route.policy.server_timeout.unwrap_or(timeouts.server);
     let mut last = (StatusCode::SERVICE_UNAVAILABLE, Flag::NoEndpoints);
-    let mut choice = plan.choose(route, view.client, sticky);
+    let mut choice = plan.choose(route, connection.client.ip(), sticky);
     loop {
         let pick = match choice.next(&shared.balancer, timeouts.connect).await {
             Ok(pick) => pick,

@@ -16,19 +16,39 @@ const X_FORWARDED_PROTO_VERSION: HeaderName = HeaderName::from_static("x-forward
 const KEEP_ALIVE: HeaderName = HeaderName::from_static("keep-alive");
 const PROXY_CONNECTION: HeaderName = HeaderName::from_static("proxy-connection");
 
-/// What the endpoint is told about the client's connection.
+/// What endpoints are told of a connection, made once.
+#[derive(Debug)]
+pub struct Told {
+    client: HeaderValue,
+    /// The client as `Forwarded` names it (RFC 7239 §6).
+    node: Box<str>,
+    port: HeaderValue,
+}
+
+impl Told {
+    /// Of a connection from `client` to `listener`.
+    pub fn of(client: IpAddr, listener: SocketAddr) -> Self {
+        // Addresses and numbers are visible ASCII.
+        let value = |text: String| HeaderValue::try_from(text).unwrap_or(HeaderValue::from_static("unknown"));
+        let node = match client {
+            IpAddr::V4(client) => client.to_string(),
+            IpAddr::V6(client) => format!("\"[{client}]\""),
+        };
+        Told { client: value(client.to_string()), node: node.into(), port: HeaderValue::from(listener.port()) }
+    }
+}
+
+/// What the endpoint is told about one request of a client's connection.
 #[derive(Clone, Copy, Debug)]
 pub struct ClientView<'c> {
-    /// Who asks.
-    pub client: IpAddr,
-    /// The address that it connected to.
-    pub listener: SocketAddr,
+    /// What is told about all of them.
+    pub told: &'c Told,
     /// Whether over TLS.
     pub tls: bool,
     /// The version of HTTP.
     pub version: Version,
     /// The authority as the client wrote it.
-    pub authority: &'c str,
+    pub authority: &'c HeaderValue,
     /// How it is told.
     pub policy: ForwardedHeaders,
     /// The certificate that it has shown.
@@ -56,9 +76,7 @@ pub fn prepare_request(headers: &mut HeaderMap, view: &ClientView<'_>) -> Option
         headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
         headers.insert(UPGRADE, protocol.clone());
     }
-    if let Ok(authority) = HeaderValue::from_str(view.authority) {
-        headers.insert(HOST, authority);
-    }
+    headers.insert(HOST, view.authority.clone());
     tell_forwarded(headers, view);
     upgrade
 }
@@ -163,39 +181,40 @@ fn tell_forwarded(headers: &mut HeaderMap, view: &ClientView<'_>) {
         ForwardedHeaders::Replace => names.iter().for_each(|name| drop(headers.remove(name))),
         ForwardedHeaders::Append | ForwardedHeaders::IfNone => {}
     }
+    headers.reserve(names.len());
     let own_proto = if view.tls { "https" } else { "http" };
-    let client = view.client.to_string();
-    tell(headers, view, X_FORWARDED_FOR, &client);
-    tell(headers, view, X_FORWARDED_HOST, view.authority);
-    tell(headers, view, X_FORWARDED_PORT, &view.listener.port().to_string());
-    tell(headers, view, X_FORWARDED_PROTO, own_proto);
+    tell(headers, view, X_FORWARDED_FOR, || view.told.client.clone());
+    tell(headers, view, X_FORWARDED_HOST, || view.authority.clone());
+    tell(headers, view, X_FORWARDED_PORT, || view.told.port.clone());
+    tell(headers, view, X_FORWARDED_PROTO, || HeaderValue::from_static(own_proto));
     if view.version == Version::HTTP_2 {
-        tell(headers, view, X_FORWARDED_PROTO_VERSION, "h2");
+        tell(headers, view, X_FORWARDED_PROTO_VERSION, || HeaderValue::from_static("h2"));
     }
-    let node = match view.client {
-        IpAddr::V4(_) => client,
-        IpAddr::V6(_) => format!("\"[{client}]\""),
-    };
-    let host = if is_token(view.authority) { view.authority.to_owned() } else { format!("\"{}\"", view.authority) };
-    let proto = told_proto(headers).unwrap_or_else(|| own_proto.to_owned());
-    tell(headers, view, FORWARDED, &format!("for={node};host={host};proto={proto}"));
+    if let Some(forwarded) = forwarded(headers, view, own_proto) {
+        tell(headers, view, FORWARDED, || forwarded);
+    }
 }
 
-fn tell(headers: &mut HeaderMap, view: &ClientView<'_>, name: HeaderName, value: &str) {
-    if view.policy == ForwardedHeaders::IfNone && headers.contains_key(&name) {
-        return;
-    }
-    if let Ok(value) = HeaderValue::from_str(value) {
-        headers.append(name, value);
+/// This connection's element of `Forwarded` (RFC 7239 §4).
+fn forwarded(headers: &HeaderMap, view: &ClientView<'_>, own_proto: &str) -> Option<HeaderValue> {
+    let authority = view.authority.to_str().ok()?;
+    let quote = if is_token(authority) { "" } else { "\"" };
+    let proto = told_proto(headers).unwrap_or(own_proto);
+    let parts = ["for=", &view.told.node, ";host=", quote, authority, quote, ";proto=", proto];
+    HeaderValue::try_from(parts.concat()).ok()
+}
+
+fn tell(headers: &mut HeaderMap, view: &ClientView<'_>, name: HeaderName, value: impl FnOnce() -> HeaderValue) {
+    if view.policy != ForwardedHeaders::IfNone || !headers.contains_key(&name) {
+        headers.append(name, value());
     }
 }
 
 /// The scheme that the last `X-Forwarded-Proto` tells, which with `IfNone` may be a proxy's further out; `None` for what
 /// is no token, which could smuggle parameters into `Forwarded`.
-fn told_proto(headers: &HeaderMap) -> Option<String> {
+fn told_proto(headers: &HeaderMap) -> Option<&str> {
     let last = headers.get_all(X_FORWARDED_PROTO).iter().next_back()?;
-    let proto = tokens(last).last()?;
-    is_token(proto).then(|| proto.to_owned())
+    tokens(last).last().filter(|proto| is_token(proto))
 }
 
 /// RFC 9110 §5.6.2; a valid authority has none of the other token characters.

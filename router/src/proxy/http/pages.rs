@@ -1,19 +1,23 @@
 //! Responses that the router makes itself.
 
 use bytes::Bytes;
-use http::header::{ACCEPT, CACHE_CONTROL, CONNECTION, CONTENT_TYPE, LOCATION, PRAGMA};
+use http::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE, LOCATION, PRAGMA};
 use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
+use router_core::parse::ErrorPage;
 
-use crate::proxy::access::Flag;
-
-const CAUSE: HeaderName = HeaderName::from_static("x-sluice-cause");
+/// Names the cause of an error, when asked to.
+pub const CAUSE: HeaderName = HeaderName::from_static("x-sluice-cause");
 
 /// Title and sentence of a status.
 const fn text(status: StatusCode) -> (&'static str, &'static str) {
     match status.as_u16() {
         400 => ("Bad request", "The request is not valid."),
-        403 => ("Forbidden", "Your address may not use this application."),
+        403 => ("Forbidden", "You may not use this application."),
         405 => ("Method not allowed", "This method is not allowed here."),
+        404 => ("Not found", "There is nothing at this address."),
+        413 => ("Content too large", "The request is too long."),
+        414 => ("URI too long", "The address of the request is too long."),
+        429 => ("Too many requests", "There were too many requests from your address. Try again later."),
         408 => ("Request timeout", "The request did not come in time."),
         431 => ("Request header fields too large", "The request has too many or too large header fields."),
         501 => ("Not implemented", "The request has a transfer coding that is not known."),
@@ -29,33 +33,63 @@ const fn text(status: StatusCode) -> (&'static str, &'static str) {
     }
 }
 
-/// An error page: HTML for those who accept it, plain text for others. With `show_cause` the response names what
-/// `flag` stands for in `x-sluice-cause`.
-pub fn error(status: StatusCode, flag: Flag, request: &HeaderMap, show_cause: bool) -> Response<Bytes> {
+/// What a page is written in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// For those who accept HTML, or do not say.
+    Html,
+    /// Plain text, for others.
+    Text,
+}
+
+impl Kind {
+    /// What a request with these fields wants: a client that names its types and HTML is not among them gets text.
+    pub fn wanted(request: &HeaderMap) -> Self {
+        let mut types = request.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok()).peekable();
+        let html = types.peek().is_none()
+            || types.any(|value| value.contains("text/html") || value.contains("*/*") || value.contains("text/*"));
+        if html { Kind::Html } else { Kind::Text }
+    }
+}
+
+/// An error page.
+pub fn error(status: StatusCode, kind: Kind) -> Response<Bytes> {
     let (title, sentence) = text(status);
-    let (kind, body) = if accepts_html(request) {
-        let page = format!(
-            "<!DOCTYPE html>\n<html lang=\"en\">\n<head><meta charset=\"utf-8\"><title>{title}</title></head>\n\
-             <body><h1>{title}</h1><p>{sentence}</p></body>\n</html>\n"
-        );
-        ("text/html; charset=utf-8", page)
-    } else {
-        ("text/plain; charset=utf-8", format!("{title}. {sentence}\n"))
+    let (media_type, body) = match kind {
+        Kind::Html => {
+            let page = format!(
+                "<!DOCTYPE html>\n<html lang=\"en\">\n<head><meta charset=\"utf-8\"><title>{title}</title></head>\n\
+                 <body><h1>{title}</h1><p>{sentence}</p></body>\n</html>\n"
+            );
+            ("text/html; charset=utf-8", page)
+        }
+        Kind::Text => ("text/plain; charset=utf-8", format!("{title}. {sentence}\n")),
     };
     let mut response = Response::new(Bytes::from(body));
     *response.status_mut() = status;
     let headers = response.headers_mut();
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(media_type));
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("private, max-age=0, no-cache, no-store"));
     headers.insert(PRAGMA, HeaderValue::from_static("no-cache"));
-    if matches!(status.as_u16(), 400 | 408 | 431 | 501 | 505) {
-        // Where the next request would begin cannot be relied on.
-        headers.insert(CONNECTION, HeaderValue::from_static("close"));
-    }
-    if show_cause {
-        headers.insert(CAUSE, HeaderValue::from_static(flag.cause()));
+    response
+}
+
+/// A page of the router's owner, who may have given it another status than `status`, which it stands for.
+pub fn custom(page: &ErrorPage, status: StatusCode) -> Response<Bytes> {
+    let mut response = Response::new(page.body.clone());
+    *response.status_mut() = StatusCode::from_u16(page.status).unwrap_or(status);
+    for (name, value) in &page.fields {
+        if let (Ok(name), Ok(value)) = (HeaderName::try_from(&**name), HeaderValue::from_bytes(value)) {
+            response.headers_mut().append(name, value);
+        }
     }
     response
+}
+
+/// Whether a response of this status, when the router makes it, ends an HTTP/1 connection: where the next request would
+/// begin cannot be relied on, or it should come on another connection.
+pub fn ends_connection(status: StatusCode) -> bool {
+    matches!(status.as_u16(), 400 | 408 | 413 | 414 | 421 | 431 | 501 | 505)
 }
 
 /// 302 to the same path under https; `https_port` when the client is to be told of one.
@@ -73,13 +107,6 @@ pub fn empty(status: StatusCode) -> Response<Bytes> {
     let mut response = Response::new(Bytes::new());
     *response.status_mut() = status;
     response
-}
-
-/// A client that names its types and HTML is not among them gets plain text.
-fn accepts_html(request: &HeaderMap) -> bool {
-    let mut types = request.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok()).peekable();
-    types.peek().is_none()
-        || types.any(|value| value.contains("text/html") || value.contains("*/*") || value.contains("text/*"))
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Which host and path a request is for, and whether it says so unambiguously (RFC 9112 §3.2, RFC 9113 §8.3.1).
 
 use http::header::{CONTENT_LENGTH, HOST, TRANSFER_ENCODING};
-use http::{Method, StatusCode, Version, request};
+use http::{HeaderValue, Method, StatusCode, Version, request};
 use router_common::hostname::{HostBuilder, HostKind, field_text, normalise_authority};
 use router_core::model::Hostname;
 
@@ -15,7 +15,7 @@ pub enum Target {
         /// The host; `None` for an address, which no route has.
         host: Option<Hostname>,
         /// The authority as the client wrote it: what the endpoint gets as `Host`.
-        authority: String,
+        authority: HeaderValue,
     },
     /// `OPTIONS *`: the router itself (RFC 9110 §9.3.7).
     Router,
@@ -67,14 +67,14 @@ pub fn read_target(head: &request::Parts) -> Result<Target, TargetError> {
         return Err(TargetError::AmbiguousLength);
     }
     let mut fields = head.headers.get_all(HOST).iter();
-    let field = fields.next().map(http::HeaderValue::as_bytes);
+    let field = fields.next();
     if fields.next().is_some() {
         return Err(TargetError::HostCount);
     }
     let in_uri = head.uri.authority().map(|authority| authority.as_str().as_bytes());
     // HTTP/2 may leave the field out (RFC 9113 §8.3.1), HTTP/1 may not, even in absolute form.
     let written = match (field, in_uri, head.version) {
-        (Some(field), _, _) => field,
+        (Some(field), _, _) => field.as_bytes(),
         (None, Some(in_uri), Version::HTTP_2) => in_uri,
         (None, _, _) => return Err(TargetError::HostCount),
     };
@@ -95,7 +95,11 @@ pub fn read_target(head: &request::Parts) -> Result<Target, TargetError> {
         HostKind::Name => Hostname::parse(field_text(&builder.exact)).ok(),
         HostKind::IpLiteral => None,
     };
-    let authority = std::str::from_utf8(written).map_err(|_| TargetError::BadHost)?.to_owned();
+    // What the client wrote as a field is shared, not copied.
+    let authority = match field {
+        Some(field) => field.clone(),
+        None => HeaderValue::from_bytes(written).map_err(|_| TargetError::BadHost)?,
+    };
     Ok(Target::Resource { host, authority })
 }
 

@@ -16,7 +16,8 @@ use hyper_util::rt::TokioIo;
 use tokio::io::AsyncWriteExt;
 
 use super::body::ResponseBody;
-use super::{headers, pages};
+use super::headers;
+use super::pages::{self, Kind};
 use crate::proxy::Shared;
 use crate::proxy::access::{AccessRecord, Flag};
 use crate::proxy::clock::InFlight;
@@ -103,7 +104,10 @@ pub fn refuse(shared: &Shared, mut record: AccessRecord, in_flight: InFlight) ->
     let (status, flag) = (StatusCode::BAD_GATEWAY, Flag::UpstreamClosed);
     record.status = Some(status);
     record.flag = flag;
-    let page = pages::error(status, flag, &HeaderMap::new(), shared.config.show_cause);
+    let mut page = pages::error(status, Kind::Text);
+    if shared.config.show_cause {
+        page.headers_mut().insert(pages::CAUSE, HeaderValue::from_static(flag.cause()));
+    }
     page.map(|content| ResponseBody::own(content, record, in_flight))
 }
 

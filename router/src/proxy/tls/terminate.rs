@@ -66,7 +66,7 @@ pub async fn terminate(
     let tls = Some(connection_tls(flight.name, tls, client));
     // The table of the handshake is not held on to: requests are decided by the newest.
     drop(served);
-    let connection = Connection { router, client: peer, listener, tls, clock: Arc::default() };
+    let connection = Connection::new(router, peer, listener, tls);
     if http2 {
         serve_http2(shared, connection, stream).await;
     } else {

@@ -5,17 +5,20 @@ use std::future::pending;
 use arc_swap::ArcSwap;
 
 use super::super::ProxyConfig;
+use super::super::access::{AccessLog, AccessLogForm};
 use super::super::upstream_tls::UpstreamTls;
 use super::*;
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
 fn workers(count: usize) -> Workers {
+    let counters = Arc::default();
     let common = Common {
         config: ProxyConfig::default(),
         snapshot: ArcSwap::default(),
         upstream_tls: UpstreamTls::new(None),
-        counters: Arc::default(),
+        log: AccessLog::start(AccessLogForm::Off, Arc::clone(&counters)),
+        counters,
         balancer: Default::default(),
     };
     Workers::start(count, &Arc::new(common))

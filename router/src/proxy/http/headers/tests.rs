@@ -10,13 +10,17 @@ fn map(lines: &[(&str, &str)]) -> HeaderMap {
     headers
 }
 
-fn view(authority: &str) -> ClientView<'_> {
+/// A connection to port 443 from this address. Leaked: it is as long as its view.
+fn connected(client: &str) -> &'static Told {
+    Box::leak(Box::new(Told::of(client.parse().unwrap(), ([127, 0, 0, 1], 443).into())))
+}
+
+fn view(authority: &str) -> ClientView<'static> {
     ClientView {
-        client: [192, 0, 2, 7].into(),
-        listener: ([127, 0, 0, 1], 443).into(),
+        told: connected("192.0.2.7"),
         tls: true,
         version: Version::HTTP_11,
-        authority,
+        authority: Box::leak(Box::new(HeaderValue::from_str(authority).unwrap())),
         policy: ForwardedHeaders::Append,
         certificate: None,
         as_sent: false,
@@ -71,7 +75,7 @@ fn forged_fields_go() {
 #[test]
 fn forwarded_is_appended_and_quoted() {
     let mut headers = map(&[("forwarded", "for=198.51.100.1"), ("x-forwarded-proto", "http")]);
-    let six = ClientView { client: "2001:db8::1".parse().unwrap(), version: Version::HTTP_2, ..view("a.test:8443") };
+    let six = ClientView { told: connected("2001:db8::1"), version: Version::HTTP_2, ..view("a.test:8443") };
     prepare_request(&mut headers, &six);
     let forwarded = "for=\"[2001:db8::1]\";host=\"a.test:8443\";proto=https";
     assert_eq!(all(&headers, "forwarded"), ["for=198.51.100.1", forwarded]);

@@ -17,7 +17,7 @@ fn only_an_unusual_https_port_is_named() {
 #[test]
 fn text_is_for_those_who_do_not_want_html() {
     let kind = |types| {
-        let page = error(StatusCode::SERVICE_UNAVAILABLE, Flag::NoRoute, &accepting(types), false);
+        let page = error(StatusCode::SERVICE_UNAVAILABLE, Kind::wanted(&accepting(types)));
         page.headers()[CONTENT_TYPE].clone()
     };
     for html in [&[][..], &["*/*"], &["text/html;q=0.9, application/json"], &["application/json", "text/*"]] {
@@ -30,14 +30,20 @@ fn text_is_for_those_who_do_not_want_html() {
 
 #[test]
 fn connections_end_after_what_may_have_confused_them() {
-    let closes = |status| error(status, Flag::BadRequest, &HeaderMap::new(), false).headers().contains_key(CONNECTION);
-    assert!(closes(StatusCode::BAD_REQUEST) && closes(StatusCode::REQUEST_TIMEOUT));
-    assert!(!closes(StatusCode::SERVICE_UNAVAILABLE) && !closes(StatusCode::FORBIDDEN));
+    for status in [400, 408, 414, 421, 431, 501, 505] {
+        assert!(ends_connection(StatusCode::from_u16(status).unwrap()), "{status}");
+    }
+    for status in [200, 302, 403, 405, 429, 502, 503, 504] {
+        assert!(!ends_connection(StatusCode::from_u16(status).unwrap()), "{status}");
+    }
 }
 
 #[test]
-fn the_cause_is_a_field_only_when_asked_for() {
-    let cause = |show| error(StatusCode::SERVICE_UNAVAILABLE, Flag::NoEndpoints, &HeaderMap::new(), show);
-    assert_eq!(cause(true).headers()[CAUSE], "no-endpoints");
-    assert!(!cause(false).headers().contains_key(CAUSE));
+fn a_page_of_its_own_is_given_as_it_is() {
+    let text = "HTTP/1.0 200 OK\r\nContent-Type: text/plain\r\nX-A: 1\r\nX-A: 2\r\nConnection: close\r\n\r\nsoon\n";
+    let page = custom(&ErrorPage::parse(text).unwrap(), StatusCode::SERVICE_UNAVAILABLE);
+    assert_eq!((page.status(), &page.body()[..]), (StatusCode::OK, &b"soon\n"[..]));
+    assert_eq!(page.headers()[CONTENT_TYPE], "text/plain");
+    assert_eq!(page.headers().get_all("x-a").iter().collect::<Vec<_>>(), ["1", "2"]);
+    assert!(!page.headers().contains_key("connection"));
 }

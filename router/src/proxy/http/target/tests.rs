@@ -18,14 +18,14 @@ fn read(uri: &str, hosts: &[&str]) -> Result<Target, TargetError> {
 }
 
 fn resource(host: &str, authority: &str) -> Result<Target, TargetError> {
-    Ok(Target::Resource { host: Hostname::parse(host).ok(), authority: authority.to_owned() })
+    Ok(Target::Resource { host: Hostname::parse(host).ok(), authority: HeaderValue::from_str(authority).unwrap() })
 }
 
 #[test]
 fn host_is_normalised_and_kept() {
     assert_eq!(read("/x", &["a.test"]), resource("a.test", "a.test"));
     assert_eq!(read("/x", &["A.Test.:8080"]), resource("a.test", "A.Test.:8080"));
-    let literal = Ok(Target::Resource { host: None, authority: "127.0.0.1:80".into() });
+    let literal = Ok(Target::Resource { host: None, authority: HeaderValue::from_static("127.0.0.1:80") });
     assert_eq!(read("/x", &["127.0.0.1:80"]), literal);
 }
 

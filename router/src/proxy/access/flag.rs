@@ -1,0 +1,119 @@
+//! The words for why.
+
+/// Why a connection or request ended as it did: the `flags` of the access log, and the cause that a response names
+/// when asked to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Flag {
+    /// Nothing to remark.
+    Fine,
+    /// No route serves this host and path.
+    NoRoute,
+    /// The route has no usable endpoint.
+    NoEndpoints,
+    /// No endpoint accepted a connection.
+    UpstreamConnectFailure,
+    /// An endpoint did not connect, answer or go on in time.
+    UpstreamTimeout,
+    /// The endpoint ended its connection before the response was complete, or reset it.
+    UpstreamClosed,
+    /// TLS with the endpoint failed; above all, its certificate was refused.
+    UpstreamCertificate,
+    /// There is no CA to verify the endpoint with, so nothing was sent.
+    NoDestinationCa,
+    /// The client ended the connection first.
+    ClientGone,
+    /// The client sent or read nothing for too long.
+    ClientTimeout,
+    /// The client's address is not in the route's allow-list.
+    SourceNotAllowed,
+    /// The client has shown no certificate whose subject is allowed (403).
+    ClientCertificate,
+    /// The client's address has asked for more than the route's limits allow (429).
+    RateLimited,
+    /// Every endpoint has as many requests as it may have, and none ended in time (503).
+    Busy,
+    /// The request belongs on another connection (421).
+    Misdirected,
+    /// The request is not one that can be routed (4xx, 505).
+    BadRequest,
+    /// The connection came without a request.
+    EmptyRequest,
+    /// The first bytes are no ClientHello that can be routed.
+    BadHello,
+    /// The TLS handshake with the client failed.
+    ClientHandshake,
+    /// Nothing moved for the tunnel timeout.
+    Idle,
+}
+
+impl Flag {
+    /// The short word in the access log.
+    pub const fn code(self) -> &'static str {
+        match self {
+            Flag::Fine => "-",
+            Flag::NoRoute => "NR",
+            Flag::NoEndpoints => "NE",
+            Flag::UpstreamConnectFailure => "UF",
+            Flag::UpstreamTimeout => "UT",
+            Flag::UpstreamClosed => "UC",
+            Flag::UpstreamCertificate => "UV",
+            Flag::NoDestinationCa => "NCA",
+            Flag::ClientGone => "DC",
+            Flag::ClientTimeout => "CT",
+            Flag::SourceNotAllowed => "SNA",
+            Flag::ClientCertificate => "CC",
+            Flag::RateLimited => "RL",
+            Flag::Busy => "UO",
+            Flag::Misdirected => "MD",
+            Flag::BadRequest => "BR",
+            Flag::EmptyRequest => "ER",
+            Flag::BadHello => "BH",
+            Flag::ClientHandshake => "CH",
+            Flag::Idle => "ID",
+        }
+    }
+
+    /// The cause in words, as the `x-sluice-cause` response header gives it.
+    pub const fn cause(self) -> &'static str {
+        match self {
+            Flag::Fine => "none",
+            Flag::NoRoute => "no-route",
+            Flag::NoEndpoints => "no-endpoints",
+            Flag::UpstreamConnectFailure => "backend-unreachable",
+            Flag::UpstreamTimeout => "backend-timeout",
+            Flag::UpstreamClosed => "backend-closed",
+            Flag::UpstreamCertificate => "backend-certificate",
+            Flag::NoDestinationCa => "no-destination-ca",
+            Flag::ClientGone => "client-gone",
+            Flag::ClientTimeout => "client-timeout",
+            Flag::SourceNotAllowed => "source-not-allowed",
+            Flag::ClientCertificate => "client-certificate",
+            Flag::RateLimited => "rate-limited",
+            Flag::Busy => "backends-busy",
+            Flag::Misdirected => "misdirected",
+            Flag::BadRequest => "bad-request",
+            Flag::EmptyRequest => "empty-request",
+            Flag::BadHello => "bad-client-hello",
+            Flag::ClientHandshake => "client-handshake",
+            Flag::Idle => "idle",
+        }
+    }
+
+    /// HAProxy's termination state (HAProxy 2.8 configuration manual, 8.5): who ended it, and when.
+    pub const fn termination(self) -> &'static str {
+        match self {
+            Flag::Fine => "--",
+            Flag::NoRoute | Flag::NoEndpoints | Flag::UpstreamConnectFailure => "SC",
+            Flag::UpstreamCertificate | Flag::NoDestinationCa => "SC",
+            Flag::UpstreamTimeout => "sH",
+            Flag::UpstreamClosed => "SD",
+            Flag::ClientGone => "CD",
+            Flag::ClientTimeout => "cR",
+            Flag::EmptyRequest | Flag::ClientHandshake => "CR",
+            Flag::SourceNotAllowed | Flag::ClientCertificate | Flag::RateLimited => "PR",
+            Flag::Misdirected | Flag::BadRequest | Flag::BadHello => "PR",
+            Flag::Busy => "sQ",
+            Flag::Idle => "cD",
+        }
+    }
+}

@@ -1,0 +1,243 @@
+//! What becomes one line of the access log, gathered while a connection or request lasts.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant, SystemTime};
+
+use http::header::{COOKIE, SET_COOKIE};
+use http::{HeaderMap, Version};
+use router_core::model::RouterName;
+use router_core::parse::{CookieCapture, HeaderCapture};
+use router_core::policy::AccessLogPolicy;
+use router_core::table::{Endpoint, ResolvedRoute};
+
+use super::line::{Line, LineRoute};
+use super::{AccessLog, Flag};
+use crate::proxy::limits::Visit;
+use crate::proxy::upstream::occupancy::Place;
+
+/// Which part of the data path served it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DataPath {
+    /// Bytes were relayed unread.
+    Relay,
+    /// Requests were read.
+    Proxy,
+    /// The kernel carried or refused it.
+    Kernel,
+}
+
+impl DataPath {
+    /// As the log writes it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            DataPath::Relay => "relay",
+            DataPath::Proxy => "proxy",
+            DataPath::Kernel => "kernel",
+        }
+    }
+}
+
+/// Body bytes of a request or payload bytes of a connection, counted while they move.
+#[derive(Debug, Default)]
+pub struct Traffic {
+    /// From the client.
+    pub bytes_in: AtomicU64,
+    /// To the client.
+    pub bytes_out: AtomicU64,
+}
+
+/// Values of the fields that a router logs, in its order.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Captured {
+    /// `httpCaptureHeaders.request`, with their names.
+    pub request: Vec<(Arc<str>, Option<String>)>,
+    /// `httpCaptureHeaders.response`.
+    pub response: Vec<(Arc<str>, Option<String>)>,
+    /// `httpCaptureCookies`: what the client sent, `name=value`.
+    pub request_cookie: Option<String>,
+    /// What the response sets of it.
+    pub response_cookie: Option<String>,
+}
+
+/// One entry of the access log. It is written, and the route's counters move, when it is dropped: whatever becomes
+/// of the task that holds it, there is exactly one line.
+#[derive(Debug)]
+pub struct AccessRecord {
+    /// Router that took the connection.
+    pub router: RouterName,
+    /// Who connected.
+    pub client: SocketAddr,
+    /// The address that was connected to.
+    pub listener: SocketAddr,
+    /// Whether TLS was terminated here.
+    pub tls: bool,
+    /// SNI or Host, when one could be read and a line is wanted.
+    pub host: Option<String>,
+    /// Request method and version; `None` for relayed connections.
+    pub method: Option<(http::Method, Version)>,
+    /// Request path without query, when a line is wanted; `None` for relayed connections.
+    pub path: Option<String>,
+    /// Response status; `None` when none was sent.
+    pub status: Option<http::StatusCode>,
+    /// The route that serves it.
+    pub route: Option<Arc<ResolvedRoute>>,
+    /// Where it went.
+    pub endpoint: Option<Endpoint>,
+    /// Its place among what the endpoint has to do, where that is counted. It lasts as long as the record.
+    pub place: Option<Place>,
+    /// Its client's visit to the route, where these are limited. It lasts as long as the record.
+    pub visit: Option<Visit>,
+    /// Bytes, shared with the bodies that count them.
+    pub traffic: Arc<Traffic>,
+    /// Why it ended.
+    pub flag: Flag,
+    /// Who served it.
+    pub data_path: DataPath,
+    started: Instant,
+    answered: Option<Duration>,
+    captured: Option<Box<Captured>>,
+    log: AccessLog,
+    has_line: bool,
+    discarded: bool,
+}
+
+impl AccessRecord {
+    /// A record of something that begins now.
+    pub fn new(
+        router: RouterName,
+        client: SocketAddr,
+        listener: SocketAddr,
+        data_path: DataPath,
+        log: &AccessLog,
+    ) -> Self {
+        AccessRecord {
+            router,
+            client,
+            listener,
+            tls: false,
+            host: None,
+            method: None,
+            path: None,
+            status: None,
+            route: None,
+            endpoint: None,
+            place: None,
+            visit: None,
+            traffic: Arc::default(),
+            flag: Flag::ClientGone,
+            data_path,
+            started: Instant::now(),
+            answered: None,
+            captured: None,
+            log: log.clone(),
+            has_line: true,
+            discarded: false,
+        }
+    }
+
+    /// Whether it becomes a line: if not, nothing has to be gathered for one.
+    pub fn is_wanted(&self) -> bool {
+        self.has_line && self.log.is_wanted()
+    }
+
+    /// Drops the record without a trace: what it was begun for has records of its own.
+    pub fn discard(mut self) {
+        self.discarded = true;
+    }
+
+    /// There will be no line; what the route has served counts all the same.
+    pub fn discard_line(&mut self) {
+        self.has_line = false;
+    }
+
+    /// Keeps what the router logs of a request's fields, as the client sent them.
+    pub fn capture_request(&mut self, policy: &AccessLogPolicy, headers: &HeaderMap) {
+        if !self.is_wanted() || (policy.request_headers.is_empty() && policy.cookie.is_none()) {
+            return;
+        }
+        let captured = self.captured.get_or_insert_default();
+        captured.request = values(&policy.request_headers, headers);
+        captured.request_cookie = policy.cookie.as_ref().and_then(|wanted| {
+            let cookies = headers.get_all(COOKIE).iter().filter_map(|line| line.to_str().ok());
+            cookies.flat_map(|line| line.split(';')).find_map(|cookie| cookie_of(cookie.trim(), wanted))
+        });
+    }
+
+    /// What was kept.
+    #[cfg(test)]
+    pub fn captured(&self) -> Option<&Captured> {
+        self.captured.as_deref()
+    }
+
+    /// Keeps what the router logs of a response's fields, as the endpoint sent them, and when it came.
+    pub fn capture_response(&mut self, policy: &AccessLogPolicy, headers: &HeaderMap) {
+        if !self.is_wanted() {
+            return;
+        }
+        self.answered = Some(self.started.elapsed());
+        if policy.response_headers.is_empty() && policy.cookie.is_none() {
+            return;
+        }
+        let captured = self.captured.get_or_insert_default();
+        captured.response = values(&policy.response_headers, headers);
+        captured.response_cookie = policy.cookie.as_ref().and_then(|wanted| {
+            let cookies = headers.get_all(SET_COOKIE).iter().filter_map(|line| line.to_str().ok());
+            cookies.filter_map(|line| line.split(';').next()).find_map(|cookie| cookie_of(cookie.trim(), wanted))
+        });
+    }
+}
+
+fn values(wanted: &[HeaderCapture], headers: &HeaderMap) -> Vec<(Arc<str>, Option<String>)> {
+    let value = |capture: &HeaderCapture| {
+        let last = headers.get_all(&*capture.name).iter().next_back()?.as_bytes();
+        let kept = last.get(..capture.max_length).unwrap_or(last);
+        Some(String::from_utf8_lossy(kept).into_owned())
+    };
+    wanted.iter().map(|capture| (Arc::clone(&capture.name), value(capture))).collect()
+}
+
+fn cookie_of(cookie: &str, wanted: &CookieCapture) -> Option<String> {
+    let (name, _) = cookie.split_once('=')?;
+    let is_it = if wanted.is_prefix { name.starts_with(&*wanted.name) } else { name == &*wanted.name };
+    is_it.then(|| cookie.get(..wanted.max_length).unwrap_or(cookie).to_owned())
+}
+
+impl Drop for AccessRecord {
+    fn drop(&mut self) {
+        if self.discarded {
+            return;
+        }
+        let bytes_in = self.traffic.bytes_in.load(Ordering::Relaxed);
+        let bytes_out = self.traffic.bytes_out.load(Ordering::Relaxed);
+        if let Some(route) = &self.route {
+            self.log.counters().add(&self.router, &route.id, bytes_in, bytes_out, self.flag);
+        }
+        if !self.is_wanted() {
+            return;
+        }
+        let duration = self.started.elapsed();
+        let now = SystemTime::now();
+        self.log.write(Line {
+            began: now.checked_sub(duration).unwrap_or(now),
+            router: self.router.clone(),
+            client: self.client,
+            listener: self.listener,
+            tls: self.tls,
+            host: self.host.take(),
+            method: self.method.take(),
+            path: self.path.take(),
+            status: self.status,
+            route: self.route.take().map(LineRoute::Resolved),
+            endpoint: self.endpoint.as_ref().map(|to| to.address),
+            bytes_in,
+            bytes_out,
+            answered: self.answered,
+            duration,
+            flag: self.flag,
+            data_path: self.data_path,
+            captured: self.captured.take(),
+        });
+    }
+}

@@ -1,0 +1,131 @@
+//! Lines as they are written.
+
+use std::sync::Arc;
+use std::time::UNIX_EPOCH;
+
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Version};
+use router_core::parse::{CookieCapture, HeaderCapture};
+use router_core::policy::AccessLogPolicy;
+
+use super::record::Captured;
+use super::*;
+use crate::proxy::counters::Counters;
+
+fn line() -> Line {
+    Line {
+        began: UNIX_EPOCH + Duration::from_millis(1_700_000_000_123),
+        router: RouterName("default".into()),
+        client: "192.0.2.7:1000".parse().unwrap(),
+        listener: "192.0.2.1:443".parse().unwrap(),
+        tls: true,
+        host: Some("shop.test".to_owned()),
+        method: Some((Method::GET, Version::HTTP_2)),
+        path: Some("/a\"b".to_owned()),
+        status: Some(StatusCode::OK),
+        route: Some(LineRoute::Named(RouteId { namespace: "shop".into(), name: "cart".into() })),
+        endpoint: Some("10.0.0.1:8080".parse().unwrap()),
+        bytes_in: 5,
+        bytes_out: 1234,
+        answered: Some(Duration::from_millis(30)),
+        duration: Duration::from_millis(40),
+        flag: Flag::Fine,
+        data_path: DataPath::Proxy,
+        captured: None,
+    }
+}
+
+fn captured() -> Box<Captured> {
+    let field = |name: &str, value: Option<&str>| (Arc::from(name), value.map(str::to_owned));
+    Box::new(Captured {
+        request: vec![field("Host", Some("shop|test")), field("Referer", None)],
+        response: vec![field("Location", Some("/x"))],
+        request_cookie: Some("id=1".to_owned()),
+        response_cookie: None,
+    })
+}
+
+#[test]
+fn requests_are_written_in_the_order_of_httplog() {
+    let plain = "192.0.2.7:1000 [14/Nov/2023:22:13:20.123] default~ be_tcp:shop:cart/10.0.0.1:8080 -1/-1/-1/30/40 200 \
+                 1234 - - ---- 0/0/0/0/0 0/0 \"GET /a#22b HTTP/2.0\"";
+    assert_eq!(line().httplog(), plain);
+    let with = Line { captured: Some(captured()), ..line() };
+    assert!(with.httplog().ends_with(" 1234 id=1 - ---- 0/0/0/0/0 0/0 {shop#7Ctest|} {/x} \"GET /a#22b HTTP/2.0\""));
+    let refused = Line {
+        tls: false,
+        route: None,
+        endpoint: None,
+        status: None,
+        answered: None,
+        path: None,
+        flag: Flag::ClientTimeout,
+        ..line()
+    };
+    let expected = "192.0.2.7:1000 [14/Nov/2023:22:13:20.123] default default/<NOSRV> -1/-1/-1/-1/40 -1 1234 - - cR-- \
+                    0/0/0/0/0 0/0 \"<BADREQ>\"";
+    assert_eq!(refused.httplog(), expected);
+}
+
+#[test]
+fn connections_are_written_in_the_order_of_tcplog() {
+    let relayed = Line { method: None, tls: false, flag: Flag::Idle, ..line() };
+    let expected = "192.0.2.7:1000 [14/Nov/2023:22:13:20.123] default be_tcp:shop:cart/10.0.0.1:8080 -1/-1/40 1234 cD \
+                    0/0/0/0/0 0/0";
+    assert_eq!(relayed.httplog(), expected);
+}
+
+#[test]
+fn json_has_what_is_known() {
+    let with = Line { captured: Some(captured()), ..line() };
+    let expected = r#"{"time":"2023-11-14T22:13:20.123Z","router":"default","client":"192.0.2.7:1000","listener":"192.0.2.1:443","bytes_in":5,"bytes_out":1234,"duration_ms":40,"flags":"-","datapath":"proxy","host":"shop.test","method":"GET","path":"/a\"b","status":200,"route":"shop/cart","endpoint":"10.0.0.1:8080","answered_ms":30,"captured":{"request":{"Host":"shop|test"},"response":{"Location":"/x"},"cookie":"id=1"}}"#;
+    assert_eq!(with.json(), expected);
+    let bare = Line { host: None, method: None, path: None, status: None, route: None, endpoint: None, ..with };
+    let bare = Line { answered: None, captured: None, ..bare };
+    assert!(bare.json().ends_with(r#""flags":"-","datapath":"proxy"}"#), "{}", bare.json());
+}
+
+#[test]
+fn what_is_captured_is_cut_to_its_length() {
+    let log = AccessLog::start(AccessLogForm::Json, Arc::new(Counters::default()));
+    let (client, listener) = (([127, 0, 0, 1], 1).into(), ([127, 0, 0, 1], 2).into());
+    let mut record = AccessRecord::new(RouterName("r".into()), client, listener, DataPath::Proxy, &log);
+    let capture = |name: &str, max_length| HeaderCapture { name: name.into(), max_length };
+    let policy = AccessLogPolicy {
+        request_headers: [capture("X-Long", 3), capture("X-None", 3)].into(),
+        cookie: Some(CookieCapture { name: "id".into(), is_prefix: true, max_length: 6 }),
+        ..AccessLogPolicy::default()
+    };
+    let fields = [("x-long", "first"), ("x-long", "abcdef"), ("cookie", "a=b; identity=long; id=2")];
+    let fields = fields.map(|(name, value)| (HeaderName::from_static(name), HeaderValue::from_static(value)));
+    let headers: HeaderMap = fields.into_iter().collect();
+    record.capture_request(&policy, &headers);
+    let expected = Captured {
+        request: vec![("X-Long".into(), Some("abc".to_owned())), ("X-None".into(), None)],
+        request_cookie: Some("identi".to_owned()),
+        ..Captured::default()
+    };
+    assert_eq!(record.captured().cloned(), Some(expected));
+    record.discard();
+}
+
+#[test]
+fn a_line_that_finds_no_room_is_counted_and_not_waited_for() {
+    // Nobody takes lines from this queue.
+    let (log, queue) = AccessLog::with_queue(2);
+    for _ in 0..5 {
+        log.write(line());
+    }
+    assert_eq!((log.dropped(), queue.len()), (3, 2));
+    let off = AccessLog::start(AccessLogForm::Off, Arc::new(Counters::default()));
+    off.write(line());
+    assert!(!off.is_wanted());
+    assert_eq!(off.dropped(), 0);
+}
+
+#[tokio::test]
+async fn flushing_waits_for_the_lines_before_it() {
+    let log = AccessLog::start(AccessLogForm::Json, Arc::new(Counters::default()));
+    log.write(line());
+    log.flush().await;
+    assert_eq!(log.dropped(), 0);
+}

@@ -1,0 +1,74 @@
+//! Responses that the router makes itself: how they are phrased for one request.
+
+use bytes::Bytes;
+use http::header::{CONNECTION, STRICT_TRANSPORT_SECURITY};
+use http::{HeaderValue, Response, StatusCode, Version, request};
+use router_core::policy::RouterPolicy;
+
+use super::body::ResponseBody;
+use super::grpc;
+use super::pages::{self, Kind};
+use crate::proxy::access::{AccessRecord, Flag};
+use crate::proxy::clock::InFlight;
+
+/// How.
+#[derive(Clone, Copy, Debug)]
+pub struct OwnResponse<'p> {
+    kind: Kind,
+    grpc: bool,
+    version: Version,
+    show_cause: bool,
+    policy: Option<&'p RouterPolicy>,
+}
+
+impl<'p> OwnResponse<'p> {
+    /// For a request with this head, by the policy of its router.
+    pub fn to(head: &request::Parts, show_cause: bool, policy: Option<&'p RouterPolicy>) -> Self {
+        let (kind, grpc) = (Kind::wanted(&head.headers), grpc::is_grpc(&head.headers));
+        OwnResponse { kind, grpc, version: head.version, show_cause, policy }
+    }
+
+    /// An error page: the one that the router has of its own for this status, if it has one.
+    pub fn refuse(
+        &self,
+        status: StatusCode,
+        flag: Flag,
+        record: AccessRecord,
+        in_flight: InFlight,
+    ) -> Response<ResponseBody> {
+        let own = self.policy.and_then(|policy| match status {
+            StatusCode::SERVICE_UNAVAILABLE => policy.pages.unavailable.as_deref(),
+            StatusCode::NOT_FOUND => policy.pages.not_found.as_deref(),
+            _ => None,
+        });
+        let page = || own.map_or_else(|| pages::error(status, self.kind), |page| pages::custom(page, status));
+        let answer = if self.grpc { grpc::error(status).unwrap_or_else(page) } else { page() };
+        self.give(answer, flag, record, in_flight)
+    }
+
+    /// A response as it is, with what every response of the router says.
+    pub fn give(
+        &self,
+        mut response: Response<Bytes>,
+        flag: Flag,
+        mut record: AccessRecord,
+        in_flight: InFlight,
+    ) -> Response<ResponseBody> {
+        let status = response.status();
+        let headers = response.headers_mut();
+        // No connection fields in HTTP/2 (RFC 9113 §8.2.2).
+        if self.version != Version::HTTP_2 && pages::ends_connection(status) {
+            headers.insert(CONNECTION, HeaderValue::from_static("close"));
+        }
+        if self.show_cause && flag != Flag::Fine {
+            headers.insert(pages::CAUSE, HeaderValue::from_static(flag.cause()));
+        }
+        let hsts = record.route.as_ref().filter(|_| record.tls).and_then(|route| route.policy.hsts.as_deref());
+        if let Some(value) = hsts.and_then(|value| HeaderValue::from_str(value).ok()) {
+            headers.insert(STRICT_TRANSPORT_SECURITY, value);
+        }
+        record.flag = flag;
+        record.status = Some(status);
+        response.map(|content| ResponseBody::own(content, record, in_flight))
+    }
+}
