@@ -101,7 +101,13 @@ impl WildcardAdmission {
 }
 
 /// Fields that say how and where OpenShift runs its router.
-const DEPLOYMENT: &[&str] = &["replicas", "nodePlacement", "haproxyVersion", "unsupportedConfigOverrides"];
+const DEPLOYMENT: &[&str] = &["replicas", "nodePlacement", "haproxyVersion"];
+/// What only OpenShift's own router has.
+const OVERRIDES: &str = "unsupportedConfigOverrides";
+/// `true` is what Sluice does in any case: HTTP/2 is offered on every terminated host (openshift.md, decision 6).
+const ENABLE_HTTP2: &str = "ingress.operator.openshift.io/default-enable-http2";
+/// How long connections may last after a change of the configuration, which ends none here.
+const HARD_STOP_AFTER: &str = "ingress.operator.openshift.io/hard-stop-after";
 
 /// Reads an IngressController. Its manifest is filled in by the caller.
 pub(super) fn parse(meta: Meta, mut object: Fields<'_>, findings: &mut Findings) -> Option<IngressController> {
@@ -126,6 +132,7 @@ pub(super) fn parse(meta: Meta, mut object: Fields<'_>, findings: &mut Findings)
     let tuning = tuning::parse(spec.mapping("tuningOptions", findings), findings);
     let logging = logging::parse(spec.mapping("logging", findings), findings);
     spec.ignore(DEPLOYMENT);
+    let has_overrides = spec.value(OVERRIDES).and_then(Value::as_object).is_some_and(|members| !members.is_empty());
     let mut controller = IngressController {
         meta,
         domain: domain.map(str::to_owned),
@@ -144,6 +151,9 @@ pub(super) fn parse(meta: Meta, mut object: Fields<'_>, findings: &mut Findings)
         manifest: Manifest::new(&Value::Null),
     };
     controller.without_effect = without_effect(&controller, &spec);
+    if has_overrides {
+        controller.without_effect.push(spec.path(OVERRIDES));
+    }
     // What was found while reading a value has been told with the reason.
     for path in controller.without_effect.iter().filter(|path| !controller.http.without_effect.contains(path)) {
         findings.warn(path.clone(), NO_EFFECT);
@@ -171,6 +181,9 @@ fn without_effect(controller: &IngressController, spec: &Fields<'_>) -> Vec<Fiel
     paths.extend(controller.tuning.without_effect().map(|name| spec.path("tuningOptions").key(name)));
     paths.extend_from_slice(&http.without_effect);
     paths.extend_from_slice(&controller.logging.without_effect);
+    let annotation = |name: &'static str| controller.meta.annotations.get(name).map(|text| (name, text));
+    let asked = [annotation(ENABLE_HTTP2).filter(|(_, text)| *text != "true"), annotation(HARD_STOP_AFTER)];
+    paths.extend(asked.into_iter().flatten().map(|(name, _)| FieldPath::of(&["metadata", "annotations", name])));
     paths
 }
 

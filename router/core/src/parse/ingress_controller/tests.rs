@@ -234,3 +234,25 @@ fn an_id_of_unknown_fields_is_not_sent_and_that_is_said() {
         "{errors:?}"
     );
 }
+
+#[test]
+fn what_only_openshifts_own_router_has_is_said_to_be_without_effect() {
+    let mut object =
+        controller("c", json!({ "unsupportedConfigOverrides": { "loadBalancingAlgorithm": "leastconn" } }));
+    object["metadata"]["annotations"] = json!({
+        "ingress.operator.openshift.io/default-enable-http2": "false",
+        "ingress.operator.openshift.io/hard-stop-after": "30m",
+    });
+    let Object::IngressController(found) = good(object.clone()) else { panic!("{object}") };
+    let paths: Vec<String> = found.without_effect.iter().map(ToString::to_string).collect();
+    let expected = [
+        "metadata.annotations[ingress.operator.openshift.io/default-enable-http2]",
+        "metadata.annotations[ingress.operator.openshift.io/hard-stop-after]",
+        "spec.unsupportedConfigOverrides",
+    ];
+    assert_eq!(paths, expected);
+    object["metadata"]["annotations"] = json!({ "ingress.operator.openshift.io/default-enable-http2": "true" });
+    object["spec"]["unsupportedConfigOverrides"] = json!({});
+    let Object::IngressController(found) = good(object.clone()) else { panic!("{object}") };
+    assert!(found.without_effect.is_empty());
+}
