@@ -267,10 +267,8 @@ pub struct Dial {
     pub window: u16,
     /// Endpoints tried.
     pub attempts: u8,
-    /// SYNs sent to this one.
-    pub syns: u8,
     /// Zero.
-    pub pad: [u8; 2],
+    pub pad: [u8; 3],
     /// Interface that the endpoint's SYN-ACK came in on.
     pub via: u32,
     /// Its Ethernet addresses, exchanged: the way back to the neighbour that sent it.

@@ -281,7 +281,6 @@ fn take_over(back: &FlowKey, old: &mut Flow) {
 #[inline(never)]
 fn finish(client: &FlowKey) -> u32 {
     let Some(memory) = maps::scratch_memory() else { return Reason::NoEndpoint as u32 };
-    memory.flight.dial.syns = 1;
     let back = memory.client.rewrite.to.reversed();
     if !maps::keep_first_flight(client, &memory.flight) {
         maps::remove_flow(&back);

@@ -21,9 +21,9 @@ use crate::skb::Skb;
 
 /// Endpoints that are tried for one connection.
 const MAX_ATTEMPTS: u8 = 4;
-/// SYNs that an endpoint is sent before another one is tried: the client sends its first payload again after 0.2 s or
-/// more, and doubles that.
-const MAX_SYNS: u8 = 3;
+/// Nanoseconds that an endpoint is given before a packet of the client goes to another one: the client sends its first
+/// payload again after 0.2 s or more, and doubles that, so the first endpoint gets three SYNs and each other one.
+const GIVEN: u64 = 1_000_000_000;
 /// The smallest payload of a segment that is made here: every host takes it (RFC 9293 §3.7.1), less timestamps.
 const MIN_SEGMENT: u32 = 524;
 /// Segments of the longest payload at [`MIN_SEGMENT`].
@@ -253,14 +253,12 @@ fn from_client_dialing(segment: &Segment, client: &mut Flow) -> u32 {
         // An acknowledgement of nothing, or what comes after the first payload: the client will send it again.
         return DROP;
     }
-    let again = flight.dial.syns < MAX_SYNS;
-    if again {
-        flight.dial.syns += 1;
-    }
+    // SAFETY: the helper has no precondition.
+    let waited = unsafe { bpf_ktime_get_ns() }.wrapping_sub(client.started_ns);
     if !maps::read_first_flight(memory, flight) {
         return DROP;
     }
-    if !again && flight.dial.attempts + 1 < MAX_ATTEMPTS && flight.dial.slots > 1 {
+    if waited >= GIVEN && flight.dial.attempts + 1 < MAX_ATTEMPTS && flight.dial.slots > 1 {
         return NEXT_ENDPOINT;
     }
     maps::count(DialCounter::SynAgain);

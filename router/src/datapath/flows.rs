@@ -11,8 +11,12 @@ use router_common::verdict::FlowEndReason;
 /// How long an ended connection stays for packets that are repeated; more than a FIN is by any stack within its first
 /// retries.
 pub const LINGER: Duration = Duration::from_secs(10);
-/// How long endpoints may be silent: three tries of 5 s (`connectTimeout`) each.
-pub const DIAL_LIMIT: Duration = Duration::from_secs(15);
+/// How long the last endpoint that is tried may be silent, as in the relay (`connectTimeout`'s default): the kernel goes
+/// on to another one after a second, while there is one.
+pub const DIAL_LIMIT: Duration = Duration::from_secs(5);
+/// How long an endpoint that has accepted may leave the first payload unacknowledged: five times the client sends it
+/// again.
+pub const CONFIRM_LIMIT: Duration = Duration::from_secs(15);
 /// An entry without its other direction is nobody's when it is this old: between the writing of the two there are
 /// nanoseconds.
 pub const ORPHAN_LIFE: Duration = Duration::from_secs(10);
@@ -36,7 +40,8 @@ pub fn judge(client: &Flow, backend: Option<&Flow>, now: Duration, idle: Duratio
         STATE_CLOSING if since(client.ended_ns) <= LINGER => Fate::Keep,
         STATE_CLOSING if client.own & FLOW_REPORTED != 0 => Fate::Forget,
         STATE_CLOSING => Fate::End(FlowEndReason::from_code(client.end).unwrap_or(FlowEndReason::Finished)),
-        STATE_DIALING | STATE_CONFIRMING if since(client.started_ns) > DIAL_LIMIT => Fate::End(FlowEndReason::Silent),
+        STATE_DIALING if since(client.started_ns) > DIAL_LIMIT => Fate::End(FlowEndReason::Silent),
+        STATE_CONFIRMING if since(client.started_ns) > CONFIRM_LIMIT => Fate::End(FlowEndReason::Silent),
         STATE_ESTABLISHED => {
             let last = client.last_ns.max(client.started_ns).max(backend.map_or(0, |flow| flow.last_ns));
             if since(last) > idle { Fate::End(FlowEndReason::Idle) } else { Fate::Keep }
