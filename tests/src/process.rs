@@ -58,6 +58,11 @@ impl Process {
         result.map(drop).with_context(|| format!("it printed:\n{}", self.output().join("\n")))
     }
 
+    /// Whether it has not ended.
+    pub fn runs(&mut self) -> bool {
+        matches!(self.child.try_wait(), Ok(None))
+    }
+
     /// Asks it to end, and waits until it has.
     ///
     /// # Errors

@@ -106,6 +106,14 @@ impl Sluice {
         self.process.resident()
     }
 
+    /// How many descriptors it has open.
+    ///
+    /// # Errors
+    /// When it has ended.
+    pub fn descriptors(&self) -> Result<usize> {
+        Ok(std::fs::read_dir(format!("/proc/{}/fd", self.process.id()))?.count())
+    }
+
     /// The most resident memory that it ever had, in bytes.
     ///
     /// # Errors

@@ -1,8 +1,8 @@
 //! Requests through the proxy, with clients and servers that are not ours: what they need of a router between them, and
 //! what they do not notice of it.
 
-mod stage;
-
 mod expect;
+mod stage;
+mod trailers;
 mod transfers;
 mod websocket;

@@ -1,6 +1,6 @@
 //! A router on a loopback of its own, and a CA that its clients trust.
 
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};
 use std::path::PathBuf;
 
 use anyhow::{Context, Result};
@@ -8,8 +8,10 @@ use tempfile::TempDir;
 use tests::client::{Answer, Client};
 use tests::folder;
 use tests::netns::Netns;
-use tests::pki::Ca;
+use tests::pki::{Ca, Leaf};
+use tests::process::Process;
 use tests::sluice::{DataPath, Options, Sluice};
+use tests::wait::{PATIENCE, wait_until};
 
 /// Where the router takes clear text.
 pub const HTTP: u16 = 8080;
@@ -18,7 +20,7 @@ pub const HTTPS: u16 = 8443;
 
 /// An address on loopback.
 pub const fn at(port: u16) -> SocketAddr {
-    SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), port)
+    SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port)
 }
 
 /// What becomes of a route's TLS.
@@ -89,25 +91,35 @@ impl Stage {
         self.write(&format!("service-{name}"), &text)
     }
 
-    /// A Route of this name to a Service; its host, which is `NAME.apps.test`. When it was there before, it gets
-    /// another certificate.
+    /// A Route of this name to a Service; its host, which is `NAME.apps.test`.
     ///
     /// # Errors
     /// When it cannot be written.
     pub fn route(&self, name: &str, service: &str, tls: Tls, annotations: &[(&str, &str)]) -> Result<String> {
         let host = format!("{name}.apps.test");
+        self.route_with(name, service, tls, annotations, &self.ca.leaf(&host)?)?;
+        Ok(host)
+    }
+
+    /// As [`Stage::route`], with a certificate of one's own.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn route_with(
+        &self,
+        name: &str,
+        service: &str,
+        tls: Tls,
+        annotations: &[(&str, &str)],
+        certificate: &Leaf,
+    ) -> Result<()> {
         let spec = match tls {
             Tls::Without => String::new(),
-            Tls::Edge => folder::terminated("edge", &self.ca.leaf(&host)?, ""),
-            Tls::Reencrypt => {
-                folder::terminated("reencrypt", &self.ca.leaf(&host)?, &folder::destination_ca(&self.ca.pem()))
-            }
+            Tls::Edge => folder::terminated("edge", certificate, ""),
+            Tls::Reencrypt => folder::terminated("reencrypt", certificate, &folder::destination_ca(&self.ca.pem())),
         };
-        self.write(
-            &format!("route-{name}"),
-            &folder::annotated(&folder::route(name, &host, service, &spec), annotations),
-        )?;
-        Ok(host)
+        let route = folder::route(name, &format!("{name}.apps.test"), service, &spec);
+        self.write(&format!("route-{name}"), &folder::annotated(&route, annotations))
     }
 
     /// A certificate and its key for a server of this name: where they are.
@@ -118,6 +130,18 @@ impl Stage {
         let files = self.ca.leaf(name)?.write(self.files.path(), name)?;
         let [certificate, key] = files.map(text);
         Ok([certificate?, key?])
+    }
+
+    /// nghttpd, which speaks HTTP/2 in clear text on a port of loopback.
+    ///
+    /// # Errors
+    /// When it does not listen.
+    pub fn nghttpd(&self, port: u16, arguments: &[&str]) -> Result<Process> {
+        let mut command = self.netns.command("nghttpd")?;
+        command.args(["--no-tls", "--address=127.0.0.1"]).args(arguments).arg(port.to_string());
+        let process = Process::start("nghttpd", &mut command)?;
+        self.netns.run(|| wait_until("nghttpd listens", PATIENCE, || TcpStream::connect(at(port)).is_ok()))?;
+        Ok(process)
     }
 
     /// A new folder for files.

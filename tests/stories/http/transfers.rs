@@ -5,10 +5,8 @@ use std::process::Stdio;
 
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
-use tests::process::Process;
 use tests::python;
 use tests::stream::{self, Checksum, Content};
-use tests::wait::{PATIENCE, wait_until};
 
 use super::stage::{HTTP, HTTPS, Stage, Tls, at};
 
@@ -105,12 +103,7 @@ fn large_bodies_go_both_ways_over_http2_in_clear_text() -> Result<()> {
     let stage = Stage::new("h2c", "")?;
     let folder = stage.folder("files")?;
     let checksum = file(&folder, LENGTH)?;
-    let mut nghttpd = stage.netns.command("nghttpd")?;
-    nghttpd.args(["--no-tls", "--echo-upload", "--address=127.0.0.1", "--htdocs", &folder, "9001"]);
-    let _nghttpd = Process::start("nghttpd", &mut nghttpd)?;
-    stage
-        .netns
-        .run(|| wait_until("nghttpd listens", PATIENCE, || std::net::TcpStream::connect(at(9001)).is_ok()).map(drop))?;
+    let _nghttpd = stage.nghttpd(9001, &["--echo-upload", "--htdocs", &folder])?;
     stage.h2c_service("h2c", &[at(9001)])?;
     let edge = stage.route("edge", "h2c", Tls::Edge, &[])?;
     let sluice = stage.serve()?;
