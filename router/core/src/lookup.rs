@@ -1,5 +1,6 @@
 //! Which route a name or a request belongs to: the rules of openshift.md b.7, in the one place where they stand.
 
+use std::iter;
 use std::sync::Arc;
 
 use crate::model::Hostname;
@@ -31,8 +32,9 @@ impl RouterTable {
     /// Virtual hosts that cover a name, most specific first: the exact one, then the one-label wildcard.
     pub fn candidates<'t>(&'t self, host: &Hostname) -> impl Iterator<Item = &'t Arc<VirtualHost>> {
         let exact = self.hosts.exact.get(host);
-        let wildcard = host.parent().and_then(|parent| self.hosts.wildcard.get(parent));
-        exact.into_iter().chain(wildcard)
+        // Looked for when the exact host will not do.
+        let wildcard = iter::once_with(move || host.parent().and_then(|parent| self.hosts.wildcard.get(parent)));
+        exact.into_iter().chain(wildcard.flatten())
     }
 
     /// Decides a TLS connection by its SNI. The most specific host that has any TLS route wins, whatever its

@@ -2,6 +2,8 @@
 
 use std::any::Any;
 use std::fmt;
+mod hosts;
+
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -15,6 +17,8 @@ use crate::model::{HostMatch, Hostname, PathMatch, RouteId, RouterName};
 use crate::parse::ForwardedHeaders;
 use crate::persistent::{Changed, Sorted};
 use crate::policy::{RoutePolicy, RouterPolicy};
+
+pub use hosts::Hosts;
 
 /// Everything that traffic needs, at one revision.
 #[derive(Debug, Default)]
@@ -59,9 +63,9 @@ pub struct RouterTable {
 #[derive(Clone, Debug, Default)]
 pub struct HostIndex {
     /// By name.
-    pub exact: Sorted<Hostname, Arc<VirtualHost>>,
+    pub exact: Hosts,
     /// By the domain that `*.` stands in front of.
-    pub wildcard: Sorted<Hostname, Arc<VirtualHost>>,
+    pub wildcard: Hosts,
 }
 
 impl HostIndex {
@@ -76,12 +80,9 @@ impl HostIndex {
     /// Puts virtual hosts in the place of whatever their hosts had.
     pub fn extend(&mut self, hosts: Vec<Arc<VirtualHost>>) {
         let is_exact = |host: &Arc<VirtualHost>| matches!(host.host, HostMatch::Exact(_));
-        let named = |host: Arc<VirtualHost>| match &host.host {
-            HostMatch::Exact(name) | HostMatch::Wildcard(name) => (name.clone(), host),
-        };
         let (exact, wildcard): (Vec<_>, Vec<_>) = hosts.into_iter().partition(is_exact);
-        self.exact.extend(exact.into_iter().map(named));
-        self.wildcard.extend(wildcard.into_iter().map(named));
+        self.exact.extend(exact);
+        self.wildcard.extend(wildcard);
     }
 
     /// Takes a host out.

@@ -195,16 +195,7 @@ pub fn router(
     let mut hosts = HostIndex::default();
     for (host, mut routes) in by_host {
         routes.sort_by_key(|route| std::cmp::Reverse(route.path().len()));
-        let (exact, name) = match &host {
-            HostMatch::Exact(name) => (true, name.clone()),
-            HostMatch::Wildcard(domain) => (false, domain.clone()),
-        };
-        let virtual_host = Arc::new(virtual_host(host, routes));
-        if exact {
-            hosts.exact.insert(name, virtual_host);
-        } else {
-            hosts.wildcard.insert(name, virtual_host);
-        }
+        hosts.extend(vec![Arc::new(virtual_host(host, routes))]);
     }
     RouterTable {
         name: RouterName(name.into()),

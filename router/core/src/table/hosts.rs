@@ -1,0 +1,119 @@
+//! Virtual hosts by name, found by the name's hash. Comparing names takes a visit to each of them, which among 100,000
+//! hosts costs more than all else that a request's routing does; hashes lie side by side in the nodes of the tree.
+
+use std::borrow::Borrow;
+use std::fmt;
+use std::hash::{DefaultHasher, Hasher};
+use std::ops::Deref;
+use std::sync::Arc;
+
+use crate::model::{HostMatch, Hostname};
+use crate::persistent::Sorted;
+
+use super::VirtualHost;
+
+/// Virtual hosts of one kind, exact or wildcard. Reads as the map by name that it holds.
+#[derive(Clone, Default)]
+pub struct Hosts {
+    by_name: Sorted<Hostname, Arc<VirtualHost>>,
+    /// One of the virtual hosts for each hash of a name.
+    by_hash: Sorted<u64, Arc<VirtualHost>>,
+    /// Hashes that more than one name has, or has had.
+    shared: Sorted<u64, ()>,
+}
+
+impl Hosts {
+    /// The virtual host of a name.
+    pub fn get<N: Borrow<str> + ?Sized>(&self, name: &N) -> Option<&Arc<VirtualHost>> {
+        self.get_by(hash(name.borrow()), name.borrow())
+    }
+
+    fn get_by(&self, hash: u64, name: &str) -> Option<&Arc<VirtualHost>> {
+        let found = self.by_hash.get(&hash)?;
+        if name_of(found).as_str() == name { Some(found) } else { self.by_name.get(name) }
+    }
+
+    /// Puts a virtual host in the place of whatever its name had.
+    pub fn insert(&mut self, host: Arc<VirtualHost>) {
+        self.insert_by(hash(name_of(&host).as_str()), host);
+    }
+
+    fn insert_by(&mut self, hash: u64, host: Arc<VirtualHost>) {
+        let name = name_of(&host).clone();
+        match self.by_hash.get(&hash) {
+            Some(other) if *name_of(other) != name => self.shared.insert(hash, ()),
+            _ => self.by_hash.insert(hash, Arc::clone(&host)),
+        }
+        self.by_name.insert(name, host);
+    }
+
+    /// Forgets a name.
+    pub fn remove(&mut self, name: &Hostname) {
+        self.remove_by(hash, name);
+    }
+
+    fn remove_by(&mut self, hash: impl Fn(&str) -> u64, name: &Hostname) {
+        if self.by_name.remove(name).is_none() {
+            return;
+        }
+        let own = hash(name.as_str());
+        if self.by_hash.get(&own).is_some_and(|kept| name_of(kept) == name) {
+            self.by_hash.remove(&own);
+        }
+        // Two names in 2^32 have one hash, unless somebody looks for them: then this is what they cost.
+        if self.shared.get(&own).is_some() && self.by_hash.get(&own).is_none() {
+            let other = self.by_name.values().find(|host| hash(name_of(host).as_str()) == own);
+            if let Some(other) = other.map(Arc::clone) {
+                self.by_hash.insert(own, other);
+            }
+        }
+    }
+}
+
+impl Extend<Arc<VirtualHost>> for Hosts {
+    /// Puts in all of these. What is empty is built as a whole.
+    fn extend<I: IntoIterator<Item = Arc<VirtualHost>>>(&mut self, hosts: I) {
+        if !self.by_name.is_empty() {
+            hosts.into_iter().for_each(|host| self.insert(host));
+            return;
+        }
+        self.by_name.extend(hosts.into_iter().map(|host| (name_of(&host).clone(), host)));
+        let mut hashed: Vec<_> = self.by_name.entries().map(|(name, host)| (hash(name.as_str()), host)).collect();
+        hashed.sort_unstable_by_key(|(hash, _)| *hash);
+        self.shared.extend(hashed.windows(2).filter_map(|pair| match pair {
+            [(one, _), (other, _)] if one == other => Some((*one, ())),
+            _ => None,
+        }));
+        self.by_hash.extend(hashed.into_iter().map(|(hash, host)| (hash, Arc::clone(host))));
+    }
+}
+
+impl Deref for Hosts {
+    type Target = Sorted<Hostname, Arc<VirtualHost>>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.by_name
+    }
+}
+
+impl fmt::Debug for Hosts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.by_name.fmt(f)
+    }
+}
+
+fn name_of(host: &VirtualHost) -> &Hostname {
+    match &host.host {
+        HostMatch::Exact(name) | HostMatch::Wildcard(name) => name,
+    }
+}
+
+/// The same in every process: what is made of the same objects is the same.
+fn hash(name: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    hasher.write(name.as_bytes());
+    hasher.finish()
+}
+
+#[cfg(test)]
+mod tests;
