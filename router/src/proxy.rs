@@ -44,6 +44,7 @@ use counters::Counters;
 use listeners::Listeners;
 use snapshot::{Snapshot, Snapshots};
 use upstream::balancer::Balancer;
+use upstream::checks;
 use upstream::pool::Pool;
 use upstream_tls::UpstreamTls;
 use workers::Workers;
@@ -120,6 +121,8 @@ pub struct Proxy {
     listening: JoinHandle<()>,
     /// Follows the tables.
     serving: JoinHandle<()>,
+    /// Finds out which endpoints answer.
+    checking: JoinHandle<()>,
 }
 
 impl Proxy {
@@ -133,7 +136,7 @@ impl Proxy {
             snapshot: ArcSwap::default(),
             log: AccessLog::start(config.access_log, Arc::clone(&counters)),
             counters,
-            balancer: Balancer::default(),
+            balancer: Arc::default(),
             config,
         });
         let workers = Arc::new(Workers::start(threads, &common));
@@ -144,9 +147,10 @@ impl Proxy {
         // The listeners follow the snapshots, so that none is open before its router can be served.
         let (served, follow) = watch::channel(first);
         let open = Listeners::new(Arc::clone(&workers), common.config.listen.clone(), states);
+        let checking = tokio::spawn(checks::run(Arc::clone(&common.balancer), follow.clone()));
         let listening = tokio::spawn(open.run(follow));
         let serving = tokio::spawn(serve.follow(tables, served));
-        Proxy { workers, listeners, listening, serving }
+        Proxy { workers, listeners, listening, serving, checking }
     }
 
     /// The listeners as they stand.
@@ -183,6 +187,7 @@ impl Proxy {
         }
         self.workers.stop().await;
         self.serving.abort();
+        self.checking.abort();
         self.workers.common.log.flush().await;
     }
 }
@@ -203,7 +208,7 @@ struct Common {
     counters: Arc<Counters>,
     log: AccessLog,
     /// How endpoints are chosen.
-    balancer: Balancer,
+    balancer: Arc<Balancer>,
 }
 
 /// What the connections of one worker share: what belongs to it alone, so that no other thread touches it while

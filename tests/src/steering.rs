@@ -194,7 +194,10 @@ impl Stage {
 
 /// A passthrough route of `host` to endpoints, in a router for it.
 fn write(folder: &Path, host: &str, annotations: &str, endpoints: &[SocketAddr]) -> Result<()> {
-    let annotated = format!("metadata: {{annotations: {{{annotations}}}, ");
+    // Health checks would be connections at the backend that no story makes.
+    let unchecked = "router.openshift.io/haproxy.health.check.interval: 1h";
+    let separator = if annotations.is_empty() { "" } else { ", " };
+    let annotated = format!("metadata: {{annotations: {{{unchecked}{separator}{annotations}}}, ");
     let route = folder::route("raw", host, "raw", folder::PASSTHROUGH).replace("metadata: {", &annotated);
     let text = folder::router() + &folder::service_of("raw", endpoints) + &route;
     folder::replace(&folder.join("all.yaml"), &text)

@@ -4,13 +4,14 @@
 //! ```text
 //! ResolvedRoute ─► plan (once per version) ─► choose ─┬─► occupancy (counts, limits, the line before them)
 //!                    └─► affinity (cookie) ───────────┘
-//!                        health (addresses that do not connect rest) ◄── dial
+//!                        health (addresses that do not connect rest) ◄── dial, checks
 //! ```
 //! Where a route asks for nothing, choosing takes no lock and no allocation.
 
 pub mod affinity;
 pub mod attempt;
 pub mod balancer;
+pub mod checks;
 pub mod choose;
 pub mod connect;
 mod gone;

@@ -129,7 +129,7 @@ impl<'r> Choice<'r> {
         if let Some(tag) = self.sticky.filter(|_| self.attempts == 0) {
             let named = self.plan.members.iter().position(|member| member.tag == tag);
             match named.filter(|index| view.as_ref().is_none_or(|view| view.may_connect(self.address(*index)))) {
-                Some(index) => return self.take(index).unwrap_or_else(|line| Found::Full(line)),
+                Some(index) => return self.take(index).unwrap_or_else(Found::Full),
                 // It has gone or rests: the client gets another one, and a cookie that says so.
                 None => self.sticky = None,
             }

@@ -72,6 +72,16 @@ impl Health {
         }
     }
 
+    /// Lets an address that has come to rest do so for this long from now: somebody else finds out.
+    pub fn extend_rest(&self, address: SocketAddr, now: Instant, rest: Duration) {
+        if let Some(failures) = self.known.load().get(&address)
+            && failures.in_a_row.load(Ordering::Relaxed) >= THRESHOLD
+        {
+            failures.on_trial.store(false, Ordering::Relaxed);
+            failures.rests_until.fetch_max(self.ms(now).saturating_add(ms(rest)), Ordering::Relaxed);
+        }
+    }
+
     /// A connection was made.
     pub fn succeeded(&self, address: SocketAddr) {
         if self.known.load().contains_key(&address) {

@@ -63,6 +63,19 @@ fn after_a_rest_one_finds_out_for_all() {
 }
 
 #[test]
+fn whoever_is_checked_rests_until_a_check_succeeds() {
+    let stage = Stage::new();
+    stage.fail(2, 0.0);
+    stage.0.extend_rest(address(1), stage.at(0.0), Duration::from_secs(10));
+    assert!(!stage.rests(0.0), "two failures are none");
+    stage.fail(1, 0.0);
+    stage.0.extend_rest(address(1), stage.at(0.0), Duration::from_secs(10));
+    assert!(stage.rests(9.9) && !stage.may_connect(9.9));
+    stage.0.succeeded(address(1));
+    assert!(stage.may_connect(9.9));
+}
+
+#[test]
 fn rests_grow_to_a_bound() {
     let stage = Stage::new();
     stage.fail(3, 0.0);
