@@ -1,7 +1,11 @@
 //! Requests through the proxy, with clients and servers that are not ours: what they need of a router between them, and
 //! what they do not notice of it.
 
+mod events;
 mod expect;
+mod grpc;
+mod idle;
+mod load;
 mod stage;
 mod trailers;
 mod transfers;
