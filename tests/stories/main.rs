@@ -19,4 +19,5 @@ mod relay;
 mod state;
 mod steer;
 mod survival;
+mod tls;
 mod trust;
