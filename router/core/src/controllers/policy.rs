@@ -4,6 +4,7 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
+use router_common::http::MAX_HEAD;
 use rustls::RootCertStore;
 
 use crate::object::ObjectKey;
@@ -41,7 +42,7 @@ pub fn policy(controller: &IngressController, resources: &Resources) -> (RouterP
     let log = &controller.logging;
     let policy = RouterPolicy {
         timeouts: timeouts(&controller.tuning),
-        limits: limits(&controller.tuning),
+        limits: limits(&controller.tuning, &mut faults),
         tls: controller.tls_profile.clone(),
         client_tls: controller.client_tls.as_ref().map(|tls| Arc::new(client_auth(tls, resources, &mut faults))),
         actions: (!http.actions.is_empty()).then(|| Arc::new(http.actions.clone())),
@@ -89,12 +90,20 @@ fn timeouts(tuning: &Tuning) -> Timeouts {
     }
 }
 
-fn limits(tuning: &Tuning) -> Limits {
+fn limits(tuning: &Tuning, faults: &mut Vec<Fault>) -> Limits {
     let default = Limits::default();
-    let head = match (tuning.header_buffer_bytes, tuning.header_buffer_max_rewrite_bytes) {
+    let mut head = match (tuning.header_buffer_bytes, tuning.header_buffer_max_rewrite_bytes) {
         (None, None) => default.head,
         (buffer, rewrite) => buffer.unwrap_or(HEADER_BUFFER).saturating_sub(rewrite.unwrap_or(HEADER_REWRITE)),
     };
+    if head > MAX_HEAD {
+        let message = format!(
+            "spec.tuningOptions.headerBufferBytes: less headerBufferMaxRewriteBytes it is {head}, and the head of a \
+             request may have {MAX_HEAD} bytes at most; that is the limit"
+        );
+        faults.push(Fault { reason: "HeaderLimitReduced", message, refuses_tls: false });
+        head = MAX_HEAD;
+    }
     let connections = match tuning.max_connections {
         None => default.connections,
         Some(MaxConnections::Computed) => None,

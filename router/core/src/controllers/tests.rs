@@ -114,7 +114,8 @@ fn a_router_without_settings_has_the_defaults() {
 
 #[test]
 fn tuning_options_are_what_the_proxy_keeps() {
-    let (policy, _) = served([controller(
+    let limits = |tuning: Value| served([controller("one", json!({ "tuningOptions": tuning }))]).0.limits;
+    let (policy, told) = served([controller(
         "one",
         json!({ "tuningOptions": {
             "clientTimeout": "1m",
@@ -144,8 +145,14 @@ fn tuning_options_are_what_the_proxy_keeps() {
         ..Timeouts::default()
     };
     assert_eq!(policy.timeouts, expected);
-    assert_eq!(policy.limits, Limits { head: 65_536 - 8192, connections: None });
-    let limits = |tuning: Value| served([controller("one", json!({ "tuningOptions": tuning }))]).0.limits;
+    assert_eq!(policy.limits, Limits { head: 32_768, connections: None });
+    assert!(
+        told[2].contains(
+            "HeaderLimitReduced: spec.tuningOptions.headerBufferBytes: less headerBufferMaxRewriteBytes it is 57344"
+        ),
+        "{told:?}"
+    );
+    assert_eq!(limits(json!({ "headerBufferBytes": 16384 })).head, 16_384 - 8192);
     assert_eq!(limits(json!({ "headerBufferMaxRewriteBytes": 4096 })).head, 32_768 - 4096);
     assert_eq!(limits(json!({ "maxConnections": 2000 })).connections, NonZeroU32::new(2000));
     assert_eq!(limits(json!({ "maxConnections": 0 })), Limits::default());

@@ -166,14 +166,8 @@ pub(super) fn parse(meta: Meta, mut object: Fields<'_>, findings: &mut Findings)
 /// What the controller asks for beside the defaults, and the data plane does not do yet.
 fn without_effect(controller: &IngressController, spec: &Fields<'_>) -> Vec<FieldPath> {
     let http = &controller.http;
-    let headers = |name: &str| spec.path("httpHeaders").key(name);
     let asked = [
         (http.abort_closed_clients, spec.path("closedClientConnectionPolicy")),
-        (!http.compress.is_empty(), spec.path("httpCompression")),
-        (http.error_pages.is_some(), spec.path("httpErrorCodePages")),
-        (!http.actions.is_empty(), headers("actions")),
-        (!http.case_adjustments.is_empty(), headers("headerNameCaseAdjustments")),
-        (http.unique_id.is_some(), headers("uniqueId")),
         (http.defer_idle_termination, spec.path("idleConnectionTerminationPolicy")),
     ];
     let mut paths: Vec<FieldPath> = controller.publishing.proxy_protocol.iter().cloned().collect();

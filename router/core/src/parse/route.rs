@@ -14,7 +14,7 @@ use crate::model::PathMatch;
 use crate::object::{Manifest, Meta, Texts};
 
 use super::Defaults;
-use super::fields::{Fields, NO_EFFECT};
+use super::fields::Fields;
 use super::headers::{self, HeaderActions};
 use super::names;
 use annotations::TrafficOptions;
@@ -186,7 +186,7 @@ pub(super) fn parse(
     })
 }
 
-/// Reads `spec.httpHeaders`. Nothing acts on it yet, and that is said.
+/// Reads `spec.httpHeaders`.
 fn header_actions(
     spec: &mut Fields<'_>,
     traffic: Option<&Traffic>,
@@ -202,7 +202,6 @@ fn header_actions(
         let message = "Forbidden: passthrough routes see no requests and change no headers; remove it, or use edge";
         findings.error(spec.path("httpHeaders"), message);
     }
-    findings.warn(spec.path("httpHeaders"), NO_EFFECT);
     Some(Arc::new(actions))
 }
 

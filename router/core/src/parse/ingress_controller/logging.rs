@@ -63,19 +63,10 @@ pub fn parse(mut logging: Fields<'_>, findings: &mut Findings) -> AccessLog {
         log.request_headers = captured_headers(&mut captured, "request", findings);
         log.response_headers = captured_headers(&mut captured, "response", findings);
         captured.finish(findings);
-        if !log.request_headers.is_empty() || !log.response_headers.is_empty() {
-            log.without_effect.push(access.path("httpCaptureHeaders"));
-        }
         log.cookie = captured_cookie(&mut access, findings);
-        if log.cookie.is_some() {
-            log.without_effect.push(access.path("httpCaptureCookies"));
-        }
         match access.text("logEmptyRequests", findings) {
             None | Some("Log") => {}
-            Some("Ignore") => {
-                log.ignore_empty = true;
-                log.without_effect.push(access.path("logEmptyRequests"));
-            }
+            Some("Ignore") => log.ignore_empty = true,
             Some(other) => {
                 let message = format!("Unsupported value: {other:?}; write Log or Ignore");
                 findings.error(access.path("logEmptyRequests"), message);
