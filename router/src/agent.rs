@@ -19,6 +19,7 @@ use std::time::{Duration, Instant};
 use router_core::engine::Engine;
 use router_core::model::{RouteId, RouterName};
 use router_core::parse::Defaults;
+use router_core::policy::Timeouts;
 use router_core::table::{ResolvedRoute, RoutingTable};
 use router_core::translate::Settings;
 use rustls::RootCertStore;
@@ -129,6 +130,8 @@ pub async fn run(options: Options, inherited: Inherited) -> Result<(), AgentErro
     let mut engine = Engine::new(options.settings.clone());
     let first = Arc::new(Published::new(&mut engine, &first, 1));
     let has_router = !first.table.routers.is_empty();
+    // Nothing of a router with a PROXY header goes to the kernel.
+    let steers = !has_router || first.table.routers.iter().any(|router| !router.policy.accept_proxy);
     let (tables, table_watch) = watch::channel(Arc::clone(&first.table));
     let (statuses, status_watch) = watch::channel(Arc::clone(&first.status));
     let (published, published_watch) = watch::channel(first);
@@ -143,7 +146,6 @@ pub async fn run(options: Options, inherited: Inherited) -> Result<(), AgentErro
         steered: kernel.is_ok(),
         ..ProxyConfig::default()
     };
-    let idle = config.timeouts.tunnel;
     let proxy = Proxy::start(config, table_watch.clone());
     let mut listeners = proxy.listeners();
     let inputs = Inputs {
@@ -152,7 +154,7 @@ pub async fn run(options: Options, inherited: Inherited) -> Result<(), AgentErro
         pins: PinFolder::of(&options.instance),
         access: proxy.access_log(),
         ports: options.snat_ports,
-        idle,
+        idle: Timeouts::default().tunnel,
     };
     let mut data_path = KernelDataPath::start(kernel, inputs)?;
     let translation =
@@ -175,7 +177,7 @@ pub async fn run(options: Options, inherited: Inherited) -> Result<(), AgentErro
 
     let programmed = data_path.as_ref().map(|path| path.programmed.subscribe()).map_err(Clone::clone);
     let announced = async {
-        announce(has_router, &manager, &mut listeners, programmed).await;
+        announce((has_router, steers), &manager, &mut listeners, programmed).await;
         if successor {
             // From here on `sluice get` and the statuses are this agent's.
             admin::take_over(&options.state)?;
@@ -295,7 +297,7 @@ fn with_causes(error: &dyn std::error::Error) -> String {
 
 /// Waits until the first table is served everywhere, and says so.
 async fn announce(
-    has_router: bool,
+    (has_router, steers): (bool, bool),
     manager: &Manager,
     listeners: &mut watch::Receiver<Arc<Vec<ListenerState>>>,
     programmed: Result<watch::Receiver<Arc<Programmed>>, String>,
@@ -327,7 +329,8 @@ async fn announce(
     }
     match programmed {
         Ok(mut programmed) => {
-            let _ = programmed.wait_for(|programmed| programmed.failed > 0 || programmed.listeners > 0).await;
+            let written = |listeners: usize| listeners > 0 || !steers;
+            let _ = programmed.wait_for(|programmed| programmed.failed > 0 || written(programmed.listeners)).await;
             let interfaces = programmed.borrow().interfaces.join(", ");
             say!("sluice: kernel data path on {interfaces}");
         }

@@ -9,6 +9,7 @@
 //! A passthrough connection is decided by the snapshot at its accept, a request by the newest one.
 
 mod access;
+mod capacity;
 mod certificates;
 mod client_io;
 mod clock;
@@ -21,6 +22,7 @@ mod limits;
 pub mod listeners;
 mod passthrough;
 mod prefixed;
+mod proxied;
 mod snapshot;
 mod tls;
 mod upstream;
@@ -35,6 +37,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
+use router_core::model::RouterName;
+use router_core::policy::Timeouts;
 use router_core::table::RoutingTable;
 use rustls::RootCertStore;
 use tokio::sync::{Notify, watch};
@@ -66,8 +70,6 @@ pub struct ProxyConfig {
     pub access_log: AccessLogForm,
     /// Whether error responses name their cause in `x-sluice-cause`.
     pub show_cause: bool,
-    /// The timeouts.
-    pub timeouts: Timeouts,
     /// Listening sockets that are there already.
     pub sockets: Sockets,
     /// Whether the kernel data path is in use: it relies on there being no socket of a connection before its first
@@ -75,42 +77,6 @@ pub struct ProxyConfig {
     pub steered: bool,
     /// Threads that serve connections; `None`: one for each processor that this process may use.
     pub workers: Option<NonZeroUsize>,
-}
-
-/// Timeouts, with OpenShift's defaults (`tuningOptions`).
-#[derive(Clone, Copy, Debug)]
-pub struct Timeouts {
-    /// For a complete ClientHello (`tlsInspectDelay`, 5 s).
-    pub hello: Duration,
-    /// For the TLS handshake after it, 10 s.
-    pub handshake: Duration,
-    /// For a complete request head, 10 s.
-    pub head: Duration,
-    /// Between requests (`httpKeepAliveTimeout`, 300 s).
-    pub keep_alive: Duration,
-    /// For a client to take what is sent (`clientTimeout`, 30 s).
-    pub client: Duration,
-    /// For an endpoint to connect, and for TLS with it (`connectTimeout`, 5 s each).
-    pub connect: Duration,
-    /// For an endpoint to answer, and between parts of its answer (`serverTimeout`, 30 s).
-    pub server: Duration,
-    /// For a byte in either direction of a relayed connection or a tunnel (`tunnelTimeout`, 1 h).
-    pub tunnel: Duration,
-}
-
-impl Default for Timeouts {
-    fn default() -> Self {
-        Timeouts {
-            hello: Duration::from_secs(5),
-            handshake: Duration::from_secs(10),
-            head: Duration::from_secs(10),
-            keep_alive: Duration::from_secs(300),
-            client: Duration::from_secs(30),
-            connect: Duration::from_secs(5),
-            server: Duration::from_secs(30),
-            tunnel: Duration::from_secs(3600),
-        }
-    }
 }
 
 /// A running proxy.
@@ -228,6 +194,11 @@ impl Shared {
     fn new(worker: usize, common: Arc<Common>) -> Arc<Self> {
         let phase = watch::Sender::new(Phase::Running);
         Arc::new(Shared { common, worker, pool: Arc::default(), phase, tasks: Tasks::default() })
+    }
+
+    /// The timeouts of a router, as the newest table has them.
+    fn timeouts(&self, router: &RouterName) -> Timeouts {
+        self.snapshot.load().routers.get(router).map(|served| served.table.policy.timeouts).unwrap_or_default()
     }
 
     /// Waits until the proxy has come to this phase.

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use anyhow::{Context, ensure};
 use clap::Args;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rustls::RootCertStore;
 use rustls_pki_types::CertificateDer;
 use rustls_pki_types::pem::PemObject;
@@ -120,9 +121,18 @@ fn serve(args: RunArgs, inherited: Inherited) -> anyhow::Result<ExitCode> {
         snat_ports: args.snat_ports,
         drain: Duration::from_secs(args.drain),
     };
+    raise_descriptor_limit();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(agent::run(options, inherited))?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// The usual limit of 1,024 descriptors is for programs that call `select(2)`; what the system allows is for others.
+fn raise_descriptor_limit() {
+    let limit = getrlimit(Resource::Nofile);
+    if let Err(error) = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit }) {
+        tracing::warn!(%error, limit = limit.current, "the limit of descriptors cannot be raised");
+    }
 }
 
 fn service_ca(path: PathBuf) -> anyhow::Result<Arc<RootCertStore>> {

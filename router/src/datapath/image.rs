@@ -166,7 +166,7 @@ pub fn lower(
     image.hosts = hosts.into_iter().collect();
     let max_segment = pools.max_segment();
     for listener in listeners {
-        if listener.state != BindState::Bound {
+        if listener.state != BindState::Bound || accepts_proxy(table, listener.router_id) {
             continue;
         }
         let protocol = match listener.protocol {
@@ -182,6 +182,11 @@ pub fn lower(
     image
 }
 
+/// Whether connections to a router begin with a PROXY header: who their clients are is for the agent to find out.
+fn accepts_proxy(table: &RoutingTable, router: u32) -> bool {
+    table.routers.iter().any(|served| served.id == router && served.policy.accept_proxy)
+}
+
 /// What one table has that an older one had not, and the reverse: two images of the changed routes and hosts alone.
 /// `None` when more than routes changed, or when it would not all fit: then only a whole lowering will do. New routes
 /// get ids; those that went keep theirs until [`forget_gone`].
@@ -191,7 +196,9 @@ pub fn lower_changes(
     ids: &mut RouteIds,
     pools: &mut Pools<impl Paths>,
 ) -> Option<(MapImage, MapImage)> {
-    let same = |(a, b): (&Arc<RouterTable>, &Arc<RouterTable>)| a.id == b.id && a.name == b.name;
+    let same = |(a, b): (&Arc<RouterTable>, &Arc<RouterTable>)| {
+        a.id == b.id && a.name == b.name && a.policy.accept_proxy == b.policy.accept_proxy
+    };
     if old.routers.len() != new.routers.len() || !old.routers.iter().zip(&new.routers).all(same) {
         return None;
     }

@@ -7,6 +7,8 @@ use std::task::Waker;
 use futures_util::task::AtomicWaker;
 use http::StatusCode;
 
+use super::capacity::Seats;
+
 /// Shared by the service and the stream of one connection.
 #[derive(Debug, Default)]
 pub struct ClientClock {
@@ -17,9 +19,15 @@ pub struct ClientClock {
     empty: AtomicBool,
     stalled: AtomicBool,
     reader: AtomicWaker,
+    _seats: Option<Seats>,
 }
 
 impl ClientClock {
+    /// Of a connection that has these seats until everything that came of it has ended, tunnels too.
+    pub fn new(seats: Seats) -> Self {
+        ClientClock { _seats: Some(seats), ..ClientClock::default() }
+    }
+
     /// A request has begun; it has ended when the guard is dropped.
     pub fn request(self: &Arc<Self>) -> InFlight {
         self.begun.fetch_add(1, Ordering::AcqRel);

@@ -16,12 +16,16 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 
 use super::access::{AccessRecord, DataPath, Flag};
+use super::capacity::Seats;
 use super::client_io::{ClientIo, ClientLimits};
 use super::clock::ClientClock;
 use super::hello::{FirstFlight, HelloFailure, read_hello, turn_away};
 use super::http::{Connection, handle};
+use super::prefixed::Prefixed;
+use super::proxied::Proxied;
+use super::snapshot::ServedRouter;
 use super::tls::terminate::terminate;
-use super::{Phase, Protocol, Shared, passthrough};
+use super::{Phase, Protocol, Shared, passthrough, proxied};
 
 /// Most concurrent requests of one HTTP/2 connection.
 const MAX_STREAMS: u32 = 128;
@@ -47,27 +51,47 @@ pub struct Accepted {
     pub listener: SocketAddr,
     /// The connection.
     pub stream: TcpStream,
+    /// What it counts for.
+    pub seats: Seats,
 }
 
 /// Serves a connection to its end. What speaks HTTP is boxed, so that a connection that waits for its hello, or is
 /// relayed, does not carry the room for it.
-pub async fn serve(shared: Arc<Shared>, accepted: Accepted) {
+pub async fn serve(shared: Arc<Shared>, mut accepted: Accepted) {
+    // The table that is current now decides: it may change while the first bytes are coming.
+    let served = shared.snapshot.load().routers.get(&accepted.router).cloned();
+    let policy = served.as_ref().map(|served| &*served.table.policy);
+    let mut first = Vec::new();
+    if policy.is_some_and(|policy| policy.accept_proxy) {
+        let limit = policy.map(|policy| policy.timeouts).unwrap_or_default().hello;
+        match Box::pin(proxied::read(&accepted.stream, limit)).await {
+            Ok(Proxied { ends, rest }) => {
+                (accepted.client, accepted.listener) = ends.unwrap_or((accepted.client, accepted.listener));
+                first = rest;
+            }
+            Err(error) => {
+                tracing::debug!(client = %accepted.client, %error, "no PROXY protocol header, closed");
+                let Accepted { router, client, listener, .. } = accepted;
+                AccessRecord::new(router, client, listener, DataPath::Proxy, &shared.log).flag = error.flag();
+                return;
+            }
+        }
+    }
     match accepted.protocol {
         Protocol::Http => {
-            let Accepted { router, client, listener, stream, .. } = accepted;
-            let connection = Connection::new(router, client, listener, None);
-            Box::pin(serve_http1(shared, connection, stream)).await;
+            let Accepted { router, client, listener, stream, seats, .. } = accepted;
+            let connection = Connection::new(router, client, listener, None, seats);
+            Box::pin(serve_http1(shared, connection, Prefixed::new(first, stream))).await;
         }
-        Protocol::Https => serve_tls(shared, accepted).await,
+        Protocol::Https => serve_tls(shared, served, accepted, first).await,
     }
 }
 
-async fn serve_tls(shared: Arc<Shared>, accepted: Accepted) {
-    let Accepted { router, client, listener, stream, .. } = accepted;
-    // The table that is current now decides: it may change while the hello is coming.
-    let served = shared.snapshot.load().routers.get(&router).cloned();
+async fn serve_tls(shared: Arc<Shared>, served: Option<Arc<ServedRouter>>, accepted: Accepted, first: Vec<u8>) {
+    let Accepted { router, client, listener, stream, seats, .. } = accepted;
     let mut record = AccessRecord::new(router, client, listener, DataPath::Relay, &shared.log);
-    let flight = read_hello(&stream, shared.config.timeouts.hello).await;
+    let limit = served.as_ref().map(|served| served.table.policy.timeouts).unwrap_or_default().hello;
+    let flight = read_hello(&stream, first, limit).await;
     let FirstFlight { name, bytes } = match flight {
         Ok(flight) => flight,
         // The kernel's, and its line in the log too, if it took it over; else nothing was asked for.
@@ -92,7 +116,7 @@ async fn serve_tls(shared: Arc<Shared>, accepted: Accepted) {
         return Box::pin(passthrough::forward(&shared, stream, route, bytes, record)).await;
     }
     record.data_path = DataPath::Proxy;
-    Box::pin(terminate(shared, served, stream, FirstFlight { name, bytes }, record)).await;
+    Box::pin(terminate(shared, served, stream, FirstFlight { name, bytes }, record, seats)).await;
 }
 
 /// Serves HTTP/1 on a stream to its end.

@@ -60,13 +60,13 @@ impl HelloFailure {
     }
 }
 
-/// Reads until a ClientHello is complete, for at most `limit` in all.
+/// Reads until a ClientHello is complete, for at most `limit` in all. `first` was read before.
 ///
 /// # Errors
 /// Why there will be none.
-pub async fn read_hello(stream: &TcpStream, limit: Duration) -> Result<FirstFlight, HelloFailure> {
+pub async fn read_hello(stream: &TcpStream, first: Vec<u8>, limit: Duration) -> Result<FirstFlight, HelloFailure> {
     let deadline = Instant::now() + limit;
-    let gathered = tokio::time::timeout_at(deadline, gather(stream)).await;
+    let gathered = tokio::time::timeout_at(deadline, gather(stream, first)).await;
     gathered.unwrap_or(Err(HelloFailure::Timeout))
 }
 
@@ -92,21 +92,22 @@ pub async fn turn_away(stream: TcpStream, alert: Option<u8>) {
     let _ = tokio::time::timeout(LINGER, drained).await;
 }
 
-async fn gather(stream: &TcpStream) -> Result<FirstFlight, HelloFailure> {
+async fn gather(stream: &TcpStream, mut bytes: Vec<u8>) -> Result<FirstFlight, HelloFailure> {
     let (mut parser, mut host) = (HelloParser::new(), HostBuilder::new());
-    let mut bytes = Vec::new();
+    let mut known = 0;
     loop {
-        let known = bytes.len();
-        match read_some(stream, &mut bytes).await {
-            Ok(0) => return Err(HelloFailure::Closed),
-            Ok(_) => {}
-            Err(error) if error.kind() == io::ErrorKind::ConnectionReset => return Err(HelloFailure::Reset),
-            Err(_) => return Err(HelloFailure::Closed),
+        if bytes.len() == known {
+            match read_some(stream, &mut bytes).await {
+                Ok(0) => return Err(HelloFailure::Closed),
+                Ok(_) => {}
+                Err(error) if error.kind() == io::ErrorKind::ConnectionReset => return Err(HelloFailure::Reset),
+                Err(_) => return Err(HelloFailure::Closed),
+            }
         }
         match parser.feed(&mut host, bytes.get(known..).unwrap_or_default()) {
             Progress::Invalid(error) => return Err(HelloFailure::Invalid(error)),
             Progress::Incomplete if bytes.len() >= MAX_GATHERED => return Err(HelloFailure::TooLarge),
-            Progress::Incomplete => {}
+            Progress::Incomplete => known = bytes.len(),
             Progress::Complete => {
                 let name = match parser.hello().sni {
                     // The builder's text is a normal name already; parsing gives it its type.
@@ -120,7 +121,10 @@ async fn gather(stream: &TcpStream) -> Result<FirstFlight, HelloFailure> {
 }
 
 /// One read, appended; 0 at the end of the stream.
-async fn read_some(stream: &TcpStream, bytes: &mut Vec<u8>) -> io::Result<usize> {
+///
+/// # Errors
+/// Those of the read.
+pub async fn read_some(stream: &TcpStream, bytes: &mut Vec<u8>) -> io::Result<usize> {
     poll_fn(|cx| {
         loop {
             ready!(stream.poll_read_ready(cx))?;

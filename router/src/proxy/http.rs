@@ -31,6 +31,7 @@ use router_core::policy::ClientAuth;
 
 use super::Shared;
 use super::access::{AccessRecord, DataPath, Flag};
+use super::capacity::Seats;
 use super::clock::{ClientClock, InFlight};
 use super::tls::client_certificate::ClientCertificate;
 use body::ResponseBody;
@@ -60,8 +61,15 @@ pub struct Connection {
 
 impl Connection {
     /// A connection that has asked for nothing yet.
-    pub fn new(router: RouterName, client: SocketAddr, listener: SocketAddr, tls: Option<ConnectionTls>) -> Self {
-        Connection { router, client, listener, tls, clock: Arc::default(), told: Told::of(client.ip(), listener) }
+    pub fn new(
+        router: RouterName,
+        client: SocketAddr,
+        listener: SocketAddr,
+        tls: Option<ConnectionTls>,
+        seats: Seats,
+    ) -> Self {
+        let (clock, told) = (Arc::new(ClientClock::new(seats)), Told::of(client.ip(), listener));
+        Connection { router, client, listener, tls, clock, told }
     }
 
     /// The client's certificate, in DER.

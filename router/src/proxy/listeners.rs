@@ -1,6 +1,8 @@
 //! The listening sockets: two per router and address, opened and closed as the routing table says, without touching
 //! the others.
 
+mod accept;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -11,13 +13,13 @@ use std::time::Duration;
 use router_core::model::RouterName;
 use router_core::table::RoutingTable;
 use socket2::{Domain, SockAddr, Socket, Type};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-use super::Shared;
-use super::connection::{Accepted, serve};
+use super::capacity::Capacity;
 use super::workers::Workers;
+use accept::{Acceptor, Descriptors};
 
 /// As many as `net.core.somaxconn` lets: while no agent runs under `sluice keep`, connections wait there.
 const BACKLOG: i32 = i32::MAX;
@@ -27,8 +29,6 @@ const DEFER_ACCEPT: Duration = Duration::from_secs(5);
 /// They share connections out to the others.
 const ACCEPTORS: usize = 4;
 const RETRY_BIND: Duration = Duration::from_secs(1);
-/// Pause after `accept` failed for want of resources: descriptors do not come back by asking more often.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// What a listener speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -76,6 +76,9 @@ pub(super) struct Listeners {
     addresses: Vec<IpAddr>,
     states: watch::Sender<Arc<Vec<ListenerState>>>,
     open: BTreeMap<Key, Result<Open, String>>,
+    /// How many connections each router may have.
+    capacities: BTreeMap<RouterName, Arc<Capacity>>,
+    descriptors: Arc<Descriptors>,
 }
 
 struct Open {
@@ -103,7 +106,8 @@ impl Drop for Open {
 impl Listeners {
     /// None yet; [`Listeners::run`] opens them.
     pub fn new(workers: Arc<Workers>, addresses: Vec<IpAddr>, states: watch::Sender<Arc<Vec<ListenerState>>>) -> Self {
-        Listeners { workers, addresses, states, open: BTreeMap::new() }
+        let (open, capacities) = (BTreeMap::new(), BTreeMap::new());
+        Listeners { workers, addresses, states, open, capacities, descriptors: Arc::default() }
     }
 
     /// Follows the tables until the router drains; then closes all.
@@ -138,6 +142,7 @@ impl Listeners {
                 tracing::info!(router = %key.router, %address, "listener closed");
             }
         }
+        self.limit(table);
         for key in wanted.keys() {
             let before = self.open.get(key);
             if matches!(before, Some(Ok(_))) {
@@ -154,6 +159,15 @@ impl Listeners {
             self.open.insert(key.clone(), now);
         }
         self.tell(&wanted);
+    }
+
+    /// Limits connections as the table says.
+    fn limit(&mut self, table: &RoutingTable) {
+        self.capacities.retain(|name, _| table.router(name).is_some());
+        for router in &table.routers {
+            let most = router.policy.limits.connections.map_or(usize::MAX, |most| most.get() as usize);
+            self.capacities.entry(router.name.clone()).or_default().set(most);
+        }
     }
 
     fn bind(&self, key: &Key) -> io::Result<Open> {
@@ -182,6 +196,8 @@ impl Listeners {
                 listener: TcpListener::from_std(listener.try_clone()?)?,
                 router: key.router.clone(),
                 protocol: key.protocol,
+                capacity: self.capacities.get(&key.router).cloned().unwrap_or_default(),
+                descriptors: Arc::clone(&self.descriptors),
                 own: Arc::clone(&worker.shared),
                 workers: Arc::clone(&self.workers),
             };
@@ -260,65 +276,12 @@ fn defer_accept(socket: &Socket, defer: bool) -> io::Result<()> {
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Accepts connections on one worker.
-struct Acceptor {
-    listener: TcpListener,
-    router: RouterName,
-    protocol: Protocol,
-    /// Of the worker.
-    own: Arc<Shared>,
-    workers: Arc<Workers>,
-}
-
-impl Acceptor {
-    async fn run(self) {
-        loop {
-            match self.listener.accept().await {
-                Ok((stream, client)) => self.place(stream, client),
-                // The connection failed before it was taken (accept(2)): no concern of the listener.
-                Err(error) if is_connection_error(&error) => {}
-                Err(error) => {
-                    tracing::warn!(router = %self.router, %error, "cannot accept connections");
-                    tokio::time::sleep(ACCEPT_PAUSE).await;
-                }
-            }
-        }
-    }
-
-    /// Has the least busy worker serve a connection.
-    fn place(&self, stream: TcpStream, client: SocketAddr) {
-        let Ok(local) = stream.local_addr() else { return };
-        let (router, protocol) = (self.router.clone(), self.protocol);
-        let (client, listener) = (plain(client), plain(local));
-        let accepted = move |stream| Accepted { router, protocol, client, listener, stream };
-        let Some(other) = self.workers.less_busy_than(&self.own) else {
-            return self.own.spawn(serve(Arc::clone(&self.own), accepted(stream)));
-        };
-        let Ok(stream) = stream.into_std() else { return };
-        let shared = Arc::clone(&other.shared);
-        other.spawn(async move {
-            // Registers with the runtime that runs this.
-            if let Ok(stream) = TcpStream::from_std(stream) {
-                serve(shared, accepted(stream)).await;
-            }
-        });
-    }
-}
-
 /// An IPv4 client of a socket of both families comes from `::ffff:…`; everything here compares IPv4 addresses.
-fn plain(address: SocketAddr) -> SocketAddr {
+pub(super) fn plain(address: SocketAddr) -> SocketAddr {
     match address.ip().to_canonical() {
         ip if ip == address.ip() => address,
         ip => SocketAddr::new(ip, address.port()),
     }
-}
-
-fn is_connection_error(error: &io::Error) -> bool {
-    use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset, HostUnreachable, NetworkUnreachable};
-    matches!(
-        error.kind(),
-        ConnectionAborted | ConnectionRefused | ConnectionReset | HostUnreachable | NetworkUnreachable
-    )
 }
 
 #[cfg(test)]

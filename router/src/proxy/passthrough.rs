@@ -3,6 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use router_common::maps::{FlowKey, mapped};
 use router_common::proxy_v2;
@@ -31,7 +32,7 @@ pub async fn forward(
         relay::reset_on_close(&client);
         return;
     }
-    let timeouts = &shared.config.timeouts;
+    let timeouts = shared.timeouts(&record.router);
     match shared.balancer.plan(&route).admit(record.client.ip()) {
         Ok(visit) => record.visit = visit,
         Err(TooMany) => {
@@ -40,7 +41,7 @@ pub async fn forward(
             return;
         }
     }
-    let Some(upstream) = connect(shared, &route, &mut record).await else {
+    let Some(upstream) = connect(shared, &route, timeouts.connect, &mut record).await else {
         relay::reset_on_close(&client);
         return;
     };
@@ -61,8 +62,12 @@ pub async fn forward(
 }
 
 /// Connects to an endpoint of the route. `None`: none could be connected to, and the record says why.
-async fn connect(shared: &Shared, route: &ResolvedRoute, record: &mut AccessRecord) -> Option<TcpStream> {
-    let timeout = shared.config.timeouts.connect;
+async fn connect(
+    shared: &Shared,
+    route: &ResolvedRoute,
+    timeout: Duration,
+    record: &mut AccessRecord,
+) -> Option<TcpStream> {
     let mut choice = shared.balancer.plan(route).choose(route, record.client.ip(), None);
     record.flag = Flag::NoEndpoints;
     loop {

@@ -2,16 +2,19 @@
 
 use std::time::Duration;
 
-use router::proxy::{ProxyConfig, Timeouts};
+use router::proxy::ProxyConfig;
+use router_core::policy::{RouterPolicy, Timeouts};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use crate::tables::{Rig, Route, table};
+use crate::tables::{Rig, Route, table, under};
 use crate::{backends, client, log};
 
-fn impatient() -> ProxyConfig {
+/// A proxy with little patience for endpoints.
+async fn impatient(routes: &[Route]) -> Rig {
     let timeouts = Timeouts { server: Duration::from_millis(300), ..Timeouts::default() };
-    ProxyConfig { timeouts, ..ProxyConfig::default() }
+    let policy = RouterPolicy { timeouts, ..RouterPolicy::default() };
+    Rig::start(ProxyConfig::default(), under(policy, table(routes, None))).await
 }
 
 #[tokio::test]
@@ -30,7 +33,7 @@ async fn a_silent_backend_is_a_504() {
         let _ = stream.read_to_end(&mut Vec::new()).await;
     })
     .await;
-    let rig = Rig::start(impatient(), table(&[Route::new("silent.test", "").to(backend)], None)).await;
+    let rig = impatient(&[Route::new("silent.test", "").to(backend)]).await;
     assert_eq!(client::get(rig.http, "silent.test", "/").await.status, 504);
     assert_eq!(log::line("host", "silent.test").await["flags"], "UT");
 }
@@ -73,7 +76,7 @@ async fn a_body_that_breaks_off_never_looks_complete() {
     })
     .await;
     let routes = [Route::new("broken.test", "").to(broken), Route::new("stalled.test", "").to(stalled)];
-    let rig = Rig::start(impatient(), table(&routes, None)).await;
+    let rig = impatient(&routes).await;
     for (host, flag) in [("broken.test", "UC"), ("stalled.test", "UT")] {
         let (text, complete) = read_broken(rig.http, host).await;
         assert!(text.contains("start") && !complete, "{host}: {text}");
@@ -83,8 +86,7 @@ async fn a_body_that_breaks_off_never_looks_complete() {
 
 #[tokio::test]
 async fn a_client_that_stalls_its_body_gets_408() {
-    let rig =
-        Rig::start(impatient(), table(&[Route::new("stall.test", "").to(backends::http("app").await)], None)).await;
+    let rig = impatient(&[Route::new("stall.test", "").to(backends::http("app").await)]).await;
     let answer =
         client::request(rig.http, "POST / HTTP/1.1\r\nHost: stall.test\r\nContent-Length: 10\r\n\r\nhalf").await;
     assert_eq!(answer.status, 408);

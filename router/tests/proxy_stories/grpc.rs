@@ -6,11 +6,12 @@ use h2::client::SendRequest;
 use h2::{Reason, RecvStream, SendStream};
 use http::{HeaderMap, Request, Response, StatusCode};
 use hyper::body::Bytes;
-use router::proxy::{ProxyConfig, Timeouts};
+use router::proxy::ProxyConfig;
+use router_core::policy::{RouterPolicy, Timeouts};
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
-use crate::tables::{PATIENCE, Rig, Route, table};
+use crate::tables::{PATIENCE, Rig, Route, table, under};
 use crate::{backends, client, log, pki};
 
 /// A connection to the router, as a gRPC client makes it.
@@ -203,7 +204,8 @@ async fn the_routers_own_answers_are_in_grpcs_words() {
         Route::new("closed.own.grpc.test", "").edge(Some(&key)).to(silent).h2c().allow(&["192.0.2.0/24"]),
     ];
     let timeouts = Timeouts { server: Duration::from_millis(300), ..Timeouts::default() };
-    let rig = Rig::start(ProxyConfig { timeouts, ..ProxyConfig::default() }, table(&routes, None)).await;
+    let policy = RouterPolicy { timeouts, ..RouterPolicy::default() };
+    let rig = Rig::start(ProxyConfig::default(), under(policy, table(&routes, None))).await;
     for (host, code, flag) in [
         ("none.own.grpc.test", "14", "NE"),
         ("dead.own.grpc.test", "14", "UF"),

@@ -3,14 +3,15 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use router::proxy::{ProxyConfig, Timeouts};
+use router::proxy::ProxyConfig;
+use router_core::policy::{RouterPolicy, Timeouts};
 use rustls::ClientConnection;
 use rustls_pki_types::ServerName;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-use crate::tables::{PATIENCE, Rig, Route, table};
+use crate::tables::{PATIENCE, Rig, Route, table, under};
 use crate::{backends, client};
 
 /// What becomes of a connection.
@@ -33,7 +34,8 @@ async fn rig() -> Rig {
         Route::new("b.test", "").passthrough().to(backends::named_echo("B").await),
         Route::new("*.w.test", "").passthrough().to(backends::named_echo("W").await),
     ];
-    Rig::start(ProxyConfig { timeouts, ..ProxyConfig::default() }, table(&routes, None)).await
+    let policy = RouterPolicy { timeouts, ..RouterPolicy::default() };
+    Rig::start(ProxyConfig::default(), under(policy, table(&routes, None))).await
 }
 
 async fn fate(rig: &Rig, pieces: &[&[u8]]) -> Fate {

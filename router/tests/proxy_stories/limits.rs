@@ -5,15 +5,15 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
-use router::proxy::{ProxyConfig, Timeouts};
-use router_core::policy::{Affinity, RoutePolicy, SourceLimits};
+use router::proxy::ProxyConfig;
+use router_core::policy::{Affinity, RoutePolicy, RouterPolicy, SourceLimits, Timeouts};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use crate::client::{self, Answer};
-use crate::tables::{Rig, Route, eventually, table};
+use crate::tables::{Rig, Route, eventually, table, under};
 use crate::{backends, log, pki};
 
 fn sources(limits: SourceLimits) -> RoutePolicy {
@@ -158,10 +158,11 @@ async fn an_endpoint_that_has_enough_lets_the_next_one_wait() {
 async fn who_waits_too_long_is_told_that_all_are_busy() {
     let mut one = held().await;
     let timeouts = Timeouts { connect: Duration::from_millis(200), ..Timeouts::default() };
-    let config = ProxyConfig { timeouts, show_cause: true, ..ProxyConfig::default() };
+    let policy = RouterPolicy { timeouts, ..RouterPolicy::default() };
+    let config = ProxyConfig { show_cause: true, ..ProxyConfig::default() };
     let key = pki::ca().leaf(&["busy.test"]);
     let routes = [Route::new("busy.test", "").to(one.address).policy(one_each())];
-    let rig = Rig::start(config, table(&routes, Some(&key))).await;
+    let rig = Rig::start(config, under(policy, table(&routes, Some(&key)))).await;
     let first = ask(rig.http, "busy.test");
     one.asked.wait_for(|asked| *asked == 1).await.unwrap();
     let second = client::get(rig.http, "busy.test", "/").await;

@@ -3,11 +3,12 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use router::proxy::{ProxyConfig, Timeouts};
+use router::proxy::ProxyConfig;
+use router_core::policy::{RouterPolicy, Timeouts};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use crate::tables::{Rig, Route, eventually, table};
+use crate::tables::{Rig, Route, eventually, table, under};
 use crate::{backends, client, log, pki};
 
 #[tokio::test]
@@ -86,8 +87,9 @@ async fn the_allow_list_lets_its_own_in() {
 async fn an_idle_tunnel_ends() {
     let backend = backends::tls_echo("idle", pki::server_config(pki::ca().leaf(&["idle.test"]))).await;
     let timeouts = Timeouts { tunnel: Duration::from_millis(300), ..Timeouts::default() };
-    let config = ProxyConfig { timeouts, ..ProxyConfig::default() };
-    let rig = Rig::start(config, table(&[Route::new("idle.test", "").passthrough().to(backend)], None)).await;
+    let policy = RouterPolicy { timeouts, ..RouterPolicy::default() };
+    let table = table(&[Route::new("idle.test", "").passthrough().to(backend)], None);
+    let rig = Rig::start(ProxyConfig::default(), under(policy, table)).await;
     let mut stream = client::tls(rig.https, Some("idle.test"), &[]).await;
     let mut text = Vec::new();
     assert!(stream.read_to_end(&mut text).await.is_err(), "a reset, not an end");

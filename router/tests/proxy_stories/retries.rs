@@ -4,14 +4,15 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use router::proxy::{ProxyConfig, Timeouts};
+use router::proxy::ProxyConfig;
+use router_core::policy::{RouterPolicy, Timeouts};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::{mpsc, watch};
 use tokio::time::timeout;
 
 use crate::backends_h2::one_worker;
-use crate::tables::{PATIENCE, Rig, Route, eventually, table};
+use crate::tables::{PATIENCE, Rig, Route, eventually, table, under};
 use crate::{backends, client, log};
 
 /// What a backend was asked, in order: first lines.
@@ -103,8 +104,9 @@ async fn a_request_that_waited_too_long_is_not_sent_again() {
         endpoints.push(silent.await);
     }
     let timeouts = Timeouts { server: Duration::from_millis(200), ..Timeouts::default() };
-    let config = ProxyConfig { timeouts, ..ProxyConfig::default() };
-    let rig = Rig::start(config, table(&[Route::new("late.test", "").service("app", &endpoints)], None)).await;
+    let policy = RouterPolicy { timeouts, ..RouterPolicy::default() };
+    let table = table(&[Route::new("late.test", "").service("app", &endpoints)], None);
+    let rig = Rig::start(ProxyConfig::default(), under(policy, table)).await;
     assert_eq!(ask(&rig, "late.test", "GET", "").await, 504);
     assert_eq!(seen.lock().unwrap().len(), 1);
 }

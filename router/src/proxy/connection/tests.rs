@@ -4,6 +4,7 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 
 use super::*;
+use crate::proxy::capacity::Capacity;
 use crate::proxy::{Proxy, ProxyConfig};
 
 /// Thousands of clients may stall in their hellos, and relayed connections may stay for days.
@@ -15,7 +16,9 @@ async fn a_waiting_connection_is_small() {
     let (_tables, tables) = watch::channel(Arc::default());
     let proxy = Proxy::start(ProxyConfig::default(), tables);
     let router = RouterName("default".into());
-    let accepted = Accepted { router, protocol: Protocol::Https, client: address, listener: address, stream };
+    let capacity = Arc::<Capacity>::default();
+    let seats = Seats([capacity.take(), capacity.take()]);
+    let accepted = Accepted { router, protocol: Protocol::Https, client: address, listener: address, stream, seats };
     let future = serve(Arc::clone(&proxy.workers.iter().next().unwrap().shared), accepted);
     let size = std::mem::size_of_val(&future);
     assert!(size <= 4 * 1024, "{size} bytes");

@@ -119,7 +119,7 @@ pub async fn forward(
             }
         });
     }
-    let timeouts = &shared.config.timeouts;
+    let timeouts = shared.timeouts(&connection.router);
     let limit = route.policy.server_timeout.unwrap_or(timeouts.server);
     let mut last = (StatusCode::SERVICE_UNAVAILABLE, Flag::NoEndpoints);
     let mut choice = plan.choose(route, connection.client.ip(), sticky);

@@ -131,7 +131,7 @@ pub fn switch(
     }
     let upstream = hyper::upgrade::on(&mut response);
     let of_route = record.route.as_ref().and_then(|route| route.tunnel_timeout);
-    let idle = of_route.unwrap_or(shared.config.timeouts.tunnel);
+    let idle = of_route.unwrap_or_else(|| shared.timeouts(&record.router).tunnel);
     shared.spawn(async move { join(client, upstream, idle, record, in_flight).await });
 
     let (mut head, _) = response.into_parts();

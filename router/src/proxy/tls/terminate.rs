@@ -11,6 +11,7 @@ use super::client_auth;
 use super::client_certificate::ClientCertificate;
 use crate::proxy::Shared;
 use crate::proxy::access::{AccessRecord, Flag};
+use crate::proxy::capacity::Seats;
 use crate::proxy::connection::{serve_http1, serve_http2};
 use crate::proxy::hello::{FirstFlight, turn_away};
 use crate::proxy::http::{Connection, ConnectionTls};
@@ -27,6 +28,7 @@ pub async fn terminate(
     stream: TcpStream,
     flight: FirstFlight,
     mut record: AccessRecord,
+    seats: Seats,
 ) {
     let Some(tls) = &served.tls else {
         record.flag = Flag::ClientHandshake;
@@ -66,7 +68,7 @@ pub async fn terminate(
     let tls = Some(connection_tls(flight.name, tls, client));
     // The table of the handshake is not held on to: requests are decided by the newest.
     drop(served);
-    let connection = Connection::new(router, peer, listener, tls);
+    let connection = Connection::new(router, peer, listener, tls, seats);
     if http2 {
         serve_http2(shared, connection, stream).await;
     } else {

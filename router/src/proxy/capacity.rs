@@ -1,0 +1,138 @@
+//! How many connections there may be at a time. A router that has as many as it may accepts none until one has ended;
+//! until then clients wait in the listening sockets' queues, as they do for HAProxy with its `maxconn`.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use tokio::sync::Notify;
+
+/// Who waits for a seat is told so at most this often.
+const TELL: Duration = Duration::from_secs(60);
+
+/// A number of seats.
+#[derive(Debug)]
+pub struct Capacity {
+    taken: AtomicUsize,
+    most: AtomicUsize,
+    freed: Notify,
+    told: Mutex<Option<Instant>>,
+}
+
+impl Default for Capacity {
+    fn default() -> Self {
+        Capacity {
+            taken: AtomicUsize::new(0),
+            most: AtomicUsize::new(usize::MAX),
+            freed: Notify::new(),
+            told: Mutex::default(),
+        }
+    }
+}
+
+impl Capacity {
+    /// From now on there may be so many. Who is there stays.
+    pub fn set(&self, most: usize) {
+        if self.most.swap(most, Ordering::AcqRel) < most {
+            self.freed.notify_waiters();
+        }
+    }
+
+    /// Takes a seat, be there one or not: a connection that was accepted is served.
+    pub fn take(self: &Arc<Self>) -> Seat {
+        self.taken.fetch_add(1, Ordering::AcqRel);
+        Seat(Arc::clone(self))
+    }
+
+    /// How many are taken.
+    pub fn taken(&self) -> usize {
+        self.taken.load(Ordering::Acquire)
+    }
+
+    /// Whether there is no seat left.
+    pub fn is_full(&self) -> bool {
+        self.taken() >= self.most.load(Ordering::Acquire)
+    }
+
+    /// Waits until there is a seat. True if there was none at first, and nobody was told so in the last minute.
+    pub async fn wait(&self) -> bool {
+        let mut tell = false;
+        loop {
+            // Notified from here on, so that a seat cannot become free unseen between the look and the wait.
+            let freed = self.freed.notified();
+            if !self.is_full() {
+                return tell;
+            }
+            tell |= self.is_news();
+            freed.await;
+        }
+    }
+
+    fn is_news(&self) -> bool {
+        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        let news = told.is_none_or(|told| told.elapsed() >= TELL);
+        if news {
+            *told = Some(Instant::now());
+        }
+        news
+    }
+}
+
+/// A taken seat; free when this is dropped.
+#[derive(Debug)]
+pub struct Seat(Arc<Capacity>);
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        let Capacity { taken, most, freed, .. } = &*self.0;
+        let before = taken.fetch_sub(1, Ordering::AcqRel);
+        // Only with the last seat gone somebody may be waiting.
+        if before == most.load(Ordering::Acquire) {
+            freed.notify_waiters();
+        }
+    }
+}
+
+/// A connection's seats: its router's, and the process'.
+#[derive(Debug)]
+pub struct Seats(#[expect(dead_code, reason = "held for its drop")] pub [Seat; 2]);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn whoever_waits_gets_the_next_seat_that_is_free() {
+        let capacity = Arc::new(Capacity::default());
+        capacity.set(2);
+        let mut seats = vec![capacity.take(), capacity.take()];
+        assert!(capacity.is_full());
+        let waiting = tokio::spawn({
+            let capacity = Arc::clone(&capacity);
+            async move { capacity.wait().await }
+        });
+        tokio::task::yield_now().await;
+        assert!(!waiting.is_finished());
+        seats.pop();
+        let told = tokio::time::timeout(Duration::from_secs(30), waiting).await.expect("a seat").unwrap();
+        assert!(told, "it is the first to hear of it");
+        seats.push(capacity.take());
+        let mut again = std::pin::pin!(capacity.wait());
+        assert!(futures_util::poll!(again.as_mut()).is_pending());
+        seats.pop();
+        assert!(!again.await, "nothing new");
+    }
+
+    #[tokio::test]
+    async fn a_higher_limit_lets_in_and_a_lower_one_throws_nobody_out() {
+        let capacity = Arc::new(Capacity::default());
+        let seats: Vec<Seat> = (0..3).map(|_| capacity.take()).collect();
+        capacity.set(1);
+        assert!(capacity.is_full());
+        let mut waiting = std::pin::pin!(capacity.wait());
+        assert!(futures_util::poll!(waiting.as_mut()).is_pending());
+        capacity.set(4);
+        waiting.await;
+        assert_eq!(capacity.taken(), seats.len());
+    }
+}
