@@ -178,6 +178,11 @@ pub struct ResolvedRoute {
 pub struct Derived(OnceLock<Box<dyn Any + Send + Sync>>);
 
 impl Derived {
+    /// What is in the slot, if it is of this type.
+    pub fn get<T: Any>(&self) -> Option<&T> {
+        self.0.get()?.downcast_ref()
+    }
+
     /// What is in the slot, made if it is empty. `None` when somebody else has put another type there.
     pub fn get_or_init<T: Any + Send + Sync>(&self, make: impl FnOnce() -> T) -> Option<&T> {
         self.0.get_or_init(|| Box::new(make())).downcast_ref()

@@ -45,7 +45,7 @@ pub struct Carried<'c> {
 impl AccessLog {
     /// Counts a connection for its route, and writes its line.
     pub fn carried(&self, one: &Carried<'_>) {
-        self.counters().add(one.router, one.route, one.bytes_in, one.bytes_out, one.flag);
+        self.counters().totals(one.router, one.route).add(one.bytes_in, one.bytes_out, one.flag);
         if !self.is_wanted() {
             return;
         }

@@ -28,8 +28,9 @@ pub struct RouteCounters {
 
 type Key = (RouterName, RouteId);
 
+/// Totals of one route while they grow.
 #[derive(Debug, Default)]
-struct Totals {
+pub struct Totals {
     served: AtomicU64,
     failed: AtomicU64,
     bytes_in: AtomicU64,
@@ -42,19 +43,25 @@ pub struct Counters {
     by_route: RwLock<BTreeMap<Key, Arc<Totals>>>,
 }
 
-impl Counters {
+impl Totals {
     /// Counts one connection or request that has ended.
-    pub fn add(&self, router: &RouterName, route: &RouteId, bytes_in: u64, bytes_out: u64, flag: Flag) {
+    pub fn add(&self, bytes_in: u64, bytes_out: u64, flag: Flag) {
+        self.served.fetch_add(1, Ordering::Relaxed);
+        self.failed.fetch_add(u64::from(flag != Flag::Fine), Ordering::Relaxed);
+        self.bytes_in.fetch_add(bytes_in, Ordering::Relaxed);
+        self.bytes_out.fetch_add(bytes_out, Ordering::Relaxed);
+    }
+}
+
+impl Counters {
+    /// The totals of a route. Takes a lock and many comparisons: whoever counts often keeps them.
+    pub fn totals(&self, router: &RouterName, route: &RouteId) -> Arc<Totals> {
         let key = (router.clone(), route.clone());
         let known = self.by_route.read().unwrap_or_else(PoisonError::into_inner).get(&key).cloned();
-        let totals = known.unwrap_or_else(|| {
+        known.unwrap_or_else(|| {
             let mut by_route = self.by_route.write().unwrap_or_else(PoisonError::into_inner);
             Arc::clone(by_route.entry(key).or_default())
-        });
-        totals.served.fetch_add(1, Ordering::Relaxed);
-        totals.failed.fetch_add(u64::from(flag != Flag::Fine), Ordering::Relaxed);
-        totals.bytes_in.fetch_add(bytes_in, Ordering::Relaxed);
-        totals.bytes_out.fetch_add(bytes_out, Ordering::Relaxed);
+        })
     }
 
     /// Forgets routes that the table does not have.

@@ -23,19 +23,21 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use http::uri::PathAndQuery;
-use http::{Request, Response, StatusCode, Uri};
+use http::{HeaderValue, Request, Response, StatusCode, Uri};
 use hyper::body::Incoming;
 use router_core::model::{Hostname, RouterName};
 use router_core::parse::RewriteTarget;
 use router_core::policy::ClientAuth;
+use router_core::table::ResolvedRoute;
 
 use super::Shared;
 use super::access::{AccessRecord, DataPath, Flag};
 use super::capacity::Seats;
 use super::clock::{ClientClock, InFlight};
+use super::snapshot::ServedRouter;
 use super::tls::client_certificate::ClientCertificate;
 use body::ResponseBody;
-use compress::MaybeGzip;
+use compress::{MaybeGzip, accepts_gzip};
 use decide::{Decision, decide};
 use finish::Finish;
 use forward::{Destination, Failure};
@@ -92,20 +94,52 @@ pub struct ConnectionTls {
 }
 
 /// Answers one request. The routing table is the newest one, so that a change is effective on connections that were
-/// there before it.
-pub async fn handle(
+/// there before it. What needs no waiting is done before there is a future, which is moved around: it is to be small.
+pub fn handle(
     shared: Arc<Shared>,
     connection: Arc<Connection>,
     request: Request<Incoming>,
-) -> Result<Response<MaybeGzip<ResponseBody>>, Infallible> {
+) -> impl Future<Output = Result<Response<MaybeGzip<ResponseBody>>, Infallible>> {
+    let step = begin(&shared, &connection, request);
+    async move {
+        let response = match step {
+            Step::Answered(response) => response.map(MaybeGzip::Plain),
+            Step::Forward(ahead) => ahead.go(shared, connection).await,
+        };
+        Ok(response)
+    }
+}
+
+/// How far a request has come without waiting for anything.
+enum Step {
+    /// The router has answered by itself.
+    Answered(Response<ResponseBody>),
+    /// It goes to an endpoint.
+    Forward(Ahead),
+}
+
+/// A request that goes to an endpoint.
+struct Ahead {
+    served: Arc<ServedRouter>,
+    route: Arc<ResolvedRoute>,
+    authority: HeaderValue,
+    as_sent: bool,
+    own: OwnResponse,
+    takes_gzip: bool,
+    request: Request<Incoming>,
+    record: AccessRecord,
+    in_flight: InFlight,
+}
+
+fn begin(shared: &Shared, connection: &Connection, request: Request<Incoming>) -> Step {
     let in_flight = connection.clock.request();
     let served = shared.snapshot.load().routers.get(&connection.router).cloned();
-    let policy = served.as_ref().map(|served| &*served.table.policy);
-    let Connection { router, client, listener, .. } = &*connection;
+    let Connection { router, client, listener, .. } = connection;
     let mut record = AccessRecord::new(router.clone(), *client, *listener, DataPath::Proxy, &shared.log);
     record.tls = connection.tls.is_some();
-    let (head, content) = request.into_parts();
-    let own = OwnResponse::to(&head, shared.config.show_cause, policy);
+    let (mut head, content) = request.into_parts();
+    let own = OwnResponse::to(&head, shared.config.show_cause);
+    let policy = served.as_ref().map(|served| &*served.table.policy);
     if let Some((status, is_empty)) = connection.clock.refused() {
         // The stream has refused what the client sent; this request only stands for it.
         let flag = match status {
@@ -116,69 +150,69 @@ pub async fn handle(
         if is_empty && policy.is_some_and(|policy| policy.log.ignore_empty) {
             record.discard_line();
         }
-        return Ok(own.refuse(status, flag, record, in_flight).map(MaybeGzip::Plain));
+        return Step::Answered(own.refuse(policy, status, flag, record, in_flight));
     }
     if record.is_wanted() {
         record.method = Some((head.method.clone(), head.version));
         record.path = Some(head.uri.path().to_owned());
     }
-    let response = match decide(served.as_deref(), &connection, &head, &mut record) {
+    // The router has gone from the table since the client connected.
+    let Some(served) = served else {
+        return Step::Answered(own.refuse(None, StatusCode::SERVICE_UNAVAILABLE, Flag::NoRoute, record, in_flight));
+    };
+    let policy = &*served.table.policy;
+    let (status, flag) = match decide(&served, connection, &head, &mut record) {
         Decision::Refuse { status, flag, route } => {
             record.route = route;
-            own.refuse(status, flag, record, in_flight)
+            (status, flag)
         }
-        Decision::Router => own.give(pages::empty(StatusCode::OK), Flag::Fine, record, in_flight),
+        Decision::Router => {
+            return Step::Answered(own.give(pages::empty(StatusCode::OK), Flag::Fine, record, in_flight));
+        }
         Decision::Redirect { route, host, https_port } => {
             record.route = Some(route);
             let path = head.uri.path_and_query().map_or("/", |path| path.as_str());
             match pages::redirect(host.as_str(), https_port, path) {
-                Some(redirect) => own.give(redirect, Flag::Fine, record, in_flight),
-                None => own.refuse(StatusCode::BAD_REQUEST, Flag::BadRequest, record, in_flight),
+                Some(redirect) => return Step::Answered(own.give(redirect, Flag::Fine, record, in_flight)),
+                None => (StatusCode::BAD_REQUEST, Flag::BadRequest),
             }
         }
         Decision::Forward { route, authority, as_sent } => {
-            let Some(served) = served.as_deref() else {
-                return Ok(own
-                    .refuse(StatusCode::SERVICE_UNAVAILABLE, Flag::NoRoute, record, in_flight)
-                    .map(MaybeGzip::Plain));
-            };
             record.route = Some(Arc::clone(&route));
-            let finish = Finish::of(served, &route, &connection, &head);
-            let request = Request::from_parts(head, content);
-            let destination = Destination { route: &route, served, authority: &authority, as_sent };
-            match serve(&shared, &connection, &destination, request, record, in_flight).await {
-                Ok(response) => return Ok(finish.response(response)),
-                Err(Failure { record, in_flight, .. }) if connection.clock.body_stalled() => {
-                    own.refuse(StatusCode::REQUEST_TIMEOUT, Flag::ClientTimeout, *record, in_flight)
-                }
-                Err(Failure { status, flag, record, in_flight }) => own.refuse(status, flag, *record, in_flight),
+            record.capture_request(&policy.log, &head.headers);
+            let takes_gzip = !policy.compress.is_empty() && accepts_gzip(&head);
+            let uri = match &route.policy.rewrite_target {
+                Some(target) => rewritten(&head.uri, route.path(), target),
+                None => Some(std::mem::take(&mut head.uri)),
+            };
+            if let Some(uri) = uri {
+                head.uri = uri;
+                let request = Request::from_parts(head, content);
+                let ahead = Ahead { served, route, authority, as_sent, own, takes_gzip, request, record, in_flight };
+                return Step::Forward(ahead);
             }
+            (StatusCode::BAD_REQUEST, Flag::BadRequest)
         }
     };
-    Ok(response.map(MaybeGzip::Plain))
+    Step::Answered(own.refuse(Some(policy), status, flag, record, in_flight))
 }
 
-/// Forwards a request, under the path that the route rewrites it to.
-async fn serve(
-    shared: &Arc<Shared>,
-    connection: &Connection,
-    destination: &Destination<'_>,
-    mut request: Request<Incoming>,
-    mut record: AccessRecord,
-    in_flight: InFlight,
-) -> Result<Response<ResponseBody>, Failure> {
-    record.capture_request(&destination.served.table.policy.log, request.headers());
-    let route = destination.route;
-    if let Some(target) = &route.policy.rewrite_target {
-        match rewritten(request.uri(), route.path(), target) {
-            Some(uri) => *request.uri_mut() = uri,
-            None => {
-                let (status, flag, record) = (StatusCode::BAD_REQUEST, Flag::BadRequest, Box::new(record));
-                return Err(Failure { status, flag, record, in_flight });
+impl Ahead {
+    async fn go(self, shared: Arc<Shared>, connection: Arc<Connection>) -> Response<MaybeGzip<ResponseBody>> {
+        let Ahead { served, route, authority, as_sent, own, takes_gzip, request, record, in_flight } = self;
+        let destination = Destination { route: &route, served: &served, authority: &authority, as_sent };
+        match forward::forward(&shared, &connection, &destination, request, record, in_flight).await {
+            Ok(response) => {
+                Finish { served: &served, route: &route, connection: &connection, takes_gzip }.response(response)
+            }
+            Err(Failure { mut status, mut flag, record, in_flight }) => {
+                if connection.clock.body_stalled() {
+                    (status, flag) = (StatusCode::REQUEST_TIMEOUT, Flag::ClientTimeout);
+                }
+                own.refuse(Some(&served.table.policy), status, flag, *record, in_flight).map(MaybeGzip::Plain)
             }
         }
     }
-    forward::forward(shared, connection, destination, request, record, in_flight).await
 }
 
 /// The URI with its path rewritten; the query stays. `None` when no URI comes of it.

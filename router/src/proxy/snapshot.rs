@@ -27,7 +27,7 @@ pub struct ServedRouter {
     pub table: Arc<RouterTable>,
     /// TLS towards clients; `None` when it could not be set up, which was logged: TLS connections are then refused.
     pub tls: Option<ServedTls>,
-    /// `httpHeaders.headerNameCaseAdjustments`, for the routes that ask for it.
+    /// `httpHeaders.headerNameCaseAdjustments`: for responses, and for requests of the routes that ask for it.
     pub spelling: Option<Spelling>,
 }
 

@@ -16,6 +16,7 @@ use super::line::{Line, LineRoute};
 use super::{AccessLog, Flag};
 use crate::proxy::limits::Visit;
 use crate::proxy::upstream::occupancy::Place;
+use crate::proxy::upstream::plan::Plan;
 
 /// Which part of the data path served it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -212,7 +213,12 @@ impl Drop for AccessRecord {
         let bytes_in = self.traffic.bytes_in.load(Ordering::Relaxed);
         let bytes_out = self.traffic.bytes_out.load(Ordering::Relaxed);
         if let Some(route) = &self.route {
-            self.log.counters().add(&self.router, &route.id, bytes_in, bytes_out, self.flag);
+            let find = || self.log.counters().totals(&self.router, &route.id);
+            match route.derived.get::<Plan>() {
+                Some(plan) => plan.totals(find).add(bytes_in, bytes_out, self.flag),
+                // Refused before an endpoint was to be chosen.
+                None => find().add(bytes_in, bytes_out, self.flag),
+            }
         }
         if !self.is_wanted() {
             return;

@@ -49,9 +49,9 @@ pub enum Decision {
     },
 }
 
-/// Decides about a request by the router's newest table; without one there is no route.
+/// Decides about a request by the router's newest table.
 pub fn decide(
-    router: Option<&ServedRouter>,
+    router: &ServedRouter,
     connection: &Connection,
     head: &request::Parts,
     record: &mut AccessRecord,
@@ -66,7 +66,6 @@ pub fn decide(
         record.host = Some(host.as_ref().map_or_else(|| written(&authority), |host| host.as_str().to_owned()));
     }
     let no_route = || refuse(StatusCode::SERVICE_UNAVAILABLE, Flag::NoRoute);
-    let Some(router) = router else { return no_route() };
     let path = head.uri.path();
     let found = match (&connection.tls, &host) {
         (Some(tls), _) if misdirected(router, tls, host.as_ref()) => {

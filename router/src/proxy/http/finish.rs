@@ -1,40 +1,33 @@
 //! What is done to a response on its way to the client, when the fields of single connections are out of it.
 
 use http::header::STRICT_TRANSPORT_SECURITY;
-use http::{HeaderValue, Response, StatusCode, request};
+use http::{HeaderValue, Response, StatusCode};
 use hyper::body::Body;
 use router_core::table::ResolvedRoute;
 
 use super::body::ResponseBody;
-use super::compress::{MaybeGzip, accepts_gzip, is_worth_it, tell_vary};
+use super::compress::{MaybeGzip, is_worth_it, tell_vary};
 use super::{Connection, actions};
 use crate::proxy::snapshot::ServedRouter;
 
-/// What is known when a request goes, and needed when its response comes.
+/// What the work takes.
 #[derive(Clone, Copy, Debug)]
 pub struct Finish<'r> {
-    served: &'r ServedRouter,
-    route: &'r ResolvedRoute,
-    connection: &'r Connection,
-    takes_gzip: bool,
+    /// The router.
+    pub served: &'r ServedRouter,
+    /// The route.
+    pub route: &'r ResolvedRoute,
+    /// The client's connection.
+    pub connection: &'r Connection,
+    /// Whether the client takes gzip, and the router may send it.
+    pub takes_gzip: bool,
 }
 
-impl<'r> Finish<'r> {
-    /// For the response to this request.
-    pub fn of(
-        served: &'r ServedRouter,
-        route: &'r ResolvedRoute,
-        connection: &'r Connection,
-        head: &request::Parts,
-    ) -> Self {
-        let takes_gzip = !served.table.policy.compress.is_empty() && accepts_gzip(head);
-        Finish { served, route, connection, takes_gzip }
-    }
-
+impl Finish<'_> {
     /// Captures for the log what the endpoint sent; then come the actions of the route and those of the router, which
     /// has the last word (openshift.md a.10), HSTS over TLS, compression, and the spelling of names.
-    pub fn response(self, response: Response<ResponseBody>) -> Response<MaybeGzip<ResponseBody>> {
-        let Finish { served, route, connection, takes_gzip } = self;
+    pub fn response(&self, response: Response<ResponseBody>) -> Response<MaybeGzip<ResponseBody>> {
+        let Finish { served, route, connection, takes_gzip } = *self;
         let (policy, of_route) = (&*served.table.policy, &*route.policy);
         let (mut head, mut body) = response.into_parts();
         if let Some(record) = body.record() {
@@ -48,9 +41,7 @@ impl<'r> Finish<'r> {
         if let Some(value) = hsts.and_then(|value| HeaderValue::from_str(value).ok()) {
             head.headers.insert(STRICT_TRANSPORT_SECURITY, value);
         }
-        if of_route.adjust_case
-            && let Some(spelling) = &served.spelling
-        {
+        if let Some(spelling) = &served.spelling {
             spelling.apply(&mut head.extensions);
         }
         let is_content = head.status != StatusCode::SWITCHING_PROTOCOLS && !policy.compress.is_empty();

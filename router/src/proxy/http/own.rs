@@ -13,30 +13,30 @@ use crate::proxy::clock::InFlight;
 
 /// How.
 #[derive(Clone, Copy, Debug)]
-pub struct OwnResponse<'p> {
+pub struct OwnResponse {
     kind: Kind,
     grpc: bool,
     version: Version,
     show_cause: bool,
-    policy: Option<&'p RouterPolicy>,
 }
 
-impl<'p> OwnResponse<'p> {
-    /// For a request with this head, by the policy of its router.
-    pub fn to(head: &request::Parts, show_cause: bool, policy: Option<&'p RouterPolicy>) -> Self {
+impl OwnResponse {
+    /// To a request with this head.
+    pub fn to(head: &request::Parts, show_cause: bool) -> Self {
         let (kind, grpc) = (Kind::wanted(&head.headers), grpc::is_grpc(&head.headers));
-        OwnResponse { kind, grpc, version: head.version, show_cause, policy }
+        OwnResponse { kind, grpc, version: head.version, show_cause }
     }
 
     /// An error page: the one that the router has of its own for this status, if it has one.
     pub fn refuse(
         &self,
+        policy: Option<&RouterPolicy>,
         status: StatusCode,
         flag: Flag,
         record: AccessRecord,
         in_flight: InFlight,
     ) -> Response<ResponseBody> {
-        let own = self.policy.and_then(|policy| match status {
+        let own = policy.and_then(|policy| match status {
             StatusCode::SERVICE_UNAVAILABLE => policy.pages.unavailable.as_deref(),
             StatusCode::NOT_FOUND => policy.pages.not_found.as_deref(),
             _ => None,

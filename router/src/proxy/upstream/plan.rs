@@ -14,6 +14,7 @@ use super::affinity::{Cookie, Tag};
 use super::choose::Target;
 use super::occupancy::{Line, Occupancy};
 use super::turns::Turns;
+use crate::proxy::counters::Totals;
 use crate::proxy::limits::{Sources, TooMany, Visit};
 
 /// What is counted for a route, and outlives its versions.
@@ -81,6 +82,8 @@ pub struct Plan {
     cookie: Option<Cookie>,
     /// There if clients have limits.
     sources: Option<(Arc<Sources>, SourceLimits)>,
+    /// What the route has served on its router, as soon as it is known.
+    totals: OnceLock<Arc<Totals>>,
 }
 
 impl Plan {
@@ -130,7 +133,13 @@ impl Plan {
             turns: (balance == Balance::RoundRobin).then(turns).unwrap_or_default(),
             cookie: Cookie::of(route),
             sources,
+            totals: OnceLock::new(),
         }
+    }
+
+    /// What the route has served; `find` is asked for it once.
+    pub fn totals(&self, find: impl FnOnce() -> Arc<Totals>) -> &Totals {
+        self.totals.get_or_init(find)
     }
 
     /// The plan of nothing.
@@ -144,6 +153,7 @@ impl Plan {
             turns: Turns::default(),
             cookie: None,
             sources: None,
+            totals: OnceLock::new(),
         }
     }
 
