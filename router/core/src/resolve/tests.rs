@@ -116,7 +116,7 @@ fn services_without_weight_stay_for_clients_with_a_cookie() {
     let (zero, three) = (("web".to_owned(), 0), ("b".to_owned(), 3));
     assert_eq!(services("", "example.test/x"), [zero.clone(), three.clone()]);
     assert_eq!(services("edge", "example.test/x"), [zero, three.clone()]);
-    assert_eq!(services("edge", "haproxy.router.openshift.io/disable_cookies"), [three.clone()]);
+    assert_eq!(services("edge", "haproxy.router.openshift.io/disable_cookies"), std::slice::from_ref(&three));
     assert_eq!(services("passthrough", "example.test/x"), [three]);
 }
 

@@ -87,7 +87,7 @@ fn literal(text: &str) -> String {
 }
 
 fn push_percents(path: &mut String, count: usize) {
-    let kept = if count % 2 == 0 { count / 2 } else { count };
+    let kept = if count.is_multiple_of(2) { count / 2 } else { count };
     path.extend(std::iter::repeat_n('%', kept));
 }
 
