@@ -10,9 +10,10 @@ use tokio::net::TcpStream;
 use crate::tables::{Rig, Route, table, under};
 use crate::{backends, client, log};
 
-/// A proxy with little patience for endpoints.
+/// A router that waits for endpoints and clients for 300 ms.
 async fn impatient(routes: &[Route]) -> Rig {
-    let timeouts = Timeouts { server: Duration::from_millis(300), ..Timeouts::default() };
+    let short = Duration::from_millis(300);
+    let timeouts = Timeouts { server: short, client: short, ..Timeouts::default() };
     let policy = RouterPolicy { timeouts, ..RouterPolicy::default() };
     Rig::start(ProxyConfig::default(), under(policy, table(routes, None))).await
 }

@@ -1,7 +1,10 @@
 //! A request on its way to an endpoint, and the response on its way back.
 
+use std::future::ready;
 use std::sync::Arc;
+use std::time::Duration;
 
+use futures_util::future::Either;
 use http::header::{CONNECTION, EXPECT};
 use http::{HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode, Version};
 use hyper::body::Incoming;
@@ -18,9 +21,10 @@ use crate::proxy::access::{AccessRecord, Flag};
 use crate::proxy::clock::InFlight;
 use crate::proxy::limits::TooMany;
 use crate::proxy::snapshot::ServedRouter;
-use crate::proxy::upstream::attempt::{Trouble, attempt};
-use crate::proxy::upstream::choose::Exhausted;
+use crate::proxy::upstream::attempt::{Trouble, Waits, attempt};
+use crate::proxy::upstream::choose::{Choice, Exhausted};
 use crate::proxy::upstream::connect::Way;
+use crate::proxy::upstream::plan::Plan;
 use crate::proxy::upstream::pool::Lease;
 
 /// Where a request goes, and as what.
@@ -70,18 +74,89 @@ pub struct Failure {
     pub in_flight: InFlight,
 }
 
-/// Sends a request to an endpoint of the route; the next one is tried as long as no endpoint has seen it.
+/// A request that is ready to be sent, with what goes with it until it is answered.
+struct Exchange<'r> {
+    plan: &'r Plan,
+    choice: Choice<'r>,
+    request: Request<RequestBody>,
+    upload: Option<Arc<Upload>>,
+    asked: Option<Asked>,
+    record: AccessRecord,
+    in_flight: InFlight,
+}
+
+/// Sends a request to an endpoint of the route; the next one is tried as long as no endpoint has seen it. What can be
+/// done at once is done before there is a future, which then has no room for it: every request is moved about as long
+/// as its future is.
 ///
 /// # Errors
 /// What to answer when no endpoint did.
-pub async fn forward(
-    shared: &Arc<Shared>,
-    connection: &Connection,
-    destination: &Destination<'_>,
+pub fn forward<'r>(
+    shared: &'r Arc<Shared>,
+    connection: &'r Connection,
+    destination: &'r Destination<'r>,
+    request: Request<Incoming>,
+    record: AccessRecord,
+    in_flight: InFlight,
+) -> impl Future<Output = Result<Response<ResponseBody>, Failure>> + 'r {
+    let mut exchange = match prepare(shared, connection, destination, request, record, in_flight) {
+        Ok(exchange) => exchange,
+        Err(failure) => return Either::Left(ready(Err(failure))),
+    };
+    let Destination { route, served, .. } = *destination;
+    let timeouts = &served.table.policy.timeouts;
+    let limit = route.policy.server_timeout.unwrap_or(timeouts.server);
+    let tunnel = route.tunnel_timeout.unwrap_or(timeouts.tunnel);
+    Either::Right(async move {
+        let mut last = (StatusCode::SERVICE_UNAVAILABLE, Flag::NoEndpoints);
+        loop {
+            let pick = match exchange.choice.next(&shared.balancer, timeouts.connect).await {
+                Ok(pick) => pick,
+                Err(Exhausted::Busy) => {
+                    last = (StatusCode::SERVICE_UNAVAILABLE, Flag::Busy);
+                    break;
+                }
+                Err(Exhausted::NoEndpoints | Exhausted::Tried) => break,
+            };
+            exchange.record.endpoint = Some(pick.target.endpoint.clone());
+            exchange.record.place = pick.place;
+            let http1_only = exchange.asked.is_some();
+            let way = Way { shared, route, target: pick.target, http1_only, within: timeouts.connect };
+            let waits = Waits { server: limit, client: timeouts.client };
+            match attempt(&way, &mut exchange.request, exchange.upload.as_deref(), waits).await {
+                Ok((lease, response)) => {
+                    let Exchange { plan, upload, asked, record, in_flight, .. } = exchange;
+                    let answered = Answered { lease, response, upload, limit, tunnel };
+                    let mut response = answer(shared, answered, asked, record, in_flight);
+                    plan.set_cookie(response.headers_mut(), pick.set_cookie);
+                    return Ok(response);
+                }
+                Err(Trouble { status, flag, unseen }) => {
+                    last = (status, flag);
+                    exchange.record.place = None;
+                    if !unseen {
+                        break;
+                    }
+                }
+            }
+        }
+        let Exchange { asked, record, in_flight, .. } = exchange;
+        if let Some(asked) = asked {
+            asked.declined(shared);
+        }
+        let (status, flag) = last;
+        Err(Failure { status, flag, record: Box::new(record), in_flight })
+    })
+}
+
+fn prepare<'r>(
+    shared: &'r Shared,
+    connection: &'r Connection,
+    destination: &'r Destination<'r>,
     request: Request<Incoming>,
     mut record: AccessRecord,
     in_flight: InFlight,
-) -> Result<Response<ResponseBody>, Failure> {
+) -> Result<Exchange<'r>, Failure> {
     let Destination { route, authority, as_sent, .. } = *destination;
     let (mut head, content) = request.into_parts();
     let view = ClientView {
@@ -119,44 +194,8 @@ pub async fn forward(
             }
         });
     }
-    let timeouts = shared.timeouts(&connection.router);
-    let limit = route.policy.server_timeout.unwrap_or(timeouts.server);
-    let mut last = (StatusCode::SERVICE_UNAVAILABLE, Flag::NoEndpoints);
-    let mut choice = plan.choose(route, connection.client.ip(), sticky);
-    loop {
-        let pick = match choice.next(&shared.balancer, timeouts.connect).await {
-            Ok(pick) => pick,
-            Err(Exhausted::Busy) => {
-                last = (StatusCode::SERVICE_UNAVAILABLE, Flag::Busy);
-                break;
-            }
-            Err(Exhausted::NoEndpoints | Exhausted::Tried) => break,
-        };
-        record.endpoint = Some(pick.target.endpoint.clone());
-        record.place = pick.place;
-        let way = Way { shared, route, target: pick.target, http1_only: asked.is_some(), within: timeouts.connect };
-        match attempt(&way, request, upload.as_deref(), limit).await {
-            Ok((lease, response)) => {
-                let answered = Answered { lease, response, upload, limit };
-                let mut response = answer(shared, answered, asked, record, in_flight);
-                plan.set_cookie(response.headers_mut(), pick.set_cookie);
-                return Ok(response);
-            }
-            Err(Trouble { status, flag, unsent }) => {
-                last = (status, flag);
-                record.place = None;
-                match unsent {
-                    Some(again) => request = again,
-                    None => break,
-                }
-            }
-        }
-    }
-    if let Some(asked) = asked {
-        asked.declined(shared);
-    }
-    let (status, flag) = last;
-    Err(Failure { status, flag, record: Box::new(record), in_flight })
+    let choice = plan.choose(route, connection.client.ip(), sticky);
+    Ok(Exchange { plan, choice, request, upload, asked, record, in_flight })
 }
 
 /// Whether the client waits for `100 Continue` before it sends its body, and can be sent one: hyper sends it as soon as
@@ -174,7 +213,8 @@ struct Answered {
     lease: Lease,
     response: Response<Incoming>,
     upload: Option<Arc<Upload>>,
-    limit: std::time::Duration,
+    limit: Duration,
+    tunnel: Duration,
 }
 
 fn answer(
@@ -184,9 +224,9 @@ fn answer(
     mut record: AccessRecord,
     in_flight: InFlight,
 ) -> Response<ResponseBody> {
-    let Answered { lease, response, upload, limit } = answered;
+    let Answered { lease, response, upload, limit, tunnel } = answered;
     if response.status() == StatusCode::SWITCHING_PROTOCOLS {
-        return upgrade::switch(shared, response, asked, record, in_flight);
+        return upgrade::switch(shared, response, asked, tunnel, record, in_flight);
     }
     if response.status().is_success() && asked.as_ref().is_some_and(Asked::is_connect) {
         return upgrade::refuse(shared, record, in_flight);

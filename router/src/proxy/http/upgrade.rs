@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use aws_lc_rs::digest::{SHA1_FOR_LEGACY_USE_ONLY, digest};
 use base64::Engine;
@@ -111,11 +112,12 @@ pub fn refuse(shared: &Shared, mut record: AccessRecord, in_flight: InFlight) ->
     page.map(|content| ResponseBody::own(content, record, in_flight))
 }
 
-/// Passes a 101 on and starts the tunnel.
+/// Passes a 101 on and starts the tunnel, which may be silent for as long as `idle`.
 pub fn switch(
     shared: &Arc<Shared>,
     mut response: Response<Incoming>,
     asked: Option<Asked>,
+    idle: Duration,
     mut record: AccessRecord,
     in_flight: InFlight,
 ) -> Response<ResponseBody> {
@@ -130,8 +132,6 @@ pub fn switch(
         in_flight.becomes_tunnel();
     }
     let upstream = hyper::upgrade::on(&mut response);
-    let of_route = record.route.as_ref().and_then(|route| route.tunnel_timeout);
-    let idle = of_route.unwrap_or_else(|| shared.timeouts(&record.router).tunnel);
     shared.spawn(async move { join(client, upstream, idle, record, in_flight).await });
 
     let (mut head, _) = response.into_parts();
@@ -150,13 +150,7 @@ pub fn switch(
     Response::from_parts(head, ResponseBody::switching())
 }
 
-async fn join(
-    client: OnUpgrade,
-    upstream: OnUpgrade,
-    idle: std::time::Duration,
-    mut record: AccessRecord,
-    _in_flight: InFlight,
-) {
+async fn join(client: OnUpgrade, upstream: OnUpgrade, idle: Duration, mut record: AccessRecord, _in_flight: InFlight) {
     // Either fails when its connection ends before the switch is complete.
     let (Ok(client), Ok(upstream)) = tokio::join!(client, upstream) else { return };
     let outcome = relay::tunnel(TokioIo::new(client), TokioIo::new(upstream), idle).await;

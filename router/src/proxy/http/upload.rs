@@ -99,8 +99,8 @@ pub enum UploadError {
     NotWanted,
 }
 
-/// A request body on its way to an endpoint.
-#[derive(Debug)]
+/// A request body on its way to an endpoint; by default there is none.
+#[derive(Debug, Default)]
 pub struct RequestBody {
     /// `None` for no body, and for one that is not to be read any more.
     inner: Option<Incoming>,
@@ -124,11 +124,6 @@ impl RequestBody {
         let upload = Arc::new(Upload::new(hold));
         let watch = Watch { upload: Arc::clone(&upload), traffic: Arc::clone(traffic), hold: None };
         (RequestBody { inner: Some(inner), watch: Some(watch) }, Some(upload))
-    }
-
-    /// No body.
-    pub fn empty() -> Self {
-        RequestBody { inner: None, watch: None }
     }
 }
 

@@ -6,6 +6,9 @@
 //! connection that was idle for long, because such a one may be about to be closed. A request that waited too long is
 //! never sent again.
 
+use std::future::poll_fn;
+use std::pin::pin;
+use std::task::Poll;
 use std::time::Duration;
 
 use http::header::{COOKIE, EXPECT, HOST};
@@ -24,143 +27,160 @@ use crate::proxy::http::upload::{RequestBody, Upload};
 const MAX_STALE: u32 = 3;
 
 /// What went wrong with one endpoint, and whether the next one may be tried.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct Trouble {
     /// What the client is to be told.
     pub status: StatusCode,
     /// Why.
     pub flag: Flag,
-    /// The request, when the endpoint has not seen it.
-    pub unsent: Option<Request<RequestBody>>,
+    /// The endpoint has not seen the request, which is still there.
+    pub unseen: bool,
 }
 
-/// Sends the request to one endpoint and waits for the response's head, `limit` at most while nothing moves.
+/// How long may nothing move, depending on who has to.
+#[derive(Clone, Copy, Debug)]
+pub struct Waits {
+    /// The endpoint: it does not answer, or does not take the body.
+    pub server: Duration,
+    /// The client: it does not send the body.
+    pub client: Duration,
+}
+
+/// Sends the request to one endpoint and waits for the response's head, as long as something moves. The request is
+/// taken, unless no endpoint has seen it.
 ///
 /// # Errors
 /// What to answer, or to try next.
 pub async fn attempt(
     way: &Way<'_>,
-    mut request: Request<RequestBody>,
+    request: &mut Request<RequestBody>,
     upload: Option<&Upload>,
-    limit: Duration,
+    waits: Waits,
 ) -> Result<(Lease, Response<Incoming>), Trouble> {
     let repeatable = request.method().is_idempotent() && request.body().is_end_stream();
-    let key = way.key();
-    let bucket = way.shared.pool.bucket(key.clone());
+    let bucket = way.shared.pool.bucket(way.key());
     let mut idle = if repeatable { MAX_AGE } else { FRESH };
     let mut stale = 0;
     let mut sent_before = false;
     loop {
-        let mut lease = match way.lease(&key, &bucket, idle).await {
-            Ok(lease) => lease,
-            Err((status, flag)) => return Err(Trouble { status, flag, unsent: Some(request) }),
+        let leased = way.lease(&bucket, idle).await;
+        let mut lease = leased.map_err(|(status, flag)| Trouble { status, flag, unseen: !sent_before })?;
+        let is_http2 = matches!(lease.sender, Sender::Http2(_));
+        if is_http2 {
+            for_http2(request, bucket.key.wire.scheme(), upload)?;
+        } else {
+            for_http1(request)?;
+        }
+        let keep = repeatable && !sent_before && (lease.reused || is_http2);
+        let sent = if keep { copy(request) } else { std::mem::take(request) };
+        let Some(answered) = send(&mut lease.sender, sent, upload, waits).await else {
+            return Err(too_late(&lease, upload));
         };
-        request = match &lease.sender {
-            Sender::Http1(_) => for_http1(request),
-            Sender::Http2(_) => for_http2(request, key.wire.scheme(), upload),
-        }?;
-        let copy = (repeatable && !sent_before && (lease.reused || matches!(lease.sender, Sender::Http2(_))))
-            .then(|| copy(&request));
-        let Unanswered { unsent, fate } = match send(&mut lease, request, upload, limit).await? {
+        let Unanswered { unsent, fate } = match answered {
             Ok(response) => return Ok((lease, response)),
             Err(unanswered) => unanswered,
         };
-        let was_reused = lease.reused;
-        drop(lease);
-        let closed = |unsent| {
+        let was_unsent = unsent.is_some();
+        if let Some(unsent) = unsent {
+            *request = unsent;
+        }
+        if was_unsent && lease.reused {
+            stale += 1;
+            if stale >= MAX_STALE {
+                idle = Duration::ZERO;
+            }
+        } else if keep && (fate == Fate::Refused || (fate == Fate::Lost && lease.reused)) {
+            sent_before = true;
+            idle = Duration::ZERO;
+        } else {
             let failed = upload.is_some_and(Upload::failed);
             let (status, flag) = if failed {
                 (StatusCode::BAD_REQUEST, Flag::BadRequest)
             } else {
                 (StatusCode::BAD_GATEWAY, Flag::UpstreamClosed)
             };
-            Trouble { status, flag, unsent }
-        };
-        match (unsent, copy) {
-            (Some(unsent), _) if was_reused => {
-                stale += 1;
-                if stale >= MAX_STALE {
-                    idle = Duration::ZERO;
-                }
-                request = unsent;
-            }
-            (Some(unsent), _) => return Err(closed(Some(unsent))),
-            (None, Some(copy)) if fate == Fate::Refused || (fate == Fate::Lost && was_reused) => {
-                sent_before = true;
-                idle = Duration::ZERO;
-                request = copy;
-            }
-            (None, _) => return Err(closed(None)),
+            return Err(Trouble { status, flag, unseen: was_unsent && !sent_before });
         }
     }
 }
 
-/// Sends on one connection and waits, as long as somebody is still sending.
-async fn send(
-    lease: &mut Lease,
+/// Sends on one connection and waits, as long as somebody is still sending; `None` when nobody did for too long.
+fn send<'s>(
+    sender: &'s mut Sender,
     request: Request<RequestBody>,
-    upload: Option<&Upload>,
-    limit: Duration,
-) -> Result<Result<Response<Incoming>, Unanswered>, Trouble> {
-    let begun = Instant::now();
-    let stalled = async {
-        loop {
-            let deadline = upload.map_or(begun, |upload| begun.max(upload.last())) + limit;
-            if Instant::now() >= deadline {
-                return;
+    upload: Option<&'s Upload>,
+    waits: Waits,
+) -> impl Future<Output = Option<Result<Response<Incoming>, Unanswered>>> + 's {
+    let answer = sender.send(request);
+    async move {
+        let begun = Instant::now();
+        let mut timer = pin!(tokio::time::sleep_until(begun + waits.server.min(waits.client)));
+        let mut answer = pin!(answer);
+        poll_fn(|cx| {
+            if let Poll::Ready(answered) = answer.as_mut().poll(cx) {
+                return Poll::Ready(Some(answered));
             }
-            tokio::time::sleep_until(deadline).await;
-        }
-    };
-    tokio::select! {
-        biased;
-        answered = lease.sender.send(request) => return Ok(answered),
-        () = stalled => {}
+            while timer.as_mut().poll(cx).is_ready() {
+                let deadline = match upload {
+                    None => begun + waits.server,
+                    Some(upload) if upload.waits_for_client() => begun.max(upload.last()) + waits.client,
+                    Some(upload) => begun.max(upload.last()) + waits.server,
+                };
+                if Instant::now() >= deadline {
+                    return Poll::Ready(None);
+                }
+                timer.as_mut().reset(deadline);
+            }
+            Poll::Pending
+        })
+        .await
     }
+}
+
+fn too_late(lease: &Lease, upload: Option<&Upload>) -> Trouble {
     if upload.is_some_and(Upload::waits_for_client) {
-        return Err(Trouble { status: StatusCode::REQUEST_TIMEOUT, flag: Flag::ClientTimeout, unsent: None });
+        return Trouble { status: StatusCode::REQUEST_TIMEOUT, flag: Flag::ClientTimeout, unseen: false };
     }
     if let Sender::Http2(stream) = &lease.sender {
         stream.was_silent();
     }
-    Err(Trouble { status: StatusCode::GATEWAY_TIMEOUT, flag: Flag::UpstreamTimeout, unsent: None })
+    Trouble { status: StatusCode::GATEWAY_TIMEOUT, flag: Flag::UpstreamTimeout, unseen: false }
 }
 
 /// The same request, for when the first is lost. It has no body.
 fn copy(request: &Request<RequestBody>) -> Request<RequestBody> {
-    let mut copy = Request::new(RequestBody::empty());
+    let mut copy = Request::new(RequestBody::default());
     *copy.method_mut() = request.method().clone();
     *copy.uri_mut() = request.uri().clone();
     *copy.version_mut() = request.version();
     *copy.headers_mut() = request.headers().clone();
+    *copy.extensions_mut() = request.extensions().clone();
     copy
 }
 
 /// As HTTP/1.1 wants it: the target in origin form and its host in `Host`, cookies in one field (RFC 9113 §8.2.3).
-fn for_http1(mut request: Request<RequestBody>) -> Result<Request<RequestBody>, Unspeakable> {
+fn for_http1(request: &mut Request<RequestBody>) -> Result<(), Unspeakable> {
     *request.version_mut() = Version::HTTP_11;
-    let uri = std::mem::take(request.uri_mut()).into_parts();
-    if let Some(authority) = uri.authority.filter(|_| !request.headers().contains_key(HOST)) {
-        let host = HeaderValue::from_str(authority.as_str()).map_err(|_| Unspeakable)?;
-        request.headers_mut().insert(HOST, host);
+    if request.uri().authority().is_some() {
+        let uri = std::mem::take(request.uri_mut()).into_parts();
+        if let Some(authority) = uri.authority.filter(|_| !request.headers().contains_key(HOST)) {
+            let host = HeaderValue::from_str(authority.as_str()).map_err(|_| Unspeakable)?;
+            request.headers_mut().insert(HOST, host);
+        }
+        *request.uri_mut() = Uri::from(uri.path_and_query.unwrap_or_else(|| PathAndQuery::from_static("/")));
     }
-    *request.uri_mut() = Uri::from(uri.path_and_query.unwrap_or_else(|| PathAndQuery::from_static("/")));
     let mut cookies = request.headers().get_all(COOKIE).iter();
     if cookies.next().is_some() && cookies.next().is_some() {
         let crumbs: Vec<&[u8]> = request.headers().get_all(COOKIE).iter().map(HeaderValue::as_bytes).collect();
         let cookie = HeaderValue::from_bytes(&crumbs.join(&b"; "[..])).map_err(|_| Unspeakable)?;
         request.headers_mut().insert(COOKIE, cookie);
     }
-    Ok(request)
+    Ok(())
 }
 
 /// As HTTP/2 wants it: scheme, authority and path in the target, and no `Host`. hyper does not tell of interim responses
 /// over HTTP/2, so nothing is asked to be continued.
-fn for_http2(
-    mut request: Request<RequestBody>,
-    scheme: Scheme,
-    upload: Option<&Upload>,
-) -> Result<Request<RequestBody>, Unspeakable> {
+fn for_http2(request: &mut Request<RequestBody>, scheme: Scheme, upload: Option<&Upload>) -> Result<(), Unspeakable> {
     *request.version_mut() = Version::HTTP_2;
     if request.headers_mut().remove(EXPECT).is_some()
         && let Some(upload) = upload
@@ -175,7 +195,7 @@ fn for_http2(
         parts.path_and_query = Some(path.unwrap_or_else(|| PathAndQuery::from_static("/")));
         *request.uri_mut() = Uri::from_parts(parts).map_err(|_| Unspeakable)?;
     }
-    Ok(request)
+    Ok(())
 }
 
 /// Host, target or cookies that this version of HTTP has no words for. They were looked at when the request came; what
@@ -185,7 +205,7 @@ struct Unspeakable;
 
 impl From<Unspeakable> for Trouble {
     fn from(Unspeakable: Unspeakable) -> Self {
-        Trouble { status: StatusCode::BAD_REQUEST, flag: Flag::BadRequest, unsent: None }
+        Trouble { status: StatusCode::BAD_REQUEST, flag: Flag::BadRequest, unseen: false }
     }
 }
 

@@ -68,16 +68,25 @@ impl Way<'_> {
     ///
     /// # Errors
     /// Why none could be opened.
-    pub async fn lease(&self, key: &PoolKey, bucket: &Arc<Bucket>, idle: Duration) -> Result<Lease, OpenError> {
+    pub async fn lease(&self, bucket: &Arc<Bucket>, idle: Duration) -> Result<Lease, OpenError> {
+        match bucket.take(idle) {
+            Taken::Ready(lease) => Ok(lease),
+            // Boxed: it is rare, and every request would carry the room for it.
+            none => Box::pin(self.wait_or_open(bucket, idle, none)).await,
+        }
+    }
+
+    async fn wait_or_open(&self, bucket: &Arc<Bucket>, idle: Duration, mut taken: Taken) -> Result<Lease, OpenError> {
         loop {
-            match bucket.take(idle) {
+            match taken {
                 Taken::Ready(lease) => return Ok(lease),
                 Taken::Wait(opening) => match timeout(self.within, opening.done()).await {
                     Ok(done) => done?,
                     Err(_) => return Err((StatusCode::GATEWAY_TIMEOUT, Flag::UpstreamTimeout)),
                 },
-                Taken::Open(opener) => return self.open(key, opener).await,
+                Taken::Open(opener) => return self.open(&bucket.key, opener).await,
             }
+            taken = bucket.take(idle);
         }
     }
 

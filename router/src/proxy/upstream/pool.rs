@@ -106,7 +106,7 @@ impl Pool {
         if let Some(known) = buckets.get(&key) {
             return Arc::clone(known);
         }
-        let bucket = Arc::new(Bucket::new(&key));
+        let bucket = Arc::new(Bucket::new(key.clone()));
         buckets.insert(key, Arc::clone(&bucket));
         bucket
     }
@@ -136,6 +136,8 @@ impl Pool {
 /// Connections of one key.
 #[derive(Debug)]
 pub struct Bucket {
+    /// What they have in common.
+    pub key: PoolKey,
     inner: Mutex<Inner>,
 }
 
@@ -167,14 +169,14 @@ pub enum Taken {
 }
 
 impl Bucket {
-    fn new(key: &PoolKey) -> Self {
+    fn new(key: PoolKey) -> Self {
         let multiplexed = match &key.wire {
             Wire::Http1 | Wire::TlsHttp1(_) => Some(false),
             Wire::Http2 => Some(true),
             Wire::Tls(_) => None,
         };
         let inner = Inner { idle: Vec::new(), shared: Vec::new(), multiplexed, opening: None, retired: false };
-        Bucket { inner: Mutex::new(inner) }
+        Bucket { key, inner: Mutex::new(inner) }
     }
 
     /// A stream of the first HTTP/2 connection that has room, else the connection that became idle last, if that was

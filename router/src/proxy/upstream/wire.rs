@@ -5,6 +5,8 @@ use std::error::Error;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use futures_util::future::Either;
+use futures_util::{FutureExt, TryFutureExt};
 use http::{Request, Response};
 use hyper::body::Incoming;
 use hyper::client::conn::{TrySendError, http1, http2};
@@ -65,28 +67,29 @@ impl Own {
 }
 
 impl Sender {
-    /// Sends a request and waits for the response's head.
+    /// Sends a request and waits for the response's head. Sending begins at once, so that the future does not hold the
+    /// request a second time.
     ///
     /// # Errors
     /// What is known of the request when the connection, or the stream, ends before.
-    pub async fn send(&mut self, request: Request<RequestBody>) -> Result<Response<Incoming>, Unanswered> {
+    pub fn send(
+        &mut self,
+        request: Request<RequestBody>,
+    ) -> impl Future<Output = Result<Response<Incoming>, Unanswered>> + '_ {
         match self {
-            Sender::Http1(own) => {
-                own.heard.forget();
-                own.sender
-                    .try_send_request(request)
-                    .await
-                    .map_err(|error| unanswered(error, |_| if own.heard.anything() { Fate::Begun } else { Fate::Lost }))
+            Sender::Http1(Own { sender, heard }) => {
+                heard.forget();
+                let fate = |_: &hyper::Error| if heard.anything() { Fate::Begun } else { Fate::Lost };
+                Either::Left(sender.try_send_request(request).map_err(move |error| unanswered(error, fate)))
             }
-            Sender::Http2(stream) => {
-                let response =
-                    stream.sender.try_send_request(request).await.map_err(|error| unanswered(error, fate))?;
-                stream.load.answered.fetch_add(1, Ordering::Relaxed);
-                if !stream.load.is_known() {
-                    // Settings come before answers, so one is what it allows.
-                    stream.load.know();
-                }
-                Ok(response)
+            Sender::Http2(Stream { sender, load, .. }) => {
+                Either::Right(sender.try_send_request(request).map(move |answered| match answered {
+                    Ok(response) => {
+                        load.answered();
+                        Ok(response)
+                    }
+                    Err(error) => Err(unanswered(error, fate)),
+                }))
             }
         }
     }
@@ -140,6 +143,14 @@ impl Load {
     pub fn allow(&self, streams: usize) {
         self.allowed.store(streams.clamp(1, MAX_STREAMS), Ordering::Relaxed);
         if streams != UNTOLD && !self.is_known() {
+            self.know();
+        }
+    }
+
+    fn answered(&self) {
+        self.answered.fetch_add(1, Ordering::Relaxed);
+        if !self.is_known() {
+            // Settings come before answers, so one is what it allows.
             self.know();
         }
     }
