@@ -4,6 +4,7 @@
 //! does not read. So the waits are timed here: for the first byte of a request, for the rest of its head, and for
 //! room to write.
 
+mod frames;
 mod gated;
 
 use std::io;
@@ -18,6 +19,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep};
 
 use super::clock::ClientClock;
+use frames::{FrameMeter, TooManyFrames};
 use gated::{BodyLength, Gated};
 
 /// How many bytes a client may still send after the connection was ended here: closing on unread bytes would reset
@@ -69,6 +71,8 @@ pub struct ClientIo<S> {
     limits: ClientLimits,
     /// HTTP/1 input; HTTP/2 has its own framing, and is not looked into.
     gated: Option<Box<Gated>>,
+    /// HTTP/2 input.
+    meter: FrameMeter,
     wait: Option<(Wait, usize)>,
     read_timer: Timer,
     pace: Pace,
@@ -128,6 +132,7 @@ impl<S> ClientIo<S> {
             inner,
             clock,
             limits,
+            meter: FrameMeter::default(),
             gated: http1.then(|| Box::new(Gated::new(limits.head_bytes, limits.answer_empty))),
             wait: None,
             read_timer: Timer::default(),
@@ -181,6 +186,13 @@ impl<S> ClientIo<S> {
         Poll::Ready(io::Error::new(io::ErrorKind::TimedOut, "the client does not read"))
     }
 
+    fn has_written(&mut self, written: &Poll<io::Result<usize>>) {
+        self.fin_timer.stop();
+        if let Poll::Ready(Ok(bytes)) = written {
+            self.meter.send(*bytes);
+        }
+    }
+
     fn timed_write<T>(&mut self, cx: &mut Context<'_>, written: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
         if written.is_ready() {
             self.write_timer.stop();
@@ -227,7 +239,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for ClientIo<S> {
         let before = buf.filled().len();
         let read = match &mut this.gated {
             Some(gated) => gated.poll_read(Pin::new(&mut this.inner), &this.clock, cx, buf),
-            None => Pin::new(&mut this.inner).poll_read(cx, buf),
+            None => {
+                let read = Pin::new(&mut this.inner).poll_read(cx, buf);
+                if this.meter.receive(buf.filled().get(before..).unwrap_or_default()).is_err() {
+                    tracing::debug!(error = %TooManyFrames, "an HTTP/2 client is cut off");
+                    return Poll::Ready(Err(io::Error::other(TooManyFrames)));
+                }
+                read
+            }
         };
         if read.is_ready() {
             if matches!(this.wait, Some((Wait::Body, _))) {
@@ -274,7 +293,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> ClientIo<S> {
 impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for ClientIo<S> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.inner).poll_write(cx, buf);
-        self.fin_timer.stop();
+        self.has_written(&written);
         self.timed_write(cx, written)
     }
 
@@ -303,7 +322,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for ClientIo<S> {
         bufs: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.inner).poll_write_vectored(cx, bufs);
-        self.fin_timer.stop();
+        self.has_written(&written);
         self.timed_write(cx, written)
     }
 

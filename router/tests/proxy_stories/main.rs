@@ -15,6 +15,7 @@ mod forwarded;
 mod grpc;
 mod hellos;
 mod http1_corpus;
+mod http2_floods;
 mod limits;
 mod log;
 mod messages;
