@@ -111,6 +111,8 @@ fn measure(tools: &Tools, arguments: &Arguments) -> Result<Results> {
             }
         }
     }
+    eprintln!("xtask: waiting until all routers are at rest");
+    lanes.iter().try_for_each(Lane::settle)?;
     let rounds = if arguments.quick { 1 } else { usize::from(arguments.rounds) };
     let plan = Plan { rounds, milliseconds: TIME, pause: PAUSE };
     let chosen = |measure: &measure::Measure| {

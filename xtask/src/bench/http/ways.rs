@@ -13,7 +13,7 @@ use super::tools::Files;
 use super::{names, peers, sluice};
 use crate::bench::programs::Peer;
 use crate::bench::tools::Tools;
-use crate::bench::usage::{self, Memory};
+use crate::bench::usage::{self, Memory, Processor};
 use crate::process::Running;
 
 /// Where routers listen.
@@ -99,6 +99,11 @@ pub struct Lane {
 /// How long a router may take from its start to the first answers.
 const PATIENCE: Duration = Duration::from_secs(180);
 
+/// How long a router must have had next to nothing to do to be at rest.
+const QUIET: Duration = Duration::from_secs(1);
+/// Part of a processor that is next to nothing: what is done once a second, whatever the load.
+const IDLE: f64 = 0.03;
+
 impl Lane {
     /// Starts the router and waits until everything that is measured comes through.
     ///
@@ -130,6 +135,25 @@ impl Lane {
     /// The router's processes.
     pub fn processes(&self) -> Result<Vec<u32>> {
         usage::family(self.router.id())
+    }
+
+    /// Waits until the router is done with what it does after its start: Sluice writes a status for each object.
+    pub fn settle(&self) -> Result<()> {
+        let begin = Instant::now();
+        loop {
+            let before = self.used()?;
+            std::thread::sleep(QUIET);
+            if self.used()? - before < QUIET.as_secs_f64() * IDLE {
+                return Ok(());
+            }
+            ensure!(begin.elapsed() < PATIENCE, "{} does not come to rest", self.way.name());
+        }
+    }
+
+    /// Seconds of processor time of the router so far.
+    fn used(&self) -> Result<f64> {
+        let used = Processor::of(&self.processes()?)?;
+        Ok(used.user + used.system)
     }
 
     /// Where the router listens.
