@@ -3,9 +3,12 @@
 
 mod events;
 mod expect;
+mod faults;
 mod grpc;
 mod idle;
 mod load;
+mod slow;
+mod smuggling;
 mod stage;
 mod trailers;
 mod transfers;

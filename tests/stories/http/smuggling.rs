@@ -1,0 +1,182 @@
+//! A thousand odd requests, each with another one behind it for another host: whatever the router makes of them, no
+//! endpoint gets a request of a host that is not its own, none gets one twice, and whoever comes next gets their own
+//! answer. The endpoints are nginx, aiohttp, and one that takes anything.
+
+mod requests;
+
+use std::collections::HashMap;
+use std::io::{ErrorKind, Read, Write};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use tests::nginx::Nginx;
+use tests::process::Process;
+use tests::python;
+use tests::stream::{self, joined};
+use tests::wait::PATIENCE;
+
+use super::stage::{HTTP, Stage, Tls, at};
+use requests::Random;
+
+const REQUESTS: usize = 1_500;
+/// Requests under way at once.
+const CLIENTS: usize = 12;
+/// After so long without a byte there will be none.
+const QUIET: Duration = Duration::from_millis(120);
+/// The same requests every time.
+const SEED: u64 = 0x51_0c_e5;
+
+const ORIGINS: [&str; 3] = ["nginx", "aiohttp", "lenient"];
+/// Whom the requests behind the odd ones are for.
+const VICTIM: &str = "victim";
+
+struct Origins {
+    nginx: Nginx,
+    others: Vec<(&'static str, Process)>,
+}
+
+impl Origins {
+    fn start(stage: &Stage) -> Result<Origins> {
+        let block = format!(
+            "log_format story \"$http_host\\t$request_method\\t$request\";\nserver {{ listen {}; access_log file/log story; \
+             keepalive_requests 1000000; location / {{ default_type text/plain; \
+             return 200 \"[nginx\\t$http_host\\t$request_method\\t$request_uri]\"; }} }}\n",
+            at(9001)
+        );
+        let nginx = Nginx::with(&stage.netns, &[at(9001)], &block)?;
+        let mut others = Vec::new();
+        for (name, program, port) in [
+            ("aiohttp", "recording_origin", "9002"),
+            ("lenient", "lenient_origin", "9003"),
+            (VICTIM, "lenient_origin", "9004"),
+        ] {
+            others.push((name, python::server(&stage.netns, program, &[name, port])?));
+        }
+        for (name, port) in ORIGINS.into_iter().chain([VICTIM]).zip(9001..) {
+            stage.service(name, &[at(port)])?;
+            stage.route(name, name, Tls::Without, &[])?;
+        }
+        Ok(Origins { nginx, others })
+    }
+
+    /// What each has got, as lines of host, method and target.
+    fn seen(&self) -> Result<Vec<(&'static str, Vec<String>)>> {
+        let log = std::fs::read(self.nginx.files().join("log"))?;
+        let lines = String::from_utf8_lossy(&log).lines().map(str::to_owned).collect();
+        let others = self.others.iter().map(|(name, process)| {
+            let lines = process.output().into_iter().filter(|line| line.matches('\t').count() == 2);
+            // What they complain of goes the same way.
+            (*name, lines.collect())
+        });
+        Ok([("nginx", lines)].into_iter().chain(others).collect())
+    }
+}
+
+/// Sends bytes on a connection of their own; what comes until nothing more does.
+fn send(stage: &Stage, bytes: &[u8]) -> Result<String> {
+    let mut stream = stream::open(&stage.netns, at(HTTP))?;
+    // The router may close before it has read all.
+    let _ = stream.write_all(bytes);
+    stream.set_read_timeout(Some(QUIET))?;
+    let mut answer = Vec::new();
+    let mut part = [0; 4096];
+    loop {
+        match stream.read(&mut part) {
+            Ok(0) => break,
+            Ok(read) => answer.extend_from_slice(&part[..read]),
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(_) => break,
+        }
+    }
+    Ok(String::from_utf8_lossy(&answer).into_owned())
+}
+
+/// A request that is as it should be, from somebody else.
+fn ask(stage: &Stage, origin: &str, target: &str) -> Result<()> {
+    let mut stream = stream::open(&stage.netns, at(HTTP))?;
+    write!(stream, "GET {target} HTTP/1.1\r\nHost: {origin}.apps.test\r\nConnection: close\r\n\r\n")?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer)?;
+    let own = format!("[{origin}\t{origin}.apps.test\tGET {target}]").replace("GET ", "GET\t");
+    ensure!(answer.starts_with("HTTP/1.1 200 ") && answer.ends_with(&own), "got somebody else's answer: {answer:?}");
+    Ok(())
+}
+
+/// The numbers in targets of a kind, such as `/odd-12-12`: those that no damage has changed.
+fn numbers<'t>(text: &'t str, kind: &'t str) -> impl Iterator<Item = usize> + 't {
+    text.split(kind).skip(1).filter_map(|rest| {
+        let mut numbers = rest.split(|c: char| !c.is_ascii_digit());
+        let number = numbers.next().filter(|number| numbers.next() == Some(number))?;
+        number.parse().ok()
+    })
+}
+
+#[test]
+fn no_odd_request_reaches_an_endpoint_of_another_host_or_disturbs_the_next_one() -> Result<()> {
+    let stage = Stage::new("smuggling", "")?;
+    let origins = Origins::start(&stage)?;
+    let _sluice = stage.serve()?;
+    let next = AtomicUsize::new(0);
+    let answered = thread::scope(|scope| -> Result<usize> {
+        let clients: Vec<_> = (0..CLIENTS)
+            .map(|_| {
+                scope.spawn(|| -> Result<usize> {
+                    let mut answered = 0;
+                    loop {
+                        let number = next.fetch_add(1, Ordering::Relaxed);
+                        if number >= REQUESTS {
+                            return Ok(answered);
+                        }
+                        let origin = ORIGINS[number % ORIGINS.len()];
+                        let request = requests::odd(&mut Random::new(SEED, number), number, origin, VICTIM);
+                        let story = || format!("request {number}: {:?}", String::from_utf8_lossy(&request));
+                        let answer = send(&stage, &request).with_context(story)?;
+                        for kind in ["/odd-", "/hidden-", "/after-"] {
+                            let foreign = numbers(&answer, kind).find(|found| *found != number);
+                            ensure!(foreign.is_none(), "{}\ngot somebody else's answer: {answer:?}", story());
+                        }
+                        answered += usize::from(answer.contains("HTTP/1.1 200 "));
+                        for (target, host) in [("after", origin), ("later", VICTIM)] {
+                            ask(&stage, host, &format!("/{target}-{number}-{number}")).with_context(story)?;
+                        }
+                    }
+                })
+            })
+            .collect();
+        clients.into_iter().map(joined).sum()
+    })?;
+    let mut times: HashMap<(&str, usize), usize> = HashMap::new();
+    for (name, lines) in origins.seen()? {
+        for line in &lines {
+            let (host, rest) = line.split_once('\t').with_context(|| format!("{name}: {line:?}"))?;
+            let host = host.split(':').next().unwrap_or_default().trim_end_matches('.').to_ascii_lowercase();
+            // nginx notes no host of a request whose first line it refuses, such as one with the method "get".
+            let refused = host == "-" && name == "nginx" && rest.contains("/odd-");
+            ensure!(
+                refused || host == format!("{name}.apps.test"),
+                "{name} got a request that is not its own: {line:?}"
+            );
+            for kind in ["/odd-", "/hidden-", "/after-", "/later-"] {
+                for number in numbers(rest, kind) {
+                    *times.entry((kind, number)).or_default() += 1;
+                }
+            }
+        }
+    }
+    let count = |kind: &str| times.keys().filter(|(found, _)| *found == kind).count();
+    eprintln!(
+        "of {REQUESTS} odd requests {answered} were answered and {} reached an endpoint; {} hidden ones did",
+        count("/odd-"),
+        count("/hidden-")
+    );
+    let twice: Vec<_> = times.iter().filter(|(_, times)| **times > 1).collect();
+    ensure!(twice.is_empty(), "requests that an endpoint got twice: {twice:?}");
+    assert_eq!((count("/after-"), count("/later-")), (REQUESTS, REQUESTS));
+    // The story would show nothing if nothing got through, or everything did.
+    let through = count("/odd-");
+    ensure!(through > REQUESTS / 20 && through < REQUESTS * 9 / 10, "{through} of {REQUESTS} got through");
+    Ok(())
+}
