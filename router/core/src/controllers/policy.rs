@@ -57,7 +57,7 @@ pub fn policy(controller: &IngressController, resources: &Resources) -> (RouterP
             cookie: log.cookie.clone(),
             ignore_empty: log.ignore_empty,
         },
-        accept_proxy: controller.publishing.proxy_protocol.is_some(),
+        accept_proxy: controller.publishing.proxy_protocol,
     };
     (policy, faults)
 }

@@ -170,8 +170,7 @@ fn without_effect(controller: &IngressController, spec: &Fields<'_>) -> Vec<Fiel
         (http.abort_closed_clients, spec.path("closedClientConnectionPolicy")),
         (http.defer_idle_termination, spec.path("idleConnectionTerminationPolicy")),
     ];
-    let mut paths: Vec<FieldPath> = controller.publishing.proxy_protocol.iter().cloned().collect();
-    paths.extend(asked.into_iter().filter(|(asked, _)| *asked).map(|(_, path)| path));
+    let mut paths: Vec<FieldPath> = asked.into_iter().filter(|(asked, _)| *asked).map(|(_, path)| path).collect();
     paths.extend(controller.tuning.without_effect().map(|name| spec.path("tuningOptions").key(name)));
     paths.extend_from_slice(&http.without_effect);
     paths.extend_from_slice(&controller.logging.without_effect);

@@ -1,6 +1,6 @@
 //! `endpointPublishingStrategy`: which ports, and whether a proxy stands in front (openshift.md e).
 
-use crate::field::{FieldPath, Findings};
+use crate::field::Findings;
 use crate::parse::fields::Fields;
 
 /// How a router is reached.
@@ -14,8 +14,8 @@ pub struct Publishing {
     pub https_port: Option<u16>,
     /// `hostNetwork.statsPort`.
     pub stats_port: Option<u16>,
-    /// `<type>.protocol: PROXY`: connections begin with a PROXY protocol header. The path is that of the field.
-    pub proxy_protocol: Option<FieldPath>,
+    /// `<type>.protocol: PROXY`: connections begin with a PROXY protocol header.
+    pub proxy_protocol: bool,
 }
 
 /// `type`; an agent listens on its host's ports whatever it says.
@@ -59,7 +59,7 @@ pub fn parse(mut strategy: Fields<'_>, findings: &mut Findings) -> Option<Publis
     network.finish(findings);
     for name in ["nodePort", "private"] {
         let mut fields = strategy.mapping(name, findings);
-        proxy_protocol = proxy_protocol.or(protocol(&mut fields, findings));
+        proxy_protocol |= protocol(&mut fields, findings);
         fields.finish(findings);
     }
     strategy.ignore(&["loadBalancer"]);
@@ -68,13 +68,14 @@ pub fn parse(mut strategy: Fields<'_>, findings: &mut Findings) -> Option<Publis
     Some(Publishing { kind: kind?, http_port, https_port, stats_port, proxy_protocol })
 }
 
-/// Path of `protocol` where it says PROXY.
-fn protocol(fields: &mut Fields<'_>, findings: &mut Findings) -> Option<FieldPath> {
-    let path = fields.path("protocol");
+/// Whether `protocol` says PROXY.
+fn protocol(fields: &mut Fields<'_>, findings: &mut Findings) -> bool {
     match fields.text("protocol", findings) {
-        Some("PROXY") => return Some(path),
+        Some("PROXY") => return true,
         None | Some("TCP") => {}
-        Some(other) => findings.error(path, format!("Unsupported value: {other:?}; write TCP or PROXY")),
+        Some(other) => {
+            findings.error(fields.path("protocol"), format!("Unsupported value: {other:?}; write TCP or PROXY"));
+        }
     }
-    None
+    false
 }

@@ -84,11 +84,7 @@ fn http_and_tuning_are_typed() {
     assert_eq!(found.tuning.client, Some(Duration::from_secs(45)));
     assert_eq!((found.tuning.tunnel, found.tuning.max_connections), (None, Some(MaxConnections::Computed)));
     let paths: Vec<String> = found.without_effect.iter().map(ToString::to_string).collect();
-    let expected = [
-        "spec.closedClientConnectionPolicy",
-        "spec.idleConnectionTerminationPolicy",
-        "spec.tuningOptions.maxConnections",
-    ];
+    let expected = ["spec.closedClientConnectionPolicy", "spec.idleConnectionTerminationPolicy"];
     assert_eq!(paths, expected);
 }
 
@@ -97,13 +93,14 @@ fn fields_without_effect_are_warned_of_at_their_place() {
     let spec = json!({
         "endpointPublishingStrategy": { "type": "NodePortService", "nodePort": { "protocol": "PROXY" } },
         "logging": { "access": { "destination": { "type": "Container" } } },
+        "tuningOptions": { "serverFinTimeout": "2s" },
     });
     let warnings: Vec<String> =
         parsed(controller("c", spec.clone())).warnings.iter().map(ToString::to_string).collect();
-    let expected =
-        ["spec.endpointPublishingStrategy.nodePort.protocol: has no effect: Sluice does not act on this field yet"];
+    let expected = ["spec.tuningOptions.serverFinTimeout: has no effect: Sluice does not act on this field yet"];
     assert_eq!(warnings, expected);
-    assert_eq!(controller_of(spec).publishing.kind, PublishingKind::NodePortService);
+    let publishing = controller_of(spec).publishing.clone();
+    assert_eq!((publishing.kind, publishing.proxy_protocol), (PublishingKind::NodePortService, true));
 }
 
 /// The paths without effect of a controller with this `logging.access`, or its errors.

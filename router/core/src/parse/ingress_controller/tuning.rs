@@ -37,12 +37,7 @@ pub struct Tuning {
 impl Tuning {
     /// The fields that are written and that nothing acts on yet.
     pub fn without_effect(&self) -> impl Iterator<Item = &'static str> {
-        let written = [
-            (self.server_fin.is_some(), "serverFinTimeout"),
-            (self.health_check_interval.is_some(), "healthCheckInterval"),
-            (self.max_connections.is_some(), "maxConnections"),
-        ];
-        written.into_iter().filter_map(|(is_written, name)| is_written.then_some(name))
+        self.server_fin.is_some().then_some("serverFinTimeout").into_iter()
     }
 }
 
