@@ -6,6 +6,7 @@
 
 mod frames;
 mod gated;
+mod waits;
 
 use std::io;
 use std::pin::Pin;
@@ -16,19 +17,15 @@ use std::time::Duration;
 use http::StatusCode;
 use router_core::policy::RouterPolicy;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::time::{Instant, Sleep};
 
 use super::clock::ClientClock;
 use frames::{FrameMeter, TooManyFrames};
 use gated::{BodyLength, Gated};
+use waits::{Pace, Timer};
 
 /// How many bytes a client may still send after the connection was ended here: closing on unread bytes would reset
 /// it, and lose the last answer.
 const LINGER_BYTES: usize = 256 * 1024;
-
-/// Least bytes a second of a body whose length is known, beyond `clientTimeout` in all; what is waited for on the
-/// endpoint's behalf does not count.
-const MIN_RATE: u64 = 512;
 
 /// The limits of the waits, and of heads.
 #[derive(Clone, Copy, Debug)]
@@ -96,33 +93,6 @@ enum Wait {
     Body,
     /// Nothing: the service is at work.
     Busy,
-}
-
-/// How a body has come so far.
-#[derive(Debug, Default)]
-struct Pace {
-    /// Time spent on waiting for it.
-    waited: Duration,
-    bytes: u64,
-    waits_since: Option<Instant>,
-}
-
-impl Pace {
-    fn begin_wait(&mut self) {
-        self.waits_since.get_or_insert_with(Instant::now);
-    }
-
-    fn end_wait(&mut self, bytes: usize) {
-        if let Some(since) = self.waits_since.take() {
-            self.waited += since.elapsed();
-        }
-        self.bytes += bytes as u64;
-    }
-
-    /// How long it may go on at this pace.
-    fn allowance(&self, grace: Duration) -> Duration {
-        (grace + Duration::from_secs(self.bytes / MIN_RATE)).saturating_sub(self.waited)
-    }
 }
 
 impl<S> ClientIo<S> {
@@ -199,37 +169,6 @@ impl<S> ClientIo<S> {
             return written;
         }
         self.poll_write_limit(cx).map(Err)
-    }
-}
-
-/// A wait with a limit that begins and ends with every request: what the runtime is asked for once goes on being
-/// used, and is only set anew when it has gone off too early.
-#[derive(Debug, Default)]
-struct Timer {
-    sleep: Option<Pin<Box<Sleep>>>,
-    deadline: Option<Instant>,
-}
-
-impl Timer {
-    /// Ends the wait.
-    fn stop(&mut self) {
-        self.deadline = None;
-    }
-
-    /// Ready when the wait, which begins now unless it has begun, has lasted for `limit`.
-    fn poll(&mut self, cx: &mut Context<'_>, limit: Duration) -> Poll<()> {
-        let deadline = *self.deadline.get_or_insert_with(|| Instant::now() + limit);
-        let sleep = self.sleep.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(deadline)));
-        if sleep.deadline() > deadline {
-            sleep.as_mut().reset(deadline);
-        }
-        while sleep.as_mut().poll(cx).is_ready() {
-            if Instant::now() >= deadline {
-                return Poll::Ready(());
-            }
-            sleep.as_mut().reset(deadline);
-        }
-        Poll::Pending
     }
 }
 
