@@ -5,8 +5,8 @@ use std::error::Error;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use futures_util::TryFutureExt;
 use futures_util::future::Either;
-use futures_util::{FutureExt, TryFutureExt};
 use http::{Request, Response};
 use hyper::body::Incoming;
 use hyper::client::conn::{TrySendError, http1, http2};
@@ -83,13 +83,8 @@ impl Sender {
                 Either::Left(sender.try_send_request(request).map_err(move |error| unanswered(error, fate)))
             }
             Sender::Http2(Stream { sender, load, .. }) => {
-                Either::Right(sender.try_send_request(request).map(move |answered| match answered {
-                    Ok(response) => {
-                        load.answered();
-                        Ok(response)
-                    }
-                    Err(error) => Err(unanswered(error, fate)),
-                }))
+                let answer = sender.try_send_request(request).inspect_ok(|_| load.answered());
+                Either::Right(answer.map_err(|error| unanswered(error, fate)))
             }
         }
     }
