@@ -292,7 +292,11 @@ impl Serve {
     }
 
     /// Follows the tables as long as there are any; the last one stays. The listeners hear of each after it is served.
-    async fn follow(mut self, mut tables: watch::Receiver<Arc<RoutingTable>>, served: watch::Sender<Arc<RoutingTable>>) {
+    async fn follow(
+        mut self,
+        mut tables: watch::Receiver<Arc<RoutingTable>>,
+        served: watch::Sender<Arc<RoutingTable>>,
+    ) {
         while tables.changed().await.is_ok() {
             let table = Arc::clone(&tables.borrow_and_update());
             self.table(&table);

@@ -182,11 +182,12 @@ impl RoutePolicy {
     }
 
     /// Whether connections must be carried by the proxy, because the kernel, which chooses an endpoint by chance and
-    /// weight, could not keep what is asked for: limits on connections, checks of endpoints, or another choice.
+    /// weight, could not keep what is asked for: limits on connections, or another choice. Checks of endpoints are no such
+    /// thing: the kernel goes on to the next endpoint by itself.
     pub fn needs_relay(&self) -> bool {
         let by_chance = matches!(self.balance, None | Some(Balance::RoundRobin | Balance::Random));
         let is_limited = self.source_limits.concurrent.is_some() || self.source_limits.connections.is_some();
-        !by_chance || is_limited || self.endpoint_connections.is_some() || self.health_check.is_some()
+        !by_chance || is_limited || self.endpoint_connections.is_some()
     }
 }
 

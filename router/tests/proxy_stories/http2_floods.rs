@@ -20,6 +20,9 @@ const CONTINUATION: u8 = 9;
 const END_STREAM: u8 = 1;
 const END_HEADERS: u8 = 4;
 
+/// Frames of one flood, each as its bytes.
+type Frames = Box<dyn Iterator<Item = Vec<u8>>>;
+
 /// A frame (RFC 9113 §4.1).
 fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     let length = u32::try_from(payload.len()).unwrap().to_be_bytes();
@@ -91,7 +94,7 @@ async fn floods_are_cut_off() {
     let priority = repeated(10_000, frame(PRIORITY, 0, 1, &[0, 0, 0, 0, 1]));
     let window = open().chain(repeated(10_000, frame(WINDOW_UPDATE, 0, 0, &[0, 0, 0, 1])));
     let empty_data = open().chain(repeated(10_000, frame(DATA, 0, 1, &[])));
-    let floods: [(&str, Box<dyn Iterator<Item = Vec<u8>>>); 9] = [
+    let floods: [(&str, Frames); 9] = [
         ("rapid reset", Box::new(rapid_reset)),
         ("made reset", Box::new(made_reset)),
         ("CONTINUATION", Box::new(continuation)),

@@ -55,11 +55,12 @@ const PAUSE: Duration = Duration::from_millis(100);
 impl Arguments {
     /// What was chosen exists.
     fn check(&self) -> Result<()> {
-        let check = |option: &str, chosen: &[String], known: Vec<String>| {
-            match chosen.iter().find(|name| !known.contains(name)) {
-                Some(name) => bail!("{option} {name}: there are {}", known.join(", ")),
-                None => Ok(()),
-            }
+        let check = |option: &str, chosen: &[String], known: Vec<String>| match chosen
+            .iter()
+            .find(|name| !known.contains(name))
+        {
+            Some(name) => bail!("{option} {name}: there are {}", known.join(", ")),
+            None => Ok(()),
         };
         check("--only", &self.only, MEASURES.iter().map(|measure| measure.id.to_owned()).collect())?;
         check("--ways", &self.ways, Way::all().map(Way::id).collect())
@@ -115,9 +116,8 @@ fn measure(tools: &Tools, arguments: &Arguments) -> Result<Results> {
     lanes.iter().try_for_each(Lane::settle)?;
     let rounds = if arguments.quick { 1 } else { usize::from(arguments.rounds) };
     let plan = Plan { rounds, milliseconds: TIME, pause: PAUSE };
-    let chosen = |measure: &measure::Measure| {
-        arguments.only.is_empty() || arguments.only.iter().any(|name| name == measure.id)
-    };
+    let chosen =
+        |measure: &measure::Measure| arguments.only.is_empty() || arguments.only.iter().any(|name| name == measure.id);
     let columns = measure::rounds(tools, &network, &lanes, chosen, plan)?;
     let loaded = lanes.iter().map(|lane| (lane.way, lane.start, lane.resident)).collect();
     let mut versions = Vec::new();

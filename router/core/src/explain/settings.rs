@@ -27,7 +27,7 @@ pub fn settings(router: &RouterTable, route: &ResolvedRoute) -> Vec<Setting> {
     list.add("balance", balance(route), route.policy.balance.is_some());
     if is_passthrough {
         if route.relay_only {
-            list.add("carried by", "the proxy, as the kernel has no such balance, limits or checks", true);
+            list.add("carried by", "the proxy, as the kernel does not keep this balance or these limits", true);
         }
         if route.proxy_protocol {
             list.add("PROXY header", "version 2, to endpoints", true);

@@ -289,7 +289,7 @@ fn settings_are_told_in_words_and_what_is_asked_for_is_marked() {
     assert_eq!(told("https://shop.test/cart"), expected);
     let expected = [
         "* balance: source",
-        "* carried by: the proxy, as the kernel has no such balance, limits or checks",
+        "* carried by: the proxy, as the kernel does not keep this balance or these limits",
         "* PROXY header: version 2, to endpoints",
         "* tunnel timeout: 90s",
     ];

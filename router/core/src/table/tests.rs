@@ -177,7 +177,7 @@ fn a_passthrough_route_whose_limits_or_balance_the_kernel_cannot_keep_is_relayed
     for (name, text) in [("balance", "source"), ("balance", "leastconn"), ("pod-concurrent-connections", "5")] {
         assert!(relay_only(with(name, text)), "{name} {text}");
     }
-    assert!(relay_only(json!({ "router.openshift.io/haproxy.health.check.interval": "9s" })));
+    assert!(!relay_only(json!({ "router.openshift.io/haproxy.health.check.interval": "9s" })));
     let mut limited = with("rate-limit-connections", "true");
     limited["haproxy.router.openshift.io/rate-limit-connections.rate-tcp"] = json!("5");
     assert!(relay_only(limited));
