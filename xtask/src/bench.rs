@@ -7,6 +7,7 @@ use anyhow::Result;
 use clap::Subcommand;
 
 mod admission;
+mod bars;
 mod document;
 mod folder;
 pub mod http;

@@ -9,6 +9,7 @@ use super::load::Outcome;
 use super::network::Network;
 use super::tools;
 use super::ways::{Hosts, Lane, Way};
+use crate::bench::bars::{Ratios, median};
 use crate::bench::tools::Tools;
 use crate::bench::usage::{self, Processor};
 
@@ -186,29 +187,6 @@ impl Column {
     pub fn errors(&self) -> u64 {
         self.figures.iter().flatten().flatten().map(|figure| figure.outcome.errors).sum()
     }
-}
-
-/// Of one measure, by round.
-pub struct Ratios(Vec<f64>);
-
-impl Ratios {
-    /// The middle one.
-    pub fn median(&self) -> Option<f64> {
-        median(self.0.clone())
-    }
-
-    /// From the least to the greatest.
-    pub fn range(&self) -> (f64, f64) {
-        let least = self.0.iter().copied().fold(f64::INFINITY, f64::min);
-        (least, self.0.iter().copied().fold(0.0, f64::max))
-    }
-}
-
-fn median(mut values: Vec<f64>) -> Option<f64> {
-    values.sort_by(f64::total_cmp);
-    let upper = *values.get(values.len() / 2)?;
-    let lower = *values.get(values.len().checked_sub(1)? / 2)?;
-    Some((lower + upper) / 2.0)
 }
 
 /// How often and how long.

@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use anyhow::Result;
 
-use super::measure::{Column, Figure, MEASURES, Measure, Plan, Ratios};
+use super::measure::{Column, Figure, MEASURES, Measure, Plan};
 use super::ways::{Hosts, Router, Way};
 use super::{names, plot};
+use crate::bench::bars::{self, Bar};
 use crate::bench::document::machine;
 
 /// Least ratio of Sluice's rate with many hosts to that with one.
@@ -25,22 +26,6 @@ pub struct Results {
     pub versions: Vec<String>,
     /// Ways that could not be measured, and why.
     pub left_out: Vec<(Way, String)>,
-}
-
-/// One thing that was promised.
-struct Bar {
-    what: String,
-    /// The least or most that will do.
-    promised: String,
-    /// What was measured; `None` if it was not.
-    figure: Option<(String, bool)>,
-}
-
-/// The median with its range, and whether it is enough.
-fn judged(ratios: &Ratios, enough: impl Fn(f64) -> bool) -> Option<(String, bool)> {
-    let median = ratios.median()?;
-    let (from, to) = ratios.range();
-    Some((format!("{median:.3} ({from:.2} – {to:.2})"), enough(median)))
 }
 
 /// Units in a second.
@@ -80,7 +65,7 @@ kernel; and the client's part of all the machine's work.\n"
             Some(format!("{:.1} + {:.1}, {:.0} %", part(0)?, part(1)?, load * 100.0))
         })?;
         self.loading(&mut text)?;
-        self.promises(&mut text)?;
+        bars::write(&mut text, &self.bars())?;
         Ok(text)
     }
 
@@ -188,22 +173,6 @@ names, Envoy as domains of a virtual host.\n",
         Ok(())
     }
 
-    fn promises(&self, text: &mut String) -> Result<()> {
-        writeln!(
-            text,
-            "\nRatios below are medians of the rounds, with the least and the greatest.\n\n| bar | | measured | |\n|---|---|---|---|"
-        )?;
-        for bar in self.bars() {
-            let (figure, met) = match &bar.figure {
-                Some((figure, true)) => (figure.as_str(), "met"),
-                Some((figure, false)) => (figure.as_str(), "**missed**"),
-                None => ("–", "not measured"),
-            };
-            writeln!(text, "| {} | {} | {figure} | {met} |", bar.what, bar.promised)?;
-        }
-        Ok(())
-    }
-
     fn bars(&self) -> Vec<Bar> {
         let mut bars = Vec::new();
         let own = |hosts| self.column(Way { router: Router::Sluice, hosts });
@@ -216,7 +185,7 @@ names, Envoy as domains of a virtual host.\n",
                 bars.push(Bar {
                     what: format!("{}, to {name}", measure.title),
                     promised: format!("≥ {least:.2}"),
-                    figure: ratios.and_then(|ratios| judged(&ratios, |median| median >= least)),
+                    figure: ratios.and_then(|ratios| ratios.judged(|median| median >= least)),
                 });
             }
             if measure.tail {
@@ -224,7 +193,7 @@ names, Envoy as domains of a virtual host.\n",
                 bars.push(Bar {
                     what: format!("{}, 99th percentile, to {name}", measure.title),
                     promised: "≤ 1.00".to_owned(),
-                    figure: ratios.and_then(|ratios| judged(&ratios, |median| median <= 1.0)),
+                    figure: ratios.and_then(|ratios| ratios.judged(|median| median <= 1.0)),
                 });
             }
         }
@@ -233,7 +202,7 @@ names, Envoy as domains of a virtual host.\n",
             bars.push(Bar {
                 what: format!("{}, {} hosts to one", measure.title, names::MANY),
                 promised: format!("≥ {MANY_BAR:.2}"),
-                figure: ratios.and_then(|ratios| judged(&ratios, |median| median >= MANY_BAR)),
+                figure: ratios.and_then(|ratios| ratios.judged(|median| median >= MANY_BAR)),
             });
         }
         bars

@@ -12,6 +12,7 @@ use super::load::hello::Hello;
 use super::network::Network;
 use super::usage::Processor;
 use super::ways::{Lane, Way};
+use crate::bench::bars::{Ratios, median};
 
 /// One row of the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -163,29 +164,6 @@ impl Column {
         let pairs = self.rates[group][measure].iter().zip(&to.rates[group][measure]);
         Ratios(pairs.filter_map(|(own, other)| Some((*own)? / (*other)?)).collect())
     }
-}
-
-/// Of one measure, by round.
-pub struct Ratios(Vec<f64>);
-
-impl Ratios {
-    /// The middle one.
-    pub fn median(&self) -> Option<f64> {
-        median(self.0.clone())
-    }
-
-    /// From the least to the greatest.
-    pub fn range(&self) -> (f64, f64) {
-        let least = self.0.iter().copied().fold(f64::INFINITY, f64::min);
-        (least, self.0.iter().copied().fold(0.0, f64::max))
-    }
-}
-
-fn median(mut values: Vec<f64>) -> Option<f64> {
-    values.sort_by(f64::total_cmp);
-    let upper = *values.get(values.len() / 2)?;
-    let lower = *values.get(values.len().checked_sub(1)? / 2)?;
-    Some((lower + upper) / 2.0)
 }
 
 /// Runs all rounds. Within one, every measure goes over all ways before the next, and each measure begins with

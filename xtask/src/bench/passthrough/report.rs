@@ -6,10 +6,11 @@ use anyhow::{Context, Result};
 
 use super::MANY;
 use super::idle::Idle;
-use super::measure::{Column, GROUPS, Ratios};
+use super::measure::{Column, GROUPS};
 use super::network::{DESCRIPTORS, HOSTS};
 use super::plot;
 use super::ways::Way;
+use crate::bench::bars::{self, Bar};
 use crate::bench::document::machine;
 
 /// Bytes of memory in the router for an idle connection that the kernel carries.
@@ -35,22 +36,6 @@ pub struct Results {
     pub left_out: Vec<(Way, String)>,
 }
 
-/// One thing that was promised.
-struct Bar {
-    what: String,
-    /// The least or most that will do.
-    promised: String,
-    /// What was measured; `None` if it was not.
-    figure: Option<(String, bool)>,
-}
-
-/// The median with its range, and whether it is enough.
-fn judged(ratios: &Ratios, least: f64) -> Option<(String, bool)> {
-    let median = ratios.median()?;
-    let (from, to) = ratios.range();
-    Some((format!("{median:.3} ({from:.2} – {to:.2})"), median >= least))
-}
-
 impl Results {
     /// A section of docs/benchmarks.md.
     pub fn text(&self) -> Result<String> {
@@ -59,7 +44,7 @@ impl Results {
         self.rates(&mut text)?;
         self.memory(&mut text)?;
         self.processor(&mut text)?;
-        self.promises(&mut text)?;
+        bars::write(&mut text, &self.bars())?;
         Ok(text)
     }
 
@@ -203,22 +188,6 @@ figures.\n
         Ok(())
     }
 
-    fn promises(&self, text: &mut String) -> Result<()> {
-        writeln!(
-            text,
-            "\nRatios below are medians of the rounds, with the least and the greatest.\n\n| bar | | measured | |\n|---|---|---|---|"
-        )?;
-        for bar in self.bars() {
-            let (figure, met) = match &bar.figure {
-                Some((figure, true)) => (figure.as_str(), "met"),
-                Some((figure, false)) => (figure.as_str(), "**missed**"),
-                None => ("–", "not measured"),
-            };
-            writeln!(text, "| {} | {} | {figure} | {met} |", bar.what, bar.promised)?;
-        }
-        Ok(())
-    }
-
     fn bars(&self) -> Vec<Bar> {
         let mut bars = Vec::new();
         self.kernel_bars(&mut bars);
@@ -238,7 +207,7 @@ figures.\n
                 bars.push(Bar {
                     what: format!("kernel, {}, {}", group.title, measure.connections),
                     promised: format!("≥ {least:.2}"),
-                    figure: ratios.and_then(|ratios| judged(&ratios, least)),
+                    figure: ratios.and_then(|ratios| ratios.judged(|median| median >= least)),
                 });
             }
         }
@@ -261,7 +230,7 @@ figures.\n
                 bars.push(Bar {
                     what: format!("relay to {}, {}, {connections}", best.way.name(), group.title),
                     promised: "≥ 1.00".to_owned(),
-                    figure: ratios.and_then(|ratios| judged(&ratios, 1.0)),
+                    figure: ratios.and_then(|ratios| ratios.judged(|median| median >= 1.0)),
                 });
             }
         }
