@@ -72,7 +72,8 @@ fn ten_thousand_idle_connections_cost_little_and_leave_nothing_behind() -> Resul
         })?;
     }
     eprintln!("{memory} bytes, with {CLIENTS} clients {rounds:?}");
-    // What the allocator keeps in pieces is all that later rounds add.
-    ensure!(rounds[3] <= rounds[1] + rounds[1] / 10, "memory rises from round to round: {rounds:?}");
+    // What the allocator keeps in pieces is all that later rounds add; when it gives back what, is its own affair.
+    let before = rounds[..3].iter().copied().max().unwrap_or_default();
+    ensure!(rounds[3] <= before + before / 10, "memory rises from round to round: {rounds:?}");
     ask(&mut first, request.as_bytes()).context("the first client")
 }

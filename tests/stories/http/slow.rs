@@ -183,7 +183,8 @@ fn a_thin_line_is_not_a_slow_client() -> Result<()> {
                     }
                     let output = tests::sluice::output(&mut curl)?;
                     assert_eq!(String::from_utf8(output.stdout)?, LENGTH.to_string(), "{url} {version}");
-                    ensure!(begin.elapsed() > CLIENT * 2, "{url} {version} was not slow: {:?}", begin.elapsed());
+                    // curl takes more than its limit at first; what counts is that it takes longer than a client may.
+                    ensure!(begin.elapsed() > CLIENT, "{url} {version} was not slow: {:?}", begin.elapsed());
                     Ok(())
                 }));
             }
