@@ -155,7 +155,7 @@ fn bodies_that_stop_and_answers_that_nobody_takes_are_given_up() -> Result<()> {
 fn a_thin_line_is_not_a_slow_client() -> Result<()> {
     let stage = Stage::new("thin", &format!("  tuningOptions: {{clientTimeout: {}s}}\n", CLIENT.as_secs()))?;
     let folder = stage.folder("files")?;
-    const LENGTH: u64 = 6 << 20;
+    const LENGTH: u64 = 16 << 20;
     Content::new(1).send(&mut std::fs::File::create(format!("{folder}/large"))?, LENGTH, |_| ())?;
     let _origin = python::server(&stage.netns, "origin", &["9001", &folder])?;
     stage.service("origin", &[at(9001)])?;
