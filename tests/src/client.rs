@@ -4,8 +4,12 @@ use std::io::Write;
 use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
+use rustls::{ClientConfig, RootCertStore};
+use rustls_pki_types::CertificateDer;
+use rustls_pki_types::pem::PemObject;
 
 use crate::netns::Netns;
 use crate::{demo_ca, sluice};
@@ -126,4 +130,21 @@ fn parse(text: &str) -> Result<Answer> {
         .map(|(name, value)| (name.to_ascii_lowercase(), value.trim().to_owned()))
         .collect();
     Ok(Answer { status: status.context("no status code")?, headers, body: body.to_owned() })
+}
+
+/// The settings of a TLS client in this process, which trusts the demo CA and nothing else.
+///
+/// # Errors
+/// When the CA cannot be read.
+pub fn trusting_the_demo_ca() -> Result<Arc<ClientConfig>> {
+    let mut roots = RootCertStore::empty();
+    for certificate in CertificateDer::pem_file_iter(demo_ca())? {
+        roots.add(certificate?)?;
+    }
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let config = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()?
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    Ok(Arc::new(config))
 }

@@ -16,17 +16,16 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 use rustix::process::{Pid, Signal, kill_process};
-use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
-use rustls_pki_types::pem::PemObject;
-use rustls_pki_types::{CertificateDer, ServerName};
+use rustls::{ClientConfig, ClientConnection, StreamOwned};
+use rustls_pki_types::ServerName;
 use tempfile::TempDir;
-use tests::client::Client;
+use tests::client::{Client, trusting_the_demo_ca};
 use tests::netns::Netns;
 use tests::nginx::{self, Nginx};
 use tests::process::Process;
 use tests::sluice::DataPath;
 use tests::wait::{self, PATIENCE};
-use tests::{demo_ca, folder, sluice, stream};
+use tests::{folder, sluice, stream};
 
 const HTTP: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 8080);
 const HTTPS: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 8443);
@@ -193,16 +192,7 @@ struct Load {
 
 impl Load {
     fn run(&self, netns: &Netns) -> Result<()> {
-        let mut roots = RootCertStore::empty();
-        for certificate in CertificateDer::pem_file_iter(demo_ca())? {
-            roots.add(certificate?)?;
-        }
-        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-        let config = ClientConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()?
-            .with_root_certificates(roots)
-            .with_no_client_auth();
-        let config = Arc::new(config);
+        let config = trusting_the_demo_ca()?;
         netns.run(|| {
             while !self.stop.load(Ordering::Relaxed) {
                 let begin = Instant::now();

@@ -138,8 +138,7 @@ impl VirtualHost {
                 path.as_str().is_empty() && goes_on_in_clear
             }
         };
-        let is_left_alone = route.forwarded == ForwardedHeaders::Never && !route.request_work;
-        (is_plain && is_left_alone && !route.relay_only).then_some(&**route)
+        (is_plain && route.is_left_alone()).then_some(&**route)
     }
 }
 
@@ -196,6 +195,11 @@ impl fmt::Debug for Derived {
 }
 
 impl ResolvedRoute {
+    /// Whether nothing that the route itself asks for takes reading single requests.
+    pub fn is_left_alone(&self) -> bool {
+        self.forwarded == ForwardedHeaders::Never && !self.request_work && !self.relay_only
+    }
+
     /// The path; empty for passthrough.
     pub fn path(&self) -> &str {
         match &self.kind {

@@ -99,9 +99,11 @@ pub fn decide(
     }
 }
 
-/// Whether the kernel may carry the clear-text connections of the route's host.
+/// Whether the kernel may carry the clear-text connections of the route's host. For nearly all routes that is known
+/// without looking the host up again.
 fn is_steerable(router: &ServedRouter, route: &ResolvedRoute) -> bool {
-    router.table.hosts.entry(&route.host).is_some_and(|host| host.steerable_cleartext().is_some())
+    let host = || router.table.hosts.entry(&route.host);
+    route.is_left_alone() && host().is_some_and(|host| host.steerable_cleartext().is_some())
 }
 
 /// Whether the client wrote the listener's own port: then no load balancer maps ports in between, and the HTTPS port

@@ -13,7 +13,7 @@ use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 
 use super::choose::Target;
-use super::heard::{Heard, Listening};
+use super::heard::Heard;
 use super::pool::{Bucket, Lease, OpenError, Opener, Peer, PoolKey, Taken, Wire};
 use super::wire::{self, Load, Own, UNTOLD};
 use crate::proxy::access::Flag;
@@ -155,7 +155,7 @@ where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let heard = Heard::default();
-    let io = TokioIo::new(Listening::new(stream, heard.clone()));
+    let io = TokioIo::new(heard.hear(stream));
     let made = http1::Builder::new().max_buf_size(MAX_RESPONSE_HEAD).handshake(io).await;
     let (sender, driver) = made.map_err(|_| (StatusCode::BAD_GATEWAY, Flag::UpstreamClosed))?;
     // Its errors reach whoever sends on it.
@@ -175,7 +175,7 @@ where
         .initial_max_send_streams(UNTOLD)
         .initial_stream_window_size(STREAM_WINDOW)
         .initial_connection_window_size(CONNECTION_WINDOW);
-    let made = builder.handshake(TokioIo::new(Listening::new(stream, heard.clone()))).await;
+    let made = builder.handshake(TokioIo::new(heard.hear(stream))).await;
     let (sender, mut driver) = made.map_err(|_| (StatusCode::BAD_GATEWAY, Flag::UpstreamClosed))?;
     let load = Arc::new(Load::default());
     let told = Arc::clone(&load);

@@ -5,10 +5,9 @@ use std::net::TcpStream;
 use std::sync::Arc;
 
 use anyhow::{Context, Result, ensure};
-use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
-use rustls_pki_types::pem::PemObject;
-use rustls_pki_types::{CertificateDer, ServerName};
-use tests::demo_ca;
+use rustls::{ClientConfig, ClientConnection, StreamOwned};
+use rustls_pki_types::ServerName;
+use tests::client::trusting_the_demo_ca;
 use tests::wait::PATIENCE;
 
 use super::patient;
@@ -23,16 +22,7 @@ impl Https {
     /// # Errors
     /// When the CA cannot be read.
     pub fn new() -> Result<Https> {
-        let mut roots = RootCertStore::empty();
-        for certificate in CertificateDer::pem_file_iter(demo_ca())? {
-            roots.add(certificate?)?;
-        }
-        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-        let config = ClientConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()?
-            .with_root_certificates(roots)
-            .with_no_client_auth();
-        Ok(Https(Arc::new(config)))
+        Ok(Https(trusting_the_demo_ca()?))
     }
 
     /// One request on a new connection; appends the answer's body, and calls `begun` when it begins. To be run on the
