@@ -331,8 +331,10 @@ fn from_backend_unconfirmed(segment: &Segment, backend: &mut Flow) -> u32 {
     if segment.flags & ACK != 0 && acked <= i32::MAX as u32 && acked >= flight.received {
         client.state = STATE_ESTABLISHED;
         backend.state = STATE_ESTABLISHED;
-        maps::forget_first_flight(&key);
-        maps::count(DialCounter::Confirmed);
+        // The acknowledgement and the answer may be on two CPUs at once.
+        if maps::take_first_flight(&key) {
+            maps::count(DialCounter::Confirmed);
+        }
         return CARRY;
     }
     // An acknowledgement within the PROXY header speaks of bytes that the client never sent.

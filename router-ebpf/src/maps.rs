@@ -197,7 +197,13 @@ pub fn keep_first_flight(flow: &FlowKey, flight: &FirstFlight) -> bool {
 #[inline(always)]
 pub fn forget_first_flight(flow: &FlowKey) {
     // A missing entry is what is wanted.
-    let _ = hellos.remove(flow);
+    let _ = take_first_flight(flow);
+}
+
+/// The same; whether it was there. Of two CPUs that do it at once, one is told so.
+#[inline(always)]
+pub fn take_first_flight(flow: &FlowKey) -> bool {
+    hellos.remove(flow).is_ok()
 }
 
 /// Remembers a verdict.
