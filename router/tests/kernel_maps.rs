@@ -46,7 +46,7 @@ fn image() -> MapImage {
     image.hosts.insert((RouteMap::HttpBe, 7, "plain.test".to_owned()), entry(4, Reason::Cleartext, false));
     image.allow.extend([(1, sixteen(Ipv4Addr::new(10, 0, 0, 0).into()), 104), (1, sixteen(v6), 128)]);
     for route in 1..=4 {
-        let id = RouteId { namespace: "ns".into(), name: format!("r{route}").into() };
+        let id = RouteId::of_route("ns", format!("r{route}"));
         image.routes.insert(route, RouteLabel { router: 7, route: id });
     }
     for (id, ip) in [(5, v4), (6, v6)] {

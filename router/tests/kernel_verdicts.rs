@@ -100,7 +100,7 @@ fn listener(protocol: u8) -> ListenerEntry {
 }
 
 fn label(route: u32) -> RouteLabel {
-    RouteLabel { router: ROUTER, route: RouteId { namespace: "ns".into(), name: format!("r{route}").into() } }
+    RouteLabel { router: ROUTER, route: RouteId::of_route("ns", format!("r{route}")) }
 }
 
 /// Names that the corpora use, spread over all kinds of entry.

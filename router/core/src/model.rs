@@ -6,21 +6,26 @@ use std::sync::Arc;
 
 use router_common::hostname::{self, HostError, HostKind};
 
-use crate::object::{ObjectKey, Texts, compare};
+use crate::object::{Kind, ObjectKey, ObjectRef, Texts, compare};
 
-/// Namespace and name of a Route; what every later stage calls the route by.
+/// What every later stage calls a route by: a Route, or a part of an object of another kind that goes its own way.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct RouteId {
     /// `metadata.namespace`.
     pub namespace: Arc<str>,
     /// `metadata.name`.
     pub name: Arc<str>,
+    /// The object's kind.
+    pub kind: Kind,
+    /// Tells apart what is made of one object; always 0 for a Route.
+    pub part: u32,
 }
 
 impl Ord for RouteId {
-    /// By namespace, then by name.
+    /// By namespace, then by name, kind and part.
     fn cmp(&self, other: &Self) -> Ordering {
-        compare((&self.namespace, &self.name), (&other.namespace, &other.name))
+        let parts = || (self.kind, self.part).cmp(&(other.kind, other.part));
+        compare((&self.namespace, &self.name), (&other.namespace, &other.name)).then_with(parts)
     }
 }
 
@@ -31,15 +36,29 @@ impl PartialOrd for RouteId {
 }
 
 impl RouteId {
-    /// The same id as an object's key.
+    /// The id of a Route.
+    pub fn of_route(namespace: impl Into<Arc<str>>, name: impl Into<Arc<str>>) -> Self {
+        RouteId { namespace: namespace.into(), name: name.into(), kind: Kind::Route, part: 0 }
+    }
+
+    /// The object's key among those of its kind.
     pub fn object_key(&self) -> ObjectKey {
         ObjectKey { namespace: self.namespace.clone(), name: self.name.clone() }
+    }
+
+    /// The object.
+    pub fn object(&self) -> ObjectRef {
+        ObjectRef { kind: self.kind, key: self.object_key() }
     }
 }
 
 impl fmt::Display for RouteId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}/{}", self.namespace, self.name)
+        let RouteId { namespace, name, kind, part } = self;
+        match kind {
+            Kind::Route => write!(f, "{namespace}/{name}"),
+            _ => write!(f, "{kind}:{namespace}/{name}:{part}"),
+        }
     }
 }
 
@@ -54,7 +73,7 @@ impl fmt::Display for RouterName {
 }
 
 /// A DNS host name in normal form (see `router_common::hostname`).
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Hostname(Arc<str>);
 
 impl Hostname {
@@ -115,13 +134,33 @@ pub enum HostMatch {
     Exact(Hostname),
     /// One label in front of this domain (`wildcardPolicy: Subdomain`).
     Wildcard(Hostname),
+    /// One label or more in front of this domain (Gateway API's `*.`).
+    Suffix(Hostname),
+    /// Every name.
+    Any,
+}
+
+impl HostMatch {
+    /// Whether it matches this name.
+    pub fn covers(&self, name: &Hostname) -> bool {
+        match self {
+            HostMatch::Exact(own) => own == name,
+            HostMatch::Wildcard(domain) => name.parent() == Some(domain.as_str()),
+            HostMatch::Suffix(domain) => name
+                .as_str()
+                .strip_suffix(domain.as_str())
+                .is_some_and(|labels| labels.len() > 1 && labels.ends_with('.')),
+            HostMatch::Any => true,
+        }
+    }
 }
 
 impl fmt::Display for HostMatch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             HostMatch::Exact(host) => write!(f, "{host}"),
-            HostMatch::Wildcard(domain) => write!(f, "*.{domain}"),
+            HostMatch::Wildcard(domain) | HostMatch::Suffix(domain) => write!(f, "*.{domain}"),
+            HostMatch::Any => f.write_str("*"),
         }
     }
 }

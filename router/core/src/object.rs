@@ -35,11 +35,35 @@ pub enum Kind {
     Namespace,
     /// `v1`.
     ConfigMap,
+    /// `apiextensions.k8s.io/v1`: only to see which fields a cluster's HTTPRoute has.
+    CustomResourceDefinition,
+    /// `gateway.networking.k8s.io/v1`.
+    GatewayClass,
+    /// `gateway.networking.k8s.io/v1`.
+    Gateway,
+    /// `gateway.networking.k8s.io/v1`.
+    HttpRoute,
+    /// `gateway.networking.k8s.io/v1`.
+    GrpcRoute,
+    /// `gateway.networking.k8s.io/v1`.
+    TlsRoute,
+    /// `gateway.networking.k8s.io/v1`, `v1beta1`.
+    ReferenceGrant,
+    /// `gateway.networking.k8s.io/v1`.
+    BackendTlsPolicy,
+    /// `gateway.sluice.dev/v1alpha1`.
+    RouteSlot,
+    /// `contour.heptio.com/v1beta1`.
+    IngressRoute,
+    /// `projectcontour.io/v1`.
+    HttpProxy,
+    /// `projectcontour.io/v1`, `contour.heptio.com/v1beta1`.
+    TlsCertificateDelegation,
 }
 
 impl Kind {
     /// Every kind.
-    pub const ALL: [Kind; 7] = [
+    pub const ALL: [Kind; 19] = [
         Kind::IngressController,
         Kind::Route,
         Kind::Service,
@@ -47,11 +71,23 @@ impl Kind {
         Kind::Secret,
         Kind::Namespace,
         Kind::ConfigMap,
+        Kind::CustomResourceDefinition,
+        Kind::GatewayClass,
+        Kind::Gateway,
+        Kind::HttpRoute,
+        Kind::GrpcRoute,
+        Kind::TlsRoute,
+        Kind::ReferenceGrant,
+        Kind::BackendTlsPolicy,
+        Kind::RouteSlot,
+        Kind::IngressRoute,
+        Kind::HttpProxy,
+        Kind::TlsCertificateDelegation,
     ];
 
     /// The kind of this `apiVersion` and `kind`, if it is read.
     pub fn of(api_version: &str, kind: &str) -> Option<Kind> {
-        Self::ALL.into_iter().find(|known| known.name() == kind && known.api_version() == api_version)
+        Self::ALL.into_iter().find(|known| known.name() == kind && known.api_versions().contains(&api_version))
     }
 
     /// `kind`.
@@ -64,22 +100,51 @@ impl Kind {
             Kind::Secret => "Secret",
             Kind::Namespace => "Namespace",
             Kind::ConfigMap => "ConfigMap",
+            Kind::CustomResourceDefinition => "CustomResourceDefinition",
+            Kind::GatewayClass => "GatewayClass",
+            Kind::Gateway => "Gateway",
+            Kind::HttpRoute => "HTTPRoute",
+            Kind::GrpcRoute => "GRPCRoute",
+            Kind::TlsRoute => "TLSRoute",
+            Kind::ReferenceGrant => "ReferenceGrant",
+            Kind::BackendTlsPolicy => "BackendTLSPolicy",
+            Kind::RouteSlot => "RouteSlot",
+            Kind::IngressRoute => "IngressRoute",
+            Kind::HttpProxy => "HTTPProxy",
+            Kind::TlsCertificateDelegation => "TLSCertificateDelegation",
         }
     }
 
-    /// `apiVersion`.
-    pub const fn api_version(self) -> &'static str {
+    /// `apiVersion`s that are read, that of the API's own storage or newest version first.
+    pub const fn api_versions(self) -> &'static [&'static str] {
         match self {
-            Kind::IngressController => "operator.openshift.io/v1",
-            Kind::Route => "route.openshift.io/v1",
-            Kind::EndpointSlice => "discovery.k8s.io/v1",
-            Kind::Service | Kind::Secret | Kind::Namespace | Kind::ConfigMap => "v1",
+            Kind::IngressController => &["operator.openshift.io/v1"],
+            Kind::Route => &["route.openshift.io/v1"],
+            Kind::EndpointSlice => &["discovery.k8s.io/v1"],
+            Kind::Service | Kind::Secret | Kind::Namespace | Kind::ConfigMap => &["v1"],
+            Kind::CustomResourceDefinition => &["apiextensions.k8s.io/v1"],
+            Kind::GatewayClass | Kind::Gateway | Kind::HttpRoute | Kind::ReferenceGrant => {
+                &["gateway.networking.k8s.io/v1", "gateway.networking.k8s.io/v1beta1"]
+            }
+            Kind::GrpcRoute | Kind::TlsRoute | Kind::BackendTlsPolicy => &["gateway.networking.k8s.io/v1"],
+            Kind::RouteSlot => &["gateway.sluice.dev/v1alpha1"],
+            Kind::IngressRoute => &["contour.heptio.com/v1beta1"],
+            Kind::HttpProxy => &["projectcontour.io/v1"],
+            Kind::TlsCertificateDelegation => &["projectcontour.io/v1", "contour.heptio.com/v1beta1"],
+        }
+    }
+
+    /// `apiVersion` as it is written.
+    pub const fn api_version(self) -> &'static str {
+        match self.api_versions() {
+            [first, ..] => first,
+            [] => "",
         }
     }
 
     /// Whether objects of this kind live in a namespace.
     pub const fn is_namespaced(self) -> bool {
-        !matches!(self, Kind::Namespace)
+        !matches!(self, Kind::Namespace | Kind::GatewayClass | Kind::CustomResourceDefinition)
     }
 }
 
@@ -125,7 +190,7 @@ impl ObjectKey {
 
     /// The same key as a Route's id.
     pub fn route_id(&self) -> RouteId {
-        RouteId { namespace: self.namespace.clone(), name: self.name.clone() }
+        RouteId::of_route(self.namespace.clone(), self.name.clone())
     }
 }
 
@@ -180,6 +245,8 @@ pub struct Meta {
     pub created: Option<Timestamp>,
     /// `uid`; empty when absent.
     pub uid: Uid,
+    /// `generation`; 0 when absent.
+    pub generation: i64,
     /// Where it was read.
     pub origin: Origin,
 }

@@ -17,6 +17,9 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use crate::contour::spec::{TlsCertificateDelegation, Vertex};
+use crate::gateway::spec::{BackendTlsPolicy, Gateway, GatewayClass, GatewayRoute, ReferenceGrant, RouteSlot};
+
 pub use config_map::{CLIENT_CA, ClientCa, ConfigMap, ErrorPage, NOT_FOUND_PAGE, UNAVAILABLE_PAGE};
 pub use endpoints::{EndpointSlice, Service, SliceEndpoint, SlicePort};
 pub use headers::{
@@ -37,7 +40,7 @@ pub use update::{COMPARED, check_update, parse_update, reread_good, reread_refus
 
 use crate::certificate::MaterialCache;
 use crate::field::{FieldError, FieldPath, Findings};
-use crate::object::{Kind, Manifest, ObjectKey, Origin, Uid};
+use crate::object::{Kind, Manifest, Meta, ObjectKey, Origin, Uid};
 use fields::Fields;
 
 /// What parsing needs to know beside the object.
@@ -70,6 +73,33 @@ pub enum Object {
     Namespace(Arc<Namespace>),
     /// A ConfigMap.
     ConfigMap(Arc<ConfigMap>),
+    /// A CustomResourceDefinition.
+    CustomResourceDefinition(Arc<CustomResourceDefinition>),
+    /// A GatewayClass.
+    GatewayClass(Arc<GatewayClass>),
+    /// A Gateway.
+    Gateway(Arc<Gateway>),
+    /// An HTTPRoute, GRPCRoute or TLSRoute.
+    GatewayRoute(Arc<GatewayRoute>),
+    /// A ReferenceGrant.
+    ReferenceGrant(Arc<ReferenceGrant>),
+    /// A BackendTLSPolicy.
+    BackendTlsPolicy(Arc<BackendTlsPolicy>),
+    /// A RouteSlot.
+    RouteSlot(Arc<RouteSlot>),
+    /// An IngressRoute or HTTPProxy.
+    Vertex(Arc<Vertex>),
+    /// A TLSCertificateDelegation.
+    TlsCertificateDelegation(Arc<TlsCertificateDelegation>),
+}
+
+/// A CustomResourceDefinition, as far as it matters.
+#[derive(Clone, Debug)]
+pub struct CustomResourceDefinition {
+    /// Metadata.
+    pub meta: Meta,
+    /// It is that of HTTPRoute, and rules of its stored version may have `allowedRoutes` (delegation.md, carrier B).
+    pub has_inclusions: bool,
 }
 
 impl Object {
@@ -83,33 +113,48 @@ impl Object {
             Object::Secret(_) => Kind::Secret,
             Object::Namespace(_) => Kind::Namespace,
             Object::ConfigMap(_) => Kind::ConfigMap,
+            Object::CustomResourceDefinition(_) => Kind::CustomResourceDefinition,
+            Object::GatewayClass(_) => Kind::GatewayClass,
+            Object::Gateway(_) => Kind::Gateway,
+            Object::GatewayRoute(route) => route.kind,
+            Object::ReferenceGrant(_) => Kind::ReferenceGrant,
+            Object::BackendTlsPolicy(_) => Kind::BackendTlsPolicy,
+            Object::RouteSlot(_) => Kind::RouteSlot,
+            Object::Vertex(vertex) => vertex.kind,
+            Object::TlsCertificateDelegation(_) => Kind::TlsCertificateDelegation,
+        }
+    }
+
+    /// Its metadata.
+    pub fn meta(&self) -> &Meta {
+        match self {
+            Object::Route(object) => &object.meta,
+            Object::IngressController(object) => &object.meta,
+            Object::Service(object) => &object.meta,
+            Object::EndpointSlice(object) => &object.meta,
+            Object::Secret(object) => &object.meta,
+            Object::Namespace(object) => &object.meta,
+            Object::ConfigMap(object) => &object.meta,
+            Object::CustomResourceDefinition(object) => &object.meta,
+            Object::GatewayClass(object) => &object.meta,
+            Object::Gateway(object) => &object.meta,
+            Object::GatewayRoute(object) => &object.meta,
+            Object::ReferenceGrant(object) => &object.meta,
+            Object::BackendTlsPolicy(object) => &object.meta,
+            Object::RouteSlot(object) => &object.meta,
+            Object::Vertex(object) => &object.meta,
+            Object::TlsCertificateDelegation(object) => &object.meta,
         }
     }
 
     /// Its key.
     pub fn key(&self) -> &ObjectKey {
-        match self {
-            Object::Route(object) => &object.meta.key,
-            Object::IngressController(object) => &object.meta.key,
-            Object::Service(object) => &object.meta.key,
-            Object::EndpointSlice(object) => &object.meta.key,
-            Object::Secret(object) => &object.meta.key,
-            Object::Namespace(object) => &object.meta.key,
-            Object::ConfigMap(object) => &object.meta.key,
-        }
+        &self.meta().key
     }
 
     /// Its `metadata.uid`; empty when absent.
     pub fn uid(&self) -> &Uid {
-        match self {
-            Object::Route(object) => &object.meta.uid,
-            Object::IngressController(object) => &object.meta.uid,
-            Object::Service(object) => &object.meta.uid,
-            Object::EndpointSlice(object) => &object.meta.uid,
-            Object::Secret(object) => &object.meta.uid,
-            Object::Namespace(object) => &object.meta.uid,
-            Object::ConfigMap(object) => &object.meta.uid,
-        }
+        &self.meta().uid
     }
 
     /// What makes the object unservable although the API server would store it: TLS material that is no good.
@@ -225,6 +270,20 @@ fn parse_object(
         Kind::Secret => Some(Object::Secret(Arc::new(secret::secret(meta, fields, materials, findings)))),
         Kind::Namespace => Some(Object::Namespace(Arc::new(secret::namespace(meta, fields, findings)))),
         Kind::ConfigMap => Some(Object::ConfigMap(Arc::new(config_map::config_map(meta, fields, materials, findings)))),
+        Kind::CustomResourceDefinition
+        | Kind::GatewayClass
+        | Kind::Gateway
+        | Kind::HttpRoute
+        | Kind::GrpcRoute
+        | Kind::TlsRoute
+        | Kind::ReferenceGrant
+        | Kind::BackendTlsPolicy
+        | Kind::RouteSlot
+        | Kind::IngressRoute
+        | Kind::HttpProxy
+        | Kind::TlsCertificateDelegation => {
+            return Outcome::UnknownKind { api_version, kind: kind_name };
+        }
     };
     if let (Some(old), Some(new)) = (old, &object) {
         findings.errors.extend(check_update(old, new, defaults).errors);

@@ -162,8 +162,9 @@ pub fn resolve(admitted: &AdmittedRoute, defaults: &TrafficDefaults, endpoints: 
         .filter(|backend| backend.weight > 0 || keeps_clients)
         .map(|backend| ServiceEndpoints {
             service: backend.service.clone(),
-            weight: backend.weight,
+            weight: u32::from(backend.weight),
             endpoints: endpoints.endpoints(route, backend),
+            policy: None,
         })
         .collect();
     ResolvedRoute {
@@ -178,6 +179,7 @@ pub fn resolve(admitted: &AdmittedRoute, defaults: &TrafficDefaults, endpoints: 
         request_work: !route.traffic.is_passthrough() && (defaults.request_work || policy.reads_requests()),
         relay_only: policy.needs_relay(),
         policy: policy.shared(),
+        rule: None,
         derived: Derived::default(),
     }
 }

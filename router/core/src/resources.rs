@@ -3,8 +3,12 @@
 
 use std::sync::Arc;
 
+use crate::contour::spec::{TlsCertificateDelegation, Vertex};
+use crate::gateway::spec::{BackendTlsPolicy, Gateway, GatewayClass, GatewayRoute, ReferenceGrant, RouteSlot};
 use crate::object::{Kind, Manifest, ObjectKey, TextMap};
-use crate::parse::{ConfigMap, EndpointSlice, IngressController, Namespace, Object, Route, Secret, Service};
+use crate::parse::{
+    ConfigMap, CustomResourceDefinition, EndpointSlice, IngressController, Namespace, Object, Route, Secret, Service,
+};
 use crate::persistent::{Changed, Same, Sorted};
 
 /// The parsed objects.
@@ -24,6 +28,30 @@ pub struct Resources {
     pub namespaces: Objects<Namespace>,
     /// ConfigMaps.
     pub config_maps: Objects<ConfigMap>,
+    /// CustomResourceDefinitions.
+    pub definitions: Objects<CustomResourceDefinition>,
+    /// GatewayClasses.
+    pub gateway_classes: Objects<GatewayClass>,
+    /// Gateways.
+    pub gateways: Objects<Gateway>,
+    /// HTTPRoutes.
+    pub http_routes: Objects<GatewayRoute>,
+    /// GRPCRoutes.
+    pub grpc_routes: Objects<GatewayRoute>,
+    /// TLSRoutes.
+    pub tls_routes: Objects<GatewayRoute>,
+    /// ReferenceGrants.
+    pub reference_grants: Objects<ReferenceGrant>,
+    /// BackendTLSPolicies.
+    pub backend_tls_policies: Objects<BackendTlsPolicy>,
+    /// RouteSlots.
+    pub route_slots: Objects<RouteSlot>,
+    /// IngressRoutes.
+    pub ingress_routes: Objects<Vertex>,
+    /// HTTPProxies.
+    pub http_proxies: Objects<Vertex>,
+    /// TLSCertificateDelegations.
+    pub certificate_delegations: Objects<TlsCertificateDelegation>,
 }
 
 /// Objects of one kind by key.
@@ -145,7 +173,9 @@ impl Resources {
         macro_rules! place {
             ($field:ident, $variant:ident) => {{
                 let good = match good {
-                    Some(Object::$variant(object)) => Some(object.clone()),
+                    Some(Object::$variant(object)) => {
+                        Some(object.clone()).filter(|_| good.map(Object::kind) == Some(kind))
+                    }
                     _ => None,
                 };
                 if good.is_none() && refused.is_none() {
@@ -163,19 +193,48 @@ impl Resources {
             Kind::Secret => place!(secrets, Secret),
             Kind::Namespace => place!(namespaces, Namespace),
             Kind::ConfigMap => place!(config_maps, ConfigMap),
+            Kind::CustomResourceDefinition => place!(definitions, CustomResourceDefinition),
+            Kind::GatewayClass => place!(gateway_classes, GatewayClass),
+            Kind::Gateway => place!(gateways, Gateway),
+            Kind::HttpRoute => place!(http_routes, GatewayRoute),
+            Kind::GrpcRoute => place!(grpc_routes, GatewayRoute),
+            Kind::TlsRoute => place!(tls_routes, GatewayRoute),
+            Kind::ReferenceGrant => place!(reference_grants, ReferenceGrant),
+            Kind::BackendTlsPolicy => place!(backend_tls_policies, BackendTlsPolicy),
+            Kind::RouteSlot => place!(route_slots, RouteSlot),
+            Kind::IngressRoute => place!(ingress_routes, Vertex),
+            Kind::HttpProxy => place!(http_proxies, Vertex),
+            Kind::TlsCertificateDelegation => place!(certificate_delegations, TlsCertificateDelegation),
         }
     }
 
     /// The object in force under a key.
     pub fn object(&self, kind: Kind, key: &ObjectKey) -> Option<Object> {
+        macro_rules! find {
+            ($field:ident, $variant:ident) => {
+                self.$field.get(key).cloned().map(Object::$variant)
+            };
+        }
         match kind {
-            Kind::Route => self.routes.get(key).cloned().map(Object::Route),
-            Kind::IngressController => self.ingress_controllers.get(key).cloned().map(Object::IngressController),
-            Kind::Service => self.services.get(key).cloned().map(Object::Service),
-            Kind::EndpointSlice => self.endpoint_slices.get(key).cloned().map(Object::EndpointSlice),
-            Kind::Secret => self.secrets.get(key).cloned().map(Object::Secret),
-            Kind::Namespace => self.namespaces.get(key).cloned().map(Object::Namespace),
-            Kind::ConfigMap => self.config_maps.get(key).cloned().map(Object::ConfigMap),
+            Kind::Route => find!(routes, Route),
+            Kind::IngressController => find!(ingress_controllers, IngressController),
+            Kind::Service => find!(services, Service),
+            Kind::EndpointSlice => find!(endpoint_slices, EndpointSlice),
+            Kind::Secret => find!(secrets, Secret),
+            Kind::Namespace => find!(namespaces, Namespace),
+            Kind::ConfigMap => find!(config_maps, ConfigMap),
+            Kind::CustomResourceDefinition => find!(definitions, CustomResourceDefinition),
+            Kind::GatewayClass => find!(gateway_classes, GatewayClass),
+            Kind::Gateway => find!(gateways, Gateway),
+            Kind::HttpRoute => find!(http_routes, GatewayRoute),
+            Kind::GrpcRoute => find!(grpc_routes, GatewayRoute),
+            Kind::TlsRoute => find!(tls_routes, GatewayRoute),
+            Kind::ReferenceGrant => find!(reference_grants, ReferenceGrant),
+            Kind::BackendTlsPolicy => find!(backend_tls_policies, BackendTlsPolicy),
+            Kind::RouteSlot => find!(route_slots, RouteSlot),
+            Kind::IngressRoute => find!(ingress_routes, Vertex),
+            Kind::HttpProxy => find!(http_proxies, Vertex),
+            Kind::TlsCertificateDelegation => find!(certificate_delegations, TlsCertificateDelegation),
         }
     }
 
@@ -184,6 +243,16 @@ impl Resources {
         match kind {
             Kind::Route => manifest(&self.routes, key, |route| &route.manifest),
             Kind::IngressController => manifest(&self.ingress_controllers, key, |controller| &controller.manifest),
+            Kind::GatewayClass => manifest(&self.gateway_classes, key, |class| &class.manifest),
+            Kind::Gateway => manifest(&self.gateways, key, |gateway| &gateway.manifest),
+            Kind::HttpRoute => manifest(&self.http_routes, key, |route| &route.manifest),
+            Kind::GrpcRoute => manifest(&self.grpc_routes, key, |route| &route.manifest),
+            Kind::TlsRoute => manifest(&self.tls_routes, key, |route| &route.manifest),
+            Kind::BackendTlsPolicy => manifest(&self.backend_tls_policies, key, |policy| &policy.manifest),
+            Kind::RouteSlot => manifest(&self.route_slots, key, |slot| &slot.manifest),
+            Kind::IngressRoute => manifest(&self.ingress_routes, key, |vertex| &vertex.manifest),
+            Kind::HttpProxy => manifest(&self.http_proxies, key, |vertex| &vertex.manifest),
+            Kind::TlsCertificateDelegation => manifest(&self.certificate_delegations, key, |it| &it.manifest),
             _ => None,
         }
     }

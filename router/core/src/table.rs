@@ -17,6 +17,7 @@ use crate::model::{HostMatch, Hostname, PathMatch, RouteId, RouterName};
 use crate::parse::ForwardedHeaders;
 use crate::persistent::{Changed, Sorted};
 use crate::policy::{RoutePolicy, RouterPolicy};
+use crate::rule::{BackendPolicy, RulePolicy, Site};
 
 pub use hosts::Hosts;
 
@@ -64,8 +65,12 @@ pub struct RouterTable {
 pub struct HostIndex {
     /// By name.
     pub exact: Hosts,
-    /// By the domain that `*.` stands in front of.
+    /// By the domain that `*.` stands in front of, for one label.
     pub wildcard: Hosts,
+    /// By the domain that `*.` stands in front of, for one label or more.
+    pub suffix: Hosts,
+    /// What serves every name.
+    pub any: Option<Arc<VirtualHost>>,
 }
 
 impl HostIndex {
@@ -74,15 +79,25 @@ impl HostIndex {
         match host {
             HostMatch::Exact(name) => self.exact.get(name),
             HostMatch::Wildcard(domain) => self.wildcard.get(domain),
+            HostMatch::Suffix(domain) => self.suffix.get(domain),
+            HostMatch::Any => self.any.as_ref(),
         }
     }
 
     /// Puts virtual hosts in the place of whatever their hosts had.
     pub fn extend(&mut self, hosts: Vec<Arc<VirtualHost>>) {
-        let is_exact = |host: &Arc<VirtualHost>| matches!(host.host, HostMatch::Exact(_));
-        let (exact, wildcard): (Vec<_>, Vec<_>) = hosts.into_iter().partition(is_exact);
+        let (mut exact, mut wildcard, mut suffix) = (Vec::new(), Vec::new(), Vec::new());
+        for host in hosts {
+            match host.host {
+                HostMatch::Exact(_) => exact.push(host),
+                HostMatch::Wildcard(_) => wildcard.push(host),
+                HostMatch::Suffix(_) => suffix.push(host),
+                HostMatch::Any => self.any = Some(host),
+            }
+        }
         self.exact.extend(exact);
         self.wildcard.extend(wildcard);
+        self.suffix.extend(suffix);
     }
 
     /// Takes a host out.
@@ -90,15 +105,18 @@ impl HostIndex {
         match host {
             HostMatch::Exact(name) => self.exact.remove(name),
             HostMatch::Wildcard(domain) => self.wildcard.remove(domain),
+            HostMatch::Suffix(domain) => self.suffix.remove(domain),
+            HostMatch::Any => self.any = None,
         };
     }
 
-    /// Every virtual host: exact ones by name, then wildcards by domain.
+    /// Every virtual host: exact ones by name, then wildcards by domain, those of one label first, then what serves every name.
     pub fn iter(&self) -> impl Iterator<Item = &Arc<VirtualHost>> {
-        self.exact.values().chain(self.wildcard.values())
+        self.exact.values().chain(self.wildcard.values()).chain(self.suffix.values()).chain(&self.any)
     }
 
-    /// Where this index differs from an older version: the virtual host before and after. Costs what differs.
+    /// Where exact hosts and wildcards of one label differ from an older version of this index, which is all that the
+    /// kernel knows: the virtual host before and after. Costs what differs.
     pub fn changes_since<'h>(
         &'h self,
         older: &'h Self,
@@ -120,6 +138,9 @@ pub struct VirtualHost {
     pub cleartext: Few<Arc<ResolvedRoute>>,
     /// The certificate for this host: that of its first terminated route that has one.
     pub certificate: Option<Arc<CertifiedKey>>,
+    /// What rules say of the host. Then there are no Routes: `terminated`, `cleartext` and `certificate` are empty, and
+    /// only a connection can be passed through.
+    pub site: Option<Box<Site>>,
 }
 
 impl VirtualHost {
@@ -167,6 +188,8 @@ pub struct ResolvedRoute {
     pub relay_only: bool,
     /// What else the route asks for; most routes share the default.
     pub policy: Arc<RoutePolicy>,
+    /// What a rule does with its requests; `None` for a Route.
+    pub rule: Option<Box<RulePolicy>>,
     /// What whoever serves the route works out from it.
     pub derived: Derived,
 }
@@ -274,7 +297,7 @@ pub struct Reencrypt {
 }
 
 /// Weighted services and their endpoints.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default)]
 pub struct Cluster {
     /// Services with their usable endpoints. Those of weight 0 are for clients whose cookie names an endpoint of theirs;
     /// they are there only where a route has affinity by cookie.
@@ -306,14 +329,16 @@ impl Cluster {
 }
 
 /// One service of a route.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct ServiceEndpoints {
     /// Service name, in the route's namespace.
     pub service: Arc<str>,
-    /// 0 – 256.
-    pub weight: u16,
+    /// 0 – 256; of rules, up to 1,000,000.
+    pub weight: u32,
     /// Endpoints that the port filter leaves: ready ones, or where none is ready those that are draining.
     pub endpoints: Arc<[Endpoint]>,
+    /// What a rule's backend has of its own; `None` for a Route's, and for most.
+    pub policy: Option<Arc<BackendPolicy>>,
 }
 
 /// Where a connection goes.

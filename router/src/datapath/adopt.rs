@@ -72,7 +72,7 @@ impl KernelMaps {
             let (id, Raw(name)) = entry?;
             let text = field_text(&name.name);
             let (namespace, name_text) = text.split_once('/').unwrap_or(("", text));
-            let route = RouteId { namespace: namespace.into(), name: name_text.into() };
+            let route = RouteId::of_route(namespace, name_text);
             image.routes.insert(id, RouteLabel { router: name.router, route });
         }
         self.read_pools(&mut image)?;

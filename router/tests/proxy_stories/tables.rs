@@ -75,7 +75,12 @@ impl Route {
 
     pub fn weighted(mut self, service: &str, weight: u16, addresses: &[SocketAddr]) -> Route {
         let endpoints = addresses.iter().map(|address| Endpoint { address: *address, target: None, h2c: false });
-        self.services.push(ServiceEndpoints { service: service.into(), weight, endpoints: endpoints.collect() });
+        self.services.push(ServiceEndpoints {
+            service: service.into(),
+            weight: u32::from(weight),
+            endpoints: endpoints.collect(),
+            policy: None,
+        });
         self
     }
 
@@ -147,7 +152,7 @@ impl Route {
             });
             RouteKind::Http { path: self.path.clone(), tls }
         };
-        let id = RouteId { namespace: "shop".into(), name: self.name.as_str().into() };
+        let id = RouteId::of_route("shop", self.name.as_str());
         let cluster = Cluster { services: self.services.clone().into() };
         ResolvedRoute {
             id,
@@ -161,6 +166,7 @@ impl Route {
             request_work: false,
             relay_only: false,
             policy: Arc::new(self.policy.clone()),
+            rule: None,
             derived: Default::default(),
         }
     }
@@ -222,6 +228,7 @@ fn virtual_host(host: HostMatch, routes: Vec<Arc<ResolvedRoute>>) -> VirtualHost
         terminated: routes.iter().filter(|route| tls_of(route).is_some()).cloned().collect(),
         certificate: routes.iter().find_map(|route| tls_of(route).flatten()),
         cleartext: routes.into(),
+        site: None,
     }
 }
 

@@ -12,7 +12,6 @@ pub const DEFAULT_NAMESPACE: &str = "default";
 
 const IGNORED: &[&str] = &[
     "generateName",
-    "generation",
     "managedFields",
     "ownerReferences",
     "finalizers",
@@ -55,12 +54,14 @@ pub fn parse(object: &mut Fields<'_>, kind: Kind, origin: Origin, findings: &mut
             None
         }
     });
+    let generation = fields.number("generation", 0, i64::MAX, findings).unwrap_or_default();
     let meta = Meta {
         key: ObjectKey::new(namespace, name.unwrap_or_default()),
         labels: fields.text_map("labels", findings).into_iter().collect(),
         annotations: fields.text_map("annotations", findings).into_iter().collect(),
         created,
         uid: fields.text("uid", findings).unwrap_or_default().into(),
+        generation,
         origin,
     };
     // Nobody asks for it; what is not a text is an error all the same.

@@ -5,12 +5,14 @@ use std::borrow::Borrow;
 use std::fmt;
 use std::hash::{DefaultHasher, Hasher};
 use std::ops::Deref;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use crate::model::{HostMatch, Hostname};
 use crate::persistent::Sorted;
 
 use super::VirtualHost;
+
+static NAMELESS: LazyLock<Hostname> = LazyLock::new(Hostname::default);
 
 /// Virtual hosts of one kind, exact or wildcard. Reads as the map by name that it holds.
 #[derive(Clone, Default)]
@@ -104,7 +106,9 @@ impl fmt::Debug for Hosts {
 
 fn name_of(host: &VirtualHost) -> &Hostname {
     match &host.host {
-        HostMatch::Exact(name) | HostMatch::Wildcard(name) => name,
+        HostMatch::Exact(name) | HostMatch::Wildcard(name) | HostMatch::Suffix(name) => name,
+        // Of this one there is at most one, and it is never among these.
+        HostMatch::Any => &NAMELESS,
     }
 }
 

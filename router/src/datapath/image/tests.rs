@@ -160,7 +160,7 @@ fn an_id_stays_with_its_route_and_is_never_given_again() {
     let tcp = |name: &str| route(name, &format!("{name}.test"), Some(json!({"termination": "passthrough"})), json!({}));
     let mut ids = RouteIds::default();
     let id = |ids: &RouteIds, table: &RoutingTable, name: &str| {
-        ids.of(table.routers[0].id, &RouteId { namespace: "shop".into(), name: name.into() })
+        ids.of(table.routers[0].id, &RouteId::of_route("shop", name))
     };
     let both = table(&[tcp("a"), tcp("b")]);
     ids.assign(&both);

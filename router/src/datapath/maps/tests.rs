@@ -43,7 +43,7 @@ impl Maps for FaultyMaps {
 }
 
 fn label(route: u32) -> RouteLabel {
-    RouteLabel { router: 1, route: RouteId { namespace: "ns".into(), name: format!("r{route}").into() } }
+    RouteLabel { router: 1, route: RouteId::of_route("ns", format!("r{route}")) }
 }
 
 fn image(hosts: usize) -> MapImage {

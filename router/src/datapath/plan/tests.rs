@@ -26,7 +26,7 @@ fn entries() -> impl Strategy<Value = HostEntry> {
 }
 
 fn label(route: u32) -> RouteLabel {
-    RouteLabel { router: 1, route: RouteId { namespace: "ns".into(), name: format!("r{route}").into() } }
+    RouteLabel { router: 1, route: RouteId::of_route("ns", format!("r{route}")) }
 }
 
 /// A pool of `version` endpoints. Another version is another pool; the same endpoint is reached as `interface` says.

@@ -32,14 +32,15 @@ fn all_ways() -> Ways {
 fn route(services: &[(u16, &[u8])]) -> ResolvedRoute {
     let services = services.iter().map(|(weight, hosts)| ServiceEndpoints {
         service: "web".into(),
-        weight: *weight,
+        weight: u32::from(*weight),
+        policy: None,
         endpoints: hosts
             .iter()
             .map(|host| Endpoint { address: (Ipv4Addr::new(10, 0, 0, *host), 8443).into(), target: None, h2c: false })
             .collect(),
     });
     ResolvedRoute {
-        id: RouteId { namespace: "ns".into(), name: "r".into() },
+        id: RouteId::of_route("ns", "r"),
         host: HostMatch::Exact(Hostname::parse("a.test").unwrap()),
         kind: RouteKind::Passthrough { redirect: false },
         cluster: Cluster { services: services.collect::<Vec<_>>().into() },
@@ -50,6 +51,7 @@ fn route(services: &[(u16, &[u8])]) -> ResolvedRoute {
         request_work: false,
         relay_only: false,
         policy: Arc::default(),
+        rule: None,
         derived: Default::default(),
     }
 }

@@ -22,7 +22,7 @@ fn line() -> Line {
         method: Some((Method::GET, Version::HTTP_2)),
         path: Some("/a\"b".to_owned()),
         status: Some(StatusCode::OK),
-        route: Some(LineRoute::Named(RouteId { namespace: "shop".into(), name: "cart".into() })),
+        route: Some(LineRoute::Named(RouteId::of_route("shop", "cart"))),
         endpoint: Some("10.0.0.1:8080".parse().unwrap()),
         bytes_in: 5,
         bytes_out: 1234,

@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use http::{HeaderMap, HeaderValue};
 use router_core::policy::{Balance, SourceLimits};
-use router_core::table::{Endpoint, ResolvedRoute};
+use router_core::table::{Endpoint, ResolvedRoute, ServiceEndpoints};
 
 use super::affinity::{Cookie, Tag};
 use super::choose::Target;
@@ -122,7 +122,8 @@ impl Plan {
                 cookie: OnceLock::new(),
             }));
         }
-        let turns = || Turns::new(services.iter().map(|service| (service.weight, service.endpoints.len())));
+        let weight = |service: &ServiceEndpoints| u16::try_from(service.weight).unwrap_or(u16::MAX);
+        let turns = || Turns::new(services.iter().map(|service| (weight(service), service.endpoints.len())));
         let total = spans.iter().map(|span| span.members * span.weight).sum();
         Plan {
             members: members.into(),

@@ -11,11 +11,12 @@ use router_core::table::{Cluster, Endpoint, HttpTls, InsecurePolicy, ResolvedRou
 pub fn route(services: &[(u16, &[u16])], policy: RoutePolicy) -> ResolvedRoute {
     let services = services.iter().enumerate().map(|(index, (weight, ports))| ServiceEndpoints {
         service: format!("service-{index}").into(),
-        weight: *weight,
+        weight: u32::from(*weight),
+        policy: None,
         endpoints: ports.iter().map(|port| endpoint(*port)).collect(),
     });
     ResolvedRoute {
-        id: RouteId { namespace: "shop".into(), name: "cart".into() },
+        id: RouteId::of_route("shop", "cart"),
         host: HostMatch::Exact(Hostname::parse("cart.test").unwrap()),
         kind: RouteKind::Http { path: PathMatch::any(), tls: None },
         cluster: Cluster { services: services.collect() },
@@ -26,6 +27,7 @@ pub fn route(services: &[(u16, &[u16])], policy: RoutePolicy) -> ResolvedRoute {
         request_work: false,
         relay_only: false,
         policy: Arc::new(policy),
+        rule: None,
         derived: Default::default(),
     }
 }

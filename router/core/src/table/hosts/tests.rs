@@ -9,6 +9,7 @@ fn host(name: &str) -> Arc<VirtualHost> {
         terminated: none(),
         cleartext: none(),
         certificate: None,
+        site: None,
     })
 }
 

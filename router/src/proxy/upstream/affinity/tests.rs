@@ -50,7 +50,7 @@ fn name_value_and_attributes_are_those_that_users_know() {
 
 #[test]
 fn values_differ_by_route_and_endpoint() {
-    let (cart, other) = (route(&[], RoutePolicy::default()).id, RouteId { namespace: "shop".into(), name: "x".into() });
+    let (cart, other) = (route(&[], RoutePolicy::default()).id, RouteId::of_route("shop", "x"));
     let tags = [Tag::of(&cart, address(1)), Tag::of(&cart, address(2)), Tag::of(&other, address(1))];
     assert!(tags[0] != tags[1] && tags[0] != tags[2] && tags[1] != tags[2]);
     assert_eq!(Tag::of(&cart, address(1)), tags[0]);

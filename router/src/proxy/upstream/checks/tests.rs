@@ -11,7 +11,7 @@ const FIVE: Duration = Duration::from_secs(5);
 
 fn named(name: &str, ports: &[u16], interval: Option<Duration>) -> Arc<ResolvedRoute> {
     let policy = RoutePolicy { health_check: interval, ..RoutePolicy::default() };
-    let id = RouteId { namespace: "shop".into(), name: name.into() };
+    let id = RouteId::of_route("shop", name);
     Arc::new(ResolvedRoute { id, ..route(&[(1, ports)], policy) })
 }
 

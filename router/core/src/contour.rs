@@ -1,0 +1,3 @@
+//! Contour's IngressRoute, HTTPProxy and TLSCertificateDelegation: from objects to sites and statuses.
+
+pub mod spec;

@@ -1,0 +1,3 @@
+//! Gateway API: from GatewayClass, Gateway, routes, grants and policies to sites and statuses.
+
+pub mod spec;

@@ -1,0 +1,150 @@
+//! Rules of Gateway API and Contour objects, ready to serve: what a request must be like, and what is done with it.
+//! Everything is final: references are resolved, defaults filled in, what parents say is folded in.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustls::RootCertStore;
+use rustls::sign::CertifiedKey;
+
+use crate::gateway::spec::{Cors, HeaderModifier, HostPattern, RequestMatcher};
+use crate::model::Hostname;
+use crate::object::ObjectRef;
+use crate::parse::TlsVersion;
+use crate::table::{Cluster, ResolvedRoute};
+
+/// What a host serves by rules, beside or instead of Routes. A host with a site is closed: what no rule of it matches is
+/// answered 404, and no wider host is asked.
+#[derive(Clone, Debug)]
+pub struct Site {
+    /// Who has the host: the oldest object that claims it.
+    pub owner: ObjectRef,
+    /// The listener that it hangs on, e.g. `Gateway shop/public#web`; requests that come over TLS for a host of another
+    /// listener than their SNI's are answered 421.
+    pub listener: Arc<str>,
+    /// Rules for clear text, in order: the first that matches serves. `None`: the host is not served in clear text, and
+    /// requests are answered 404.
+    pub cleartext: Option<Arc<[Arc<Rule>]>>,
+    /// The same for TLS that is terminated here.
+    pub tls: Option<SiteTls>,
+}
+
+/// How a site terminates TLS.
+#[derive(Clone, Debug)]
+pub struct SiteTls {
+    /// The first that suits a client is shown.
+    pub certificates: Vec<Arc<CertifiedKey>>,
+    /// The lowest version; never below that of the router's profile. `None`: as the router says.
+    pub minimum: Option<TlsVersion>,
+    /// What requests are matched against, in order.
+    pub rules: Arc<[Arc<Rule>]>,
+    /// Where the bytes go as they are, once TLS is taken off; then there are no rules.
+    pub tcp: Option<Arc<ResolvedRoute>>,
+}
+
+/// One alternative of a rule.
+#[derive(Clone, Debug)]
+pub struct Rule {
+    /// All of it must match.
+    pub matcher: RequestMatcher,
+    /// What a prefix replacement replaces: the prefix that the rule with that filter matched.
+    pub prefix: Arc<str>,
+    /// What is done.
+    pub route: Arc<ResolvedRoute>,
+    /// Where it comes from, for `explain`: `Gateway shop/public#web ▸ HTTPRoute shop/store/teams ▸ HTTPRoute red/cart/0`.
+    pub origin: Arc<str>,
+}
+
+/// What a rule does with its requests, beside what a [`ResolvedRoute`] has for all kinds.
+#[derive(Clone, Debug, Default)]
+pub struct RulePolicy {
+    /// Where requests go.
+    pub action: Action,
+    /// Work on requests' headers, in order.
+    pub request_headers: Vec<HeaderModifier>,
+    /// Work on responses' headers, in order.
+    pub response_headers: Vec<HeaderModifier>,
+    /// `URLRewrite`: value of `Host`.
+    pub rewrite_host: Option<Hostname>,
+    /// `URLRewrite`: the path.
+    pub rewrite_path: Option<PathChange>,
+    /// Where copies of requests go; their answers are dropped.
+    pub mirrors: Vec<Mirror>,
+    /// Answers to browsers' cross-origin requests (Fetch, 3.2).
+    pub cors: Option<Arc<Cors>>,
+    /// For the whole of a request, from its head's arrival to the response's end; 504 before the response has begun.
+    pub request_timeout: Option<Duration>,
+    /// For one try at an endpoint, to the response's end; 504.
+    pub backend_timeout: Option<Duration>,
+}
+
+/// Where requests of a rule go.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum Action {
+    /// To the cluster of the route.
+    #[default]
+    Forward,
+    /// Elsewhere.
+    Redirect(RedirectTo),
+    /// Nowhere: answered with this status.
+    Answer(u16),
+}
+
+/// `RequestRedirect`, resolved.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RedirectTo {
+    /// `http` or `https`; `None`: the request's.
+    pub scheme: Option<Arc<str>>,
+    /// `None`: the request's.
+    pub hostname: Option<Hostname>,
+    /// `None`: that of the scheme where one is given, else the listener's; a scheme's own port is not written.
+    pub port: Option<u16>,
+    /// `None`: the request's.
+    pub path: Option<PathChange>,
+    /// 301, 302, 303, 307 or 308.
+    pub status: u16,
+}
+
+/// What becomes of a path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PathChange {
+    /// This path.
+    Full(Arc<str>),
+    /// This stands in the place of [`Rule::prefix`].
+    Prefix(Arc<str>),
+}
+
+/// Where copies of requests go.
+#[derive(Clone, Debug)]
+pub struct Mirror {
+    /// The endpoints.
+    pub cluster: Cluster,
+    /// Of how many requests: numerator and denominator.
+    pub share: (u32, u32),
+}
+
+/// What one backend has of its own, beside its endpoints.
+#[derive(Clone, Debug, Default)]
+pub struct BackendPolicy {
+    /// Namespace of the Service, where that is not the route's.
+    pub namespace: Option<Arc<str>>,
+    /// The backend cannot be used: its share of the requests is answered with this status; connections are reset.
+    pub failure: Option<u16>,
+    /// Work on requests' headers, after that of the rule.
+    pub request_headers: Vec<HeaderModifier>,
+    /// Work on responses' headers, before that of the rule.
+    pub response_headers: Vec<HeaderModifier>,
+    /// TLS with its endpoints.
+    pub tls: Option<BackendTls>,
+}
+
+/// How TLS with endpoints is spoken and verified.
+#[derive(Clone, Debug)]
+pub struct BackendTls {
+    /// SNI.
+    pub server_name: Hostname,
+    /// The chain must end here; `None`: at the system's roots.
+    pub roots: Option<Arc<RootCertStore>>,
+    /// One of these must be in the certificate.
+    pub names: Vec<HostPattern>,
+}
