@@ -26,7 +26,7 @@ pub use hosts::Hosts;
 pub struct RoutingTable {
     /// Grows by one with every table that the agent publishes.
     pub revision: u64,
-    /// The routers, one per admitted IngressController, by name.
+    /// The routers by name: one per admitted IngressController, and one per port that only Gateways have.
     pub routers: Vec<Arc<RouterTable>>,
 }
 
@@ -46,10 +46,10 @@ pub struct RouterTable {
     pub id: u32,
     /// `status.domain`, what `spec.subdomain` is joined to; also the name of the generated default certificate.
     pub domain: String,
-    /// Port for clear text.
-    pub http_port: u16,
+    /// Port for clear text; at least one of the two is there.
+    pub http_port: Option<u16>,
     /// Port for TLS.
-    pub https_port: u16,
+    pub https_port: Option<u16>,
     /// Certificate for SNI that no route has a certificate for; `None`: the agent's self-signed one.
     pub default_certificate: Option<Arc<CertifiedKey>>,
     /// What is done to the traffic of all routes.

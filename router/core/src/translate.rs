@@ -1,6 +1,7 @@
 //! The one pure entry: objects and settings in, routing table and status report out.
 
 use std::collections::HashSet;
+use std::net::IpAddr;
 
 use crate::admit::DomainLists;
 use crate::engine::Engine;
@@ -24,6 +25,8 @@ pub struct Settings {
     pub https_port: u16,
     /// Domains that no router serves, or that alone are served.
     pub domains: DomainLists,
+    /// Addresses that listeners are reached at: `status.addresses` of Gateways.
+    pub addresses: Vec<IpAddr>,
 }
 
 impl Default for Settings {
@@ -34,6 +37,7 @@ impl Default for Settings {
             http_port: 80,
             https_port: 443,
             domains: DomainLists::default(),
+            addresses: Vec::new(),
         }
     }
 }

@@ -240,6 +240,7 @@ fn wanted(table: &RoutingTable, addresses: &[IpAddr]) -> BTreeMap<Key, u32> {
     for router in &table.routers {
         for ip in addresses {
             for (protocol, port) in [(Protocol::Http, router.http_port), (Protocol::Https, router.https_port)] {
+                let Some(port) = port else { continue };
                 let key = Key { router: router.name.clone(), protocol, address: (*ip, port).into() };
                 wanted.insert(key, router.id);
             }

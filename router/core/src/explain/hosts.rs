@@ -16,15 +16,16 @@ const MAX_SUGGESTIONS: usize = 3;
 pub fn listener<'f>(facts: Facts<'f>, query: &Query, out: &mut Explanation) -> Option<&'f RouterTable> {
     let routers = &facts.table.routers;
     let serves = |router: &RouterTable| query.hostname().is_some_and(|host| router.candidates(&host).next().is_some());
+    let having = || routers.iter().filter(|router| port_of(router, query.protocol).is_some());
     let taken = match query.port {
-        Some(port) => routers.iter().find(|router| port_of(router, query.protocol) == port),
-        None => routers.iter().find(|router| serves(router)).or_else(|| routers.first()),
+        Some(port) => routers.iter().find(|router| port_of(router, query.protocol) == Some(port)),
+        None => having().find(|router| serves(router)).or_else(|| having().next()),
     };
     let mut candidates: Vec<Candidate> = routers
         .iter()
         .flat_map(|router| [(router, Protocol::Http), (router, Protocol::Https)])
-        .map(|(router, protocol)| {
-            let port = port_of(router, protocol);
+        .filter_map(|(router, protocol)| {
+            let port = port_of(router, protocol)?;
             let is_taken = protocol == query.protocol && taken.is_some_and(|taken| Arc::ptr_eq(taken, router));
             let why = match query.port {
                 _ if is_taken && query.port.is_none() => "serves the name, or is the first router".to_owned(),
@@ -33,7 +34,7 @@ pub fn listener<'f>(facts: Facts<'f>, query: &Query, out: &mut Explanation) -> O
                 Some(wanted) if protocol == query.protocol => format!("has port {port}, not {wanted}"),
                 _ => format!("is for {protocol}"),
             };
-            Candidate { what: format!("router {} {protocol} port {port}", router.name), taken: is_taken, why }
+            Some(Candidate { what: format!("router {} {protocol} port {port}", router.name), taken: is_taken, why })
         })
         .collect();
     candidates.sort_by_key(|candidate| !candidate.taken);
@@ -47,7 +48,8 @@ pub fn no_listener(facts: Facts<'_>, query: &Query, out: &mut Explanation) {
         Some(port) => format!("no router listens on port {port} for {}", query.protocol),
         None => "there is no router: no IngressController is available".to_owned(),
     };
-    let ports: Vec<String> = facts.table.routers.iter().map(|r| port_of(r, query.protocol).to_string()).collect();
+    let ports: Vec<String> =
+        facts.table.routers.iter().filter_map(|r| Some(port_of(r, query.protocol)?.to_string())).collect();
     out.fix = Some(if ports.is_empty() {
         "look at the conditions of the IngressControllers".to_owned()
     } else {
@@ -55,7 +57,7 @@ pub fn no_listener(facts: Facts<'_>, query: &Query, out: &mut Explanation) {
     });
 }
 
-fn port_of(router: &RouterTable, protocol: Protocol) -> u16 {
+fn port_of(router: &RouterTable, protocol: Protocol) -> Option<u16> {
     match protocol {
         Protocol::Http => router.http_port,
         Protocol::Https => router.https_port,
@@ -276,8 +278,9 @@ fn elsewhere(facts: Facts<'_>, router: &RouterTable, host: &Hostname, query: &Qu
         .table
         .routers
         .iter()
-        .find(|other| other.name != router.name && other.candidates(host).next().is_some())?;
-    let port = port_of(other, query.protocol);
+        .filter(|other| other.name != router.name && port_of(other, query.protocol).is_some())
+        .find(|other| other.candidates(host).next().is_some())?;
+    let port = port_of(other, query.protocol)?;
     Some(format!("router {} has it: ask on port {port} for {}", other.name, query.protocol))
 }
 

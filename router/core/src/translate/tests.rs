@@ -45,7 +45,7 @@ fn a_folder_without_controllers_has_a_router_named_default() {
         slice("shop/web", &["10.0.0.2", "10.0.0.1"], 8080),
     ]);
     let [router] = translation.table.routers.as_slice() else { panic!("one router") };
-    assert_eq!((&*router.name.0, router.http_port, router.https_port), ("default", 80, 443));
+    assert_eq!((&*router.name.0, router.http_port, router.https_port), ("default", Some(80), Some(443)));
     assert_ne!(router.id, 0);
     let RequestMatch::Forward(found) = router.match_cleartext_request(&host("cart.apps.localhost"), "/") else {
         panic!("not served")

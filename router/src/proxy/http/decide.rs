@@ -89,7 +89,7 @@ pub fn decide(
     }
     match host {
         Some(host) if redirect => {
-            let https_port = names_listener(&authority, connection.listener).then_some(router.table.https_port);
+            let https_port = router.table.https_port.filter(|_| names_listener(&authority, connection.listener));
             Decision::Redirect { route, host, https_port }
         }
         _ => {
