@@ -1,3 +1,4 @@
 //! Gateway API: from GatewayClass, Gateway, routes, grants and policies to sites and statuses.
 
+pub mod hostnames;
 pub mod spec;
