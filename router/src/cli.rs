@@ -81,6 +81,16 @@ pub struct TranslationArgs {
     /// When given, only hosts of these domains are served.
     #[arg(long, value_delimiter = ',', value_parser = domain, value_name = "DOMAIN,…")]
     allowed_domains: Vec<String>,
+    /// Namespaces that root IngressRoutes and HTTPProxies may be in [default: all].
+    #[arg(long, value_delimiter = ',', value_parser = namespace, value_name = "NAMESPACE,…")]
+    ingressroute_root_namespaces: Vec<String>,
+    /// Let names under the suffix of an IngressRoute that it does not delegate have root objects of their own.
+    #[arg(long)]
+    allow_undelegated_subdomains: bool,
+}
+
+fn namespace(text: &str) -> Result<String, String> {
+    names::label_fault(text).map_or_else(|| Ok(text.to_owned()), Err)
 }
 
 /// A domain as hosts are compared with it; one that could match no host is refused.
@@ -104,6 +114,8 @@ impl TranslationArgs {
                 Addresses::Any => EndpointAddresses::Any,
             },
             domains: DomainLists { denied: self.denied_domains.clone(), allowed: self.allowed_domains.clone() },
+            root_namespaces: self.ingressroute_root_namespaces.clone(),
+            allow_undelegated_subdomains: self.allow_undelegated_subdomains,
             ..Settings::default()
         }
     }

@@ -15,12 +15,15 @@ use crate::object::{Meta, ObjectRef};
 use crate::resolve::{EndpointIndex, TrafficDefaults};
 use crate::resources::Resources;
 use crate::table::VirtualHost;
+use crate::translate::Settings;
 
 /// What there is to work with.
 #[derive(Clone, Copy, Debug)]
 pub struct Surroundings<'r> {
     /// All objects.
     pub resources: &'r Resources,
+    /// What the operator has set.
+    pub settings: &'r Settings,
     /// Endpoints of Services.
     pub endpoints: &'r EndpointIndex,
     /// The routers of IngressControllers, by name.

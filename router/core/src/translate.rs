@@ -27,6 +27,11 @@ pub struct Settings {
     pub domains: DomainLists,
     /// Addresses that listeners are reached at: `status.addresses` of Gateways.
     pub addresses: Vec<IpAddr>,
+    /// Namespaces that roots of IngressRoutes and HTTPProxies may be in; empty: all.
+    pub root_namespaces: Vec<String>,
+    /// Names under the suffix of an IngressRoute (`fqdn: .example.com`) that it does not delegate may have roots of
+    /// their own.
+    pub allow_undelegated_subdomains: bool,
 }
 
 impl Default for Settings {
@@ -38,6 +43,8 @@ impl Default for Settings {
             https_port: 443,
             domains: DomainLists::default(),
             addresses: Vec::new(),
+            root_namespaces: Vec::new(),
+            allow_undelegated_subdomains: false,
         }
     }
 }
