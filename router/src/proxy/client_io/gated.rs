@@ -4,6 +4,7 @@
 //! A request that comes alone and whole, as nearly all do, is read into hyper's own buffer and looked at there.
 
 use std::io;
+use std::mem::MaybeUninit;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
@@ -247,8 +248,9 @@ impl Gated {
 
     /// Reads more into `input`; the bytes read, 0 at the end.
     fn poll_more<S: AsyncRead>(&mut self, inner: Pin<&mut S>, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
-        let mut scratch = [0; 8192];
-        let mut part = ReadBuf::new(&mut scratch);
+        // Mostly there is nothing to read: cleared bytes would be work for every request.
+        let mut scratch = [MaybeUninit::uninit(); 8192];
+        let mut part = ReadBuf::uninit(&mut scratch);
         ready!(inner.poll_read(cx, &mut part))?;
         self.hold(part.filled());
         Poll::Ready(Ok(part.filled().len()))
