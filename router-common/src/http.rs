@@ -198,13 +198,27 @@ impl HeadParser {
 
     /// Takes all of `bytes`, or as many as the head needs.
     pub fn feed(&mut self, host: &mut HostBuilder, bytes: &[u8]) -> Progress {
-        for byte in bytes {
+        let mut left = bytes;
+        while let [byte, rest @ ..] = left {
             match self.step(host, *byte) {
                 Progress::Incomplete => {}
                 end => return end,
             }
+            left = rest.get(self.skip(rest)..).unwrap_or_default();
         }
         Progress::Incomplete
+    }
+
+    /// Takes bytes of a value that [`HeadParser::step`] would only count, and says how many.
+    fn skip(&mut self, bytes: &[u8]) -> usize {
+        if self.state != VALUE_START && self.state != VALUE {
+            return 0;
+        }
+        let room = MAX_HEAD.saturating_sub(self.offset) as usize;
+        let plain = bytes.iter().take(room).take_while(|byte| **byte >= b' ' && **byte != 0x7f).count();
+        // Not more than MAX_HEAD.
+        self.offset += plain as u32;
+        plain
     }
 
     /// Takes one byte.

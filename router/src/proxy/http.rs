@@ -43,6 +43,7 @@ use finish::Finish;
 use forward::{Destination, Failure};
 use headers::Told;
 use own::OwnResponse;
+use target::FirstHost;
 
 /// What all requests of a connection have in common.
 #[derive(Debug)]
@@ -59,6 +60,8 @@ pub struct Connection {
     pub clock: Arc<ClientClock>,
     /// What endpoints are told of it.
     pub told: Told,
+    /// Which host its requests are for.
+    pub first_host: FirstHost,
 }
 
 impl Connection {
@@ -71,7 +74,7 @@ impl Connection {
         seats: Seats,
     ) -> Self {
         let (clock, told) = (Arc::new(ClientClock::new(seats)), Told::of(client.ip(), listener));
-        Connection { router, client, listener, tls, clock, told }
+        Connection { router, client, listener, tls, clock, told, first_host: FirstHost::default() }
     }
 
     /// The client's certificate, in DER.

@@ -57,7 +57,7 @@ pub fn decide(
     record: &mut AccessRecord,
 ) -> Decision {
     let refuse = |status, flag| Decision::Refuse { status, flag, route: None };
-    let (host, authority) = match read_target(head) {
+    let (host, authority) = match read_target(head, &connection.first_host) {
         Ok(Target::Resource { host, authority }) => (host, authority),
         Ok(Target::Router) => return Decision::Router,
         Err(error) => return refuse(error.status(), Flag::BadRequest),

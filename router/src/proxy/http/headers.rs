@@ -1,6 +1,7 @@
 //! Header fields that a proxy takes out, adds and leaves alone.
 
 use std::net::{IpAddr, SocketAddr};
+use std::sync::OnceLock;
 
 use http::header::{CONNECTION, FORWARDED, HOST, TE, TRANSFER_ENCODING, UPGRADE};
 use http::{HeaderMap, HeaderName, HeaderValue, Version};
@@ -23,6 +24,9 @@ pub struct Told {
     /// The client as `Forwarded` names it (RFC 7239 §6).
     node: Box<str>,
     port: HeaderValue,
+    /// The first element of `Forwarded` that was told, with the authority and scheme that it tells: those of nearly all
+    /// requests of a connection.
+    forwarded: OnceLock<(HeaderValue, Box<str>, HeaderValue)>,
 }
 
 impl Told {
@@ -34,7 +38,8 @@ impl Told {
             IpAddr::V4(client) => client.to_string(),
             IpAddr::V6(client) => format!("\"[{client}]\""),
         };
-        Told { client: value(client.to_string()), node: node.into(), port: HeaderValue::from(listener.port()) }
+        let port = HeaderValue::from(listener.port());
+        Told { client: value(client.to_string()), node: node.into(), port, forwarded: OnceLock::new() }
     }
 }
 
@@ -60,9 +65,10 @@ pub struct ClientView<'c> {
 
 /// Prepares a request's fields for the endpoint. Returns the protocol that the client asks to upgrade to.
 pub fn prepare_request(headers: &mut HeaderMap, view: &ClientView<'_>) -> Option<HeaderValue> {
-    let upgrade = requested_upgrade(headers, view.version);
-    let trailers = headers.get_all(TE).iter().any(|te| has_token(te, "trailers"));
-    strip_hop_by_hop(headers);
+    let own = OwnFields::of(headers);
+    let upgrade = if own.has(&UPGRADE) { requested_upgrade(headers, view.version) } else { None };
+    let trailers = own.has(&TE) && headers.get_all(TE).iter().any(|te| has_token(te, "trailers"));
+    own.strip(headers);
     if !view.as_sent {
         strip_forged(headers);
     }
@@ -83,7 +89,7 @@ pub fn prepare_request(headers: &mut HeaderMap, view: &ClientView<'_>) -> Option
 
 /// Prepares a response's fields for the client.
 pub fn prepare_response(headers: &mut HeaderMap) {
-    strip_hop_by_hop(headers);
+    OwnFields::of(headers).strip(headers);
 }
 
 /// Whether a field is a list that has this token.
@@ -104,21 +110,42 @@ fn requested_upgrade(headers: &HeaderMap, version: Version) -> Option<HeaderValu
     (!hidden).then(|| protocol.clone())
 }
 
-/// Takes out the fields of this connection alone (RFC 9110 §7.6.1). What `Connection` lists goes too, except fields
-/// that only an attacker would list: routing, framing and the record of who asked.
-fn strip_hop_by_hop(headers: &mut HeaderMap) {
-    let listed: Vec<HeaderName> = headers
-        .get_all(CONNECTION)
-        .iter()
-        .flat_map(tokens)
-        .filter_map(|token| HeaderName::try_from(token).ok())
-        .filter(|name| !must_stay(name))
-        .collect();
-    for name in listed {
-        headers.remove(name);
+/// Which fields of its connection alone a message has (RFC 9110 §7.6.1), found in one pass: most have none.
+struct OwnFields(u8);
+
+impl OwnFields {
+    const NAMES: [HeaderName; 6] = [CONNECTION, KEEP_ALIVE, PROXY_CONNECTION, TE, TRANSFER_ENCODING, UPGRADE];
+
+    fn of(headers: &HeaderMap) -> Self {
+        OwnFields(headers.keys().fold(0, |found, name| found | Self::bit(name)))
     }
-    for name in [CONNECTION, KEEP_ALIVE, PROXY_CONNECTION, TE, TRANSFER_ENCODING, UPGRADE] {
-        headers.remove(name);
+
+    fn bit(name: &HeaderName) -> u8 {
+        Self::NAMES.iter().position(|own| own == name).map_or(0, |at| 1 << at)
+    }
+
+    fn has(&self, name: &HeaderName) -> bool {
+        self.0 & Self::bit(name) != 0
+    }
+
+    /// Takes them out. What `Connection` lists goes too, except fields that only an attacker would list: routing, framing
+    /// and the record of who asked.
+    fn strip(&self, headers: &mut HeaderMap) {
+        if self.has(&CONNECTION) {
+            let listed: Vec<HeaderName> = headers
+                .get_all(CONNECTION)
+                .iter()
+                .flat_map(tokens)
+                .filter_map(|token| HeaderName::try_from(token).ok())
+                .filter(|name| !must_stay(name))
+                .collect();
+            for name in listed {
+                headers.remove(name);
+            }
+        }
+        for name in Self::NAMES.iter().filter(|name| self.has(name)) {
+            headers.remove(name);
+        }
     }
 }
 
@@ -197,11 +224,19 @@ fn tell_forwarded(headers: &mut HeaderMap, view: &ClientView<'_>) {
 
 /// This connection's element of `Forwarded` (RFC 7239 §4).
 fn forwarded(headers: &HeaderMap, view: &ClientView<'_>, own_proto: &str) -> Option<HeaderValue> {
+    let proto = told_proto(headers).unwrap_or(own_proto);
+    if let Some((authority, told, value)) = view.told.forwarded.get()
+        && authority == view.authority
+        && **told == *proto
+    {
+        return Some(value.clone());
+    }
     let authority = view.authority.to_str().ok()?;
     let quote = if is_token(authority) { "" } else { "\"" };
-    let proto = told_proto(headers).unwrap_or(own_proto);
     let parts = ["for=", &view.told.node, ";host=", quote, authority, quote, ";proto=", proto];
-    HeaderValue::try_from(parts.concat()).ok()
+    let value = HeaderValue::try_from(parts.concat()).ok()?;
+    view.told.forwarded.get_or_init(|| (view.authority.clone(), proto.into(), value.clone()));
+    Some(value)
 }
 
 fn tell(headers: &mut HeaderMap, view: &ClientView<'_>, name: HeaderName, value: impl FnOnce() -> HeaderValue) {

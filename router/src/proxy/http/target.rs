@@ -1,5 +1,7 @@
 //! Which host and path a request is for, and whether it says so unambiguously (RFC 9112 §3.2, RFC 9113 §8.3.1).
 
+use std::sync::OnceLock;
+
 use http::header::{CONTENT_LENGTH, HOST, TRANSFER_ENCODING};
 use http::{HeaderValue, Method, StatusCode, Version, request};
 use router_common::hostname::{HostBuilder, HostKind, field_text, normalise_authority};
@@ -54,11 +56,15 @@ impl TargetError {
     }
 }
 
-/// Reads the target of a request.
+/// The first authority that a connection's requests named, with the host that it is: nearly all name the same.
+#[derive(Debug, Default)]
+pub struct FirstHost(OnceLock<(HeaderValue, Option<Hostname>)>);
+
+/// Reads the target of a request of a connection.
 ///
 /// # Errors
 /// The first thing that makes it ambiguous or impossible.
-pub fn read_target(head: &request::Parts) -> Result<Target, TargetError> {
+pub fn read_target(head: &request::Parts, first: &FirstHost) -> Result<Target, TargetError> {
     let tunnel = head.method == Method::CONNECT && !is_websocket_connect(head);
     if tunnel || head.method == Method::TRACE {
         return Err(TargetError::Method);
@@ -78,29 +84,44 @@ pub fn read_target(head: &request::Parts) -> Result<Target, TargetError> {
         (None, Some(in_uri), Version::HTTP_2) => in_uri,
         (None, _, _) => return Err(TargetError::HostCount),
     };
-    let (builder, kind) = normalise_authority(written).map_err(|_| TargetError::BadHost)?;
     if let Some(in_uri) = in_uri.filter(|in_uri| *in_uri != written) {
+        let (builder, _) = normalise_authority(written).map_err(|_| TargetError::BadHost)?;
         let (other, _) = normalise_authority(in_uri).map_err(|_| TargetError::BadHost)?;
         if field_text(&other.exact) != field_text(&builder.exact) || !ports_agree(&builder, &other) {
             return Err(TargetError::Mismatch);
         }
     }
+    let host = first.host(written)?;
     if head.uri.path() == "*" && head.method == Method::OPTIONS {
         return Ok(Target::Router);
     }
     if !path_is_valid(head.uri.path()) {
         return Err(TargetError::BadPath);
     }
-    let host = match kind {
-        HostKind::Name => Hostname::parse(field_text(&builder.exact)).ok(),
-        HostKind::IpLiteral => None,
-    };
     // What the client wrote as a field is shared, not copied.
     let authority = match field {
         Some(field) => field.clone(),
         None => HeaderValue::from_bytes(written).map_err(|_| TargetError::BadHost)?,
     };
     Ok(Target::Resource { host, authority })
+}
+
+impl FirstHost {
+    /// The host of an authority; `None` for an address.
+    fn host(&self, written: &[u8]) -> Result<Option<Hostname>, TargetError> {
+        if let Some((_, host)) = self.0.get().filter(|(authority, _)| authority.as_bytes() == written) {
+            return Ok(host.clone());
+        }
+        let (builder, kind) = normalise_authority(written).map_err(|_| TargetError::BadHost)?;
+        let host = match kind {
+            HostKind::Name => Hostname::parse(field_text(&builder.exact)).ok(),
+            HostKind::IpLiteral => None,
+        };
+        if let Ok(authority) = HeaderValue::from_bytes(written) {
+            self.0.get_or_init(|| (authority, host.clone()));
+        }
+        Ok(host)
+    }
 }
 
 /// A port that only one of them names is no contradiction.

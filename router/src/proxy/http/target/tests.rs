@@ -14,7 +14,7 @@ fn head(version: Version, method: &str, uri: &str, fields: &[(&str, &str)]) -> r
 
 fn read(uri: &str, hosts: &[&str]) -> Result<Target, TargetError> {
     let fields: Vec<_> = hosts.iter().map(|host| ("host", *host)).collect();
-    read_target(&head(Version::HTTP_11, "GET", uri, &fields))
+    read_target(&head(Version::HTTP_11, "GET", uri, &fields), &FirstHost::default())
 }
 
 fn resource(host: &str, authority: &str) -> Result<Target, TargetError> {
@@ -50,19 +50,22 @@ fn absolute_form_must_agree() {
 #[test]
 fn http2_may_leave_host_out() {
     let parts = head(Version::HTTP_2, "GET", "https://a.test/x", &[]);
-    assert_eq!(read_target(&parts), resource("a.test", "a.test"));
+    assert_eq!(read_target(&parts, &FirstHost::default()), resource("a.test", "a.test"));
     let parts = head(Version::HTTP_2, "GET", "https://a.test/x", &[("host", "b.test")]);
-    assert_eq!(read_target(&parts), Err(TargetError::Mismatch));
+    assert_eq!(read_target(&parts, &FirstHost::default()), Err(TargetError::Mismatch));
 }
 
 #[test]
 fn methods_and_paths() {
     let options = head(Version::HTTP_11, "OPTIONS", "*", &[("host", "a.test")]);
-    assert_eq!(read_target(&options), Ok(Target::Router));
+    assert_eq!(read_target(&options, &FirstHost::default()), Ok(Target::Router));
     let get = head(Version::HTTP_11, "GET", "*", &[("host", "a.test")]);
-    assert_eq!(read_target(&get), Err(TargetError::BadPath));
+    assert_eq!(read_target(&get, &FirstHost::default()), Err(TargetError::BadPath));
     let trace = head(Version::HTTP_11, "TRACE", "/", &[("host", "a.test")]);
-    assert_eq!(read_target(&trace).map_err(TargetError::status), Err(StatusCode::METHOD_NOT_ALLOWED));
+    assert_eq!(
+        read_target(&trace, &FirstHost::default()).map_err(TargetError::status),
+        Err(StatusCode::METHOD_NOT_ALLOWED)
+    );
     assert_eq!(read("/a%00b", &["a.test"]), Err(TargetError::BadPath));
     assert_eq!(read("/caf\u{e9}", &["a.test"]), Err(TargetError::BadPath));
 }
@@ -71,5 +74,5 @@ fn methods_and_paths() {
 fn two_lengths_are_ambiguous() {
     let fields = [("host", "a.test"), ("content-length", "1"), ("transfer-encoding", "chunked")];
     let parts = head(Version::HTTP_11, "POST", "/", &fields);
-    assert_eq!(read_target(&parts), Err(TargetError::AmbiguousLength));
+    assert_eq!(read_target(&parts, &FirstHost::default()), Err(TargetError::AmbiguousLength));
 }
