@@ -5,6 +5,7 @@
 mod config_map;
 mod endpoints;
 mod fields;
+mod gateway_api;
 mod headers;
 mod ingress_controller;
 mod meta;
@@ -278,10 +279,8 @@ fn parse_object(
         | Kind::TlsRoute
         | Kind::ReferenceGrant
         | Kind::BackendTlsPolicy
-        | Kind::RouteSlot
-        | Kind::IngressRoute
-        | Kind::HttpProxy
-        | Kind::TlsCertificateDelegation => {
+        | Kind::RouteSlot => gateway_api::parse(kind, meta, &value, &mut materials.texts, findings),
+        Kind::IngressRoute | Kind::HttpProxy | Kind::TlsCertificateDelegation => {
             return Outcome::UnknownKind { api_version, kind: kind_name };
         }
     };

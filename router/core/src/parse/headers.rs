@@ -31,7 +31,7 @@ const FORBIDDEN: [(&str, &str); 4] = [
 
 /// Fields of one connection or of a message's framing (RFC 9110, 7.6.1; RFC 9112, 6): a proxy writes its own, whatever
 /// an action says.
-const OWN: [&str; 9] = [
+pub(super) const OWN: [&str; 9] = [
     "connection",
     "content-length",
     "expect",

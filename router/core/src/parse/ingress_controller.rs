@@ -4,7 +4,7 @@ mod http;
 mod logging;
 mod publishing;
 mod security;
-mod selector;
+pub(super) mod selector;
 mod tuning;
 mod unique_id;
 

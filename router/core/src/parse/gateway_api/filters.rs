@@ -1,0 +1,386 @@
+//! `filters` of rules and backends.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::matches::entry_name;
+use super::read::{self, Unsupported};
+use super::references;
+use crate::field::{FieldPath, Findings};
+use crate::gateway::spec::{Cors, Filter, HeaderModifier, MirrorFilter, PathModifier, Redirect, UrlRewrite};
+use crate::object::Kind;
+use crate::parse::fields::{Fields, describe};
+use crate::parse::headers::{OWN, is_token};
+
+const MAX_FILTERS: usize = 16;
+/// Most headers in each list of a modifier.
+const MAX_HEADERS: usize = 16;
+/// Most entries of each list of a CORS filter but `allowMethods`.
+const MAX_CORS: usize = 64;
+/// Longest value of a header, in bytes.
+const MAX_VALUE: usize = 4096;
+/// Longest path, in bytes.
+const MAX_PATH: usize = 1024;
+
+const REQUEST_HEADERS: &str = "RequestHeaderModifier";
+const RESPONSE_HEADERS: &str = "ResponseHeaderModifier";
+const MIRROR: &str = "RequestMirror";
+const REDIRECT: &str = "RequestRedirect";
+const REWRITE: &str = "URLRewrite";
+const EXTENSION: &str = "ExtensionRef";
+const CORS: &str = "CORS";
+const EXTERNAL_AUTH: &str = "ExternalAuth";
+
+/// `type`s with their members. A GRPCRoute has the first four only.
+const TYPES: [(&str, &str); 8] = [
+    (REQUEST_HEADERS, "requestHeaderModifier"),
+    (RESPONSE_HEADERS, "responseHeaderModifier"),
+    (MIRROR, "requestMirror"),
+    (EXTENSION, "extensionRef"),
+    (REDIRECT, "requestRedirect"),
+    (REWRITE, "urlRewrite"),
+    (CORS, "cors"),
+    (EXTERNAL_AUTH, "externalAuth"),
+];
+
+/// Where filters stand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// In a rule.
+    Rule,
+    /// In one of its backends, where only headers can be changed.
+    Backend,
+}
+
+/// Reads `filters`. One that is not done is left out, and told.
+pub fn list(
+    holder: &mut Fields<'_>,
+    kind: Kind,
+    place: Place,
+    unsupported: &mut Unsupported,
+    findings: &mut Findings,
+) -> Vec<Filter> {
+    let types = if kind == Kind::GrpcRoute { TYPES.get(..4).unwrap_or_default() } else { &TYPES };
+    let (mut filters, mut seen) = (Vec::new(), Vec::new());
+    for (path, item) in read::list(holder, "filters", 0, MAX_FILTERS, findings) {
+        let mut fields = Fields::of(Some(item), path.clone(), findings);
+        let Some((name, member)) = type_of(&mut fields, types, findings) else { continue };
+        if seen.contains(&name) && !matches!(name, MIRROR | EXTENSION) {
+            findings.error(path.key("type"), format!("Duplicate value: {name:?}; keep one filter of this type"));
+        }
+        seen.push(name);
+        let mut content = fields.mapping(member, findings);
+        fields.finish(findings);
+        if place == Place::Backend && !matches!(name, REQUEST_HEADERS | RESPONSE_HEADERS | EXTENSION) {
+            unsupported.add(
+                path.key("type"),
+                format!("{name} is not done for single backends; write it in the rule's filters"),
+            );
+        }
+        filters.extend(filter(name, &mut content, unsupported, findings));
+        content.finish(findings);
+    }
+    if seen.contains(&REDIRECT) && seen.contains(&REWRITE) {
+        let message = "Forbidden: RequestRedirect and URLRewrite exclude each other; keep one of them";
+        findings.error(holder.path("filters"), message);
+    }
+    filters
+}
+
+/// The type of a filter with its member, when exactly that member is there.
+fn type_of(
+    fields: &mut Fields<'_>,
+    types: &[(&'static str, &'static str)],
+    findings: &mut Findings,
+) -> Option<(&'static str, &'static str)> {
+    let names: Vec<&'static str> = types.iter().map(|(name, _)| *name).collect();
+    let name = read::required_word(fields, "type", &names, findings)?;
+    let mut found = None;
+    for &(known, member) in types {
+        let is_present = fields.value(member).is_some();
+        if known == name && is_present {
+            found = Some((known, member));
+        } else if known == name {
+            findings.error(fields.path(member), format!("Required value: type {name} needs it; write it"));
+        } else if is_present {
+            let message =
+                format!("Forbidden: the type is {name}; remove it, or write type: {known} in a filter of its own");
+            findings.error(fields.path(member), message);
+        }
+    }
+    found
+}
+
+fn filter(
+    name: &str,
+    fields: &mut Fields<'_>,
+    unsupported: &mut Unsupported,
+    findings: &mut Findings,
+) -> Option<Filter> {
+    match name {
+        REQUEST_HEADERS => Some(Filter::RequestHeaders(modifier(fields, true, unsupported, findings))),
+        RESPONSE_HEADERS => Some(Filter::ResponseHeaders(modifier(fields, false, unsupported, findings))),
+        MIRROR => mirror(fields, findings).map(Filter::Mirror),
+        REDIRECT => redirect(fields, unsupported, findings).map(Filter::Redirect),
+        REWRITE => {
+            let hostname = read::host(fields, "hostname", findings);
+            let path = path_modifier(fields, unsupported, findings);
+            Some(Filter::Rewrite(UrlRewrite { hostname, path }))
+        }
+        CORS => Some(Filter::Cors(cors(fields, findings))),
+        EXTENSION => references::local(fields, findings).map(Filter::Extension),
+        _ => {
+            fields.ignore(&["protocol", "backendRef", "grpc", "http", "forwardBody"]);
+            let message = "requests are not authorised by another service; remove the filter";
+            unsupported.add(fields.path("protocol"), message);
+            None
+        }
+    }
+}
+
+fn modifier(
+    fields: &mut Fields<'_>,
+    is_request: bool,
+    unsupported: &mut Unsupported,
+    findings: &mut Findings,
+) -> HeaderModifier {
+    let set = header_list(fields, "set", findings);
+    let add = header_list(fields, "add", findings);
+    let mut remove: Vec<(FieldPath, Arc<str>)> = Vec::new();
+    for (path, item) in read::list(fields, "remove", 0, MAX_HEADERS, findings) {
+        match item {
+            Value::String(name) if !is_token(name) => {
+                findings.warn(path, format!("{name:?} is no header name, so there is nothing to remove; remove it"));
+            }
+            Value::String(name) if remove.iter().any(|(_, known)| name.eq_ignore_ascii_case(known)) => {
+                findings.error(path, format!("Duplicate value: {name:?}; keep one of them"));
+            }
+            Value::String(name) => remove.push((path, name.to_ascii_lowercase().into())),
+            other => findings.error(path, format!("is {}; write a text", describe(other))),
+        }
+    }
+    let named = set.iter().chain(&add).map(|(path, name, _)| (path.key("name"), name));
+    for (path, name) in named.chain(remove.iter().map(|(path, name)| (path.clone(), name))) {
+        if OWN.contains(&&**name) {
+            unsupported
+                .add(path, format!("{name} belongs to one connection, and the router writes it itself; remove it"));
+        } else if is_request && &**name == "host" {
+            unsupported.add(path, "Host is not changed as a header; use a URLRewrite filter with hostname");
+        }
+    }
+    let pairs =
+        |list: Vec<(FieldPath, Arc<str>, Arc<str>)>| list.into_iter().map(|(_, name, value)| (name, value)).collect();
+    HeaderModifier { set: pairs(set), add: pairs(add), remove: remove.into_iter().map(|(_, name)| name).collect() }
+}
+
+/// `set` or `add`, names in lower case, each once.
+fn header_list(
+    fields: &mut Fields<'_>,
+    list: &'static str,
+    findings: &mut Findings,
+) -> Vec<(FieldPath, Arc<str>, Arc<str>)> {
+    let (mut headers, mut written): (Vec<(FieldPath, Arc<str>, Arc<str>)>, Vec<&str>) = (Vec::new(), Vec::new());
+    for (path, item) in read::list(fields, list, 0, MAX_HEADERS, findings) {
+        let mut entry = Fields::of(Some(item), path.clone(), findings);
+        let name = entry_name(&mut entry, findings);
+        let value = header_value(&mut entry, findings);
+        entry.finish(findings);
+        let (Some(name), Some(value)) = (name, value) else { continue };
+        let key = name.to_ascii_lowercase();
+        if written.contains(&name) {
+            findings.error(path.key("name"), format!("Duplicate value: {name:?}; keep one of them"));
+        } else if headers.iter().any(|(_, known, _)| **known == *key) {
+            let message = format!("is not done: {key:?} stands further up in another case; remove it");
+            findings.warn(path.key("name"), message);
+        } else {
+            headers.push((path, key.into(), value.into()));
+        }
+        written.push(name);
+    }
+    headers
+}
+
+/// Visible characters, with single spaces or tabs between them.
+fn header_value<'v>(entry: &mut Fields<'v>, findings: &mut Findings) -> Option<&'v str> {
+    let at = entry.path("value");
+    let Some(value) = entry.text("value", findings) else {
+        findings.error(at, "Required value: write a value, in quotes");
+        return None;
+    };
+    if !read::fits(value, MAX_VALUE, at.clone(), findings) {
+        return None;
+    }
+    let is_good =
+        value.split([' ', '\t']).all(|part| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_graphic()));
+    if !is_good {
+        let message = "Invalid value: has a control character, one that is not ASCII, or a space too many; use visible \
+                       ASCII characters with single spaces between them";
+        findings.error(at, message);
+    }
+    is_good.then_some(value)
+}
+
+fn mirror(fields: &mut Fields<'_>, findings: &mut Findings) -> Option<MirrorFilter> {
+    let mut reference = fields.mapping("backendRef", findings);
+    if !reference.is_present() {
+        findings.error(fields.path("backendRef"), "Required value: write a reference to a Service");
+        return None;
+    }
+    let backend = references::backend(&mut reference, findings);
+    reference.finish(findings);
+    let percent = fields.number("percent", 0, 100, findings).and_then(|number| u32::try_from(number).ok());
+    let mut fraction = fields.mapping("fraction", findings);
+    let share = if fraction.is_present() {
+        let at = fraction.path("numerator");
+        if fraction.value("numerator").is_none() {
+            findings.error(at.clone(), "Required value: write a number, such as 5 (of denominator 100)");
+        }
+        let most = i64::from(i32::MAX);
+        let numerator = fraction.number("numerator", 0, most, findings);
+        let denominator = fraction.number("denominator", 1, most, findings);
+        if numerator.zip(denominator).is_some_and(|(part, whole)| part > whole) {
+            findings.error(at, "Invalid value: is greater than the denominator; write at most the denominator");
+        }
+        numerator.zip(denominator).and_then(|(part, whole)| Some((part.try_into().ok()?, whole.try_into().ok()?)))
+    } else {
+        Some(percent.map_or((1, 1), |percent| (percent, 100)))
+    };
+    if percent.is_some() && fraction.is_present() {
+        findings
+            .error(fields.path("percent"), "Forbidden: percent and fraction exclude each other; remove one of them");
+    }
+    fraction.finish(findings);
+    let (object, port) = backend?;
+    Some(MirrorFilter { object, port, share: share? })
+}
+
+fn redirect(fields: &mut Fields<'_>, unsupported: &mut Unsupported, findings: &mut Findings) -> Option<Redirect> {
+    const STATUSES: [u16; 5] = [301, 302, 303, 307, 308];
+    let scheme = read::word(fields, "scheme", &["http", "https"], findings).map(Arc::from);
+    let hostname = read::host(fields, "hostname", findings);
+    let path = path_modifier(fields, unsupported, findings);
+    let port = read::port(fields, "port", findings);
+    let at = fields.path("statusCode");
+    let status = fields.number("statusCode", 0, 999, findings).and_then(|number| u16::try_from(number).ok())?;
+    if !STATUSES.contains(&status) {
+        findings.error(at, format!("Unsupported value: {status}; write 301, 302, 303, 307 or 308"));
+        return None;
+    }
+    Some(Redirect { scheme, hostname, path, port, status })
+}
+
+/// `path` of a redirect or rewrite: `type`, and the member of that type.
+fn path_modifier(
+    holder: &mut Fields<'_>,
+    unsupported: &mut Unsupported,
+    findings: &mut Findings,
+) -> Option<PathModifier> {
+    const MEMBERS: [(&str, &str); 2] =
+        [("ReplaceFullPath", "replaceFullPath"), ("ReplacePrefixMatch", "replacePrefixMatch")];
+    let mut fields = holder.mapping("path", findings);
+    if !fields.is_present() {
+        return None;
+    }
+    let kind = read::required_word(&mut fields, "type", &MEMBERS.map(|(kind, _)| kind), findings);
+    let mut found = None;
+    for (known, member) in MEMBERS {
+        let at = fields.path(member);
+        let text = read::maybe_empty(&mut fields, member, findings);
+        match (kind == Some(known), text) {
+            (true, None) => {
+                findings.error(at, format!("Required value: type {known} needs it; write a path, such as /new"))
+            }
+            (false, Some(_)) if kind.is_some() => {
+                findings.error(at, format!("Forbidden: remove it, or write type: {known}"));
+            }
+            (true, Some(text)) if read::fits(text, MAX_PATH, at.clone(), findings) => found = Some((known, at, text)),
+            _ => {}
+        }
+    }
+    fields.finish(findings);
+    let (kind, at, text) = found?;
+    let is_prefix = kind == "ReplacePrefixMatch";
+    // The API has no rule for the text; it becomes a part of a request line or of a Location field.
+    let is_path = text.bytes().all(|byte| byte.is_ascii_graphic() && !b"?#\"<>\\^`{|}".contains(&byte));
+    if !is_path || !(text.starts_with('/') || (is_prefix && text.is_empty())) {
+        unsupported
+            .add(at, format!("{text:?} is no path; write one that begins with a slash and has no ?, # or space"));
+        return None;
+    }
+    Some(if is_prefix { PathModifier::Prefix(text.into()) } else { PathModifier::Full(text.into()) })
+}
+
+fn cors(fields: &mut Fields<'_>, findings: &mut Findings) -> Cors {
+    const METHODS: [&str; 10] = ["GET", "HEAD", "POST", "PUT", "DELETE", "CONNECT", "OPTIONS", "TRACE", "PATCH", "*"];
+    let origins = cors_list(fields, "allowOrigins", MAX_CORS, findings, |text| {
+        (!is_origin(text)).then(|| {
+            "write *, or a scheme and a host, such as https://www.example.com or https://*.example.com".to_owned()
+        })
+    });
+    let methods = cors_list(fields, "allowMethods", 9, findings, |text| {
+        (!METHODS.contains(&text)).then(|| format!("write {}", read::one_of(&METHODS)))
+    });
+    let token = |text: &str| (!is_token(text)).then(|| "write a header name (RFC 9110 5.6.2)".to_owned());
+    let headers = cors_list(fields, "allowHeaders", MAX_CORS, findings, token);
+    let expose = cors_list(fields, "exposeHeaders", MAX_CORS, findings, token);
+    for (name, list) in [("allowOrigins", &origins), ("allowMethods", &methods), ("allowHeaders", &headers)] {
+        if list.len() > 1 && list.iter().any(|text| &**text == "*") {
+            findings.error(fields.path(name), "Invalid value: * stands beside others; keep * alone, or remove it");
+        }
+    }
+    let credentials = fields.truth("allowCredentials", findings).unwrap_or(false);
+    let max_age = fields.number("maxAge", 1, i64::from(i32::MAX), findings).unwrap_or(5);
+    Cors { origins, credentials, methods, headers, expose, max_age: u32::try_from(max_age).unwrap_or(5) }
+}
+
+/// A list of texts, each once and without a fault.
+fn cors_list(
+    fields: &mut Fields<'_>,
+    name: &'static str,
+    most: usize,
+    findings: &mut Findings,
+    fault: impl Fn(&str) -> Option<String>,
+) -> Vec<Arc<str>> {
+    let mut texts: Vec<Arc<str>> = Vec::new();
+    for (path, item) in read::list(fields, name, 0, most, findings) {
+        match item {
+            Value::String(text) if texts.iter().any(|known| **known == **text) => {
+                findings.error(path, format!("Duplicate value: {text:?}; keep one of them"));
+            }
+            Value::String(text) => match fault(text) {
+                Some(advice) => findings.error(path, format!("Invalid value: {text:?}; {advice}")),
+                None => texts.push(text.as_str().into()),
+            },
+            other => findings.error(path, format!("is {}; write a text", describe(other))),
+        }
+    }
+    texts
+}
+
+/// `*`, or `http` or `https` with a host, in which the first label or all of it may be `*`, and perhaps a port.
+fn is_origin(text: &str) -> bool {
+    if text == "*" {
+        return true;
+    }
+    let Some(rest) = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://")) else { return false };
+    let (host, port) = rest.split_once(':').map_or((rest, None), |(host, port)| (host, Some(port)));
+    let is_label = |label: &str| !label.is_empty() && label.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-');
+    let is_host = host == "*" || host.strip_prefix("*.").unwrap_or(host).split('.').all(is_label);
+    text.len() <= read::MAX_TEXT && is_host && port.is_none_or(|port| port.parse::<u16>().is_ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_origin;
+
+    #[test]
+    fn origins_are_those_of_the_api() {
+        for good in ["*", "http://a", "https://a.b:80", "https://*.b.c", "https://*", "http://*:8080"] {
+            assert!(is_origin(good), "{good}");
+        }
+        for bad in ["", "a.b", "ftp://a", "https://", "https://a/", "https://a.*.b", "https://a:x", "https://a..b"] {
+            assert!(!is_origin(bad), "{bad}");
+        }
+    }
+}
