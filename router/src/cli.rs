@@ -16,6 +16,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use router_core::admit::DomainLists;
+use router_core::gateway::inclusion::MaxDepth;
 use router_core::parse::names;
 use router_core::resolve::EndpointAddresses;
 use router_core::translate::Settings;
@@ -87,6 +88,10 @@ pub struct TranslationArgs {
     /// Let names under the suffix of an IngressRoute that it does not delegate have root objects of their own.
     #[arg(long)]
     allow_undelegated_subdomains: bool,
+    /// How many HTTPRoutes may lie on one way from a listener to a backend, 2 to 8: with 2 no included route includes
+    /// further ones.
+    #[arg(long, default_value_t, value_name = "ROUTES")]
+    max_inclusion_depth: MaxDepth,
 }
 
 fn namespace(text: &str) -> Result<String, String> {
@@ -116,6 +121,7 @@ impl TranslationArgs {
             domains: DomainLists { denied: self.denied_domains.clone(), allowed: self.allowed_domains.clone() },
             root_namespaces: self.ingressroute_root_namespaces.clone(),
             allow_undelegated_subdomains: self.allow_undelegated_subdomains,
+            max_inclusion_depth: self.max_inclusion_depth,
             ..Settings::default()
         }
     }

@@ -1,4 +1,5 @@
 //! Gateway API: from GatewayClass, Gateway, routes, grants and policies to sites and statuses.
 
 pub mod hostnames;
+pub mod inclusion;
 pub mod spec;

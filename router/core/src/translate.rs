@@ -6,6 +6,7 @@ use std::net::IpAddr;
 use crate::admit::DomainLists;
 use crate::engine::Engine;
 use crate::field::FieldPath;
+use crate::gateway::inclusion::{self, MaxDepth};
 use crate::object::{Kind, ObjectRef};
 use crate::resolve::{EndpointAddresses, allowlist};
 use crate::resources::Resources;
@@ -32,6 +33,8 @@ pub struct Settings {
     /// Names under the suffix of an IngressRoute (`fqdn: .example.com`) that it does not delegate may have roots of
     /// their own.
     pub allow_undelegated_subdomains: bool,
+    /// How many HTTPRoutes may lie on one way from a listener to a backend.
+    pub max_inclusion_depth: MaxDepth,
 }
 
 impl Default for Settings {
@@ -45,6 +48,7 @@ impl Default for Settings {
             addresses: Vec::new(),
             root_namespaces: Vec::new(),
             allow_undelegated_subdomains: false,
+            max_inclusion_depth: MaxDepth::default(),
         }
     }
 }
@@ -101,6 +105,7 @@ fn warnings(resources: &Resources) -> Vec<Warning> {
             ),
         }));
     }
+    warnings.extend(inclusion::warnings(resources));
     warnings.sort();
     warnings
 }

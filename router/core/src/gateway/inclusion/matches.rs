@@ -1,0 +1,108 @@
+//! What requests a child's match is for, below its parent's.
+
+use std::sync::Arc;
+
+use crate::gateway::spec::{PathMatcher, RequestMatcher, ValueMatcher};
+
+/// Why two matches cannot be put together.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Mismatch {
+    /// No request is like both.
+    Empty(String),
+    /// It is not done.
+    Unsupported(String),
+}
+
+/// What must hold for a request that both are for: the parent's conditions first, so that none of them is replaced.
+pub fn combine(parent: &RequestMatcher, child: &RequestMatcher) -> Result<RequestMatcher, Mismatch> {
+    let method = match (&parent.method, &child.method) {
+        (Some(one), Some(other)) if one != other => {
+            return Err(Mismatch::Empty(format!("method {other} within method {one}")));
+        }
+        (one, other) => one.as_ref().or(other.as_ref()).cloned(),
+    };
+    Ok(RequestMatcher {
+        path: path(&parent.path, &child.path)?,
+        method,
+        headers: first_of_each(&parent.headers, &child.headers),
+        query: first_of_each(&parent.query, &child.query),
+    })
+}
+
+fn path(parent: &PathMatcher, child: &PathMatcher) -> Result<PathMatcher, Mismatch> {
+    Ok(match (parent, child) {
+        (PathMatcher::Prefix(parent), PathMatcher::Prefix(child)) => PathMatcher::Prefix(join(parent, child)),
+        (PathMatcher::Prefix(parent), PathMatcher::Exact(child)) => PathMatcher::Exact(join(parent, child)),
+        (PathMatcher::Prefix(parent), PathMatcher::Regex(child)) if is_root(parent) => {
+            PathMatcher::Regex(child.clone())
+        }
+        (PathMatcher::Prefix(parent), PathMatcher::Regex(_)) => {
+            return Err(Mismatch::Unsupported(format!(
+                "a path of type RegularExpression below the path {parent}; write PathPrefix or Exact"
+            )));
+        }
+        (PathMatcher::Exact(parent), PathMatcher::Prefix(child)) if is_root(child) => {
+            PathMatcher::Exact(parent.clone())
+        }
+        (PathMatcher::Exact(parent), PathMatcher::Prefix(child) | PathMatcher::Exact(child)) => {
+            return Err(Mismatch::Empty(format!("path {child} below the exact path {parent}")));
+        }
+        (PathMatcher::Exact(_), PathMatcher::Regex(_)) => {
+            return Err(Mismatch::Unsupported(
+                "a path of type RegularExpression below an exact path; write no path".to_owned(),
+            ));
+        }
+        (PathMatcher::Regex(_), _) => {
+            return Err(Mismatch::Unsupported(
+                "a slot whose path is of type RegularExpression; write PathPrefix or Exact there".to_owned(),
+            ));
+        }
+    })
+}
+
+/// `/a` and `/b` make `/a/b`; `/` on either side changes nothing.
+fn join(parent: &Arc<str>, child: &Arc<str>) -> Arc<str> {
+    let trimmed = parent.strip_suffix('/').unwrap_or(parent);
+    match (trimmed, is_root(child)) {
+        ("", _) => child.clone(),
+        (_, true) => trimmed.into(),
+        (_, false) => format!("{trimmed}{child}").into(),
+    }
+}
+
+fn is_root(path: &str) -> bool {
+    path == "/"
+}
+
+type Conditions = Vec<(Arc<str>, ValueMatcher)>;
+
+/// Of each name the first condition: what the API says of one list holds for both behind each other.
+fn first_of_each(parent: &Conditions, child: &Conditions) -> Conditions {
+    let mut all = Conditions::with_capacity(parent.len() + child.len());
+    for condition in parent.iter().chain(child) {
+        if all.iter().all(|(name, _)| *name != condition.0) {
+            all.push(condition.clone());
+        }
+    }
+    all
+}
+
+/// A text that is the same for matches that say the same.
+pub fn canonical(matcher: &RequestMatcher) -> String {
+    let value = |matcher: &ValueMatcher| match matcher {
+        ValueMatcher::Exact(value) => format!("={value:?}"),
+        ValueMatcher::Regex(regex) => format!("~{:?}", regex.as_str()),
+    };
+    let list = |conditions: &Conditions| {
+        let mut texts: Vec<_> =
+            conditions.iter().map(|(name, matcher)| format!("{name:?}{}", value(matcher))).collect();
+        texts.sort();
+        texts
+    };
+    let path = match &matcher.path {
+        PathMatcher::Prefix(path) => format!("prefix {path:?}"),
+        PathMatcher::Exact(path) => format!("exact {path:?}"),
+        PathMatcher::Regex(regex) => format!("regex {:?}", regex.as_str()),
+    };
+    format!("{path} {:?} {:?} {:?}", matcher.method, list(&matcher.headers), list(&matcher.query))
+}

@@ -1,0 +1,107 @@
+//! Which of several rules a request belongs to. Compared level by level from the listener down, first how specific the
+//! hostname is, then the API's order of matches, then age: so a child never takes what a more specific rule of its
+//! parent would take, however specific it is itself.
+
+use std::cmp::Reverse;
+use std::collections::HashMap;
+
+use jiff::Timestamp;
+
+use super::{Alternative, EffectiveRule};
+use crate::gateway::hostnames::Specificity;
+use crate::gateway::spec::{GatewayRoute, HostPattern, PathMatcher, RequestMatcher};
+use crate::object::ObjectKey;
+
+/// The place of a match among those of its level, hostnames aside; smaller comes first. Exact paths, then regular
+/// expressions, then prefixes, the longer first; a method; most headers; most query parameters; then the older route
+/// (one without a time counts as the oldest), its namespace and name, and the order within it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct LevelKey {
+    path: (u8, Reverse<usize>),
+    method: Reverse<bool>,
+    headers: Reverse<usize>,
+    query: Reverse<usize>,
+    route: (Option<Timestamp>, ObjectKey),
+    position: (usize, usize),
+}
+
+impl LevelKey {
+    /// The key of match `alternative` of rule `rule`.
+    pub fn new(route: &GatewayRoute, rule: usize, alternative: usize, matcher: &RequestMatcher) -> Self {
+        LevelKey {
+            path: match &matcher.path {
+                PathMatcher::Exact(path) => (0, Reverse(path.len())),
+                PathMatcher::Regex(regex) => (1, Reverse(regex.as_str().len())),
+                PathMatcher::Prefix(path) => (2, Reverse(path.len())),
+            },
+            method: Reverse(matcher.method.is_some()),
+            headers: Reverse(matcher.headers.len()),
+            query: Reverse(matcher.query.len()),
+            route: (route.meta.created, route.meta.key.clone()),
+            position: (rule, alternative),
+        }
+    }
+}
+
+/// Rules of one listener by host.
+#[derive(Debug)]
+pub struct Precedence<'r> {
+    rules: Vec<&'r EffectiveRule>,
+    by_host: HashMap<&'r HostPattern, Vec<usize>>,
+}
+
+impl<'r> Precedence<'r> {
+    /// Takes the rules of all routes of a listener.
+    pub fn new(rules: impl IntoIterator<Item = &'r EffectiveRule>) -> Self {
+        let rules: Vec<_> = rules.into_iter().collect();
+        let mut by_host: HashMap<_, Vec<_>> = HashMap::new();
+        for (i, rule) in rules.iter().enumerate() {
+            for host in rule.hosts() {
+                by_host.entry(host).or_default().push(i);
+            }
+        }
+        Precedence { rules, by_host }
+    }
+
+    /// Every host that a rule has, in order.
+    pub fn hosts(&self) -> Vec<&'r HostPattern> {
+        let mut hosts: Vec<_> = self.by_host.keys().copied().collect();
+        hosts.sort();
+        hosts
+    }
+
+    /// What serves a host, in order: the first that matches a request is the one. A host may be a name or a wildcard; it
+    /// is served by what covers it.
+    pub fn serving(&self, host: &HostPattern) -> Vec<(&'r EffectiveRule, &'r Alternative)> {
+        let wider = host.and_wider();
+        let mut found: Vec<usize> = wider.iter().filter_map(|host| self.by_host.get(host)).flatten().copied().collect();
+        found.sort_unstable();
+        found.dedup();
+        let rules = found.into_iter().filter_map(|i| self.rules.get(i).copied());
+        let mut serving: Vec<_> = rules
+            .flat_map(|rule| {
+                let hosts: Vec<_> = rule.levels.iter().map(|level| closest(&level.hosts, &wider)).collect();
+                rule.alternatives.iter().map(move |one| (place(&hosts, one), rule, one))
+            })
+            .collect();
+        serving.sort_by(|(one, ..), (other, ..)| compare(one, other));
+        serving.into_iter().map(|(_, rule, alternative)| (rule, alternative)).collect()
+    }
+}
+
+type Place<'a> = Vec<(Option<Specificity>, &'a LevelKey)>;
+
+fn place<'a>(hosts: &[Option<Specificity>], alternative: &'a Alternative) -> Place<'a> {
+    hosts.iter().copied().zip(&alternative.order).collect()
+}
+
+/// What remains of a slot comes after all of its children.
+fn compare(one: &Place<'_>, other: &Place<'_>) -> std::cmp::Ordering {
+    let levels = one.iter().zip(other).map(|(one, other)| one.cmp(other));
+    levels.fold(std::cmp::Ordering::Equal, std::cmp::Ordering::then).then(other.len().cmp(&one.len()))
+}
+
+/// The most specific of these hosts that covers a host; `wider` are all that do, the most specific first.
+fn closest(hosts: &[HostPattern], wider: &[HostPattern]) -> Option<Specificity> {
+    wider.iter().find(|pattern| hosts.contains(pattern)).map(HostPattern::specificity)
+}
