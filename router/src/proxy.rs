@@ -41,10 +41,11 @@ use router_core::model::RouterName;
 use router_core::policy::Timeouts;
 use router_core::table::RoutingTable;
 use rustls::RootCertStore;
-use tokio::sync::{Notify, watch};
+use tokio::sync::{Notify, Semaphore, watch};
 use tokio::task::JoinHandle;
 
 use counters::Counters;
+use http::mirror::MAX_COPIES;
 use listeners::Listeners;
 use snapshot::{Snapshot, Snapshots};
 use upstream::balancer::Balancer;
@@ -66,6 +67,8 @@ pub struct ProxyConfig {
     pub listen: Vec<IpAddr>,
     /// CA bundle for re-encrypt routes that name none; without it they are not served (fail closed).
     pub service_ca: Option<Arc<RootCertStore>>,
+    /// CA certificates for backends whose policy asks for the system's; `None`: those of the system.
+    pub system_roots: Option<Arc<RootCertStore>>,
     /// How the access log is written.
     pub access_log: AccessLogForm,
     /// Whether error responses name their cause in `x-sluice-cause`.
@@ -98,7 +101,7 @@ impl Proxy {
         let threads = config.workers.or_else(|| std::thread::available_parallelism().ok()).map_or(1, usize::from);
         let counters = Arc::default();
         let common = Arc::new(Common {
-            upstream_tls: UpstreamTls::new(config.service_ca.clone()),
+            upstream_tls: UpstreamTls::new(config.service_ca.clone(), config.system_roots.clone()),
             snapshot: ArcSwap::default(),
             log: AccessLog::start(config.access_log, Arc::clone(&counters)),
             counters,
@@ -186,6 +189,8 @@ struct Shared {
     worker: usize,
     /// Idle connections of this worker.
     pool: Arc<Pool>,
+    /// How many copies of requests there may still be.
+    copies: Arc<Semaphore>,
     phase: watch::Sender<Phase>,
     tasks: Tasks,
 }
@@ -193,7 +198,8 @@ struct Shared {
 impl Shared {
     fn new(worker: usize, common: Arc<Common>) -> Arc<Self> {
         let phase = watch::Sender::new(Phase::Running);
-        Arc::new(Shared { common, worker, pool: Arc::default(), phase, tasks: Tasks::default() })
+        let copies = Arc::new(Semaphore::new(MAX_COPIES));
+        Arc::new(Shared { common, worker, pool: Arc::default(), copies, phase, tasks: Tasks::default() })
     }
 
     /// The timeouts of a router, as the newest table has them.

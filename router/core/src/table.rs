@@ -14,6 +14,7 @@ use rustls::sign::CertifiedKey;
 
 use crate::few::Few;
 use crate::model::{HostMatch, Hostname, PathMatch, RouteId, RouterName};
+use crate::object::Kind;
 use crate::parse::ForwardedHeaders;
 use crate::persistent::{Changed, Sorted};
 use crate::policy::{RoutePolicy, RouterPolicy};
@@ -218,6 +219,25 @@ impl fmt::Debug for Derived {
 }
 
 impl ResolvedRoute {
+    /// Whether it is made of a rule of an object of another kind, and is no Route: services keep their shares then,
+    /// whether or not there is an endpoint to serve them.
+    pub fn is_of_rule(&self) -> bool {
+        self.id.kind != Kind::Route
+    }
+
+    /// Whether its connections must not be steered by the kernel: [`ResolvedRoute::relay_only`], or it is a rule's and
+    /// one of its services has a share that no endpoint can serve. The kernel would give that share to the others.
+    pub fn needs_relay(&self) -> bool {
+        let is_lost = |service: &ServiceEndpoints| service.weight > 0 && !service.is_usable();
+        self.relay_only || (self.is_of_rule() && self.cluster.services.iter().any(is_lost))
+    }
+
+    /// Endpoints that have a share, with it: of Routes as [`Cluster::endpoint_weights`] rounds it, of rules as good as
+    /// exact.
+    pub fn weighted_endpoints(&self) -> Vec<(&Endpoint, u32)> {
+        self.cluster.weighted_endpoints(if self.is_of_rule() { RULE_SHARES } else { ROUTE_SHARES })
+    }
+
     /// Whether nothing that the route itself asks for takes reading single requests.
     pub fn is_left_alone(&self) -> bool {
         self.forwarded == ForwardedHeaders::Never && !self.request_work && !self.relay_only
@@ -308,25 +328,33 @@ impl Cluster {
     /// The share that each endpoint of a service gets, by service: the service's weight divided by its endpoints, scaled
     /// so that the largest is 256 and the smallest non-zero is 1. Where one service alone has weight and endpoints it
     /// is 1 (openshift.md a.8).
-    pub fn endpoint_weights(&self) -> Vec<u16> {
-        let is_active = |s: &ServiceEndpoints| s.weight > 0 && !s.endpoints.is_empty();
+    pub fn endpoint_weights(&self) -> Vec<u32> {
+        self.scaled_weights(ROUTE_SHARES)
+    }
+
+    fn scaled_weights(&self, scale: f64) -> Vec<u32> {
+        let is_active = |s: &ServiceEndpoints| s.weight > 0 && s.is_usable();
         let share = |s: &ServiceEndpoints| f64::from(s.weight) / s.endpoints.len() as f64;
         let shares = || self.services.iter().filter(|s| is_active(s)).map(share);
         let (active, largest) = (shares().count(), shares().fold(0.0, f64::max));
         let weight = |s: &ServiceEndpoints| match active {
             _ if !is_active(s) => 0,
             1 => 1,
-            _ => ((share(s) / largest * 256.0) as u16).max(1),
+            _ => ((share(s) / largest * scale) as u32).max(1),
         };
         self.services.iter().map(weight).collect()
     }
 
-    /// Endpoints that have a share, with it.
-    pub fn weighted_endpoints(&self) -> Vec<(&Endpoint, u16)> {
-        let weighted = self.services.iter().zip(self.endpoint_weights()).filter(|(_, weight)| *weight > 0);
+    fn weighted_endpoints(&self, scale: f64) -> Vec<(&Endpoint, u32)> {
+        let weighted = self.services.iter().zip(self.scaled_weights(scale)).filter(|(_, weight)| *weight > 0);
         weighted.flat_map(|(s, weight)| s.endpoints.iter().map(move |endpoint| (endpoint, weight))).collect()
     }
 }
+
+/// The largest share of an endpoint of a Route, as HAProxy counts.
+const ROUTE_SHARES: f64 = 256.0;
+/// The largest share of an endpoint of a rule: with weights from 1 to 1,000,000 a share is off by less than one in 250.
+const RULE_SHARES: f64 = (1 << 28) as f64;
 
 /// One service of a route.
 #[derive(Clone, Debug)]
@@ -339,6 +367,18 @@ pub struct ServiceEndpoints {
     pub endpoints: Arc<[Endpoint]>,
     /// What a rule's backend has of its own; `None` for a Route's, and for most.
     pub policy: Option<Arc<BackendPolicy>>,
+}
+
+impl ServiceEndpoints {
+    /// The status that its share of the requests is answered with, when it cannot be used at all.
+    pub fn failure(&self) -> Option<u16> {
+        self.policy.as_ref()?.failure
+    }
+
+    /// Whether there is an endpoint that may serve its share.
+    pub fn is_usable(&self) -> bool {
+        self.failure().is_none() && !self.endpoints.is_empty()
+    }
 }
 
 /// Where a connection goes.

@@ -239,7 +239,7 @@ pub fn lower_changes(
 
 /// The routes of a host whose connections the kernel may dial.
 fn steerable(host: &VirtualHost) -> impl Iterator<Item = &ResolvedRoute> {
-    let passthrough = host.passthrough.as_deref().filter(|route| !route.relay_only);
+    let passthrough = host.passthrough.as_deref().filter(|route| !route.needs_relay());
     passthrough.into_iter().chain(host.steerable_cleartext())
 }
 
@@ -280,7 +280,7 @@ fn lower_host(hosts: &mut Vec<(HostName, HostEntry)>, router: &RouterTable, host
         backend: route.backend_name(),
     };
     if let Some(route) = &host.passthrough {
-        let entry = entry(route, if route.relay_only { Reason::NeedsRelay } else { Reason::Passthrough });
+        let entry = entry(route, if route.needs_relay() { Reason::NeedsRelay } else { Reason::Passthrough });
         hosts.push(((RouteMap::SniPassthrough, router.id, name.clone()), entry.clone()));
         hosts.push(((RouteMap::TcpBe, router.id, name.clone()), entry));
     } else if let Some(route) = host.terminated.first() {

@@ -195,13 +195,14 @@ impl<P: Paths> Pools<P> {
     }
 
     /// The columns of a route's endpoints. Endpoints without a way have none; one that stands in several services has
-    /// one, with the sum of its shares.
+    /// one, with the sum of its shares. A rule with a share that no endpoint can serve has no pool: it needs the relay.
     fn slots_of(&mut self, resolved: &ResolvedRoute) -> Slots {
         let mut shares: BTreeMap<SocketAddr, (Path, u32)> = BTreeMap::new();
-        for (endpoint, weight) in resolved.cluster.weighted_endpoints() {
+        for (endpoint, weight) in resolved.weighted_endpoints() {
             let address = SocketAddr::new(endpoint.address.ip().to_canonical(), endpoint.address.port());
             if let Some(path) = self.paths.path(address.ip()) {
-                shares.entry(address).or_insert((path, 0)).1 += u32::from(weight);
+                let share = &mut shares.entry(address).or_insert((path, 0)).1;
+                *share = share.saturating_add(weight);
             }
         }
         let weights: Vec<u32> = shares.values().map(|(_, weight)| *weight).collect();

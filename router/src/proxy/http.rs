@@ -10,11 +10,14 @@ pub mod forward;
 pub mod gate;
 pub mod grpc;
 pub mod headers;
+pub mod mirror;
+pub mod modify;
 pub mod own;
 pub mod pages;
 pub mod request_id;
 pub mod spelling;
 pub mod target;
+pub mod tee;
 pub mod upgrade;
 pub mod upload;
 

@@ -61,19 +61,24 @@ pub async fn forward(
     };
 }
 
-/// Connects to an endpoint of the route. `None`: none could be connected to, and the record says why.
-async fn connect(
+/// Connects to an endpoint of the route. `None`: none could be connected to, or it is the share of a backend that has
+/// none or cannot be used; the record says why, and the client is to get a reset.
+pub(super) async fn connect(
     shared: &Shared,
     route: &ResolvedRoute,
     timeout: Duration,
     record: &mut AccessRecord,
 ) -> Option<TcpStream> {
-    let mut choice = shared.balancer.plan(route).choose(route, record.client.ip(), None);
+    let mut choice = shared.balancer.plan(route).choose(&route.cluster, record.client.ip(), None);
     record.flag = Flag::NoEndpoints;
     loop {
         let pick = match choice.next(&shared.balancer, timeout).await {
             Ok(pick) => pick,
             Err(Exhausted::NoEndpoints | Exhausted::Tried) => return None,
+            Err(Exhausted::Failing(_)) => {
+                record.flag = Flag::InvalidBackend;
+                return None;
+            }
             Err(Exhausted::Busy) => {
                 record.flag = Flag::Busy;
                 return None;

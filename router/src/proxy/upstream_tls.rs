@@ -1,8 +1,13 @@
-//! TLS towards endpoints of re-encrypt routes: whom to trust, and by which name (openshift.md a.9).
+//! TLS towards endpoints: whom to trust, and by which name. Of re-encrypt routes (openshift.md a.9), and of backends
+//! that a `BackendTLSPolicy` is for (Gateway API, `BackendTLSPolicyValidation`).
+
+mod named;
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
+use router_core::gateway::spec::HostPattern;
+use router_core::rule::{BackendPolicy, BackendTls};
 use router_core::table::Reencrypt;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::client::{VerifierBuilderError, WebPkiServerVerifier};
@@ -18,13 +23,16 @@ pub enum TrustError {
     /// The route names no CA, and no service CA is known.
     #[error("the route has no destination CA certificate, and there is no service CA to fall back to")]
     NoCa,
+    /// A policy asks for the system's roots, and there are none.
+    #[error("the system has no CA certificates to verify the backend with")]
+    NoSystemRoots,
     /// The CA store cannot be used.
     #[error("the CA certificates cannot be used: {0}")]
     Roots(#[from] VerifierBuilderError),
     /// rustls refuses the configuration.
     #[error("cannot set up TLS: {0}")]
     Setup(#[from] rustls::Error),
-    /// `<service>.<namespace>.svc` is no name.
+    /// `<service>.<namespace>.svc`, or the policy's host name, is no name.
     #[error("{0:?} cannot be a server name")]
     Name(String),
 }
@@ -38,11 +46,13 @@ pub struct UpstreamTrust {
     pub config_http1: Arc<ClientConfig>,
 }
 
-/// Client configurations by the CA store that they trust, made on first use.
+/// Client configurations by what they trust, made on first use.
 #[derive(Debug)]
 pub struct UpstreamTls {
     service_ca: Option<Arc<RootCertStore>>,
+    system: OnceLock<Arc<RootCertStore>>,
     by_store: Mutex<HashMap<usize, Made>>,
+    by_policy: Mutex<HashMap<(usize, Vec<HostPattern>), Named>>,
 }
 
 #[derive(Debug)]
@@ -52,10 +62,19 @@ struct Made {
     store: Arc<RootCertStore>,
 }
 
+#[derive(Debug)]
+struct Named {
+    made: Made,
+    /// Who has asked for it.
+    policy: Weak<BackendPolicy>,
+}
+
 impl UpstreamTls {
-    /// With the CA bundle for routes that name none.
-    pub fn new(service_ca: Option<Arc<RootCertStore>>) -> Self {
-        UpstreamTls { service_ca, by_store: Mutex::default() }
+    /// With the CA bundle for routes that name none, and the roots for policies that ask for the system's; without
+    /// these, the system's are read when they are first needed, once.
+    pub fn new(service_ca: Option<Arc<RootCertStore>>, system: Option<Arc<RootCertStore>>) -> Self {
+        let system = system.map(OnceLock::from).unwrap_or_default();
+        UpstreamTls { service_ca, system, by_store: Mutex::default(), by_policy: Mutex::default() }
     }
 
     /// How to connect to the endpoints of a re-encrypt route.
@@ -74,19 +93,72 @@ impl UpstreamTls {
         if let Some(made) = by_store.get(&key) {
             return Ok(made.trust.clone());
         }
-        let mut config = client_config(store, any_name)?;
-        let config_http1 = Arc::new(config.clone());
-        config.alpn_protocols.insert(0, b"h2".to_vec());
-        let trust = UpstreamTrust { config: Arc::new(config), config_http1 };
+        let webpki = WebPkiServerVerifier::builder_with_provider(Arc::clone(store), provider()).build()?;
+        let verifier: Arc<dyn ServerCertVerifier> =
+            if any_name { Arc::new(AnyName { webpki, roots: Arc::clone(store) }) } else { webpki };
+        let trust = UpstreamTrust::with(verifier)?;
         by_store.insert(key, Made { trust: trust.clone(), store: Arc::clone(store) });
         Ok(trust)
     }
 
-    /// Forgets the configurations of stores that nobody else holds any more: no table has them.
+    /// How to connect to the endpoints of a backend with a policy.
+    ///
+    /// # Errors
+    /// When there is nothing to verify them with.
+    pub fn trust_policy(&self, policy: &Arc<BackendPolicy>, tls: &BackendTls) -> Result<UpstreamTrust, TrustError> {
+        let store = match &tls.roots {
+            Some(roots) => roots,
+            None => self.system.get_or_init(system_roots),
+        };
+        if store.is_empty() {
+            return Err(if tls.roots.is_some() { TrustError::NoCa } else { TrustError::NoSystemRoots });
+        }
+        let key = (address(store), tls.names.clone());
+        let mut by_policy = self.by_policy.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(named) = by_policy.get_mut(&key) {
+            // Whoever asked first may go before the others do.
+            named.policy = Arc::downgrade(policy);
+            return Ok(named.made.trust.clone());
+        }
+        let trust = UpstreamTrust::with(Arc::new(named::NamedPeer::new(store, &tls.names)?))?;
+        let made = Made { trust: trust.clone(), store: Arc::clone(store) };
+        by_policy.insert(key, Named { made, policy: Arc::downgrade(policy) });
+        Ok(trust)
+    }
+
+    /// Forgets the configurations of stores and policies that nobody else holds any more: no table has them.
     pub fn retain(&self) {
         let mut by_store = self.by_store.lock().unwrap_or_else(PoisonError::into_inner);
         by_store.retain(|_, made| Arc::strong_count(&made.store) > 1);
+        let mut by_policy = self.by_policy.lock().unwrap_or_else(PoisonError::into_inner);
+        by_policy.retain(|_, named| named.policy.strong_count() > 0);
     }
+}
+
+impl UpstreamTrust {
+    fn with(verifier: Arc<dyn ServerCertVerifier>) -> Result<Self, TrustError> {
+        let mut config = ClientConfig::builder_with_provider(provider())
+            .with_protocol_versions(&[&rustls::version::TLS13, &rustls::version::TLS12])?
+            .dangerous()
+            .with_custom_certificate_verifier(verifier)
+            .with_no_client_auth();
+        config.alpn_protocols = vec![b"http/1.1".to_vec()];
+        let config_http1 = Arc::new(config.clone());
+        config.alpn_protocols.insert(0, b"h2".to_vec());
+        Ok(UpstreamTrust { config: Arc::new(config), config_http1 })
+    }
+}
+
+/// The CA certificates that the system trusts (`SSL_CERT_FILE`, `SSL_CERT_DIR`, else the distribution's).
+fn system_roots() -> Arc<RootCertStore> {
+    let found = rustls_native_certs::load_native_certs();
+    for error in &found.errors {
+        tracing::warn!(%error, "some of the system's CA certificates cannot be read");
+    }
+    let mut store = RootCertStore::empty();
+    let (_, ignored) = store.add_parsable_certificates(found.certs);
+    tracing::info!(certificates = store.len(), ignored, "read the system's CA certificates");
+    Arc::new(store)
 }
 
 /// `<service>.<namespace>.svc`: what the service CA's certificates are for, and the SNI in any case.
@@ -98,21 +170,17 @@ pub fn service_name(service: &str, namespace: &str) -> Result<ServerName<'static
     ServerName::try_from(name.clone()).map_err(|_| TrustError::Name(name))
 }
 
-fn address(store: &Arc<RootCertStore>) -> usize {
-    Arc::as_ptr(store).addr()
+/// The name that a policy gives: SNI.
+///
+/// # Errors
+/// When it is no DNS name.
+pub fn server_name(tls: &BackendTls) -> Result<ServerName<'static>, TrustError> {
+    let name = tls.server_name.as_str();
+    ServerName::try_from(name.to_owned()).map_err(|_| TrustError::Name(name.to_owned()))
 }
 
-fn client_config(store: &Arc<RootCertStore>, any_name: bool) -> Result<ClientConfig, TrustError> {
-    let webpki = WebPkiServerVerifier::builder_with_provider(Arc::clone(store), provider()).build()?;
-    let verifier: Arc<dyn ServerCertVerifier> =
-        if any_name { Arc::new(AnyName { webpki, roots: Arc::clone(store) }) } else { webpki };
-    let mut config = ClientConfig::builder_with_provider(provider())
-        .with_protocol_versions(&[&rustls::version::TLS13, &rustls::version::TLS12])?
-        .dangerous()
-        .with_custom_certificate_verifier(verifier)
-        .with_no_client_auth();
-    config.alpn_protocols = vec![b"http/1.1".to_vec()];
-    Ok(config)
+fn address(store: &Arc<RootCertStore>) -> usize {
+    Arc::as_ptr(store).addr()
 }
 
 /// Verifies everything but the name. webpki looks at the name last, after chain, times and key usage, so an error

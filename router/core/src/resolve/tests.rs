@@ -108,7 +108,7 @@ fn services_without_weight_stay_for_clients_with_a_cookie() {
         let resources = resources([route, slice("shop/web", &["10.0.0.1"], 80), slice("shop/b", &["10.0.0.2"], 80)]);
         let translation = crate::translate::translate(&resources, &crate::translate::Settings::default());
         let route = Arc::clone(translation.table.routers[0].routes.values().next().unwrap());
-        let chosen = route.cluster.weighted_endpoints();
+        let chosen = route.weighted_endpoints();
         assert_eq!(chosen.len(), 1);
         assert_eq!(chosen[0].0.address.to_string(), "10.0.0.2:80");
         route.cluster.services.iter().map(|s| (s.service.to_string(), s.weight)).collect::<Vec<_>>()

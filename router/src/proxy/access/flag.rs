@@ -10,6 +10,8 @@ pub enum Flag {
     NoRoute,
     /// The route has no usable endpoint.
     NoEndpoints,
+    /// It was the share of a backend that cannot be used: the rule names none, or may not.
+    InvalidBackend,
     /// No endpoint accepted a connection.
     UpstreamConnectFailure,
     /// An endpoint did not connect, answer or go on in time.
@@ -53,6 +55,7 @@ impl Flag {
             Flag::Fine => "-",
             Flag::NoRoute => "NR",
             Flag::NoEndpoints => "NE",
+            Flag::InvalidBackend => "IB",
             Flag::UpstreamConnectFailure => "UF",
             Flag::UpstreamTimeout => "UT",
             Flag::UpstreamClosed => "UC",
@@ -79,6 +82,7 @@ impl Flag {
             Flag::Fine => "none",
             Flag::NoRoute => "no-route",
             Flag::NoEndpoints => "no-endpoints",
+            Flag::InvalidBackend => "invalid-backend",
             Flag::UpstreamConnectFailure => "backend-unreachable",
             Flag::UpstreamTimeout => "backend-timeout",
             Flag::UpstreamClosed => "backend-closed",
@@ -104,7 +108,7 @@ impl Flag {
         match self {
             Flag::Fine => "--",
             Flag::NoRoute | Flag::NoEndpoints | Flag::UpstreamConnectFailure => "SC",
-            Flag::UpstreamCertificate | Flag::NoDestinationCa => "SC",
+            Flag::UpstreamCertificate | Flag::NoDestinationCa | Flag::InvalidBackend => "SC",
             Flag::UpstreamTimeout => "sH",
             Flag::UpstreamClosed => "SD",
             Flag::ClientGone => "CD",

@@ -21,8 +21,8 @@ pub enum BodyError {
     /// The endpoint's connection failed.
     #[error("the endpoint broke off: {0}")]
     Upstream(#[source] hyper::Error),
-    /// Neither the endpoint nor the client sent anything for the server timeout.
-    #[error("the endpoint sent nothing for too long")]
+    /// Neither the endpoint nor the client sent anything for the server timeout, or the request's time is over.
+    #[error("the endpoint took too long")]
     Stalled,
 }
 
@@ -53,6 +53,8 @@ pub struct UpstreamBody {
     pub upload: Option<Arc<Upload>>,
     /// Longest silence (`serverTimeout`).
     pub limit: Duration,
+    /// When it must have come to its end (`timeouts` of a rule).
+    pub until: Option<Instant>,
     /// The running wait for a frame; it begins when hyper asks for one, not while the client is slow to read.
     pub wait: Option<Pin<Box<Sleep>>>,
     /// When it began.
@@ -61,6 +63,9 @@ pub struct UpstreamBody {
 
 impl UpstreamBody {
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        if self.until.is_some_and(|until| Instant::now() >= until) {
+            return Poll::Ready(Some(Err(BodyError::Stalled)));
+        }
         match Pin::new(&mut self.body).poll_frame(cx) {
             Poll::Ready(Some(Ok(frame))) => {
                 self.since = None;
@@ -81,7 +86,8 @@ impl UpstreamBody {
     fn poll_limit(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let since = *self.since.get_or_insert_with(Instant::now);
         let moved = self.upload.as_ref().map_or(since, |upload| since.max(upload.last()));
-        let deadline = moved + self.limit;
+        let silent = moved + self.limit;
+        let deadline = self.until.map_or(silent, |until| silent.min(until));
         let timer = self.wait.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(deadline)));
         while timer.as_mut().poll(cx).is_ready() {
             if Instant::now() >= deadline {

@@ -5,13 +5,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::Either;
-use http::header::{CONNECTION, EXPECT};
+use http::header::{CONNECTION, EXPECT, HOST};
 use http::{HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode, Version};
 use hyper::body::Incoming;
+use router_core::rule::{BackendPolicy, RulePolicy};
 use router_core::table::ResolvedRoute;
+use tokio::time::Instant;
 
 use super::body::{ResponseBody, UpstreamBody};
 use super::headers::{ClientView, prepare_request, prepare_response};
+use super::mirror::Mirrors;
+use super::modify::modify;
 use super::spelling::Spelling;
 use super::upgrade::{self, Asked};
 use super::upload::{RequestBody, Upload};
@@ -42,11 +46,17 @@ pub struct Destination<'r> {
 
 impl Destination<'_> {
     /// What a router may do to a request's fields that has been prepared: the actions of the router and, with the last
-    /// word, those of the route (openshift.md a.10), and the request's id.
+    /// word, those of the route (openshift.md a.10) or the rule, and the request's id.
     fn act(&self, headers: &mut HeaderMap, connection: &Connection) {
         let policy = &self.served.table.policy;
         for actions in [&policy.actions, &self.route.policy.actions].into_iter().flatten() {
             actions::apply(&actions.request, headers, connection.certificate());
+        }
+        if let Some(rule) = &self.route.rule {
+            if let Some(host) = rule.rewrite_host.as_ref().and_then(|host| HeaderValue::from_str(host.as_str()).ok()) {
+                headers.insert(HOST, host);
+            }
+            modify(&rule.request_headers, headers);
         }
         let Some(id) = &policy.unique_id else { return };
         let value = request_id::next(id, connection.client, connection.listener);
@@ -79,10 +89,67 @@ struct Exchange<'r> {
     plan: &'r Plan,
     choice: Choice<'r>,
     request: Request<RequestBody>,
+    /// The request's fields before a backend's own work on them, where some backend has such.
+    unmodified: Option<HeaderMap>,
     upload: Option<Arc<Upload>>,
     asked: Option<Asked>,
+    times: Times,
     record: AccessRecord,
     in_flight: InFlight,
+}
+
+/// How long a request may take.
+#[derive(Clone, Copy, Debug)]
+struct Times {
+    /// To connect to an endpoint.
+    connect: Duration,
+    /// For the client to send its body.
+    client: Duration,
+    /// How long the endpoint may be silent.
+    server: Duration,
+    /// When all of it must be over.
+    until: Option<Instant>,
+    /// What one try has.
+    of_try: Option<Duration>,
+    /// What a tunnel that comes of it has.
+    tunnel: Duration,
+}
+
+impl Times {
+    /// Those of a request that has just come.
+    fn of(destination: &Destination<'_>) -> Self {
+        let Destination { route, served, .. } = *destination;
+        let timeouts = &served.table.policy.timeouts;
+        let own = |time: fn(&RulePolicy) -> Option<Duration>| route.rule.as_deref().and_then(time);
+        let all = own(|rule| rule.request_timeout).filter(|time| !time.is_zero());
+        let of_try = own(|rule| rule.backend_timeout).filter(|time| !time.is_zero());
+        // Whoever gives a request more time than the router gives an endpoint to say something means it.
+        let server = || all.max(of_try).map_or(timeouts.server, |time| time.max(timeouts.server));
+        Times {
+            connect: timeouts.connect,
+            client: timeouts.client,
+            server: route.policy.server_timeout.unwrap_or_else(server),
+            until: all.map(|time| Instant::now() + time),
+            of_try,
+            tunnel: route.tunnel_timeout.unwrap_or(timeouts.tunnel),
+        }
+    }
+
+    /// When a try that begins now must be over.
+    fn end_of_try(&self) -> Option<Instant> {
+        let of_try = self.of_try.map(|time| Instant::now() + time);
+        self.until.map_or(of_try, |until| Some(of_try.map_or(until, |of_try| of_try.min(until))))
+    }
+
+    /// How long may be waited for an endpoint to have room.
+    fn patience(&self) -> Duration {
+        let left = self.until.map(|until| until.saturating_duration_since(Instant::now()));
+        left.map_or(self.connect, |left| left.min(self.connect))
+    }
+
+    fn are_over(&self) -> bool {
+        self.until.is_some_and(|until| Instant::now() >= until)
+    }
 }
 
 /// Sends a request to an endpoint of the route; the next one is tried as long as no endpoint has seen it. What can be
@@ -103,38 +170,50 @@ pub fn forward<'r>(
         Ok(exchange) => exchange,
         Err(failure) => return Either::Left(ready(Err(failure))),
     };
-    let Destination { route, served, .. } = *destination;
-    let timeouts = &served.table.policy.timeouts;
-    let limit = route.policy.server_timeout.unwrap_or(timeouts.server);
-    let tunnel = route.tunnel_timeout.unwrap_or(timeouts.tunnel);
+    let route = destination.route;
     Either::Right(async move {
         let mut last = (StatusCode::SERVICE_UNAVAILABLE, Flag::NoEndpoints);
         loop {
-            let pick = match exchange.choice.next(&shared.balancer, timeouts.connect).await {
+            let times = exchange.times;
+            let pick = match exchange.choice.next(&shared.balancer, times.patience()).await {
                 Ok(pick) => pick,
+                Err(Exhausted::Busy) if times.are_over() => {
+                    last = (StatusCode::GATEWAY_TIMEOUT, Flag::UpstreamTimeout);
+                    break;
+                }
                 Err(Exhausted::Busy) => {
                     last = (StatusCode::SERVICE_UNAVAILABLE, Flag::Busy);
+                    break;
+                }
+                Err(Exhausted::Failing(status)) => {
+                    let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+                    last = (status, Flag::InvalidBackend);
                     break;
                 }
                 Err(Exhausted::NoEndpoints | Exhausted::Tried) => break,
             };
             exchange.record.endpoint = Some(pick.target.endpoint.clone());
             exchange.record.place = pick.place;
-            let http1_only = exchange.asked.is_some();
-            let way = Way { shared, route, target: pick.target, http1_only, within: timeouts.connect };
-            let waits = Waits { server: limit, client: timeouts.client };
+            let (http1_only, until) = (exchange.asked.is_some(), times.end_of_try());
+            let way = Way { shared, route, target: pick.target, http1_only, within: times.connect, until };
+            let waits = Waits { server: times.server, client: times.client, until };
+            let backend = pick.target.policy.map(|policy| &**policy);
+            exchange.modify_for(backend);
             match attempt(&way, &mut exchange.request, exchange.upload.as_deref(), waits).await {
                 Ok((lease, response)) => {
                     let Exchange { plan, upload, asked, record, in_flight, .. } = exchange;
-                    let answered = Answered { lease, response, upload, limit, tunnel };
+                    let answered = Answered { lease, response, upload, times, until };
                     let mut response = answer(shared, answered, asked, record, in_flight);
-                    plan.set_cookie(response.headers_mut(), pick.set_cookie);
+                    let headers = response.headers_mut();
+                    backend.into_iter().for_each(|backend| modify(&backend.response_headers, headers));
+                    route.rule.iter().for_each(|rule| modify(&rule.response_headers, headers));
+                    plan.set_cookie(headers, pick.set_cookie);
                     return Ok(response);
                 }
                 Err(Trouble { status, flag, unseen }) => {
                     last = (status, flag);
                     exchange.record.place = None;
-                    if !unseen {
+                    if !unseen || times.are_over() {
                         break;
                     }
                 }
@@ -149,8 +228,17 @@ pub fn forward<'r>(
     })
 }
 
+impl Exchange<'_> {
+    /// Does a backend's own work on the request's fields, in the place of what was done for another.
+    fn modify_for(&mut self, backend: Option<&BackendPolicy>) {
+        let Some(unmodified) = &self.unmodified else { return };
+        self.request.headers_mut().clone_from(unmodified);
+        backend.into_iter().for_each(|backend| modify(&backend.request_headers, self.request.headers_mut()));
+    }
+}
+
 fn prepare<'r>(
-    shared: &'r Shared,
+    shared: &'r Arc<Shared>,
     connection: &'r Connection,
     destination: &'r Destination<'r>,
     request: Request<Incoming>,
@@ -158,6 +246,8 @@ fn prepare<'r>(
     in_flight: InFlight,
 ) -> Result<Exchange<'r>, Failure> {
     let Destination { route, authority, as_sent, .. } = *destination;
+    let times = Times::of(destination);
+    let client = connection.client.ip();
     let (mut head, content) = request.into_parts();
     let view = ClientView {
         told: &connection.told,
@@ -169,7 +259,7 @@ fn prepare<'r>(
         as_sent,
     };
     let plan = shared.balancer.plan(route);
-    match plan.admit(connection.client.ip()) {
+    match plan.admit(client) {
         Ok(visit) => record.visit = visit,
         Err(TooMany) => {
             let (status, flag) = (StatusCode::TOO_MANY_REQUESTS, Flag::RateLimited);
@@ -194,8 +284,13 @@ fn prepare<'r>(
             }
         });
     }
-    let choice = plan.choose(route, connection.client.ip(), sticky);
-    Ok(Exchange { plan, choice, request, upload, asked, record, in_flight })
+    if let Some(route) = record.route.as_ref().filter(|_| !plan.mirrors.is_empty() && asked.is_none()) {
+        let waits = Waits { server: times.server, client: times.client, until: None };
+        Mirrors { shared, route, plan, client, connect: times.connect, waits }.send(&mut request);
+    }
+    let unmodified = plan.modifies_requests.then(|| request.headers().clone());
+    let choice = plan.choose(&route.cluster, client, sticky);
+    Ok(Exchange { plan, choice, request, unmodified, upload, asked, times, record, in_flight })
 }
 
 /// Whether the client waits for `100 Continue` before it sends its body, and can be sent one: hyper sends it as soon as
@@ -213,8 +308,9 @@ struct Answered {
     lease: Lease,
     response: Response<Incoming>,
     upload: Option<Arc<Upload>>,
-    limit: Duration,
-    tunnel: Duration,
+    times: Times,
+    /// When the response must have come to its end.
+    until: Option<Instant>,
 }
 
 fn answer(
@@ -224,9 +320,9 @@ fn answer(
     mut record: AccessRecord,
     in_flight: InFlight,
 ) -> Response<ResponseBody> {
-    let Answered { lease, response, upload, limit, tunnel } = answered;
+    let Answered { lease, response, upload, times, until } = answered;
     if response.status() == StatusCode::SWITCHING_PROTOCOLS {
-        return upgrade::switch(shared, response, asked, tunnel, record, in_flight);
+        return upgrade::switch(shared, response, asked, times.tunnel, record, in_flight);
     }
     if response.status().is_success() && asked.as_ref().is_some_and(Asked::is_connect) {
         return upgrade::refuse(shared, record, in_flight);
@@ -246,6 +342,6 @@ fn answer(
     }
     head.version = Version::HTTP_11;
     head.extensions.clear();
-    let body = UpstreamBody { body, lease: Some(lease), upload, limit, wait: None, since: None };
+    let body = UpstreamBody { body, lease: Some(lease), upload, limit: times.server, until, wait: None, since: None };
     Response::from_parts(head, ResponseBody::upstream(body, record, in_flight))
 }

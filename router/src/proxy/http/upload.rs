@@ -11,6 +11,7 @@ use futures_util::task::AtomicWaker;
 use hyper::body::{Body, Frame, Incoming, SizeHint};
 use tokio::time::{Instant, Sleep};
 
+use super::tee::{self, CopyBody, Tee};
 use crate::proxy::access::Traffic;
 
 /// How long a body is held back for the endpoint's `100 Continue`. Many endpoints never send one, and a client need
@@ -97,14 +98,48 @@ pub enum UploadError {
     /// The endpoint has answered without it.
     #[error("the body was not wanted")]
     NotWanted,
+    /// It is a copy, and there is no more of it: the body broke off, or came faster than the mirror took it.
+    #[error("a copy was given up")]
+    GivenUp,
 }
 
 /// A request body on its way to an endpoint; by default there is none.
 #[derive(Debug, Default)]
 pub struct RequestBody {
     /// `None` for no body, and for one that is not to be read any more.
-    inner: Option<Incoming>,
+    inner: Option<Source>,
     watch: Option<Watch>,
+    /// Who gets copies.
+    tee: Option<Box<Tee>>,
+}
+
+#[derive(Debug)]
+enum Source {
+    Client(Incoming),
+    Copy(CopyBody),
+}
+
+impl Source {
+    fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, UploadError>>> {
+        match self {
+            Source::Client(body) => Pin::new(body).poll_frame(cx).map_err(UploadError::Client),
+            Source::Copy(body) => body.poll_frame(cx),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match self {
+            Source::Client(body) => body.is_end_stream(),
+            Source::Copy(body) => body.is_end_stream(),
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self {
+            Source::Client(body) => body.size_hint(),
+            Source::Copy(_) => SizeHint::default(),
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -119,18 +154,34 @@ impl RequestBody {
     /// (`hold`) is not read before [`Upload::release`], or before a second has gone.
     pub fn new(inner: Incoming, traffic: &Arc<Traffic>, hold: bool) -> (Self, Option<Arc<Upload>>) {
         if inner.is_end_stream() {
-            return (RequestBody { inner: Some(inner), watch: None }, None);
+            return (RequestBody { inner: Some(Source::Client(inner)), watch: None, tee: None }, None);
         }
+        let (body, upload) = Self::watched(Source::Client(inner), Arc::clone(traffic), hold);
+        (body, Some(upload))
+    }
+
+    fn watched(inner: Source, traffic: Arc<Traffic>, hold: bool) -> (Self, Arc<Upload>) {
         let upload = Arc::new(Upload::new(hold));
-        let watch = Watch { upload: Arc::clone(&upload), traffic: Arc::clone(traffic), hold: None };
-        (RequestBody { inner: Some(inner), watch: Some(watch) }, Some(upload))
+        let watch = Watch { upload: Arc::clone(&upload), traffic, hold: None };
+        (RequestBody { inner: Some(inner), watch: Some(watch), tee: None }, upload)
+    }
+
+    /// A copy of it, made as it is read, which has not begun; and how that one stands.
+    pub fn copy(&mut self) -> (Self, Option<Arc<Upload>>) {
+        if self.watch.is_none() {
+            return (RequestBody::default(), None);
+        }
+        let (writer, body) = tee::copy();
+        self.tee.get_or_insert_default().add(writer);
+        let (body, upload) = Self::watched(Source::Copy(body), Arc::default(), false);
+        (body, Some(upload))
     }
 }
 
 impl Watch {
     /// Ready when the body may be read; an error when it never will be. `inner` is dropped as soon as that is known, so
     /// that the client's connection knows it too; the endpoint's goes on until its response has ended.
-    fn poll_hold(&mut self, inner: &mut Option<Incoming>, cx: &mut Context<'_>) -> Poll<Result<(), UploadError>> {
+    fn poll_hold(&mut self, inner: &mut Option<Source>, cx: &mut Context<'_>) -> Poll<Result<(), UploadError>> {
         let upload = &*self.upload;
         if !upload.held.load(Ordering::Acquire) {
             return Poll::Ready(Ok(()));
@@ -150,7 +201,7 @@ impl Watch {
         Poll::Ready(Ok(()))
     }
 
-    fn note(&self, polled: &Poll<Option<Result<Frame<Bytes>, hyper::Error>>>) {
+    fn note(&self, polled: &Poll<Option<Result<Frame<Bytes>, UploadError>>>) {
         self.upload.waits_for_client.store(polled.is_pending(), Ordering::Relaxed);
         match polled {
             Poll::Ready(Some(Ok(frame))) => {
@@ -175,15 +226,18 @@ impl Body for RequestBody {
             ready!(watch.poll_hold(&mut this.inner, cx))?;
         }
         let Some(inner) = &mut this.inner else { return Poll::Ready(None) };
-        let polled = Pin::new(inner).poll_frame(cx);
+        let polled = inner.poll_frame(cx);
         if let Some(watch) = &this.watch {
             watch.note(&polled);
         }
-        polled.map_err(UploadError::Client)
+        if let Some(tee) = &mut this.tee {
+            tee.pass(&polled, inner.is_end_stream());
+        }
+        polled
     }
 
     fn is_end_stream(&self) -> bool {
-        self.inner.as_ref().map_or(self.watch.is_none(), Incoming::is_end_stream)
+        self.inner.as_ref().map_or(self.watch.is_none(), Source::is_end_stream)
     }
 
     fn size_hint(&self) -> SizeHint {

@@ -40,11 +40,11 @@ pub struct Cookie {
 }
 
 impl Cookie {
-    /// That of a route; `None` where there is no affinity: passthrough, or `disable_cookies`.
+    /// That of a route; `None` where there is no affinity: passthrough, `disable_cookies`, or a rule.
     pub fn of(route: &ResolvedRoute) -> Option<Self> {
         let RouteKind::Http { tls, .. } = &route.kind else { return None };
         let affinity = &route.policy.affinity;
-        if affinity.disabled {
+        if affinity.disabled || route.is_of_rule() {
             return None;
         }
         let name = affinity.cookie.clone().unwrap_or_else(|| format!("{:032x}", digest(&route.id.to_string())).into());

@@ -44,6 +44,14 @@ pub struct Waits {
     pub server: Duration,
     /// The client: it does not send the body.
     pub client: Duration,
+    /// When the try is over, whoever moves.
+    pub until: Option<Instant>,
+}
+
+impl Waits {
+    fn are_over(&self) -> bool {
+        self.until.is_some_and(|until| Instant::now() >= until)
+    }
 }
 
 /// Sends the request to one endpoint and waits for the response's head, as long as something moves. The request is
@@ -74,7 +82,7 @@ pub async fn attempt(
         let keep = repeatable && !sent_before && (lease.reused || is_http2);
         let sent = if keep { copy(request) } else { std::mem::take(request) };
         let Some(answered) = send(&mut lease.sender, sent, upload, waits).await else {
-            return Err(too_late(&lease, upload));
+            return Err(too_late(&lease, upload, waits));
         };
         let Unanswered { unsent, fate } = match answered {
             Ok(response) => return Ok((lease, response)),
@@ -114,18 +122,19 @@ fn send<'s>(
     let answer = sender.send(request);
     async move {
         let begun = Instant::now();
-        let mut timer = pin!(tokio::time::sleep_until(begun + waits.server.min(waits.client)));
+        let within = |deadline: Instant| waits.until.map_or(deadline, |until| deadline.min(until));
+        let mut timer = pin!(tokio::time::sleep_until(within(begun + waits.server.min(waits.client))));
         let mut answer = pin!(answer);
         poll_fn(|cx| {
             if let Poll::Ready(answered) = answer.as_mut().poll(cx) {
                 return Poll::Ready(Some(answered));
             }
             while timer.as_mut().poll(cx).is_ready() {
-                let deadline = match upload {
+                let deadline = within(match upload {
                     None => begun + waits.server,
                     Some(upload) if upload.waits_for_client() => begun.max(upload.last()) + waits.client,
                     Some(upload) => begun.max(upload.last()) + waits.server,
-                };
+                });
                 if Instant::now() >= deadline {
                     return Poll::Ready(None);
                 }
@@ -137,11 +146,14 @@ fn send<'s>(
     }
 }
 
-fn too_late(lease: &Lease, upload: Option<&Upload>) -> Trouble {
-    if upload.is_some_and(Upload::waits_for_client) {
+fn too_late(lease: &Lease, upload: Option<&Upload>, waits: Waits) -> Trouble {
+    if !waits.are_over() && upload.is_some_and(Upload::waits_for_client) {
         return Trouble { status: StatusCode::REQUEST_TIMEOUT, flag: Flag::ClientTimeout, unseen: false };
     }
-    if let Sender::Http2(stream) = &lease.sender {
+    // A try's own time may be shorter than what says that a connection is dead.
+    if let Sender::Http2(stream) = &lease.sender
+        && !waits.are_over()
+    {
         stream.was_silent();
     }
     Trouble { status: StatusCode::GATEWAY_TIMEOUT, flag: Flag::UpstreamTimeout, unseen: false }

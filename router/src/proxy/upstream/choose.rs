@@ -7,6 +7,10 @@
 //!   comes or goes, only clients that it gets or had move.
 //!
 //! Endpoints that rest (`health`) are chosen only when no other is left: nothing is won by not trying.
+//!
+//! Services of rules keep their shares: first it is found out whose turn it is, then the service's endpoints are chosen
+//! between. A backend that cannot be used has its share of failures, and one without endpoints too. Where endpoints
+//! rest, or were tried in vain, those of other services step in as for Routes.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -15,14 +19,15 @@ use std::time::Duration;
 
 use http::HeaderValue;
 use router_core::policy::Balance;
-use router_core::table::{Endpoint, ResolvedRoute};
+use router_core::rule::BackendPolicy;
+use router_core::table::{Cluster, Endpoint};
 use tokio::time::Instant;
 
 use super::affinity::Tag;
 use super::balancer::Balancer;
 use super::health::Health;
 use super::occupancy::{Line, Place};
-use super::plan::{Member, Plan};
+use super::plan::{Member, Plan, Share, Span};
 use crate::proxy::dial::random_below;
 
 /// Most endpoints that are tried for one connection or request.
@@ -33,12 +38,14 @@ const TURNS: usize = 8;
 const WEIGHT_UNIT: u64 = 1 << 16;
 
 /// An endpoint of a route, with the service that it belongs to, which names it for TLS.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub struct Target<'r> {
     /// Service name.
     pub service: &'r Arc<str>,
     /// Where to connect.
     pub endpoint: &'r Endpoint,
+    /// What the service has of its own, if it is a rule's.
+    pub policy: Option<&'r Arc<BackendPolicy>>,
 }
 
 /// An endpoint to try.
@@ -55,9 +62,12 @@ pub struct Pick<'r> {
 /// Why there is no endpoint to try.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Exhausted {
-    /// The route has none.
+    /// The route has none, or the service has none whose share it is.
     #[error("no usable endpoint")]
     NoEndpoints,
+    /// It is the share of a backend that cannot be used, and answered with this status.
+    #[error("the backend cannot be used")]
+    Failing(u16),
     /// All have as many requests as they may have, and none ended in time.
     #[error("every endpoint has as many requests as it may have")]
     Busy,
@@ -69,10 +79,12 @@ pub enum Exhausted {
 /// The endpoints to try for one request or connection, one after the other, none twice.
 #[derive(Debug)]
 pub struct Choice<'r> {
-    route: &'r ResolvedRoute,
+    cluster: &'r Cluster,
     plan: &'r Plan,
     client: IpAddr,
     sticky: Option<Tag>,
+    /// Whose share it is, for rules.
+    share: Option<Share>,
     tried: [usize; MAX_ATTEMPTS],
     attempts: usize,
 }
@@ -134,28 +146,45 @@ impl<'r> Choice<'r> {
                 None => self.sticky = None,
             }
         }
-        if self.plan.total() == 0 {
+        let share = self.share.filter(|_| self.attempts == 0);
+        let span = share.and_then(|share| self.plan.span(share));
+        if let Some(status) = span.and_then(|span| span.failure) {
+            return Found::Nobody(Exhausted::Failing(status));
+        }
+        if self.plan.total() == 0 || span.is_some_and(Span::is_empty) {
             return Found::Nobody(Exhausted::NoEndpoints);
         }
         let is_left = |index: usize| self.plan.weight(index) > 0 && !self.was_tried(index);
-        if let Some(view) = &view {
-            let is_well = |index: usize| is_left(index) && !view.rests(self.address(index));
-            if let Some(found) = self.take_one(is_well, |index| view.may_connect(self.address(index))) {
+        if let Some(span) = span {
+            let is_well =
+                |index: usize| span.has(index) && view.as_ref().is_none_or(|view| !view.rests(self.address(index)));
+            let may_connect = |index: usize| view.as_ref().is_none_or(|view| view.may_connect(self.address(index)));
+            if let Some(found) = self.take_one(share, is_well, may_connect) {
                 return found;
             }
         }
-        self.take_one(is_left, |_| true).unwrap_or_else(|| {
+        if let Some(view) = &view {
+            let is_well = |index: usize| is_left(index) && !view.rests(self.address(index));
+            if let Some(found) = self.take_one(None, is_well, |index| view.may_connect(self.address(index))) {
+                return found;
+            }
+        }
+        self.take_one(None, is_left, |_| true).unwrap_or_else(|| {
             Found::Nobody(if self.attempts == 0 { Exhausted::NoEndpoints } else { Exhausted::Tried })
         })
     }
 
     /// One of those that pass, by the route's rule, unless all of them are full; `None` when none passes.
-    fn take_one(&self, passes: impl Fn(usize) -> bool, may_connect: impl Fn(usize) -> bool) -> Option<Found<'r>> {
+    fn take_one(
+        &self,
+        share: Option<Share>,
+        passes: impl Fn(usize) -> bool,
+        may_connect: impl Fn(usize) -> bool,
+    ) -> Option<Found<'r>> {
         // Somebody else may be quicker with one that was free, or on trial; then it passes no more.
         for _ in 0..=self.plan.members.len() {
-            let Some(index) = self.plan.draw(self.client, |index| passes(index) && !self.plan.is_full(index)) else {
-                break;
-            };
+            let drawn = self.plan.draw(self.client, share, |index| passes(index) && !self.plan.is_full(index));
+            let Some(index) = drawn else { break };
             if may_connect(index)
                 && let Ok(found) = self.take(index)
             {
@@ -184,7 +213,7 @@ impl<'r> Choice<'r> {
 
     fn pick(&mut self, index: usize, place: Option<Place>) -> Result<Pick<'r>, Exhausted> {
         let member = self.plan.members.get(index).ok_or(Exhausted::NoEndpoints)?;
-        let target = member.of(self.route).ok_or(Exhausted::NoEndpoints)?;
+        let target = member.of(self.cluster).ok_or(Exhausted::NoEndpoints)?;
         if let Some(tried) = self.tried.get_mut(self.attempts) {
             *tried = index;
         }
@@ -198,7 +227,7 @@ impl<'r> Choice<'r> {
     }
 
     fn address(&self, index: usize) -> SocketAddr {
-        let target = self.plan.members.get(index).and_then(|member| member.of(self.route));
+        let target = self.plan.members.get(index).and_then(|member| member.of(self.cluster));
         target.map_or(([0, 0, 0, 0], 0).into(), |target| target.endpoint.address)
     }
 }
@@ -212,9 +241,10 @@ enum Found<'r> {
 }
 
 impl Plan {
-    /// The endpoints to try for a client that asks the route of this plan; `sticky` is what its cookie says.
-    pub fn choose<'r>(&'r self, route: &'r ResolvedRoute, client: IpAddr, sticky: Option<Tag>) -> Choice<'r> {
-        Choice { route, plan: self, client, sticky, tried: [0; MAX_ATTEMPTS], attempts: 0 }
+    /// The endpoints to try for a client that asks for the cluster of this plan; `sticky` is what its cookie says.
+    pub fn choose<'r>(&'r self, cluster: &'r Cluster, client: IpAddr, sticky: Option<Tag>) -> Choice<'r> {
+        let share = self.next_share(client);
+        Choice { cluster, plan: self, client, sticky, share, tried: [0; MAX_ATTEMPTS], attempts: 0 }
     }
 
     fn weight(&self, index: usize) -> u32 {
@@ -225,14 +255,15 @@ impl Plan {
         self.members.get(index).and_then(|member| member.occupancy.as_ref()).is_some_and(|it| it.is_full())
     }
 
-    /// A member that passes, by the rule.
-    fn draw(&self, client: IpAddr, passes: impl Fn(usize) -> bool) -> Option<usize> {
-        let drawn = match self.balance {
-            Balance::LeastConnections => return self.least(passes),
-            Balance::Source => return self.highest(client, passes),
-            Balance::Random => self.holder(random_below(self.total())).filter(|index| passes(*index)),
-            Balance::RoundRobin => {
-                let next = || self.turns.holder(self.turn());
+    /// A member that passes, by the rule; where it is known whose share it is, the one whose turn it is, or by chance.
+    fn draw(&self, client: IpAddr, share: Option<Share>, passes: impl Fn(usize) -> bool) -> Option<usize> {
+        let drawn = match (self.balance, share) {
+            (Balance::LeastConnections, _) => return self.least(passes),
+            (Balance::Source, _) => return self.highest(client, passes),
+            (_, Some(share)) => share.member.filter(|index| passes(*index)),
+            (Balance::Random, None) => self.holder(random_below(self.total())).filter(|index| passes(*index)),
+            (Balance::RoundRobin, None) => {
+                let next = || self.turns.holder(self.turn()).and_then(|turn| turn.endpoint);
                 (0..TURNS).filter_map(|_| next()).find(|index| passes(*index))
             }
         };
@@ -255,9 +286,11 @@ impl Plan {
 
     /// The least loaded; of several the first one after another place in every turn.
     fn least(&self, passes: impl Fn(usize) -> bool) -> Option<usize> {
-        let count = self.members.len();
-        let start = self.turn() as usize;
-        let order = (0..count).map(|step| (start + step) % count).filter(|index| passes(*index));
+        let passing = (0..self.members.len()).filter(|index| passes(*index));
+        let count = passing.clone().count() as u32;
+        // Turns go by services where these have shares; among the endpoints of one, chance is as good.
+        let start = if self.by_share { random_below(count) } else { self.turn().checked_rem(count)? };
+        let order = passing.cycle().skip(start as usize).take(count as usize);
         let loads = order.filter_map(|index| {
             let member = self.members.get(index)?;
             let active = u64::from(member.occupancy.as_ref().map_or(0, |it| it.active()));
@@ -282,7 +315,7 @@ impl Plan {
 
 /// ln(u) / weight, where u is a hash in (0, 1]: the highest one is each member's with the probability of its share of
 /// all weights (Efraimidis and Spirakis 2006).
-fn score(client: IpAddr, tag: Tag, weight: u32) -> f64 {
+pub fn score(client: IpAddr, tag: Tag, weight: u32) -> f64 {
     let address = match client.to_canonical() {
         IpAddr::V4(v4) => u128::from(v4.to_bits()),
         IpAddr::V6(v6) => v6.to_bits(),

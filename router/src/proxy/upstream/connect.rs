@@ -9,7 +9,7 @@ use hyper::client::conn::{http1, http2};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use router_core::table::{HttpTls, Reencrypt, ResolvedRoute, RouteKind};
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 use tokio_rustls::TlsConnector;
 
 use super::choose::Target;
@@ -18,7 +18,7 @@ use super::pool::{Bucket, Lease, OpenError, Opener, Peer, PoolKey, Taken, Wire};
 use super::wire::{self, Load, Own, UNTOLD};
 use crate::proxy::access::Flag;
 use crate::proxy::dial::{self, DialError};
-use crate::proxy::upstream_tls::{TrustError, service_name};
+use crate::proxy::upstream_tls::{TrustError, server_name, service_name};
 
 /// Longest head of an endpoint's response, in bytes.
 const MAX_RESPONSE_HEAD: usize = 64 * 1024;
@@ -39,6 +39,8 @@ pub struct Way<'r> {
     pub http1_only: bool,
     /// How long connecting may take, and TLS after it.
     pub within: Duration,
+    /// When the request has no more time.
+    pub until: Option<Instant>,
 }
 
 enum Connected {
@@ -49,15 +51,18 @@ enum Connected {
 impl Way<'_> {
     /// What connections are as good for this request as a new one.
     pub fn key(&self) -> PoolKey {
-        let wire = match reencrypt(self.route) {
-            Some(reencrypt) => {
-                let peer = Peer {
-                    ca: reencrypt.destination_ca.clone(),
-                    service: Arc::clone(self.target.service),
-                    namespace: Arc::clone(&self.route.id.namespace),
-                };
-                if self.http1_only { Wire::TlsHttp1(peer) } else { Wire::Tls(peer) }
-            }
+        let policy = self.target.policy.filter(|policy| policy.tls.is_some());
+        let of_policy = policy.map(|policy| Peer::Policy(Arc::clone(policy)));
+        let of_route = || {
+            reencrypt(self.route).map(|reencrypt| Peer::Service {
+                ca: reencrypt.destination_ca.clone(),
+                service: Arc::clone(self.target.service),
+                namespace: Arc::clone(&self.route.id.namespace),
+            })
+        };
+        let wire = match of_policy.or_else(of_route) {
+            Some(peer) if self.http1_only => Wire::TlsHttp1(peer),
+            Some(peer) => Wire::Tls(peer),
             None if self.target.endpoint.h2c && !self.http1_only => Wire::Http2,
             None => Wire::Http1,
         };
@@ -80,7 +85,7 @@ impl Way<'_> {
         loop {
             match taken {
                 Taken::Ready(lease) => return Ok(lease),
-                Taken::Wait(opening) => match timeout(self.within, opening.done()).await {
+                Taken::Wait(opening) => match timeout(self.patience(), opening.done()).await {
                     Ok(done) => done?,
                     Err(_) => return Err((StatusCode::GATEWAY_TIMEOUT, Flag::UpstreamTimeout)),
                 },
@@ -96,19 +101,27 @@ impl Way<'_> {
             Ok(Connected::Http1(own)) => Ok(opener.http1(own)),
             Ok(Connected::Http2(shared)) => opener.http2(shared).ok_or(closed),
             Err(error) => {
-                opener.failed(error);
+                // Those who wait may have more time than this request: without a word they go on by themselves.
+                if self.until.is_none_or(|until| Instant::now() < until) {
+                    opener.failed(error);
+                }
                 Err(error)
             }
         }
     }
 
+    /// How long the next step of connecting may take.
+    fn patience(&self) -> Duration {
+        self.until.map_or(self.within, |until| self.within.min(until.saturating_duration_since(Instant::now())))
+    }
+
     async fn connect(&self, key: &PoolKey) -> Result<Connected, OpenError> {
         let tls = match &key.wire {
             Wire::Http1 | Wire::Http2 => None,
-            Wire::Tls(_) => Some(self.trust(false)?),
-            Wire::TlsHttp1(_) => Some(self.trust(true)?),
+            Wire::Tls(peer) => Some(self.trust(peer, false)?),
+            Wire::TlsHttp1(peer) => Some(self.trust(peer, true)?),
         };
-        let dialled = dial::connect(&self.shared.balancer.health, self.target.endpoint, self.within).await;
+        let dialled = dial::connect(&self.shared.balancer.health, self.target.endpoint, self.patience()).await;
         let stream = dialled.map_err(|error| match error {
             DialError::Timeout => (StatusCode::GATEWAY_TIMEOUT, Flag::UpstreamTimeout),
             DialError::Refused(_) => (StatusCode::SERVICE_UNAVAILABLE, Flag::UpstreamConnectFailure),
@@ -116,7 +129,7 @@ impl Way<'_> {
         let Some((connector, name)) = tls else {
             return if key.wire == Wire::Http2 { http2(stream).await } else { http1(stream).await };
         };
-        match timeout(self.within, connector.connect(name, stream)).await {
+        match timeout(self.patience(), connector.connect(name, stream)).await {
             Ok(Ok(stream)) if stream.get_ref().1.alpn_protocol() == Some(b"h2") => http2(stream).await,
             Ok(Ok(stream)) => http1(stream).await,
             Ok(Err(error)) => {
@@ -128,11 +141,22 @@ impl Way<'_> {
     }
 
     /// How TLS is made with the endpoint, and its name.
-    fn trust(&self, http1_only: bool) -> Result<(TlsConnector, rustls_pki_types::ServerName<'static>), OpenError> {
+    fn trust(
+        &self,
+        peer: &Peer,
+        http1_only: bool,
+    ) -> Result<(TlsConnector, rustls_pki_types::ServerName<'static>), OpenError> {
         let made = || -> Result<_, TrustError> {
-            let reencrypt = reencrypt(self.route).ok_or(TrustError::NoCa)?;
-            let trust = self.shared.upstream_tls.trust(reencrypt)?;
-            let name = service_name(self.target.service, &self.route.id.namespace)?;
+            let (trust, name) = match peer {
+                Peer::Service { service, namespace, .. } => {
+                    let reencrypt = reencrypt(self.route).ok_or(TrustError::NoCa)?;
+                    (self.shared.upstream_tls.trust(reencrypt)?, service_name(service, namespace)?)
+                }
+                Peer::Policy(policy) => {
+                    let tls = policy.tls.as_ref().ok_or(TrustError::NoCa)?;
+                    (self.shared.upstream_tls.trust_policy(policy, tls)?, server_name(tls)?)
+                }
+            };
             let config = if http1_only { trust.config_http1 } else { trust.config };
             Ok((TlsConnector::from(config), name))
         };

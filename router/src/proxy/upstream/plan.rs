@@ -2,18 +2,18 @@
 
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::atomic::AtomicU32;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Instant;
 
 use http::{HeaderMap, HeaderValue};
-use router_core::policy::{Balance, SourceLimits};
-use router_core::table::{Endpoint, ResolvedRoute, ServiceEndpoints};
+use router_core::policy::{Balance, RoutePolicy, SourceLimits};
+use router_core::table::{Cluster, Endpoint, ResolvedRoute, ServiceEndpoints};
 
 use super::affinity::{Cookie, Tag};
-use super::choose::Target;
+use super::choose::{Target, score};
 use super::occupancy::{Line, Occupancy};
-use super::turns::Turns;
+use super::turns::{Turn, Turns, is_within};
 use crate::proxy::counters::Totals;
 use crate::proxy::limits::{Sources, TooMany, Visit};
 
@@ -22,6 +22,8 @@ use crate::proxy::limits::{Sources, TooMany, Visit};
 pub struct RouteState {
     /// How many choices were made in turn.
     pub turn: AtomicU32,
+    /// How many times it was asked which service's share a connection or request is.
+    pub shares: AtomicU32,
     /// Those who wait for any endpoint.
     pub line: Arc<Line>,
     /// What its clients do, if they have limits.
@@ -59,10 +61,35 @@ pub struct Member {
 
 /// Members that stand beside each other and have the same weight: those of one service.
 #[derive(Debug)]
-struct Span {
+pub struct Span {
     first: usize,
     members: u32,
     weight: u32,
+    /// The service's weight.
+    share: u32,
+    /// See [`BackendPolicy::failure`](router_core::rule::BackendPolicy::failure).
+    pub failure: Option<u16>,
+}
+
+impl Span {
+    /// Whether it has any members.
+    pub fn is_empty(&self) -> bool {
+        self.members == 0
+    }
+
+    /// Whether this member is one of its own.
+    pub fn has(&self, member: usize) -> bool {
+        member.checked_sub(self.first).is_some_and(|at| at < self.members as usize)
+    }
+}
+
+/// Whose share a connection or request of a rule is.
+#[derive(Clone, Copy, Debug)]
+pub struct Share {
+    /// The service, as a number.
+    service: usize,
+    /// The member whose turn it is, where that is the rule.
+    pub member: Option<usize>,
 }
 
 /// How a route's endpoints are chosen.
@@ -79,6 +106,12 @@ pub struct Plan {
     total: u32,
     /// Empty unless the rule needs it.
     pub turns: Turns,
+    /// Services keep their shares, whatever becomes of their endpoints: a rule's, and there are several or it fails.
+    pub by_share: bool,
+    /// Whether some service has its own work on requests' headers.
+    pub modifies_requests: bool,
+    /// How the endpoints of mirrors are chosen.
+    pub mirrors: Box<[Mirrored]>,
     cookie: Option<Cookie>,
     /// There if clients have limits.
     sources: Option<(Arc<Sources>, SourceLimits)>,
@@ -86,20 +119,58 @@ pub struct Plan {
     totals: OnceLock<Arc<Totals>>,
 }
 
+/// How copies of a rule's requests go to one of its mirrors.
+#[derive(Debug)]
+pub struct Mirrored {
+    /// Which endpoint.
+    pub plan: Plan,
+    /// Of how many requests: numerator and denominator.
+    share: (u32, u32),
+    turn: AtomicU32,
+}
+
+impl Mirrored {
+    /// Whether the next request is one that is copied. They are spread evenly: of N in a row, no more than
+    /// 3 + log₂ N too many or too few are.
+    pub fn is_next(&self) -> bool {
+        let (of, all) = self.share;
+        of >= all || is_within(self.turn.fetch_add(1, Ordering::Relaxed), of, all)
+    }
+}
+
 impl Plan {
     /// The plan of a route; `state` gives what outlives it.
     pub fn new(route: &ResolvedRoute, state: impl FnOnce() -> Arc<RouteState>) -> Self {
-        let services = &route.cluster.services;
-        let shares = route.cluster.endpoint_weights();
-        let weights = || shares.iter().map(|weight| u32::from(*weight));
+        let mirrors = route.rule.iter().flat_map(|rule| &rule.mirrors).map(|mirror| Mirrored {
+            plan: Plan::of(route, &mirror.cluster, &RoutePolicy::default(), Arc::default),
+            share: mirror.share,
+            turn: AtomicU32::new(0),
+        });
+        let plan = Plan::of(route, &route.cluster, &route.policy, state);
+        Plan { mirrors: mirrors.collect(), cookie: Cookie::of(route), ..plan }
+    }
 
-        let active = shares.iter().zip(services).filter(|(weight, s)| **weight > 0 && !s.endpoints.is_empty()).count();
-        let balance = route.policy.balance.unwrap_or(if active > 1 { Balance::RoundRobin } else { Balance::Random });
-        let limit = route.policy.endpoint_connections;
+    fn of(
+        route: &ResolvedRoute,
+        cluster: &Cluster,
+        policy: &RoutePolicy,
+        state: impl FnOnce() -> Arc<RouteState>,
+    ) -> Self {
+        let services = &cluster.services;
+        let weights = cluster.endpoint_weights();
+        let usable = |service: &ServiceEndpoints| if service.failure().is_some() { 0 } else { service.endpoints.len() };
+
+        let shares = || services.iter().filter(|service| service.weight > 0);
+        let by_share = route.is_of_rule() && (shares().count() > 1 || shares().any(|s| s.failure().is_some()));
+        let active = shares().filter(|service| service.is_usable()).count();
+        let default = if active > 1 || by_share { Balance::RoundRobin } else { Balance::Random };
+        let balance = policy.balance.unwrap_or(default);
+        let limit = policy.endpoint_connections;
         let is_counted = limit.is_some() || balance == Balance::LeastConnections;
-        let limits = route.policy.source_limits;
+        let limits = policy.source_limits;
         let is_limited = limits != SourceLimits::default();
-        let state = (is_counted || is_limited || balance == Balance::RoundRobin).then(state);
+        let has_turns = by_share || balance == Balance::RoundRobin;
+        let state = (is_counted || is_limited || has_turns).then(state);
         let sources = state.as_ref().filter(|_| is_limited).map(|state| state.sources.get_or_init(Arc::default));
         let sources = sources.map(|sources| (Arc::clone(sources), limits));
         let occupancies = match &state {
@@ -111,9 +182,11 @@ impl Plan {
         occupancies.values().for_each(|occupancy| occupancy.set_limit(limit));
 
         let (mut members, mut spans) = (Vec::new(), Vec::new());
-        for (at, (service, weight)) in services.iter().zip(weights()).enumerate() {
-            spans.push(Span { first: members.len(), members: service.endpoints.len() as u32, weight });
-            members.extend(service.endpoints.iter().enumerate().map(|(index, endpoint)| Member {
+        for (at, (service, weight)) in services.iter().zip(weights).enumerate() {
+            let endpoints = service.endpoints.iter().take(usable(service));
+            let (share, failure) = (service.weight, service.failure());
+            spans.push(Span { first: members.len(), members: endpoints.len() as u32, weight, share, failure });
+            members.extend(endpoints.enumerate().map(|(index, endpoint)| Member {
                 service: at,
                 endpoint: index,
                 weight,
@@ -122,20 +195,48 @@ impl Plan {
                 cookie: OnceLock::new(),
             }));
         }
-        let weight = |service: &ServiceEndpoints| u16::try_from(service.weight).unwrap_or(u16::MAX);
-        let turns = || Turns::new(services.iter().map(|service| (weight(service), service.endpoints.len())));
+        // A Route's service without endpoints has no turn: the others have its share.
+        let of_turns = |span: &Span| if by_share || !span.is_empty() { span.share } else { 0 };
+        let turns = || Turns::new(spans.iter().map(|span| (of_turns(span), span.members as usize)));
+        let turns = has_turns.then(turns).unwrap_or_default();
         let total = spans.iter().map(|span| span.members * span.weight).sum();
+        let modifies =
+            |service: &ServiceEndpoints| service.policy.as_ref().is_some_and(|p| !p.request_headers.is_empty());
         Plan {
             members: members.into(),
             balance,
             state,
             spans: spans.into(),
             total,
-            turns: (balance == Balance::RoundRobin).then(turns).unwrap_or_default(),
-            cookie: Cookie::of(route),
+            turns,
+            by_share,
+            modifies_requests: services.iter().any(modifies),
+            mirrors: Box::default(),
+            cookie: None,
             sources,
             totals: OnceLock::new(),
         }
+    }
+
+    /// Whose share the next connection or request of this client is; `None` where endpoints alone are chosen between.
+    pub fn next_share(&self, client: IpAddr) -> Option<Share> {
+        if !self.by_share {
+            return None;
+        }
+        if self.balance == Balance::Source {
+            let spans = self.spans.iter().enumerate().filter(|(_, span)| span.share > 0);
+            let scored = spans.map(|(index, span)| (index, score(client, Tag(index as u128), span.share)));
+            let (service, _) = scored.max_by(|a, b| a.1.total_cmp(&b.1))?;
+            return Some(Share { service, member: None });
+        }
+        let turn = self.state.as_ref()?.shares.fetch_add(1, Ordering::Relaxed);
+        let Turn { service, endpoint } = self.turns.holder(turn)?;
+        Some(Share { service, member: endpoint.filter(|_| self.balance == Balance::RoundRobin) })
+    }
+
+    /// The service of a share.
+    pub fn span(&self, share: Share) -> Option<&Span> {
+        self.spans.get(share.service)
     }
 
     /// What the route has served; `find` is asked for it once.
@@ -152,6 +253,9 @@ impl Plan {
             spans: Box::default(),
             total: 0,
             turns: Turns::default(),
+            by_share: false,
+            modifies_requests: false,
+            mirrors: Box::default(),
             cookie: None,
             sources: None,
             totals: OnceLock::new(),
@@ -207,10 +311,11 @@ impl Plan {
 }
 
 impl Member {
-    /// The service that it belongs to, and its endpoint, in the route that the plan was made from.
-    pub fn of<'r>(&self, route: &'r ResolvedRoute) -> Option<Target<'r>> {
-        let service = route.cluster.services.get(self.service)?;
-        Some(Target { service: &service.service, endpoint: service.endpoints.get(self.endpoint)? })
+    /// The service that it belongs to, and its endpoint, in the cluster that the plan was made from.
+    pub fn of<'r>(&self, cluster: &'r Cluster) -> Option<Target<'r>> {
+        let service = cluster.services.get(self.service)?;
+        let endpoint = service.endpoints.get(self.endpoint)?;
+        Some(Target { service: &service.service, endpoint, policy: service.policy.as_ref() })
     }
 }
 

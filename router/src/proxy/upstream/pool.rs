@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use http::StatusCode;
 use http::uri::Scheme;
+use router_core::rule::{BackendPolicy, BackendTls};
 use rustls::RootCertStore;
 use tokio::sync::watch;
 
@@ -60,25 +61,49 @@ impl Wire {
 
 /// Whom a TLS connection was verified to be with.
 #[derive(Clone, Debug)]
-pub struct Peer {
-    /// `destinationCACertificate`; `None`: the service CA.
-    pub ca: Option<Arc<RootCertStore>>,
-    /// Service, which names the peer.
-    pub service: Arc<str>,
-    /// Its namespace.
-    pub namespace: Arc<str>,
+pub enum Peer {
+    /// An endpoint of a re-encrypt route.
+    Service {
+        /// `destinationCACertificate`; `None`: the service CA.
+        ca: Option<Arc<RootCertStore>>,
+        /// Service, which names the peer.
+        service: Arc<str>,
+        /// Its namespace.
+        namespace: Arc<str>,
+    },
+    /// One that a policy for its backend describes, which has TLS.
+    Policy(Arc<BackendPolicy>),
 }
 
 impl Peer {
-    /// Stores are the same when they are one: the key keeps its store, so its address is not given to another.
-    fn identity(&self) -> (usize, &str, &str) {
-        (self.ca.as_ref().map_or(0, |ca| Arc::as_ptr(ca).addr()), &self.service, &self.namespace)
+    /// Whether both ask for the same. Stores of routes are the same when they are one: the key keeps its store, so its
+    /// address is not given to another. What a policy says is compared, as policies are often made anew.
+    fn is(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Peer::Service { ca, service, namespace }, Peer::Service { ca: ca2, service: s2, namespace: n2 }) => {
+                ca.as_ref().map(Arc::as_ptr) == ca2.as_ref().map(Arc::as_ptr) && service == s2 && namespace == n2
+            }
+            (Peer::Policy(policy), Peer::Policy(other)) => {
+                Arc::ptr_eq(policy, other)
+                    || matches!((&policy.tls, &other.tls), (Some(tls), Some(other)) if is_same_tls(tls, other))
+            }
+            _ => false,
+        }
     }
+}
+
+fn is_same_tls(tls: &BackendTls, other: &BackendTls) -> bool {
+    let same_roots = match (&tls.roots, &other.roots) {
+        (Some(roots), Some(other)) => Arc::ptr_eq(roots, other) || roots.roots == other.roots,
+        (None, None) => true,
+        _ => false,
+    };
+    same_roots && tls.server_name == other.server_name && tls.names == other.names
 }
 
 impl PartialEq for Peer {
     fn eq(&self, other: &Self) -> bool {
-        self.identity() == other.identity()
+        self.is(other)
     }
 }
 
@@ -86,7 +111,12 @@ impl Eq for Peer {}
 
 impl Hash for Peer {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        self.identity().hash(state);
+        match self {
+            Peer::Service { ca, service, namespace } => {
+                (ca.as_ref().map(|ca| Arc::as_ptr(ca).addr()), service, namespace).hash(state);
+            }
+            Peer::Policy(policy) => policy.tls.as_ref().map(|tls| (&tls.server_name, &tls.names)).hash(state),
+        }
     }
 }
 

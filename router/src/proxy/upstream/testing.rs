@@ -4,7 +4,9 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use router_core::model::{HostMatch, Hostname, PathMatch, RouteId};
+use router_core::object::Kind;
 use router_core::policy::RoutePolicy;
+use router_core::rule::BackendPolicy;
 use router_core::table::{Cluster, Endpoint, HttpTls, InsecurePolicy, ResolvedRoute, RouteKind, ServiceEndpoints};
 
 /// A clear-text route named `shop/cart`; each service has a weight and endpoints at 127.0.0.1, by port.
@@ -30,6 +32,20 @@ pub fn route(services: &[(u16, &[u16])], policy: RoutePolicy) -> ResolvedRoute {
         rule: None,
         derived: Default::default(),
     }
+}
+
+/// The same as it is made of a rule; each service may have a status that it fails with.
+pub fn rule(services: &[(u32, &[u16], Option<u16>)], policy: RoutePolicy) -> ResolvedRoute {
+    let services = services.iter().enumerate().map(|(index, (weight, ports, failure))| ServiceEndpoints {
+        service: format!("service-{index}").into(),
+        weight: *weight,
+        policy: failure.map(|status| Arc::new(BackendPolicy { failure: Some(status), ..BackendPolicy::default() })),
+        endpoints: ports.iter().map(|port| endpoint(*port)).collect(),
+    });
+    let mut rule = route(&[], policy);
+    rule.id.kind = Kind::HttpRoute;
+    rule.cluster = Cluster { services: services.collect() };
+    rule
 }
 
 /// The same as an edge route.

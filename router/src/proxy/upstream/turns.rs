@@ -1,16 +1,39 @@
-//! Round robin by weight, without a lock: the order of one cycle is worked out beforehand, and a counter tells where in
-//! which cycle a turn is.
+//! Round robin by weight, without a lock: where in which order a turn is follows from its number alone, which a counter
+//! gives.
 //!
-//! In a cycle each service comes as often as its weight says, spread as evenly as can be (smooth weighted round robin,
-//! as nginx's); the endpoints of a service come one after the other. So services have exactly the shares that the route
-//! gives them, where weights of single endpoints would be rounded.
+//! Small weights have a cycle that is worked out beforehand. In it each service comes as often as its weight says,
+//! spread as evenly as can be (smooth weighted round robin, as nginx's); the endpoints of a service come one after the
+//! other. So services have exactly the shares that the route gives them, where weights of single endpoints would be
+//! rounded.
+//!
+//! Where the cycle would be long, for weights of up to a million, turns are the points of a Weyl sequence with the step
+//! of the golden ratio (Kuipers and Niederreiter 1974, 2.3): a service has the points in its part of the unit interval.
+//! Shares are exact in the long run, and of N turns in a row no service has more than 3 + log₂ N too many or too few.
 
-/// The order of a cycle.
+/// The longest cycle that is worked out, in turns: more than any Route needs.
+const LONGEST_CYCLE: usize = 4096;
+/// 2⁶⁴ divided by the golden ratio.
+const GOLDEN_STEP: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// The order of turns.
 #[derive(Debug, Default)]
 pub struct Turns {
-    /// For each turn of a cycle: which service, and how many of its turns come before it in the cycle.
-    cycle: Box<[(u16, u16)]>,
+    order: Order,
     services: Box<[Service]>,
+}
+
+#[derive(Debug)]
+enum Order {
+    /// For each turn of a cycle: which service, and how many of its turns come before it in the cycle.
+    Cycle(Box<[(u16, u16)]>),
+    /// For each service, where its part of the interval ends, in 2⁻⁶⁴.
+    Spread(Box<[u128]>),
+}
+
+impl Default for Order {
+    fn default() -> Self {
+        Order::Cycle(Box::default())
+    }
 }
 
 #[derive(Debug)]
@@ -18,52 +41,98 @@ struct Service {
     /// Its first endpoint among those of all services.
     first: usize,
     endpoints: usize,
-    /// Its turns in a cycle.
     weight: usize,
 }
 
+/// Whose turn it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Turn {
+    /// The service.
+    pub service: usize,
+    /// The endpoint, as a number among those of all services; `None` when the service has none.
+    pub endpoint: Option<usize>,
+}
+
 impl Turns {
-    /// The order of services, by weight (0 – 256) and number of endpoints. Those without either have no turn.
-    pub fn new(services: impl Iterator<Item = (u16, usize)>) -> Self {
+    /// The order of services, by weight and number of endpoints. Those without weight have no turn.
+    pub fn new(services: impl Iterator<Item = (u32, usize)>) -> Self {
         let mut first = 0;
         let mut services: Vec<Service> = services
             .map(|(weight, endpoints)| {
-                let weight = if endpoints == 0 { 0 } else { usize::from(weight) };
                 first += endpoints;
-                Service { first: first - endpoints, endpoints, weight }
+                Service { first: first - endpoints, endpoints, weight: weight as usize }
             })
             .collect();
         let divisor = services.iter().fold(0, |divisor, service| greatest_common_divisor(divisor, service.weight));
         services.iter_mut().for_each(|service| service.weight /= divisor.max(1));
-
         let total: usize = services.iter().map(|service| service.weight).sum();
-        let mut credit = vec![0_i64; services.len()];
-        let mut had = vec![0_u16; services.len()];
-        let mut cycle = Vec::with_capacity(total);
-        for _ in 0..total {
-            let weighted = credit.iter_mut().zip(&services).enumerate().map(|(index, (credit, service))| {
-                *credit += service.weight as i64;
-                (index, *credit)
-            });
-            // Of several the first one.
-            let next = weighted.rev().max_by_key(|(_, credit)| *credit).map_or(0, |(index, _)| index);
-            if let (Some(credit), Some(had)) = (credit.get_mut(next), had.get_mut(next)) {
-                *credit -= total as i64;
-                cycle.push((next as u16, *had));
-                *had += 1;
+        let order = if total <= LONGEST_CYCLE { cycle(&services, total) } else { spread(&services, total) };
+        Turns { order, services: services.into() }
+    }
+
+    /// Whose turn it is; `None` when nobody has weight.
+    pub fn holder(&self, turn: u32) -> Option<Turn> {
+        match &self.order {
+            Order::Cycle(cycle) => {
+                let turn = turn as usize;
+                let (service, before) = *cycle.get(turn.checked_rem(cycle.len())?)?;
+                let (number, service) = (usize::from(service), self.services.get(usize::from(service))?);
+                let turns_of_service = turn / cycle.len() * service.weight + usize::from(before);
+                let endpoint = turns_of_service.checked_rem(service.endpoints).map(|step| service.first + step);
+                Some(Turn { service: number, endpoint })
+            }
+            Order::Spread(ends) => {
+                let point = point(turn);
+                let number = ends.partition_point(|end| *end <= point);
+                let (service, end) = (self.services.get(number)?, *ends.get(number)?);
+                let begin = number.checked_sub(1).and_then(|before| ends.get(before).copied()).unwrap_or_default();
+                // The endpoints of a service have equal parts of its part.
+                let step = (point - begin) * service.endpoints as u128 / (end - begin).max(1);
+                let endpoint = (service.endpoints > 0).then_some(service.first + step as usize);
+                Some(Turn { service: number, endpoint })
             }
         }
-        Turns { cycle: cycle.into(), services: services.into() }
     }
+}
 
-    /// Whose turn it is, as a number among the endpoints of all services; `None` when nobody has weight.
-    pub fn holder(&self, turn: u32) -> Option<usize> {
-        let turn = turn as usize;
-        let (service, before) = *self.cycle.get(turn.checked_rem(self.cycle.len())?)?;
-        let service = self.services.get(usize::from(service))?;
-        let turns_of_service = turn / self.cycle.len() * service.weight + usize::from(before);
-        Some(service.first + turns_of_service.checked_rem(service.endpoints)?)
+/// Whether a turn falls into the first `part` of `whole` equal parts of all turns, spread as evenly as [`Turns`] with
+/// large weights.
+pub fn is_within(turn: u32, part: u32, whole: u32) -> bool {
+    point(turn) * u128::from(whole) < u128::from(part) << 64
+}
+
+/// The point of a turn in the unit interval, in 2⁻⁶⁴.
+fn point(turn: u32) -> u128 {
+    u128::from(u64::from(turn).wrapping_mul(GOLDEN_STEP))
+}
+
+fn cycle(services: &[Service], total: usize) -> Order {
+    let mut credit = vec![0_i64; services.len()];
+    let mut had = vec![0_u16; services.len()];
+    let mut cycle = Vec::with_capacity(total);
+    for _ in 0..total {
+        let weighted = credit.iter_mut().zip(services).enumerate().map(|(index, (credit, service))| {
+            *credit += service.weight as i64;
+            (index, *credit)
+        });
+        // Of several the first one.
+        let next = weighted.rev().max_by_key(|(_, credit)| *credit).map_or(0, |(index, _)| index);
+        if let (Some(credit), Some(had)) = (credit.get_mut(next), had.get_mut(next)) {
+            *credit -= total as i64;
+            cycle.push((next as u16, *had));
+            *had += 1;
+        }
     }
+    Order::Cycle(cycle.into())
+}
+
+fn spread(services: &[Service], total: usize) -> Order {
+    let mut before = 0_u128;
+    let ends = services.iter().map(|service| {
+        before += service.weight as u128;
+        (before << 64) / total as u128
+    });
+    Order::Spread(ends.collect())
 }
 
 fn greatest_common_divisor(a: usize, b: usize) -> usize {

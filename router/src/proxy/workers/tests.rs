@@ -16,7 +16,7 @@ fn workers(count: usize) -> Workers {
     let common = Common {
         config: ProxyConfig::default(),
         snapshot: ArcSwap::default(),
-        upstream_tls: UpstreamTls::new(None),
+        upstream_tls: UpstreamTls::new(None, None),
         log: AccessLog::start(AccessLogForm::Off, Arc::clone(&counters)),
         counters,
         balancer: Default::default(),

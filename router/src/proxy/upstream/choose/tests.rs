@@ -8,9 +8,10 @@ use std::time::Instant as Now;
 use futures_util::FutureExt;
 use proptest::prelude::*;
 use router_core::policy::{Affinity, RoutePolicy};
+use router_core::table::ResolvedRoute;
 
 use super::*;
-use crate::proxy::upstream::testing::{address, route};
+use crate::proxy::upstream::testing::{address, route, rule};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 const SHORT: Duration = Duration::from_millis(20);
@@ -26,7 +27,7 @@ fn limited(limit: u32) -> RoutePolicy {
 
 /// Ports in the order in which they are tried for a client, with what is due at the first.
 fn tried(balancer: &Balancer, route: &ResolvedRoute, client: IpAddr) -> (Vec<u16>, Exhausted) {
-    let mut choice = balancer.plan(route).choose(route, client, None);
+    let mut choice = balancer.plan(route).choose(&route.cluster, client, None);
     let mut ports = Vec::new();
     loop {
         match choice.next(balancer, PATIENCE).now_or_never().expect("nobody has to wait") {
@@ -37,7 +38,7 @@ fn tried(balancer: &Balancer, route: &ResolvedRoute, client: IpAddr) -> (Vec<u16
 }
 
 fn first(balancer: &Balancer, route: &ResolvedRoute, sticky: Option<Tag>) -> Option<(u16, bool)> {
-    let mut choice = balancer.plan(route).choose(route, CLIENT, sticky);
+    let mut choice = balancer.plan(route).choose(&route.cluster, CLIENT, sticky);
     let pick = choice.next(balancer, PATIENCE).now_or_never().expect("nobody has to wait").ok()?;
     Some((pick.target.endpoint.address.port(), pick.set_cookie.is_some()))
 }
@@ -78,7 +79,7 @@ fn the_service_is_that_of_the_endpoint() {
     // The same address in two services: the name must be that of the one that was drawn.
     let balancer = Balancer::default();
     let route = route(&[(1, &[1]), (1, &[1])], RoutePolicy::default());
-    let mut choice = balancer.plan(&route).choose(&route, CLIENT, None);
+    let mut choice = balancer.plan(&route).choose(&route.cluster, CLIENT, None);
     let mut names = BTreeSet::new();
     while let Ok(pick) = choice.next(&balancer, PATIENCE).now_or_never().unwrap() {
         names.insert(Arc::clone(pick.target.service));
@@ -127,7 +128,7 @@ async fn the_least_loaded_is_chosen_by_weight_and_in_turn_when_idle() {
     let mut counts = BTreeMap::<u16, usize>::new();
     let heavy = route(&[(30, &[1]), (10, &[2])], balanced(Balance::LeastConnections));
     for _ in 0..40 {
-        let mut choice = balancer.plan(&heavy).choose(&heavy, CLIENT, None);
+        let mut choice = balancer.plan(&heavy).choose(&heavy.cluster, CLIENT, None);
         let pick = choice.next(&balancer, PATIENCE).await.unwrap();
         *counts.entry(pick.target.endpoint.address.port()).or_default() += 1;
         held.push((pick.target.endpoint.address.port(), pick.place.unwrap()));
@@ -166,7 +167,7 @@ fn a_cookie_is_followed_as_long_as_its_endpoint_serves() {
     assert!(first(&balancer, &both, Some(gone)).is_some_and(|(_, new)| new));
     assert!(first(&balancer, &both, None).is_some_and(|(_, new)| new));
     // It failed just now: another one, and a cookie that says so.
-    let mut choice = balancer.plan(&both).choose(&both, CLIENT, Some(two));
+    let mut choice = balancer.plan(&both).choose(&both.cluster, CLIENT, Some(two));
     choice.next(&balancer, PATIENCE).now_or_never().unwrap().unwrap();
     let other = choice.next(&balancer, PATIENCE).now_or_never().unwrap().unwrap();
     assert!(other.target.endpoint.address == address(1) && other.set_cookie.is_some());
@@ -199,7 +200,7 @@ async fn who_finds_all_full_waits_for_one_who_ends() {
     let route = route(&[(1, &[1, 2])], limited(1));
     let plan = balancer.plan(&route);
     let pick = async |patience| {
-        plan.choose(&route, CLIENT, None).next(&balancer, patience).await.map(|pick| pick.place.unwrap())
+        plan.choose(&route.cluster, CLIENT, None).next(&balancer, patience).await.map(|pick| pick.place.unwrap())
     };
     let (one, two) = (pick(PATIENCE).await.unwrap(), pick(PATIENCE).await.unwrap());
     assert_eq!(pick(SHORT).await.unwrap_err(), Exhausted::Busy, "nobody ends within the time");
@@ -209,10 +210,10 @@ async fn who_finds_all_full_waits_for_one_who_ends() {
     // A retry goes to the other one.
     drop(one);
     drop(third);
-    let mut choice = plan.choose(&route, CLIENT, None);
+    let mut choice = plan.choose(&route.cluster, CLIENT, None);
     let (first, second) =
         (choice.next(&balancer, PATIENCE).await.unwrap(), choice.next(&balancer, PATIENCE).await.unwrap());
-    assert_ne!(first.target, second.target);
+    assert_ne!(first.target.endpoint, second.target.endpoint);
     assert_eq!(choice.next(&balancer, PATIENCE).await.unwrap_err(), Exhausted::Tried);
 }
 
@@ -222,12 +223,12 @@ async fn a_session_waits_for_its_endpoint_and_goes_elsewhere_in_the_end() {
     let route = route(&[(1, &[1, 2])], limited(1));
     let plan = balancer.plan(&route);
     let two = Tag::of(&route.id, address(2));
-    let held = plan.choose(&route, CLIENT, Some(two)).next(&balancer, PATIENCE).await.unwrap().place;
-    let mut choice = plan.choose(&route, CLIENT, Some(two));
+    let held = plan.choose(&route.cluster, CLIENT, Some(two)).next(&balancer, PATIENCE).await.unwrap().place;
+    let mut choice = plan.choose(&route.cluster, CLIENT, Some(two));
     let (next, ()) = tokio::join!(choice.next(&balancer, PATIENCE), async { drop(held) });
     let held = next.unwrap();
     assert!(held.target.endpoint.address == address(2) && held.set_cookie.is_none());
-    let mut impatient = plan.choose(&route, CLIENT, Some(two));
+    let mut impatient = plan.choose(&route.cluster, CLIENT, Some(two));
     let elsewhere = impatient.next(&balancer, SHORT).await.unwrap();
     assert!(elsewhere.target.endpoint.address == address(1) && elsewhere.set_cookie.is_some());
 }
@@ -251,7 +252,7 @@ fn no_endpoint_has_more_than_the_limit() {
                     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
                     let one = |number: u8| async move {
                         let client = IpAddr::from([192, 0, thread, number]);
-                        let mut choice = balancer.plan(route).choose(route, client, None);
+                        let mut choice = balancer.plan(route).choose(&route.cluster, client, None);
                         let pick = choice.next(balancer, Duration::from_secs(20)).await.unwrap();
                         let count = &active[usize::from(pick.target.endpoint.address.port())];
                         most.fetch_max(count.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
@@ -305,4 +306,84 @@ fn source_spreads_clients_by_weight_in_both_families() {
     // One client, however its address is written.
     let mapped: IpAddr = "::ffff:192.0.2.7".parse().unwrap();
     assert_eq!(tried(&balancer, &route, mapped), tried(&balancer, &route, CLIENT));
+}
+
+/// What a number of clients get, by service: which ports, or what failure.
+fn shares(route: &ResolvedRoute, clients: u32) -> BTreeMap<String, u32> {
+    let balancer = Balancer::default();
+    let mut got = BTreeMap::new();
+    for client in 0..clients {
+        let client = IpAddr::from((0x0a00_0000 + client).to_be_bytes());
+        let mut choice = balancer.plan(route).choose(&route.cluster, client, None);
+        let what = match choice.next(&balancer, PATIENCE).now_or_never().expect("nobody has to wait") {
+            Ok(pick) => pick.target.endpoint.address.port().to_string(),
+            Err(why) => format!("{why:?}"),
+        };
+        *got.entry(what).or_default() += 1;
+    }
+    got
+}
+
+#[test]
+fn services_of_rules_keep_their_shares_by_every_balance() {
+    let failing = Some(500);
+    let services: [(u32, &[u16], Option<u16>); 5] = [
+        (600_000, &[1, 2], None),
+        (200_000, &[3], None),
+        (100_000, &[], None),
+        (100_000, &[4], failing),
+        (0, &[5], None),
+    ];
+    let expected = [("1", 3000), ("2", 3000), ("3", 2000), ("NoEndpoints", 1000), ("Failing(500)", 1000)];
+    for balance in [None, Some(Balance::Random), Some(Balance::LeastConnections), Some(Balance::Source)] {
+        let policy = RoutePolicy { balance, ..RoutePolicy::default() };
+        let got = shares(&rule(&services, policy), 10_000);
+        assert_eq!(got.len(), expected.len(), "{balance:?}: {got:?}");
+        for (what, due) in expected {
+            let had = got[what];
+            // Shares of services are counted but for Source, which only chance makes even; so it does endpoints.
+            let is_exact = balance.is_none() || !matches!(what, "1" | "2") && balance != Some(Balance::Source);
+            assert!(had.abs_diff(due) <= if is_exact { 1 } else { 250 }, "{balance:?}: {what} has {had}, not {due}");
+        }
+    }
+}
+
+#[test]
+fn a_rule_with_a_single_service_fails_or_has_nobody() {
+    let one = |ports: &[u16], failure| shares(&rule(&[(1, ports, failure)], RoutePolicy::default()), 10);
+    assert_eq!(one(&[1], None), [("1".to_owned(), 10)].into());
+    assert_eq!(one(&[1], Some(500)), [("Failing(500)".to_owned(), 10)].into());
+    assert_eq!(one(&[], None), [("NoEndpoints".to_owned(), 10)].into());
+    // A Route's others have the share of one without endpoints.
+    let route = route(&[(1, &[1]), (1, &[])], RoutePolicy::default());
+    assert_eq!(shares(&route, 10), [("1".to_owned(), 10)].into());
+}
+
+#[test]
+fn other_services_step_in_for_endpoints_that_rest_or_were_tried() {
+    let balancer = Balancer::default();
+    let both = rule(&[(1, &[1], None), (1, &[2], None), (1, &[3], Some(500))], RoutePolicy::default());
+    rest(&balancer, 1);
+    let first_of_each: Vec<Vec<u16>> = (0..6).map(|_| tried(&balancer, &both, CLIENT).0).collect();
+    let well: Vec<_> = first_of_each.iter().filter(|ports| !ports.is_empty()).collect();
+    assert_eq!(well.len(), 4, "the failing third fails: {first_of_each:?}");
+    assert!(well.iter().all(|ports| **ports == [2, 1]), "{first_of_each:?}");
+}
+
+#[test]
+fn copies_are_made_of_their_share() {
+    let mut route = rule(&[(1, &[1], None)], RoutePolicy::default());
+    let cluster = rule(&[(3, &[7], None), (1, &[8], None)], RoutePolicy::default()).cluster;
+    let mirrors = [(1, 1), (1, 4), (0, 100)].map(|share| router_core::rule::Mirror { cluster: cluster.clone(), share });
+    route.rule = Some(Box::new(router_core::rule::RulePolicy { mirrors: mirrors.into(), ..Default::default() }));
+    let balancer = Balancer::default();
+    let plan = balancer.plan(&route);
+    let due = |number: usize| (0..400).filter(|_| plan.mirrors[number].is_next()).count();
+    assert_eq!([due(0), due(1), due(2)], [400, 100, 0]);
+    let ports = (0..8).map(|_| {
+        let mut choice = plan.mirrors[0].plan.choose(&route.rule.as_ref().unwrap().mirrors[0].cluster, CLIENT, None);
+        let pick = choice.next(&balancer, PATIENCE).now_or_never().unwrap().unwrap();
+        pick.target.endpoint.address.port()
+    });
+    assert_eq!(ports.filter(|port| *port == 7).count(), 6);
 }

@@ -173,7 +173,7 @@ async fn the_sweep_forgets_what_is_closed_and_what_nobody_uses() {
 fn peers_are_told_apart_by_their_authorities_and_names() {
     let ca = Arc::new(RootCertStore::empty());
     let peer = |ca: Option<&Arc<RootCertStore>>, service: &str| {
-        Wire::Tls(Peer { ca: ca.cloned(), service: service.into(), namespace: "shop".into() })
+        Wire::Tls(Peer::Service { ca: ca.cloned(), service: service.into(), namespace: "shop".into() })
     };
     assert_eq!(peer(Some(&ca), "cart"), peer(Some(&ca), "cart"));
     assert_ne!(peer(Some(&ca), "cart"), peer(Some(&Arc::new(RootCertStore::empty())), "cart"));

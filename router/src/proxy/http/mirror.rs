@@ -1,0 +1,127 @@
+//! Copies of requests for mirrors (Gateway API, `HTTPRequestMirrorFilter`): sent and forgotten. A copy goes its own way
+//! from the moment that the request is ready to be sent; it never delays it, nor does anything that becomes of it reach
+//! the client. It has the request's fields as the endpoint gets them but for those of one backend alone, `Host` included.
+//!
+//! Requests that would leave HTTP are not copied. Copies beyond [`MAX_COPIES`] at the same time are not made.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::header::EXPECT;
+use http::{Request, Response};
+use http_body_util::BodyExt;
+use hyper::body::Incoming;
+use router_core::rule::Mirror;
+use router_core::table::ResolvedRoute;
+use tokio::sync::OwnedSemaphorePermit;
+use tokio::time::timeout;
+
+use super::upload::{RequestBody, Upload};
+use crate::proxy::Shared;
+use crate::proxy::upstream::attempt::{Waits, attempt};
+use crate::proxy::upstream::connect::Way;
+use crate::proxy::upstream::plan::Plan;
+use crate::proxy::upstream::pool::Lease;
+
+/// Most copies under way on one worker. With what waits of each ([`MAX_WAITING`](super::tee::MAX_WAITING)) that is
+/// 64 MiB when every mirror hangs.
+pub const MAX_COPIES: usize = 256;
+
+/// Where copies of a request go.
+#[derive(Clone, Copy, Debug)]
+pub struct Mirrors<'r> {
+    /// The worker.
+    pub shared: &'r Arc<Shared>,
+    /// The route, with a rule that has mirrors.
+    pub route: &'r Arc<ResolvedRoute>,
+    /// Its plan.
+    pub plan: &'r Plan,
+    /// Who has asked.
+    pub client: IpAddr,
+    /// How long connecting to an endpoint may take.
+    pub connect: Duration,
+    /// How long nothing may move.
+    pub waits: Waits,
+}
+
+impl Mirrors<'_> {
+    /// Sends the copies that are due of a request that is about to be sent.
+    pub fn send(&self, request: &mut Request<RequestBody>) {
+        for (number, mirrored) in self.plan.mirrors.iter().enumerate() {
+            if !mirrored.is_next() {
+                continue;
+            }
+            let Ok(permit) = Arc::clone(&self.shared.copies).try_acquire_owned() else {
+                tracing::debug!(route = %self.route.id, "a request is not copied: too many copies are under way");
+                continue;
+            };
+            let (body, upload) = request.body_mut().copy();
+            let mut copied = Request::new(body);
+            *copied.method_mut() = request.method().clone();
+            *copied.uri_mut() = request.uri().clone();
+            *copied.version_mut() = request.version();
+            *copied.headers_mut() = request.headers().clone();
+            // The body comes as it is read, whether or not this endpoint wants it.
+            copied.headers_mut().remove(EXPECT);
+            let (shared, route) = (Arc::clone(self.shared), Arc::clone(self.route));
+            let Mirrors { client, connect, waits, .. } = *self;
+            let copy = Copy { shared, route, number, client, connect, waits, _permit: permit };
+            tokio::spawn(async move { copy.send(copied, upload).await });
+        }
+    }
+}
+
+struct Copy {
+    shared: Arc<Shared>,
+    route: Arc<ResolvedRoute>,
+    /// Of the rule's mirrors.
+    number: usize,
+    client: IpAddr,
+    connect: Duration,
+    waits: Waits,
+    _permit: OwnedSemaphorePermit,
+}
+
+impl Copy {
+    async fn send(&self, mut request: Request<RequestBody>, upload: Option<Arc<Upload>>) {
+        let Copy { shared, route, connect, waits, .. } = self;
+        let plan = shared.balancer.plan(route);
+        let Some((mirrored, Mirror { cluster, .. })) = self.of(plan) else { return };
+        let mut choice = mirrored.choose(cluster, self.client, None);
+        // An error: there is no endpoint (left).
+        while let Ok(pick) = choice.next(&shared.balancer, *connect).await {
+            let way = Way { shared, route, target: pick.target, http1_only: false, within: *connect, until: None };
+            match attempt(&way, &mut request, upload.as_deref(), *waits).await {
+                Ok((lease, response)) => return read_off(lease, response, waits.server).await,
+                Err(trouble) if trouble.unseen => {}
+                Err(trouble) => {
+                    tracing::debug!(route = %route.id, flag = trouble.flag.cause(), "a copy of a request is lost");
+                    return;
+                }
+            }
+        }
+        tracing::debug!(route = %route.id, "a copy of a request is lost: no endpoint of the mirror takes it");
+    }
+
+    fn of<'p>(&'p self, plan: &'p Plan) -> Option<(&'p Plan, &'p Mirror)> {
+        let mirror = self.route.rule.as_ref()?.mirrors.get(self.number)?;
+        Some((&plan.mirrors.get(self.number)?.plan, mirror))
+    }
+}
+
+/// Reads an answer to its end, so that its connection can have the next request.
+async fn read_off(lease: Lease, response: Response<Incoming>, within: Duration) {
+    let mut body = response.into_body();
+    let end = async {
+        while let Some(frame) = body.frame().await {
+            if frame.is_err() {
+                return false;
+            }
+        }
+        true
+    };
+    if let Ok(true) = timeout(within, end).await {
+        lease.give_back();
+    }
+}
