@@ -24,6 +24,7 @@ pub mod resolve;
 pub mod resources;
 pub mod rule;
 pub mod selector;
+pub mod services;
 pub mod sites;
 pub mod status;
 pub mod table;

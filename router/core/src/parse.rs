@@ -22,7 +22,7 @@ use crate::contour::spec::{TlsCertificateDelegation, Vertex};
 use crate::gateway::spec::{BackendTlsPolicy, Gateway, GatewayClass, GatewayRoute, ReferenceGrant, RouteSlot};
 
 pub use config_map::{CLIENT_CA, ClientCa, ConfigMap, ErrorPage, NOT_FOUND_PAGE, UNAVAILABLE_PAGE};
-pub use endpoints::{EndpointSlice, Service, SliceEndpoint, SlicePort};
+pub use endpoints::{EndpointSlice, Service, ServicePort, SliceEndpoint, SlicePort};
 pub use headers::{
     Converter, Direction, Expression, Fetch, HeaderAction, HeaderActions, HeaderChange, HeaderValue, Segment,
 };
@@ -264,7 +264,9 @@ fn parse_object(
             controller.manifest = Manifest::new(&value);
             Object::IngressController(Arc::new(controller))
         }),
-        Kind::Service => Some(Object::Service(Arc::new(endpoints::service(meta, fields, findings)))),
+        Kind::Service => {
+            Some(Object::Service(Arc::new(endpoints::service(meta, fields, &mut materials.texts, findings))))
+        }
         Kind::EndpointSlice => {
             endpoints::slice(meta, fields, findings).map(|slice| Object::EndpointSlice(Arc::new(slice)))
         }

@@ -11,8 +11,8 @@ use std::time::Duration;
 use crate::admit::AdmittedRoute;
 use crate::object::ObjectKey;
 use crate::parse::{
-    Backend, EndpointSlice, ForwardedHeaders, HeldTls, IngressController, Route, TargetPort, Traffic, TrafficOptions,
-    annotations::MAX_TIMEOUT,
+    Backend, EndpointSlice, ForwardedHeaders, HeldTls, IngressController, Route, ServicePort, SlicePort, TargetPort,
+    Traffic, TrafficOptions, annotations::MAX_TIMEOUT,
 };
 use crate::policy::RoutePolicy;
 use crate::resources::Resources;
@@ -24,8 +24,43 @@ pub use addresses::{EndpointAddresses, is_usable};
 /// Services without slices whose endpoints are kept as found: none.
 const KEPT: usize = 4096;
 
-/// The usable endpoints of a service for a `targetPort`.
-type Found = (Option<TargetPort>, Arc<[Endpoint]>);
+/// Which ports of a service's slices are meant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PortChoice {
+    /// Those that a Route's `targetPort` is the name or the number of; `None`: every port.
+    Target(Option<TargetPort>),
+    /// Those that belong to this port of the Service.
+    Service {
+        /// The port. Slices know it by its name; one without a name also by the number of its `targetPort`, as slices
+        /// that people write give their ports names.
+        port: ServicePort,
+        /// The endpoints speak HTTP/2 without TLS, whatever the port says: for gRPC.
+        grpc: bool,
+    },
+}
+
+impl PortChoice {
+    fn matches(&self, port: &SlicePort) -> bool {
+        let is_target = |target: Option<&TargetPort>| target.is_none_or(|it| it.matches(&port.name, port.number));
+        match self {
+            PortChoice::Target(target) => is_target(target.as_ref()),
+            PortChoice::Service { port: own, .. } if own.name.is_empty() => {
+                port.name.is_empty() || is_target(own.target.as_ref())
+            }
+            PortChoice::Service { port: own, .. } => own.name == port.name,
+        }
+    }
+
+    fn is_h2c(&self, port: &SlicePort) -> bool {
+        match self {
+            PortChoice::Target(_) => port.h2c,
+            PortChoice::Service { port: own, grpc } => *grpc || own.h2c.unwrap_or(port.h2c),
+        }
+    }
+}
+
+/// The usable endpoints of a service for some of its ports.
+type Found = (PortChoice, Arc<[Endpoint]>);
 
 /// EndpointSlices by the Service that they belong to.
 #[derive(Debug)]
@@ -68,38 +103,40 @@ impl EndpointIndex {
         services
     }
 
-    /// The usable endpoints of a backend of this route, each address once, in order of address: those that are ready, or
-    /// where none is, those that are draining. Routes that use the same ones share them.
+    /// The usable endpoints of a backend of this route; see [`EndpointIndex::of_service`].
     pub fn endpoints(&self, route: &Route, backend: &Backend) -> Arc<[Endpoint]> {
         let service = ObjectKey { namespace: route.meta.key.namespace.clone(), name: backend.service.clone() };
+        self.of_service(service, PortChoice::Target(route.target_port.clone()))
+    }
+
+    /// The usable endpoints of a service, each address once, in order of address: those that are ready, or where none
+    /// is, those that are draining. All who use the same ones share them.
+    pub fn of_service(&self, service: ObjectKey, choice: PortChoice) -> Arc<[Endpoint]> {
         let mut known = self.known.borrow_mut();
         // Services that nobody names any more must not stay for ever.
         if known.len() > 2 * self.slices.len() + KEPT {
             known.clear();
         }
-        let of_service = known.entry(service).or_default();
-        if let Some((_, endpoints)) = of_service.iter().find(|(port, _)| *port == route.target_port) {
+        let found = known.get(&service).and_then(|found| found.iter().find(|(known, _)| *known == choice));
+        if let Some((_, endpoints)) = found {
             return Arc::clone(endpoints);
         }
-        let endpoints: Arc<[Endpoint]> = self.find(route, backend).into();
-        of_service.push((route.target_port.clone(), Arc::clone(&endpoints)));
+        let endpoints: Arc<[Endpoint]> = self.find(&service, &choice).into();
+        known.entry(service).or_default().push((choice, Arc::clone(&endpoints)));
         endpoints
     }
 
-    fn find(&self, route: &Route, backend: &Backend) -> Vec<Endpoint> {
-        let service = ObjectKey { namespace: route.meta.key.namespace.clone(), name: backend.service.clone() };
+    fn find(&self, service: &ObjectKey, choice: &PortChoice) -> Vec<Endpoint> {
         let (mut ready, mut draining) = (Vec::new(), Vec::new());
-        for slice in self.slices.get(&service).into_iter().flat_map(BTreeMap::values) {
-            let target = route.target_port.as_ref();
-            let ports = slice.ports.iter().filter(|port| target.is_none_or(|t| t.matches(&port.name, port.number)));
-            for port in ports {
+        for slice in self.slices.get(service).into_iter().flat_map(BTreeMap::values) {
+            for port in slice.ports.iter().filter(|port| choice.matches(port)) {
                 for endpoint in &slice.endpoints {
                     let usable = endpoint.addresses.iter().filter(|address| is_usable(**address, self.addresses));
                     let endpoints = if endpoint.is_draining { &mut draining } else { &mut ready };
                     endpoints.extend(usable.map(|address| Endpoint {
                         address: SocketAddr::new(*address, port.number),
                         target: endpoint.target.clone(),
-                        h2c: port.h2c,
+                        h2c: choice.is_h2c(port),
                     }));
                 }
             }

@@ -112,3 +112,14 @@ pub fn controller(name: &str, spec: Value) -> Value {
         "spec": spec,
     })
 }
+
+/// A Service `namespace/name` with these ports.
+pub fn service(id: &str, ports: Value) -> Value {
+    let (namespace, name) = id.split_once('/').expect("namespace/name");
+    json!({
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": { "namespace": namespace, "name": name },
+        "spec": { "ports": ports },
+    })
+}

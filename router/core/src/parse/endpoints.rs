@@ -3,9 +3,12 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use super::fields::Fields;
+use serde_json::Value;
+
+use super::TargetPort;
+use super::fields::{Fields, describe};
 use crate::field::{FieldPath, Findings};
-use crate::object::Meta;
+use crate::object::{Meta, Texts};
 
 /// Label that ties a slice to its service.
 const SERVICE_LABEL: &str = "kubernetes.io/service-name";
@@ -14,11 +17,30 @@ const MAX_ENDPOINTS: usize = 1000;
 /// Most ports of one slice, as the API server allows.
 const MAX_PORTS: usize = 20_000;
 
-/// A Service: that it exists is all that routing asks of it.
+/// A Service. Routes ask only whether it exists; other kinds name one of its ports.
 #[derive(Clone, Debug)]
 pub struct Service {
     /// Metadata.
     pub meta: Meta,
+    /// `spec.type: ExternalName`: a name in the DNS, without endpoints.
+    pub is_external: bool,
+    /// `spec.ports`, in order.
+    pub ports: Box<[ServicePort]>,
+}
+
+/// `Service.spec.ports[]`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServicePort {
+    /// `name`; empty where the Service has one port. Slices know the port by it.
+    pub name: Arc<str>,
+    /// `port`.
+    pub number: u16,
+    /// `protocol` is TCP.
+    pub is_tcp: bool,
+    /// `targetPort`, by default `port`; only of a port without a name, which may be known to slices by nothing else.
+    pub target: Option<TargetPort>,
+    /// Whether `appProtocol` says HTTP/2 without TLS (see [`is_h2c`]); `None`: there is no `appProtocol`.
+    pub h2c: Option<bool>,
 }
 
 /// An EndpointSlice.
@@ -57,14 +79,48 @@ pub struct SlicePort {
     pub h2c: bool,
 }
 
-/// Reads a Service. Its ports are checked only for being there: endpoints come from slices.
-pub(super) fn service(meta: Meta, mut object: Fields<'_>, findings: &mut Findings) -> Service {
+/// Reads a Service, as far as routing goes: endpoints come from slices.
+pub(super) fn service(mut meta: Meta, mut object: Fields<'_>, texts: &mut Texts, findings: &mut Findings) -> Service {
     let mut spec = object.mapping("spec", findings);
-    if spec.text("type", findings) == Some("ExternalName") {
+    let is_external = spec.text("type", findings) == Some("ExternalName");
+    if is_external {
         findings.warn(spec.path("type"), "a Service of type ExternalName has no endpoints; routes to it answer 503");
     }
+    let items = spec.list("ports", findings);
+    let ports = items.into_iter().filter_map(|(path, item)| service_port(item, path, texts, findings)).collect();
     object.finish(findings);
-    Service { meta }
+    meta.share(texts);
+    Service { meta, is_external, ports }
+}
+
+fn service_port(item: &Value, path: FieldPath, texts: &mut Texts, findings: &mut Findings) -> Option<ServicePort> {
+    let mut fields = Fields::of(Some(item), path, findings);
+    if fields.value("port").is_none() {
+        findings.error(fields.path("port"), "Required value: write a number from 1 to 65535");
+    }
+    let number = fields.number("port", 1, 65_535, findings).and_then(|number| u16::try_from(number).ok());
+    let mut name: Arc<str> = fields.text("name", findings).unwrap_or_default().into();
+    texts.share(&mut name);
+    let is_tcp = protocol(&mut fields, findings) == "TCP";
+    let h2c = fields.text("appProtocol", findings).map(|protocol| is_h2c("", Some(protocol)));
+    let target = match fields.value("targetPort") {
+        None => number.map(|number| number.to_string()),
+        Some(Value::Number(target)) => Some(target.to_string()),
+        Some(Value::String(target)) => Some(target.clone()),
+        Some(other) => {
+            let message = format!("is {}; write the name or the number of an endpoint port", describe(other));
+            findings.error(fields.path("targetPort"), message);
+            None
+        }
+    };
+    let target = target.filter(|_| name.is_empty()).map(|text| {
+        let mut text: Arc<str> = text.into();
+        texts.share(&mut text);
+        TargetPort(text)
+    });
+    fields.ignore(&["nodePort"]);
+    fields.finish(findings);
+    Some(ServicePort { name, number: number?, is_tcp, target, h2c })
 }
 
 /// Reads an EndpointSlice.
@@ -155,13 +211,18 @@ fn endpoint(mut fields: Fields<'_>, family: Family, findings: &mut Findings) -> 
 fn port(mut fields: Fields<'_>, findings: &mut Findings) -> Option<SlicePort> {
     let name = fields.text("name", findings).unwrap_or_default();
     let number = fields.number("port", 1, 65535, findings).and_then(|number| u16::try_from(number).ok());
+    let protocol = protocol(&mut fields, findings);
+    let h2c = is_h2c(name, fields.text("appProtocol", findings));
+    fields.finish(findings);
+    (protocol == "TCP").then_some(SlicePort { name: name.into(), number: number?, h2c })
+}
+
+fn protocol<'v>(fields: &mut Fields<'v>, findings: &mut Findings) -> &'v str {
     let protocol = fields.text("protocol", findings).unwrap_or("TCP");
     if !["TCP", "UDP", "SCTP"].contains(&protocol) {
         findings.error(fields.path("protocol"), format!("Unsupported value: {protocol:?}; write TCP"));
     }
-    let h2c = is_h2c(name, fields.text("appProtocol", findings));
-    fields.finish(findings);
-    (protocol == "TCP").then_some(SlicePort { name: name.into(), number: number?, h2c })
+    protocol
 }
 
 /// Whether a port speaks HTTP/2 without TLS, with prior knowledge (RFC 9113, section 3.3). `appProtocol` alone decides
