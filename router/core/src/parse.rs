@@ -3,6 +3,7 @@
 //! An object is read once; what comes out is shared behind an `Arc` for as long as the manifest stays the same.
 
 mod config_map;
+mod contour;
 mod endpoints;
 mod fields;
 mod gateway_api;
@@ -283,7 +284,7 @@ fn parse_object(
         | Kind::BackendTlsPolicy
         | Kind::RouteSlot => gateway_api::parse(kind, meta, &value, &mut materials.texts, findings),
         Kind::IngressRoute | Kind::HttpProxy | Kind::TlsCertificateDelegation => {
-            return Outcome::UnknownKind { api_version, kind: kind_name };
+            contour::parse(kind, meta, &value, &mut materials.texts, findings)
         }
     };
     if let (Some(old), Some(new)) = (old, &object) {

@@ -4,8 +4,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::gateway::spec::{HeaderModifier, RequestMatcher};
-use crate::object::{Kind, Manifest, Meta, ObjectKey};
+use crate::gateway::spec::{HeaderModifier, Redirect, RequestMatcher};
+use crate::model::Hostname;
+use crate::object::{Kind, Manifest, Meta, ObjectKey, ObjectRef};
 
 /// An IngressRoute or HTTPProxy.
 #[derive(Clone, Debug)]
@@ -16,6 +17,9 @@ pub struct Vertex {
     pub meta: Meta,
     /// As it was written.
     pub manifest: Manifest,
+    /// It names an ingress class that is not Contour's, so it is for another controller: it is not served, and its
+    /// status is left alone.
+    pub is_foreign: bool,
     /// `spec.virtualhost`.
     pub virtual_host: Option<VirtualHostSpec>,
     /// `spec.subdomains` (IngressRoute).
@@ -24,8 +28,33 @@ pub struct Vertex {
     pub routes: Vec<RouteSpec>,
     /// `spec.tcpproxy`.
     pub tcp: Option<TcpProxy>,
-    /// Fields that are not done: the object is invalid, with these words.
-    pub unsupported: Vec<String>,
+    /// What is no good, or not done, outside of `routes`: the object is invalid, and nothing of it is served.
+    pub faults: Vec<Fault>,
+}
+
+impl Vertex {
+    /// The object.
+    pub fn object(&self) -> ObjectRef {
+        ObjectRef { kind: self.kind, key: self.meta.key.clone() }
+    }
+}
+
+/// What is wrong with a vertex.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Fault {
+    /// `type` of an HTTPProxy's sub-condition, e.g. `IncludeError`.
+    pub kind: &'static str,
+    /// Its `reason`, e.g. `IncludeNotFound`.
+    pub reason: &'static str,
+    /// Its `message`; `status.description` of an IngressRoute.
+    pub message: String,
+}
+
+impl Fault {
+    /// A fault.
+    pub fn new(kind: &'static str, reason: &'static str, message: impl Into<String>) -> Self {
+        Fault { kind, reason, message: message.into() }
+    }
 }
 
 /// `spec.virtualhost`.
@@ -60,10 +89,9 @@ pub struct Subdomain {
 /// `spec.routes[]`, or `spec.includes[]` of an HTTPProxy.
 #[derive(Clone, Debug, Default)]
 pub struct RouteSpec {
-    /// IngressRoute: `match` as written, for messages; HTTPProxy: its conditions in words.
+    /// IngressRoute: `match` as written, for messages; HTTPProxy: its conditions in words, empty when there are none.
     pub label: Arc<str>,
-    /// The conditions, ANDed. IngressRoute: a prefix of bytes' segments, absolute; HTTPProxy: what is appended to the
-    /// parent's.
+    /// The conditions, ANDed. IngressRoute: a prefix, absolute; HTTPProxy: what is appended to the parent's.
     pub matcher: RequestMatcher,
     /// `services`.
     pub services: Vec<ServiceSpec>,
@@ -73,16 +101,23 @@ pub struct RouteSpec {
     pub websockets: bool,
     /// `permitInsecure`.
     pub permit_insecure: bool,
-    /// `prefixRewrite`, or HTTPProxy's `pathRewritePolicy.replacePrefix` without a condition of its own.
-    pub prefix_rewrite: Option<Arc<str>>,
+    /// `prefixRewrite`, or HTTPProxy's `pathRewritePolicy.replacePrefix`: the prefix that must be matched (`None`: any),
+    /// and what stands in its place.
+    pub rewrites: Vec<(Option<Arc<str>>, Arc<str>)>,
     /// `timeoutPolicy.request` / `.response`; `Some(None)`: `infinity`.
     pub timeout: Option<Option<Duration>>,
-    /// `requestHeadersPolicy`, `responseHeadersPolicy`.
+    /// `requestHeadersPolicy`, without `Host`.
     pub request_headers: HeaderModifier,
-    /// The latter.
+    /// `responseHeadersPolicy`.
     pub response_headers: HeaderModifier,
-    /// What is no good in it, as the object's description says.
-    pub unsupported: Vec<String>,
+    /// `Host` of `requestHeadersPolicy`.
+    pub rewrite_host: Option<Hostname>,
+    /// `requestRedirectPolicy`.
+    pub redirect: Option<Redirect>,
+    /// `directResponsePolicy.statusCode`.
+    pub answer: Option<u16>,
+    /// What is no good in it, or not done.
+    pub faults: Vec<Fault>,
 }
 
 /// `services[]`.
@@ -94,12 +129,18 @@ pub struct ServiceSpec {
     pub port: i64,
     /// `weight`.
     pub weight: u32,
-    /// `validation`: name of the Secret with the CA, and the subject name.
-    pub validation: Option<(Arc<str>, Arc<str>)>,
-    /// `strategy`; empty when absent.
+    /// `validation`: name of the Secret with the CA, and the subject names.
+    pub validation: Option<(Arc<str>, Vec<Arc<str>>)>,
+    /// `strategy`, or that of the route's `loadBalancerPolicy`; empty when absent.
     pub strategy: Arc<str>,
     /// HTTPProxy's `protocol`: `h2c`, `h2`, `tls`; empty when absent.
     pub protocol: Arc<str>,
+    /// `mirror`: it gets copies.
+    pub mirror: bool,
+    /// `requestHeadersPolicy`.
+    pub request_headers: HeaderModifier,
+    /// `responseHeadersPolicy`.
+    pub response_headers: HeaderModifier,
 }
 
 /// `spec.tcpproxy`.
@@ -109,6 +150,8 @@ pub struct TcpProxy {
     pub services: Vec<ServiceSpec>,
     /// `delegate` / `include`; the namespace is filled in.
     pub delegate: Option<ObjectKey>,
+    /// What is no good in it, or not done.
+    pub faults: Vec<Fault>,
 }
 
 /// `TLSCertificateDelegation`, of either group.
@@ -118,6 +161,8 @@ pub struct TlsCertificateDelegation {
     pub meta: Meta,
     /// As it was written.
     pub manifest: Manifest,
+    /// It is of `projectcontour.io/v1`, which has a status.
+    pub has_status: bool,
     /// `spec.delegations`: name of a Secret beside it, and the namespaces that may use it (`*`: all).
     pub delegations: Vec<(Arc<str>, Vec<Arc<str>>)>,
 }

@@ -22,6 +22,7 @@ pub use http::{ForwardedHeaders, HttpPolicy};
 pub use logging::{AccessLog, CookieCapture, HeaderCapture};
 pub use publishing::{Publishing, PublishingKind};
 pub use security::{ClientTls, ProfileKind, TlsProfile, TlsVersion};
+pub(super) use tuning::go_duration;
 pub use tuning::{MaxConnections, Tuning};
 pub use unique_id::{UniqueId, UniqueIdField, UniqueIdPart};
 

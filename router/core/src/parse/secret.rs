@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use rustls::RootCertStore;
 use rustls::sign::CertifiedKey;
 use serde_json::Value;
 
@@ -24,6 +25,9 @@ pub struct Secret {
     pub kind: Arc<str>,
     /// Certificate and key, when the type is `kubernetes.io/tls`.
     pub pair: Option<TlsPair>,
+    /// The certificates of `ca.crt`, if they can be trusted: what backends of IngressRoutes and HTTPProxies are verified
+    /// with.
+    pub ca: Option<Arc<RootCertStore>>,
 }
 
 /// A certificate with its key.
@@ -43,7 +47,7 @@ pub struct Namespace {
     pub meta: Meta,
 }
 
-/// Reads a Secret. Contents of other types are not looked at.
+/// Reads a Secret. Of other types only `ca.crt` is looked at.
 pub(super) fn secret(
     mut meta: Meta,
     mut object: Fields<'_>,
@@ -53,12 +57,13 @@ pub(super) fn secret(
     meta.annotations.clear();
     let kind: Arc<str> = object.text("type", findings).unwrap_or("Opaque").into();
     object.ignore(&["immutable", "data", "stringData"]);
-    if *kind != *TLS_TYPE {
-        object.finish(findings);
-        return Secret { meta, kind, pair: None };
-    }
     let mut data = object.mapping("data", findings);
     let mut texts = object.mapping("stringData", findings);
+    let ca = ca(&mut data, &mut texts, materials);
+    if *kind != *TLS_TYPE {
+        object.finish(findings);
+        return Secret { meta, kind, pair: None, ca };
+    }
     let mut part = |name: &'static str| {
         // `stringData` overrides `data`, as the API server merges them.
         let plain = texts.value(name).and_then(Value::as_str).map(str::to_owned);
@@ -84,7 +89,16 @@ pub(super) fn secret(
         },
         _ => None,
     };
-    Secret { meta, kind, pair }
+    Secret { meta, kind, pair, ca }
+}
+
+/// The CA of a Secret. One that is no good is as if it were not there: whoever needs it says so.
+fn ca(data: &mut Fields<'_>, texts: &mut Fields<'_>, materials: &mut MaterialCache) -> Option<Arc<RootCertStore>> {
+    const NAME: &str = "ca.crt";
+    let mut unheard = Findings::default();
+    let plain = texts.value(NAME).and_then(Value::as_str).map(str::to_owned);
+    let text = plain.or_else(|| decode(data.value(NAME), data.path(NAME), &mut unheard))?;
+    materials.roots(&text).ok()
 }
 
 fn decode(value: Option<&Value>, path: FieldPath, findings: &mut Findings) -> Option<String> {

@@ -114,7 +114,7 @@ fn duration(fields: &mut Fields<'_>, name: &'static str, findings: &mut Findings
 }
 
 /// Reads a duration of Go's `time.ParseDuration`, without sign: `1h30m`, `1.5s`, `0`.
-fn go_duration(text: &str) -> Option<Duration> {
+pub(in crate::parse) fn go_duration(text: &str) -> Option<Duration> {
     const UNITS: [(&str, u64); 8] = [
         ("ns", 1),
         ("us", 1000),

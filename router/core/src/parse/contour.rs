@@ -1,0 +1,156 @@
+//! Contour's objects: IngressRoute (`contour.heptio.com/v1beta1`), HTTPProxy (`projectcontour.io/v1`) and
+//! TLSCertificateDelegation (delegation.md). What their CustomResourceDefinitions refuse is refused here; what they let
+//! through and Contour finds wrong, or Sluice does not do, makes the object invalid, and its status says so.
+
+mod conditions;
+mod http_proxy;
+mod ingress_route;
+mod policies;
+mod services;
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::fields::Fields;
+use super::{Object, set_namespace};
+use crate::contour::spec::{Fault, TlsCertificateDelegation, TlsSpec, Vertex, VirtualHostSpec};
+use crate::field::{FieldPath, Findings};
+use crate::object::{Kind, Manifest, Meta, ObjectKey, Texts};
+
+/// Annotations that name an ingress class, and the classes that are ours: those that Contour itself has by default.
+const CLASS_ANNOTATIONS: [&str; 3] =
+    ["projectcontour.io/ingress.class", "contour.heptio.com/ingress.class", "kubernetes.io/ingress.class"];
+const OUR_CLASS: &str = "contour";
+
+/// Reads an object of one of these kinds; `None` for other kinds.
+pub(super) fn parse(
+    kind: Kind,
+    mut meta: Meta,
+    written: &Value,
+    texts: &mut Texts,
+    findings: &mut Findings,
+) -> Option<Object> {
+    let mut stored = written.clone();
+    set_namespace(&mut stored, &meta.key);
+    meta.share(texts);
+    let manifest = Manifest::new(&stored);
+    let mut object = Fields::of(Some(&stored), FieldPath::root(), findings);
+    object.ignore(&["kind", "metadata", "status"]);
+    let version = object.text("apiVersion", findings).unwrap_or_default();
+    let mut spec = object.mapping("spec", findings);
+    if object.value("spec").is_none() {
+        findings.error(object.path("spec"), format!("Required value: write what the {kind} is to do"));
+    }
+    let parsed = match kind {
+        Kind::IngressRoute | Kind::HttpProxy => {
+            let mut vertex = vertex(kind, meta, manifest, &mut spec, findings);
+            if kind == Kind::IngressRoute {
+                ingress_route::fill(&mut vertex, &mut spec, findings);
+            } else {
+                http_proxy::fill(&mut vertex, &mut spec, findings);
+            }
+            Some(Object::Vertex(Arc::new(vertex)))
+        }
+        Kind::TlsCertificateDelegation => {
+            let delegations = delegations(&mut spec, findings);
+            let has_status = version == kind.api_version();
+            let delegation = TlsCertificateDelegation { meta, manifest, has_status, delegations };
+            Some(Object::TlsCertificateDelegation(Arc::new(delegation)))
+        }
+        _ => None,
+    };
+    spec.finish(findings);
+    object.finish(findings);
+    parsed
+}
+
+/// What both kinds have in common: the class and the virtual host.
+fn vertex(kind: Kind, meta: Meta, manifest: Manifest, spec: &mut Fields<'_>, findings: &mut Findings) -> Vertex {
+    let annotated = CLASS_ANNOTATIONS.iter().find_map(|name| meta.annotations.get(name));
+    let named = if kind == Kind::HttpProxy { spec.text("ingressClassName", findings) } else { None };
+    let is_foreign = annotated.or(named).is_some_and(|class| class != OUR_CLASS && !class.is_empty());
+    let mut vertex = Vertex {
+        kind,
+        meta,
+        manifest,
+        is_foreign,
+        virtual_host: None,
+        subdomains: Vec::new(),
+        routes: Vec::new(),
+        tcp: None,
+        faults: Vec::new(),
+    };
+    let mut host = spec.mapping("virtualhost", findings);
+    if host.is_present() {
+        let fqdn = host.text("fqdn", findings).unwrap_or_default();
+        let mut tls = host.mapping("tls", findings);
+        let read = tls.is_present().then(|| TlsSpec {
+            secret: tls.text("secretName", findings).unwrap_or_default().into(),
+            minimum: tls.text("minimumProtocolVersion", findings).unwrap_or_default().into(),
+            passthrough: tls.truth("passthrough", findings).unwrap_or_default(),
+        });
+        if kind == Kind::HttpProxy {
+            let names = ["maximumProtocolVersion", "clientValidation", "enableFallbackCertificate"];
+            refuse(&mut tls, &names, &mut vertex.faults);
+            let names =
+                ["authorization", "corsPolicy", "rateLimitPolicy", "jwtProviders", "ipAllowPolicy", "ipDenyPolicy"];
+            refuse(&mut host, &names, &mut vertex.faults);
+        }
+        tls.finish(findings);
+        vertex.virtual_host = Some(VirtualHostSpec { fqdn: fqdn.into(), tls: read });
+    }
+    host.finish(findings);
+    vertex
+}
+
+/// Notes members that are written and not done. What is empty or false asks for nothing.
+fn refuse(fields: &mut Fields<'_>, names: &[&'static str], faults: &mut Vec<Fault>) {
+    for name in names {
+        let asks = match fields.value(name) {
+            None | Some(Value::Null | Value::Bool(false)) => false,
+            Some(Value::String(text)) => !text.is_empty(),
+            Some(Value::Array(items)) => !items.is_empty(),
+            Some(Value::Object(members)) => !members.is_empty(),
+            Some(Value::Bool(true) | Value::Number(_)) => true,
+        };
+        if asks {
+            faults.push(unsupported(&fields.path(name), "remove it"));
+        }
+    }
+}
+
+/// The fault of a field that is not done.
+fn unsupported(path: &FieldPath, advice: &str) -> Fault {
+    Fault::new("SpecError", "UnsupportedField", format!("{path} is not supported; {advice}"))
+}
+
+/// A reference to another object: `delegate`, `include`.
+fn reference(fields: &mut Fields<'_>, namespace: &Arc<str>, findings: &mut Findings) -> Option<ObjectKey> {
+    if !fields.is_present() {
+        return None;
+    }
+    let name = fields.text("name", findings);
+    if name.is_none() {
+        findings.error(fields.path("name"), "Required value: write the name of the object that is delegated to");
+    }
+    let namespace = fields.text("namespace", findings).map_or_else(|| Arc::clone(namespace), Arc::from);
+    Some(ObjectKey { namespace, name: name?.into() })
+}
+
+/// Reads `spec.delegations`.
+fn delegations(spec: &mut Fields<'_>, findings: &mut Findings) -> Vec<(Arc<str>, Vec<Arc<str>>)> {
+    let mut delegations = Vec::new();
+    for (path, item) in spec.list("delegations", findings) {
+        let mut fields = Fields::of(Some(item), path, findings);
+        let secret = fields.text("secretName", findings);
+        if secret.is_none() {
+            findings.error(fields.path("secretName"), "Required value: write the name of a Secret of this namespace");
+        }
+        let targets = fields.texts("targetNamespaces", findings);
+        fields.finish(findings);
+        delegations
+            .extend(secret.map(|secret| (secret.into(), targets.iter().map(|(_, text)| (*text).into()).collect())));
+    }
+    delegations
+}

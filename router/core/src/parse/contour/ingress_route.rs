@@ -1,0 +1,110 @@
+//! What only an IngressRoute has: routes by prefix with their delegates, and the subdomains of a domain.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::{Fields, reference, refuse, services};
+use crate::contour::spec::{Fault, RouteSpec, Subdomain, TcpProxy, Vertex};
+use crate::field::Findings;
+use crate::gateway::spec::{PathMatcher, RequestMatcher};
+use crate::parse::ingress_controller::go_duration;
+
+/// Reads `subdomains`, `routes` and `tcpproxy`.
+pub(super) fn fill(vertex: &mut Vertex, spec: &mut Fields<'_>, findings: &mut Findings) {
+    let namespace = Arc::clone(&vertex.meta.key.namespace);
+    for (path, item) in spec.list("subdomains", findings) {
+        let mut fields = Fields::of(Some(item), path, findings);
+        let name = fields.text("subdomain", findings);
+        if name.is_none() {
+            findings.error(fields.path("subdomain"), "Required value: write a whole name, such as www.example.com");
+        }
+        let mut delegate = fields.mapping("delegate", findings);
+        if !delegate.is_present() {
+            findings
+                .error(fields.path("delegate"), "Required value: write the name of the IngressRoute that serves it");
+        }
+        let target = reference(&mut delegate, &namespace, findings);
+        delegate.finish(findings);
+        fields.finish(findings);
+        if let (Some(name), Some(delegate)) = (name, target) {
+            vertex.subdomains.push(Subdomain { name: name.into(), delegate });
+        }
+    }
+    for (path, item) in spec.list("routes", findings) {
+        let fields = Fields::of(Some(item), path, findings);
+        vertex.routes.extend(route(fields, &namespace, findings));
+    }
+    let mut tcp = spec.mapping("tcpproxy", findings);
+    if tcp.is_present() {
+        let mut faults = Vec::new();
+        let services = services::list(&mut tcp, services::Place::IngressRoute, &mut faults, findings);
+        let mut delegate = tcp.mapping("delegate", findings);
+        let target = reference(&mut delegate, &namespace, findings);
+        delegate.finish(findings);
+        vertex.tcp = Some(TcpProxy { services, delegate: target, faults });
+    }
+    tcp.finish(findings);
+}
+
+fn route(mut fields: Fields<'_>, namespace: &Arc<str>, findings: &mut Findings) -> Option<RouteSpec> {
+    let label = fields.text("match", findings);
+    match label {
+        None => findings.error(fields.path("match"), "Required value: write a path prefix that begins with /"),
+        Some(label) if !label.starts_with('/') => {
+            findings.error(fields.path("match"), format!("Invalid value: {label:?}; write \"/{label}\""));
+        }
+        Some(_) => {}
+    }
+    let mut faults = Vec::new();
+    let services = services::list(&mut fields, services::Place::IngressRoute, &mut faults, findings);
+    let mut delegate = fields.mapping("delegate", findings);
+    let target = reference(&mut delegate, namespace, findings);
+    delegate.finish(findings);
+    let mut policy = fields.mapping("timeoutPolicy", findings);
+    let timeout = timeout(&mut policy, "request", &mut faults, findings);
+    policy.finish(findings);
+    refuse(&mut fields, &["retryPolicy"], &mut faults);
+    let rewrite = fields.text("prefixRewrite", findings).map(|text| (None, Arc::from(text)));
+    let route = RouteSpec {
+        label: label?.into(),
+        matcher: RequestMatcher { path: PathMatcher::Prefix(prefix(label?)), ..RequestMatcher::default() },
+        services,
+        delegate: target,
+        websockets: fields.truth("enableWebsockets", findings).unwrap_or_default(),
+        permit_insecure: fields.truth("permitInsecure", findings).unwrap_or_default(),
+        rewrites: rewrite.into_iter().collect(),
+        timeout,
+        faults,
+        ..RouteSpec::default()
+    };
+    fields.finish(findings);
+    Some(route)
+}
+
+/// A prefix in normal form: without a slash at its end, `/` for every path.
+pub(super) fn prefix(text: &str) -> Arc<str> {
+    match text.trim_end_matches('/') {
+        "" => "/".into(),
+        trimmed => trimmed.into(),
+    }
+}
+
+/// A timeout: a duration of Go's, `infinity`, or nothing; 0 is Contour's word for none as well.
+pub(super) fn timeout(
+    fields: &mut Fields<'_>,
+    name: &'static str,
+    faults: &mut Vec<Fault>,
+    findings: &mut Findings,
+) -> Option<Option<Duration>> {
+    let text = fields.text(name, findings)?;
+    if matches!(text, "infinity" | "infinite") {
+        return Some(None);
+    }
+    let parsed = go_duration(text);
+    if parsed.is_none() {
+        let path = fields.path(name);
+        let message = format!("{path}: {text:?} is no duration; write one such as 30s or 1m30s, or infinity");
+        faults.push(Fault::new("RouteError", "TimeoutPolicyNotValid", message));
+    }
+    parsed.map(|duration| Some(duration).filter(|duration| !duration.is_zero()))
+}

@@ -1,0 +1,118 @@
+//! `services`, of routes and of `tcpproxy`.
+
+use super::policies::{self, Host};
+use super::{Fields, refuse, unsupported};
+use crate::contour::spec::{Fault, ServiceSpec};
+use crate::field::Findings;
+
+/// Where services stand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// In an IngressRoute.
+    IngressRoute,
+    /// In a route of an HTTPProxy.
+    Route,
+    /// In the `tcpproxy` of an HTTPProxy.
+    Tcp,
+}
+
+/// Balancing strategies that are known.
+const STRATEGIES: [&str; 5] = ["RoundRobin", "WeightedLeastRequest", "Random", "Cookie", "RequestHash"];
+
+/// Reads `services`. Ports are checked where their errors are told, in the status.
+pub fn list(
+    holder: &mut Fields<'_>,
+    place: Place,
+    faults: &mut Vec<Fault>,
+    findings: &mut Findings,
+) -> Vec<ServiceSpec> {
+    let mut services = Vec::new();
+    for (path, item) in holder.list("services", findings) {
+        let mut fields = Fields::of(Some(item), path, findings);
+        services.extend(service(&mut fields, place, faults, findings));
+        fields.finish(findings);
+    }
+    services
+}
+
+fn service(
+    fields: &mut Fields<'_>,
+    place: Place,
+    faults: &mut Vec<Fault>,
+    findings: &mut Findings,
+) -> Option<ServiceSpec> {
+    let name = fields.text("name", findings);
+    if name.is_none() {
+        findings.error(fields.path("name"), "Required value: write the name of a Service of this namespace");
+    }
+    if fields.value("port").is_none() {
+        findings.error(fields.path("port"), "Required value: write the number of a port of the Service");
+    }
+    let number = i64::from(i32::MAX);
+    let port = fields.number("port", -number, number, findings);
+    let weight = fields.number("weight", 0, i64::from(u32::MAX), findings).unwrap_or_default();
+    let mut service = ServiceSpec {
+        name: name?.into(),
+        port: port?,
+        weight: u32::try_from(weight).unwrap_or(u32::MAX),
+        ..ServiceSpec::default()
+    };
+    let mut validation = fields.mapping("validation", findings);
+    if validation.is_present() {
+        let secret = validation.text("caSecret", findings).unwrap_or_default();
+        let mut names = vec![validation.text("subjectName", findings).unwrap_or_default().into()];
+        if place != Place::IngressRoute {
+            names.extend(validation.texts("subjectNames", findings).into_iter().map(|(_, name)| name.into()));
+            names.retain(|name: &std::sync::Arc<str>| !name.is_empty());
+            names.sort();
+            names.dedup();
+        }
+        service.validation = Some((secret.into(), names));
+    }
+    validation.finish(findings);
+    if place == Place::IngressRoute {
+        let strategy = fields.text("strategy", findings).unwrap_or_default();
+        service.strategy = self::strategy(strategy, &fields.path("strategy"), faults).into();
+        refuse(fields, &["healthCheck"], faults);
+        return Some(service);
+    }
+    service.protocol = fields.text("protocol", findings).unwrap_or_default().into();
+    if !["", "tls", "h2", "h2c"].contains(&&*service.protocol) {
+        let message = format!("Unsupported value: {:?}; write h2, h2c or tls", service.protocol);
+        findings.error(fields.path("protocol"), message);
+    }
+    service.mirror = fields.truth("mirror", findings).unwrap_or_default();
+    if place == Place::Tcp && service.mirror {
+        faults.push(unsupported(&fields.path("mirror"), "remove it"));
+    }
+    if place == Place::Tcp && !service.protocol.is_empty() {
+        faults.push(unsupported(&fields.path("protocol"), "remove it; bytes go to the service as they are"));
+    }
+    refuse(fields, &["cookieRewritePolicies", "slowStartPolicy"], faults);
+    if place == Place::Route {
+        service.request_headers = policies::headers(fields, "requestHeadersPolicy", Host::Fixed, faults, findings).0;
+        service.response_headers = policies::headers(fields, "responseHeadersPolicy", Host::Fixed, faults, findings).0;
+    } else {
+        refuse(fields, &["requestHeadersPolicy", "responseHeadersPolicy"], faults);
+    }
+    // Health is told by EndpointSlices, and by what connections find.
+    fields.ignore(&["healthPort"]);
+    Some(service)
+}
+
+/// A strategy that can be followed. Contour takes what it does not know for RoundRobin; so does this.
+pub fn strategy<'t>(text: &'t str, path: &crate::field::FieldPath, faults: &mut Vec<Fault>) -> &'t str {
+    match text {
+        "RequestHash" => {
+            let advice = "write RoundRobin, WeightedLeastRequest, Random or Cookie";
+            faults.push(Fault::new(
+                "SpecError",
+                "UnsupportedField",
+                format!("{path}: {text} is not supported; {advice}"),
+            ));
+            ""
+        }
+        known if STRATEGIES.contains(&known) => known,
+        _ => "",
+    }
+}
