@@ -5,6 +5,7 @@
 
 mod claims;
 mod domains;
+mod foreign;
 mod host;
 mod material;
 mod wildcards;
@@ -15,13 +16,15 @@ use std::sync::Arc;
 use rustls::sign::CertifiedKey;
 
 use crate::model::HostMatch;
-use crate::object::ObjectKey;
+use crate::object::{Kind, ObjectKey, ObjectRef};
 use crate::parse::{NamespaceOwnership, Route, Secret, WildcardAdmission, WildcardPolicy};
 use crate::resources::Objects;
+use crate::sites::OwnedAge;
 use claims::HostClaims;
 use wildcards::WildcardClaims;
 
 pub use domains::DomainLists;
+pub use foreign::{ForeignClaim, ForeignClaims};
 pub use host::effective_host;
 
 /// What a router admits by: the part of an IngressController that admission looks at.
@@ -69,8 +72,8 @@ pub struct Rejection {
     pub reason: RejectReason,
     /// `message` of its Admitted condition.
     pub message: String,
-    /// The older route that stands in the way. For operators only: statuses never name a foreign namespace.
-    pub winner: Option<ObjectKey>,
+    /// The older object that stands in the way. For operators only: statuses never name a foreign namespace.
+    pub winner: Option<ObjectRef>,
 }
 
 /// Why a route is refused, as the condition's reason spells it (openshift.md b.5).
@@ -82,7 +85,7 @@ pub enum RejectReason {
     NoHostValue,
     /// The effective host is no host name.
     InvalidHost,
-    /// An older route stands in the way.
+    /// An older route, or an older object of another kind, stands in the way.
     HostAlreadyClaimed,
     /// Certificate, key or CA of the route are no good.
     ExtendedValidationFailed,
@@ -127,55 +130,78 @@ pub struct Decision {
     pub outcome: Result<AdmittedRoute, Rejection>,
 }
 
-/// Decides every route that a router has selected. `routes` must be in order of age, oldest first (`Meta::age`); the
-/// decisions come in the same order.
+/// What became of routes.
+#[derive(Debug, Default)]
+pub struct Admission {
+    /// In the order of the routes.
+    pub decisions: Vec<Decision>,
+    /// Hosts that objects of other kinds wanted, and the Route that has each of them.
+    pub won: Vec<(HostMatch, ObjectKey)>,
+}
+
+/// Decides every route that a router has selected. `routes` must be in order of age, oldest first (`Meta::age`).
 pub fn admit<'r>(
     policy: &Policy,
     routes: impl IntoIterator<Item = &'r Arc<Route>>,
     secrets: &Objects<Secret>,
-) -> Vec<Decision> {
+    foreign: &ForeignClaims,
+) -> Admission {
     let routes = routes.into_iter();
-    let mut hosts = HostClaims::with_capacity(routes.size_hint().0);
-    let mut domains = WildcardClaims::default();
+    let mut claims = Claims {
+        hosts: HostClaims::with_capacity(routes.size_hint().0),
+        domains: WildcardClaims::default(),
+        foreign,
+        won: Vec::new(),
+    };
     let decide = |route: &'r Arc<Route>| {
         let host = effective_host(route, &policy.domain);
-        let outcome = claim(policy, route, &host, &mut hosts, &mut domains).and_then(|host_match| {
+        let outcome = claims.claim(policy, route, &host).and_then(|host_match| {
             // Claims come before certificates: a broken certificate must not open the host to a younger route.
             let certificate = material::certificate(route, secrets)?;
             Ok(AdmittedRoute { route: route.clone(), host: host_match, certificate })
         });
         Decision { route: route.clone(), host, outcome }
     };
-    routes.map(decide).collect()
+    let decisions = routes.map(decide).collect();
+    Admission { decisions, won: claims.won }
 }
 
-fn claim<'r>(
-    policy: &Policy,
-    route: &'r Route,
-    host: &Arc<str>,
-    hosts: &mut HostClaims<'r>,
-    domains: &mut WildcardClaims<'r>,
-) -> Result<HostMatch, Rejection> {
-    policy.domains.check(host)?;
-    let wildcards_allowed = policy.wildcards == WildcardAdmission::WildcardsAllowed;
-    if route.wildcard_policy == WildcardPolicy::Subdomain && !wildcards_allowed {
-        return Err(reject(RejectReason::RouteNotAdmitted, "wildcard routes are not allowed"));
+/// Who holds what on a router.
+struct Claims<'r, 'f> {
+    hosts: HostClaims<'r>,
+    domains: WildcardClaims<'r>,
+    foreign: &'f ForeignClaims,
+    won: Vec<(HostMatch, ObjectKey)>,
+}
+
+impl<'r> Claims<'r, '_> {
+    fn claim(&mut self, policy: &Policy, route: &'r Route, host: &Arc<str>) -> Result<HostMatch, Rejection> {
+        policy.domains.check(host)?;
+        let wildcards_allowed = policy.wildcards == WildcardAdmission::WildcardsAllowed;
+        if route.wildcard_policy == WildcardPolicy::Subdomain && !wildcards_allowed {
+            return Err(reject(RejectReason::RouteNotAdmitted, "wildcard routes are not allowed"));
+        }
+        let host_match = host::host_match(route, host)?;
+        let contested = self.foreign.on(&host_match).filter(|_| !self.hosts.is_held(&host_match));
+        if let Some((_, claim)) = contested.as_ref().filter(|(_, claim)| claim.age < OwnedAge::of(&route.meta)) {
+            return Err(foreign::refusal(route, host, claim));
+        }
+        let claimed = |taken: Taken<'_>| Rejection {
+            reason: RejectReason::HostAlreadyClaimed,
+            message: taken.message,
+            winner: Some(ObjectRef { kind: Kind::Route, key: taken.by.meta.key.clone() }),
+        };
+        if wildcards_allowed {
+            self.domains.check(route, host, policy.ownership).map_err(claimed)?;
+        }
+        self.hosts.check(route, host, &host_match, policy.ownership).map_err(claimed)?;
+        if wildcards_allowed {
+            self.domains.hold(route, host);
+        }
+        self.hosts.hold(route, &host_match);
+        self.won.extend(contested.map(|(host, _)| (host, route.meta.key.clone())));
+        Ok(host_match)
     }
-    let host_match = host::host_match(route, host)?;
-    let claimed = |taken: Taken<'_>| Rejection {
-        reason: RejectReason::HostAlreadyClaimed,
-        message: taken.message,
-        winner: Some(taken.by.meta.key.clone()),
-    };
-    if wildcards_allowed {
-        domains.check(route, host, policy.ownership).map_err(claimed)?;
-    }
-    hosts.check(route, host, &host_match, policy.ownership).map_err(claimed)?;
-    if wildcards_allowed {
-        domains.hold(route, host);
-    }
-    hosts.hold(route, &host_match);
-    Ok(host_match)
 }
 
 fn reject(reason: RejectReason, message: impl Into<String>) -> Rejection {

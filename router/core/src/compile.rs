@@ -81,12 +81,13 @@ pub fn shadows(host: &VirtualHost) -> Vec<Shadow<'_>> {
     shadows
 }
 
-/// Ids for routers, from their names: the FNV-1a hash, or the next free number when names collide; never 0. An id is
-/// stable while the set of routers does not change.
-pub fn router_ids(names: &BTreeSet<RouterName>) -> BTreeMap<RouterName, u32> {
+/// Ids for routers, from their names: the FNV-1a hash, or the next free number when names collide; never 0. Those of
+/// `names` are stable while that set does not change, whatever is in `more`: the routers that are made for ports.
+pub fn router_ids(names: &BTreeSet<RouterName>, more: &BTreeSet<RouterName>) -> BTreeMap<RouterName, u32> {
     let mut taken = BTreeSet::new();
     names
         .iter()
+        .chain(more.difference(names))
         .map(|name| {
             let mut id = fnv1a(name.0.as_bytes());
             while id == 0 || !taken.insert(id) {

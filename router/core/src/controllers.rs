@@ -16,6 +16,7 @@ use crate::policy::RouterPolicy;
 use crate::resolve::TrafficDefaults;
 use crate::resources::Resources;
 use crate::selector::LabelSelector;
+use crate::sites::RouterPorts;
 use crate::status::{Condition, ControllerStatus, invalid_manifest, last_good_serves};
 use crate::translate::Settings;
 
@@ -53,6 +54,12 @@ impl Router {
     /// `status.ingress[].routerCanonicalHostname`.
     pub fn canonical_hostname(&self) -> String {
         format!("router-{}.{}", self.name, self.policy.domain)
+    }
+
+    /// The router as objects of other kinds than Route see it.
+    pub fn ports(&self) -> RouterPorts {
+        let (http, https) = (Some(self.http_port), Some(self.https_port));
+        RouterPorts { name: self.name.clone(), http, https, traffic: self.traffic }
     }
 }
 

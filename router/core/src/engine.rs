@@ -7,7 +7,10 @@
 //! the same objects (`engine/tests.rs`).
 
 mod members;
+mod refused;
+mod same;
 mod served;
+mod sites;
 mod verdict;
 
 use std::cmp::Ordering;
@@ -16,29 +19,48 @@ use std::sync::Arc;
 
 use crate::compile;
 use crate::controllers;
-use crate::model::RouterName;
+use crate::model::{HostMatch, RouterName};
 use crate::object::ObjectKey;
 use crate::parse::{EndpointSlice, Route};
 use crate::persistent::{Changed, Sorted};
 use crate::resolve::EndpointIndex;
 use crate::resources::{Objects, Resources, Slot};
+use crate::sites::{Api, RouterPorts, Surroundings};
 use crate::status::{Conflict, ControllerStatus, Ingress, IngressEntry, StatusReport, last_good_serves};
-use crate::table::RoutingTable;
+use crate::table::{RouterTable, RoutingTable};
 use crate::translate::Settings;
 use served::Served;
+use sites::{SiteTable, Sites};
 
 /// See the module.
 #[derive(Debug)]
 pub struct Engine {
     settings: Settings,
-    state: Option<State>,
+    apis: Apis,
+    state: Option<(Ground, State)>,
+    /// Outlives the state, so that what is served by objects of other kinds stays where the routers are made anew.
+    sites: Sites,
+}
+
+/// The APIs whose objects want hosts beside Routes, in the order in which equally old objects of theirs have them.
+type Apis = for<'r> fn(Surroundings<'r>) -> Vec<Box<dyn Api + 'r>>;
+
+fn apis(_surroundings: Surroundings<'_>) -> Vec<Box<dyn Api + '_>> {
+    Vec::new()
+}
+
+/// What the last objects are looked up in.
+#[derive(Debug)]
+struct Ground {
+    endpoints: EndpointIndex,
+    /// The routers of IngressControllers.
+    ports: Vec<RouterPorts>,
 }
 
 /// What was made of the last objects.
 #[derive(Debug)]
 struct State {
     resources: Resources,
-    endpoints: EndpointIndex,
     users: Sorted<User, ()>,
     routers: Vec<Served>,
     statuses: BTreeMap<ObjectKey, ControllerStatus>,
@@ -89,48 +111,86 @@ struct RouteChange<'r> {
 impl Engine {
     /// An engine that has seen nothing.
     pub fn new(settings: Settings) -> Self {
-        Engine { settings, state: None }
+        Engine { settings, apis, state: None, sites: Sites::default() }
     }
 
     /// Translates these objects: the table (with revision 0, whoever publishes it numbers it) and the report.
     pub fn apply(&mut self, resources: &Resources) -> (RoutingTable, StatusReport) {
-        let state = match self.state.take() {
-            Some(mut state) if !state.needs_new_routers(resources) => {
-                state.follow(resources);
-                state
-            }
-            _ => State::new(resources, &self.settings),
-        };
-        let table =
-            RoutingTable { revision: 0, routers: state.routers.iter().map(|served| served.table().clone()).collect() };
+        let last = self.state.take().filter(|(_, state)| !state.needs_new_routers(resources));
+        let is_new = last.is_none();
+        let (mut ground, mut state) = last.unwrap_or_else(|| State::new(resources, &self.settings));
+        let dirty = state.follow_endpoints(resources, &mut ground.endpoints);
+        self.decide(resources, &ground, &mut state, dirty, is_new);
+        let tables = state.routers.iter().map(|served| served.table()).chain(self.sites.made());
+        let mut routers: Vec<Arc<RouterTable>> = tables.cloned().collect();
+        routers.sort_by(|a, b| a.name.cmp(&b.name));
         let report = StatusReport {
             routes: state.report.clone(),
             ingress_controllers: state.statuses.clone(),
             routers: state.routers.iter().map(|served| served.name().clone()).collect(),
+            others: self.sites.told().clone(),
             conflicts: state.conflicts.clone(),
         };
-        self.state = Some(state);
-        (table, report)
+        self.state = Some((ground, state));
+        (RoutingTable { revision: 0, routers }, report)
+    }
+
+    /// Decides Routes and objects of other kinds: first who wants what, then who has it, then what is served.
+    fn decide(
+        &mut self,
+        resources: &Resources,
+        ground: &Ground,
+        state: &mut State,
+        dirty: BTreeSet<ObjectKey>,
+        is_new: bool,
+    ) {
+        let are_wanted = sites::are_wanted(resources) || !self.sites.is_empty();
+        let may_differ = are_wanted && (is_new || sites::may_differ(resources, &state.resources));
+        let make = || {
+            (self.apis)(Surroundings {
+                resources,
+                endpoints: &ground.endpoints,
+                routers: &ground.ports,
+                addresses: &self.settings.addresses,
+            })
+        };
+        let apis = may_differ.then(make);
+        if let Some(apis) = &apis {
+            self.sites.claim(apis.iter().map(|api| api.wants()).collect());
+        }
+        state.follow(resources, &ground.endpoints, &self.sites, dirty);
+        if are_wanted && (self.sites.contest(&state.won()) || may_differ) {
+            let apis = apis.unwrap_or_else(make);
+            let settled = apis.iter().zip(self.sites.lost()).map(|(api, lost)| api.settle(lost)).collect();
+            let before: Vec<SiteTable> = state.names().map(|name| self.sites.served(name)).collect();
+            let names = state.names().cloned().collect();
+            self.sites.settle(settled, resources, &names, &self.settings.cluster_domain);
+            // Routers that were made anew have no sites yet.
+            let before = before.into_iter().map(|before| if is_new { SiteTable::default() } else { before });
+            state.follow_sites(&self.sites, before);
+        }
     }
 }
 
 impl State {
-    fn new(resources: &Resources, settings: &Settings) -> Self {
+    fn new(resources: &Resources, settings: &Settings) -> (Ground, Self) {
         let plan = controllers::plan(resources, settings);
         let names: BTreeSet<RouterName> = plan.routers.iter().map(|router| router.name.clone()).collect();
-        let ids = compile::router_ids(&names);
+        let ids = compile::router_ids(&names, &BTreeSet::new());
         let id = |name: &RouterName| ids.get(name).copied().unwrap_or_default();
-        let mut state = State {
-            resources: Resources { routes: Objects::default(), ..resources.clone() },
+        let ground = Ground {
             endpoints: EndpointIndex::new(resources, settings.endpoint_addresses),
+            ports: plan.routers.iter().map(controllers::Router::ports).collect(),
+        };
+        let state = State {
+            resources: Resources { routes: Objects::default(), ..resources.clone() },
             users: Sorted::default(),
             routers: plan.routers.into_iter().map(|router| Served::new(id(&router.name), router)).collect(),
             statuses: plan.statuses,
             report: Sorted::default(),
             conflicts: Sorted::default(),
         };
-        state.follow(resources);
-        state
+        (ground, state)
     }
 
     /// What routers are made of, and what all of their routes may depend on. These change rarely; everything is then
@@ -146,8 +206,18 @@ impl State {
                 .any(|changed| controllers::uses(changed.key, resources))
     }
 
-    fn follow(&mut self, resources: &Resources) {
-        let mut dirty = self.follow_endpoints(resources);
+    fn names(&self) -> impl Iterator<Item = &RouterName> {
+        self.routers.iter().map(Served::name)
+    }
+
+    /// Takes over changed Routes and what other kinds want. `dirty` Routes may have other endpoints.
+    fn follow(
+        &mut self,
+        resources: &Resources,
+        endpoints: &EndpointIndex,
+        sites: &Sites,
+        mut dirty: BTreeSet<ObjectKey>,
+    ) {
         let last = std::mem::replace(&mut self.resources, resources.clone());
         let slots: Vec<Changed<'_, ObjectKey, Slot<Route>>> = resources.routes.changes_since(&last.routes).collect();
         let changes: Vec<RouteChange<'_>> = slots
@@ -165,19 +235,38 @@ impl State {
         let affected: Vec<&Arc<Route>> = dirty.iter().filter_map(|key| resources.routes.get(key)).collect();
         let mut touched: Vec<ObjectKey> = slots.iter().map(|slot| slot.key.clone()).collect();
         for served in &mut self.routers {
-            served.follow(&changes, &affected, resources, &self.endpoints, &mut touched);
+            let foreign = sites.foreign(served.name());
+            served.follow(&changes, &affected, &foreign, (resources, endpoints), &mut touched);
         }
         touched.sort_unstable();
         touched.dedup();
         self.report_routes(touched);
     }
 
+    /// The hosts that objects of other kinds want and a Route has.
+    fn won(&self) -> BTreeMap<(RouterName, HostMatch), ObjectKey> {
+        let of = |served: &Served| -> Vec<_> {
+            let won = served.won().map(|(host, route)| ((served.name().clone(), host.clone()), route.clone()));
+            won.collect()
+        };
+        self.routers.iter().flat_map(of).collect()
+    }
+
+    /// Puts what objects of other kinds serve into the tables, in the place of what they served before.
+    fn follow_sites(&mut self, sites: &Sites, before: impl Iterator<Item = SiteTable>) {
+        for (served, before) in self.routers.iter_mut().zip(before) {
+            if let Some(table) = sites.served(served.name()).merged_into(served.table(), &before) {
+                served.set_table(Arc::new(table));
+            }
+        }
+    }
+
     /// Takes changed EndpointSlices over; the routes whose endpoints they may be.
-    fn follow_endpoints(&mut self, resources: &Resources) -> BTreeSet<ObjectKey> {
+    fn follow_endpoints(&self, resources: &Resources, endpoints: &mut EndpointIndex) -> BTreeSet<ObjectKey> {
         let mut services = BTreeSet::new();
         for changed in resources.endpoint_slices.changes_since(&self.resources.endpoint_slices) {
             let good = |slot: Option<&Slot<EndpointSlice>>| slot.and_then(|slot| slot.good.clone());
-            services.extend(self.endpoints.replace(good(changed.old), good(changed.new)));
+            services.extend(endpoints.replace(good(changed.old), good(changed.new)));
         }
         services.iter().flat_map(|service| self.users_of(service)).collect()
     }

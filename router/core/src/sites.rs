@@ -74,6 +74,15 @@ impl OwnedAge {
     }
 }
 
+/// An API whose objects want hosts.
+pub trait Api {
+    /// What they want: every host that may be served, whether or not it is another's.
+    fn wants(&self) -> Vec<Want>;
+
+    /// What they serve and are told, now that it is known which of the wanted hosts are another's.
+    fn settle(&self, lost: &Lost) -> Settled;
+}
+
 /// The hosts that went to an object of another kind.
 pub type Lost = BTreeMap<(RouterName, HostMatch), ObjectRef>;
 
@@ -89,7 +98,7 @@ pub struct Settled {
 }
 
 /// What an object is told.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Told {
     /// Its `status`, without times of transitions: only what is ours. Of lists that have other controllers' entries
     /// (`parents`, `ancestors`), only our own.

@@ -14,6 +14,7 @@ use crate::object::{ObjectKey, ObjectRef};
 use crate::parse::IngressController;
 use crate::persistent::Sorted;
 use crate::resources::Refused;
+use crate::sites::Told;
 
 pub use ingress::{Ingress, RouterIdentity};
 pub use merge::{Merged, merge_controller, merge_route, same_but_times};
@@ -27,12 +28,14 @@ pub struct StatusReport {
     pub ingress_controllers: BTreeMap<ObjectKey, ControllerStatus>,
     /// The routers that entries are written for.
     pub routers: BTreeSet<RouterName>,
-    /// Routes that an older one keeps from being served, or from some of their requests. For operators: unlike the
+    /// What objects of other kinds are told.
+    pub others: Sorted<ObjectRef, Arc<Told>>,
+    /// Routes that an older object keeps from being served, or from some of their requests. For operators: unlike the
     /// statuses, this names routes of other namespaces.
     pub conflicts: Sorted<ObjectKey, Arc<[Conflict]>>,
 }
 
-/// A route that lost to an older one on a router.
+/// A route that lost to an older object on a router.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Conflict {
     /// The router.

@@ -61,6 +61,23 @@ pub struct RouterTable {
     pub routes: Sorted<RouteId, Arc<ResolvedRoute>>,
 }
 
+impl RouterTable {
+    /// The same router with other content.
+    pub fn with(&self, hosts: HostIndex, routes: Sorted<RouteId, Arc<ResolvedRoute>>) -> Self {
+        RouterTable {
+            name: self.name.clone(),
+            id: self.id,
+            domain: self.domain.clone(),
+            http_port: self.http_port,
+            https_port: self.https_port,
+            default_certificate: self.default_certificate.clone(),
+            policy: Arc::clone(&self.policy),
+            hosts,
+            routes,
+        }
+    }
+}
+
 /// Virtual hosts by exact name and by wildcard domain.
 #[derive(Clone, Debug, Default)]
 pub struct HostIndex {

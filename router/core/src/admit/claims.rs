@@ -54,6 +54,11 @@ impl<'r> HostClaims<'r> {
         Err(Taken { message, by: holder })
     }
 
+    /// Whether somebody holds the host.
+    pub fn is_held(&self, host_match: &HostMatch) -> bool {
+        self.by_host.contains_key(host_match)
+    }
+
     /// Notes a route that has passed every check.
     pub fn hold(&mut self, route: &'r Route, host_match: &HostMatch) {
         let holders = self.by_host.entry(host_match.clone()).or_insert_with(|| Holders {

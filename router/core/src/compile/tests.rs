@@ -2,8 +2,12 @@
 
 use super::*;
 
+fn set(names: &[&str]) -> BTreeSet<RouterName> {
+    names.iter().map(|name| RouterName((*name).into())).collect()
+}
+
 fn ids(names: &[&str]) -> BTreeMap<RouterName, u32> {
-    router_ids(&names.iter().map(|name| RouterName((*name).into())).collect())
+    router_ids(&set(names), &BTreeSet::new())
 }
 
 #[test]
@@ -25,4 +29,13 @@ fn names_that_collide_get_the_next_id_in_order_of_name() {
     assert_eq!(fnv1a(first.as_bytes()), fnv1a(second.as_bytes()));
     let ids = ids(&[second, first]);
     assert_eq!(ids[&RouterName(second.into())], ids[&RouterName(first.into())] + 1);
+}
+
+#[test]
+fn routers_that_are_made_never_change_the_ids_of_others() {
+    let (first, second) = ("costarring", "liquid");
+    let name = |name: &str| RouterName(name.into());
+    let ids = router_ids(&set(&[second]), &set(&[first, second]));
+    assert_eq!(ids[&name(second)], fnv1a(second.as_bytes()));
+    assert_eq!(ids[&name(first)], fnv1a(second.as_bytes()) + 1);
 }

@@ -37,6 +37,12 @@ impl PartialEq for Member {
 
 impl Eq for Member {}
 
+/// Whether a group has routes.
+pub fn has_routes(members: &Sorted<Member, ()>, group: &str) -> bool {
+    let mut following = members.entries_from(|member| *member.group < *group).map(|(member, ())| member);
+    following.next().is_some_and(|member| *member.group == *group)
+}
+
 /// The routes of a group, oldest first.
 pub fn routes_of(members: &Sorted<Member, ()>, group: &str) -> Vec<Arc<Route>> {
     let following = members.entries_from(|member| *member.group < *group).map(|(member, ())| member);

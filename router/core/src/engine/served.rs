@@ -4,13 +4,13 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use super::RouteChange;
-use super::members::{Member, routes_of};
+use super::members::{Member, has_routes, routes_of};
 use super::verdict::Verdict;
-use crate::admit::{admit, effective_host};
+use crate::admit::{Admission, ForeignClaims, admit, effective_host};
 use crate::compile::{self, Shadow};
 use crate::controllers::Router;
 use crate::model::{HostMatch, RouteId, RouterName};
-use crate::object::{Kind, ObjectKey, ObjectRef};
+use crate::object::ObjectKey;
 use crate::parse::{Route, WildcardAdmission, WildcardPolicy};
 use crate::persistent::Sorted;
 use crate::resolve::{EndpointIndex, resolve};
@@ -32,6 +32,10 @@ pub struct Served {
     namespaces: HashMap<Arc<str>, bool>,
     /// What became of selected routes, but for those that are admitted and about which there is nothing more to say.
     verdicts: HashMap<ObjectKey, Box<Verdict>>,
+    /// What objects of other kinds want here.
+    foreign: Arc<ForeignClaims>,
+    /// By group, the hosts among these that a Route has, and which.
+    won: BTreeMap<Arc<str>, Vec<(HostMatch, ObjectKey)>>,
 }
 
 impl Served {
@@ -60,6 +64,8 @@ impl Served {
             wildcards: HashMap::new(),
             namespaces: HashMap::new(),
             verdicts: HashMap::new(),
+            foreign: Arc::default(),
+            won: BTreeMap::new(),
         }
     }
 
@@ -71,6 +77,16 @@ impl Served {
     /// What it serves.
     pub fn table(&self) -> &Arc<RouterTable> {
         &self.table
+    }
+
+    /// Serves this table from here on: the same Routes, and what objects of other kinds serve beside them.
+    pub fn set_table(&mut self, table: Arc<RouterTable>) {
+        self.table = table;
+    }
+
+    /// Hosts that objects of other kinds want and a Route has, with the Route.
+    pub fn won(&self) -> impl Iterator<Item = &(HostMatch, ObjectKey)> {
+        self.won.values().flatten()
     }
 
     /// Whether the router selects a route that it has met (openshift.md c).
@@ -108,7 +124,7 @@ impl Served {
         Some(Conflict {
             router: self.router.name.clone(),
             host: self.host_of(route).to_string(),
-            winner: ObjectRef { kind: Kind::Route, key: verdict.winner.clone()? },
+            winner: verdict.winner.clone()?,
             reason: condition.reason.clone(),
             message: condition.message.clone(),
         })
@@ -127,14 +143,14 @@ impl Served {
         }
     }
 
-    /// Takes over changed routes, and decides every group anew that they or the `affected` routes (whose endpoints
-    /// changed) are in. Adds the routes whose verdict may have changed to `touched`.
+    /// Takes over changed routes and what other kinds want, and decides every group anew that these or the `affected`
+    /// routes (whose endpoints changed) are in. Adds the routes whose verdict may have changed to `touched`.
     pub fn follow(
         &mut self,
         changes: &[RouteChange<'_>],
         affected: &[&Arc<Route>],
-        resources: &Resources,
-        endpoints: &EndpointIndex,
+        foreign: &Arc<ForeignClaims>,
+        (resources, endpoints): (&Resources, &EndpointIndex),
         touched: &mut Vec<ObjectKey>,
     ) {
         self.meet_namespaces(changes, resources);
@@ -161,6 +177,11 @@ impl Served {
         dirty.extend(joining.iter().map(|member| member.group.clone()));
         self.members.extend(joining.into_iter().map(|member| (member, ())));
         dirty.extend(affected.iter().filter(|route| self.selects(route)).map(|route| self.group_of(route)));
+        let older = std::mem::replace(&mut self.foreign, Arc::clone(foreign));
+        if !Arc::ptr_eq(&older, foreign) {
+            let contested = foreign.changed_since(&older).filter_map(|host| self.group_of_host(host));
+            dirty.extend(contested.filter(|group| has_routes(&self.members, group)));
+        }
         dirty.sort_unstable();
         dirty.dedup();
         self.decide(dirty, gone, resources, endpoints, touched);
@@ -208,6 +229,16 @@ impl Served {
         let host = self.host_of(route);
         let domain = domain_of(&host);
         if self.wildcards.contains_key(domain) { format!("*.{domain}").into() } else { host }
+    }
+
+    /// The group whose routes may want what objects of another kind want; `None` where no route can.
+    fn group_of_host(&self, host: &HostMatch) -> Option<Arc<str>> {
+        let grouped = |domain: &str| self.wildcards.contains_key(domain).then(|| format!("*.{domain}").into());
+        match host {
+            HostMatch::Exact(name) => grouped(domain_of(name.as_str())).or_else(|| Some(name.text().clone())),
+            HostMatch::Wildcard(domain) | HostMatch::Suffix(domain) => grouped(domain.as_str()),
+            HostMatch::Any => None,
+        }
     }
 
     fn member(&self, route: Arc<Route>) -> Member {
@@ -266,7 +297,12 @@ impl Served {
         let (mut new_routes, mut new_hosts) = (Vec::new(), Vec::new());
         for group in dirty {
             let members = routes_of(&self.members, &group);
-            let decisions = admit(&self.router.policy, &members, &resources.secrets);
+            let Admission { decisions, won } = admit(&self.router.policy, &members, &resources.secrets, &self.foreign);
+            if won.is_empty() {
+                self.won.remove(&group);
+            } else {
+                self.won.insert(group, won);
+            }
             let admitted = decisions.iter().filter_map(|decision| decision.outcome.as_ref().ok());
             let resolved: Vec<_> =
                 admitted.map(|admitted| Arc::new(resolve(admitted, &self.router.traffic, endpoints))).collect();
@@ -290,18 +326,7 @@ impl Served {
         }
         hosts.extend(new_hosts);
         routes.extend(new_routes);
-        let RouterTable { name, id, domain, http_port, https_port, default_certificate, policy, .. } = &*self.table;
-        self.table = Arc::new(RouterTable {
-            name: name.clone(),
-            id: *id,
-            domain: domain.clone(),
-            http_port: *http_port,
-            https_port: *https_port,
-            default_certificate: default_certificate.clone(),
-            policy: Arc::clone(policy),
-            hosts,
-            routes,
-        });
+        self.table = Arc::new(self.table.with(hosts, routes));
     }
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::admit::Decision;
 use crate::compile::Shadow;
-use crate::object::ObjectKey;
+use crate::object::ObjectRef;
 use crate::parse::Route;
 use crate::resolve::allowlist;
 use crate::status::Condition;
@@ -14,8 +14,8 @@ use crate::status::Condition;
 pub struct Verdict {
     /// What the route is told.
     pub conditions: Arc<[Condition]>,
-    /// The older route that has what this one wanted.
-    pub winner: Option<ObjectKey>,
+    /// The older object that has what this one wanted.
+    pub winner: Option<ObjectRef>,
 }
 
 impl Verdict {
@@ -26,7 +26,7 @@ impl Verdict {
                 let condition = Condition::new("Admitted", false, rejection.reason.as_str(), rejection.message);
                 (condition, rejection.winner)
             }
-            Ok(_) => (remark(&decision.route, shadow)?, shadow.map(|shadow| shadow.by.id.object_key())),
+            Ok(_) => (remark(&decision.route, shadow)?, shadow.map(|shadow| shadow.by.id.object())),
         };
         Some(Verdict { conditions: Arc::new([condition]), winner })
     }

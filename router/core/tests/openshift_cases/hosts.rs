@@ -1,6 +1,6 @@
 //! Hosts: age, wildcard domains, generation, updates, and what a router makes of them.
 
-use router_core::admit::{DomainLists, Policy, admit, effective_host};
+use router_core::admit::{DomainLists, ForeignClaims, Policy, admit, effective_host};
 use router_core::certificate::MaterialCache;
 use router_core::model::HostMatch;
 use router_core::object::Origin;
@@ -33,7 +33,7 @@ pub fn wildcard_domain(case: &Value, _: &[Value]) -> Vec<String> {
     // Without a host there is nothing that a wildcard could stand for.
     let outcome = crate::world::read(manifest(&flat)).outcome;
     let Outcome::Good(Object::Route(route)) = outcome else { return differ("domain", "", expected) };
-    let decisions = admit(&policy, [&route], &Objects::default());
+    let decisions = admit(&policy, [&route], &Objects::default(), &ForeignClaims::default()).decisions;
     let domain = match decisions[0].outcome.as_ref().map(|admitted| admitted.host().clone()) {
         Ok(HostMatch::Wildcard(domain)) => domain.to_string(),
         _ => String::new(),
