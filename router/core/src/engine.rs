@@ -149,6 +149,7 @@ impl Engine {
         let make = || {
             (self.apis)(Surroundings {
                 resources,
+                settings: &self.settings,
                 endpoints: &ground.endpoints,
                 routers: &ground.ports,
                 addresses: &self.settings.addresses,
@@ -345,5 +346,7 @@ impl State {
     }
 }
 
+#[cfg(test)]
+mod contests;
 #[cfg(test)]
 mod tests;
