@@ -113,15 +113,16 @@ fn requested_upgrade(headers: &HeaderMap, version: Version) -> Option<HeaderValu
 /// Which fields of its connection alone a message has (RFC 9110 §7.6.1), found in one pass: most have none.
 struct OwnFields(u8);
 
-impl OwnFields {
-    const NAMES: [HeaderName; 6] = [CONNECTION, KEEP_ALIVE, PROXY_CONNECTION, TE, TRANSFER_ENCODING, UPGRADE];
+/// A static, as a constant would be made anew for every field.
+static OWN_FIELDS: [HeaderName; 6] = [CONNECTION, KEEP_ALIVE, PROXY_CONNECTION, TE, TRANSFER_ENCODING, UPGRADE];
 
+impl OwnFields {
     fn of(headers: &HeaderMap) -> Self {
         OwnFields(headers.keys().fold(0, |found, name| found | Self::bit(name)))
     }
 
     fn bit(name: &HeaderName) -> u8 {
-        Self::NAMES.iter().position(|own| own == name).map_or(0, |at| 1 << at)
+        OWN_FIELDS.iter().position(|own| own == name).map_or(0, |at| 1 << at)
     }
 
     fn has(&self, name: &HeaderName) -> bool {
@@ -143,7 +144,7 @@ impl OwnFields {
                 headers.remove(name);
             }
         }
-        for name in Self::NAMES.iter().filter(|name| self.has(name)) {
+        for name in OWN_FIELDS.iter().filter(|name| self.has(name)) {
             headers.remove(name);
         }
     }
