@@ -22,7 +22,7 @@ use serde_json::Value;
 use crate::contour::spec::{TlsCertificateDelegation, Vertex};
 use crate::gateway::spec::{BackendTlsPolicy, Gateway, GatewayClass, GatewayRoute, ReferenceGrant, RouteSlot};
 
-pub use config_map::{CLIENT_CA, ClientCa, ConfigMap, ErrorPage, NOT_FOUND_PAGE, UNAVAILABLE_PAGE};
+pub use config_map::{CA_CERTIFICATE, CLIENT_CA, ClientCa, ConfigMap, ErrorPage, NOT_FOUND_PAGE, UNAVAILABLE_PAGE};
 pub use endpoints::{EndpointSlice, Service, ServicePort, SliceEndpoint, SlicePort};
 pub use headers::{
     Converter, Direction, Expression, Fetch, HeaderAction, HeaderActions, HeaderChange, HeaderValue, Segment,

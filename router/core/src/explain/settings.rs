@@ -29,7 +29,11 @@ pub fn settings(router: &RouterTable, route: &ResolvedRoute) -> Vec<Setting> {
         if route.relay_only {
             list.add("carried by", "the proxy, as the kernel does not keep this balance or these limits", true);
         } else if route.needs_relay() {
-            list.add("carried by", "the proxy, as the kernel would give the share of a service without endpoints to others", true);
+            list.add(
+                "carried by",
+                "the proxy, as the kernel would give the share of a service without endpoints to others",
+                true,
+            );
         }
         if route.proxy_protocol {
             list.add("PROXY header", "version 2, to endpoints", true);

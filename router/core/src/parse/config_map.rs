@@ -1,4 +1,5 @@
-//! ConfigMaps: the two kinds of content that IngressControllers name, a CA for clients' certificates and error pages.
+//! ConfigMaps: what IngressControllers name in them, a CA for clients' certificates and error pages, and the CA that a
+//! BackendTLSPolicy names.
 
 mod error_page;
 
@@ -15,6 +16,8 @@ pub use error_page::ErrorPage;
 
 /// Key of the CA that `clientTLS.clientCA` names.
 pub const CLIENT_CA: &str = "ca-bundle.pem";
+/// Key of the CA that a BackendTLSPolicy names.
+pub const CA_CERTIFICATE: &str = "ca.crt";
 /// Key of the page for 503 that `httpErrorCodePages` names.
 pub const UNAVAILABLE_PAGE: &str = "error-page-503.http";
 /// Key of the page for 404.
@@ -27,6 +30,8 @@ pub struct ConfigMap {
     pub meta: Meta,
     /// [`CLIENT_CA`], or why it cannot be used.
     pub client_ca: Option<Result<ClientCa, String>>,
+    /// [`CA_CERTIFICATE`], or why it cannot be used.
+    pub ca: Option<Result<Arc<RootCertStore>, String>>,
     /// [`UNAVAILABLE_PAGE`], or why it cannot be used.
     pub unavailable: Option<Result<Arc<ErrorPage>, String>>,
     /// [`NOT_FOUND_PAGE`], or why it cannot be used.
@@ -55,6 +60,7 @@ pub(super) fn config_map(
     let data = object.text_map("data", findings);
     object.finish(findings);
     let client_ca = data.get(CLIENT_CA).map(|pem| read_ca(pem, materials));
+    let ca = data.get(CA_CERTIFICATE).map(|pem| materials.roots(pem).map_err(|error| error.message));
     let page = |key: &str| data.get(key).map(|text| ErrorPage::parse(text).map(Arc::new));
     let (unavailable, not_found) = (page(UNAVAILABLE_PAGE), page(NOT_FOUND_PAGE));
     let mut warn = |key: &str, fault: Option<&String>| {
@@ -66,9 +72,10 @@ pub(super) fn config_map(
         content.and_then(|content| content.as_ref().err())
     }
     warn(CLIENT_CA, fault(client_ca.as_ref()));
+    warn(CA_CERTIFICATE, fault(ca.as_ref()));
     warn(UNAVAILABLE_PAGE, fault(unavailable.as_ref()));
     warn(NOT_FOUND_PAGE, fault(not_found.as_ref()));
-    ConfigMap { meta, client_ca, unavailable, not_found }
+    ConfigMap { meta, client_ca, ca, unavailable, not_found }
 }
 
 fn read_ca(pem: &str, materials: &mut MaterialCache) -> Result<ClientCa, String> {

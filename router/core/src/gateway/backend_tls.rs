@@ -1,0 +1,252 @@
+//! BackendTLSPolicy: which Services are spoken to over TLS, and how their endpoints are verified.
+//!
+//! A policy for one port of a Service goes before one for all of it; of policies for the same, the oldest one has it
+//! (`creationTimestamp`, then namespace and name) and the others are `Conflicted`. A policy that is in force and cannot be
+//! used closes the Service: clear text in its place would be what the owner did not want.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+
+use rustls::RootCertStore;
+use serde_json::{Value, json};
+
+use super::spec::{BackendTlsPolicy, CONTROLLER_NAME, GROUP, ObjectReference};
+use crate::object::{Kind, ObjectKey, ObjectRef};
+use crate::parse::CA_CERTIFICATE;
+use crate::resources::Resources;
+use crate::rule::BackendTls;
+use crate::sites::{Row, Told};
+use crate::status::Condition;
+
+/// Most `status.ancestors`, as the API allows.
+const MAX_ANCESTORS: usize = 16;
+
+/// A Service, and the name of one of its ports or all of it.
+type Target = (ObjectKey, Option<Arc<str>>);
+
+/// All policies, resolved.
+#[derive(Debug)]
+pub struct BackendTlsPolicies<'r> {
+    resources: &'r Resources,
+    /// Who has a target.
+    winners: HashMap<Target, &'r BackendTlsPolicy>,
+    resolved: HashMap<&'r ObjectKey, Resolved>,
+}
+
+/// What a policy comes to.
+#[derive(Debug)]
+struct Resolved {
+    tls: Result<BackendTls, String>,
+    accepted: Condition,
+    references: Condition,
+}
+
+impl<'r> BackendTlsPolicies<'r> {
+    /// Those of these objects.
+    pub fn new(resources: &'r Resources) -> Self {
+        let mut policies: Vec<&'r BackendTlsPolicy> =
+            resources.backend_tls_policies.iter().map(AsRef::as_ref).collect();
+        policies.sort_by(|one, other| {
+            one.meta.created.cmp(&other.meta.created).then_with(|| one.meta.key.cmp(&other.meta.key))
+        });
+        let mut winners = HashMap::new();
+        for policy in &policies {
+            for (service, port) in targets(policy) {
+                winners.entry((service, port.cloned())).or_insert(*policy);
+            }
+        }
+        let resolved = policies.iter().map(|policy| (&policy.meta.key, resolve(policy, resources))).collect();
+        BackendTlsPolicies { resources, winners, resolved }
+    }
+
+    /// How TLS is spoken with the endpoints of a Service's port; `None`: no policy is about it.
+    ///
+    /// The error says why the policy that is about it cannot be used: nothing may be sent to these endpoints.
+    pub fn of(&self, service: &ObjectKey, port: u16) -> Option<Result<BackendTls, String>> {
+        let ports = self.resources.services.get(service).map(|service| &service.ports);
+        let name = ports.and_then(|ports| ports.iter().find(|known| known.number == port)).map(|port| &port.name);
+        let of_port = name.and_then(|name| self.winners.get(&(service.clone(), Some(name.clone()))));
+        let policy = of_port.or_else(|| self.winners.get(&(service.clone(), None)))?;
+        self.resolved.get(&policy.meta.key).map(|resolved| resolved.tls.clone())
+    }
+
+    /// What policies are told, each for every Gateway that reaches one of its Services; policies that no Gateway of ours
+    /// reaches are told nothing.
+    pub fn told(&self, gateways_of: &dyn Fn(&ObjectKey) -> BTreeSet<ObjectKey>) -> BTreeMap<ObjectRef, Told> {
+        let told = |policy: &Arc<BackendTlsPolicy>| {
+            let mut ancestors: BTreeMap<ObjectKey, Vec<(&Arc<str>, Option<&Arc<str>>)>> = BTreeMap::new();
+            for (target, section) in targets_of(policy) {
+                for gateway in gateways_of(&service(policy, target)) {
+                    ancestors.entry(gateway).or_default().push((&target.name, section.as_ref()));
+                }
+            }
+            let resolved = self.resolved.get(&policy.meta.key).filter(|_| !ancestors.is_empty())?;
+            let object = ObjectRef { kind: Kind::BackendTlsPolicy, key: policy.meta.key.clone() };
+            Some((object, self.told_by(policy, resolved, &ancestors)))
+        };
+        self.resources.backend_tls_policies.iter().filter_map(told).collect()
+    }
+
+    fn told_by(
+        &self,
+        policy: &BackendTlsPolicy,
+        resolved: &Resolved,
+        ancestors: &BTreeMap<ObjectKey, Vec<(&Arc<str>, Option<&Arc<str>>)>>,
+    ) -> Told {
+        let mut told = Told::default();
+        let mut entries: Vec<Value> = Vec::new();
+        for (gateway, targets) in ancestors.iter().take(MAX_ANCESTORS) {
+            let (accepted, winners) = self.accepted(policy, resolved, targets);
+            let conditions = [&accepted, &resolved.references].map(|it| condition(it, policy.meta.generation));
+            entries.push(json!({
+                "ancestorRef": {
+                    "group": GROUP,
+                    "kind": Kind::Gateway.name(),
+                    "namespace": &*gateway.namespace,
+                    "name": &*gateway.name,
+                },
+                "controllerName": CONTROLLER_NAME,
+                "conditions": conditions,
+            }));
+            told.rows.push(Row {
+                parent: format!("{} {gateway}", Kind::Gateway),
+                hosts: Vec::new(),
+                admitted: accepted.holds,
+                reason: accepted.reason,
+                message: accepted.message,
+                winners,
+            });
+        }
+        told.status = json!({ "ancestors": entries });
+        told
+    }
+
+    /// `Accepted` for some of a policy's targets, and who has those that it does not have.
+    fn accepted(
+        &self,
+        policy: &BackendTlsPolicy,
+        resolved: &Resolved,
+        targets: &[(&Arc<str>, Option<&Arc<str>>)],
+    ) -> (Condition, Vec<ObjectRef>) {
+        let refused = |reason: &str, message: String| Condition::new("Accepted", false, reason, message);
+        let (mut lost, mut missing, mut winners) = (Vec::new(), Vec::new(), Vec::new());
+        for &(name, section) in targets {
+            let service = ObjectKey { namespace: policy.meta.key.namespace.clone(), name: name.clone() };
+            let has_port = |port: &Arc<str>| {
+                let known = self.resources.services.get(&service);
+                known.is_some_and(|known| known.ports.iter().any(|known| known.name == *port))
+            };
+            let text = section.map_or_else(|| name.to_string(), |port| format!("{name}#{port}"));
+            if section.is_some_and(|port| !has_port(port)) {
+                missing.push(text);
+                continue;
+            }
+            let winner = self.winners.get(&(service, section.cloned())).filter(|it| it.meta.key != policy.meta.key);
+            if let Some(winner) = winner {
+                lost.push(format!("{text} has the older policy {}", winner.meta.key.name));
+                winners.push(ObjectRef { kind: Kind::BackendTlsPolicy, key: winner.meta.key.clone() });
+            }
+        }
+        let condition = if !lost.is_empty() {
+            refused("Conflicted", format!("spec.targetRefs: Service {}", lost.join(", Service ")))
+        } else if !missing.is_empty() {
+            let message =
+                format!("spec.targetRefs: no port of that name: {}; write a port's name, or none", missing.join(", "));
+            refused("TargetNotFound", message)
+        } else {
+            resolved.accepted.clone()
+        };
+        (condition, winners)
+    }
+}
+
+/// The Services among a policy's targets; nothing else has endpoints that are connected to.
+fn targets_of(policy: &BackendTlsPolicy) -> impl Iterator<Item = (&ObjectReference, &Option<Arc<str>>)> {
+    let is_service = |object: &ObjectReference| object.group.is_empty() && &*object.kind == Kind::Service.name();
+    policy.targets.iter().filter(move |(object, _)| is_service(object)).map(|(object, section)| (object, section))
+}
+
+fn targets(policy: &BackendTlsPolicy) -> impl Iterator<Item = (ObjectKey, Option<&Arc<str>>)> {
+    targets_of(policy).map(|(object, section)| (service(policy, object), section.as_ref()))
+}
+
+fn service(policy: &BackendTlsPolicy, target: &ObjectReference) -> ObjectKey {
+    ObjectKey { namespace: policy.meta.key.namespace.clone(), name: target.name.clone() }
+}
+
+fn resolve(policy: &BackendTlsPolicy, resources: &Resources) -> Resolved {
+    let good = |kind, reason: &str| Condition::new(kind, true, reason, "");
+    let (roots, faults) = trusted(policy, resources);
+    let references = match faults.first() {
+        None => good("ResolvedRefs", "ResolvedRefs"),
+        Some((reason, _)) => {
+            let messages: Vec<&str> = faults.iter().map(|(_, message)| message.as_str()).collect();
+            Condition::new("ResolvedRefs", false, *reason, messages.join("; "))
+        }
+    };
+    let refused = |reason: &str, message: String| Condition::new("Accepted", false, reason, message);
+    let accepted = if !policy.unsupported.is_empty() {
+        refused("Invalid", policy.unsupported.join("; "))
+    } else if roots.is_none() && !policy.system_roots {
+        let message = "spec.validation.caCertificateRefs: none of them can be used, so requests are answered 5xx";
+        refused("NoValidCACertificate", message.to_owned())
+    } else {
+        good("Accepted", "Accepted")
+    };
+    let tls = if accepted.holds {
+        Ok(BackendTls { server_name: policy.hostname.clone(), roots, names: policy.names.clone() })
+    } else {
+        Err(accepted.message.clone())
+    };
+    Resolved { tls, accepted, references }
+}
+
+/// The certificates of all references that can be used, and a reason with words for each of the others.
+fn trusted(
+    policy: &BackendTlsPolicy,
+    resources: &Resources,
+) -> (Option<Arc<RootCertStore>>, Vec<(&'static str, String)>) {
+    const INVALID: &str = "InvalidCACertificateRef";
+    let (mut stores, mut faults): (Vec<&Arc<RootCertStore>>, Vec<(&'static str, String)>) = (Vec::new(), Vec::new());
+    for (i, reference) in policy.ca_certificates.iter().enumerate() {
+        let mut fault = |reason, text: String| {
+            faults.push((reason, format!("spec.validation.caCertificateRefs[{i}]: {text}")));
+        };
+        if !reference.group.is_empty() || &*reference.kind != Kind::ConfigMap.name() {
+            fault("InvalidKind", format!("{} is not read; write a reference to a ConfigMap", reference.kind));
+            continue;
+        }
+        let name = &reference.name;
+        let key = ObjectKey { namespace: policy.meta.key.namespace.clone(), name: name.clone() };
+        match resources.config_maps.get(&key).map(|map| &map.ca) {
+            None => fault(INVALID, format!("there is no ConfigMap {name}; create it, or write another")),
+            Some(None) => fault(INVALID, format!("ConfigMap {name} has no key {CA_CERTIFICATE}; write the CA there")),
+            Some(Some(Err(problem))) => fault(INVALID, format!("ConfigMap {name}: {CA_CERTIFICATE} {problem}")),
+            Some(Some(Ok(roots))) => stores.push(roots),
+        }
+    }
+    let roots = match stores.as_slice() {
+        [] => None,
+        [only] => Some(Arc::clone(only)),
+        several => {
+            let mut roots = RootCertStore::empty();
+            roots.roots.extend(several.iter().flat_map(|store| store.roots.iter().cloned()));
+            Some(Arc::new(roots))
+        }
+    };
+    (roots, faults)
+}
+
+/// A condition as the API writes it, without the time.
+fn condition(condition: &Condition, generation: i64) -> Value {
+    json!({
+        "type": condition.kind,
+        "status": condition.status(),
+        "reason": condition.reason,
+        "message": condition.message,
+        "observedGeneration": generation,
+    })
+}
+
+#[cfg(test)]
+mod tests;
