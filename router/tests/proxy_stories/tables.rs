@@ -7,8 +7,10 @@ use std::time::Duration;
 
 use router::proxy::{BindState, Protocol, Proxy, ProxyConfig};
 use router_core::model::{HostMatch, Hostname, PathMatch, RouteId, RouterName};
+use router_core::object::Kind;
 use router_core::parse::ForwardedHeaders;
 use router_core::policy::{RoutePolicy, RouterPolicy};
+use router_core::rule::{BackendPolicy, RulePolicy};
 use router_core::table::{
     Cluster, Endpoint, HostIndex, HttpTls, InsecurePolicy, Reencrypt, ResolvedRoute, RouteKind, RouterTable,
     RoutingTable, ServiceEndpoints, VirtualHost,
@@ -38,6 +40,7 @@ pub struct Route {
     tunnel_timeout: Option<Duration>,
     forwarded: ForwardedHeaders,
     policy: RoutePolicy,
+    rule: Option<RulePolicy>,
 }
 
 impl Route {
@@ -62,6 +65,7 @@ impl Route {
             tunnel_timeout: None,
             forwarded: ForwardedHeaders::default(),
             policy: RoutePolicy::default(),
+            rule: None,
         }
     }
 
@@ -82,6 +86,26 @@ impl Route {
             policy: None,
         });
         self
+    }
+
+    /// It is made of a rule of an HTTPRoute or TLSRoute.
+    pub fn rule(mut self, rule: RulePolicy) -> Route {
+        self.rule = Some(rule);
+        self
+    }
+
+    /// A service of a rule, with what it has of its own.
+    pub fn backend(mut self, service: &str, weight: u32, addresses: &[SocketAddr], policy: BackendPolicy) -> Route {
+        self = self.service(service, addresses);
+        if let Some(service) = self.services.last_mut() {
+            (service.weight, service.policy) = (weight, Some(Arc::new(policy)));
+        }
+        self
+    }
+
+    /// Where its services are, for a mirror.
+    pub fn cluster(&self) -> Cluster {
+        Cluster { services: self.services.clone().into() }
     }
 
     /// What else it asks for.
@@ -152,13 +176,15 @@ impl Route {
             });
             RouteKind::Http { path: self.path.clone(), tls }
         };
-        let id = RouteId::of_route("shop", self.name.as_str());
-        let cluster = Cluster { services: self.services.clone().into() };
+        let mut id = RouteId::of_route("shop", self.name.as_str());
+        if self.rule.is_some() {
+            id.kind = if self.passthrough { Kind::TlsRoute } else { Kind::HttpRoute };
+        }
         ResolvedRoute {
             id,
             host: self.host.clone(),
             kind,
-            cluster,
+            cluster: self.cluster(),
             allow: self.allow.clone(),
             proxy_protocol: self.proxy_protocol,
             tunnel_timeout: self.tunnel_timeout,
@@ -166,7 +192,7 @@ impl Route {
             request_work: false,
             relay_only: false,
             policy: Arc::new(self.policy.clone()),
-            rule: None,
+            rule: self.rule.clone().map(Box::new),
             derived: Default::default(),
         }
     }

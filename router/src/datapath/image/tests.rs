@@ -3,10 +3,12 @@
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 use router_core::certificate::MaterialCache;
-use router_core::model::RouterName;
-use router_core::object::Origin;
+use router_core::model::{RouteId, RouterName};
+use router_core::object::{Kind, Origin};
 use router_core::parse::{Defaults, Outcome, parse};
 use router_core::resources::Resources;
+use router_core::rule::BackendPolicy;
+use router_core::table::{Cluster, RouteKind, ServiceEndpoints};
 use router_core::translate::{Settings, translate};
 use serde_json::{Value, json};
 
@@ -260,4 +262,56 @@ fn clear_text_that_nobody_need_read_is_told_from_what_somebody_must() {
         "http_be whole.test -> be_http:shop:whole cleartext",
     ];
     assert_eq!(lines, expected);
+}
+
+#[test]
+fn a_rule_with_a_share_that_is_lost_needs_the_relay() {
+    let mut objects = vec![route("pass", "pass.test", Some(json!({"termination": "passthrough"})), json!({}))];
+    objects.extend(service("web", &["10.0.0.1"]));
+    // The same route as if a TLSRoute's rule had made it, with another backend beside its own.
+    let with = |backend: Option<ServiceEndpoints>| {
+        let mut table = table(&objects);
+        let router = Arc::get_mut(&mut table.routers[0]).unwrap();
+        let host = Arc::clone(router.hosts.iter().next().unwrap());
+        let plain = host.passthrough.as_deref().unwrap();
+        let mut services = plain.cluster.services.to_vec();
+        services.extend(backend);
+        let of_rule = Arc::new(ResolvedRoute {
+            id: RouteId { kind: Kind::TlsRoute, ..plain.id.clone() },
+            host: plain.host.clone(),
+            kind: RouteKind::Passthrough { redirect: false },
+            cluster: Cluster { services: services.into() },
+            allow: None,
+            proxy_protocol: false,
+            tunnel_timeout: None,
+            forwarded: Default::default(),
+            request_work: false,
+            relay_only: false,
+            policy: Arc::default(),
+            rule: None,
+            derived: Default::default(),
+        });
+        router.routes = [(of_rule.id.clone(), Arc::clone(&of_rule))].into_iter().collect();
+        router.hosts.extend(vec![Arc::new(VirtualHost {
+            host: of_rule.host.clone(),
+            passthrough: Some(of_rule),
+            terminated: Default::default(),
+            cleartext: Default::default(),
+            certificate: None,
+            site: None,
+        })]);
+        let mut ids = RouteIds::default();
+        ids.assign(&table);
+        let image = lower(&table, &[], &[], &ids, &mut pools());
+        let (_, entry) = image.hosts.iter().find(|((map, ..), _)| *map == RouteMap::SniPassthrough).unwrap();
+        (entry.reason, image.pools.len())
+    };
+    let backend = |weight, policy: BackendPolicy, endpoints| {
+        Some(ServiceEndpoints { service: "bad".into(), weight, endpoints, policy: Some(Arc::new(policy)) })
+    };
+    let failing = || BackendPolicy { failure: Some(500), ..BackendPolicy::default() };
+    assert_eq!(with(None), (Reason::Passthrough, 1));
+    assert_eq!(with(backend(1, failing(), Arc::default())), (Reason::NeedsRelay, 0));
+    assert_eq!(with(backend(1, BackendPolicy::default(), Arc::default())), (Reason::NeedsRelay, 0));
+    assert_eq!(with(backend(0, failing(), Arc::default())), (Reason::Passthrough, 1), "it has no share");
 }

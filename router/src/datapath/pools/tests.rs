@@ -8,6 +8,7 @@ use std::rc::Rc;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use router_core::model::{HostMatch, Hostname, RouteId};
+use router_core::object::Kind;
 use router_core::table::{Cluster, Endpoint, RouteKind, ServiceEndpoints};
 
 use super::*;
@@ -89,6 +90,21 @@ fn endpoints_get_their_services_weight_and_one_slot_each() {
     let second = shares(&image, 2);
     assert!(close(second[&1], 0.5) && close(second[&2], 0.25), "{second:?}");
     assert_eq!((image.pools[&2].slots, image.endpoints.len()), (3, 3));
+}
+
+#[test]
+fn rules_have_their_shares_as_good_as_exact() {
+    let mut of_rule = route(&[(0, &[1]), (0, &[2, 3]), (0, &[4])]);
+    of_rule.id.kind = Kind::TlsRoute;
+    for (service, weight) in of_rule.cluster.services.iter_mut().zip([899_999, 100_000, 1]) {
+        service.weight = weight;
+    }
+    let mut pools = pools(&all_ways());
+    pools.put(1, &of_rule);
+    let found = shares(&image(&mut pools), 1);
+    for (endpoint, due) in [(1, 0.899_999), (2, 0.05), (3, 0.05), (4, 0.000_001)] {
+        assert!((found[&endpoint] / due - 1.0).abs() < 0.01, "{endpoint}: {found:?}");
+    }
 }
 
 #[test]
