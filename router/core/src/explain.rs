@@ -252,7 +252,8 @@ fn matched(router: &RouterTable, host: &Hostname, query: &Query) -> Found {
     let of = |found: RequestMatch<'_>| match found {
         RequestMatch::Forward(route) => Found::Route(route.clone()),
         RequestMatch::RedirectToHttps(route) => Found::Redirect(route.clone()),
-        RequestMatch::NoRoute => Found::Nothing,
+        RequestMatch::Rule(rule) => Found::Route(rule.route.clone()),
+        RequestMatch::PassedThrough | RequestMatch::Closed | RequestMatch::NoRoute => Found::Nothing,
     };
     if query.protocol == Protocol::Http {
         return of(router.match_cleartext_request(host, query.path()));
@@ -260,7 +261,7 @@ fn matched(router: &RouterTable, host: &Hostname, query: &Query) -> Found {
     match (router.match_sni(Some(host)), &query.path) {
         (SniMatch::Passthrough(route), _) => Found::Route(route.clone()),
         (SniMatch::Terminate(_), None) => Found::Terminate,
-        (SniMatch::Terminate(_) | SniMatch::Default, Some(path)) => of(router.match_tls_request(host, path)),
+        (SniMatch::Terminate(_) | SniMatch::Default, Some(path)) => of(router.match_tls_request(host, path.as_str())),
         (SniMatch::Default, None) => Found::Nothing,
     }
 }

@@ -1,71 +1,114 @@
-//! Which route a name or a request belongs to: the rules of openshift.md b.7, in the one place where they stand.
+//! Which route or rule a name or a request belongs to: the rules of openshift.md b.7 and of gateway-api.md, in the one
+//! place where they stand.
+
+mod request;
 
 use std::iter;
 use std::sync::Arc;
 
 use crate::model::Hostname;
+use crate::rule::Rule;
 use crate::table::{InsecurePolicy, ResolvedRoute, RouteKind, RouterTable, VirtualHost};
+
+pub use request::Request;
 
 /// What the name in a ClientHello decides.
 #[derive(Clone, Debug)]
 pub enum SniMatch<'t> {
     /// Forward the stream as it is.
     Passthrough(&'t Arc<ResolvedRoute>),
-    /// Terminate here; the host has TLS routes.
+    /// Terminate here; the host has TLS routes, or a site that terminates TLS.
     Terminate(&'t Arc<VirtualHost>),
     /// Terminate here with the default certificate; requests will find their own host.
     Default,
 }
 
-/// What a request's host and path decide.
+/// What a request decides.
 #[derive(Clone, Debug)]
 pub enum RequestMatch<'t> {
     /// Forward to this route.
     Forward(&'t Arc<ResolvedRoute>),
+    /// Do what this rule says.
+    Rule(&'t Arc<Rule>),
     /// Send the client to https.
     RedirectToHttps(&'t Arc<ResolvedRoute>),
+    /// The connection should have been passed through: its requests are not for reading.
+    PassedThrough,
+    /// The host is served by rules, and none of them matches: 404.
+    Closed,
     /// Nothing serves it: 503 with the default page.
     NoRoute,
 }
 
 impl RouterTable {
-    /// Virtual hosts that cover a name, most specific first: the exact one, then the one-label wildcard.
-    pub fn candidates<'t>(&'t self, host: &Hostname) -> impl Iterator<Item = &'t Arc<VirtualHost>> {
-        let exact = self.hosts.exact.get(host);
+    /// Virtual hosts that cover a name, most specific first: the exact one, the one-label wildcard, then the wildcards
+    /// of more labels from the longest domain to the shortest, and what serves every name. The last alone covers what
+    /// has no name: a connection without SNI, a request for an address.
+    pub fn candidates<'h>(&self, host: impl Into<Option<&'h Hostname>>) -> impl Iterator<Item = &Arc<VirtualHost>> {
+        let host = host.into();
+        let exact = host.and_then(|host| self.hosts.exact.get(host));
         // Looked for when the exact host will not do.
-        let wildcard = iter::once_with(move || host.parent().and_then(|parent| self.hosts.wildcard.get(parent)));
-        exact.into_iter().chain(wildcard.flatten())
+        let wildcard = iter::once_with(move || self.hosts.wildcard.get(host?.parent()?)).flatten();
+        exact.into_iter().chain(wildcard).chain(self.wide_candidates(host))
+    }
+
+    fn wide_candidates<'h>(&self, host: Option<&'h Hostname>) -> impl Iterator<Item = &Arc<VirtualHost>> + use<'_, 'h> {
+        let parent = host.and_then(Hostname::parent).filter(|_| !self.hosts.suffix.is_empty());
+        let domains = iter::successors(parent, |domain| domain.split_once('.').map(|(_, parent)| parent));
+        domains.filter_map(|domain| self.hosts.suffix.get(domain)).chain(&self.hosts.any)
     }
 
     /// Decides a TLS connection by its SNI. The most specific host that has any TLS route wins, whatever its
-    /// termination (openshift.md, decision 5).
+    /// termination (openshift.md, decision 5). A host with a site is the last that is asked.
     pub fn match_sni(&self, host: Option<&Hostname>) -> SniMatch<'_> {
-        let Some(host) = host else { return SniMatch::Default };
         for candidate in self.candidates(host) {
             if let Some(route) = &candidate.passthrough {
                 return SniMatch::Passthrough(route);
             }
-            if !candidate.terminated.is_empty() {
-                return SniMatch::Terminate(candidate);
+            match &candidate.site {
+                Some(site) if site.tls.is_some() => return SniMatch::Terminate(candidate),
+                Some(_) => return SniMatch::Default,
+                None if !candidate.terminated.is_empty() => return SniMatch::Terminate(candidate),
+                None => {}
             }
         }
         SniMatch::Default
     }
 
-    /// Decides a request that came over TLS terminated here.
-    pub fn match_tls_request(&self, host: &Hostname, path: &str) -> RequestMatch<'_> {
+    /// Decides a request that came over TLS terminated here. Whether the host is one that is passed through is seen as
+    /// [`RouterTable::match_sni`] sees it.
+    pub fn match_tls_request<'h>(
+        &self,
+        host: impl Into<Option<&'h Hostname>>,
+        request: &(impl Request + ?Sized),
+    ) -> RequestMatch<'_> {
+        let mut has_tls = false;
         for candidate in self.candidates(host) {
-            if let Some(route) = longest(&candidate.terminated, path) {
+            if candidate.passthrough.is_some() && !has_tls {
+                return RequestMatch::PassedThrough;
+            }
+            has_tls |= !candidate.terminated.is_empty();
+            if let Some(site) = &candidate.site {
+                return first(site.tls.as_ref().map(|tls| &*tls.rules), request);
+            }
+            if let Some(route) = longest(&candidate.terminated, request.path()) {
                 return RequestMatch::Forward(route);
             }
         }
-        RequestMatch::NoRoute
+        self.nothing()
     }
 
-    /// Decides a clear-text request. An exact host whose paths do not match falls through to the wildcard.
-    pub fn match_cleartext_request(&self, host: &Hostname, path: &str) -> RequestMatch<'_> {
+    /// Decides a clear-text request. An exact host of Routes whose paths do not match falls through to the wildcard.
+    pub fn match_cleartext_request<'h>(
+        &self,
+        host: impl Into<Option<&'h Hostname>>,
+        request: &(impl Request + ?Sized),
+    ) -> RequestMatch<'_> {
         for candidate in self.candidates(host) {
-            let Some(route) = longest(&candidate.cleartext, path) else { continue };
+            if let Some(site) = &candidate.site {
+                return first(site.cleartext.as_deref(), request);
+            }
+            let Some(route) = longest(&candidate.cleartext, request.path()) else { continue };
             return match &route.kind {
                 RouteKind::Passthrough { redirect: true } => RequestMatch::RedirectToHttps(route),
                 RouteKind::Passthrough { redirect: false } => RequestMatch::NoRoute,
@@ -77,7 +120,12 @@ impl RouterTable {
                 },
             };
         }
-        RequestMatch::NoRoute
+        self.nothing()
+    }
+
+    /// For hosts that nobody has: as OpenShift answers where there are Routes, else as Gateway API does.
+    fn nothing(&self) -> RequestMatch<'_> {
+        if self.hosts.has_only_sites() { RequestMatch::Closed } else { RequestMatch::NoRoute }
     }
 }
 
@@ -87,3 +135,12 @@ fn longest<'t>(routes: &'t [Arc<ResolvedRoute>], path: &str) -> Option<&'t Arc<R
         RouteKind::Passthrough { .. } => true,
     })
 }
+
+/// The first rule that matches; they stand in order of precedence.
+fn first<'t>(rules: Option<&'t [Arc<Rule>]>, request: &(impl Request + ?Sized)) -> RequestMatch<'t> {
+    let found = rules.unwrap_or_default().iter().find(|rule| rule.matcher.matches(request));
+    found.map_or(RequestMatch::Closed, RequestMatch::Rule)
+}
+
+#[cfg(test)]
+mod tests;

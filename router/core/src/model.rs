@@ -41,6 +41,18 @@ impl RouteId {
         RouteId { namespace: namespace.into(), name: name.into(), kind: Kind::Route, part: 0 }
     }
 
+    /// Reads an id as it is displayed.
+    pub fn parse(text: &str) -> Option<Self> {
+        let id = |kind, object: &str, part| {
+            let (namespace, name) = object.split_once('/')?;
+            Some(RouteId { namespace: namespace.into(), name: name.into(), kind, part })
+        };
+        let Some((kind, rest)) = text.split_once(':') else { return id(Kind::Route, text, 0) };
+        let kind = Kind::ALL.into_iter().find(|known| known.name() == kind && *known != Kind::Route)?;
+        let (object, part) = rest.rsplit_once(':')?;
+        id(kind, object, part.parse().ok()?)
+    }
+
     /// The object's key among those of its kind.
     pub fn object_key(&self) -> ObjectKey {
         ObjectKey { namespace: self.namespace.clone(), name: self.name.clone() }

@@ -92,6 +92,14 @@ pub struct HostIndex {
 }
 
 impl HostIndex {
+    /// Whether there are virtual hosts, and none of them is of Routes.
+    pub fn has_only_sites(&self) -> bool {
+        let named = [&self.exact, &self.wildcard, &self.suffix];
+        let of_routes = |any: &Arc<VirtualHost>| any.is_of_routes();
+        let is_empty = named.iter().all(|hosts| hosts.is_empty()) && self.any.is_none();
+        !is_empty && named.iter().all(|hosts| hosts.of_routes() == 0) && !self.any.as_ref().is_some_and(of_routes)
+    }
+
     /// The entry for exactly this match.
     pub fn entry(&self, host: &HostMatch) -> Option<&Arc<VirtualHost>> {
         match host {
@@ -162,6 +170,11 @@ pub struct VirtualHost {
 }
 
 impl VirtualHost {
+    /// Whether Routes have the host, and not objects of another kind.
+    pub fn is_of_routes(&self) -> bool {
+        self.site.is_none() && self.passthrough.as_ref().is_none_or(|route| route.id.kind == Kind::Route)
+    }
+
     /// The route that every clear-text request of this host belongs to, where nothing needs single requests to be
     /// read: then a connection may be carried whole to an endpoint of the route, as its bytes are. There must be one
     /// clear-text route, without path, redirect or re-encryption, whose forwarding headers are `Never` set and whose

@@ -22,6 +22,7 @@ pub struct Hosts {
     by_hash: Sorted<u64, Arc<VirtualHost>>,
     /// Hashes that more than one name has, or has had.
     shared: Sorted<u64, ()>,
+    of_routes: usize,
 }
 
 impl Hosts {
@@ -35,6 +36,11 @@ impl Hosts {
         if name_of(found).as_str() == name { Some(found) } else { self.by_name.get(name) }
     }
 
+    /// How many of them are of Routes.
+    pub fn of_routes(&self) -> usize {
+        self.of_routes
+    }
+
     /// Puts a virtual host in the place of whatever its name had.
     pub fn insert(&mut self, host: Arc<VirtualHost>) {
         self.insert_by(hash(name_of(&host).as_str()), host);
@@ -46,6 +52,9 @@ impl Hosts {
             Some(other) if *name_of(other) != name => self.shared.insert(hash, ()),
             _ => self.by_hash.insert(hash, Arc::clone(&host)),
         }
+        self.of_routes += usize::from(host.is_of_routes());
+        let replaced = self.by_name.get(&name).is_some_and(|host| host.is_of_routes());
+        self.of_routes -= usize::from(replaced);
         self.by_name.insert(name, host);
     }
 
@@ -55,9 +64,8 @@ impl Hosts {
     }
 
     fn remove_by(&mut self, hash: impl Fn(&str) -> u64, name: &Hostname) {
-        if self.by_name.remove(name).is_none() {
-            return;
-        }
+        let Some(gone) = self.by_name.remove(name) else { return };
+        self.of_routes -= usize::from(gone.is_of_routes());
         let own = hash(name.as_str());
         if self.by_hash.get(&own).is_some_and(|kept| name_of(kept) == name) {
             self.by_hash.remove(&own);
@@ -80,6 +88,7 @@ impl Extend<Arc<VirtualHost>> for Hosts {
             return;
         }
         self.by_name.extend(hosts.into_iter().map(|host| (name_of(&host).clone(), host)));
+        self.of_routes = self.by_name.values().filter(|host| host.is_of_routes()).count();
         let mut hashed: Vec<_> = self.by_name.entries().map(|(name, host)| (hash(name.as_str()), host)).collect();
         hashed.sort_unstable_by_key(|(hash, _)| *hash);
         self.shared.extend(hashed.windows(2).filter_map(|pair| match pair {

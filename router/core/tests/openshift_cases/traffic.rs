@@ -168,6 +168,8 @@ pub fn request_routing(case: &Value, _: &[Value]) -> Vec<String> {
                 json!({ "redirect": 302, "location": format!("https://{host}{target}") })
             }
             RequestMatch::NoRoute => json!({ "status": 503 }),
+            RequestMatch::PassedThrough => json!({ "status": 421 }),
+            RequestMatch::Rule(_) | RequestMatch::Closed => panic!("there are only Routes"),
         };
         let found = match Hostname::parse(host) {
             Err(_) => json!({ "status": 400 }),

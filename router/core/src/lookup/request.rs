@@ -1,0 +1,131 @@
+//! Whether a request is what a rule asks for (Gateway API: HTTPRouteMatch). Nothing is allocated, but for a regular
+//! expression over a query parameter with `%` in it.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use crate::gateway::spec::{PathMatcher, RequestMatcher, ValueMatcher};
+
+/// What can be asked about a request.
+pub trait Request {
+    /// The method, as it was sent.
+    fn method(&self) -> &str;
+
+    /// The path without query, as it was sent: nothing is decoded, and neither `.` nor `//` is resolved.
+    fn path(&self) -> &str;
+
+    /// The query, as it was sent.
+    fn query(&self) -> Option<&str>;
+
+    /// The first field of this name, which is in lower case.
+    fn header(&self, name: &str) -> Option<&[u8]>;
+}
+
+/// A `GET` of this path, with neither query nor fields.
+impl Request for str {
+    fn method(&self) -> &str {
+        "GET"
+    }
+
+    fn path(&self) -> &str {
+        self
+    }
+
+    fn query(&self) -> Option<&str> {
+        None
+    }
+
+    fn header(&self, _: &str) -> Option<&[u8]> {
+        None
+    }
+}
+
+impl RequestMatcher {
+    /// Whether all of it matches. Of several entries for one header or parameter the first counts, and of several values
+    /// that the request has for it, the first as well.
+    pub fn matches(&self, request: &(impl Request + ?Sized)) -> bool {
+        self.path.matches(request.path())
+            && self.method.as_deref().is_none_or(|method| method == request.method())
+            && firsts(&self.headers).all(|(name, wanted)| request.header(name).is_some_and(|value| wanted.is(value)))
+            && firsts(&self.query).all(|(name, wanted)| {
+                let value = request.query().and_then(|query| parameter(query, name));
+                value.is_some_and(|value| wanted.is_decoded(value))
+            })
+    }
+}
+
+impl PathMatcher {
+    /// Whether a path matches, compared byte by byte.
+    pub fn matches(&self, path: &str) -> bool {
+        match self {
+            PathMatcher::Prefix(prefix) => is_under(path, prefix),
+            PathMatcher::Exact(exact) => path == &**exact,
+            PathMatcher::Regex(regex) => regex.is_match(path),
+        }
+    }
+}
+
+/// Whether the elements of a path begin with those of a prefix; a slash at the prefix's end does not count.
+pub fn is_under(path: &str, prefix: &str) -> bool {
+    let prefix = prefix.strip_suffix('/').unwrap_or(prefix);
+    path.strip_prefix(prefix).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+impl ValueMatcher {
+    fn is(&self, value: &[u8]) -> bool {
+        match self {
+            ValueMatcher::Exact(exact) => exact.as_bytes() == value,
+            ValueMatcher::Regex(regex) => std::str::from_utf8(value).is_ok_and(|value| regex.is_match(value)),
+        }
+    }
+
+    fn is_decoded(&self, value: &str) -> bool {
+        match self {
+            ValueMatcher::Exact(exact) => reads(value, exact),
+            ValueMatcher::Regex(regex) => as_text(value).is_some_and(|value| regex.is_match(&value)),
+        }
+    }
+}
+
+/// The entries without those whose name an earlier one has.
+fn firsts(entries: &[(Arc<str>, ValueMatcher)]) -> impl Iterator<Item = (&str, &ValueMatcher)> {
+    let is_first = |at: usize, name: &str| !entries.iter().take(at).any(|(earlier, _)| **earlier == *name);
+    let numbered = entries.iter().enumerate().filter(move |(at, (name, _))| is_first(*at, name));
+    numbered.map(|(_, (name, wanted))| (&**name, wanted))
+}
+
+/// The first value of a query parameter, still encoded. A parameter without `=` has an empty one.
+fn parameter<'q>(query: &'q str, name: &str) -> Option<&'q str> {
+    let pairs = query.split('&').map(|pair| pair.split_once('=').unwrap_or((pair, "")));
+    pairs.into_iter().find(|(written, _)| reads(written, name)).map(|(_, value)| value)
+}
+
+/// Whether an encoded text reads so when it is decoded.
+fn reads(encoded: &str, text: &str) -> bool {
+    if encoded.contains('%') { decoded(encoded).eq(text.bytes()) } else { encoded == text }
+}
+
+fn as_text(encoded: &str) -> Option<Cow<'_, str>> {
+    if !encoded.contains('%') {
+        return Some(encoded.into());
+    }
+    String::from_utf8(decoded(encoded).collect()).ok().map(Cow::from)
+}
+
+/// Percent-decoded bytes (RFC 3986 §2.1). A `%` without two digits after it stands for itself, and so does `+`, which
+/// means a space to HTML forms alone.
+fn decoded(text: &str) -> impl Iterator<Item = u8> {
+    let mut rest = text.as_bytes();
+    std::iter::from_fn(move || {
+        let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
+        if let [b'%', high, low, after @ ..] = rest
+            && let (Some(high), Some(low)) = (digit(*high), digit(*low))
+        {
+            rest = after;
+            return Some(high << 4 | low);
+        }
+        let (first, after) = rest.split_first()?;
+        rest = after;
+        Some(*first)
+    })
+}
