@@ -29,6 +29,9 @@ mod upstream;
 mod upstream_tls;
 mod workers;
 
+#[cfg(test)]
+pub(crate) use upstream::testing;
+
 use std::net::IpAddr;
 use std::num::NonZeroUsize;
 use std::ops::Deref;

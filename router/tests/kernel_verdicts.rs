@@ -129,9 +129,14 @@ fn image() -> MapImage {
         (RouteMap::HttpBe, "a.test", 8, Reason::Cleartext),
         (RouteMap::HttpBe, "b.test", 9, Reason::NeedsProxy),
         (RouteMap::HttpBe, "*.example.com", 10, Reason::Cleartext),
+        // Sites: rules that the kernel does not know.
+        (RouteMap::EdgeReencrypt, "site.w.test", 0, Reason::TlsTerminate),
+        (RouteMap::HttpBe, "site.example.com", 0, Reason::NeedsProxy),
     ] {
         image.hosts.insert((map, ROUTER, host.to_owned()), entry(route, reason, false));
-        image.routes.insert(route, label(route));
+        if route != 0 {
+            image.routes.insert(route, label(route));
+        }
     }
     image
 }
@@ -241,6 +246,23 @@ fn what_the_kernel_is_not_sure_of_goes_up_with_a_reason() {
     let packets = [client.syn(), client.data(b"GET / HTTP/1.1\r\nHo"), client.data(b"st: a.test\r\n\r\n")];
     rig.run(&packets);
     assert_eq!(rig.verdict(&client.flow()), Some(Reason::Cleartext));
+}
+
+#[test]
+fn a_site_hides_the_wildcard_that_would_be_steered() {
+    let mut rig = Rig::new(image());
+    let v4: IpAddr = "127.0.0.1".parse().unwrap();
+    let request = |host: &str| format!("GET / HTTP/1.1\r\nHost: {host}\r\n\r\n").into_bytes();
+    let cases = [
+        (PROTOCOL_TLS, packets::client_hello("site.w.test"), Reason::TlsTerminate),
+        (PROTOCOL_TLS, packets::client_hello("other.w.test"), Reason::Passthrough),
+        (PROTOCOL_HTTP, request("site.example.com"), Reason::NeedsProxy),
+        (PROTOCOL_HTTP, request("other.example.com"), Reason::Cleartext),
+    ];
+    for (protocol, bytes, reason) in cases {
+        assert_eq!(rig.expected(protocol, v4, &bytes), Some(reason));
+        assert_eq!(rig.send(protocol, v4, &segments(&bytes)), Some(reason));
+    }
 }
 
 #[test]

@@ -71,8 +71,8 @@ impl KernelMaps {
         for entry in self.routes.iter() {
             let (id, Raw(name)) = entry?;
             let text = field_text(&name.name);
-            let (namespace, name_text) = text.split_once('/').unwrap_or(("", text));
-            let route = RouteId::of_route(namespace, name_text);
+            // What is none, for it did not fit, is nobody's: its id is not given again.
+            let route = RouteId::parse(text).unwrap_or_else(|| RouteId::of_route("", text));
             image.routes.insert(id, RouteLabel { router: name.router, route });
         }
         self.read_pools(&mut image)?;

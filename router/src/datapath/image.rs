@@ -11,8 +11,8 @@ use router_common::maps::{
     Listener, ListenerKey, MAX_ALLOW, MAX_HOSTS, PROTOCOL_HTTP, PROTOCOL_TLS, ROUTE_ALLOW_LIST, mapped, names,
 };
 use router_common::verdict::Reason;
-use router_core::model::RouteId;
-use router_core::table::{ResolvedRoute, RouterTable, RoutingTable, VirtualHost};
+use router_core::model::{HostMatch, RouteId};
+use router_core::table::{ResolvedRoute, RouteKind, RouterTable, RoutingTable, VirtualHost};
 
 use super::paths::Paths;
 use super::plan::covering;
@@ -152,7 +152,7 @@ pub fn lower(
         for route in router.routes.values() {
             lower_route(&mut image, router, route, ids);
         }
-        for host in router.hosts.iter() {
+        for host in router.hosts.iter().filter(|host| is_lowered(&host.host)) {
             lower_host(&mut hosts, router, host, ids);
             for route in steerable(host) {
                 let id = ids.of(router.id, &route.id);
@@ -237,6 +237,13 @@ pub fn lower_changes(
     Some((gone, come))
 }
 
+/// Whether the maps have such a host: they are asked for a name and for its parent's wildcard. Connections to what wider
+/// hosts serve go up, as those to nobody's do; where a wider host covers the same name as a wildcard of one label, the
+/// wildcard is the narrower one here as it is there.
+fn is_lowered(host: &HostMatch) -> bool {
+    matches!(host, HostMatch::Exact(_) | HostMatch::Wildcard(_))
+}
+
 /// The routes of a host whose connections the kernel may dial.
 fn steerable(host: &VirtualHost) -> impl Iterator<Item = &ResolvedRoute> {
     let passthrough = host.passthrough.as_deref().filter(|route| !route.needs_relay());
@@ -260,6 +267,10 @@ fn reachable(address: SocketAddr, local: &[IpAddr]) -> Vec<IpAddr> {
 }
 
 fn lower_route(image: &mut MapImage, router: &RouterTable, route: &ResolvedRoute, ids: &RouteIds) {
+    // No entry names what rules do with requests.
+    if route.is_of_rule() && matches!(route.kind, RouteKind::Http { .. }) {
+        return;
+    }
     let id = ids.of(router.id, &route.id);
     image.routes.insert(id, RouteLabel { router: router.id, route: route.id.clone() });
     for net in route.allow.iter().flatten() {
@@ -288,8 +299,16 @@ fn lower_host(hosts: &mut Vec<(HostName, HostEntry)>, router: &RouterTable, host
     }
     if let Some(route) = host.cleartext.first() {
         let reason = if host.steerable_cleartext().is_some() { Reason::Cleartext } else { Reason::NeedsProxy };
-        hosts.push(((RouteMap::HttpBe, router.id, name), entry(route, reason)));
+        hosts.push(((RouteMap::HttpBe, router.id, name.clone()), entry(route, reason)));
     }
+    let Some(site) = &host.site else { return };
+    // A site is closed, whatever it serves: it has the name in all maps, so that no wildcard has it there. Which rule a
+    // request is for is not known before it is read.
+    let closed = |reason| HostEntry { route: 0, reason, allow_list: false, backend: site.owner.to_string() };
+    if host.passthrough.is_none() {
+        hosts.push(((RouteMap::EdgeReencrypt, router.id, name.clone()), closed(Reason::TlsTerminate)));
+    }
+    hosts.push(((RouteMap::HttpBe, router.id, name), closed(Reason::NeedsProxy)));
 }
 
 /// Plain hashes refuse what does not fit, in no particular order. Which entries stay out is decided here, the same on

@@ -9,7 +9,7 @@ use aya::maps::lpm_trie::{Key, LpmTrie};
 use aya::maps::{Array, HashMap, MapData, MapError, PerCpuHashMap, PerCpuValues};
 use router_common::maps::{
     ABI, ALLOW_ROUTE_BITS, AllowNet, Config, Endpoint, EndpointState, HostKey, HostRoute, Listener, ListenerKey, Meta,
-    Pool, RouteName, RouteStats, Slot, SlotKey, field, names,
+    Pool, ROUTE_NAME_FIELD, RouteName, RouteStats, Slot, SlotKey, field, names,
 };
 
 use super::abi::Raw;
@@ -163,9 +163,14 @@ pub fn host_route(entry: &HostEntry) -> HostRoute {
     }
 }
 
-/// The kernel form.
+/// The kernel form. A name that does not fit ends as no name does, so that nobody's is read from it.
 pub fn route_name(label: &RouteLabel) -> RouteName {
-    RouteName { router: label.router, pad: 0, name: field(&label.route.to_string()) }
+    let mut name = label.route.to_string();
+    if name.len() > ROUTE_NAME_FIELD {
+        name.truncate(ROUTE_NAME_FIELD - 1);
+        name.push('~');
+    }
+    RouteName { router: label.router, pad: 0, name: field(&name) }
 }
 
 /// The kernel form.

@@ -21,7 +21,7 @@ pub mod occupancy;
 pub mod plan;
 pub mod pool;
 #[cfg(test)]
-mod testing;
+pub(crate) mod testing;
 pub mod turns;
 pub mod wire;
 

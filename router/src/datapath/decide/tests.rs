@@ -9,17 +9,19 @@ use router_common::maps::PROTOCOL_HTTP;
 use router_common::verdict::{Reason, Verdict};
 use router_core::certificate::MaterialCache;
 use router_core::lookup::{RequestMatch, SniMatch};
-use router_core::model::Hostname;
-use router_core::object::Origin;
+use router_core::model::{HostMatch, Hostname, RouteId};
+use router_core::object::{Kind, ObjectKey, ObjectRef, Origin};
 use router_core::parse::{Defaults, Outcome, parse};
 use router_core::resources::Resources;
-use router_core::table::{ResolvedRoute, RouterTable};
+use router_core::rule::{Rule, Site, SiteTls};
+use router_core::table::{ResolvedRoute, RouteKind, RouterTable, VirtualHost};
 use router_core::translate::{Settings, translate};
 use serde_json::{Value, json};
 
 use super::*;
 use crate::datapath::image::{RouteIds, lower};
 use crate::datapath::pools::Pools;
+use crate::proxy::testing;
 
 const HOSTS: [&str; 6] = ["a.x.test", "b.x.test", "x.test", "a.y.test", "deep.a.x.test", "localhost"];
 
@@ -31,8 +33,8 @@ fn routes() -> impl Strategy<Value = Value> {
         Just(json!({"termination": "passthrough"})),
         Just(json!({"termination": "passthrough", "insecureEdgeTerminationPolicy": "Redirect"})),
     ];
-    (0..9u32, 0..HOSTS.len(), tls, any::<bool>(), any::<bool>(), any::<bool>()).prop_map(
-        |(name, host, tls, wildcard, path, list)| {
+    (0..9u32, 0..HOSTS.len(), tls, any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>()).prop_map(
+        |(name, host, tls, wildcard, path, list, unread)| {
             let passthrough = tls["termination"] == "passthrough";
             let mut spec = json!({"host": HOSTS[host], "to": {"name": "web"}});
             if !tls.is_null() {
@@ -44,8 +46,14 @@ fn routes() -> impl Strategy<Value = Value> {
             if path && !passthrough {
                 spec["path"] = json!("/p");
             }
-            let annotations =
-                if list { json!({"haproxy.router.openshift.io/ip_allowlist": "10.0.0.0/8"}) } else { json!({}) };
+            let mut annotations = json!({});
+            if list {
+                annotations["haproxy.router.openshift.io/ip_allowlist"] = json!("10.0.0.0/8");
+            }
+            if unread {
+                annotations["haproxy.router.openshift.io/set-forwarded-headers"] = json!("never");
+                annotations["haproxy.router.openshift.io/disable_cookies"] = json!("true");
+            }
             json!({"apiVersion": "route.openshift.io/v1", "kind": "Route", "spec": spec,
                 "metadata": {"namespace": "ns", "name": format!("r{name}"), "uid": format!("{name}"),
                     "annotations": annotations}})
@@ -53,7 +61,51 @@ fn routes() -> impl Strategy<Value = Value> {
     )
 }
 
-fn table(routes: Vec<Value>) -> Arc<RouterTable> {
+/// A host of a kind that is served by rules, or passed through.
+fn sites() -> impl Strategy<Value = VirtualHost> {
+    let name = |text: &str| Hostname::parse(text).unwrap();
+    let host = prop_oneof![
+        4 => (0..HOSTS.len()).prop_map(move |at| HostMatch::Exact(name(HOSTS[at]))),
+        3 => prop::sample::select(vec!["x.test", "a.x.test", "test"]).prop_map(move |at| HostMatch::Suffix(name(at))),
+        1 => Just(HostMatch::Any),
+    ];
+    (host, any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>()).prop_map(
+        |(host, passed, cleartext, tls, bare)| {
+            let id = |kind| RouteId { namespace: "ns".into(), name: host.to_string().into(), kind, part: 7 };
+            let route = |kind, serves| {
+                let route = testing::route(&[], Default::default());
+                Arc::new(ResolvedRoute { id: id(kind), host: host.clone(), kind: serves, ..route })
+            };
+            let rules = || -> Arc<[Arc<Rule>]> {
+                let serves = RouteKind::Http { path: router_core::model::PathMatch::any(), tls: None };
+                let route = route(Kind::HttpRoute, serves);
+                [Arc::new(Rule { matcher: Default::default(), prefix: "/".into(), route, origin: "".into() })].into()
+            };
+            let tls = SiteTls {
+                certificates: Vec::new(),
+                minimum: None,
+                rules: if tls { rules() } else { [].into() },
+                tcp: None,
+            };
+            let site = Site {
+                owner: ObjectRef { kind: Kind::HttpRoute, key: ObjectKey::new("ns", "owner") },
+                listener: "Gateway ns/g#l".into(),
+                cleartext: cleartext.then(rules),
+                tls: (!bare && !passed).then_some(tls),
+            };
+            VirtualHost {
+                host: host.clone(),
+                passthrough: passed.then(|| route(Kind::TlsRoute, RouteKind::Passthrough { redirect: false })),
+                terminated: Default::default(),
+                cleartext: Default::default(),
+                certificate: None,
+                site: (!(passed && bare)).then(|| Box::new(site)),
+            }
+        },
+    )
+}
+
+fn table(routes: Vec<Value>, sites: Vec<VirtualHost>) -> Arc<RouterTable> {
     let controller = json!({"apiVersion": "operator.openshift.io/v1", "kind": "IngressController",
         "metadata": {"namespace": "openshift-ingress-operator", "name": "default"},
         "spec": {"routeAdmission": {"wildcardPolicy": "WildcardsAllowed"}}});
@@ -65,13 +117,18 @@ fn table(routes: Vec<Value>) -> Arc<RouterTable> {
             resources.insert(&object);
         }
     }
-    Arc::clone(&translate(&resources, &Settings::default()).table.routers[0])
+    let mut routers = translate(&resources, &Settings::default()).table.routers;
+    let mut router = Arc::into_inner(routers.remove(0)).expect("nobody else has it");
+    let passed = sites.iter().filter_map(|host| host.passthrough.clone());
+    router.routes.extend(passed.map(|route| (route.id.clone(), route)).collect::<Vec<_>>());
+    router.hosts.extend(sites.into_iter().map(Arc::new).collect());
+    Arc::new(router)
 }
 
 proptest! {
     #[test]
-    fn kernel_and_proxy_lead_to_the_same_route(routes in vec(routes(), 0..12)) {
-        let router = table(routes);
+    fn kernel_and_proxy_lead_to_the_same_route(routes in vec(routes(), 0..12), sites in vec(sites(), 0..6)) {
+        let router = table(routes, sites);
         let whole = router_core::table::RoutingTable { revision: 1, routers: vec![Arc::clone(&router)] };
         let mut ids = RouteIds::default();
         ids.assign(&whole);
@@ -83,20 +140,38 @@ proptest! {
             for name in &names {
                 let host = Hostname::parse(name).unwrap();
                 let decision = image.decide_name(router.id, PROTOCOL_TLS, client, name);
-                match router.match_sni(Some(&host)) {
-                    SniMatch::Passthrough(route) => {
+                // The maps have no wider hosts: what these serve is unknown there, and goes up.
+                let is_lowered = |host: &HostMatch| matches!(host, HostMatch::Exact(_) | HostMatch::Wildcard(_));
+                let decided = router.candidates(&host).find(|host| {
+                    host.passthrough.is_some() || !host.terminated.is_empty() || host.site.is_some()
+                });
+                match (decided, router.match_sni(Some(&host))) {
+                    (Some(host), SniMatch::Passthrough(route)) if is_lowered(&host.host) => {
                         let admitted = route.admits_source(client);
                         let reason = if admitted { Reason::Passthrough } else { Reason::SourceNotAllowed };
                         prop_assert_eq!((decision.reason, decision.route), (reason, id(route)), "{}", name);
                     }
-                    SniMatch::Terminate(_) => prop_assert_eq!(decision.reason, Reason::TlsTerminate, "{}", name),
-                    SniMatch::Default => prop_assert_eq!(decision.reason, Reason::UnknownSni, "{}", name),
+                    (Some(host), _) if is_lowered(&host.host) => {
+                        prop_assert_eq!(decision.reason, Reason::TlsTerminate, "{}", name);
+                    }
+                    _ => prop_assert_eq!(decision.reason, Reason::UnknownSni, "{}", name),
                 }
                 let decision = image.decide_name(router.id, PROTOCOL_HTTP, client, name);
-                // Requests need the proxy; the kernel only has to know whose they may be.
-                prop_assert_eq!(decision.verdict(), Verdict::Pass);
-                if !matches!(router.match_cleartext_request(&host, "/p"), RequestMatch::NoRoute) {
-                    prop_assert_eq!(decision.reason, Reason::NeedsProxy, "{}", name);
+                match router.match_cleartext_request(&host, "/p") {
+                    // What the kernel carries is what the proxy would forward there, whatever the path.
+                    RequestMatch::Forward(route) if decision.reason == Reason::Cleartext => {
+                        prop_assert_eq!(decision.route, id(route), "{}", name);
+                        let other = router.match_cleartext_request(&host, "/other");
+                        prop_assert!(matches!(other, RequestMatch::Forward(other) if Arc::ptr_eq(other, route)));
+                        prop_assert!(route.admits_source(client), "{}", name);
+                    }
+                    found => {
+                        // Requests need the proxy; the kernel only has to know whose they may be.
+                        prop_assert_eq!(decision.verdict(), Verdict::Pass, "{} {:?}", name, found);
+                        if matches!(found, RequestMatch::Forward(_) | RequestMatch::RedirectToHttps(_)) {
+                            prop_assert_eq!(decision.reason, Reason::NeedsProxy, "{}", name);
+                        }
+                    }
                 }
             }
         }

@@ -315,3 +315,76 @@ fn a_rule_with_a_share_that_is_lost_needs_the_relay() {
     assert_eq!(with(backend(1, BackendPolicy::default(), Arc::default())), (Reason::NeedsRelay, 0));
     assert_eq!(with(backend(0, failing(), Arc::default())), (Reason::Passthrough, 1), "it has no share");
 }
+
+#[test]
+fn a_site_has_its_name_in_all_maps_and_a_wider_host_in_none() {
+    use router_core::model::Hostname;
+    use router_core::object::{Kind, ObjectKey, ObjectRef};
+    use router_core::rule::Site;
+
+    let never = json!({
+        "haproxy.router.openshift.io/set-forwarded-headers": "never",
+        "haproxy.router.openshift.io/disable_cookies": "true",
+    });
+    let wild = |name: &str, tls: Option<Value>| {
+        let mut route = route(name, "any.w.test", tls, never.clone());
+        route["spec"]["wildcardPolicy"] = json!("Subdomain");
+        route
+    };
+    let controller = json!({"apiVersion": "operator.openshift.io/v1", "kind": "IngressController",
+        "metadata": {"namespace": "openshift-ingress-operator", "name": "default"},
+        "spec": {"routeAdmission": {"wildcardPolicy": "WildcardsAllowed"}}});
+    let objects = [controller, wild("plain", None)];
+    let mut table = translate(&resources(&objects), &Settings::default()).table;
+    let routers = &mut table.routers;
+    let mut router = Arc::into_inner(routers.remove(0)).expect("nobody else has it");
+    let name = |text: &str| Hostname::parse(text).unwrap();
+    let passed = |host: HostMatch, part| {
+        let id = RouteId { kind: Kind::TlsRoute, part, ..RouteId::of_route("shop", "tls") };
+        let kind = RouteKind::Passthrough { redirect: false };
+        let route = crate::proxy::testing::route(&[(1, &[8443])], Default::default());
+        Arc::new(ResolvedRoute { id, host, kind, ..route })
+    };
+    let site = |host: HostMatch, passthrough: Option<Arc<ResolvedRoute>>| {
+        let owner = ObjectRef { kind: Kind::HttpRoute, key: ObjectKey::new("shop", "store") };
+        let site = Site { owner, listener: "Gateway shop/g#l".into(), cleartext: None, tls: None };
+        let none = Default::default;
+        let (terminated, cleartext) = (none(), none());
+        Arc::new(VirtualHost {
+            host,
+            passthrough,
+            terminated,
+            cleartext,
+            certificate: None,
+            site: Some(Box::new(site)),
+        })
+    };
+    let exact = HostMatch::Exact(name("tls.w.test"));
+    let wide = HostMatch::Suffix(name("w.test"));
+    let (narrow, broad) = (passed(exact.clone(), 0), passed(wide.clone(), 1));
+    router.routes.extend([&narrow, &broad].map(|route| (route.id.clone(), Arc::clone(route))));
+    let hosts = vec![
+        site(HostMatch::Exact(name("site.w.test")), None),
+        site(exact, Some(narrow)),
+        site(wide, Some(broad)),
+        site(HostMatch::Any, None),
+    ];
+    router.hosts.extend(hosts);
+    routers.push(Arc::new(router));
+
+    let mut ids = RouteIds::default();
+    ids.assign(&table);
+    let image = lower(&table, &[], &[], &ids, &mut pools());
+    let expected = [
+        "http_be *.w.test -> be_http:shop:plain cleartext",
+        "http_be site.w.test -> HTTPRoute shop/store needs-proxy",
+        "http_be tls.w.test -> HTTPRoute shop/store needs-proxy",
+        "edge_reencrypt site.w.test -> HTTPRoute shop/store tls-terminate",
+        "tcp_be tls.w.test -> be_tcp:shop:tls passthrough",
+        "sni_passthrough tls.w.test -> be_tcp:shop:tls passthrough",
+        "pool of shop/plain -> ",
+        "pool of TLSRoute:shop/tls:0 -> 127.0.0.1:8443",
+    ];
+    assert_eq!(dump(&image), expected);
+    assert!(image.hosts.values().filter(|entry| entry.backend.starts_with("HTTPRoute")).all(|entry| entry.route == 0));
+}
