@@ -6,10 +6,11 @@ use std::sync::{Arc, LazyLock};
 use router_core::lookup::SniMatch;
 use router_core::model::Hostname;
 use router_core::table::RouterTable;
+use rustls::client::verify_server_name;
 use rustls::crypto::CryptoProvider;
-use rustls::server::{ClientHello, ResolvesServerCert};
+use rustls::server::{ClientHello, ParsedCertificate, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
-use rustls_pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
+use rustls_pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer, ServerName};
 
 /// No self-signed certificate could be made.
 #[derive(Debug, thiserror::Error)]
@@ -39,17 +40,40 @@ pub fn self_signed(domain: &str) -> Result<Arc<CertifiedKey>, SelfSignedError> {
     Ok(Arc::new(CertifiedKey::new(vec![made.cert.der().clone()], key)))
 }
 
-/// The certificate for a name: its virtual host's, else the router's default, else the self-signed one.
+/// The certificate for a name that leads there: its virtual host's, else the router's default, else the self-signed one.
+/// A site that has several shows `client` the first that suits it.
 pub fn certificate_for<'t>(
     router: &'t RouterTable,
     last_resort: &'t Arc<CertifiedKey>,
-    name: Option<&Hostname>,
+    found: &SniMatch<'t>,
+    client: Option<&ClientHello<'_>>,
 ) -> &'t Arc<CertifiedKey> {
-    let own = match router.match_sni(name) {
-        SniMatch::Terminate(host) => host.certificate.as_ref(),
+    let own = match found {
+        SniMatch::Terminate(host) => match host.site.as_ref().and_then(|site| site.tls.as_ref()) {
+            Some(tls) => suitable(&tls.certificates, client),
+            None => host.certificate.as_ref(),
+        },
         SniMatch::Passthrough(_) | SniMatch::Default => None,
     };
     own.or(router.default_certificate.as_ref()).unwrap_or(last_resort)
+}
+
+/// Of several certificates the first that has the client's name and a key that it can verify with; else one that has
+/// either, where the key counts more: with another one there is no connection at all.
+fn suitable<'c>(
+    certificates: &'c [Arc<CertifiedKey>],
+    client: Option<&ClientHello<'_>>,
+) -> Option<&'c Arc<CertifiedKey>> {
+    let (Some(client), [_, _, ..]) = (client, certificates) else { return certificates.first() };
+    let name = client.server_name().and_then(|name| ServerName::try_from(name).ok());
+    let can_verify = |certified: &CertifiedKey| certified.key.choose_scheme(client.signature_schemes()).is_some();
+    let has_name = |certified: &CertifiedKey| {
+        let parsed = certified.end_entity_cert().ok().and_then(|der| ParsedCertificate::try_from(der).ok());
+        parsed.zip(name.as_ref()).is_some_and(|(parsed, name)| verify_server_name(&parsed, name).is_ok())
+    };
+    let fitness = |certified: &CertifiedKey| (can_verify(certified), has_name(certified));
+    // Of equals `max_by_key` gives the last.
+    certificates.iter().rev().max_by_key(|certified| fitness(certified))
 }
 
 /// Whether two names are served with one certificate, so that a client may use one connection for both.
@@ -74,6 +98,7 @@ impl fmt::Debug for CertificateChooser {
 impl ResolvesServerCert for CertificateChooser {
     fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
         let name = hello.server_name().and_then(|name| Hostname::parse(name).ok());
-        Some(Arc::clone(certificate_for(&self.router, &self.last_resort, name.as_ref())))
+        let found = self.router.match_sni(name.as_ref());
+        Some(Arc::clone(certificate_for(&self.router, &self.last_resort, &found, Some(&hello))))
     }
 }

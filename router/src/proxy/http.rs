@@ -1,9 +1,11 @@
 //! One request: what it is for, which route serves it, and the response.
 
 pub mod actions;
+pub mod asked;
 pub mod body;
 pub mod chunks;
 pub mod compress;
+pub mod cors;
 pub mod decide;
 pub mod finish;
 pub mod forward;
@@ -14,6 +16,7 @@ pub mod mirror;
 pub mod modify;
 pub mod own;
 pub mod pages;
+pub mod paths;
 pub mod request_id;
 pub mod spelling;
 pub mod target;
@@ -25,12 +28,12 @@ use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use http::uri::PathAndQuery;
-use http::{HeaderValue, Request, Response, StatusCode, Uri};
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, Uri};
 use hyper::body::Incoming;
 use router_core::model::{Hostname, RouterName};
-use router_core::parse::RewriteTarget;
 use router_core::policy::ClientAuth;
+use router_core::rule::{Action, Rule};
 use router_core::table::ResolvedRoute;
 
 use super::Shared;
@@ -41,11 +44,13 @@ use super::snapshot::ServedRouter;
 use super::tls::client_certificate::ClientCertificate;
 use body::ResponseBody;
 use compress::{MaybeGzip, accepts_gzip};
+use cors::Sharing;
 use decide::{Decision, decide};
 use finish::Finish;
 use forward::{Destination, Failure};
 use headers::Told;
 use own::OwnResponse;
+use paths::RedirectFrom;
 use target::FirstHost;
 
 /// What all requests of a connection have in common.
@@ -132,6 +137,7 @@ struct Ahead {
     as_sent: bool,
     own: OwnResponse,
     takes_gzip: bool,
+    sharing: Option<Box<Sharing>>,
     request: Request<Incoming>,
     record: AccessRecord,
     in_flight: InFlight,
@@ -183,18 +189,34 @@ fn begin(shared: &Shared, connection: &Connection, request: Request<Incoming>) -
                 None => (StatusCode::BAD_REQUEST, Flag::BadRequest),
             }
         }
-        Decision::Forward { route, authority, as_sent } => {
+        Decision::RuleRedirect { rule, authority } => {
+            record.route = Some(Arc::clone(&rule.route));
+            let (tls, port) = (connection.tls.is_some(), listener.port());
+            match redirected(&rule, &RedirectFrom { tls, port, authority: &authority, uri: &head.uri }, &head.headers) {
+                Some(redirect) => return Step::Answered(own.give(redirect, Flag::Fine, record, in_flight)),
+                None => (StatusCode::INTERNAL_SERVER_ERROR, Flag::RuleAnswer),
+            }
+        }
+        Decision::Preflight(rule) => {
+            record.route = Some(Arc::clone(&rule.route));
+            match sharing(&rule.route, &head.headers) {
+                Some(sharing) => {
+                    let answer = sharing.preflight(&head.headers);
+                    return Step::Answered(own.give(answer, Flag::Fine, record, in_flight));
+                }
+                None => (StatusCode::INTERNAL_SERVER_ERROR, Flag::RuleAnswer),
+            }
+        }
+        Decision::Forward { route, rule, authority, as_sent } => {
             record.route = Some(Arc::clone(&route));
             record.capture_request(&policy.log, &head.headers);
             let takes_gzip = !policy.compress.is_empty() && accepts_gzip(&head);
-            let uri = match &route.policy.rewrite_target {
-                Some(target) => rewritten(&head.uri, route.path(), target),
-                None => Some(std::mem::take(&mut head.uri)),
-            };
-            if let Some(uri) = uri {
+            let sharing = sharing(&route, &head.headers).map(Box::new);
+            if let Some(uri) = forwarded(&mut head.uri, &route, rule.as_deref()) {
                 head.uri = uri;
                 let request = Request::from_parts(head, content);
-                let ahead = Ahead { served, route, authority, as_sent, own, takes_gzip, request, record, in_flight };
+                let ahead =
+                    Ahead { served, route, authority, as_sent, own, takes_gzip, sharing, request, record, in_flight };
                 return Step::Forward(ahead);
             }
             (StatusCode::BAD_REQUEST, Flag::BadRequest)
@@ -205,48 +227,55 @@ fn begin(shared: &Shared, connection: &Connection, request: Request<Incoming>) -
 
 impl Ahead {
     async fn go(self, shared: Arc<Shared>, connection: Arc<Connection>) -> Response<MaybeGzip<ResponseBody>> {
-        let Ahead { served, route, authority, as_sent, own, takes_gzip, request, record, in_flight } = self;
+        let Ahead { served, route, authority, as_sent, own, takes_gzip, sharing, request, record, in_flight } = self;
         let destination = Destination { route: &route, served: &served, authority: &authority, as_sent };
         match forward::forward(&shared, &connection, &destination, request, record, in_flight).await {
             Ok(response) => {
-                Finish { served: &served, route: &route, connection: &connection, takes_gzip }.response(response)
+                let sharing = sharing.as_deref();
+                Finish { served: &served, route: &route, connection: &connection, takes_gzip, sharing }
+                    .response(response)
             }
             Err(Failure { mut status, mut flag, record, in_flight }) => {
                 if connection.clock.body_stalled() {
                     (status, flag) = (StatusCode::REQUEST_TIMEOUT, Flag::ClientTimeout);
                 }
-                own.refuse(Some(&served.table.policy), status, flag, *record, in_flight).map(MaybeGzip::Plain)
+                let mut response = own.refuse(Some(&served.table.policy), status, flag, *record, in_flight);
+                if let Some(sharing) = sharing {
+                    // Else a page could not tell that the application is not available.
+                    sharing.tell(response.headers_mut());
+                }
+                response.map(MaybeGzip::Plain)
             }
         }
     }
 }
 
-/// The URI with its path rewritten; the query stays. `None` when no URI comes of it.
-fn rewritten(uri: &Uri, route_path: &str, target: &RewriteTarget) -> Option<Uri> {
-    let mut path = target.rewrite(route_path, uri.path());
-    if let Some(query) = uri.query() {
-        path.push('?');
-        path.push_str(query);
-    }
-    let mut parts = uri.clone().into_parts();
-    parts.path_and_query = Some(PathAndQuery::try_from(path).ok()?);
-    Uri::from_parts(parts).ok()
+/// What the request's origin may do, where a rule says.
+fn sharing(route: &ResolvedRoute, request: &HeaderMap) -> Option<Sharing> {
+    let cors = route.rule.as_ref()?.cors.as_ref()?;
+    Some(Sharing::with(cors, request))
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+/// A rule's redirect, with what the rule does to responses.
+fn redirected(rule: &Rule, from: &RedirectFrom<'_>, request: &HeaderMap) -> Option<Response<Bytes>> {
+    let policy = rule.route.rule.as_ref()?;
+    let Action::Redirect(to) = &policy.action else { return None };
+    let mut response = paths::redirect(rule, to, from)?;
+    modify::modify(&policy.response_headers, response.headers_mut());
+    if let Some(sharing) = sharing(&rule.route, request) {
+        sharing.tell(response.headers_mut());
+    }
+    Some(response)
+}
 
-    #[test]
-    fn a_rewritten_path_keeps_its_query_and_its_host() {
-        let target = RewriteTarget::parse("/new").unwrap();
-        let cases = [
-            ("/old/x?y=/old", "/new/x?y=/old"),
-            ("/old?", "/new?"),
-            ("https://a.test:8443/old/../x", "https://a.test:8443/new/../x"),
-        ];
-        for (uri, expected) in cases {
-            assert_eq!(rewritten(&uri.parse().unwrap(), "/old", &target).unwrap(), expected, "{uri}");
-        }
+/// The URI to forward; `None` when a path that is to be changed makes none.
+fn forwarded(uri: &mut Uri, route: &ResolvedRoute, rule: Option<&Rule>) -> Option<Uri> {
+    if let Some(target) = &route.policy.rewrite_target {
+        return paths::rewritten(uri, target.rewrite(route.path(), uri.path()));
+    }
+    let change = route.rule.as_ref().and_then(|policy| policy.rewrite_path.as_ref());
+    match change.zip(rule) {
+        Some((change, rule)) => paths::rewritten(uri, paths::changed(change, &rule.prefix, uri.path())),
+        None => Some(std::mem::take(uri)),
     }
 }

@@ -1,4 +1,5 @@
-//! Passthrough: a TLS connection that is forwarded as it is, to an endpoint of the route that its SNI names.
+//! Connections whose bytes nobody reads: TLS that is forwarded as it is, to an endpoint of the route that its SNI names,
+//! and what comes out of TLS for a site that wants it so.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -9,13 +10,15 @@ use router_common::maps::{FlowKey, mapped};
 use router_common::proxy_v2;
 use router_core::table::ResolvedRoute;
 use tokio::net::TcpStream;
+use tokio_rustls::server::TlsStream;
 
 use super::Shared;
 use super::access::{AccessRecord, Flag};
 use super::dial::{self, DialError};
 use super::limits::TooMany;
+use super::prefixed::Prefixed;
 use super::upstream::choose::Exhausted;
-use crate::relay::{self, RelayEnd, RelayOptions};
+use crate::relay::{self, RelayEnd, RelayOptions, TunnelEnd};
 
 /// Forwards a connection whose first bytes were already read. A client that cannot be served gets a reset: in a
 /// protocol that is not ours there is nothing to say.
@@ -27,25 +30,11 @@ pub async fn forward(
     mut record: AccessRecord,
 ) {
     record.route = Some(Arc::clone(&route));
-    if !route.admits_source(record.client.ip()) {
-        record.flag = Flag::SourceNotAllowed;
-        relay::reset_on_close(&client);
-        return;
-    }
-    let timeouts = shared.timeouts(&record.router);
-    match shared.balancer.plan(&route).admit(record.client.ip()) {
-        Ok(visit) => record.visit = visit,
-        Err(TooMany) => {
-            record.flag = Flag::RateLimited;
-            relay::reset_on_close(&client);
-            return;
-        }
-    }
-    let Some(upstream) = connect(shared, &route, timeouts.connect, &mut record).await else {
+    let Some(upstream) = reach(shared, &route, &mut record).await else {
         relay::reset_on_close(&client);
         return;
     };
-    let idle = route.tunnel_timeout.unwrap_or(timeouts.tunnel);
+    let idle = route.tunnel_timeout.unwrap_or(shared.timeouts(&record.router).tunnel);
     let options = RelayOptions { idle, ..RelayOptions::default() };
     let mut first = if route.proxy_protocol { proxy_header(record.client, record.listener) } else { Vec::new() };
     let not_the_clients = first.len() as u64;
@@ -61,9 +50,56 @@ pub async fn forward(
     };
 }
 
+/// Forwards what a client says inside its TLS, and back. A client that cannot be served gets a reset.
+pub async fn forward_terminated(
+    shared: &Shared,
+    mut client: TlsStream<Prefixed<TcpStream>>,
+    admitted: bool,
+    route: Arc<ResolvedRoute>,
+    mut record: AccessRecord,
+) {
+    record.route = Some(Arc::clone(&route));
+    let upstream = if admitted {
+        reach(shared, &route, &mut record).await
+    } else {
+        record.flag = Flag::ClientCertificate;
+        None
+    };
+    let Some(mut upstream) = upstream else { return relay::reset_on_close(client.get_ref().0.get_ref()) };
+    let idle = route.tunnel_timeout.unwrap_or(shared.timeouts(&record.router).tunnel);
+    let outcome = relay::tunnel(&mut client, &mut upstream, idle).await;
+    record.traffic.bytes_in.store(outcome.to_upstream, Ordering::Relaxed);
+    record.traffic.bytes_out.store(outcome.to_client, Ordering::Relaxed);
+    record.flag = match outcome.end {
+        TunnelEnd::Finished => return record.flag = Flag::Fine,
+        TunnelEnd::Failed => Flag::ClientGone,
+        TunnelEnd::Idle => Flag::Idle,
+    };
+    // Neither side must take for the end what is none.
+    relay::reset_on_close(client.get_ref().0.get_ref());
+    relay::reset_on_close(&upstream);
+}
+
+/// Connects to an endpoint of the route, if the route lets the client in. `None`: the record says why not.
+async fn reach(shared: &Shared, route: &ResolvedRoute, record: &mut AccessRecord) -> Option<TcpStream> {
+    if !route.admits_source(record.client.ip()) {
+        record.flag = Flag::SourceNotAllowed;
+        return None;
+    }
+    match shared.balancer.plan(route).admit(record.client.ip()) {
+        Ok(visit) => record.visit = visit,
+        Err(TooMany) => {
+            record.flag = Flag::RateLimited;
+            return None;
+        }
+    }
+    let timeout = shared.timeouts(&record.router).connect;
+    connect(shared, route, timeout, record).await
+}
+
 /// Connects to an endpoint of the route. `None`: none could be connected to, or it is the share of a backend that has
 /// none or cannot be used; the record says why, and the client is to get a reset.
-pub(super) async fn connect(
+async fn connect(
     shared: &Shared,
     route: &ResolvedRoute,
     timeout: Duration,

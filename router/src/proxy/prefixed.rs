@@ -20,6 +20,11 @@ impl<S> Prefixed<S> {
         Prefixed { prefix, taken: 0, inner }
     }
 
+    /// The stream.
+    pub fn get_ref(&self) -> &S {
+        &self.inner
+    }
+
     /// The stream, without what is left of the prefix.
     pub fn into_inner(self) -> S {
         self.inner

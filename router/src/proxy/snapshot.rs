@@ -3,15 +3,15 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use router_core::model::{Hostname, RouterName};
+use router_core::lookup::SniMatch;
+use router_core::model::RouterName;
 use router_core::policy::ClientAuth;
 use router_core::table::{RouterTable, RoutingTable};
-use rustls::ServerConfig;
 use rustls::sign::CertifiedKey;
 
 use super::certificates::{CertificateChooser, SelfSignedError, certificate_for, self_signed};
 use super::http::spelling::Spelling;
-use super::tls::terms::{Handshakes, Terms, TermsError};
+use super::tls::terms::{Configs, Handshakes, Terms, TermsError};
 
 /// One routing table, ready to serve.
 #[derive(Debug, Default)]
@@ -35,7 +35,7 @@ pub struct ServedRouter {
 #[derive(Debug)]
 pub struct ServedTls {
     /// For new connections.
-    pub config: Arc<ServerConfig>,
+    pub configs: Configs,
     /// What clients must show; the same `Arc` in all tables in which the same is asked.
     pub client_auth: Option<Arc<ClientAuth>>,
     /// Where handshakes are counted.
@@ -52,9 +52,9 @@ enum TlsError {
 }
 
 impl ServedRouter {
-    /// The certificate that a name is served with; `None` when the router has no TLS.
-    pub fn certificate(&self, name: Option<&Hostname>) -> Option<&Arc<CertifiedKey>> {
-        self.tls.as_ref().map(|tls| certificate_for(&self.table, &tls.last_resort, name))
+    /// The certificate that a name which leads there is served with; `None` when the router has no TLS.
+    pub fn certificate<'t>(&'t self, found: &SniMatch<'t>) -> Option<&'t Arc<CertifiedKey>> {
+        self.tls.as_ref().map(|tls| certificate_for(&self.table, &tls.last_resort, found, None))
     }
 }
 
@@ -101,7 +101,7 @@ impl Snapshots {
         let terms = self.terms.entry(router.name.clone()).or_insert(terms);
         let chooser = CertificateChooser { router: Arc::clone(router), last_resort: Arc::clone(&last_resort) };
         Ok(ServedTls {
-            config: terms.config(Arc::new(chooser)),
+            configs: terms.configs(Arc::new(chooser)),
             client_auth: terms.client_auth.clone(),
             handshakes: Arc::clone(&terms.handshakes),
             last_resort,

@@ -8,6 +8,10 @@ pub enum Flag {
     Fine,
     /// No route serves this host and path.
     NoRoute,
+    /// Rules have the host, and none of them matches the request (404).
+    NoRule,
+    /// The rule that has the request answers it with an error itself: it has no backend that can be used.
+    RuleAnswer,
     /// The route has no usable endpoint.
     NoEndpoints,
     /// It was the share of a backend that cannot be used: the rule names none, or may not.
@@ -54,6 +58,8 @@ impl Flag {
         match self {
             Flag::Fine => "-",
             Flag::NoRoute => "NR",
+            Flag::NoRule => "NM",
+            Flag::RuleAnswer => "RA",
             Flag::NoEndpoints => "NE",
             Flag::InvalidBackend => "IB",
             Flag::UpstreamConnectFailure => "UF",
@@ -81,6 +87,8 @@ impl Flag {
         match self {
             Flag::Fine => "none",
             Flag::NoRoute => "no-route",
+            Flag::NoRule => "no-match",
+            Flag::RuleAnswer => "rule-answer",
             Flag::NoEndpoints => "no-endpoints",
             Flag::InvalidBackend => "invalid-backend",
             Flag::UpstreamConnectFailure => "backend-unreachable",
@@ -107,8 +115,9 @@ impl Flag {
     pub const fn termination(self) -> &'static str {
         match self {
             Flag::Fine => "--",
-            Flag::NoRoute | Flag::NoEndpoints | Flag::UpstreamConnectFailure => "SC",
-            Flag::UpstreamCertificate | Flag::NoDestinationCa | Flag::InvalidBackend => "SC",
+            Flag::NoRoute | Flag::NoRule | Flag::RuleAnswer => "SC",
+            Flag::NoEndpoints | Flag::InvalidBackend | Flag::UpstreamConnectFailure => "SC",
+            Flag::UpstreamCertificate | Flag::NoDestinationCa => "SC",
             Flag::UpstreamTimeout => "sH",
             Flag::UpstreamClosed => "SD",
             Flag::ClientGone => "CD",

@@ -29,6 +29,7 @@ pub fn apply(actions: &[HeaderAction], headers: &mut HeaderMap, certificate: Opt
     }
 }
 
+/// Whether a field frames a message or belongs to one connection.
 pub(super) fn is_framing(name: &HeaderName) -> bool {
     const FRAMING: [HeaderName; 7] = [CONNECTION, CONTENT_LENGTH, EXPECT, TE, TRAILER, TRANSFER_ENCODING, UPGRADE];
     FRAMING.contains(name) || name == "keep-alive" || name == "proxy-connection"

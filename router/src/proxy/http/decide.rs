@@ -1,4 +1,5 @@
-//! What becomes of a request: which route serves it, or what it is told instead (openshift.md b.7).
+//! What becomes of a request: which route or rule serves it, or what it is told instead (openshift.md b.7,
+//! gateway-api.md).
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -7,8 +8,11 @@ use http::{HeaderValue, StatusCode, request};
 use router_common::hostname::normalise_authority;
 use router_core::lookup::{RequestMatch, SniMatch};
 use router_core::model::Hostname;
-use router_core::table::ResolvedRoute;
+use router_core::rule::{Action, Rule, Site};
+use router_core::table::{ResolvedRoute, RouterTable};
 
+use super::asked::Asked;
+use super::cors;
 use super::target::{Target, read_target};
 use super::{Connection, ConnectionTls};
 use crate::proxy::access::{AccessRecord, Flag};
@@ -22,6 +26,8 @@ pub enum Decision {
     Forward {
         /// The route.
         route: Arc<ResolvedRoute>,
+        /// The rule that it is of, if it is no Route.
+        rule: Option<Arc<Rule>>,
         /// Host and port as the client wrote them.
         authority: HeaderValue,
         /// The kernel may carry such requests too, with the fields that they have.
@@ -36,6 +42,15 @@ pub enum Decision {
         /// The port, when the client is to be told of one.
         https_port: Option<u16>,
     },
+    /// The rule sends the client elsewhere.
+    RuleRedirect {
+        /// The rule, whose action is a redirect.
+        rule: Arc<Rule>,
+        /// Host and port as the client wrote them.
+        authority: HeaderValue,
+    },
+    /// A browser asks what another site's page may do; the rule's `CORS` filter knows.
+    Preflight(Arc<Rule>),
     /// `OPTIONS *`.
     Router,
     /// The router answers by itself.
@@ -65,27 +80,46 @@ pub fn decide(
     if record.is_wanted() {
         record.host = Some(host.as_ref().map_or_else(|| written(&authority), |host| host.as_str().to_owned()));
     }
-    let no_route = || refuse(StatusCode::SERVICE_UNAVAILABLE, Flag::NoRoute);
-    let path = head.uri.path();
-    let found = match (&connection.tls, &host) {
-        (Some(tls), _) if misdirected(router, tls, host.as_ref()) => {
-            return refuse(StatusCode::MISDIRECTED_REQUEST, Flag::Misdirected);
-        }
-        (Some(ConnectionTls { admitted: false, .. }), _) => {
+    if let Some(tls) = &connection.tls
+        && misdirected(router, tls, host.as_ref())
+    {
+        return refuse(StatusCode::MISDIRECTED_REQUEST, Flag::Misdirected);
+    }
+    let asked = Asked::new(head, &authority);
+    let found = find(&router.table, connection, host.as_ref(), &asked);
+    match (&found, &connection.tls) {
+        (RequestMatch::PassedThrough, _) => return refuse(StatusCode::MISDIRECTED_REQUEST, Flag::Misdirected),
+        (_, Some(ConnectionTls { admitted: false, .. })) => {
             return refuse(StatusCode::FORBIDDEN, Flag::ClientCertificate);
         }
-        (_, None) => RequestMatch::NoRoute,
-        (Some(_), Some(host)) => router.table.match_tls_request(host, path),
-        (None, Some(host)) => router.table.match_cleartext_request(host, path),
+        _ => {}
+    }
+    if let Some(method) = cors::preflight(head) {
+        // The rule that would have the request that is asked about.
+        let about = find(&router.table, connection, host.as_ref(), &asked.with_method(method));
+        if let RequestMatch::Rule(rule) = about
+            && rule.route.admits_source(connection.client.ip())
+            && rule.route.rule.as_ref().is_some_and(|policy| policy.cors.is_some())
+        {
+            return Decision::Preflight(Arc::clone(rule));
+        }
+    }
+    let (route, rule, redirect) = match found {
+        RequestMatch::Closed => return refuse(StatusCode::NOT_FOUND, Flag::NoRule),
+        RequestMatch::NoRoute | RequestMatch::PassedThrough => {
+            return refuse(StatusCode::SERVICE_UNAVAILABLE, Flag::NoRoute);
+        }
+        RequestMatch::Forward(route) => (route, None, false),
+        RequestMatch::Rule(rule) => (&rule.route, Some(rule), false),
+        RequestMatch::RedirectToHttps(route) => (route, None, true),
     };
-    let (route, redirect) = match found {
-        RequestMatch::NoRoute => return no_route(),
-        RequestMatch::Forward(route) => (Arc::clone(route), false),
-        RequestMatch::RedirectToHttps(route) => (Arc::clone(route), true),
-    };
+    let route = Arc::clone(route);
     if !route.admits_source(connection.client.ip()) {
         let flag = Flag::SourceNotAllowed;
         return Decision::Refuse { status: StatusCode::FORBIDDEN, flag, route: Some(route) };
+    }
+    if let Some(rule) = rule {
+        return act(rule, authority);
     }
     match host {
         Some(host) if redirect => {
@@ -94,7 +128,37 @@ pub fn decide(
         }
         _ => {
             let as_sent = connection.tls.is_none() && is_steerable(router, &route);
-            Decision::Forward { route, authority, as_sent }
+            Decision::Forward { route, rule: None, authority, as_sent }
+        }
+    }
+}
+
+/// Looks a request up. Where nobody has its host, a connection that was made for a site is told so as sites do: the site's
+/// listener does not have the host, and no other has (Gateway API, Listener.hostname).
+fn find<'t>(
+    table: &'t RouterTable,
+    connection: &Connection,
+    host: Option<&Hostname>,
+    asked: &Asked<'_>,
+) -> RequestMatch<'t> {
+    let Some(tls) = &connection.tls else { return table.match_cleartext_request(host, asked) };
+    match table.match_tls_request(host, asked) {
+        RequestMatch::NoRoute if tls.sni.is_some() && site_of(&table.match_sni(tls.sni.as_ref())).is_some() => {
+            RequestMatch::Closed
+        }
+        found => found,
+    }
+}
+
+/// What a rule does with its requests.
+fn act(rule: &Arc<Rule>, authority: HeaderValue) -> Decision {
+    let (rule, route) = (Arc::clone(rule), Arc::clone(&rule.route));
+    match route.rule.as_ref().map(|policy| &policy.action) {
+        None | Some(Action::Forward) => Decision::Forward { route, rule: Some(rule), authority, as_sent: false },
+        Some(Action::Redirect(_)) => Decision::RuleRedirect { rule, authority },
+        Some(Action::Answer(status)) => {
+            let status = StatusCode::from_u16(*status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+            Decision::Refuse { status, flag: Flag::RuleAnswer, route: Some(route) }
         }
     }
 }
@@ -112,8 +176,8 @@ fn names_listener(authority: &HeaderValue, listener: SocketAddr) -> bool {
     normalise_authority(authority.as_bytes()).is_ok_and(|(written, _)| written.port() == Some(listener.port()))
 }
 
-/// Whether a request came over a connection that was not made for its host: one that needs another certificate, or
-/// is passed through; or when other client certificates have come to be asked for since. Without SNI the client has
+/// Whether a request came over a connection that was not made for its host: one that needs another certificate or is of
+/// another listener; or when other client certificates have come to be asked for since. Without SNI the client has
 /// chosen nothing, and Host decides (openshift.md b.7, decision 6).
 fn misdirected(router: &ServedRouter, tls: &ConnectionTls, host: Option<&Hostname>) -> bool {
     let asks_the_same = router.tls.as_ref().is_some_and(|now| match (&now.client_auth, &tls.client_auth) {
@@ -121,13 +185,28 @@ fn misdirected(router: &ServedRouter, tls: &ConnectionTls, host: Option<&Hostnam
         (Some(now), Some(then)) => Arc::ptr_eq(now, then),
         _ => false,
     });
-    if !asks_the_same || matches!(router.table.match_sni(host), SniMatch::Passthrough(_)) {
+    if !asks_the_same {
         return true;
     }
     let Some(sni) = tls.sni.as_ref().filter(|sni| Some(*sni) != host) else { return false };
-    match (router.certificate(Some(sni)), router.certificate(host)) {
-        (Some(shown), Some(needed)) => !same_certificate(shown, needed),
-        _ => false,
+    let (shown, needed) = (router.table.match_sni(Some(sni)), router.table.match_sni(host));
+    match (site_of(&shown), site_of(&needed)) {
+        (Some(shown), Some(needed)) => shown.listener != needed.listener,
+        // Nobody has the host: 404.
+        (Some(_), None) => !matches!(needed, SniMatch::Default),
+        (None, Some(_)) => true,
+        (None, None) => match (router.certificate(&shown), router.certificate(&needed)) {
+            (Some(shown), Some(needed)) => !same_certificate(shown, needed),
+            _ => false,
+        },
+    }
+}
+
+/// The site that terminates a connection.
+fn site_of<'t>(found: &SniMatch<'t>) -> Option<&'t Site> {
+    match found {
+        SniMatch::Terminate(host) => host.site.as_deref(),
+        SniMatch::Passthrough(_) | SniMatch::Default => None,
     }
 }
 

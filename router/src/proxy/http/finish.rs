@@ -7,6 +7,7 @@ use router_core::table::ResolvedRoute;
 
 use super::body::ResponseBody;
 use super::compress::{MaybeGzip, is_worth_it, tell_vary};
+use super::cors::Sharing;
 use super::{Connection, actions};
 use crate::proxy::snapshot::ServedRouter;
 
@@ -21,13 +22,16 @@ pub struct Finish<'r> {
     pub connection: &'r Connection,
     /// Whether the client takes gzip, and the router may send it.
     pub takes_gzip: bool,
+    /// What the request's origin may do, where a rule says.
+    pub sharing: Option<&'r Sharing>,
 }
 
 impl Finish<'_> {
     /// Captures for the log what the endpoint sent; then come the actions of the route and those of the router, which
-    /// has the last word (openshift.md a.10), HSTS over TLS, compression, and the spelling of names.
+    /// has the last word (openshift.md a.10), what the rule says to other origins, HSTS over TLS, compression, and the
+    /// spelling of names.
     pub fn response(&self, response: Response<ResponseBody>) -> Response<MaybeGzip<ResponseBody>> {
-        let Finish { served, route, connection, takes_gzip } = *self;
+        let Finish { served, route, connection, takes_gzip, sharing } = *self;
         let (policy, of_route) = (&*served.table.policy, &*route.policy);
         let (mut head, mut body) = response.into_parts();
         if let Some(record) = body.record() {
@@ -36,6 +40,9 @@ impl Finish<'_> {
         let certificate = connection.certificate();
         for actions in [&of_route.actions, &policy.actions].into_iter().flatten() {
             actions::apply(&actions.response, &mut head.headers, certificate);
+        }
+        if let Some(sharing) = sharing {
+            sharing.tell(&mut head.headers);
         }
         let hsts = of_route.hsts.as_deref().filter(|_| connection.tls.is_some());
         if let Some(value) = hsts.and_then(|value| HeaderValue::from_str(value).ok()) {

@@ -38,14 +38,15 @@ pub fn error(status: StatusCode) -> Option<Response<Bytes>> {
 }
 
 /// As gRPC's http-grpc-status-mapping.md has it, and Envoy, but for 504: its endpoint may have begun, which UNAVAILABLE
-/// denies, and clients send again what was not.
+/// denies, and clients send again what was not; and for 500, which is a rule's without a usable backend (GRPCRoute:
+/// "UNAVAILABLE").
 fn code(status: StatusCode) -> u16 {
     match status.as_u16() {
         400 => 13,
         401 => 16,
         403 => 7,
         404 => 12,
-        429 | 502 | 503 => 14,
+        429 | 500 | 502 | 503 => 14,
         504 => 4,
         _ => 2,
     }
@@ -74,6 +75,8 @@ mod tests {
         assert_eq!(answer.headers()["grpc-message"], "Service Unavailable");
         assert!(answer.body().is_empty());
         assert_eq!(error(StatusCode::GATEWAY_TIMEOUT).unwrap().headers()["grpc-status"], "4");
+        assert_eq!(error(StatusCode::NOT_FOUND).unwrap().headers()["grpc-status"], "12");
+        assert_eq!(error(StatusCode::INTERNAL_SERVER_ERROR).unwrap().headers()["grpc-status"], "14");
         assert!(error(StatusCode::MISDIRECTED_REQUEST).is_none());
     }
 }

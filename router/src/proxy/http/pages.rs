@@ -20,6 +20,7 @@ const fn text(status: StatusCode) -> (&'static str, &'static str) {
         429 => ("Too many requests", "There were too many requests from your address. Try again later."),
         408 => ("Request timeout", "The request did not come in time."),
         431 => ("Request header fields too large", "The request has too many or too large header fields."),
+        500 => ("Internal server error", "The application is not set up correctly at this address."),
         501 => ("Not implemented", "The request has a transfer coding that is not known."),
         505 => ("HTTP version not supported", "The request has a version of HTTP that is not served."),
         421 => ("Misdirected request", "This host is served on another connection."),

@@ -1,8 +1,9 @@
-//! The handshake with a client, and what speaks HTTP after it.
+//! The handshake with a client, and whoever has the bytes after it: HTTP, or a site's endpoint.
 
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use router_core::lookup::SniMatch;
 use rustls::{HandshakeKind, ServerConnection};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
@@ -15,6 +16,7 @@ use crate::proxy::capacity::Seats;
 use crate::proxy::connection::{serve_http1, serve_http2};
 use crate::proxy::hello::{FirstFlight, turn_away};
 use crate::proxy::http::{Connection, ConnectionTls};
+use crate::proxy::passthrough;
 use crate::proxy::prefixed::Prefixed;
 use crate::proxy::snapshot::{ServedRouter, ServedTls};
 
@@ -35,7 +37,12 @@ pub async fn terminate(
         drop(record);
         return turn_away(stream, Some(ALERT_INTERNAL_ERROR)).await;
     };
-    let acceptor = TlsAcceptor::from(Arc::clone(&tls.config));
+    let site = match served.table.match_sni(flight.name.as_ref()) {
+        SniMatch::Terminate(host) => host.site.as_ref().and_then(|site| site.tls.as_ref()),
+        SniMatch::Passthrough(_) | SniMatch::Default => None,
+    };
+    let tcp = site.and_then(|site| site.tcp.clone());
+    let acceptor = TlsAcceptor::from(Arc::clone(tls.configs.of(site)));
     let handshake = acceptor.accept(Prefixed::new(flight.bytes, stream)).into_fallible();
     let limit = served.table.policy.timeouts.handshake;
     let stream = match tokio::time::timeout(limit, handshake).await {
@@ -62,6 +69,11 @@ pub async fn terminate(
         return;
     };
     tls.handshakes.complete(session.handshake_kind() == Some(HandshakeKind::Resumed));
+    if let Some(route) = tcp {
+        record.tls = true;
+        let admitted = connection_tls(None, tls, client).admitted;
+        return Box::pin(passthrough::forward_terminated(&shared, stream, admitted, route, record)).await;
+    }
     let http2 = session.alpn_protocol() == Some(b"h2");
     let (router, peer, listener) = (record.router.clone(), record.client, record.listener);
     record.discard();

@@ -4,12 +4,14 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use router_core::parse::TlsProfile;
+use router_core::parse::{TlsProfile, TlsVersion};
 use router_core::policy::{ClientAuth, RouterPolicy};
+use router_core::rule::SiteTls;
 use router_core::tls_offer::{NothingToOffer, TlsOffer};
-use rustls::ServerConfig;
 use rustls::crypto::CryptoProvider;
 use rustls::server::{ResolvesServerCert, VerifierBuilderError};
+use rustls::version::TLS13;
+use rustls::{ServerConfig, SupportedProtocolVersion};
 
 use super::client_auth;
 use super::sessions::Sessions;
@@ -40,6 +42,28 @@ pub struct Terms {
     /// How handshakes have ended under them.
     pub handshakes: Arc<Handshakes>,
     config: ServerConfig,
+    /// For sites that ask for TLS 1.3 at least: stricter terms, so no session of the others goes on under them.
+    newest: ServerConfig,
+}
+
+/// The configurations of one router with the certificates of one table.
+#[derive(Clone, Debug)]
+pub struct Configs {
+    http: [Arc<ServerConfig>; 2],
+    tcp: [Arc<ServerConfig>; 2],
+}
+
+impl Configs {
+    /// The one for a name that a site has, or none. The lowest version that a site names is a floor: what the router's
+    /// profile leaves out stays out. Whoever speaks HTTP agrees on its version; what else bytes are is not asked.
+    pub fn of(&self, site: Option<&SiteTls>) -> &Arc<ServerConfig> {
+        let [all, newest] = match site {
+            Some(SiteTls { tcp: Some(_), .. }) => &self.tcp,
+            _ => &self.http,
+        };
+        let is_new = site.and_then(|site| site.minimum).is_some_and(|minimum| minimum >= TlsVersion::Tls13);
+        if is_new { newest } else { all }
+    }
 }
 
 /// Handshakes with clients, by how they ended.
@@ -73,23 +97,10 @@ impl Terms {
     /// When TLS cannot be spoken on them.
     pub fn of(policy: &RouterPolicy) -> Result<Self, TermsError> {
         let offer = TlsOffer::of(&policy.tls)?;
-        let provider = Arc::new(CryptoProvider { cipher_suites: offer.suites, ..CryptoProvider::clone(&provider()) });
-        let builder = ServerConfig::builder_with_provider(Arc::clone(&provider));
-        let builder = builder.with_protocol_versions(&offer.versions)?;
-        let builder = match &policy.client_tls {
-            None => builder.with_no_client_auth(),
-            Some(auth) => builder.with_client_cert_verifier(client_auth::verifier(auth, &provider)?),
-        };
-        let mut config = builder.with_cert_resolver(Arc::new(NoCertificate));
-        // HAProxy without `prefer-client-ciphers`, as OpenShift runs it: the order of the profile decides.
-        config.ignore_client_order = true;
-        config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-        config.ticketer = rustls::crypto::aws_lc_rs::Ticketer::new()?;
-        config.session_storage = Arc::new(Sessions::default());
-        // A request could be sent twice by somebody else in it (RFC 8446 §8); it is rustls' default, and stays so.
-        config.max_early_data_size = 0;
+        let config = config(policy, &offer, &offer.versions)?;
+        let newest = self::config(policy, &offer, &[&TLS13])?;
         let client_auth = policy.client_tls.clone();
-        Ok(Terms { profile: policy.tls.clone(), client_auth, handshakes: Arc::default(), config })
+        Ok(Terms { profile: policy.tls.clone(), client_auth, handshakes: Arc::default(), config, newest })
     }
 
     /// These, with the handshakes counted where earlier ones were.
@@ -102,12 +113,40 @@ impl Terms {
         self.profile == policy.tls && client_auth::same(self.client_auth.as_ref(), policy.client_tls.as_ref())
     }
 
-    /// The configuration with a table's certificates. Costs a few reference counts, whatever the table holds.
-    pub fn config(&self, certificates: Arc<dyn ResolvesServerCert>) -> Arc<ServerConfig> {
-        let mut config = self.config.clone();
-        config.cert_resolver = certificates;
-        Arc::new(config)
+    /// The configurations with a table's certificates. Costs a few reference counts, whatever the table holds.
+    pub fn configs(&self, certificates: Arc<dyn ResolvesServerCert>) -> Configs {
+        let with = |config: &ServerConfig, alpn: &[Vec<u8>]| {
+            let mut config = config.clone();
+            config.cert_resolver = Arc::clone(&certificates);
+            config.alpn_protocols = alpn.to_vec();
+            Arc::new(config)
+        };
+        let both = |alpn: &[Vec<u8>]| [with(&self.config, alpn), with(&self.newest, alpn)];
+        Configs { http: both(&self.config.alpn_protocols), tcp: both(&[]) }
     }
+}
+
+fn config(
+    policy: &RouterPolicy,
+    offer: &TlsOffer,
+    versions: &[&'static SupportedProtocolVersion],
+) -> Result<ServerConfig, TermsError> {
+    let suites = offer.suites.iter().filter(|suite| versions.contains(&suite.version())).copied().collect();
+    let provider = Arc::new(CryptoProvider { cipher_suites: suites, ..CryptoProvider::clone(&provider()) });
+    let builder = ServerConfig::builder_with_provider(Arc::clone(&provider)).with_protocol_versions(versions)?;
+    let builder = match &policy.client_tls {
+        None => builder.with_no_client_auth(),
+        Some(auth) => builder.with_client_cert_verifier(client_auth::verifier(auth, &provider)?),
+    };
+    let mut config = builder.with_cert_resolver(Arc::new(NoCertificate));
+    // HAProxy without `prefer-client-ciphers`, as OpenShift runs it: the order of the profile decides.
+    config.ignore_client_order = true;
+    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    config.ticketer = rustls::crypto::aws_lc_rs::Ticketer::new()?;
+    config.session_storage = Arc::new(Sessions::default());
+    // A request could be sent twice by somebody else in it (RFC 8446 §8); it is rustls' default, and stays so.
+    config.max_early_data_size = 0;
+    Ok(config)
 }
 
 impl fmt::Debug for Terms {

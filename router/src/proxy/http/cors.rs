@@ -1,0 +1,150 @@
+//! Cross-origin requests of browsers, answered for a rule (Gateway API: HTTPCORSFilter; Fetch, 3.2).
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::header::{
+    ACCESS_CONTROL_ALLOW_CREDENTIALS, ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS,
+    ACCESS_CONTROL_ALLOW_ORIGIN, ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ACCESS_CONTROL_REQUEST_HEADERS,
+    ACCESS_CONTROL_REQUEST_METHOD, ORIGIN, VARY,
+};
+use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, request};
+use router_core::gateway::spec::Cors;
+
+use super::pages;
+
+const ANY: &str = "*";
+
+/// The method that a preflight request asks about; `None` for any other request (Fetch, 3.2.2: `OPTIONS` with `Origin`
+/// and `Access-Control-Request-Method`).
+pub fn preflight(head: &request::Parts) -> Option<&str> {
+    let is_preflight = head.method == Method::OPTIONS && head.headers.contains_key(ORIGIN);
+    head.headers.get(ACCESS_CONTROL_REQUEST_METHOD).filter(|_| is_preflight)?.to_str().ok()
+}
+
+/// What one request's origin may do.
+#[derive(Clone, Debug)]
+pub struct Sharing {
+    cors: Arc<Cors>,
+    /// `Access-Control-Allow-Origin`; `None`: nothing is shared with it.
+    allowed: Option<HeaderValue>,
+}
+
+impl Sharing {
+    /// What a rule lets the origin of this request do.
+    pub fn with(cors: &Arc<Cors>, request: &HeaderMap) -> Self {
+        let origin = request.get(ORIGIN).filter(|origin| {
+            let text = origin.to_str().unwrap_or_default();
+            !text.is_empty() && cors.origins.iter().any(|pattern| allows(pattern, text))
+        });
+        let allowed =
+            origin.map(|origin| if is_for_all(cors) { HeaderValue::from_static(ANY) } else { origin.clone() });
+        Sharing { cors: Arc::clone(cors), allowed }
+    }
+
+    /// Puts what the origin may do into a response. What the endpoint says of it does not count.
+    pub fn tell(&self, response: &mut HeaderMap) {
+        for name in [ACCESS_CONTROL_ALLOW_ORIGIN, ACCESS_CONTROL_ALLOW_CREDENTIALS, ACCESS_CONTROL_EXPOSE_HEADERS] {
+            response.remove(name);
+        }
+        if !is_for_all(&self.cors) {
+            response.append(VARY, HeaderValue::from_static("Origin"));
+        }
+        if !self.tell_origin(response) {
+            return;
+        }
+        // Where cookies are allowed, browsers take `*` for a name like any other.
+        let exposed = self.cors.expose.iter().filter(|name| !(self.cors.credentials && ***name == *ANY));
+        if let Some(exposed) = list(exposed) {
+            response.insert(ACCESS_CONTROL_EXPOSE_HEADERS, exposed);
+        }
+    }
+
+    /// The answer to a preflight request. Whatever it says, its status is a good one; a browser reads the fields.
+    pub fn preflight(&self, request: &HeaderMap) -> Response<Bytes> {
+        let mut response = pages::empty(StatusCode::NO_CONTENT);
+        let headers = response.headers_mut();
+        let vary = "Origin, Access-Control-Request-Method, Access-Control-Request-Headers";
+        headers.insert(VARY, HeaderValue::from_static(vary));
+        if !self.tell_origin(headers) {
+            return response;
+        }
+        let wanted = |name| request.get(name).cloned();
+        if let Some(methods) = self.list_or(&self.cors.methods, || wanted(ACCESS_CONTROL_REQUEST_METHOD)) {
+            headers.insert(ACCESS_CONTROL_ALLOW_METHODS, methods);
+        }
+        if let Some(names) = self.list_or(&self.cors.headers, || wanted(ACCESS_CONTROL_REQUEST_HEADERS)) {
+            headers.insert(ACCESS_CONTROL_ALLOW_HEADERS, names);
+        }
+        headers.insert(ACCESS_CONTROL_MAX_AGE, HeaderValue::from(self.cors.max_age));
+        response
+    }
+
+    fn tell_origin(&self, response: &mut HeaderMap) -> bool {
+        let Some(origin) = &self.allowed else { return false };
+        response.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin.clone());
+        if self.cors.credentials {
+            response.insert(ACCESS_CONTROL_ALLOW_CREDENTIALS, HeaderValue::from_static("true"));
+        }
+        true
+    }
+
+    /// A list as it is written; where it is `*`, what the request asks for, which holds for `Authorization` and with
+    /// cookies, too.
+    fn list_or(&self, items: &[Arc<str>], asked: impl FnOnce() -> Option<HeaderValue>) -> Option<HeaderValue> {
+        if items.iter().any(|item| **item == *ANY) {
+            let any = (!self.cors.credentials).then(|| HeaderValue::from_static(ANY));
+            return asked().or(any);
+        }
+        list(items)
+    }
+}
+
+/// Whether a response is the same for every origin.
+fn is_for_all(cors: &Cors) -> bool {
+    !cors.credentials && cors.origins.iter().any(|origin| **origin == *ANY)
+}
+
+fn list<'l>(items: impl IntoIterator<Item = &'l Arc<str>>) -> Option<HeaderValue> {
+    let items: Vec<&str> = items.into_iter().map(|item| &**item).collect();
+    if items.is_empty() { None } else { HeaderValue::try_from(items.join(", ")).ok() }
+}
+
+/// Whether a pattern covers an origin: `*`, or scheme, host and port, where the port may be left out if it is the scheme's
+/// own, and the host may be `*`, or begin with `*.` for one label or more.
+fn allows(pattern: &str, origin: &str) -> bool {
+    if pattern == ANY {
+        return true;
+    }
+    let (Some((scheme, host, port)), Some((of, asked, at))) = (parts(pattern), parts(origin)) else { return false };
+    scheme.eq_ignore_ascii_case(of) && port == at && covers(host, asked)
+}
+
+fn covers(pattern: &str, host: &str) -> bool {
+    match pattern.strip_prefix('*') {
+        Some(end) => host
+            .len()
+            .checked_sub(end.len())
+            .filter(|labels| *labels > 0)
+            .and_then(|labels| host.get(labels..))
+            .is_some_and(|found| found.eq_ignore_ascii_case(end)),
+        None => pattern.eq_ignore_ascii_case(host),
+    }
+}
+
+/// Scheme, host and port of an origin (RFC 6454 §6.2).
+fn parts(origin: &str) -> Option<(&str, &str, u16)> {
+    let (scheme, rest) = origin.split_once("://")?;
+    let port_from = rest.rfind(']').unwrap_or_default();
+    let colon = rest.get(port_from..)?.find(':').map(|colon| port_from + colon);
+    let (host, port) = match colon {
+        Some(colon) => (rest.get(..colon)?, rest.get(colon + 1..)?.parse().ok()?),
+        None if scheme.eq_ignore_ascii_case("https") => (rest, 443),
+        None if scheme.eq_ignore_ascii_case("http") => (rest, 80),
+        None => return None,
+    };
+    Some((scheme, host, port))
+}
+
+#[cfg(test)]
+mod tests;
