@@ -1,6 +1,6 @@
 //! Objects that are refused, with everything that is said about them.
 //!
-//! `fixtures/refusals.txt` has blocks of a title, a kind with a `spec`, and the errors that must come out. After a wanted
+//! `fixtures/refusals.txt` and `fixtures/gateway_refusals.txt` have blocks of a title, a kind with a `spec`, and the errors that must come out. After a wanted
 //! change, `UPDATE_GOLDENS=1 cargo test -p router-core --test refusals` writes them anew; read the difference.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test stops at the first surprise")]
 
@@ -37,8 +37,46 @@ fn object(kind: &str, spec: &str) -> Value {
             "metadata": { "namespace": "openshift-ingress-operator", "name": "default" },
             "spec": spec,
         }),
-        other => panic!("kind {other:?}"),
+        kind => with_base(kind, &spec),
     }
+}
+
+/// A Gateway API object of this kind: what it cannot do without, and over it the members of `spec`.
+fn with_base(kind: &str, spec: &Value) -> Value {
+    let service = json!({ "group": "", "kind": "Service", "name": "web" });
+    let base = match kind {
+        "GatewayClass" => json!({ "controllerName": "sluice.dev/gateway-controller" }),
+        "Gateway" => json!({
+            "gatewayClassName": "sluice",
+            "listeners": [{ "name": "web", "port": 80, "protocol": "HTTP" }],
+        }),
+        "HTTPRoute" | "GRPCRoute" | "RouteSlot" => json!({}),
+        "TLSRoute" => {
+            json!({ "hostnames": ["a.test"], "rules": [{ "backendRefs": [{ "name": "web", "port": 443 }] }] })
+        }
+        "ReferenceGrant" => json!({
+            "from": [{ "group": "gateway.networking.k8s.io", "kind": "HTTPRoute", "namespace": "shop" }],
+            "to": [{ "group": "", "kind": "Service" }],
+        }),
+        "BackendTLSPolicy" => json!({
+            "targetRefs": [service],
+            "validation": { "hostname": "web.test", "wellKnownCACertificates": "System" },
+        }),
+        other => panic!("kind {other:?}"),
+    };
+    let api_version = match kind {
+        "RouteSlot" => "gateway.sluice.dev/v1alpha1",
+        _ => "gateway.networking.k8s.io/v1",
+    };
+    let metadata = match kind {
+        "GatewayClass" => json!({ "name": "it" }),
+        _ => json!({ "namespace": "shop", "name": "it" }),
+    };
+    let mut object = json!({ "apiVersion": api_version, "kind": kind, "metadata": metadata, "spec": base });
+    for (member, value) in spec.as_object().unwrap() {
+        object["spec"][member] = value.clone();
+    }
+    object
 }
 
 fn errors(kind: &str, spec: &str) -> Vec<String> {
@@ -51,7 +89,16 @@ fn errors(kind: &str, spec: &str) -> Vec<String> {
 
 #[test]
 fn every_refusal_names_the_field_and_what_to_write() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/refusals.txt");
+    check("refusals.txt", 100);
+}
+
+#[test]
+fn every_refusal_of_gateway_api_objects_does_so_too() {
+    check("gateway_refusals.txt", 140);
+}
+
+fn check(file: &str, least: usize) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(file);
     let expected = std::fs::read_to_string(&path).unwrap();
     let (mut found, mut titles, mut count) = (String::new(), BTreeSet::new(), 0);
     for block in expected.trim_end().split("\n\n") {
@@ -67,7 +114,7 @@ fn every_refusal_names_the_field_and_what_to_write() {
         found.push_str(&format!("{title}\n{input}\n{}\n\n", errors.join("\n")));
         count += 1;
     }
-    assert!(count >= 100, "only {count} cases");
+    assert!(count >= least, "only {count} cases");
     if std::env::var_os("UPDATE_GOLDENS").is_some() {
         std::fs::write(&path, found).unwrap();
         return;

@@ -24,6 +24,9 @@ const MAX_ANCESTORS: usize = 16;
 /// A Service, and the name of one of its ports or all of it.
 type Target = (ObjectKey, Option<Arc<str>>);
 
+/// A target of a policy: the Service's name, and the name of one of its ports.
+type Named<'p> = (&'p Arc<str>, Option<&'p Arc<str>>);
+
 /// All policies, resolved.
 #[derive(Debug)]
 pub struct BackendTlsPolicies<'r> {
@@ -74,7 +77,7 @@ impl<'r> BackendTlsPolicies<'r> {
     /// reaches are told nothing.
     pub fn told(&self, gateways_of: &dyn Fn(&ObjectKey) -> BTreeSet<ObjectKey>) -> BTreeMap<ObjectRef, Told> {
         let told = |policy: &Arc<BackendTlsPolicy>| {
-            let mut ancestors: BTreeMap<ObjectKey, Vec<(&Arc<str>, Option<&Arc<str>>)>> = BTreeMap::new();
+            let mut ancestors: BTreeMap<ObjectKey, Vec<Named<'_>>> = BTreeMap::new();
             for (target, section) in targets_of(policy) {
                 for gateway in gateways_of(&service(policy, target)) {
                     ancestors.entry(gateway).or_default().push((&target.name, section.as_ref()));
@@ -91,7 +94,7 @@ impl<'r> BackendTlsPolicies<'r> {
         &self,
         policy: &BackendTlsPolicy,
         resolved: &Resolved,
-        ancestors: &BTreeMap<ObjectKey, Vec<(&Arc<str>, Option<&Arc<str>>)>>,
+        ancestors: &BTreeMap<ObjectKey, Vec<Named<'_>>>,
     ) -> Told {
         let mut told = Told::default();
         let mut entries: Vec<Value> = Vec::new();
@@ -126,7 +129,7 @@ impl<'r> BackendTlsPolicies<'r> {
         &self,
         policy: &BackendTlsPolicy,
         resolved: &Resolved,
-        targets: &[(&Arc<str>, Option<&Arc<str>>)],
+        targets: &[Named<'_>],
     ) -> (Condition, Vec<ObjectRef>) {
         let refused = |reason: &str, message: String| Condition::new("Accepted", false, reason, message);
         let (mut lost, mut missing, mut winners) = (Vec::new(), Vec::new(), Vec::new());

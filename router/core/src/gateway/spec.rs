@@ -316,6 +316,9 @@ pub struct Cors {
     pub max_age: u32,
 }
 
+/// `ReferenceGrant.spec.to[]`: group, kind, and a name where not all objects of the kind are meant.
+pub type GrantedTo = (Arc<str>, Arc<str>, Option<Arc<str>>);
+
 /// `ReferenceGrant`.
 #[derive(Clone, Debug)]
 pub struct ReferenceGrant {
@@ -324,7 +327,7 @@ pub struct ReferenceGrant {
     /// `spec.from`: group, kind, namespace.
     pub from: Vec<(Arc<str>, Arc<str>, Arc<str>)>,
     /// `spec.to`: group, kind, name.
-    pub to: Vec<(Arc<str>, Arc<str>, Option<Arc<str>>)>,
+    pub to: Vec<GrantedTo>,
 }
 
 /// `BackendTLSPolicy`.

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::matches::entry_name;
 use super::read::{self, Unsupported};
 use super::references;
 use crate::field::{FieldPath, Findings};
@@ -18,8 +17,6 @@ const MAX_FILTERS: usize = 16;
 const MAX_HEADERS: usize = 16;
 /// Most entries of each list of a CORS filter but `allowMethods`.
 const MAX_CORS: usize = 64;
-/// Longest value of a header, in bytes.
-const MAX_VALUE: usize = 4096;
 /// Longest path, in bytes.
 const MAX_PATH: usize = 1024;
 
@@ -102,7 +99,8 @@ fn type_of(
         if known == name && is_present {
             found = Some((known, member));
         } else if known == name {
-            findings.error(fields.path(member), format!("Required value: type {name} needs it; write it"));
+            findings
+                .error(fields.path(member), format!("Required value: type {name} needs it; write what it is to do"));
         } else if is_present {
             let message =
                 format!("Forbidden: the type is {name}; remove it, or write type: {known} in a filter of its own");
@@ -169,22 +167,20 @@ fn modifier(
             unsupported.add(path, "Host is not changed as a header; use a URLRewrite filter with hostname");
         }
     }
-    let pairs =
-        |list: Vec<(FieldPath, Arc<str>, Arc<str>)>| list.into_iter().map(|(_, name, value)| (name, value)).collect();
+    let pairs = |list: Vec<Header>| list.into_iter().map(|(_, name, value)| (name, value)).collect();
     HeaderModifier { set: pairs(set), add: pairs(add), remove: remove.into_iter().map(|(_, name)| name).collect() }
 }
 
+/// Where a header stands, its name and its value.
+type Header = (FieldPath, Arc<str>, Arc<str>);
+
 /// `set` or `add`, names in lower case, each once.
-fn header_list(
-    fields: &mut Fields<'_>,
-    list: &'static str,
-    findings: &mut Findings,
-) -> Vec<(FieldPath, Arc<str>, Arc<str>)> {
-    let (mut headers, mut written): (Vec<(FieldPath, Arc<str>, Arc<str>)>, Vec<&str>) = (Vec::new(), Vec::new());
+fn header_list(fields: &mut Fields<'_>, list: &'static str, findings: &mut Findings) -> Vec<Header> {
+    let (mut headers, mut written): (Vec<Header>, Vec<&str>) = (Vec::new(), Vec::new());
     for (path, item) in read::list(fields, list, 0, MAX_HEADERS, findings) {
         let mut entry = Fields::of(Some(item), path.clone(), findings);
-        let name = entry_name(&mut entry, findings);
-        let value = header_value(&mut entry, findings);
+        let name = read::token(&mut entry, findings);
+        let value = read::header_value(&mut entry, findings);
         entry.finish(findings);
         let (Some(name), Some(value)) = (name, value) else { continue };
         let key = name.to_ascii_lowercase();
@@ -199,26 +195,6 @@ fn header_list(
         written.push(name);
     }
     headers
-}
-
-/// Visible characters, with single spaces or tabs between them.
-fn header_value<'v>(entry: &mut Fields<'v>, findings: &mut Findings) -> Option<&'v str> {
-    let at = entry.path("value");
-    let Some(value) = entry.text("value", findings) else {
-        findings.error(at, "Required value: write a value, in quotes");
-        return None;
-    };
-    if !read::fits(value, MAX_VALUE, at.clone(), findings) {
-        return None;
-    }
-    let is_good =
-        value.split([' ', '\t']).all(|part| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_graphic()));
-    if !is_good {
-        let message = "Invalid value: has a control character, one that is not ASCII, or a space too many; use visible \
-                       ASCII characters with single spaces between them";
-        findings.error(at, message);
-    }
-    is_good.then_some(value)
 }
 
 fn mirror(fields: &mut Fields<'_>, findings: &mut Findings) -> Option<MirrorFilter> {

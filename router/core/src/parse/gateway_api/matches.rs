@@ -9,14 +9,11 @@ use super::read::{self, Unsupported};
 use crate::field::{FieldPath, Findings};
 use crate::gateway::spec::{PathMatcher, RequestMatcher, ValueMatcher};
 use crate::parse::fields::Fields;
-use crate::parse::headers::is_token;
 
 /// Most `headers`, and most `queryParams`, of a match.
 const MAX_VALUES: usize = 16;
 /// Longest path, and longest value of a query parameter, in bytes.
 const MAX_PATH: usize = 1024;
-/// Longest value of a header, in bytes.
-const MAX_HEADER: usize = 4096;
 /// Most memory that one expression takes when it is compiled, in bytes. Enough for every expression a person writes;
 /// `(\w{100}){100}` is what it keeps out.
 const MAX_EXPRESSION: usize = 1 << 18;
@@ -33,7 +30,7 @@ pub fn http(
     let mut fields = Fields::of(Some(item), path, findings);
     let path = http_path(fields.mapping("path", findings), unsupported, findings);
     let method = read::word(&mut fields, "method", &METHODS, findings);
-    let headers = headers(&mut fields, unsupported, findings);
+    let headers = values(&mut fields, &HEADERS, unsupported, findings);
     let query = values(&mut fields, &QUERY, unsupported, findings);
     fields.finish(findings);
     Some(RequestMatcher { path: path?, method: method.map(Arc::from), headers: headers?, query: query? })
@@ -48,7 +45,7 @@ pub fn grpc(
 ) -> Option<RequestMatcher> {
     let mut fields = Fields::of(Some(item), path, findings);
     let path = grpc_path(fields.mapping("method", findings), unsupported, findings);
-    let headers = headers(&mut fields, unsupported, findings);
+    let headers = values(&mut fields, &METADATA, unsupported, findings);
     fields.finish(findings);
     Some(RequestMatcher { path: path?, headers: headers?, ..any_grpc() })
 }
@@ -90,7 +87,7 @@ fn path_fault(path: &str) -> Option<String> {
     let within = ["//", "/./", "/../", "%2f", "%2F", "#"].into_iter().find(|part| path.contains(part));
     let at_end = ["/..", "/."].into_iter().find(|part| path.ends_with(part));
     if let Some(part) = within.or(at_end) {
-        return Some(format!("no path has {part:?} when it is matched; remove it"));
+        return Some(format!("must not contain {part:?}; remove it"));
     }
     let mut rest = path.as_bytes();
     while let Some((byte, after)) = rest.split_first() {
@@ -165,19 +162,23 @@ fn is_identifier(text: &str) -> bool {
 /// What differs between `headers` and `queryParams`.
 struct ValueRules {
     list: &'static str,
-    longest: usize,
     /// Names without regard to case.
     folds_case: bool,
+    /// Reads `value`.
+    value: for<'v> fn(&mut Fields<'v>, &mut Findings) -> Option<&'v str>,
 }
 
-const HEADERS: ValueRules = ValueRules { list: "headers", longest: MAX_HEADER, folds_case: true };
-const QUERY: ValueRules = ValueRules { list: "queryParams", longest: MAX_PATH, folds_case: false };
+const HEADERS: ValueRules = ValueRules { list: "headers", folds_case: true, value: read::header_value };
+/// Of GRPCRoutes: any text.
+const METADATA: ValueRules = ValueRules { value: |entry, findings| text(entry, read::MAX_HEADER, findings), ..HEADERS };
+const QUERY: ValueRules =
+    ValueRules { list: "queryParams", folds_case: false, value: |entry, findings| text(entry, MAX_PATH, findings) };
+
+fn text<'v>(entry: &mut Fields<'v>, most: usize, findings: &mut Findings) -> Option<&'v str> {
+    read::required_within(entry, "value", "a value, in quotes", most, findings)
+}
 
 type Values = Vec<(Arc<str>, ValueMatcher)>;
-
-fn headers(fields: &mut Fields<'_>, unsupported: &mut Unsupported, findings: &mut Findings) -> Option<Values> {
-    values(fields, &HEADERS, unsupported, findings)
-}
 
 /// Reads one of the two lists; `None`: an expression in it cannot be used.
 fn values(
@@ -190,8 +191,8 @@ fn values(
     for (path, item) in read::list(fields, rules.list, 0, MAX_VALUES, findings) {
         let mut entry = Fields::of(Some(item), path.clone(), findings);
         let kind = read::word(&mut entry, "type", &ONE_OR_EXPRESSION, findings);
-        let name = entry_name(&mut entry, findings);
-        let value = entry_value(&mut entry, rules, findings);
+        let name = read::token(&mut entry, findings);
+        let value = (rules.value)(&mut entry, findings);
         entry.finish(findings);
         let (Some(kind), Some(name), Some(value)) = (kind, name, value) else { continue };
         if written.contains(&name) {
@@ -213,31 +214,6 @@ fn values(
         values.extend(matcher.map(|matcher| (key, matcher)));
     }
     is_good.then_some(values)
-}
-
-/// `name` of a header or query parameter: a token of at most 256 bytes.
-pub fn entry_name<'v>(entry: &mut Fields<'v>, findings: &mut Findings) -> Option<&'v str> {
-    let Some(name) = entry.text("name", findings) else {
-        findings.error(entry.path("name"), "Required value: write a name");
-        return None;
-    };
-    if !read::fits(name, 256, entry.path("name"), findings) {
-        return None;
-    }
-    if !is_token(name) {
-        let message = format!("Invalid value: {name:?}; use letters, digits and !#$%&'*+-.^_`|~ (RFC 9110 5.6.2)");
-        findings.error(entry.path("name"), message);
-        return None;
-    }
-    Some(name)
-}
-
-fn entry_value<'v>(entry: &mut Fields<'v>, rules: &ValueRules, findings: &mut Findings) -> Option<&'v str> {
-    let Some(value) = entry.text("value", findings) else {
-        findings.error(entry.path("value"), "Required value: write a value, in quotes");
-        return None;
-    };
-    read::fits(value, rules.longest, entry.path("value"), findings).then_some(value)
 }
 
 /// An expression that the whole text must match. The API server takes any text; what cannot be used is refused later.

@@ -9,10 +9,13 @@ use crate::field::{FieldError, FieldPath, Findings};
 use crate::gateway::spec::HostPattern;
 use crate::model::Hostname;
 use crate::parse::fields::{Fields, describe};
+use crate::parse::headers::is_token;
 use crate::parse::names;
 
 /// Longest text of most fields, in bytes.
 pub const MAX_TEXT: usize = 253;
+/// Longest value of a header, in bytes.
+pub const MAX_HEADER: usize = 4096;
 
 /// What the API allows and Sluice does not do, each with its field and what to write instead.
 #[derive(Debug, Default)]
@@ -51,11 +54,22 @@ pub fn list<'v>(
     items
 }
 
-/// A text that must be there; `what` says what it is.
+/// A text of at most [`MAX_TEXT`] bytes that must be there; `what` says what it is.
 pub fn required<'v>(
     fields: &mut Fields<'v>,
     name: &'static str,
     what: &str,
+    findings: &mut Findings,
+) -> Option<&'v str> {
+    required_within(fields, name, what, MAX_TEXT, findings)
+}
+
+/// A text of at most `most` bytes that must be there.
+pub fn required_within<'v>(
+    fields: &mut Fields<'v>,
+    name: &'static str,
+    what: &str,
+    most: usize,
     findings: &mut Findings,
 ) -> Option<&'v str> {
     let before = findings.errors.len();
@@ -63,7 +77,7 @@ pub fn required<'v>(
     if text.is_none() && findings.errors.len() == before {
         findings.error(fields.path(name), format!("Required value: write {what}"));
     }
-    text.filter(|text| fits(text, MAX_TEXT, fields.path(name), findings))
+    text.filter(|text| fits(text, most, fields.path(name), findings))
 }
 
 /// Whether a text is short enough; says so when it is not.
@@ -124,6 +138,30 @@ pub fn maybe_empty<'v>(fields: &mut Fields<'v>, name: &'static str, findings: &m
     }
 }
 
+/// `name` of a header or query parameter: a token of at most 256 bytes.
+pub fn token<'v>(entry: &mut Fields<'v>, findings: &mut Findings) -> Option<&'v str> {
+    let name = required_within(entry, "name", "a name", 256, findings)?;
+    if !is_token(name) {
+        let message = format!("Invalid value: {name:?}; use letters, digits and !#$%&'*+-.^_`|~ (RFC 9110 5.6.2)");
+        findings.error(entry.path("name"), message);
+        return None;
+    }
+    Some(name)
+}
+
+/// `value` of a header: visible characters, with single spaces or tabs between them.
+pub fn header_value<'v>(entry: &mut Fields<'v>, findings: &mut Findings) -> Option<&'v str> {
+    let value = required_within(entry, "value", "a value, in quotes", MAX_HEADER, findings)?;
+    let is_part = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_graphic());
+    let is_good = value.split([' ', '\t']).all(is_part);
+    if !is_good {
+        let message = "Invalid value: has a control character, one that is not ASCII, or a space too many; use visible \
+                       ASCII characters with single spaces between them";
+        findings.error(entry.path("value"), message);
+    }
+    is_good.then_some(value)
+}
+
 /// A port.
 pub fn port(fields: &mut Fields<'_>, name: &'static str, findings: &mut Findings) -> Option<u16> {
     fields.number(name, 1, 65_535, findings).and_then(|number| u16::try_from(number).ok())
@@ -147,6 +185,11 @@ pub fn host_pattern(text: &str, path: &FieldPath, findings: &mut Findings) -> Op
         Some(domain) => (domain, HostPattern::Suffix),
         None => (text, HostPattern::Exact),
     };
+    if domain.contains('*') {
+        let advice = "a star may stand only as the first label, before a dot; for every name, remove the field";
+        findings.error(path.clone(), format!("Invalid value: {text:?}: {advice}"));
+        return None;
+    }
     precise_host(domain, text, path, findings).map(wrap)
 }
 

@@ -1,5 +1,7 @@
 //! Gateway API objects: what comes out of good ones.
 
+mod properties;
+
 use std::time::Duration;
 
 use serde_json::json;
