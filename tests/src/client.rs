@@ -137,8 +137,16 @@ fn parse(text: &str) -> Result<Answer> {
 /// # Errors
 /// When the CA cannot be read.
 pub fn trusting_the_demo_ca() -> Result<Arc<ClientConfig>> {
+    trusting(&std::fs::read(demo_ca())?).map(Arc::new)
+}
+
+/// The settings of a TLS client in this process, which trusts the CAs of a PEM text and nothing else.
+///
+/// # Errors
+/// When it is none.
+pub fn trusting(pem: &[u8]) -> Result<ClientConfig> {
     let mut roots = RootCertStore::empty();
-    for certificate in CertificateDer::pem_file_iter(demo_ca())? {
+    for certificate in CertificateDer::pem_slice_iter(pem) {
         roots.add(certificate?)?;
     }
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
@@ -146,5 +154,5 @@ pub fn trusting_the_demo_ca() -> Result<Arc<ClientConfig>> {
         .with_safe_default_protocol_versions()?
         .with_root_certificates(roots)
         .with_no_client_auth();
-    Ok(Arc::new(config))
+    Ok(config)
 }

@@ -4,6 +4,7 @@
 mod events;
 mod expect;
 mod faults;
+mod floods;
 mod grpc;
 mod idle;
 mod load;
