@@ -19,6 +19,7 @@ use std::sync::Arc;
 
 use crate::compile;
 use crate::controllers;
+use crate::gateway;
 use crate::model::{HostMatch, RouterName};
 use crate::object::ObjectKey;
 use crate::parse::{EndpointSlice, Route};
@@ -45,8 +46,8 @@ pub struct Engine {
 /// The APIs whose objects want hosts beside Routes, in the order in which equally old objects of theirs have them.
 type Apis = for<'r> fn(Surroundings<'r>) -> Vec<Box<dyn Api + 'r>>;
 
-fn apis(_surroundings: Surroundings<'_>) -> Vec<Box<dyn Api + '_>> {
-    Vec::new()
+fn apis(surroundings: Surroundings<'_>) -> Vec<Box<dyn Api + '_>> {
+    vec![Box::new(gateway::Model::new(&surroundings))]
 }
 
 /// What the last objects are looked up in.

@@ -1,0 +1,263 @@
+//! Virtual hosts of Gateways. A host of a router is served by the listener with the most specific hostname that covers
+//! it, for clear text and for TLS; what no rule of that listener matches is answered 404, however much a wider listener
+//! has. So each host has all the rules that can serve it, in order.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+
+use rustls::sign::CertifiedKey;
+
+use super::Gate;
+use super::inclusion::{Alternative, EffectiveRule, Precedence, Top};
+use super::listeners::{Placed, Protocol, Side};
+use super::rules::{Resolver, Routes};
+use super::spec::{HostPattern, PathMatcher, RequestMatcher};
+use crate::certificate::covers;
+use crate::model::{HostMatch, RouterName};
+use crate::object::{Kind, Meta, ObjectRef};
+use crate::rule::{Rule, Site, SiteTls};
+use crate::sites::{OwnedAge, RouterPorts};
+use crate::table::ResolvedRoute;
+
+/// Everything that Gateways serve.
+#[derive(Debug, Default)]
+pub struct Hosts {
+    /// By router and host.
+    pub built: BTreeMap<(RouterName, HostMatch), Built>,
+    /// What routes must be told of their hosts, by route.
+    pub notes: BTreeMap<ObjectRef, BTreeSet<String>>,
+    /// Which listener has which hostname, by router and port.
+    listeners: HashMap<(RouterName, Side), HashMap<HostPattern, ListenerAt>>,
+}
+
+/// A listener: its Gateway's place among all, and its place there.
+pub type ListenerAt = (usize, usize);
+
+/// A virtual host, as far as Gateways have a say in it.
+#[derive(Debug)]
+pub struct Built {
+    /// Age of the oldest object that wants it, which is the site's owner.
+    pub age: OwnedAge,
+    /// Rules.
+    pub site: Site,
+    /// Where TLS connections go as they are.
+    pub passthrough: Option<Arc<ResolvedRoute>>,
+}
+
+/// A route that hangs on a listener, with the rules that it has there.
+#[derive(Clone, Copy, Debug)]
+pub struct Hung<'m> {
+    /// The listener.
+    pub at: ListenerAt,
+    /// The route.
+    pub top: &'m Top<'m>,
+    /// Its rules.
+    pub rules: &'m [EffectiveRule],
+}
+
+impl Hosts {
+    /// Builds all virtual hosts of these routers.
+    pub fn new(gates: &[Gate<'_>], hung: &[Hung<'_>], routers: &[RouterPorts], resolver: &Resolver<'_>) -> Hosts {
+        let mut hosts = Hosts::default();
+        for (i, gate) in gates.iter().enumerate() {
+            for (j, placed) in gate.listeners.iter().enumerate() {
+                let (Some(router), Some(protocol)) = (&placed.router, placed.protocol) else { continue };
+                let of_port = hosts.listeners.entry((router.clone(), protocol.side())).or_default();
+                of_port.insert(placed.listener.hostname.clone(), (i, j));
+            }
+        }
+        let mut by_listener: HashMap<ListenerAt, Vec<Hung<'_>>> = HashMap::new();
+        for one in hung {
+            by_listener.entry(one.at).or_default().push(*one);
+        }
+        for router in routers {
+            let all = gates
+                .iter()
+                .enumerate()
+                .flat_map(|(i, gate)| gate.listeners.iter().enumerate().map(move |(j, placed)| ((i, j), gate, placed)));
+            let servings: BTreeMap<ListenerAt, Serving<'_>> = all
+                .filter(|(.., placed)| placed.router.as_ref() == Some(&router.name))
+                .filter_map(|(at, gate, placed)| {
+                    let hung = by_listener.get(&at).map_or(&[][..], Vec::as_slice);
+                    Some((at, Serving::new(gate, placed, hung)?))
+                })
+                .collect();
+            hosts.build(router, servings, &mut Routes::new(resolver, router));
+        }
+        hosts
+    }
+
+    /// The listener that serves a host on a port.
+    pub fn closest(&self, router: &RouterName, side: Side, host: &HostPattern) -> Option<ListenerAt> {
+        let of_port = self.listeners.get(&(router.clone(), side))?;
+        host.and_wider().iter().find_map(|hostname| of_port.get(hostname)).copied()
+    }
+
+    fn build(
+        &mut self,
+        router: &RouterPorts,
+        mut servings: BTreeMap<ListenerAt, Serving<'_>>,
+        routes: &mut Routes<'_, '_>,
+    ) {
+        // A route's host that another listener has is not served by its own.
+        let is_served = |at: &ListenerAt, serving: &Serving<'_>, host: &HostPattern| {
+            self.closest(&router.name, serving.protocol.side(), host) == Some(*at)
+        };
+        let wanted: BTreeSet<HostPattern> = servings
+            .iter()
+            .flat_map(|(at, serving)| {
+                serving.wanted.keys().filter(|host| is_served(at, serving, host)).map(|host| (*host).clone())
+            })
+            .collect();
+        for host in wanted {
+            let mut owner: Option<(&Meta, Kind)> = None;
+            let (mut site, mut passthrough) = (None::<Site>, None);
+            for side in [Side::Cleartext, Side::Tls] {
+                let at = self.closest(&router.name, side, &host);
+                let Some(serving) = at.and_then(|at| servings.get_mut(&at)) else { continue };
+                let rival = serving.wanted.get(&host).copied();
+                owner = match (owner, rival) {
+                    (Some(one), Some(other)) if one.0.age() <= other.0.age() => Some(one),
+                    (one, other) => other.or(one),
+                };
+                let site = site.get_or_insert_with(|| Site {
+                    owner: serving.gate.clone(),
+                    listener: Arc::clone(&serving.name),
+                    cleartext: None,
+                    tls: None,
+                });
+                // Who comes over TLS for another listener's host is told so.
+                site.listener = Arc::clone(&serving.name);
+                match serving.protocol {
+                    Protocol::Http => site.cleartext = Some(serving.rules(&host, routes)),
+                    Protocol::Https => site.tls = serving.https(&host, routes),
+                    Protocol::TlsTerminate => {
+                        let tcp = serving.connections(&host, routes, &mut self.notes);
+                        site.tls = tcp.and_then(|tcp| serving.tls(&host, Arc::default(), Some(tcp)));
+                    }
+                    Protocol::TlsPassthrough => {
+                        passthrough = serving.connections(&host, routes, &mut self.notes);
+                    }
+                }
+            }
+            let (Some(mut site), Some((meta, kind))) = (site, owner) else { continue };
+            site.owner = ObjectRef { kind, key: meta.key.clone() };
+            let built = Built { age: OwnedAge::of(meta), site, passthrough };
+            self.built.insert((router.name.clone(), host.to_match()), built);
+        }
+    }
+}
+
+/// One listener with what hangs on it.
+struct Serving<'m> {
+    /// E.g. `Gateway shop/public#web`.
+    name: Arc<str>,
+    gate: ObjectRef,
+    protocol: Protocol,
+    certificates: &'m [Arc<CertifiedKey>],
+    precedence: Precedence<'m>,
+    /// The oldest object that wants a host.
+    wanted: HashMap<&'m HostPattern, (&'m Meta, Kind)>,
+    made: HashMap<*const Alternative, Arc<Rule>>,
+}
+
+impl<'m> Serving<'m> {
+    fn new(gate: &'m Gate<'_>, placed: &'m Placed<'_>, hung: &[Hung<'m>]) -> Option<Self> {
+        let mut wanted: HashMap<&HostPattern, (&Meta, Kind)> = HashMap::new();
+        let mut want = |host: &'m HostPattern, meta: &'m Meta, kind: Kind| {
+            let holder = wanted.entry(host).or_insert((meta, kind));
+            if meta.age() < holder.0.age() {
+                *holder = (meta, kind);
+            }
+        };
+        want(&placed.listener.hostname, &gate.gateway.meta, Kind::Gateway);
+        for one in hung {
+            one.top.hosts.iter().for_each(|host| want(host, &one.top.route.meta, one.top.route.kind));
+            for leaf in one.rules.iter().filter_map(EffectiveRule::leaf) {
+                leaf.hosts.iter().for_each(|host| want(host, &leaf.route.meta, leaf.route.kind));
+            }
+        }
+        Some(Serving {
+            name: gate.parent(&placed.listener.name).into(),
+            gate: ObjectRef { kind: Kind::Gateway, key: gate.gateway.meta.key.clone() },
+            protocol: placed.protocol?,
+            certificates: &placed.certificates,
+            precedence: Precedence::new(hung.iter().flat_map(|one| one.rules)),
+            wanted,
+            made: HashMap::new(),
+        })
+    }
+
+    /// The rules of a host, in order.
+    fn rules(&mut self, host: &HostPattern, routes: &mut Routes<'_, '_>) -> Arc<[Arc<Rule>]> {
+        let mut rules = Vec::new();
+        for (rule, alternative) in self.precedence.serving(host) {
+            let made = self.made.entry(std::ptr::from_ref(alternative)).or_insert_with(|| {
+                Arc::new(Rule {
+                    matcher: alternative.matcher.clone(),
+                    prefix: Arc::clone(&alternative.prefix),
+                    route: routes.http(rule, host),
+                    origin: format!("{} ▸ {}", self.name, rule.origin()).into(),
+                })
+            });
+            rules.push(Arc::clone(made));
+            // Nothing gets past a rule that takes every request.
+            if takes_all(&alternative.matcher) {
+                break;
+            }
+        }
+        rules.into()
+    }
+
+    fn https(&mut self, host: &HostPattern, routes: &mut Routes<'_, '_>) -> Option<SiteTls> {
+        let rules = self.rules(host, routes);
+        self.tls(host, rules, None)
+    }
+
+    /// TLS of a host; `None` without a certificate.
+    fn tls(&self, host: &HostPattern, rules: Arc<[Arc<Rule>]>, tcp: Option<Arc<ResolvedRoute>>) -> Option<SiteTls> {
+        let mut certificates = self.certificates.to_vec();
+        let name = match host {
+            HostPattern::Exact(name) => Some(name.to_string()),
+            HostPattern::Suffix(domain) => Some(format!("any.{domain}")),
+            HostPattern::Any => None,
+        };
+        // Those that are made out for the host come first.
+        if let Some(name) = name.filter(|_| certificates.len() > 1) {
+            certificates.sort_by_cached_key(|pair| !covers(pair, &name));
+        }
+        (!certificates.is_empty()).then_some(SiteTls { certificates, minimum: None, rules, tcp })
+    }
+
+    /// Where connections for a host go: to the first TLSRoute. The others that want the very host are noted.
+    fn connections(
+        &self,
+        host: &HostPattern,
+        routes: &mut Routes<'_, '_>,
+        notes: &mut BTreeMap<ObjectRef, BTreeSet<String>>,
+    ) -> Option<Arc<ResolvedRoute>> {
+        let serving = self.precedence.serving(host);
+        let (first, rest) = serving.split_first()?;
+        let object_of = |rule: &EffectiveRule| rule.leaf().map(|leaf| leaf.object());
+        for (rule, _) in rest.iter().filter(|(rule, _)| rule.hosts().contains(host)) {
+            let loser = object_of(rule).filter(|object| object_of(first.0).as_ref() != Some(object));
+            if let Some(object) = loser {
+                let note = format!("connections for {host} go to another {}, which comes first", object.kind);
+                notes.entry(object).or_default().insert(note);
+            }
+        }
+        let is_terminated = self.protocol == Protocol::TlsTerminate;
+        let (route, has_tls) = routes.tcp(first.0, host, is_terminated);
+        if let Some(object) = object_of(first.0).filter(|_| has_tls) {
+            let note = "a BackendTLSPolicy asks for TLS with a backend, which a listener of protocol TLS that terminates \
+                        cannot do yet; connections are reset";
+            notes.entry(object).or_default().insert(note.to_owned());
+        }
+        Some(route)
+    }
+}
+
+fn takes_all(matcher: &RequestMatcher) -> bool {
+    let takes_all_paths = matches!(&matcher.path, PathMatcher::Prefix(prefix) if **prefix == *"/");
+    takes_all_paths && matcher.method.is_none() && matcher.headers.is_empty() && matcher.query.is_empty()
+}

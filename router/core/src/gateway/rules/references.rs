@@ -1,0 +1,114 @@
+//! References of routes to Services: whose they are, whether they may be used, and which endpoints they have.
+
+use std::sync::Arc;
+
+use crate::gateway::backend_tls::BackendTlsPolicies;
+use crate::gateway::conditions::Faults;
+use crate::gateway::grants::{Grants, Referrer};
+use crate::gateway::spec::{Filter, GatewayRoute, ObjectReference, SLUICE_GROUP};
+use crate::object::{Kind, ObjectKey};
+use crate::rule::BackendTls;
+use crate::services::{ServiceError, Services};
+use crate::status::Condition;
+use crate::table::Endpoint;
+
+/// Resolves references.
+pub struct Resolver<'r> {
+    /// Who lets whom use what.
+    pub grants: &'r Grants,
+    /// Services with their endpoints.
+    pub services: &'r Services<'r>,
+    /// TLS with their endpoints.
+    pub tls: &'r BackendTlsPolicies<'r>,
+}
+
+/// A backend that can be used.
+#[derive(Clone, Debug)]
+pub struct Found {
+    /// Its endpoints, if it has any that are ready.
+    pub endpoints: Arc<[Endpoint]>,
+    /// TLS with them.
+    pub tls: Option<BackendTls>,
+    /// TLS is asked for in a way that cannot be done: nothing may be sent there.
+    pub fails: bool,
+}
+
+/// Reason of ResolvedRefs, and message.
+type Fault = (&'static str, String);
+
+/// The Service that a reference of a route names, if it names one.
+pub fn service_of(author: &GatewayRoute, object: &ObjectReference) -> Option<ObjectKey> {
+    let is_service = object.group.is_empty() && *object.kind == *Kind::Service.name();
+    let namespace = object.namespace.as_ref().unwrap_or(&author.meta.key.namespace);
+    is_service.then(|| ObjectKey { namespace: namespace.clone(), name: object.name.clone() })
+}
+
+impl Resolver<'_> {
+    /// The endpoints of a backend. What is there in other namespaces is told to nobody whom no grant lets use it.
+    ///
+    /// # Errors
+    /// Reason and message for ResolvedRefs.
+    pub fn backend(&self, author: &GatewayRoute, object: &ObjectReference, port: Option<u16>) -> Result<Found, Fault> {
+        let Some(key) = service_of(author, object) else {
+            let message = format!("{} {:?} cannot be a backend; name a Service", object.kind, object.name);
+            return Err(("InvalidKind", message));
+        };
+        if !self.grants.allows(&Referrer::of(author.kind, &author.meta.key), Kind::Service, &key) {
+            let message = format!("no ReferenceGrant in {} lets this {} use Service {key}", key.namespace, author.kind);
+            return Err(("RefNotPermitted", message));
+        }
+        let port = port.ok_or_else(|| ("BackendNotFound", format!("Service {key}: write the port")))?;
+        // gRPC is spoken over HTTP/2, whatever the Service says.
+        let endpoints = match author.kind {
+            Kind::GrpcRoute => self.services.grpc_endpoints(&key, port),
+            _ => self.services.endpoints(&key, port),
+        };
+        let endpoints = endpoints.map_err(|error| {
+            let reason = match error {
+                ServiceError::UnsupportedProtocol => "UnsupportedProtocol",
+                _ => "BackendNotFound",
+            };
+            (reason, format!("Service {key}, port {port}: {error}"))
+        })?;
+        let (tls, fails) = match self.tls.of(&key, port) {
+            None => (None, false),
+            Some(Ok(tls)) => (Some(tls), false),
+            // The policy is told what is wrong with it.
+            Some(Err(_)) => (None, true),
+        };
+        Ok(Found { endpoints, tls, fails })
+    }
+
+    /// Condition `ResolvedRefs` of a route: everything that its own rules refer to, slots aside.
+    pub fn condition(&self, route: &GatewayRoute, mut faults: Faults) -> Condition {
+        let is_slot =
+            |object: &ObjectReference| *object.group == *SLUICE_GROUP && *object.kind == *Kind::RouteSlot.name();
+        for (i, rule) in route.rules.iter().enumerate() {
+            let mut note = |(reason, message): Fault| faults.add(reason, format!("rule {i}: {message}"));
+            for backend in rule.backends.iter().filter(|backend| !is_slot(&backend.object)) {
+                if let Err(fault) = self.backend(route, &backend.object, backend.port) {
+                    note(fault);
+                }
+            }
+            let of_backends = rule.backends.iter().flat_map(|backend| &backend.filters);
+            for filter in rule.filters.iter().chain(of_backends) {
+                match filter {
+                    Filter::Mirror(mirror) => {
+                        if let Err((reason, message)) = self.backend(route, &mirror.object, mirror.port) {
+                            note((reason, format!("RequestMirror: {message}")));
+                        }
+                    }
+                    Filter::Extension(object) => {
+                        let message = format!(
+                            "ExtensionRef {} {:?}: no kind of filter is known; requests are answered 500",
+                            object.kind, object.name
+                        );
+                        note(("InvalidKind", message));
+                    }
+                    _ => {}
+                }
+            }
+        }
+        faults.condition("ResolvedRefs", "ResolvedRefs")
+    }
+}

@@ -1,0 +1,82 @@
+//! What a route's own text is worth, wherever it hangs: which rules cannot be served, what cannot be resolved.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::conditions::Faults;
+use super::inclusion::problems;
+use super::rules::Resolver;
+use super::spec::GatewayRoute;
+use crate::object::{Kind, ObjectRef};
+use crate::resources::Resources;
+use crate::status::Condition;
+
+/// The conditions that a route has in each of its rows beside Accepted.
+#[derive(Clone, Debug)]
+pub struct Worth {
+    /// `ResolvedRefs`.
+    pub resolved: Condition,
+    /// `PartiallyInvalid`; only there when it holds.
+    pub partial: Option<Condition>,
+}
+
+impl Worth {
+    /// Looks at a route.
+    pub fn new(resources: &Resources, route: &GatewayRoute, resolver: &Resolver<'_>) -> Self {
+        let (bad, faults) = look(resources, route);
+        let partial = (!bad.is_empty() && bad.len() < route.rules.len()).then(|| {
+            let rules: Vec<_> = bad.keys().map(|rule| format!("{rule}")).collect();
+            let message = format!("Dropped Rule {}: {}", rules.join(", "), words(&bad));
+            Condition::new("PartiallyInvalid", true, "UnsupportedValue", message)
+        });
+        Worth { resolved: resolver.condition(route, faults), partial }
+    }
+
+    /// Reason and message of Accepted when no rule of a route can be served.
+    pub fn refusal(resources: &Resources, route: &GatewayRoute) -> Option<(String, String)> {
+        let (bad, _) = look(resources, route);
+        let is_refused = !bad.is_empty() && bad.len() == route.rules.len();
+        is_refused.then(|| ("UnsupportedValue".to_owned(), words(&bad)))
+    }
+}
+
+/// Rules that ask for what is not done, by index; and faults of references to slots.
+fn look(resources: &Resources, route: &GatewayRoute) -> (BTreeMap<usize, Vec<String>>, Faults) {
+    let mut bad: BTreeMap<usize, Vec<String>> = BTreeMap::new();
+    for (i, rule) in route.rules.iter().enumerate().filter(|(_, rule)| !rule.unsupported.is_empty()) {
+        bad.insert(i, rule.unsupported.clone());
+    }
+    let mut faults = Faults::default();
+    for (i, problem) in problems(resources, route) {
+        let Condition { kind, reason, message, .. } = problem.condition;
+        match kind {
+            "Accepted" => bad.entry(i).or_default().push(message),
+            _ => faults.add(&reason, format!("rule {i}: {message}")),
+        }
+    }
+    (bad, faults)
+}
+
+fn words(bad: &BTreeMap<usize, Vec<String>>) -> String {
+    let rules = bad.iter().map(|(i, words)| format!("rule {i}: {}", words.join("; ")));
+    rules.collect::<Vec<_>>().join("; ")
+}
+
+impl GatewayRoute {
+    /// The route, among all objects.
+    pub fn object(&self) -> ObjectRef {
+        ObjectRef { kind: self.kind, key: self.meta.key.clone() }
+    }
+}
+
+impl Resources {
+    /// The HTTPRoute, GRPCRoute or TLSRoute in force under a key.
+    pub fn gateway_route(&self, object: &ObjectRef) -> Option<&Arc<GatewayRoute>> {
+        match object.kind {
+            Kind::HttpRoute => self.http_routes.get(&object.key),
+            Kind::GrpcRoute => self.grpc_routes.get(&object.key),
+            Kind::TlsRoute => self.tls_routes.get(&object.key),
+            _ => None,
+        }
+    }
+}
