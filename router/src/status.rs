@@ -15,7 +15,7 @@ use jiff::Timestamp;
 use router_core::object::{Kind, ObjectKey, ObjectRef};
 use router_core::resources::Resources;
 use router_core::status::{
-    ControllerStatus, IngressEntry, StatusReport, merge_controller, merge_route, same_but_times,
+    ControllerStatus, IngressEntry, StatusReport, merge_controller, merge_other, merge_route, same_but_times,
 };
 use serde_json::{Map, Value, json};
 use tokio::sync::watch;
@@ -88,10 +88,12 @@ impl StatusWriter {
                 affected.extend(reports.map(|changed| route(changed.key)));
                 let manifests = input.resources.routes.changes_since(&last.resources.routes);
                 affected.extend(manifests.map(|changed| route(changed.key)));
-                affected.extend(self.stored.keys().filter(|object| object.kind != Kind::Route).cloned());
+                affected.extend(self.stored.keys().filter(|object| object.kind == Kind::IngressController).cloned());
+                affected.extend(others_since(last, input));
             }
             None => {
                 affected.extend(input.report.routes.entries().map(|(key, _)| route(key)));
+                affected.extend(input.report.others.entries().map(|(object, _)| object.clone()));
                 affected.extend(self.stored.keys().cloned());
             }
         }
@@ -105,8 +107,13 @@ impl StatusWriter {
             return Some(self.route_status(object, &entries.to_vec(), input, now))
                 .filter(|s| s.get("ingress").is_some());
         }
-        let report = input.report.ingress_controllers.get(&object.key)?;
-        Some(self.controller_status(object, report, input, now))
+        if object.kind == Kind::IngressController {
+            let report = input.report.ingress_controllers.get(&object.key)?;
+            return Some(self.controller_status(object, report, input, now));
+        }
+        let told = input.report.others.get(object)?;
+        let others = manifest_status(object, input);
+        Some(merge_other(others.as_ref(), self.stored.get(object), &told.status, now).status)
     }
 
     fn remove(&mut self, object: &ObjectRef, round: &mut Round) {
@@ -207,6 +214,22 @@ impl StatusWriter {
         previous.insert("conditions".to_owned(), json!(conditions));
         merge_controller(Some(&Value::Object(previous)), report, now).status
     }
+}
+
+/// Objects of other kinds that are told something else, or whose manifest has changed: others may have written into it.
+fn others_since(last: &StatusInput, input: &StatusInput) -> Vec<ObjectRef> {
+    let told = input.report.others.changes_since(&last.report.others);
+    let mut changed: Vec<ObjectRef> = told.map(|changed| changed.key.clone()).collect();
+    macro_rules! manifests {
+        ($($field:ident: $kind:ident),*) => {$(
+            let slots = input.resources.$field.changes_since(&last.resources.$field);
+            changed.extend(slots.map(|slot| ObjectRef { kind: Kind::$kind, key: slot.key.clone() }));
+        )*};
+    }
+    manifests!(gateway_classes: GatewayClass, gateways: Gateway, http_routes: HttpRoute, grpc_routes: GrpcRoute,
+        tls_routes: TlsRoute, backend_tls_policies: BackendTlsPolicy, route_slots: RouteSlot,
+        ingress_routes: IngressRoute, http_proxies: HttpProxy, certificate_delegations: TlsCertificateDelegation);
+    changed
 }
 
 fn manifest_status(object: &ObjectRef, input: &StatusInput) -> Option<Value> {

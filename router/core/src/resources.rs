@@ -208,6 +208,52 @@ impl Resources {
         }
     }
 
+    /// How many objects are known.
+    pub fn len(&self) -> usize {
+        let Resources {
+            routes,
+            ingress_controllers,
+            services,
+            endpoint_slices,
+            secrets,
+            namespaces,
+            config_maps,
+            definitions,
+            gateway_classes,
+            gateways,
+            http_routes,
+            grpc_routes,
+            tls_routes,
+            reference_grants,
+            backend_tls_policies,
+            route_slots,
+            ingress_routes,
+            http_proxies,
+            certificate_delegations,
+        } = self;
+        let openshift = routes.len() + ingress_controllers.len();
+        let core = services.len()
+            + endpoint_slices.len()
+            + secrets.len()
+            + namespaces.len()
+            + config_maps.len()
+            + definitions.len();
+        let gateway_api = gateway_classes.len()
+            + gateways.len()
+            + http_routes.len()
+            + grpc_routes.len()
+            + tls_routes.len()
+            + reference_grants.len()
+            + backend_tls_policies.len()
+            + route_slots.len();
+        openshift + core + gateway_api + ingress_routes.len() + http_proxies.len() + certificate_delegations.len()
+    }
+
+    /// Whether no object is known.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
     /// The object in force under a key.
     pub fn object(&self, kind: Kind, key: &ObjectKey) -> Option<Object> {
         macro_rules! find {

@@ -2,6 +2,7 @@
 
 mod ingress;
 mod merge;
+mod others;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -18,6 +19,7 @@ use crate::sites::Told;
 
 pub use ingress::{Ingress, RouterIdentity};
 pub use merge::{Merged, merge_controller, merge_route, same_but_times};
+pub use others::merge_other;
 
 /// The status of every object whose status Sluice writes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

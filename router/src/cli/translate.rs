@@ -11,7 +11,8 @@ use router_core::explain::settings;
 use router_core::object::{Kind, Manifest};
 use router_core::parse::Defaults;
 use router_core::resources::Resources;
-use router_core::status::{Condition, StatusReport, merge_controller, merge_route};
+use router_core::sites::Row;
+use router_core::status::{Condition, StatusReport, merge_controller, merge_other, merge_route};
 use router_core::translate::{Settings, Translation, translate};
 use serde_json::{Value, json};
 
@@ -55,7 +56,8 @@ pub fn run(folder: &Path, settings: &Settings, format: Format, now: Timestamp) -
     Ok(ExitCode::SUCCESS)
 }
 
-/// `{"objects": […]}`: IngressControllers, then Routes, each in order of namespace and name, without key material.
+/// `{"objects": […]}`: IngressControllers, then Routes, then objects of other kinds, each in order of namespace and
+/// name, without key material.
 pub fn objects(resources: &Resources, report: &StatusReport, now: Timestamp) -> Value {
     let mut objects = Vec::new();
     for (key, status) in &report.ingress_controllers {
@@ -69,6 +71,11 @@ pub fn objects(resources: &Resources, report: &StatusReport, now: Timestamp) -> 
             manifest,
             merge_route(manifest.status().as_ref(), &entries.to_vec(), &is_ours, now).status,
         ));
+    }
+    for (object, told) in report.others.entries() {
+        let Some(manifest) = resources.manifest(object.kind, &object.key) else { continue };
+        let status = manifest.status();
+        objects.push(with_status(manifest, merge_other(status.as_ref(), status.as_ref(), &told.status, now).status));
     }
     json!({ "objects": objects })
 }
@@ -112,7 +119,21 @@ pub fn text(translation: &Translation) -> String {
             }
         }
     }
+    for (object, told) in report.others.entries() {
+        text.push_str(&format!("{object}\n"));
+        for row in &told.rows {
+            let hosts = if row.hosts.is_empty() { String::new() } else { format!(": {}", row.hosts.join(" ")) };
+            text.push_str(&format!("  {}{hosts}\n    {}\n", row.parent, row_words(row)));
+        }
+    }
     text
+}
+
+/// Whether an object is served where a row says, and why not.
+fn row_words(row: &Row) -> String {
+    let admitted = if row.admitted { "served" } else { "not served" };
+    let parts = [admitted, &row.reason, &row.message].into_iter().filter(|part| !part.is_empty());
+    parts.collect::<Vec<_>>().join(": ")
 }
 
 fn words(condition: &Condition) -> String {

@@ -84,16 +84,7 @@ pub fn validate(folder: &Path, settings: &Settings) -> anyhow::Result<Findings> 
     }
     problems.sort();
     problems.dedup();
-    let objects = [
-        resources.routes.len(),
-        resources.ingress_controllers.len(),
-        resources.services.len(),
-        resources.endpoint_slices.len(),
-        resources.secrets.len(),
-        resources.namespaces.len(),
-        resources.config_maps.len(),
-    ];
-    Ok(Findings { problems, objects: objects.iter().sum() })
+    Ok(Findings { problems, objects: resources.len() })
 }
 
 /// What the statuses say that is no fault of a single manifest.
@@ -122,6 +113,13 @@ fn refusals(translation: &Translation) -> Vec<(ObjectRef, String)> {
         refusals.extend(troubles.map(|condition| {
             (object(Kind::IngressController, key), format!("{}: {}", condition.reason, condition.message))
         }));
+    }
+    for (object, told) in translation.report.others.entries() {
+        for row in told.rows.iter().filter(|row| !row.message.is_empty() && !REPORTED.contains(&&*row.reason)) {
+            let verb = if row.admitted { "serves it" } else { "refuses it" };
+            let parent = if row.parent.is_empty() { object.kind.name() } else { &row.parent };
+            refusals.push((object.clone(), format!("{parent} {verb}: {}: {}", row.reason, row.message)));
+        }
     }
     refusals
 }

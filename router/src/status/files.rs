@@ -37,10 +37,14 @@ pub fn read_all(folder: &Path) -> BTreeMap<ObjectRef, Value> {
 pub fn write(folder: &Path, object: &ObjectRef, status: &Value) -> io::Result<()> {
     fs::create_dir_all(folder)?;
     let name = file_name(object);
+    let mut metadata = json!({ "name": &*object.key.name });
+    if object.kind.is_namespaced() {
+        metadata["namespace"] = json!(&*object.key.namespace);
+    }
     let text = serde_saphyr::to_string(&json!({
         "apiVersion": object.kind.api_version(),
         "kind": object.kind.name(),
-        "metadata": { "name": &*object.key.name, "namespace": &*object.key.namespace },
+        "metadata": metadata,
         "status": status,
     }))
     .map_err(io::Error::other)?;
@@ -59,11 +63,12 @@ pub fn remove(folder: &Path, object: &ObjectRef) -> io::Result<()> {
     }
 }
 
-/// `route.<namespace>.<name>.yaml`. Neither kinds nor namespaces have dots, so no two objects share a name; what no
+/// `route.<namespace>.<name>.yaml`, and without namespace for what lives in none. Neither kinds nor namespaces have dots, so no two objects share a name; what no
 /// Kubernetes name has (a refused object may have anything) is written as `%XX`.
 pub fn file_name(object: &ObjectRef) -> String {
     let mut name = object.kind.name().to_ascii_lowercase();
-    for part in [&object.key.namespace, &object.key.name] {
+    let namespace = object.kind.is_namespaced().then_some(&object.key.namespace);
+    for part in namespace.into_iter().chain([&object.key.name]) {
         name.push('.');
         for byte in part.bytes() {
             match byte {
@@ -89,7 +94,8 @@ fn parse(text: &str) -> Option<(ObjectRef, Value)> {
     let mut value: Value = serde_saphyr::from_str(text).ok()?;
     let text = |pointer: &str| value.pointer(pointer).and_then(Value::as_str);
     let kind = Kind::of(text("/apiVersion")?, text("/kind")?)?;
-    let key = ObjectKey::new(text("/metadata/namespace")?, text("/metadata/name")?);
+    let namespace = if kind.is_namespaced() { text("/metadata/namespace")? } else { "" };
+    let key = ObjectKey::new(namespace, text("/metadata/name")?);
     let status = value.get_mut("status")?.take();
     Some((ObjectRef { kind, key }, status))
 }

@@ -149,3 +149,54 @@ async fn the_writer_follows_its_inputs_until_they_end() {
     drop(sender);
     tokio::time::timeout(Duration::from_secs(20), task).await.expect("ends in time").unwrap();
 }
+
+#[test]
+fn objects_of_other_kinds_have_files_too() {
+    use router_core::sites::Told;
+    let class = json!({
+        "apiVersion": "gateway.networking.k8s.io/v1", "kind": "GatewayClass",
+        "metadata": { "name": "sluice" }, "spec": { "controllerName": "sluice.dev/gateway-controller" },
+    });
+    let httproute = |foreign: &str| {
+        json!({
+            "apiVersion": "gateway.networking.k8s.io/v1", "kind": "HTTPRoute",
+            "metadata": { "namespace": "shop", "name": "store" },
+            "spec": { "parentRefs": [{ "name": "public" }], "rules": [{}] },
+            "status": { "parents": [{ "parentRef": { "name": "theirs" }, "controllerName": foreign, "conditions": [] }] },
+        })
+    };
+    let with = |foreign: &str, reason: &str| {
+        let mut input = Arc::unwrap_or_clone(input(vec![class.clone(), httproute(foreign)]));
+        let condition = json!({ "type": "Accepted", "status": "True", "reason": reason, "message": "" });
+        let parent = json!({ "parentRef": { "name": "public" }, "controllerName": "sluice.dev/gateway-controller",
+            "conditions": [condition] });
+        let told = |status| Arc::new(Told { status, rows: Vec::new() });
+        let object = |kind, namespace, name| ObjectRef { kind, key: ObjectKey::new(namespace, name) };
+        let statuses = [
+            (object(Kind::GatewayClass, "", "sluice"), told(json!({ "conditions": [condition] }))),
+            (object(Kind::HttpRoute, "shop", "store"), told(json!({ "parents": [parent] }))),
+        ];
+        input.report.others = statuses.into_iter().collect();
+        Arc::new(input)
+    };
+    let state = tempfile::tempdir().unwrap();
+    let mut writer = StatusWriter::open(state.path());
+    assert_eq!(writer.write(&with("example.com/a", "Accepted"), time(1)).written, 2);
+    let class = read(state.path(), "gatewayclass.sluice.yaml");
+    assert_eq!(class["metadata"], json!({ "name": "sluice" }));
+    assert_eq!(class["status"]["conditions"][0]["lastTransitionTime"], "2024-05-01T12:00:00Z");
+    let parents = |state: &Path| read(state, "httproute.shop.store.yaml")["status"]["parents"].clone();
+    let names = |parents: &Value| -> Vec<String> {
+        parents.as_array().unwrap().iter().map(|p| p["controllerName"].as_str().unwrap().to_owned()).collect()
+    };
+    assert_eq!(names(&parents(state.path())), ["example.com/a", "sluice.dev/gateway-controller"]);
+
+    // After a restart, only what differs is written, and times stay.
+    let mut restarted = StatusWriter::open(state.path());
+    assert_eq!(restarted.write(&with("example.com/a", "Accepted"), time(2)), Round::default());
+    assert_eq!(restarted.write(&with("example.com/b", "Accepted"), time(2)).written, 1, "another controller wrote");
+    assert_eq!(restarted.write(&with("example.com/b", "Pending"), time(3)).written, 2);
+    assert_eq!(names(&parents(state.path())), ["example.com/b", "sluice.dev/gateway-controller"]);
+    assert_eq!(parents(state.path())[1]["conditions"][0]["lastTransitionTime"], "2024-05-01T12:00:00Z");
+    assert_eq!(restarted.write(&input(vec![]), time(4)).removed, 2);
+}

@@ -28,6 +28,7 @@ use crate::status::Condition;
 
 pub use order::{LevelKey, Precedence};
 pub use problems::{Problem, problems, warnings};
+pub use slots::is_slot;
 pub use status::listener_reference;
 
 /// How many routes may lie on one way from a listener to a backend, the first and the last included.
@@ -240,3 +241,6 @@ pub fn expand(context: &Context<'_>, tops: &[Top<'_>]) -> Expanded {
     let told = status::told(context, &edges, tops, &walked.ways);
     Expanded { rules: walked.rules, told }
 }
+
+#[cfg(test)]
+mod properties;

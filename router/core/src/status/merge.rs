@@ -70,7 +70,7 @@ pub fn same_but_times(a: &Value, b: &Value) -> bool {
     without_times(a) == without_times(b)
 }
 
-fn finish(previous: Option<&Value>, status: Map<String, Value>) -> Merged {
+pub(super) fn finish(previous: Option<&Value>, status: Map<String, Value>) -> Merged {
     let status = Value::Object(status);
     match previous {
         Some(previous) if same_but_times(previous, &status) => Merged { status: previous.clone(), changed: false },
@@ -78,7 +78,7 @@ fn finish(previous: Option<&Value>, status: Map<String, Value>) -> Merged {
     }
 }
 
-fn object_of(status: Option<&Value>) -> Map<String, Value> {
+pub(super) fn object_of(status: Option<&Value>) -> Map<String, Value> {
     status.and_then(Value::as_object).cloned().unwrap_or_default()
 }
 
@@ -108,14 +108,7 @@ fn entry_value(entry: &IngressEntry, previous: Option<&Value>, now: Timestamp) -
 }
 
 fn condition_value(condition: &Condition, before: &[Value], now: Timestamp) -> Value {
-    let is = |old: &Value, member: &str, text: &str| old.get(member).and_then(Value::as_str) == Some(text);
-    let since = before
-        .iter()
-        .find(|old| is(old, "type", condition.kind) && is(old, "status", condition.status()))
-        .and_then(|old| old.get("lastTransitionTime"))
-        .filter(|time| time.is_string())
-        .cloned()
-        .unwrap_or_else(|| json!(now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()));
+    let since = since(condition.kind, condition.status(), before, now);
     let mut value = Map::new();
     value.insert("lastTransitionTime".to_owned(), since);
     for (name, text) in [("message", &condition.message), ("reason", &condition.reason)] {
@@ -126,6 +119,18 @@ fn condition_value(condition: &Condition, before: &[Value], now: Timestamp) -> V
     value.insert("status".to_owned(), json!(condition.status()));
     value.insert("type".to_owned(), json!(condition.kind));
     Value::Object(value)
+}
+
+/// When a condition came to have this status: then, if it had it before, or now.
+pub(super) fn since(kind: &str, status: &str, before: &[Value], now: Timestamp) -> Value {
+    let is = |old: &Value, member: &str, text: &str| old.get(member).and_then(Value::as_str) == Some(text);
+    before
+        .iter()
+        .find(|old| is(old, "type", kind) && is(old, "status", status))
+        .and_then(|old| old.get("lastTransitionTime"))
+        .filter(|time| time.is_string())
+        .cloned()
+        .unwrap_or_else(|| json!(now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()))
 }
 
 fn without_times(value: &Value) -> Value {

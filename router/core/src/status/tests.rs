@@ -114,3 +114,62 @@ fn a_plainly_admitted_route_has_the_entry_that_its_router_would_write() {
     assert!(!short.same(&Ingress::admitted("h.test".into(), again)), "another router may differ in anything");
     assert!(!short.is_empty() && Ingress::new(Vec::new()).is_empty());
 }
+
+const OTHER: &str = "example.com/other";
+
+fn accepted(status: &str) -> serde_json::Value {
+    json!({ "type": "Accepted", "status": status, "reason": status, "message": "", "observedGeneration": 2 })
+}
+
+fn parent(name: &str, controller: &str, conditions: Vec<serde_json::Value>) -> serde_json::Value {
+    json!({ "parentRef": { "name": name }, "controllerName": controller, "conditions": conditions })
+}
+
+fn at(mut condition: serde_json::Value, day: u8) -> serde_json::Value {
+    condition["lastTransitionTime"] = json!(format!("2024-01-{day:02}T00:00:00Z"));
+    condition
+}
+
+#[test]
+fn other_controllers_rows_are_put_back_untouched_and_stale_ones_of_ours_go() {
+    use crate::gateway::spec::CONTROLLER_NAME;
+    let foreign = parent("a", OTHER, vec![json!({ "type": "Accepted", "status": "Whatever" })]);
+    let current = json!({ "parents": [parent("gone", CONTROLLER_NAME, vec![]), foreign] });
+    let told = json!({ "parents": [parent("a", CONTROLLER_NAME, vec![accepted("True")])] });
+    let first = merge_other(Some(&current), None, &told, time("2024-01-01T00:00:00Z"));
+    let ours = parent("a", CONTROLLER_NAME, vec![at(accepted("True"), 1)]);
+    assert_eq!(first.status, json!({ "parents": [foreign, ours] }));
+
+    let again = merge_other(Some(&current), Some(&first.status), &told, time("2024-01-02T00:00:00Z"));
+    assert_eq!((again.changed, &again.status), (false, &first.status));
+    let nothing = merge_other(Some(&current), Some(&first.status), &json!({}), time("2024-01-02T00:00:00Z"));
+    assert_eq!((nothing.changed, nothing.status), (true, json!({ "parents": [foreign] })));
+}
+
+#[test]
+fn times_are_kept_wherever_conditions_stand_and_foreign_conditions_stay() {
+    let listener =
+        |name: &str, status: &str| json!({ "name": name, "attachedRoutes": 1, "conditions": [accepted(status)] });
+    let told = |status: &str| {
+        json!({ "conditions": [accepted("True")], "addresses": [{ "type": "IPAddress", "value": "192.0.2.1" }],
+            "listeners": [listener("web", "True"), listener("tls", status)] })
+    };
+    let theirs = json!({ "type": "example.com/Ready", "status": "True" });
+    let stale = json!({ "type": "Programmed", "status": "True" });
+    let current = json!({ "conditions": [stale, theirs], "custom": 7 });
+    let first = merge_other(Some(&current), None, &told("True"), time("2024-01-01T00:00:00Z"));
+    let then = merge_other(Some(&current), Some(&first.status), &told("False"), time("2024-01-02T00:00:00Z"));
+    assert!(then.changed);
+    assert_eq!(
+        then.status,
+        json!({
+            "conditions": [theirs, at(accepted("True"), 1)],
+            "custom": 7,
+            "addresses": [{ "type": "IPAddress", "value": "192.0.2.1" }],
+            "listeners": [
+                { "name": "web", "attachedRoutes": 1, "conditions": [at(accepted("True"), 1)] },
+                { "name": "tls", "attachedRoutes": 1, "conditions": [at(accepted("False"), 2)] },
+            ],
+        })
+    );
+}

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::gateway::spec::{PathMatcher, RequestMatcher, ValueMatcher};
+use crate::object::Kind;
 
 /// Why two matches cannot be put together.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -13,8 +14,9 @@ pub enum Mismatch {
     Unsupported(String),
 }
 
-/// What must hold for a request that both are for: the parent's conditions first, so that none of them is replaced.
-pub fn combine(parent: &RequestMatcher, child: &RequestMatcher) -> Result<RequestMatcher, Mismatch> {
+/// What must hold for a request that both are for: the parent's conditions first, so that none of them is replaced. A
+/// child's path continues its parent's; services and methods of GRPCRoutes are names, and the same at every level.
+pub fn combine(kind: Kind, parent: &RequestMatcher, child: &RequestMatcher) -> Result<RequestMatcher, Mismatch> {
     let method = match (&parent.method, &child.method) {
         (Some(one), Some(other)) if one != other => {
             return Err(Mismatch::Empty(format!("method {other} within method {one}")));
@@ -22,7 +24,10 @@ pub fn combine(parent: &RequestMatcher, child: &RequestMatcher) -> Result<Reques
         (one, other) => one.as_ref().or(other.as_ref()).cloned(),
     };
     Ok(RequestMatcher {
-        path: path(&parent.path, &child.path)?,
+        path: match kind {
+            Kind::GrpcRoute => both(&parent.path, &child.path)?,
+            _ => path(&parent.path, &child.path)?,
+        },
         method,
         headers: first_of_each(&parent.headers, &child.headers),
         query: first_of_each(&parent.query, &child.query),
@@ -58,6 +63,37 @@ fn path(parent: &PathMatcher, child: &PathMatcher) -> Result<PathMatcher, Mismat
             ));
         }
     })
+}
+
+/// The calls that are in both.
+fn both(parent: &PathMatcher, child: &PathMatcher) -> Result<PathMatcher, Mismatch> {
+    use PathMatcher::{Exact, Prefix, Regex};
+    let is_within = |call: &str, service: &str| {
+        call.strip_prefix(service).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    };
+    let (narrower, holds) = match (parent, child) {
+        (Prefix(any), _) if is_root(any) => (child, true),
+        (_, Prefix(any)) if is_root(any) => (parent, true),
+        (Prefix(one), Prefix(other) | Exact(other)) => (child, is_within(other, one)),
+        (Exact(one), Prefix(other)) => (parent, is_within(one, other)),
+        (Exact(one), Exact(other)) => (child, one == other),
+        (Regex(regex), Exact(call)) => (child, regex.is_match(call)),
+        (Exact(call), Regex(regex)) => (parent, regex.is_match(call)),
+        (Regex(one), Regex(other)) if one.as_str() == other.as_str() => (child, true),
+        (Regex(_), Regex(_) | Prefix(_)) | (Prefix(_), Regex(_)) => {
+            let message =
+                "a method without its service, or a RegularExpression, below another; write service and method";
+            return Err(Mismatch::Unsupported(message.to_owned()));
+        }
+    };
+    let text = |path: &PathMatcher| match path {
+        Prefix(text) | Exact(text) => text.to_string(),
+        Regex(regex) => regex.as_str().to_owned(),
+    };
+    match holds {
+        true => Ok(narrower.clone()),
+        false => Err(Mismatch::Empty(format!("{} within {}", text(child), text(parent)))),
+    }
 }
 
 /// `/a` and `/b` make `/a/b`; `/` on either side changes nothing.

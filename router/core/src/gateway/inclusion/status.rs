@@ -5,6 +5,7 @@
 mod parent;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
@@ -38,6 +39,10 @@ pub fn told(
     for way in ways {
         by_child.entry(reference_of(way.child)).or_default().push(way);
     }
+    // By name, so that it does not matter in which order listeners have been asked.
+    for ways in by_child.values_mut() {
+        ways.sort_by_key(|way| place(tops, way));
+    }
     for (child, references) in &edges.children {
         let Some(route) = edges.routes.get(child) else { continue };
         let ways = by_child.get(child).map_or(&[] as &[_], Vec::as_slice);
@@ -48,6 +53,11 @@ pub fn told(
     }
     hanging.tell(&mut told);
     told
+}
+
+fn place<'w>(tops: &[Top<'_>], way: &Way<'w>) -> (Option<(ObjectKey, Arc<str>)>, Vec<(&'w ObjectKey, usize)>) {
+    let root = tops.get(way.top).map(|top| (top.gateway.clone(), top.section.clone()));
+    (root, way.slots.iter().map(|(route, rule)| (&route.meta.key, *rule)).collect())
 }
 
 /// The row of one of a child's own `parentRefs`.

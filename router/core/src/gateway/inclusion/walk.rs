@@ -249,7 +249,7 @@ impl State {
         let mut alternatives = Vec::with_capacity(self.alternatives.len() * rule.matches.len());
         for above in &self.alternatives {
             for (j, own) in rule.matches.iter().enumerate() {
-                match combine(&above.matcher, own) {
+                match combine(route.kind, &above.matcher, own) {
                     Ok(matcher) => {
                         let prefix = if self.replaced { above.prefix.clone() } else { prefix(&matcher) };
                         let order = above.order.iter().cloned().chain([LevelKey::new(route, i, j, own)]).collect();
