@@ -121,26 +121,26 @@ fn get_prints_routes_conflicts_and_listeners_as_tables() -> Result<()> {
         (
             "routes",
             "
-NAMESPACE   NAME   ROUTER    HOST             PATH   TERMINATION   STATE      REASON
-test        a      default   shop.apps.test   -      passthrough   admitted   -
-test        b      default   shop.apps.test   -      -             rejected   HostAlreadyClaimed
-test        c      default   home.apps.test   /c     edge          admitted   -
-test        d      default   www.apps.test    -      -             rejected   RouteNotAdmitted",
+KIND    NAMESPACE   NAME   PARENT    HOST             PATH   TERMINATION   STATE      REASON
+Route   test        a      default   shop.apps.test   -      passthrough   admitted   -
+Route   test        b      default   shop.apps.test   -      -             rejected   HostAlreadyClaimed
+Route   test        c      default   home.apps.test   /c     edge          admitted   -
+Route   test        d      default   www.apps.test    -      -             rejected   RouteNotAdmitted",
         ),
         (
             "conflicts",
             "
-NAMESPACE   NAME   ROUTER    HOST             WINNER         WINNER'S AGE
-test        b      default   shop.apps.test   Route test/a   -",
+KIND    NAMESPACE   NAME   PARENT    HOST             WINNER         WINNER'S AGE
+Route   test        b      default   shop.apps.test   Route test/a   -",
         ),
         (
             "listeners",
             "
-ROUTER    PROTOCOL   ADDRESS        STATE
-default   http       0.0.0.0:8080   bound
-default   http       [::]:8080      bound
-default   https      0.0.0.0:8443   bound
-default   https      [::]:8443      bound",
+ROUTER    PROTOCOL   ADDRESS        STATE   LISTENER   HOSTNAME   ROUTES   REASON
+default   http       0.0.0.0:8080   bound   -          -          -        -
+default   http       [::]:8080      bound   -          -          -        -
+default   https      0.0.0.0:8443   bound   -          -          -        -
+default   https      [::]:8443      bound   -          -          -        -",
         ),
     ] {
         let arguments = ["get", what, "--state"].map(OsStr::new);

@@ -1,14 +1,16 @@
 //! The views: what each path shows, made from the newest snapshots when it is asked for.
 
 mod kernel;
+mod others;
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use jiff::Timestamp;
 use router_core::model::RouteId;
+use router_core::object::{Kind, ObjectRef};
 use router_core::status::IngressEntry;
-use router_core::table::{HttpTls, ResolvedRoute, RouteKind, RouterTable};
+use router_core::table::{HttpTls, ResolvedRoute, RouteKind, RouterTable, VirtualHost};
 use rustls::sign::CertifiedKey;
 use serde_json::{Value, json};
 use tokio::sync::watch;
@@ -28,15 +30,15 @@ use crate::status::StatusInput;
 pub enum View {
     /// Revision, data path, what is wrong.
     Status,
-    /// Routes, one row for each router that selects them.
+    /// Routes of every kind, one row for each router or parent that they hang on.
     Routes,
-    /// Listening sockets.
+    /// Listening sockets, and the listeners of Gateways.
     Listeners,
     /// Endpoints by route.
     Endpoints,
     /// Certificates by host.
     Certs,
-    /// Routes that lost their host, and to whom.
+    /// Objects that lost their host, and to whom.
     Conflicts,
     /// Connections that the kernel carries.
     Flows,
@@ -94,7 +96,7 @@ impl Views {
         Some(match view {
             View::Status => self.status(&published),
             View::Routes => self.routes(&published),
-            View::Listeners => self.listeners(),
+            View::Listeners => self.listeners(&published),
             View::Endpoints => endpoints(&published),
             View::Certs => certificates(&published),
             View::Conflicts => conflicts(&published),
@@ -134,7 +136,8 @@ impl Views {
         for (key, entries) in published.status.report.routes.entries() {
             let id = key.route_id();
             if entries.is_empty() {
-                rows.push(json!({"namespace": id.namespace, "name": id.name, "router": null, "state": "not selected"}));
+                rows.push(json!({"kind": id.kind.name(), "namespace": id.namespace, "name": id.name, "parent": null,
+                    "router": null, "state": "not selected"}));
             }
             for entry in &entries.to_vec() {
                 let route = published.route(&entry.router_name, &id);
@@ -149,26 +152,26 @@ impl Views {
                 rows.push(row);
             }
         }
+        rows.extend(others::routes(published, &counters));
         Value::Array(rows)
     }
 
-    fn listeners(&self) -> Value {
+    /// The sockets, then the listeners of Gateways.
+    fn listeners(&self, published: &Published) -> Value {
         let listeners = Arc::clone(&self.listeners.borrow());
-        listeners
-            .iter()
-            .map(|listener| {
-                let (state, error) = match &listener.state {
-                    BindState::Bound => ("bound", None),
-                    BindState::Failed(error) => ("failed", Some(error)),
-                };
-                let protocol = match listener.protocol {
-                    Protocol::Http => "http",
-                    Protocol::Https => "https",
-                };
-                json!({"router": listener.router.to_string(), "protocol": protocol,
+        let sockets = listeners.iter().map(|listener| {
+            let (state, error) = match &listener.state {
+                BindState::Bound => ("bound", None),
+                BindState::Failed(error) => ("failed", Some(error)),
+            };
+            let protocol = match listener.protocol {
+                Protocol::Http => "http",
+                Protocol::Https => "https",
+            };
+            json!({"router": listener.router.to_string(), "protocol": protocol,
                     "address": listener.address.to_string(), "state": state, "error": error})
-            })
-            .collect()
+        });
+        sockets.chain(others::listeners(published)).collect()
     }
 
     fn intended(&self) -> Value {
@@ -219,11 +222,15 @@ fn route_row(id: &RouteId, entry: &IngressEntry, route: Option<&Arc<ResolvedRout
         .flat_map(|route| &route.cluster.services)
         .map(|s| json!({"name": s.service, "weight": s.weight, "endpoints": s.endpoints.len()}))
         .collect();
+    let host = route.map_or_else(|| entry.host.clone(), |route| route.host.to_string());
     json!({
+        "kind": id.kind.name(),
         "namespace": id.namespace,
         "name": id.name,
+        "parent": entry.router_name.to_string(),
         "router": entry.router_name.to_string(),
-        "host": route.map_or(entry.host.clone(), |route| route.host.to_string()),
+        "hosts": [host],
+        "host": host,
         "path": route.map(|route| route.path()),
         "termination": route.map(|route| termination(route)),
         "state": state,
@@ -262,10 +269,17 @@ fn certificates(published: &Published) -> Value {
     let mut rows = Vec::new();
     for router in &published.table.routers {
         rows.push(certificate_row(router, "(default)", router.default_certificate.as_deref()));
-        let hosts = router.hosts.iter();
-        let mut of_hosts: Vec<_> = hosts
-            .filter_map(|host| Some((host.host.to_string(), host.certificate.as_deref()?)))
-            .map(|(host, certificate)| certificate_row(router, &host, Some(certificate)))
+        let of_site = |host: &VirtualHost| -> Vec<Arc<CertifiedKey>> {
+            let tls = host.site.as_ref().and_then(|site| site.tls.as_ref());
+            tls.map(|tls| tls.certificates.clone()).unwrap_or_default()
+        };
+        let mut of_hosts: Vec<_> = router
+            .hosts
+            .iter()
+            .flat_map(|host| {
+                host.certificate.iter().cloned().chain(of_site(host)).map(|it| (host.host.to_string(), it))
+            })
+            .map(|(host, certificate)| certificate_row(router, &host, Some(&certificate)))
             .collect();
         of_hosts.sort_by_cached_key(|row| row["host"].to_string());
         rows.append(&mut of_hosts);
@@ -299,17 +313,24 @@ fn certificate_row(router: &RouterTable, host: &str, certificate: Option<&Certif
 fn conflicts(published: &Published) -> Value {
     let StatusInput { report, resources } = &*published.status;
     let now = Timestamp::now();
+    let winner = |winner: &ObjectRef| {
+        let created = resources.object(winner.kind, &winner.key).and_then(|object| object.meta().created);
+        json!({"kind": winner.kind.name(), "namespace": winner.key.namespace, "name": winner.key.name,
+            "object": winner.to_string(), "created": created.map(|at| at.to_string()),
+            "age": created.map(|at| age(at, now))})
+    };
     let mut rows = Vec::new();
     for (key, conflicts) in report.conflicts.entries() {
         for lost in conflicts.iter() {
-            let winner = &lost.winner;
-            let created = resources.routes.get(&winner.key).and_then(|route| route.meta.created);
-            rows.push(json!({"namespace": key.namespace, "name": key.name, "router": lost.router.to_string(),
-                "host": lost.host, "reason": lost.reason, "message": lost.message,
-                "winner": {"kind": winner.kind.name(), "namespace": winner.key.namespace, "name": winner.key.name,
-                    "object": winner.to_string(), "created": created.map(|at| at.to_string()),
-                    "age": created.map(|at| age(at, now))}}));
+            rows.push(json!({"kind": Kind::Route.name(), "namespace": key.namespace, "name": key.name,
+                "router": lost.router.to_string(), "parent": lost.router.to_string(), "host": lost.host,
+                "reason": lost.reason, "message": lost.message, "winner": winner(&lost.winner)}));
         }
+    }
+    for (object, row, by) in others::conflicts(published) {
+        rows.push(json!({"kind": object.kind.name(), "namespace": object.key.namespace, "name": object.key.name,
+            "router": null, "parent": row.parent, "host": row.hosts.join(","), "reason": row.reason,
+            "message": row.message, "winner": winner(by)}));
     }
     Value::Array(rows)
 }

@@ -24,15 +24,15 @@ pub struct GetArgs {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum What {
-    /// Routes, one row for each router that selects them.
+    /// Routes of every kind, one row for each router or parent that they hang on.
     Routes,
-    /// Listening sockets.
+    /// Listening sockets, and the listeners of Gateways.
     Listeners,
     /// Endpoints by route.
     Endpoints,
     /// Certificates by host.
     Certs,
-    /// Routes that lost their host, and to whom.
+    /// Objects that lost their host, and to whom.
     Conflicts,
     /// Connections that the kernel carries.
     Flows,
@@ -61,9 +61,10 @@ impl What {
         match self {
             What::Routes => (
                 &[
+                    ("KIND", "/kind"),
                     ("NAMESPACE", "/namespace"),
                     ("NAME", "/name"),
-                    ("ROUTER", "/router"),
+                    ("PARENT", "/parent"),
                     ("HOST", "/host"),
                     ("PATH", "/path"),
                     ("TERMINATION", "/termination"),
@@ -78,8 +79,17 @@ impl What {
                 ],
             ),
             What::Listeners => (
-                &[("ROUTER", "/router"), ("PROTOCOL", "/protocol"), ("ADDRESS", "/address"), ("STATE", "/state")],
-                &[("ERROR", "/error")],
+                &[
+                    ("ROUTER", "/router"),
+                    ("PROTOCOL", "/protocol"),
+                    ("ADDRESS", "/address"),
+                    ("STATE", "/state"),
+                    ("LISTENER", "/listener"),
+                    ("HOSTNAME", "/hostname"),
+                    ("ROUTES", "/attachedRoutes"),
+                    ("REASON", "/reason"),
+                ],
+                &[("ERROR", "/error"), ("MESSAGE", "/message")],
             ),
             What::Endpoints => (
                 &[("ROUTER", "/router"), ("ROUTE", "/route"), ("SERVICE", "/service"), ("ADDRESS", "/address")],
@@ -91,9 +101,10 @@ impl What {
             ),
             What::Conflicts => (
                 &[
+                    ("KIND", "/kind"),
                     ("NAMESPACE", "/namespace"),
                     ("NAME", "/name"),
-                    ("ROUTER", "/router"),
+                    ("PARENT", "/parent"),
                     ("HOST", "/host"),
                     ("WINNER", "/winner/object"),
                     ("WINNER'S AGE", "/winner/age"),

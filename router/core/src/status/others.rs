@@ -28,8 +28,18 @@ const OURS: [&str; 14] = [
     "Valid",
 ];
 /// What tells entries of a list apart, in any of these kinds.
-const KEYS: [&str; 9] =
-    ["parentRef", "ancestorRef", "controllerName", "name", "sectionName", "path", "subdomain", "root", "type"];
+const KEYS: &[&str] = &[
+    "parentRef",
+    "routeRef",
+    "ancestorRef",
+    "controllerName",
+    "name",
+    "sectionName",
+    "path",
+    "subdomain",
+    "root",
+    "type",
+];
 
 /// Merges what an object is told into what its status is. `current` has what is others', `written` what was written by
 /// us last, for the times of conditions that still hold; where one place has both, they are the same. Of a condition

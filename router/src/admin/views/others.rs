@@ -1,0 +1,127 @@
+//! What the views show of objects of other kinds than Route.
+
+use std::collections::{BTreeMap, HashMap};
+
+use router_core::gateway::spec::{Gateway, HostPattern, Listener};
+use router_core::model::{RouteId, RouterName};
+use router_core::object::{Kind, ObjectRef};
+use router_core::sites::{Row, Told};
+use router_core::table::RouterTable;
+use serde_json::{Value, json};
+
+use crate::agent::Published;
+use crate::proxy::RouteCounters;
+
+/// The kinds whose objects say where requests go.
+const ROUTES: [Kind; 5] = [Kind::HttpRoute, Kind::GrpcRoute, Kind::TlsRoute, Kind::IngressRoute, Kind::HttpProxy];
+
+/// One row for each object of these kinds and each thing that it hangs on.
+pub fn routes(published: &Published, counters: &HashMap<(RouterName, RouteId), RouteCounters>) -> Vec<Value> {
+    let mut counted: HashMap<ObjectRef, [u64; 4]> = HashMap::new();
+    for counters in counters.values().filter(|counters| counters.route.kind != Kind::Route) {
+        let sums = counted.entry(counters.route.object()).or_default();
+        let more = [counters.served, counters.failed, counters.bytes_in, counters.bytes_out];
+        sums.iter_mut().zip(more).for_each(|(sum, more)| *sum += more);
+    }
+    let mut rows = Vec::new();
+    let told = published.status.report.others.entries().filter(|(object, _)| ROUTES.contains(&object.kind));
+    for (object, told) in told {
+        let services = services(published, object);
+        let nowhere = told.rows.is_empty().then(Row::default);
+        for (i, row) in told.rows.iter().chain(&nowhere).enumerate() {
+            let mut shown = json!({
+                "kind": object.kind.name(),
+                "namespace": object.key.namespace,
+                "name": object.key.name,
+                "parent": row.parent,
+                "router": null,
+                "host": row.hosts.join(","),
+                "hosts": row.hosts,
+                "state": match (row.admitted, nowhere.is_some()) {
+                    (true, _) => "admitted",
+                    (false, true) => "not selected",
+                    (false, false) => "rejected",
+                },
+                "reason": row.reason,
+                "message": row.message,
+                "services": services,
+            });
+            // An object is counted as a whole, whatever its requests came through.
+            if let Some([served, failed, bytes_in, bytes_out]) = counted.get(object).filter(|_| i == 0) {
+                shown["counters"] =
+                    json!({"served": served, "failed": failed, "bytesIn": bytes_in, "bytesOut": bytes_out});
+            }
+            rows.push(shown);
+        }
+    }
+    rows
+}
+
+/// The services that an object's parts go to, each once.
+fn services(published: &Published, object: &ObjectRef) -> Vec<Value> {
+    let mut services = BTreeMap::new();
+    let first =
+        RouteId { namespace: object.key.namespace.clone(), name: object.key.name.clone(), kind: object.kind, part: 0 };
+    for router in &published.table.routers {
+        let parts = router.routes.entries_from(|id| *id < first).take_while(|(id, _)| id.object() == *object);
+        for service in parts.flat_map(|(_, route)| &route.cluster.services) {
+            services.entry(service.service.clone()).or_insert((service.weight, service.endpoints.len()));
+        }
+    }
+    let shown = |(name, (weight, endpoints))| json!({"name": name, "weight": weight, "endpoints": endpoints});
+    services.into_iter().map(shown).collect()
+}
+
+/// One row for each listener of a Gateway of ours.
+pub fn listeners(published: &Published) -> Vec<Value> {
+    let status = &published.status;
+    let told = status.report.others.entries().filter(|(object, _)| object.kind == Kind::Gateway);
+    told.filter_map(|(object, told)| Some((status.resources.gateways.get(&object.key)?, told)))
+        .flat_map(|(gateway, told)| {
+            gateway.listeners.iter().map(|listener| listener_row(published, gateway, listener, told))
+        })
+        .collect()
+}
+
+fn listener_row(published: &Published, gateway: &Gateway, listener: &Listener, told: &Told) -> Value {
+    let said = told.status.get("listeners").and_then(Value::as_array).into_iter().flatten();
+    let said = said.into_iter().find(|said| said.get("name").and_then(Value::as_str) == Some(&*listener.name));
+    let conditions = said.and_then(|said| said.get("conditions")).and_then(Value::as_array);
+    let text =
+        |condition: &Value, member: &str| condition.get(member).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let of = |kind: &str| conditions.into_iter().flatten().find(|condition| text(condition, "type") == kind);
+    let programmed = of("Programmed").is_some_and(|condition| text(condition, "status") == "True");
+    // What is wrong with a listener is said by another condition than the one that it is not programmed.
+    let wrong = |kind: &str, bad: &str| of(kind).filter(|condition| text(condition, "status") == bad);
+    let wrong = wrong("Accepted", "False")
+        .or_else(|| wrong("Conflicted", "True"))
+        .or_else(|| wrong("ResolvedRefs", "False"))
+        .or_else(|| wrong("Programmed", "False"));
+    let hostname = match &listener.hostname {
+        HostPattern::Any => "*".to_owned(),
+        pattern => pattern.to_string(),
+    };
+    let has_port =
+        |router: &&std::sync::Arc<RouterTable>| [router.http_port, router.https_port].contains(&Some(listener.port));
+    let router = published.table.routers.iter().find(has_port).map(|router| router.name.to_string());
+    json!({
+        "router": router,
+        "protocol": listener.protocol,
+        "address": format!(":{}", listener.port),
+        "state": if programmed { "programmed" } else { "refused" },
+        "listener": format!("{}#{}", gateway.meta.key, listener.name),
+        "hostname": hostname,
+        "attachedRoutes": said.and_then(|said| said.get("attachedRoutes")),
+        "reason": wrong.map(|condition| text(condition, "reason")),
+        "message": wrong.map(|condition| text(condition, "message")),
+    })
+}
+
+/// One row for each object that stands in the way of another.
+pub fn conflicts(published: &Published) -> Vec<(&ObjectRef, &Row, &ObjectRef)> {
+    let told = published.status.report.others.entries();
+    told.flat_map(|(object, told)| {
+        told.rows.iter().flat_map(move |row| row.winners.iter().map(move |winner| (object, row, winner)))
+    })
+    .collect()
+}
