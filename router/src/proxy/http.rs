@@ -12,6 +12,7 @@ pub mod forward;
 pub mod gate;
 pub mod grpc;
 pub mod headers;
+mod leftover;
 pub mod mirror;
 pub mod modify;
 pub mod own;
@@ -29,7 +30,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, Uri};
+use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, Uri, Version, request};
 use hyper::body::Incoming;
 use router_core::model::{Hostname, RouterName};
 use router_core::policy::ClientAuth;
@@ -111,7 +112,13 @@ pub fn handle(
     connection: Arc<Connection>,
     request: Request<Incoming>,
 ) -> impl Future<Output = Result<Response<MaybeGzip<ResponseBody>>, Infallible>> {
-    let step = begin(&shared, &connection, request);
+    let (head, content) = request.into_parts();
+    let is_http2 = head.version == Version::HTTP_2;
+    let mut content = Some(content);
+    let step = begin(&shared, &connection, head, &mut content);
+    if let Some(content) = content.filter(|_| is_http2) {
+        leftover::drain(content);
+    }
     async move {
         let response = match step {
             Step::Answered(response) => response.map(MaybeGzip::Plain),
@@ -143,13 +150,13 @@ struct Ahead {
     in_flight: InFlight,
 }
 
-fn begin(shared: &Shared, connection: &Connection, request: Request<Incoming>) -> Step {
+/// Takes the content of a request that goes to an endpoint.
+fn begin(shared: &Shared, connection: &Connection, mut head: request::Parts, content: &mut Option<Incoming>) -> Step {
     let in_flight = connection.clock.request();
     let served = shared.snapshot.load().routers.get(&connection.router).cloned();
     let Connection { router, client, listener, .. } = connection;
     let mut record = AccessRecord::new(router.clone(), *client, *listener, DataPath::Proxy, &shared.log);
     record.tls = connection.tls.is_some();
-    let (mut head, content) = request.into_parts();
     let own = OwnResponse::to(&head, shared.config.show_cause);
     let policy = served.as_ref().map(|served| &*served.table.policy);
     if let Some((status, is_empty)) = connection.clock.refused() {
@@ -212,7 +219,9 @@ fn begin(shared: &Shared, connection: &Connection, request: Request<Incoming>) -
             record.capture_request(&policy.log, &head.headers);
             let takes_gzip = !policy.compress.is_empty() && accepts_gzip(&head);
             let sharing = sharing(&route, &head.headers).map(Box::new);
-            if let Some(uri) = forwarded(&mut head.uri, &route, rule.as_deref()) {
+            if let Some(uri) = forwarded(&mut head.uri, &route, rule.as_deref())
+                && let Some(content) = content.take()
+            {
                 head.uri = uri;
                 let request = Request::from_parts(head, content);
                 let ahead =

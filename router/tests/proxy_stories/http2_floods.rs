@@ -9,28 +9,28 @@ use tokio::time::timeout;
 use crate::tables::{PATIENCE, Rig, Route};
 use crate::{backends, client};
 
-const DATA: u8 = 0;
-const HEADERS: u8 = 1;
+pub const DATA: u8 = 0;
+pub const HEADERS: u8 = 1;
 const PRIORITY: u8 = 2;
-const RST_STREAM: u8 = 3;
-const SETTINGS: u8 = 4;
-const PING: u8 = 6;
-const WINDOW_UPDATE: u8 = 8;
+pub const RST_STREAM: u8 = 3;
+pub const SETTINGS: u8 = 4;
+pub const PING: u8 = 6;
+pub const WINDOW_UPDATE: u8 = 8;
 const CONTINUATION: u8 = 9;
-const END_STREAM: u8 = 1;
-const END_HEADERS: u8 = 4;
+pub const END_STREAM: u8 = 1;
+pub const END_HEADERS: u8 = 4;
 
 /// Frames of one flood, each as its bytes.
 type Frames = Box<dyn Iterator<Item = Vec<u8>>>;
 
 /// A frame (RFC 9113 §4.1).
-fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+pub fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     let length = u32::try_from(payload.len()).unwrap().to_be_bytes();
     [&length[1..], &[kind, flags], &stream.to_be_bytes(), payload].concat()
 }
 
 /// `GET https://flood.apps.test/`, in HPACK without a table of its own.
-fn get() -> Vec<u8> {
+pub fn get() -> Vec<u8> {
     let authority = b"flood.apps.test";
     [&[0x82, 0x87, 0x84, 0x01, authority.len() as u8][..], authority].concat()
 }

@@ -9,6 +9,7 @@ mod capacity;
 mod changes;
 mod client;
 mod client_certificates;
+mod early_answers;
 mod failures;
 mod fields;
 mod forwarded;
