@@ -2,17 +2,15 @@
 
 use std::sync::Arc;
 
-use regex::{Regex, RegexBuilder};
+use regex::Regex;
 
 use super::Fields;
 use super::ingress_route::prefix;
+use crate::contour::matching::{expression, same};
 use crate::contour::spec::Fault;
 use crate::field::{FieldPath, Findings};
 use crate::gateway::spec::{PathMatcher, RequestMatcher, ValueMatcher};
 use crate::parse::headers::is_token;
-
-/// Most memory of one compiled expression, in bytes.
-const MAX_EXPRESSION: usize = 1 << 20;
 
 /// What conditions say.
 #[derive(Debug, Default)]
@@ -152,15 +150,6 @@ fn repeated(
     })))
 }
 
-/// Whether two conditions ask for the same.
-pub fn same(one: &ValueMatcher, other: &ValueMatcher) -> bool {
-    match (one, other) {
-        (ValueMatcher::Exact(one), ValueMatcher::Exact(other)) => one == other,
-        (ValueMatcher::Regex(one), ValueMatcher::Regex(other)) => one.as_str() == other.as_str(),
-        _ => false,
-    }
-}
-
 /// Conditions that are told by what is not there; they are not done.
 const NEGATIVE: [&str; 4] = ["notpresent", "notcontains", "notexact", "treatMissingAsEmpty"];
 
@@ -249,19 +238,4 @@ fn single(
         return None;
     }
     Some((name.into(), matcher))
-}
-
-/// An expression that the whole of a text must match.
-pub(crate) fn expression(text: &str, ignore_case: bool) -> Result<Regex, String> {
-    // By itself first: what is unbalanced must not become good by the anchors.
-    let build = |text: &str| {
-        let mut builder = RegexBuilder::new(text);
-        builder.size_limit(MAX_EXPRESSION).dfa_size_limit(MAX_EXPRESSION).case_insensitive(ignore_case);
-        builder.dot_matches_new_line(true).build()
-    };
-    let built = build(text).and_then(|_| build(&format!("^(?:{text})$")));
-    built.map_err(|error| match error {
-        regex::Error::CompiledTooBig(_) => "the expression is too large; write a shorter one".to_owned(),
-        _ => format!("{text:?} is no regular expression; write one of RE2's syntax"),
-    })
 }

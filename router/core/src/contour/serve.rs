@@ -1,0 +1,245 @@
+//! From what was found below a host to what is served there.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::backends;
+use super::claims::Claim;
+use super::spec::{RouteSpec, Vertex};
+use super::tls::HostTls;
+use super::walk::{Flat, Serve, Target, Tcp};
+use crate::few::Few;
+use crate::gateway::spec::{HeaderModifier, PathMatcher, PathModifier, Redirect, RequestMatcher};
+use crate::model::{HostMatch, PathMatch, RouteId};
+use crate::object::ObjectRef;
+use crate::parse::annotations::MAX_TIMEOUT;
+use crate::policy::RoutePolicy;
+use crate::resolve::TrafficDefaults;
+use crate::rule::{Action, PathChange, RedirectTo, Rule, RulePolicy, Site, SiteTls};
+use crate::table::{Cluster, Derived, ResolvedRoute, RouteKind, VirtualHost};
+
+/// Makes virtual hosts, and gives their routes ids: of each object's, in the order in which they are made.
+#[derive(Debug)]
+pub struct Maker {
+    traffic: TrafficDefaults,
+    parts: BTreeMap<ObjectRef, u32>,
+}
+
+/// A rule with what it is sorted by.
+struct Sorted {
+    rule: Arc<Rule>,
+    vertex: ObjectRef,
+    permit_insecure: bool,
+}
+
+impl Maker {
+    /// Makes virtual hosts for a router that does this to traffic.
+    pub fn new(traffic: TrafficDefaults) -> Self {
+        Maker { traffic, parts: BTreeMap::new() }
+    }
+
+    /// The virtual host of a claim.
+    pub fn virtual_host(
+        &mut self,
+        claim: &Claim<'_>,
+        tls: &HostTls,
+        rules: Vec<Flat<'_>>,
+        tcp: Option<Tcp<'_>>,
+    ) -> VirtualHost {
+        let rules = self.sorted(&claim.host, rules);
+        let tcp = tcp.map(|tcp| self.tcp(&claim.host, tcp));
+        let asks_for_tcp = claim.start.is_some_and(|start| start.tcp.is_some());
+        let all = || rules.iter().map(|sorted| Arc::clone(&sorted.rule)).collect::<Arc<[Arc<Rule>]>>();
+        let some = || Some(all()).filter(|rules| !rules.is_empty());
+        let (cleartext, passthrough, site_tls) = match tls {
+            HostTls::None => (Some(all()), None, None),
+            HostTls::Passthrough { .. } => (some(), tcp, None),
+            HostTls::Terminate { certificate, minimum, .. } => {
+                let site_tls = SiteTls {
+                    certificates: vec![Arc::clone(certificate)],
+                    minimum: Some(*minimum),
+                    rules: if asks_for_tcp { Arc::from([]) } else { all() },
+                    tcp,
+                };
+                // Beside a tcpproxy, routes are for clear text alone.
+                let cleartext = if asks_for_tcp { some() } else { Some(self.redirected(&claim.host, &rules)) };
+                (cleartext, None, Some(site_tls))
+            }
+        };
+        let site = Site {
+            owner: claim.root.object(),
+            listener: format!("{}#{}", claim.root.object(), claim.name).into(),
+            cleartext,
+            tls: site_tls,
+        };
+        VirtualHost {
+            host: claim.host.clone(),
+            passthrough,
+            terminated: Few::default(),
+            cleartext: Few::default(),
+            certificate: None,
+            site: Some(Box::new(site)),
+        }
+    }
+
+    /// A subdomain whose delegate is not there: requests are answered with this status.
+    pub fn answer(&mut self, claim: &Claim<'_>, tls: &HostTls, status: u16) -> VirtualHost {
+        let rule = Flat {
+            matcher: RequestMatcher::default(),
+            vertex: claim.root,
+            origin: format!("{}#{}", claim.root.object(), claim.name),
+            permit_insecure: false,
+            serve: Serve::Answer(status),
+        };
+        self.virtual_host(claim, tls, vec![rule], None)
+    }
+
+    /// Rules in the order in which they are tried: exact paths, then expressions, then prefixes, longer ones first, then
+    /// those with more conditions. Of equal ones the last that was written serves.
+    fn sorted(&mut self, host: &HostMatch, rules: Vec<Flat<'_>>) -> Vec<Sorted> {
+        let mut sorted: Vec<Sorted> = rules.into_iter().map(|flat| self.rule(host, flat)).collect();
+        sorted.reverse();
+        sorted.sort_by_key(|sorted| {
+            let matcher = &sorted.rule.matcher;
+            let (rank, length) = match &matcher.path {
+                PathMatcher::Exact(path) => (0, path.len()),
+                PathMatcher::Regex(regex) => (1, regex.as_str().len()),
+                PathMatcher::Prefix(prefix) => (2, prefix.len()),
+            };
+            (rank, Reverse(length), Reverse(matcher.headers.len()), Reverse(matcher.query.len()))
+        });
+        sorted
+    }
+
+    fn rule(&mut self, host: &HostMatch, flat: Flat<'_>) -> Sorted {
+        let prefix = match &flat.matcher.path {
+            PathMatcher::Prefix(prefix) => Arc::clone(prefix),
+            _ => Arc::default(),
+        };
+        let (target, policy, rule) = match flat.serve {
+            Serve::Answer(status) => {
+                let rule = RulePolicy { action: Action::Answer(status), ..RulePolicy::default() };
+                (Target::default(), backends::policy(""), rule)
+            }
+            Serve::Route(route, mut target) => {
+                let rule = rule_policy(route, &mut target);
+                let policy =
+                    RoutePolicy { server_timeout: server_timeout(route), ..backends::policy(&target.strategy) };
+                (target, policy, rule)
+            }
+        };
+        let cluster = Cluster { services: target.services.into() };
+        let route = Arc::new(self.route(host, flat.vertex, cluster, policy, Some(rule)));
+        let rule = Rule { matcher: flat.matcher, prefix, route, origin: flat.origin.into() };
+        Sorted { rule: Arc::new(rule), vertex: flat.vertex.object(), permit_insecure: flat.permit_insecure }
+    }
+
+    /// Rules for clear text beside TLS: what may not be had in clear is sent to https.
+    fn redirected(&mut self, host: &HostMatch, rules: &[Sorted]) -> Arc<[Arc<Rule>]> {
+        let to_https = RedirectTo { scheme: Some("https".into()), hostname: None, port: None, path: None, status: 301 };
+        let mut redirects: BTreeMap<&ObjectRef, Arc<ResolvedRoute>> = BTreeMap::new();
+        let mut cleartext = Vec::new();
+        for Sorted { rule, vertex, permit_insecure } in rules {
+            if *permit_insecure {
+                cleartext.push(Arc::clone(rule));
+                continue;
+            }
+            let route = redirects.entry(vertex).or_insert_with(|| {
+                let policy = RulePolicy { action: Action::Redirect(to_https.clone()), ..RulePolicy::default() };
+                Arc::new(self.route_of(host, vertex, Cluster::default(), backends::policy(""), Some(policy)))
+            });
+            let (matcher, prefix) = (rule.matcher.clone(), Arc::clone(&rule.prefix));
+            let origin = Arc::clone(&rule.origin);
+            cleartext.push(Arc::new(Rule { matcher, prefix, route: Arc::clone(route), origin }));
+        }
+        cleartext.into()
+    }
+
+    fn tcp(&mut self, host: &HostMatch, tcp: Tcp<'_>) -> Arc<ResolvedRoute> {
+        let cluster = Cluster { services: tcp.services.into() };
+        let mut route = self.route(host, tcp.vertex, cluster, backends::policy(&tcp.strategy), None);
+        route.kind = RouteKind::Passthrough { redirect: false };
+        route.request_work = false;
+        Arc::new(route)
+    }
+
+    fn route(
+        &mut self,
+        host: &HostMatch,
+        vertex: &Vertex,
+        cluster: Cluster,
+        policy: RoutePolicy,
+        rule: Option<RulePolicy>,
+    ) -> ResolvedRoute {
+        self.route_of(host, &vertex.object(), cluster, policy, rule)
+    }
+
+    fn route_of(
+        &mut self,
+        host: &HostMatch,
+        vertex: &ObjectRef,
+        cluster: Cluster,
+        policy: RoutePolicy,
+        rule: Option<RulePolicy>,
+    ) -> ResolvedRoute {
+        let next = self.parts.entry(vertex.clone()).or_default();
+        let part = *next;
+        *next += 1;
+        ResolvedRoute {
+            id: RouteId {
+                namespace: Arc::clone(&vertex.key.namespace),
+                name: Arc::clone(&vertex.key.name),
+                kind: vertex.kind,
+                part,
+            },
+            host: host.clone(),
+            kind: RouteKind::Http { path: PathMatch::any(), tls: None },
+            cluster,
+            allow: None,
+            proxy_protocol: false,
+            tunnel_timeout: self.traffic.tunnel_timeout,
+            forwarded: self.traffic.forwarded,
+            request_work: true,
+            relay_only: policy.needs_relay(),
+            policy: policy.shared(),
+            rule: rule.map(Box::new),
+            derived: Derived::default(),
+        }
+    }
+}
+
+fn rule_policy(route: &RouteSpec, target: &mut Target) -> RulePolicy {
+    let own = |modifier: &HeaderModifier| {
+        if *modifier == HeaderModifier::default() { Vec::new() } else { vec![modifier.clone()] }
+    };
+    RulePolicy {
+        action: route.redirect.as_ref().map_or(Action::Forward, |redirect| Action::Redirect(redirect_to(redirect))),
+        request_headers: own(&route.request_headers),
+        response_headers: own(&route.response_headers),
+        rewrite_host: route.rewrite_host.clone(),
+        rewrite_path: target.rewrite.take().map(PathChange::Prefix),
+        mirrors: std::mem::take(&mut target.mirrors),
+        request_timeout: route.timeout.flatten(),
+        ..RulePolicy::default()
+    }
+}
+
+/// How long an endpoint may be silent: no less than the whole of its answer may take.
+fn server_timeout(route: &RouteSpec) -> Option<Duration> {
+    route.timeout.map(|timeout| timeout.unwrap_or(MAX_TIMEOUT).min(MAX_TIMEOUT))
+}
+
+fn redirect_to(redirect: &Redirect) -> RedirectTo {
+    RedirectTo {
+        scheme: redirect.scheme.clone(),
+        hostname: redirect.hostname.clone(),
+        port: redirect.port,
+        path: redirect.path.as_ref().map(|path| match path {
+            PathModifier::Full(path) => PathChange::Full(Arc::clone(path)),
+            PathModifier::Prefix(path) => PathChange::Prefix(Arc::clone(path)),
+        }),
+        status: redirect.status,
+    }
+}
