@@ -18,6 +18,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::compile;
+use crate::contour;
 use crate::controllers;
 use crate::gateway;
 use crate::model::{HostMatch, RouterName};
@@ -47,7 +48,7 @@ pub struct Engine {
 type Apis = for<'r> fn(Surroundings<'r>) -> Vec<Box<dyn Api + 'r>>;
 
 fn apis(surroundings: Surroundings<'_>) -> Vec<Box<dyn Api + '_>> {
-    vec![Box::new(gateway::Model::new(&surroundings))]
+    vec![Box::new(gateway::Model::new(&surroundings)), Box::new(contour::Model::new(&surroundings))]
 }
 
 /// What the last objects are looked up in.
