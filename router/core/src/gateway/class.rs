@@ -15,10 +15,10 @@ use crate::status::Condition;
 /// Features of the API that hold, by their names in its conformance suite, in order of name.
 pub const FEATURES: [&str; 35] = [
     "BackendTLSPolicy",
-    "BackendTLSPolicySANValidation",
     "GRPCRoute",
     "GRPCRouteNamedRouteRule",
     "Gateway",
+    "GatewayAddressEmpty",
     "GatewayHTTPListenerIsolation",
     "GatewayHTTPSListenerDetectMisdirectedRequests",
     "GatewayPort8080",

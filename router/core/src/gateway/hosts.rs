@@ -159,6 +159,8 @@ struct Serving<'m> {
     /// The oldest object that wants a host.
     wanted: HashMap<&'m HostPattern, (&'m Meta, Kind)>,
     made: HashMap<*const Alternative, Arc<Rule>>,
+    /// Hosts with the same rules share the list.
+    lists: HashMap<Vec<*const Rule>, Arc<[Arc<Rule>]>>,
 }
 
 impl<'m> Serving<'m> {
@@ -185,6 +187,7 @@ impl<'m> Serving<'m> {
             precedence: Precedence::new(hung.iter().flat_map(|one| one.rules)),
             wanted,
             made: HashMap::new(),
+            lists: HashMap::new(),
         })
     }
 
@@ -206,7 +209,8 @@ impl<'m> Serving<'m> {
                 break;
             }
         }
-        rules.into()
+        let same: Vec<_> = rules.iter().map(Arc::as_ptr).collect();
+        Arc::clone(self.lists.entry(same).or_insert_with(|| rules.into()))
     }
 
     fn https(&mut self, host: &HostPattern, routes: &mut Routes<'_, '_>) -> Option<SiteTls> {

@@ -244,7 +244,6 @@ impl Model<'_> {
             .collect();
         let status = json!({
             "addresses": addresses,
-            "attachedListenerSets": 0,
             "conditions": conditions(&of_gateway(gate), generation),
             "listeners": listeners,
         });

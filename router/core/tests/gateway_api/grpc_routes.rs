@@ -1,0 +1,141 @@
+//! GRPCRoutes.
+
+use crate::world::{Ask, World};
+
+fn world(listeners: &str, spec: &str) -> World {
+    World::new(&format!(
+        "
+kind: Gateway
+metadata: {{namespace: infra, name: g}}
+spec:
+  gatewayClassName: sluice
+  listeners: [{listeners}]
+---
+kind: GRPCRoute
+metadata: {{namespace: infra, name: r}}
+spec: {spec}
+"
+    ))
+}
+
+const HTTP: &str = "{name: http, port: 80, protocol: HTTP}";
+const ECHO: &str = "gateway_api_conformance.echo_basic.grpcecho.GrpcEcho";
+
+/// GRPCExactMethodMatching.
+#[test]
+fn methods_are_matched() {
+    let spec = format!(
+        "{{parentRefs: [{{name: g}}], rules: [\
+         {{matches: [{{method: {{service: {ECHO}, method: Echo}}}}], backendRefs: [{{name: v1, port: 8080}}]}}, \
+         {{matches: [{{method: {{service: {ECHO}, method: EchoTwo}}}}], backendRefs: [{{name: v2, port: 8080}}]}}, \
+         {{matches: [{{method: {{service: whole.Service}}}}], backendRefs: [{{name: v3, port: 8080}}]}}, \
+         {{matches: [{{method: {{method: Health}}}}], backendRefs: [{{name: v1, port: 8080}}]}}]}}"
+    );
+    let world = world(HTTP, &spec);
+    assert_eq!(world.parents("GRPCRoute infra/r"), ["g True/Accepted True/ResolvedRefs"]);
+    for (method, served) in [
+        (format!("{ECHO}/Echo"), "v1"),
+        (format!("{ECHO}/EchoTwo"), "v2"),
+        (format!("{ECHO}/EchoThree"), "404"),
+        (format!("{ECHO}/echo"), "404"),
+        ("whole.Service/Any".to_owned(), "v3"),
+        ("whole.ServiceTwo/Any".to_owned(), "404"),
+        ("any.Service/Health".to_owned(), "v1"),
+    ] {
+        assert_eq!(world.http(80, &Ask::grpc(&format!("a.test/{method}"))), served, "{method}");
+    }
+}
+
+/// GRPCRouteHeaderMatching.
+#[test]
+fn headers_are_matched() {
+    let rule = |headers: &str, backend: &str| {
+        format!("{{matches: [{{headers: [{headers}]}}], backendRefs: [{{name: {backend}, port: 8080}}]}}")
+    };
+    let rules = [
+        rule("{name: version, value: one}", "v1"),
+        rule("{name: version, value: two}", "v2"),
+        rule("{name: version, value: two}, {name: color, value: orange}", "v3"),
+    ];
+    let world = world(HTTP, &format!("{{parentRefs: [{{name: g}}], rules: [{}]}}", rules.join(", ")));
+    let ask = |headers: &[(&str, &str)]| {
+        headers.iter().fold(Ask::grpc("a.test/any.Service/Any"), |ask, (name, value)| ask.with(name, value))
+    };
+    for (headers, served) in [
+        (vec![("version", "one")], "v1"),
+        (vec![("version", "two")], "v2"),
+        (vec![("version", "two"), ("color", "orange")], "v3"),
+        (vec![("color", "orange")], "404"),
+        (vec![], "404"),
+    ] {
+        assert_eq!(world.http(80, &ask(&headers)), served, "{headers:?}");
+    }
+}
+
+/// GRPCRouteListenerHostnameMatching.
+#[test]
+fn the_most_specific_listener_serves() {
+    let listener = |name: &str, host: &str| format!("{{name: {name}, port: 80, protocol: HTTP, hostname: '{host}'}}");
+    let listeners = [listener("one", "bar.com"), listener("two", "foo.bar.com"), listener("three", "*.bar.com")];
+    let route = |name: &str, backend: &str| {
+        format!(
+            "---\nkind: GRPCRoute\nmetadata: {{namespace: infra, name: {name}}}\nspec: {{parentRefs: [{{name: g, sectionName: \
+             {name}}}], rules: [{{backendRefs: [{{name: {backend}, port: 8080}}]}}]}}\n"
+        )
+    };
+    let rest = [route("two", "v2"), route("three", "v3")].concat();
+    let spec = "{parentRefs: [{name: g, sectionName: one}], rules: [{backendRefs: [{name: v1, port: 8080}]}]}";
+    let world = world(&listeners.join(", "), &format!("{spec}\n{rest}"));
+    for (host, served) in
+        [("bar.com", "v1"), ("foo.bar.com", "v2"), ("baz.bar.com", "v3"), ("a.b.bar.com", "v3"), ("foo.com", "404")]
+    {
+        assert_eq!(world.http(80, &Ask::grpc(&format!("{host}/any.Service/Any"))), served, "{host}");
+    }
+}
+
+/// GRPCRouteWeight; endpoints are spoken to over HTTP/2.
+#[test]
+fn weights_are_kept() {
+    let world = world(
+        HTTP,
+        "{parentRefs: [{name: g}], rules: [{backendRefs: [{name: v1, port: 8080, weight: 70}, {name: v2, port: 8080, weight: 30}, \
+         {name: v3, port: 8080, weight: 0}]}]}",
+    );
+    let ask = Ask::grpc("a.test/any.Service/Any");
+    assert_eq!(world.http(80, &ask), "v1×70 v2×30");
+    let route = world.route(80, &ask).unwrap();
+    let mut endpoints = route.cluster.services.iter().flat_map(|service| service.endpoints.iter());
+    assert!(endpoints.all(|endpoint| endpoint.h2c));
+}
+
+/// Of an HTTPRoute and a GRPCRoute with hosts in common on a listener the older one is accepted.
+#[test]
+fn http_and_grpc_routes_do_not_share_a_host() {
+    let route = |kind: &str, name: &str, day: u32, hosts: &str| {
+        format!(
+            "---\nkind: {kind}\nmetadata: {{namespace: infra, name: {name}, creationTimestamp: '2024-01-0{day}T00:00:00Z'}}\nspec: \
+             {{parentRefs: [{{name: g}}], hostnames: [{hosts}], rules: [{{backendRefs: [{{name: v1, port: 8080}}]}}]}}\n"
+        )
+    };
+    let gateway = "
+kind: Gateway
+metadata: {namespace: infra, name: g}
+spec: {gatewayClassName: sluice, listeners: [{name: http, port: 80, protocol: HTTP}]}
+";
+    let (yes, no) = ("True/Accepted", "False/HostnameConflict");
+    for (http, grpc, accepted) in [
+        ((1, "a.test"), (2, "a.test"), (yes, no)),
+        ((2, "a.test"), (1, "a.test"), (no, yes)),
+        ((1, "'*.test'"), (2, "a.test"), (yes, no)),
+        ((2, "'*.test'"), (1, "a.test"), (no, yes)),
+        ((1, "a.test"), (2, "'*.b.test'"), (yes, yes)),
+        // Of the same age: by name.
+        ((1, "a.test"), (1, "a.test"), (no, yes)),
+    ] {
+        let routes = [route("HTTPRoute", "web", http.0, http.1), route("GRPCRoute", "rpc", grpc.0, grpc.1)];
+        let world = World::new(&[gateway, &routes.concat()].concat());
+        let row = |route: &str| world.parents(route)[0].split(' ').nth(1).unwrap().to_owned();
+        let found = (row("HTTPRoute infra/web"), row("GRPCRoute infra/rpc"));
+        assert_eq!((&*found.0, &*found.1), accepted, "{http:?} {grpc:?}");
+    }
+}

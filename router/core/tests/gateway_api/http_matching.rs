@@ -1,0 +1,312 @@
+//! Which rule of an HTTPRoute a request belongs to.
+
+use crate::world::{Ask, World};
+
+fn world(routes: &[(&str, &str)]) -> World {
+    let mut manifests = "
+kind: Gateway
+metadata: {namespace: infra, name: g}
+spec:
+  gatewayClassName: sluice
+  listeners: [{name: http, port: 80, protocol: HTTP}]
+"
+    .to_owned();
+    for (metadata, spec) in routes {
+        manifests += &format!(
+            "---\nkind: HTTPRoute\nmetadata: {{namespace: infra, {metadata}}}\nspec:\n  parentRefs: [{{name: g}}]\n{spec}\n"
+        );
+    }
+    World::new(&manifests)
+}
+
+fn check(world: &World, cases: &[(Ask, &str)]) {
+    for (ask, served) in cases {
+        assert_eq!(world.http(80, ask), *served, "{ask:?}");
+    }
+}
+
+/// HTTPRouteExactPathMatching.
+#[test]
+fn exact_paths_are_exact() {
+    let world = world(&[(
+        "name: r",
+        "  rules:
+  - {matches: [{path: {type: Exact, value: /one}}], backendRefs: [{name: v1, port: 8080}]}
+  - {matches: [{path: {type: Exact, value: /two}}], backendRefs: [{name: v2, port: 8080}]}",
+    )]);
+    check(
+        &world,
+        &[
+            (Ask::get("a.test/one"), "v1"),
+            (Ask::get("a.test/two"), "v2"),
+            (Ask::get("a.test/one?x=y"), "v1"),
+            (Ask::get("a.test/"), "404"),
+            (Ask::get("a.test/one/example"), "404"),
+            (Ask::get("a.test/two/"), "404"),
+            (Ask::get("a.test/Two"), "404"),
+        ],
+    );
+}
+
+/// HTTPRouteMatching.
+#[test]
+fn paths_and_headers() {
+    let world = world(&[(
+        "name: r",
+        "  rules:
+  - matches: [{path: {value: /}}, {headers: [{name: version, value: one}]}]
+    backendRefs: [{name: v1, port: 8080}]
+  - matches: [{path: {value: /v2}}, {headers: [{name: version, value: two}]}]
+    backendRefs: [{name: v2, port: 8080}]",
+    )]);
+    check(
+        &world,
+        &[
+            (Ask::get("a.test/"), "v1"),
+            (Ask::get("a.test/example"), "v1"),
+            (Ask::get("a.test/").with("Version", "one"), "v1"),
+            (Ask::get("a.test/v2"), "v2"),
+            // An element is matched whole.
+            (Ask::get("a.test/v2/"), "v2"),
+            (Ask::get("a.test/v2/example"), "v2"),
+            (Ask::get("a.test/v2example"), "v1"),
+            (Ask::get("a.test/foo/v2/example"), "v1"),
+            (Ask::get("a.test/").with("Version", "two"), "v2"),
+        ],
+    );
+}
+
+/// HTTPRouteMatchingAcrossRoutes.
+#[test]
+fn rules_of_several_routes_are_one_list() {
+    let world = world(&[
+        (
+            "name: part1",
+            "  hostnames: [example.com, example.net]
+  rules:
+  - matches: [{path: {value: /}}, {headers: [{name: version, value: one}]}]
+    backendRefs: [{name: v1, port: 8080}]",
+        ),
+        (
+            "name: part2",
+            "  hostnames: [example.com]
+  rules:
+  - matches: [{path: {value: /v2}}, {headers: [{name: version, value: two}]}]
+    backendRefs: [{name: v2, port: 8080}]",
+        ),
+    ]);
+    check(
+        &world,
+        &[
+            (Ask::get("example.com/"), "v1"),
+            (Ask::get("example.com/example"), "v1"),
+            (Ask::get("example.net/example"), "v1"),
+            (Ask::get("example.com/example").with("version", "one"), "v1"),
+            (Ask::get("example.com/v2"), "v2"),
+            (Ask::get("example.com/v2/example"), "v2"),
+            (Ask::get("example.com/").with("version", "two"), "v2"),
+            (Ask::get("example.net/v2"), "v1"),
+            (Ask::get("example.net/").with("version", "two"), "v1"),
+            (Ask::get("example.org/"), "404"),
+        ],
+    );
+}
+
+/// HTTPRouteHeaderMatching.
+#[test]
+fn all_headers_of_a_match_must_be_there() {
+    let world = world(&[(
+        "name: r",
+        "  rules:
+  - matches: [{headers: [{name: version, value: one}]}]
+    backendRefs: [{name: v1, port: 8080}]
+  - matches: [{headers: [{name: version, value: two}]}]
+    backendRefs: [{name: v2, port: 8080}]
+  - matches: [{headers: [{name: version, value: two}, {name: color, value: orange}]}]
+    backendRefs: [{name: v1, port: 8080}]
+  - matches: [{headers: [{name: color, value: blue}]}, {headers: [{name: color, value: green}]}]
+    backendRefs: [{name: v1, port: 8080}]
+  - matches: [{headers: [{name: color, value: red}]}, {headers: [{name: color, value: yellow}]}]
+    backendRefs: [{name: v2, port: 8080}]
+  - matches: [{headers: [{name: shade, type: RegularExpression, value: 'dark-[a-z]+'}]}]
+    backendRefs: [{name: v3, port: 8080}]",
+    )]);
+    let ask =
+        |headers: &[(&str, &str)]| headers.iter().fold(Ask::get("a.test/"), |ask, (name, value)| ask.with(name, value));
+    check(
+        &world,
+        &[
+            (ask(&[("Version", "one")]), "v1"),
+            (ask(&[("Version", "two")]), "v2"),
+            (ask(&[("Version", "two"), ("Color", "orange")]), "v1"),
+            (ask(&[("Color", "orange")]), "404"),
+            (ask(&[("Some-Other-Header", "one")]), "404"),
+            (ask(&[]), "404"),
+            (ask(&[("Color", "blue")]), "v1"),
+            (ask(&[("Color", "green")]), "v1"),
+            (ask(&[("Color", "red")]), "v2"),
+            (ask(&[("Color", "yellow")]), "v2"),
+            (ask(&[("Color", "purple")]), "404"),
+            (ask(&[("Shade", "dark-red")]), "v3"),
+            (ask(&[("Shade", "very-dark-red")]), "404"),
+        ],
+    );
+}
+
+/// HTTPRoutePathMatchOrder.
+#[test]
+fn exact_paths_come_before_prefixes_and_longer_prefixes_before_shorter() {
+    let world = world(&[(
+        "name: r",
+        "  rules:
+  - {matches: [{path: {type: PathPrefix, value: /match}}], backendRefs: [{name: v3, port: 8080}]}
+  - {matches: [{path: {type: PathPrefix, value: /match/prefix}}], backendRefs: [{name: v2, port: 8080}]}
+  - {matches: [{path: {type: PathPrefix, value: /match/prefix/one}}], backendRefs: [{name: v1, port: 8080}]}
+  - {matches: [{path: {type: Exact, value: /match/exact}}], backendRefs: [{name: v2, port: 8080}]}
+  - {matches: [{path: {type: Exact, value: /match/exact/one}}], backendRefs: [{name: v1, port: 8080}]}
+  - {matches: [{path: {type: RegularExpression, value: '/match/prefix/[0-9]+'}}], backendRefs: [{name: idle, port: 8080}]}",
+    )]);
+    check(
+        &world,
+        &[
+            (Ask::get("a.test/match/exact/one"), "v1"),
+            (Ask::get("a.test/match/exact"), "v2"),
+            (Ask::get("a.test/match"), "v3"),
+            (Ask::get("a.test/match/prefix/one/any"), "v1"),
+            (Ask::get("a.test/match/prefix/any"), "v2"),
+            (Ask::get("a.test/match/any"), "v3"),
+            // Regular expressions stand between them.
+            (Ask::get("a.test/match/prefix/17"), "idle(idle)"),
+            (Ask::get("a.test/match/prefix/17a"), "v2"),
+        ],
+    );
+}
+
+/// The API's order of matches beyond paths (HTTPRouteMethodMatching, HTTPRouteQueryParamMatching).
+#[test]
+fn method_then_headers_then_query_then_age_then_name_then_place() {
+    let world = world(&[(
+        "name: r",
+        "  rules:
+  - matches: [{queryParams: [{name: animal, value: whale}, {name: colour, value: blue}]}]
+    backendRefs: [{name: v1, port: 8080}]
+  - matches: [{headers: [{name: version, value: one}]}]
+    backendRefs: [{name: v2, port: 8080}]
+  - matches: [{method: POST}]
+    backendRefs: [{name: v3, port: 8080}]
+  - matches: [{path: {value: /deep}}]
+    backendRefs: [{name: idle, port: 8080}]",
+    )]);
+    let whale = || Ask::get("a.test/?animal=whale&colour=blue");
+    check(
+        &world,
+        &[
+            (whale(), "v1"),
+            (Ask::get("a.test/?colour=blue&animal=wh%61le&x"), "v1"),
+            (Ask::get("a.test/?animal=whale"), "404"),
+            (Ask::get("a.test/?animal=dog&animal=whale&colour=blue"), "404"),
+            (whale().with("version", "one"), "v2"),
+            (whale().with("version", "one").method("POST"), "v3"),
+            (Ask::get("a.test/deep?animal=whale&colour=blue").with("version", "one").method("POST"), "idle(idle)"),
+        ],
+    );
+    let rule =
+        |backend: &str| format!("  hostnames: [a.test]\n  rules: [{{backendRefs: [{{name: {backend}, port: 8080}}]}}]");
+    let (one, two, three) = (rule("v1"), rule("v2"), rule("v3"));
+    let old = "name: z, creationTimestamp: '2024-01-01T00:00:00Z'";
+    let young = "creationTimestamp: '2024-01-02T00:00:00Z'";
+    let (a, b) = (format!("name: a, {young}"), format!("name: b, {young}"));
+    for (routes, served) in
+        [(vec![(&*a, &*one), (&*b, &*two), (old, &*three)], "v3"), (vec![(&*b, &*two), (&*a, &*one)], "v1")]
+    {
+        check(&self::world(&routes), &[(Ask::get("a.test/"), served)]);
+    }
+    let twice = "  rules:\n  - {backendRefs: [{name: v1, port: 8080}]}\n  - {backendRefs: [{name: v2, port: 8080}]}";
+    check(&self::world(&[("name: r", twice)]), &[(Ask::get("a.test/"), "v1")]);
+}
+
+/// A more specific hostname comes before everything else, and what it does not match falls to the wider one.
+#[test]
+fn hostnames_come_first() {
+    let rule = |hosts: &str, path: &str, backend: &str| {
+        format!(
+            "  hostnames: [{hosts}]\n  rules: [{{matches: [{{path: {{value: {path}}}}}], backendRefs: [{{name: {backend}, port: 8080}}]}}]"
+        )
+    };
+    let (wide, deep, exact) =
+        (rule("'*.test'", "/a/b/c", "v1"), rule("'*.a.test'", "/a/b", "v2"), rule("x.a.test", "/a", "v3"));
+    let world = world(&[("name: wide", &wide), ("name: deep", &deep), ("name: exact", &exact)]);
+    check(
+        &world,
+        &[
+            (Ask::get("x.a.test/a/b/c"), "v3"),
+            (Ask::get("y.a.test/a/b/c"), "v2"),
+            (Ask::get("z.y.a.test/a/b/c"), "v2"),
+            (Ask::get("b.test/a/b/c"), "v1"),
+            (Ask::get("b.test/a/b"), "404"),
+            (Ask::get("y.a.test/a"), "404"),
+        ],
+    );
+}
+
+/// HTTPRouteServiceTypes is about how endpoints are found; the order of several ports is theirs as well.
+#[test]
+fn ports_of_services_are_found_by_name() {
+    let headless = serde_json::json!([
+        {
+            "kind": "Service",
+            "metadata": { "namespace": "infra", "name": "headless" },
+            "spec": { "clusterIP": "None", "ports": [
+                { "name": "first", "port": 8080, "targetPort": 3000 },
+                { "name": "second", "port": 8081, "targetPort": "named" },
+            ] },
+        },
+        {
+            "kind": "EndpointSlice",
+            "metadata": { "namespace": "infra", "name": "headless-1", "labels": { "kubernetes.io/service-name": "headless" } },
+            "addressType": "IPv4",
+            "endpoints": [{ "addresses": ["10.1.0.1"] }, { "addresses": ["10.1.0.2"], "conditions": { "ready": false } }],
+            "ports": [{ "name": "first", "port": 3000 }, { "name": "second", "port": 4000 }],
+        },
+        {
+            "kind": "Service",
+            "metadata": { "namespace": "infra", "name": "manual" },
+            "spec": { "ports": [{ "port": 8080, "targetPort": 3000 }] },
+        },
+        {
+            "kind": "EndpointSlice",
+            "metadata": { "namespace": "infra", "name": "manual-1", "labels": { "kubernetes.io/service-name": "manual" } },
+            "addressType": "IPv6",
+            "endpoints": [{ "addresses": ["2001:db8::1"] }],
+            "ports": [{ "name": "", "port": 3000 }],
+        },
+    ]);
+    let rules: Vec<String> = [("first", "headless", 8080), ("second", "headless", 8081), ("manual", "manual", 8080)]
+        .map(|(path, service, port)| {
+            format!(
+                "  - {{matches: [{{path: {{value: /{path}}}}}], backendRefs: [{{name: {service}, port: {port}}}]}}\n"
+            )
+        })
+        .into();
+    let manifests = format!(
+        "
+kind: Gateway
+metadata: {{namespace: infra, name: g}}
+spec: {{gatewayClassName: sluice, listeners: [{{name: http, port: 80, protocol: HTTP}}]}}
+---
+kind: HTTPRoute
+metadata: {{namespace: infra, name: r}}
+spec:
+  parentRefs: [{{name: g}}]
+  rules:
+{}",
+        rules.concat()
+    );
+    let world = World::with(&manifests, headless.as_array().unwrap().clone());
+    assert_eq!(world.parents("HTTPRoute infra/r"), ["g True/Accepted True/ResolvedRefs"]);
+    for (path, address) in [("first", "10.1.0.1:3000"), ("second", "10.1.0.1:4000"), ("manual", "[2001:db8::1]:3000")] {
+        let route = world.route(80, &Ask::get(&format!("a.test/{path}"))).unwrap();
+        let endpoints: Vec<_> = route.cluster.services[0].endpoints.iter().map(|e| e.address.to_string()).collect();
+        assert_eq!(endpoints, [address], "{path}");
+    }
+}

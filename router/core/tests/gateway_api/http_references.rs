@@ -1,0 +1,154 @@
+//! Backends of HTTPRoutes: which are found, which may be used, and what becomes of requests for those that cannot.
+
+use crate::world::{Ask, World};
+
+fn world(backends: &str, more: &str) -> World {
+    World::new(&format!(
+        "
+kind: Gateway
+metadata: {{namespace: infra, name: g}}
+spec:
+  gatewayClassName: sluice
+  listeners: [{{name: http, port: 80, protocol: HTTP}}]
+---
+kind: HTTPRoute
+metadata: {{namespace: infra, name: r}}
+spec:
+  parentRefs: [{{name: g}}]
+  rules: [{{{backends}}}]
+{more}"
+    ))
+}
+
+fn resolved(world: &World) -> String {
+    let rows = world.parents("HTTPRoute infra/r");
+    assert!(rows[0].starts_with("g True/Accepted "), "{rows:?}");
+    rows[0].rsplit(' ').next().unwrap().to_owned()
+}
+
+/// HTTPRouteInvalidBackendRefUnknownKind, HTTPRouteInvalidNonExistentBackendRef, HTTPRouteInvalidCrossNamespaceBackendRef,
+/// HTTPRouteNoBackendRefs.
+#[test]
+fn backends_that_cannot_be_used_are_told_and_answered_500() {
+    for (backends, reason, served) in [
+        ("backendRefs: [{name: v1, port: 8080}]", "True/ResolvedRefs", "v1"),
+        (
+            "backendRefs: [{group: unknownkind.example.com, kind: NonExistent, name: v1, port: 8080}]",
+            "False/InvalidKind",
+            "500",
+        ),
+        ("backendRefs: [{kind: ConfigMap, name: v1}]", "False/InvalidKind", "500"),
+        ("backendRefs: [{name: nonexistent, port: 8080}]", "False/BackendNotFound", "500"),
+        ("backendRefs: [{name: v1, port: 9999}]", "False/BackendNotFound", "500"),
+        ("backendRefs: [{namespace: web, name: web, port: 8080}]", "False/RefNotPermitted", "500"),
+        // Whether it is there is not told.
+        ("backendRefs: [{namespace: web, name: missing, port: 8080}]", "False/RefNotPermitted", "500"),
+        ("backendRefs: []", "True/ResolvedRefs", "500"),
+        ("backendRefs: [{name: v1, port: 8080, weight: 0}]", "True/ResolvedRefs", "500"),
+        // Without endpoints the proxy answers 503.
+        ("backendRefs: [{name: idle, port: 8080}]", "True/ResolvedRefs", "idle(idle)"),
+    ] {
+        let world = world(backends, "");
+        assert_eq!(resolved(&world), reason, "{backends}");
+        assert_eq!(world.http(80, &Ask::get("a.test/")), served, "{backends}");
+    }
+}
+
+/// HTTPRouteReferenceGrant, HTTPRouteInvalidReferenceGrant.
+#[test]
+fn backends_of_other_namespaces_need_a_grant() {
+    let grant = |namespace: &str, from: &str, to: &str| {
+        format!(
+            "---\nkind: ReferenceGrant\nmetadata: {{namespace: {namespace}, name: g}}\nspec: {{from: [{from}], to: [{to}]}}\n"
+        )
+    };
+    let routes = "{group: gateway.networking.k8s.io, kind: HTTPRoute, namespace: infra}";
+    let granted = ("True/ResolvedRefs", "web/web");
+    let refused = ("False/RefNotPermitted", "500");
+    for (case, grant, (reason, served)) in [
+        ("to the Service", grant("web", routes, "{group: '', kind: Service, name: web}"), granted),
+        ("to all Services", grant("web", routes, "{group: '', kind: Service}"), granted),
+        ("to another Service", grant("web", routes, "{group: '', kind: Service, name: other}"), refused),
+        ("to another kind", grant("web", routes, "{group: '', kind: Secret}"), refused),
+        ("to another group", grant("web", routes, "{group: example.com, kind: Service}"), refused),
+        ("in another namespace", grant("app", routes, "{group: '', kind: Service}"), refused),
+        ("in the route's namespace", grant("infra", routes, "{group: '', kind: Service}"), refused),
+        (
+            "from another namespace",
+            grant(
+                "web",
+                "{group: gateway.networking.k8s.io, kind: HTTPRoute, namespace: app}",
+                "{group: '', kind: Service}",
+            ),
+            refused,
+        ),
+        (
+            "from another kind",
+            grant(
+                "web",
+                "{group: gateway.networking.k8s.io, kind: Gateway, namespace: infra}",
+                "{group: '', kind: Service}",
+            ),
+            refused,
+        ),
+    ] {
+        let world = world("backendRefs: [{namespace: web, name: web, port: 8080}]", &grant);
+        assert_eq!(resolved(&world), reason, "{case}");
+        assert_eq!(world.http(80, &Ask::get("a.test/")), served, "{case}");
+    }
+}
+
+/// HTTPRoutePartiallyInvalidViaInvalidReferenceGrant.
+#[test]
+fn a_bad_backend_of_one_rule_leaves_the_other_rules_alone() {
+    let world = World::new(
+        "
+kind: Gateway
+metadata: {namespace: infra, name: g}
+spec: {gatewayClassName: sluice, listeners: [{name: http, port: 80, protocol: HTTP}]}
+---
+kind: HTTPRoute
+metadata: {namespace: infra, name: r}
+spec:
+  parentRefs: [{name: g}]
+  rules:
+  - {matches: [{path: {value: /v2}}], backendRefs: [{namespace: web, name: web, port: 8080}]}
+  - {matches: [{path: {value: /}}], backendRefs: [{name: v1, port: 8080}]}
+",
+    );
+    assert_eq!(resolved(&world), "False/RefNotPermitted");
+    assert_eq!(world.http(80, &Ask::get("a.test/v2")), "500");
+    assert_eq!(world.http(80, &Ask::get("a.test/")), "v1");
+}
+
+/// HTTPRouteWeight.
+#[test]
+fn weights_are_kept_and_bad_backends_fail_in_proportion() {
+    for (backends, served) in [
+        (
+            "backendRefs: [{name: v1, port: 8080, weight: 70}, {name: v2, port: 8080, weight: 30}, {name: v3, port: 8080, weight: 0}]",
+            "v1×70 v2×30",
+        ),
+        ("backendRefs: [{name: v1, port: 8080}, {name: v2, port: 8080}]", "v1×1 v2×1"),
+        (
+            "backendRefs: [{name: v1, port: 8080, weight: 3}, {name: missing, port: 8080, weight: 1}]",
+            "v1×3 missing×1!500",
+        ),
+        (
+            "backendRefs: [{name: v1, port: 8080, weight: 1000000}, {name: idle, port: 8080, weight: 1}]",
+            "v1×1000000 idle×1(idle)",
+        ),
+        ("backendRefs: [{name: missing, port: 8080}, {namespace: web, name: web, port: 8080}]", "500"),
+    ] {
+        assert_eq!(world(backends, "").http(80, &Ask::get("a.test/")), served, "{backends}");
+    }
+}
+
+#[test]
+fn clients_do_not_stay_with_an_endpoint() {
+    let world = world("backendRefs: [{name: v1, port: 8080}]", "");
+    let route = world.route(80, &Ask::get("a.test/")).unwrap();
+    assert!(route.policy.affinity.disabled);
+    assert!(!route.is_left_alone());
+    assert_eq!(route.id.to_string(), "HTTPRoute:infra/r:0");
+}
