@@ -152,7 +152,7 @@ pub struct AuthoredFilter {
 }
 
 /// What becomes of the requests of an effective rule.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Outcome {
     /// Filters and backends of the last level.
     Serve,

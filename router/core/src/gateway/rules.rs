@@ -22,13 +22,17 @@ const FAILED: u16 = 500;
 /// Answer for requests that fell into a slot and that no child wants.
 const NO_CHILD: u16 = 404;
 
+/// Routes and their rules, from a listener down.
+type Way = Vec<(ObjectRef, usize)>;
+
 /// The served routes of one router; each rule is made once, whatever serves it.
 pub struct Routes<'a, 'r> {
     resolver: &'a Resolver<'r>,
     router: &'a RouterPorts,
-    known: HashMap<Vec<(ObjectRef, usize)>, Arc<ResolvedRoute>>,
+    /// A slot may be empty under one listener and not under another, so what becomes of requests counts as well.
+    known: HashMap<(Way, Outcome), Arc<ResolvedRoute>>,
     /// The ways from a listener to a route that were met, without the rule at their end.
-    ways: HashMap<ObjectRef, Vec<Vec<(ObjectRef, usize)>>>,
+    ways: HashMap<ObjectRef, Vec<(Way, Outcome)>>,
     connections: HashMap<ObjectRef, u32>,
 }
 
@@ -41,11 +45,12 @@ impl<'a, 'r> Routes<'a, 'r> {
 
     /// What serves the requests of a rule. `host` is what it is called by when it is made.
     pub fn http(&mut self, rule: &EffectiveRule, host: &HostPattern) -> Arc<ResolvedRoute> {
-        let way: Vec<_> = rule.levels.iter().map(|level| (level.object(), level.rule)).collect();
-        if let Some(route) = self.known.get(&way) {
+        let way: Way = rule.levels.iter().map(|level| (level.object(), level.rule)).collect();
+        let key = (way, rule.outcome);
+        if let Some(route) = self.known.get(&key) {
             return Arc::clone(route);
         }
-        let (object, part) = self.part(rule, &way);
+        let (object, part) = self.part(rule, &key.0);
         let (cluster, policy) = self.policy(rule);
         let traffic = &self.router.traffic;
         let route = Arc::new(ResolvedRoute {
@@ -63,7 +68,7 @@ impl<'a, 'r> Routes<'a, 'r> {
             rule: Some(Box::new(policy)),
             derived: Derived::default(),
         });
-        self.known.insert(way, Arc::clone(&route));
+        self.known.insert(key, Arc::clone(&route));
         route
     }
 
@@ -109,9 +114,9 @@ impl<'a, 'r> Routes<'a, 'r> {
         let Some((leaf, above)) = rule.levels.split_last() else { return (unknown(Kind::HttpRoute), 0) };
         let above = way.get(..above.len()).unwrap_or_default();
         let ways = self.ways.entry(leaf.object()).or_default();
-        let known = ways.iter().position(|way| way == above);
+        let known = ways.iter().position(|(way, outcome)| way == above && *outcome == rule.outcome);
         let nth = known.unwrap_or_else(|| {
-            ways.push(above.to_vec());
+            ways.push((above.to_vec(), rule.outcome));
             ways.len() - 1
         });
         let part = nth * leaf.route.rules.len().max(1) + leaf.rule;

@@ -424,6 +424,15 @@ fn paths_of(way: &[Step<'_>], child: &GatewayRoute) -> Vec<String> {
         .collect()
 }
 
+/// What is told without the messages: those of a sibling say that an older one shadows it.
+fn essence(fragment: &Fragment) -> Value {
+    let rows = fragment.rows.iter().map(|row| {
+        let IncludedRow { parent, accepted, line, .. } = row;
+        json!([format!("{parent:?}"), accepted.holds, accepted.reason, line.hosts])
+    });
+    json!([rows.collect::<Value>(), fragment.slot])
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(1000))]
 
@@ -497,7 +506,7 @@ proptest! {
             _ => below.contains(&object.key) || object.key == parent,
         };
         for (object, fragment) in before.told.iter().filter(|(object, _)| !concerned(object)) {
-            prop_assert_eq!(Some(fragment), after.told.get(object), "{}", object);
+            prop_assert_eq!(Some(essence(fragment)), after.told.get(object).map(essence), "{}", object);
         }
     }
 
