@@ -25,8 +25,12 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Task {
-    /// Build everything and serve examples/quickstart with its demo backends, until Ctrl-C.
-    Run,
+    /// Build everything and serve a folder of examples with its demo backends, until Ctrl-C.
+    Run {
+        /// Which one.
+        #[arg(default_value_t, value_enum)]
+        example: run::Example,
+    },
     /// Run every test. Arguments after `--` go to `cargo test`.
     Test {
         /// Handed to `cargo test`.
@@ -66,7 +70,7 @@ fn main() -> ExitCode {
 fn run(task: Task) -> Result<()> {
     let root = root()?;
     match task {
-        Task::Run => run::run(&root),
+        Task::Run { example } => run::run(&root, example),
         Task::Test { arguments } => test::run(&root, &arguments),
         Task::BuildEbpf => {
             println!("{}", ebpf::build(&root)?.display());

@@ -1,4 +1,4 @@
-//! `cargo xtask run`: the quickstart, from nothing to traffic.
+//! `cargo xtask run`: an example, from nothing to traffic.
 
 use std::path::Path;
 use std::process::Command;
@@ -8,8 +8,28 @@ use anyhow::{Result, bail};
 use crate::process::{self, Server};
 use crate::{ebpf, install};
 
-/// Builds everything, serves `examples/quickstart`, and stays until Ctrl-C.
-pub fn run(root: &Path) -> Result<()> {
+/// A folder of `examples`.
+#[derive(Clone, Copy, Debug, Default, clap::ValueEnum)]
+pub enum Example {
+    /// Routes of every kind.
+    #[default]
+    Quickstart,
+    /// Gateway API with an included route, and subdomains that borrow a wildcard certificate.
+    Delegation,
+}
+
+impl Example {
+    /// Its folder's name.
+    fn folder(self) -> &'static str {
+        match self {
+            Example::Quickstart => "quickstart",
+            Example::Delegation => "delegation",
+        }
+    }
+}
+
+/// Builds everything, serves the example, and stays until Ctrl-C.
+pub fn run(root: &Path, example: Example) -> Result<()> {
     let root_user = process::is_root();
     if root_user {
         install::for_run(root)?;
@@ -26,9 +46,8 @@ pub fn run(root: &Path) -> Result<()> {
     backends.wait_for("demo backends: ready")?;
     let _backends = backends.echo();
 
-    let quickstart = root.join("examples/quickstart");
     let mut command = Command::new(&sluice);
-    command.arg("run").arg("--manifests").arg(&quickstart);
+    command.arg("run").arg("--manifests").arg(root.join("examples").join(example.folder()));
     // The endpoints are on loopback, which a router refuses unless it is told that the folder is its operator's own.
     command.args(["--endpoint-addresses", "any"]);
     command.args(["--data-path", if root_user { "auto" } else { "userspace" }]);
@@ -36,22 +55,24 @@ pub fn run(root: &Path) -> Result<()> {
     let said = router.wait_for("sluice: ready")?;
     // A router goes on without a port and tries again; a demonstration that another program answers is none.
     if let Some(taken) = said.iter().find(|line| line.contains("cannot listen on")) {
-        bail!("a port of the quickstart is taken: {taken}");
+        bail!("a port of the example is taken: {taken}");
     }
     let mut router = router.echo();
-    print!("{}", invitation(root));
+    print!("{}", invitation(root, example));
     router.wait()
 }
 
 /// What to try.
-fn invitation(root: &Path) -> String {
+fn invitation(root: &Path, example: Example) -> String {
     let here = std::env::current_dir().ok();
-    let ca = root.join("examples/demo-certificates/demo-only-ca.crt");
-    let ca = here.as_deref().and_then(|here| ca.strip_prefix(here).ok()).unwrap_or(&ca).display().to_string();
-    format!(
-        "
-Sluice serves examples/quickstart. Try, in another terminal:
-
+    let file = |name: &str| {
+        let path = root.join("examples/demo-certificates").join(name);
+        here.as_deref().and_then(|here| path.strip_prefix(here).ok()).unwrap_or(&path).display().to_string()
+    };
+    let (ca, wildcard) = (file("demo-only-ca.crt"), file("demo-only-mycompany.crt"));
+    let tries = match example {
+        Example::Quickstart => format!(
+            "\
   curl http://hello.apps.localhost:8080/                                # clear text, by spec.subdomain
   curl --cacert {ca} https://edge.apps.localhost:8443/
   curl --cacert {ca} https://reencrypt.apps.localhost:8443/
@@ -61,8 +82,30 @@ and look inside:
 
   target/release/sluice get routes
   target/release/sluice bpf dump sni_passthrough
+"
+        ),
+        Example::Delegation => format!(
+            "\
+  curl http://store.shop.localhost:8080/                                # the parent's own rule
+  curl http://store.shop.localhost:8080/teams/red                       # the included route's
+  curl http://store.shop.localhost:8080/teams/green                     # 404: nobody hangs there
+  curl --cacert {wildcard} https://mail.mycompany.localhost:8443/
+  curl --cacert {wildcard} https://www.mycompany.localhost:8443/
 
-Change a file in examples/quickstart and ask again. Ctrl-C ends it.
+and look inside:
+
+  target/release/sluice get routes
+  target/release/sluice explain http://store.shop.localhost:8080/teams/red
+"
+        ),
+    };
+    let folder = example.folder();
+    format!(
+        "
+Sluice serves examples/{folder}. Try, in another terminal:
+
+{tries}
+Change a file in examples/{folder} and ask again. Ctrl-C ends it.
 "
     )
 }
