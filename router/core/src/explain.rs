@@ -9,6 +9,7 @@ mod filter;
 mod hosts;
 mod query;
 mod settings;
+mod sites;
 mod text;
 
 use std::net::IpAddr;
@@ -18,9 +19,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::lookup::{RequestMatch, SniMatch};
 use crate::model::Hostname;
-use crate::object::{Kind, ObjectKey};
-use crate::parse::Route;
+use crate::object::{Kind, ObjectKey, ObjectRef};
+use crate::parse::Object;
 use crate::resources::Resources;
+use crate::rule::Rule;
+use crate::sites::Row;
 use crate::status::{Ingress, StatusReport};
 use crate::table::{ResolvedRoute, RouteKind, RouterTable, RoutingTable};
 
@@ -76,9 +79,18 @@ pub enum Step {
         /// The host's routes of this protocol.
         candidates: Vec<Candidate>,
     },
-    /// The route that has it.
+    /// The rule that has it, of an object of another kind than Route.
+    Rule {
+        /// The listener, or whatever the object hangs on.
+        listener: String,
+        /// The way from there to the rule: each object that includes the next one.
+        path: Vec<String>,
+        /// What is done.
+        action: String,
+    },
+    /// The object that has it.
     Route(Owner),
-    /// Routes that would have it, if they were not refused or shadowed.
+    /// Objects that would have it, if they were not refused or shadowed.
     Losers {
         /// In order of name.
         routes: Vec<Loser>,
@@ -172,10 +184,10 @@ pub struct Client {
 /// A service of the route.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Service {
-    /// Name, in the route's namespace.
+    /// Name, in the route's namespace or with its own in front.
     pub name: String,
-    /// Weight, 0 – 256.
-    pub weight: u16,
+    /// Weight, 0 – 256; of rules, up to 1,000,000.
+    pub weight: u32,
     /// Ready endpoints, `address:port`; draining ones where none is ready.
     pub endpoints: Vec<String>,
     /// Why there are no endpoints; empty when there are some.
@@ -213,6 +225,32 @@ fn follow(facts: Facts<'_>, router: &RouterTable, query: &Query, out: &mut Expla
     let found = matched(router, &host, query);
     out.steps.extend(hosts::paths(router, &host, query, &found));
     match found {
+        Found::Rule(rule) => {
+            if let Some(site) = sites::asked(router, &host).and_then(|host| host.site.as_ref()) {
+                out.steps.push(sites::rule(site, &rule));
+            }
+            out.steps.push(Step::Route(owner_of(facts, Some(router), &rule.route.id.object())));
+            if filter::admits(facts, &rule.route, query, out) {
+                sites::serve(router, &rule.route, Some(&rule.prefix), out);
+            }
+        }
+        Found::Tcp(route) => {
+            out.steps.push(Step::Route(owner_of(facts, Some(router), &route.id.object())));
+            if filter::admits(facts, &route, query, out) {
+                sites::serve(router, &route, None, out);
+            }
+        }
+        Found::Closed => {
+            if let Some((host, site)) = sites::asked(router, &host).and_then(|host| Some((host, host.site.as_ref()?))) {
+                sites::closed(host, site, query, out);
+            }
+        }
+        Found::Route(route) if route.is_of_rule() => {
+            out.steps.push(Step::Route(owner_of(facts, Some(router), &route.id.object())));
+            if filter::admits(facts, &route, query, out) {
+                sites::serve(router, &route, None, out);
+            }
+        }
         Found::Route(route) => serve(facts, router, &route, query, out),
         Found::Redirect(route) => {
             out.steps.push(Step::Route(owner(facts, Some(router), &route.id.object_key())));
@@ -241,6 +279,12 @@ fn follow(facts: Facts<'_>, router: &RouterTable, query: &Query, out: &mut Expla
 
 /// What the table says.
 enum Found {
+    /// A rule of an object of another kind.
+    Rule(std::sync::Arc<Rule>),
+    /// TLS is taken off, and bytes are forwarded.
+    Tcp(std::sync::Arc<ResolvedRoute>),
+    /// A host that is served by rules, none of which matches.
+    Closed,
     Route(std::sync::Arc<ResolvedRoute>),
     Redirect(std::sync::Arc<ResolvedRoute>),
     /// Only a server name was asked for, and it has terminated routes.
@@ -252,7 +296,8 @@ fn matched(router: &RouterTable, host: &Hostname, query: &Query) -> Found {
     let of = |found: RequestMatch<'_>| match found {
         RequestMatch::Forward(route) => Found::Route(route.clone()),
         RequestMatch::RedirectToHttps(route) => Found::Redirect(route.clone()),
-        RequestMatch::Rule(rule) => Found::Route(rule.route.clone()),
+        RequestMatch::Rule(rule) => Found::Rule(rule.clone()),
+        RequestMatch::Closed if sites::asked(router, host).is_some() => Found::Closed,
         RequestMatch::PassedThrough | RequestMatch::Closed | RequestMatch::NoRoute => Found::Nothing,
     };
     if query.protocol == Protocol::Http {
@@ -260,7 +305,11 @@ fn matched(router: &RouterTable, host: &Hostname, query: &Query) -> Found {
     }
     match (router.match_sni(Some(host)), &query.path) {
         (SniMatch::Passthrough(route), _) => Found::Route(route.clone()),
+        (SniMatch::Terminate(host), _) if sites::tcp(host, query).is_some() => {
+            sites::tcp(host, query).map_or(Found::Nothing, |route| Found::Tcp(route.clone()))
+        }
         (SniMatch::Terminate(_), None) => Found::Terminate,
+        (SniMatch::Default, None) if sites::asked(router, host).is_some() => Found::Closed,
         (SniMatch::Terminate(_) | SniMatch::Default, Some(path)) => of(router.match_tls_request(host, path.as_str())),
         (SniMatch::Default, None) => Found::Nothing,
     }
@@ -295,9 +344,8 @@ fn serve(facts: Facts<'_>, router: &RouterTable, route: &ResolvedRoute, query: &
     }
 }
 
-/// An object of the folder, with its conditions on a router.
+/// A Route of the folder, with its conditions on a router.
 fn owner(facts: Facts<'_>, router: Option<&RouterTable>, key: &ObjectKey) -> Owner {
-    let meta = facts.resources.routes.get(key).map(|route: &std::sync::Arc<Route>| &route.meta);
     let entries = facts.report.routes.get(key).map(Ingress::to_vec).unwrap_or_default();
     let conditions = entries
         .iter()
@@ -310,11 +358,38 @@ fn owner(facts: Facts<'_>, router: Option<&RouterTable>, key: &ObjectKey) -> Own
             message: condition.message.to_string(),
         })
         .collect();
+    object(facts, &ObjectRef { kind: Kind::Route, key: key.clone() }, conditions)
+}
+
+/// An object of the folder, with its conditions on a router, or wherever else it hangs.
+fn owner_of(facts: Facts<'_>, router: Option<&RouterTable>, who: &ObjectRef) -> Owner {
+    match who.kind {
+        Kind::Route => owner(facts, router, &who.key),
+        _ => object(facts, who, objects_conditions(facts, who, None)),
+    }
+}
+
+/// What an object of another kind than Route is told, of one parent or of all of them.
+fn objects_conditions(facts: Facts<'_>, who: &ObjectRef, parent: Option<&str>) -> Vec<Fact> {
+    let told = facts.report.others.get(who);
+    let rows = told.iter().flat_map(|told| &told.rows).filter(|row| parent.is_none_or(|parent| *row.parent == *parent));
+    let fact = |row: &Row| Fact {
+        r#type: if row.parent.is_empty() { "Accepted".to_owned() } else { format!("Accepted by {}", row.parent) },
+        status: if row.admitted { "True" } else { "False" }.to_owned(),
+        reason: row.reason.clone(),
+        message: row.message.clone(),
+    };
+    rows.map(fact).collect()
+}
+
+fn object(facts: Facts<'_>, who: &ObjectRef, conditions: Vec<Fact>) -> Owner {
+    let object = facts.resources.object(who.kind, &who.key);
+    let meta = object.as_ref().map(Object::meta);
     let source = meta.filter(|meta| !meta.origin.file.is_empty());
     Owner {
-        kind: Kind::Route.to_string(),
-        namespace: key.namespace.to_string(),
-        name: key.name.to_string(),
+        kind: who.kind.to_string(),
+        namespace: who.key.namespace.to_string(),
+        name: who.key.name.to_string(),
         source: source.map(|meta| format!("{}:{}", meta.origin.file, meta.origin.line)),
         created: meta.and_then(|meta| meta.created),
         conditions,

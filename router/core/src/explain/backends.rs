@@ -11,7 +11,7 @@ use crate::table::{ResolvedRoute, ServiceEndpoints};
 pub fn services(resources: &Resources, route: &ResolvedRoute) -> Vec<Service> {
     let of = |service: &ServiceEndpoints| Service {
         name: service.service.to_string(),
-        weight: service.weight.try_into().unwrap_or(u16::MAX),
+        weight: service.weight,
         endpoints: service.endpoints.iter().map(|endpoint| endpoint.address.to_string()).collect(),
         problem: if service.endpoints.is_empty() { problem(resources, route, &service.service) } else { String::new() },
     };

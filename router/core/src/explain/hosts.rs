@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use super::{Candidate, Explanation, Facts, Found, Loser, Protocol, Query, Step, owner};
-use crate::model::Hostname;
-use crate::object::ObjectKey;
+use super::{Candidate, Explanation, Facts, Found, Loser, Protocol, Query, Step, owner, owner_of, sites};
+use crate::model::{HostMatch, Hostname};
+use crate::object::{Kind, ObjectKey};
 use crate::parse::Traffic;
 use crate::status::IngressEntry;
 use crate::table::{HttpTls, InsecurePolicy, ResolvedRoute, RouteKind, RouterTable, VirtualHost};
@@ -67,7 +67,11 @@ fn port_of(router: &RouterTable, protocol: Protocol) -> Option<u16> {
 /// The names that could match: the exact one, then the wildcard.
 pub fn candidates(router: &RouterTable, host: &Hostname, query: &Query) -> Step {
     let wildcard = host.parent().map(|parent| (format!("*.{parent}"), router.hosts.wildcard.get(parent)));
-    let named = std::iter::once((host.to_string(), router.hosts.exact.get(host))).chain(wildcard);
+    let wide = router.candidates(host).filter(|entry| matches!(entry.host, HostMatch::Suffix(_) | HostMatch::Any));
+    let wide: Vec<_> = wide.map(|entry| (entry.host.to_string(), Some(entry))).collect();
+    // A wildcard of the same words is shown once.
+    let wildcard = wildcard.filter(|(what, entry)| entry.is_some() || wide.iter().all(|(other, _)| what != other));
+    let named = std::iter::once((host.to_string(), router.hosts.exact.get(host))).chain(wildcard).chain(wide);
     let mut is_decided = false;
     let candidates = named
         .map(|(what, entry)| {
@@ -86,6 +90,9 @@ pub fn candidates(router: &RouterTable, host: &Hostname, query: &Query) -> Step 
 
 /// Whether a host has a route for the query, and in words.
 fn judge(host: &VirtualHost, query: &Query) -> (bool, String) {
+    if let Some(site) = host.site.as_ref().filter(|_| query.protocol == Protocol::Http || host.passthrough.is_none()) {
+        return (true, sites::judge(site, query));
+    }
     match query.protocol {
         Protocol::Https if host.passthrough.is_some() => (true, "has a passthrough route".to_owned()),
         Protocol::Https if host.terminated.is_empty() => (false, "has no TLS route".to_owned()),
@@ -116,7 +123,10 @@ fn covers(route: &ResolvedRoute, path: &str) -> bool {
 /// The paths of the most specific host that has routes of this protocol, longest first.
 pub fn paths(router: &RouterTable, host: &Hostname, query: &Query, found: &Found) -> Option<Step> {
     let taken = match found {
+        Found::Rule(rule) => return sites::paths(sites::asked(router, host)?.site.as_ref()?, query, Some(rule)),
+        Found::Closed => return sites::paths(sites::asked(router, host)?.site.as_ref()?, query, None),
         Found::Route(route) | Found::Redirect(route) => Some(route),
+        Found::Tcp(_) => return None,
         Found::Terminate | Found::Nothing => None,
     };
     let of = |host: &VirtualHost| match query.protocol {
@@ -178,14 +188,18 @@ pub fn losers(facts: Facts<'_>, router: &RouterTable, host: &Hostname) -> Vec<Lo
             (None, Some(refused)) => format!("{}: {}", refused.reason, refused.message),
             (None, None) => continue,
         };
-        let winner = conflict.map(|conflict| owner(facts, Some(router), &conflict.winner.key));
+        let winner = conflict.map(|conflict| owner_of(facts, Some(router), &conflict.winner));
         losers.push(Loser { route: owner(facts, Some(router), key), winner, why });
     }
+    losers.extend(sites::losers(facts, host));
     losers
 }
 
 /// Whether the query's path would lead to a route; one that cannot be read may have any path.
 fn wants_path(facts: Facts<'_>, loser: &Loser, query: &Query) -> bool {
+    if loser.route.kind != Kind::Route.name() {
+        return true;
+    }
     let key = ObjectKey::new(&loser.route.namespace, &loser.route.name);
     let Some(route) = facts.resources.routes.get(&key) else { return true };
     match (&route.traffic, &query.path) {
@@ -216,7 +230,7 @@ pub fn not_served(
     let answer = if query.path.is_some() { "503" } else { "the default certificate, and 503" };
     let admitted: Vec<&Arc<VirtualHost>> = router.candidates(host).collect();
     if let Some(loser) = losers.iter().find(|loser| wants_path(facts, loser, query)) {
-        let name = format!("Route {}/{}", loser.route.namespace, loser.route.name);
+        let name = format!("{} {}/{}", loser.route.kind, loser.route.namespace, loser.route.name);
         match &loser.winner {
             Some(winner) => {
                 let owner = format!("{} {}/{}", winner.kind, winner.namespace, winner.name);

@@ -137,7 +137,7 @@ fn limits(route: &ResolvedRoute, list: &mut List) {
 }
 
 /// A time in its largest unit that is whole.
-fn time(time: Duration) -> String {
+pub(super) fn time(time: Duration) -> String {
     let milliseconds = time.as_millis();
     let units = [(3_600_000, "h"), (60_000, "m"), (1000, "s"), (1, "ms")];
     let whole = units.into_iter().find(|(unit, _)| milliseconds > 0 && milliseconds.is_multiple_of(*unit));

@@ -25,6 +25,13 @@ impl fmt::Display for Step {
             Step::Listener { candidates: list } => candidates(f, "listener", list),
             Step::Host { candidates: list } => candidates(f, "host", list),
             Step::Path { candidates: list } => candidates(f, "path", list),
+            Step::Rule { listener, path, action } => {
+                writeln!(f, "rule\n   on {listener}")?;
+                for (depth, part) in path.iter().enumerate() {
+                    writeln!(f, "   {:indent$}{part}", "", indent = 2 * depth)?;
+                }
+                writeln!(f, "   {action}")
+            }
             Step::Route(owner) => {
                 writeln!(f, "route")?;
                 object(f, "   ", owner)

@@ -1,0 +1,308 @@
+//! Hosts that are served by rules of Gateway API and Contour objects: which rule, on which way, and what it does.
+
+use std::sync::Arc;
+
+use super::{
+    Candidate, Explanation, Facts, Loser, Protocol, Query, Service, Setting, Step, object, objects_conditions,
+};
+use crate::gateway::spec::{HeaderModifier, PathMatcher, RequestMatcher, ValueMatcher};
+use crate::model::Hostname;
+use crate::object::{Kind, ObjectRef};
+use crate::rule::{Action, PathChange, RedirectTo, Rule, RulePolicy, Site};
+use crate::sites::Row;
+use crate::table::{ResolvedRoute, RouterTable, VirtualHost};
+
+/// Most rules of a host that are shown; the one that is taken and those that cover the path come first.
+const MAX_RULES: usize = 32;
+
+/// Whether a host with a site has something for the query, and in words. It is the last that is asked in any case.
+pub fn judge(site: &Site, query: &Query) -> String {
+    let Some(rules) = rules(site, query) else {
+        let other = if query.protocol == Protocol::Http { "over TLS" } else { "in clear text" };
+        return format!("is of {}, which serves it {other} only", site.listener);
+    };
+    match &query.path {
+        None => format!("is of {}, where TLS ends", site.listener),
+        Some(_) if has_tcp(site, query) => format!("is of {}, which takes TLS off and forwards bytes", site.listener),
+        Some(path) if rules.iter().any(|rule| rule.matcher.matches(path.as_str())) => {
+            format!("is of {}, and a rule takes {path}", site.listener)
+        }
+        Some(path) => format!("is of {}, and no rule takes {path}; wider hosts are not asked", site.listener),
+    }
+}
+
+fn has_tcp(site: &Site, query: &Query) -> bool {
+    query.protocol == Protocol::Https && site.tls.as_ref().is_some_and(|tls| tls.tcp.is_some())
+}
+
+/// The rules for the query's protocol; `None`: the site does not serve it.
+fn rules<'s>(site: &'s Site, query: &Query) -> Option<&'s [Arc<Rule>]> {
+    match query.protocol {
+        Protocol::Http => site.cleartext.as_deref(),
+        Protocol::Https => site.tls.as_ref().map(|tls| &*tls.rules),
+    }
+}
+
+/// Where bytes go when TLS is taken off, and no request is read.
+pub fn tcp<'s>(host: &'s VirtualHost, query: &Query) -> Option<&'s Arc<ResolvedRoute>> {
+    let tls = host.site.as_ref()?.tls.as_ref()?;
+    tls.tcp.as_ref().filter(|_| query.protocol == Protocol::Https)
+}
+
+/// The site that is asked about a host: the most specific one, unless Routes have a host before it that takes the
+/// query.
+pub fn asked<'t>(router: &'t RouterTable, host: &Hostname) -> Option<&'t Arc<VirtualHost>> {
+    router.candidates(host).find(|candidate| candidate.site.is_some())
+}
+
+/// The rules of a site, in their order.
+pub fn paths(site: &Site, query: &Query, taken: Option<&Arc<Rule>>) -> Option<Step> {
+    let rules = rules(site, query).filter(|rules| !rules.is_empty())?;
+    let path = query.path();
+    let mut is_decided = false;
+    let candidates = rules.iter().map(|rule| {
+        let is_taken = taken.is_some_and(|taken| Arc::ptr_eq(rule, taken));
+        let covers = rule.matcher.path.matches(path);
+        let why = match (is_taken, rule.matcher.matches(path), query.path.is_some()) {
+            (true, ..) => "the first rule that takes the request".to_owned(),
+            (false, _, false) => "gets requests that it matches".to_owned(),
+            (false, true, _) if is_decided => "takes the request too, but an earlier one has it".to_owned(),
+            (false, false, _) if covers && !is_decided => {
+                "would take the path, but asks for more than a plain GET has".to_owned()
+            }
+            _ => format!("does not take {path}"),
+        };
+        is_decided |= is_taken;
+        let what = format!("{} of {}", matcher(&rule.matcher), rule.route.id.object());
+        (is_taken || covers, Candidate { what, taken: is_taken, why })
+    });
+    let candidates: Vec<(bool, Candidate)> = candidates.collect();
+    let close = candidates.iter().filter(|(is_close, _)| *is_close).count().min(MAX_RULES);
+    let mut others = MAX_RULES - close;
+    let mut room = close;
+    let shown = candidates.into_iter().filter_map(|(is_close, candidate)| {
+        let place = if is_close || candidate.taken { &mut room } else { &mut others };
+        let is_shown = *place > 0 || candidate.taken;
+        *place = place.saturating_sub(1);
+        is_shown.then_some(candidate)
+    });
+    Some(Step::Path { candidates: shown.collect() })
+}
+
+/// What a request must be like, in words.
+pub fn matcher(matcher: &RequestMatcher) -> String {
+    let RequestMatcher { path, method, headers, query } = matcher;
+    let mut parts = vec![match path {
+        PathMatcher::Prefix(prefix) if &**prefix == "/" => "every path".to_owned(),
+        PathMatcher::Prefix(prefix) => format!("{prefix}…"),
+        PathMatcher::Exact(exact) => format!("exactly {exact}"),
+        PathMatcher::Regex(regex) => format!("paths like {}", regex.as_str()),
+    }];
+    let value = |value: &ValueMatcher| match value {
+        ValueMatcher::Exact(value) => format!("={value}"),
+        ValueMatcher::Regex(regex) => format!("~{}", regex.as_str()),
+    };
+    parts.extend(method.as_ref().map(|method| format!("method {method}")));
+    parts.extend(headers.iter().map(|(name, wanted)| format!("header {name}{}", value(wanted))));
+    parts.extend(query.iter().map(|(name, wanted)| format!("query {name}{}", value(wanted))));
+    parts.join(", ")
+}
+
+/// Where a rule comes from, and what it does.
+pub fn rule(site: &Site, rule: &Rule) -> Step {
+    let path = rule.origin.split(" ▸ ").map(str::to_owned).collect();
+    Step::Rule { listener: site.listener.to_string(), path, action: action(&rule.route, &rule.prefix) }
+}
+
+fn action(route: &ResolvedRoute, prefix: &str) -> String {
+    let Some(policy) = &route.rule else { return "forward".to_owned() };
+    match &policy.action {
+        Action::Forward => "forward".to_owned(),
+        Action::Answer(status) => format!("answer {status}"),
+        Action::Redirect(to) => format!("redirect to {}", target(to, prefix)),
+    }
+}
+
+/// Where a redirect leads; what it leaves as it is stands in braces.
+fn target(to: &RedirectTo, prefix: &str) -> String {
+    let RedirectTo { scheme, hostname, port, path, status } = to;
+    let scheme = scheme.as_deref().unwrap_or("{scheme}");
+    let host = hostname.as_ref().map_or("{host}", |host| host.as_str());
+    let port = port.map(|port| format!(":{port}")).unwrap_or_default();
+    let path = path.as_ref().map_or_else(|| "{path}".to_owned(), |path| change(path, prefix));
+    format!("{scheme}://{host}{port}{path} with {status}")
+}
+
+fn change(path: &PathChange, prefix: &str) -> String {
+    match path {
+        PathChange::Full(full) => full.to_string(),
+        PathChange::Prefix(new) => format!("{new} in the place of {prefix}"),
+    }
+}
+
+/// What a rule asks for beside where its requests go.
+pub fn settings(route: &ResolvedRoute, prefix: Option<&str>) -> Vec<Setting> {
+    let Some(policy) = &route.rule else { return Vec::new() };
+    let RulePolicy {
+        action: _,
+        request_headers,
+        response_headers,
+        rewrite_host,
+        rewrite_path,
+        mirrors,
+        cors,
+        request_timeout,
+        backend_timeout,
+    } = &**policy;
+    let mut list = Vec::new();
+    let mut add = |what: &str, value: String| list.push(Setting { what: what.to_owned(), value, asked: true });
+    for (what, modifiers) in [("request headers", request_headers), ("response headers", response_headers)] {
+        if !modifiers.is_empty() {
+            add(what, modifiers.iter().map(modifier).collect::<Vec<_>>().join(", "));
+        }
+    }
+    if let Some(host) = rewrite_host {
+        add("Host", host.to_string());
+    }
+    if let Some(path) = rewrite_path {
+        add("path", change(path, prefix.unwrap_or("the prefix")));
+    }
+    for mirror in mirrors {
+        let services: Vec<&str> = mirror.cluster.services.iter().map(|service| &*service.service).collect();
+        let (numerator, denominator) = mirror.share;
+        add("copies", format!("{numerator} of {denominator} to service {}", services.join(", ")));
+    }
+    if let Some(cors) = cors {
+        add("CORS", format!("for origins {}", cors.origins.join(", ")));
+    }
+    for (what, timeout) in [("request timeout", request_timeout), ("timeout of a try", backend_timeout)] {
+        if let Some(timeout) = timeout {
+            add(what, super::settings::time(*timeout));
+        }
+    }
+    list
+}
+
+fn modifier(modifier: &HeaderModifier) -> String {
+    let HeaderModifier { set, add, remove } = modifier;
+    let set = set.iter().map(|(name, _)| format!("set {name}"));
+    let add = add.iter().map(|(name, _)| format!("add {name}"));
+    let remove = remove.iter().map(|name| format!("remove {name}"));
+    set.chain(add).chain(remove).collect::<Vec<_>>().join(", ")
+}
+
+/// The services of a rule's route.
+pub fn services(route: &ResolvedRoute) -> Vec<Service> {
+    let of = |service: &crate::table::ServiceEndpoints| {
+        let namespace = service.policy.as_ref().and_then(|policy| policy.namespace.as_deref());
+        let name = match namespace {
+            Some(namespace) => format!("{namespace}/{}", service.service),
+            None => service.service.to_string(),
+        };
+        let problem = match service.failure() {
+            Some(status) => format!("cannot be used, its share is answered {status}; the status of the route says why"),
+            None if service.endpoints.is_empty() => "no endpoint is ready, its share is answered 503".to_owned(),
+            None => String::new(),
+        };
+        let endpoints = service.endpoints.iter().map(|endpoint| endpoint.address.to_string()).collect();
+        Service { name, weight: service.weight, endpoints, problem }
+    };
+    route.cluster.services.iter().map(of).collect()
+}
+
+/// The steps and the verdict of a rule that takes the query, or of a route that gets bytes.
+pub fn serve(router: &RouterTable, route: &ResolvedRoute, prefix: Option<&str>, out: &mut Explanation) {
+    let who = route.id.object();
+    let policy = route.rule.as_deref();
+    let mut settings_of = settings(route, prefix);
+    let is_forwarding = policy.is_none_or(|policy| policy.action == Action::Forward);
+    if is_forwarding {
+        settings_of.extend(super::settings(router, route));
+    }
+    if !settings_of.is_empty() {
+        out.steps.push(Step::Settings { settings: settings_of });
+    }
+    match policy.map(|policy| &policy.action) {
+        Some(Action::Redirect(to)) => {
+            out.served = true;
+            out.verdict = format!("{who} redirects to {}", target(to, prefix.unwrap_or("/")));
+            return;
+        }
+        Some(Action::Answer(status)) => {
+            out.verdict = format!("{status}: {who} has it, and nothing that it could go to");
+            out.fix = Some(format!("look at the conditions of {who}: a reference of the rule cannot be resolved"));
+            return;
+        }
+        Some(Action::Forward) | None => {}
+    }
+    let services = services(route);
+    let weighted: Vec<&Service> = services.iter().filter(|service| service.weight > 0).collect();
+    let endpoints: usize = weighted.iter().map(|service| service.endpoints.len()).sum();
+    let problem = weighted.iter().find(|service| !service.problem.is_empty()).map(|it| (&it.name, &it.problem));
+    if endpoints == 0 {
+        out.verdict = format!("503: {who} has it, but no service of it has a usable endpoint");
+        out.fix = Some(match problem {
+            Some((name, problem)) => format!("service {name}: {problem}; look at its pods and EndpointSlices"),
+            None => "give a service of the rule a weight above 0".to_owned(),
+        });
+    } else {
+        out.served = true;
+        let plural = if endpoints == 1 { "" } else { "s" };
+        out.verdict = format!("{who} gets it, on {endpoints} endpoint{plural}");
+    }
+    out.steps.push(Step::Backends { services });
+}
+
+/// The verdict and the fix for what a site does not serve.
+pub fn closed(host: &VirtualHost, site: &Site, query: &Query, out: &mut Explanation) {
+    let rules = rules(site, query);
+    let Some(rules) = rules else {
+        let (answer, other) = match query.protocol {
+            Protocol::Http => ("404", "https"),
+            Protocol::Https if query.path.is_some() => ("404", "http"),
+            Protocol::Https => ("the default certificate, and 404", "http"),
+        };
+        out.verdict = format!("{answer}: {} has {} on {other} only", site.listener, host.host);
+        out.fix = Some(format!("ask over {other}, or add a listener for {}", query.protocol));
+        return;
+    };
+    out.verdict = if rules.is_empty() {
+        format!("404: {} has {}, and no route with it is attached there", site.listener, host.host)
+    } else {
+        format!("404: {} has {}, and no rule takes {}", site.listener, host.host, query.path())
+    };
+    out.fix = Some(format!("give a route on {} a rule that matches {}", site.listener, query.path()));
+}
+
+/// Objects of other kinds than Route that want the host and do not have it, at least not everywhere.
+pub fn losers(facts: Facts<'_>, host: &Hostname) -> Vec<Loser> {
+    let mut losers = Vec::new();
+    for (who, told) in facts.report.others.entries() {
+        if matches!(who.kind, Kind::GatewayClass | Kind::BackendTlsPolicy | Kind::RouteSlot) {
+            continue;
+        }
+        let lost = |row: &&Row| !(row.admitted && row.winners.is_empty()) && row.hosts.iter().any(|it| wants(it, host));
+        for row in told.rows.iter().filter(lost) {
+            let parent = if row.parent.is_empty() { String::new() } else { format!("{}: ", row.parent) };
+            losers.push(Loser {
+                route: object(facts, who, objects_conditions(facts, who, Some(&row.parent))),
+                winner: row.winners.first().map(|winner| of_any_kind(facts, winner)),
+                why: format!("{parent}{}: {}", row.reason, row.message),
+            });
+        }
+    }
+    losers
+}
+
+fn of_any_kind(facts: Facts<'_>, who: &ObjectRef) -> super::Owner {
+    object(facts, who, objects_conditions(facts, who, None))
+}
+
+/// Whether a host as a row writes it covers the name.
+fn wants(written: &str, host: &Hostname) -> bool {
+    match written.strip_prefix('*') {
+        Some("") => true,
+        Some(domain) => host.as_str().strip_suffix(domain).is_some_and(|labels| !labels.is_empty()),
+        None => written.eq_ignore_ascii_case(host.as_str()),
+    }
+}
