@@ -7,6 +7,7 @@ mod attach;
 pub mod backend_tls;
 mod class;
 mod conditions;
+mod domains;
 pub mod grants;
 pub mod hostnames;
 mod hosts;
@@ -23,6 +24,7 @@ use std::sync::Arc;
 use attach::{Attached, seniority};
 use backend_tls::BackendTlsPolicies;
 use class::Classes;
+use domains::Domains;
 use grants::Grants;
 use hosts::{Hosts, Hung, ListenerAt};
 use inclusion::{Context, EffectiveRule, Expanded, Outcome, Top};
@@ -51,6 +53,7 @@ pub struct Model<'r> {
     attached: Vec<Attached<'r>>,
     expanded: Expanded,
     hosts: Hosts,
+    domains: Domains,
     /// Of every route that hangs on something of ours.
     worth: BTreeMap<ObjectRef, Worth>,
     /// What BackendTLSPolicies are told.
@@ -100,14 +103,15 @@ impl<'r> Model<'r> {
 
         let hung = hung(&tops, &places, &expanded);
         let routers: Vec<_> = around.routers.iter().chain(&made).cloned().collect();
-        let hosts = Hosts::new(&gates, &hung, &routers, &resolver);
+        let domains = Domains::new(&around.settings.domains);
+        let hosts = Hosts::new(&gates, &hung, &routers, &resolver, &domains);
         let services_of = services_of(&hung);
         let policies = tls.told(&|service| services_of.get(service).cloned().unwrap_or_default());
         let included = included(&hung);
         let told = expanded.told.keys().filter_map(|object| resources.gateway_route(object));
         let routes = attached.iter().map(|attached| attached.route).chain(told);
         let worth = routes.map(|route| (route.object(), Worth::new(resources, route, &resolver))).collect();
-        Model { around: *around, classes, gates, made, attached, expanded, hosts, worth, policies, included }
+        Model { around: *around, classes, gates, made, attached, expanded, hosts, domains, worth, policies, included }
     }
 }
 

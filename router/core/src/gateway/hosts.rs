@@ -8,6 +8,7 @@ use std::sync::Arc;
 use rustls::sign::CertifiedKey;
 
 use super::Gate;
+use super::domains::Domains;
 use super::inclusion::{Alternative, EffectiveRule, Precedence, Top};
 use super::listeners::{Placed, Protocol, Side};
 use super::rules::{Resolver, Routes};
@@ -57,7 +58,13 @@ pub struct Hung<'m> {
 
 impl Hosts {
     /// Builds all virtual hosts of these routers.
-    pub fn new(gates: &[Gate<'_>], hung: &[Hung<'_>], routers: &[RouterPorts], resolver: &Resolver<'_>) -> Hosts {
+    pub fn new(
+        gates: &[Gate<'_>],
+        hung: &[Hung<'_>],
+        routers: &[RouterPorts],
+        resolver: &Resolver<'_>,
+        domains: &Domains,
+    ) -> Hosts {
         let mut hosts = Hosts::default();
         for (i, gate) in gates.iter().enumerate() {
             for (j, placed) in gate.listeners.iter().enumerate() {
@@ -82,7 +89,7 @@ impl Hosts {
                     Some((at, Serving::new(gate, placed, hung)?))
                 })
                 .collect();
-            hosts.build(router, servings, &mut Routes::new(resolver, router));
+            hosts.build(router, servings, &mut Routes::new(resolver, router), domains);
         }
         hosts
     }
@@ -98,6 +105,7 @@ impl Hosts {
         router: &RouterPorts,
         mut servings: BTreeMap<ListenerAt, Serving<'_>>,
         routes: &mut Routes<'_, '_>,
+        domains: &Domains,
     ) {
         // A route's host that another listener has is not served by its own.
         let is_served = |at: &ListenerAt, serving: &Serving<'_>, host: &HostPattern| {
@@ -106,20 +114,23 @@ impl Hosts {
         let wanted: BTreeSet<HostPattern> = servings
             .iter()
             .flat_map(|(at, serving)| {
-                serving.wanted.keys().filter(|host| is_served(at, serving, host)).map(|host| (*host).clone())
+                let own = serving.wanted.keys().filter(|host| is_served(at, serving, host));
+                own.flat_map(|host| domains.narrowed(host))
             })
             .collect();
         for host in wanted {
-            let mut owner: Option<(&Meta, Kind)> = None;
+            let sides: Vec<_> = [Side::Cleartext, Side::Tls]
+                .into_iter()
+                .filter_map(|side| self.closest(&router.name, side, &host))
+                .collect();
+            let of_sides = || sides.iter().filter_map(|at| servings.get(at));
+            let oldest =
+                of_sides().filter_map(|serving| serving.wanted.get(&host).copied()).min_by_key(|one| one.0.age());
+            // A part of a wider host that alone is allowed is wanted by nobody as it is.
+            let owner = oldest.or_else(|| of_sides().find_map(|serving| serving.holder(&host)));
             let (mut site, mut passthrough) = (None::<Site>, None);
-            for side in [Side::Cleartext, Side::Tls] {
-                let at = self.closest(&router.name, side, &host);
-                let Some(serving) = at.and_then(|at| servings.get_mut(&at)) else { continue };
-                let rival = serving.wanted.get(&host).copied();
-                owner = match (owner, rival) {
-                    (Some(one), Some(other)) if one.0.age() <= other.0.age() => Some(one),
-                    (one, other) => other.or(one),
-                };
+            for at in sides {
+                let Some(serving) = servings.get_mut(&at) else { continue };
                 let site = site.get_or_insert_with(|| Site {
                     owner: serving.gate.clone(),
                     listener: Arc::clone(&serving.name),
@@ -142,8 +153,13 @@ impl Hosts {
             }
             let (Some(mut site), Some((meta, kind))) = (site, owner) else { continue };
             site.owner = ObjectRef { kind, key: meta.key.clone() };
-            let built = Built { age: OwnedAge::of(meta), site, passthrough };
-            self.built.insert((router.name.clone(), host.to_match()), built);
+            let age = OwnedAge::of(meta);
+            for closed in domains.closed(&host) {
+                let site = Site { cleartext: None, tls: None, ..site.clone() };
+                let built = Built { age: age.clone(), site, passthrough: None };
+                self.built.entry((router.name.clone(), closed.to_match())).or_insert(built);
+            }
+            self.built.insert((router.name.clone(), host.to_match()), Built { age, site, passthrough });
         }
     }
 }
@@ -189,6 +205,11 @@ impl<'m> Serving<'m> {
             made: HashMap::new(),
             lists: HashMap::new(),
         })
+    }
+
+    /// Who wants the narrowest host that covers this one.
+    fn holder(&self, host: &HostPattern) -> Option<(&'m Meta, Kind)> {
+        host.and_wider().iter().find_map(|wider| self.wanted.get(wider)).copied()
     }
 
     /// The rules of a host, in order.

@@ -177,6 +177,11 @@ impl Model<'_> {
             else {
                 continue;
             };
+            if let Some(fault) = self.domains.fault(host) {
+                fate.is_denied = true;
+                fate.notes.push(format!("host {host} is {fault}"));
+                continue;
+            }
             let closest = self.hosts.closest(router, protocol.side(), host);
             if closest != Some(at) {
                 if closest.is_some_and(|closest| !own.contains(&closest)) {
@@ -256,6 +261,8 @@ impl Model<'_> {
 struct Fate {
     /// One of them is the route's where it is looked for.
     is_served: bool,
+    /// One of them is in a domain that is not served.
+    is_denied: bool,
     notes: Vec<String>,
     winners: Vec<ObjectRef>,
 }
@@ -266,9 +273,10 @@ impl Fate {
         let own = (!accepted.message.is_empty()).then(|| accepted.message.clone());
         let notes = own.into_iter().chain(self.notes.iter().cloned()).chain(notes.into_iter().flatten().cloned());
         accepted.message = notes.collect::<Vec<_>>().join("; ");
-        if !self.is_served && !self.winners.is_empty() {
+        if !self.is_served && (self.is_denied || !self.winners.is_empty()) {
             accepted.holds = false;
-            accepted.reason = "HostAlreadyClaimed".to_owned();
+            accepted.reason =
+                if self.winners.is_empty() { "HostNotPermitted" } else { "HostAlreadyClaimed" }.to_owned();
         }
         accepted
     }

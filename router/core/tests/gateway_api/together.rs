@@ -1,5 +1,6 @@
 //! Gateway API beside Routes: one host, objects of both.
 
+use router_core::translate::Settings;
 use serde_json::json;
 
 use crate::world::{Ask, World, verdict};
@@ -64,4 +65,62 @@ spec: {gatewayClassName: sluice, listeners: [{name: http, port: 80, protocol: HT
     let world = World::with(gateway, [route]);
     assert!(world.http(80, &Ask::get("c.test/")).contains("Forward"));
     assert_eq!(world.http(80, &Ask::get("d.test/")), "404");
+}
+
+#[test]
+fn domains_that_the_operator_has_denied_are_not_served() {
+    let gateway = "
+kind: Gateway
+metadata: {namespace: infra, name: g}
+spec: {gatewayClassName: sluice, listeners: [{name: http, port: 80, protocol: HTTP}]}
+";
+    let route = |name: &str, hosts: &str| {
+        format!(
+            "---\nkind: HTTPRoute\nmetadata: {{namespace: infra, name: {name}}}\nspec: {{parentRefs: [{{name: g}}], {hosts}rules: \
+             [{{backendRefs: [{{name: v1, port: 8080}}]}}]}}\n"
+        )
+    };
+    let manifests = [
+        gateway.to_owned(),
+        route("any", ""),
+        route("exact", "hostnames: [x.bad.test], "),
+        route("both", "hostnames: [bad.test, good.test], "),
+    ]
+    .concat();
+    let accepted = |world: &World, route: &str| {
+        let row = world.status(&format!("HTTPRoute infra/{route}"))["parents"][0].clone();
+        (verdict(&row, "Accepted"), row["conditions"][0]["message"].as_str().unwrap().to_owned())
+    };
+    let mut settings = Settings::default();
+    settings.domains.denied = vec!["bad.test".to_owned()];
+    let world = World::set(&settings, &manifests, []);
+    for (host, served) in [
+        ("bad.test", "404"),
+        ("x.bad.test", "404"),
+        ("y.x.bad.test", "404"),
+        ("good.test", "v1"),
+        ("notbad.test", "v1"),
+    ] {
+        assert_eq!(world.http(80, &Ask::get(host)), served, "{host}");
+    }
+    assert_eq!(accepted(&world, "any").0, "True/Accepted");
+    let message = |host: &str, fault: &str| format!("host {host} is {fault}");
+    let denied = "in the list of denied domains";
+    assert_eq!(accepted(&world, "exact"), ("False/HostNotPermitted".to_owned(), message("x.bad.test", denied)));
+    assert_eq!(accepted(&world, "both"), ("True/Accepted".to_owned(), message("bad.test", denied)));
+
+    settings.domains.allowed = vec!["test".to_owned()];
+    let world = World::set(&settings, &manifests, []);
+    for (host, served) in
+        [("bad.test", "404"), ("good.test", "v1"), ("test", "v1"), ("good.org", "404"), ("atest", "404")]
+    {
+        assert_eq!(world.http(80, &Ask::get(host)), served, "{host}");
+    }
+    settings.domains.denied.clear();
+    settings.domains.allowed = vec!["bad.test".to_owned()];
+    let world = World::set(&settings, &manifests, []);
+    for (host, served) in [("bad.test", "v1"), ("x.bad.test", "v1"), ("good.test", "404"), ("test", "404")] {
+        assert_eq!(world.http(80, &Ask::get(host)), served, "{host}");
+    }
+    assert_eq!(accepted(&world, "both").1, message("good.test", "not in the list of allowed domains"));
 }

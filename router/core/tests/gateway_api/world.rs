@@ -95,6 +95,11 @@ impl World {
 
     /// The same with further objects.
     pub fn with(manifests: &str, more: impl IntoIterator<Item = Value>) -> Self {
+        Self::set(&Settings::default(), manifests, more)
+    }
+
+    /// The same with settings of the operator's.
+    pub fn set(settings: &Settings, manifests: &str, more: impl IntoIterator<Item = Value>) -> Self {
         let mut resources = Resources::default();
         let class = json!({
             "kind": "GatewayClass",
@@ -111,7 +116,7 @@ impl World {
         for value in all {
             resources.insert(&good(value));
         }
-        let settings = Settings { addresses: vec!["192.0.2.1".parse().unwrap()], ..Settings::default() };
+        let settings = Settings { addresses: vec!["192.0.2.1".parse().unwrap()], ..settings.clone() };
         let translation = translate(&resources, &settings);
         World { translation }
     }
