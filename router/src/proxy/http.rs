@@ -231,7 +231,16 @@ fn begin(shared: &Shared, connection: &Connection, mut head: request::Parts, con
             (StatusCode::BAD_REQUEST, Flag::BadRequest)
         }
     };
-    Step::Answered(own.refuse(Some(policy), status, flag, record, in_flight))
+    let sharing = record.route.as_deref().and_then(|route| sharing(route, &head.headers));
+    Step::Answered(shared_with(sharing.as_ref(), own.refuse(Some(policy), status, flag, record, in_flight)))
+}
+
+/// An answer of the router that a page of another site may read, too: else it could not tell what is wrong.
+fn shared_with(sharing: Option<&Sharing>, mut response: Response<ResponseBody>) -> Response<ResponseBody> {
+    if let Some(sharing) = sharing {
+        sharing.tell(response.headers_mut());
+    }
+    response
 }
 
 impl Ahead {
@@ -248,12 +257,8 @@ impl Ahead {
                 if connection.clock.body_stalled() {
                     (status, flag) = (StatusCode::REQUEST_TIMEOUT, Flag::ClientTimeout);
                 }
-                let mut response = own.refuse(Some(&served.table.policy), status, flag, *record, in_flight);
-                if let Some(sharing) = sharing {
-                    // Else a page could not tell that the application is not available.
-                    sharing.tell(response.headers_mut());
-                }
-                response.map(MaybeGzip::Plain)
+                let refused = own.refuse(Some(&served.table.policy), status, flag, *record, in_flight);
+                shared_with(sharing.as_deref(), refused).map(MaybeGzip::Plain)
             }
         }
     }

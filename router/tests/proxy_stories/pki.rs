@@ -2,7 +2,9 @@
 
 use std::sync::{Arc, OnceLock};
 
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DistinguishedName, DnType, IsCa, KeyPair};
+use rcgen::{
+    BasicConstraints, CertificateParams, CertifiedIssuer, DistinguishedName, DnType, IsCa, KeyPair, SignatureAlgorithm,
+};
 use rustls::crypto::CryptoProvider;
 use rustls::sign::CertifiedKey;
 use rustls::{RootCertStore, ServerConfig};
@@ -46,8 +48,16 @@ impl Ca {
         self.sign(params)
     }
 
+    /// A leaf with a key of this kind.
+    pub fn leaf_signing(&self, algorithm: &'static SignatureAlgorithm, names: &[&str]) -> Arc<CertifiedKey> {
+        self.sign_for(params(names), KeyPair::generate_for(algorithm).unwrap())
+    }
+
     fn sign(&self, params: CertificateParams) -> Arc<CertifiedKey> {
-        let key = KeyPair::generate().unwrap();
+        self.sign_for(params, KeyPair::generate().unwrap())
+    }
+
+    fn sign_for(&self, params: CertificateParams, key: KeyPair) -> Arc<CertifiedKey> {
         let cert = params.signed_by(&key, &self.0).unwrap();
         pair(cert.der().clone(), &key)
     }

@@ -1,0 +1,262 @@
+//! Rules over real sockets: what they match, and what they do beside forwarding.
+
+use std::sync::Arc;
+
+use router::proxy::ProxyConfig;
+use router_core::gateway::spec::{Cors, HeaderModifier};
+use router_core::model::Hostname;
+use router_core::rule::{Action, PathChange, RedirectTo, RulePolicy};
+use tokio::net::TcpStream;
+
+use crate::client::{self, Answer};
+use crate::sites::{RuleOf, SiteOf, rule, site, table};
+use crate::tables::{Rig, Route};
+use crate::{backends, log};
+
+async fn rig(sites: Vec<SiteOf>) -> Rig {
+    Rig::start(ProxyConfig { show_cause: true, ..ProxyConfig::default() }, table(sites, &[])).await
+}
+
+/// Sends a request with these lines after the first.
+async fn ask(rig: &Rig, start: &str, host: &str, fields: &[&str]) -> Answer {
+    let fields: String = fields.iter().map(|field| format!("{field}\r\n")).collect();
+    client::request(rig.http, &format!("{start} HTTP/1.1\r\nHost: {host}\r\n{fields}Connection: close\r\n\r\n")).await
+}
+
+#[tokio::test]
+async fn requests_go_where_the_first_rule_that_matches_says() {
+    let [a, b, c] = [backends::http("a").await, backends::http("b").await, backends::http("c").await];
+    let rules = [
+        rule("exact", "/").exact("/only").to(a),
+        rule("versioned", "/api").header("x-version", "2").to(b),
+        rule("searching", "/api").query("q", "a b").to(b),
+        rule("writing", "/api").method("POST").to(c),
+        rule("api", "/api").to(a),
+        rule("broken", "/broken").doing(Action::Answer(500)),
+    ];
+    let rig = rig(vec![site("match.site.test").cleartext(&rules)]).await;
+    let cases: [(&str, &[&str], &str); 12] = [
+        ("GET /only", &[], "a GET /only"),
+        ("GET /only?x=1", &[], "a GET /only?x=1"),
+        ("GET /only/", &[], "404"),
+        ("GET /api", &["X-Version: 2"], "b GET /api"),
+        ("GET /api/x", &["X-Version: 3"], "a GET /api/x"),
+        ("GET /api/x", &["X-Version: 3", "X-Version: 2"], "a GET /api/x"),
+        ("GET /api?p=1&q=a%20b", &[], "b GET /api?p=1&q=a%20b"),
+        ("POST /api", &["Content-Length: 0"], "c POST /api"),
+        ("GET /apis", &[], "404"),
+        ("GET /API", &[], "404"),
+        ("GET /", &[], "404"),
+        ("GET /broken", &[], "500"),
+    ];
+    for (start, fields, expected) in cases {
+        let answer = ask(&rig, start, "match.site.test:8080", fields).await;
+        let found = if answer.status == 200 { answer.body.lines().next().unwrap() } else { &answer.status.to_string() };
+        assert_eq!(found, expected, "{start} {fields:?}");
+    }
+    let line = log::line("path", "/broken").await;
+    assert_eq!((&line["flags"], &line["route"]), (&"RA".into(), &"HTTPRoute:shop/broken:0".into()));
+    let line = log::line("path", "/apis").await;
+    assert_eq!((&line["flags"], &line["status"], &line["route"]), (&"NM".into(), &404.into(), &"-".into()));
+    let counted = rig.proxy.counters();
+    let api = counted.iter().find(|count| &*count.route.name == "api").expect("counted");
+    assert_eq!((api.route.kind, api.served), (router_core::object::Kind::HttpRoute, 2));
+}
+
+#[tokio::test]
+async fn a_site_is_closed_and_a_host_that_nobody_has_is_not_found() {
+    let [app, wild] = [backends::http("app").await, backends::http("wild").await];
+    let sites = || {
+        vec![site("shut.site.test").cleartext(&[rule("deep", "/deep").to(app)]), site("bare.site.test").tls(&[], &[])]
+    };
+    let with_routes = table(sites(), &[Route::new("*.site.test", "").to(wild)]);
+    let rig = Rig::start(ProxyConfig { show_cause: true, ..ProxyConfig::default() }, with_routes).await;
+    let cases = [
+        ("shut.site.test", "/deep/er", 200, None),
+        ("shut.site.test", "/", 404, Some("no-match")),
+        ("bare.site.test", "/", 404, Some("no-match")),
+        ("other.site.test", "/", 200, None),
+        ("unknown.test", "/", 503, Some("no-route")),
+    ];
+    for (host, path, status, cause) in cases {
+        let answer = client::get(rig.http, host, path).await;
+        assert_eq!((answer.status, answer.field("x-sluice-cause")), (status, cause), "{host}{path}");
+    }
+    // Where nothing but sites is served, there is no Route that could come to be available.
+    let rig = self::rig(sites()).await;
+    for host in ["unknown.test", "192.0.2.1", "[2001:db8::1]:80"] {
+        assert_eq!(client::get(rig.http, host, "/").await.status, 404, "{host}");
+    }
+}
+
+#[tokio::test]
+async fn a_site_of_every_host_serves_addresses_too() {
+    let app = backends::http("app").await;
+    let rules = [rule("all", "/").to(app)];
+    let key = crate::pki::ca().leaf(&["any.test"]);
+    let sites = vec![site("*").cleartext(&rules).tls(&[&key], &rules), site("*.deep.test").cleartext(&[])];
+    let rig = rig(sites).await;
+    for (host, status) in [("whatever.test", 200), ("192.0.2.1:81", 200), ("[::1]", 200), ("a.b.deep.test", 404)] {
+        assert_eq!(client::get(rig.http, host, "/").await.status, status, "{host}");
+    }
+    let stream = client::tls(rig.https, None, &[]).await;
+    assert_eq!(client::shown(&stream), key.cert[0]);
+    let request = "GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n";
+    assert_eq!(client::exchange(stream, request).await.status, 200);
+}
+
+fn redirecting(to: RedirectTo) -> RuleOf {
+    rule("redirect", "/old").doing(Action::Redirect(to))
+}
+
+#[tokio::test]
+async fn redirects_name_what_the_rule_says() {
+    let nothing = || RedirectTo { scheme: None, hostname: None, port: None, path: None, status: 302 };
+    let new = || Some(Hostname::parse("new.test").unwrap());
+    let full = Some(PathChange::Full("/all".into()));
+    let prefix = Some(PathChange::Prefix("/new".into()));
+    let cases = [
+        (nothing(), "http://go.site.test:PORT/old/x?q=1"),
+        (RedirectTo { scheme: Some("https".into()), status: 301, ..nothing() }, "https://go.site.test/old/x?q=1"),
+        (RedirectTo { hostname: new(), port: Some(8443), status: 308, ..nothing() }, "http://new.test:8443/old/x?q=1"),
+        (RedirectTo { port: Some(80), path: prefix, ..nothing() }, "http://go.site.test/new/x?q=1"),
+        (RedirectTo { port: Some(80), path: full, ..nothing() }, "http://go.site.test/all?q=1"),
+    ];
+    for (to, location) in cases {
+        let (said, status) = (format!("{to:?}"), to.status);
+        let rig = rig(vec![site("go.site.test").cleartext(&[redirecting(to)])]).await;
+        let answer = client::get(rig.http, "go.site.test:1234", "/old/x?q=1").await;
+        let location = location.replace("PORT", &rig.http.port().to_string());
+        assert_eq!((answer.status, answer.field("location")), (status, Some(&*location)), "{said}");
+        assert_eq!((answer.body.as_str(), answer.field("content-length")), ("", Some("0")), "{said}");
+    }
+    let line = log::line("host", "go.site.test").await;
+    assert_eq!((&line["flags"], &line["route"]), (&"-".into(), &"HTTPRoute:shop/redirect:0".into()));
+}
+
+#[tokio::test]
+async fn paths_hosts_and_fields_are_rewritten_on_the_way() {
+    let app = backends::http("app").await;
+    let pairs = |pairs: &[(&str, &str)]| pairs.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect();
+    let policy = RulePolicy {
+        request_headers: vec![HeaderModifier {
+            set: pairs(&[("x-set", "new"), ("content-length", "9")]),
+            add: pairs(&[("x-add", "two")]),
+            remove: vec!["x-gone".into()],
+        }],
+        response_headers: vec![HeaderModifier { set: pairs(&[("x-seen", "yes")]), ..HeaderModifier::default() }],
+        rewrite_host: Some(Hostname::parse("inner.test").unwrap()),
+        rewrite_path: Some(PathChange::Prefix("/in".into())),
+        ..RulePolicy::default()
+    };
+    let full = RulePolicy { rewrite_path: Some(PathChange::Full("/one".into())), ..RulePolicy::default() };
+    let rules = [rule("full", "/full").policy(full).to(app), rule("prefix", "/out").policy(policy).to(app)];
+    let rig = rig(vec![site("rewrite.site.test").cleartext(&rules)]).await;
+    let fields = ["X-Set: old", "X-Add: one", "X-Gone: 1", "X-Stays: 1"];
+    let answer = ask(&rig, "GET /out/a%2Fb?q=/out", "rewrite.site.test:81", &fields).await;
+    let lines: Vec<&str> = answer.body.lines().collect();
+    assert_eq!(lines[0], "app GET /in/a%2Fb?q=/out");
+    for line in [
+        "host: inner.test",
+        "x-forwarded-host: rewrite.site.test:81",
+        "x-set: new",
+        "x-add: one",
+        "x-add: two",
+        "x-stays: 1",
+    ] {
+        assert!(lines.contains(&line), "{line} in {answer:?}");
+    }
+    assert!(!answer.body.contains("x-gone") && !answer.body.contains("content-length: 9"), "{answer:?}");
+    assert_eq!(answer.field("x-seen"), Some("yes"));
+    let answer = ask(&rig, "GET /full/x?q=1", "rewrite.site.test", &[]).await;
+    assert!(answer.body.starts_with("app GET /one?q=1\n"), "{answer:?}");
+    // The log says what was asked for.
+    assert_eq!(log::line("path", "/out/a%2Fb").await["host"], "rewrite.site.test");
+}
+
+fn sharing(origins: &[&str]) -> RulePolicy {
+    let texts = |texts: &[&str]| texts.iter().map(|text| (*text).into()).collect();
+    let cors = Cors {
+        origins: texts(origins),
+        credentials: true,
+        methods: texts(&["GET", "PUT"]),
+        headers: texts(&["X-One"]),
+        expose: texts(&["X-Two"]),
+        max_age: 60,
+    };
+    RulePolicy { cors: Some(Arc::new(cors)), ..RulePolicy::default() }
+}
+
+#[tokio::test]
+async fn browsers_are_told_what_other_sites_may_do() {
+    let app = backends::http("app").await;
+    let redirect = RedirectTo { scheme: None, hostname: None, port: Some(80), path: None, status: 302 };
+    let rules = [
+        rule("put", "/put").method("PUT").policy(sharing(&["https://*.a.test"])).to(app),
+        rule("away", "/away").policy(sharing(&["https://x.a.test"])).doing(Action::Redirect(redirect)),
+        rule("shared", "/shared").policy(sharing(&["https://x.a.test"])).to(app),
+        rule("gone", "/gone").policy(sharing(&["https://x.a.test"])).to(backends::refusing()),
+        rule("broken", "/broken").policy(sharing(&["https://x.a.test"])).doing(Action::Answer(500)),
+        rule("plain", "/").to(app),
+    ];
+    let rig = rig(vec![site("cors.site.test").cleartext(&rules)]).await;
+    let preflight = async |path: &str, origin: &str, method: &str| {
+        let fields = [format!("Origin: {origin}"), format!("Access-Control-Request-Method: {method}")];
+        ask(&rig, &format!("OPTIONS {path}"), "cors.site.test", &fields.each_ref().map(String::as_str)).await
+    };
+    // The rule that would have the PUT answers, although it has no OPTIONS.
+    let answer = preflight("/put", "https://y.x.a.test", "PUT").await;
+    assert_eq!(answer.status, 204);
+    let told = [
+        ("access-control-allow-origin", "https://y.x.a.test"),
+        ("access-control-allow-credentials", "true"),
+        ("access-control-allow-methods", "GET, PUT"),
+        ("access-control-allow-headers", "X-One"),
+        ("access-control-max-age", "60"),
+    ];
+    for (name, value) in told {
+        assert_eq!(answer.field(name), Some(value), "{answer:?}");
+    }
+    assert!(answer.body.is_empty());
+    let answer = preflight("/put", "https://b.test", "PUT").await;
+    assert_eq!((answer.status, answer.field("access-control-allow-origin")), (204, None));
+    // A preflight of a rule without the filter is the endpoint's affair.
+    for (path, method) in [("/put", "GET"), ("/", "PUT")] {
+        let answer = preflight(path, "https://x.a.test", method).await;
+        assert!(answer.body.starts_with(&format!("app OPTIONS {path}\n")), "{answer:?}");
+    }
+    let line = log::line_where("the preflight", |line| line["path"] == "/put" && line["status"] == 204).await;
+    assert_eq!((&line["method"], &line["route"]), (&"OPTIONS".into(), &"HTTPRoute:shop/put:0".into()));
+
+    let origin = async |path: &str, origin: &str| {
+        ask(&rig, &format!("GET {path}"), "cors.site.test", &[&format!("Origin: {origin}")]).await
+    };
+    for (path, status) in [("/shared", 200), ("/away", 302), ("/gone", 503), ("/broken", 500)] {
+        let answer = origin(path, "https://x.a.test").await;
+        assert_eq!(answer.status, status, "{path}");
+        assert_eq!(answer.field("access-control-allow-origin"), Some("https://x.a.test"), "{path}");
+        assert_eq!(answer.field("access-control-expose-headers"), Some("X-Two"), "{path}");
+        assert_eq!(answer.field("vary"), Some("Origin"), "{path}");
+        let answer = origin(path, "https://x.a.test.b.test").await;
+        assert_eq!((answer.status, answer.field("access-control-allow-origin")), (status, None), "{path}");
+        assert_eq!(answer.field("vary"), Some("Origin"), "{path}");
+    }
+    // The endpoint gets the request with its origin, whoever may read the answer.
+    assert!(origin("/shared", "https://b.test").await.body.contains("\norigin: https://b.test\n"));
+    assert_eq!(origin("/", "https://x.a.test").await.field("access-control-allow-origin"), None);
+}
+
+#[tokio::test]
+async fn grpc_without_a_rule_is_unimplemented() {
+    let rules = [rule("cart", "/shop.Cart").doing(Action::Answer(500))];
+    let rig = rig(vec![site("grpc.site.test").cleartext(&rules)]).await;
+    for (path, code) in [("/shop.Till/Pay", "12"), ("/shop.Cart/Add", "14")] {
+        let stream = TcpStream::connect(rig.http).await.unwrap();
+        let request = format!(
+            "POST {path} HTTP/1.1\r\nHost: grpc.site.test\r\nContent-Type: application/grpc\r\nContent-Length: 0\r\n\
+             Connection: close\r\n\r\n"
+        );
+        let answer = client::exchange(stream, &request).await;
+        assert_eq!((answer.status, answer.field("grpc-status")), (200, Some(code)), "{path}");
+    }
+}

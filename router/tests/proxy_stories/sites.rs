@@ -1,0 +1,181 @@
+//! Sites made by hand: what Gateway API and Contour objects serve.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use router_core::gateway::spec::{PathMatcher, RequestMatcher, ValueMatcher};
+use router_core::model::{HostMatch, Hostname, PathMatch, RouteId};
+use router_core::object::{Kind, ObjectKey, ObjectRef};
+use router_core::parse::TlsVersion;
+use router_core::rule::{Action, Rule, RulePolicy, Site, SiteTls};
+use router_core::table::{Cluster, Endpoint, ResolvedRoute, RouteKind, RoutingTable, ServiceEndpoints, VirtualHost};
+use rustls::sign::CertifiedKey;
+
+use crate::tables::{Route, router};
+
+/// What a rule does and for which requests.
+#[derive(Clone)]
+pub struct RuleOf {
+    name: String,
+    matcher: RequestMatcher,
+    prefix: String,
+    policy: RulePolicy,
+    endpoints: Vec<SocketAddr>,
+}
+
+/// A rule for all requests under a path, of an object with this name.
+pub fn rule(name: &str, prefix: &str) -> RuleOf {
+    let matcher = RequestMatcher { path: PathMatcher::Prefix(prefix.into()), ..RequestMatcher::default() };
+    let (name, prefix) = (name.to_owned(), prefix.to_owned());
+    RuleOf { name, matcher, prefix, policy: RulePolicy::default(), endpoints: Vec::new() }
+}
+
+impl RuleOf {
+    pub fn to(mut self, address: SocketAddr) -> RuleOf {
+        self.endpoints.push(address);
+        self
+    }
+
+    pub fn exact(mut self, path: &str) -> RuleOf {
+        self.matcher.path = PathMatcher::Exact(path.into());
+        self
+    }
+
+    pub fn method(mut self, method: &str) -> RuleOf {
+        self.matcher.method = Some(method.into());
+        self
+    }
+
+    pub fn header(mut self, name: &str, value: &str) -> RuleOf {
+        self.matcher.headers.push((name.into(), ValueMatcher::Exact(value.into())));
+        self
+    }
+
+    pub fn query(mut self, name: &str, value: &str) -> RuleOf {
+        self.matcher.query.push((name.into(), ValueMatcher::Exact(value.into())));
+        self
+    }
+
+    pub fn doing(mut self, action: Action) -> RuleOf {
+        self.policy.action = action;
+        self
+    }
+
+    pub fn policy(mut self, policy: RulePolicy) -> RuleOf {
+        self.policy = policy;
+        self
+    }
+
+    fn made(&self) -> Arc<Rule> {
+        let serves = RouteKind::Http { path: PathMatch::any(), tls: None };
+        let route = route(Kind::HttpRoute, &self.name, HostMatch::Any, serves, &self.endpoints);
+        let route = Arc::new(ResolvedRoute { rule: Some(Box::new(self.policy.clone())), ..route });
+        let origin = format!("HTTPRoute shop/{}/0", self.name).into();
+        Arc::new(Rule { matcher: self.matcher.clone(), prefix: self.prefix.as_str().into(), route, origin })
+    }
+}
+
+fn route(kind: Kind, name: &str, host: HostMatch, serves: RouteKind, endpoints: &[SocketAddr]) -> ResolvedRoute {
+    let endpoints = endpoints.iter().map(|address| Endpoint { address: *address, target: None, h2c: false }).collect();
+    let services = vec![ServiceEndpoints { service: "app".into(), weight: 1, endpoints, policy: None }];
+    ResolvedRoute {
+        id: RouteId { kind, ..RouteId::of_route("shop", name) },
+        host,
+        kind: serves,
+        cluster: Cluster { services: services.into() },
+        allow: None,
+        proxy_protocol: false,
+        tunnel_timeout: None,
+        forwarded: Default::default(),
+        request_work: false,
+        relay_only: false,
+        policy: Arc::default(),
+        rule: Some(Box::default()),
+        derived: Default::default(),
+    }
+}
+
+/// What a host serves.
+pub struct SiteOf {
+    host: HostMatch,
+    listener: &'static str,
+    cleartext: Option<Vec<RuleOf>>,
+    tls: Option<SiteTls>,
+    passthrough: Option<SocketAddr>,
+}
+
+/// A site that serves nothing yet; `*.domain` is for one label or more, `*` for every host.
+pub fn site(host: &str) -> SiteOf {
+    let host = match (host, host.strip_prefix("*.")) {
+        ("*", _) => HostMatch::Any,
+        (_, Some(domain)) => HostMatch::Suffix(Hostname::parse(domain).unwrap()),
+        (name, None) => HostMatch::Exact(Hostname::parse(name).unwrap()),
+    };
+    SiteOf { host, listener: "Gateway shop/g#l", cleartext: None, tls: None, passthrough: None }
+}
+
+impl SiteOf {
+    pub fn listener(mut self, listener: &'static str) -> SiteOf {
+        self.listener = listener;
+        self
+    }
+
+    pub fn cleartext(mut self, rules: &[RuleOf]) -> SiteOf {
+        self.cleartext = Some(rules.to_vec());
+        self
+    }
+
+    pub fn tls(mut self, certificates: &[&Arc<CertifiedKey>], rules: &[RuleOf]) -> SiteOf {
+        let certificates = certificates.iter().map(|key| Arc::clone(key)).collect();
+        let rules = rules.iter().map(RuleOf::made).collect();
+        self.tls = Some(SiteTls { certificates, minimum: None, rules, tcp: None });
+        self
+    }
+
+    /// Not below this version.
+    pub fn minimum(mut self, minimum: TlsVersion) -> SiteOf {
+        self.tls.as_mut().expect("TLS").minimum = Some(minimum);
+        self
+    }
+
+    /// What is inside TLS goes there as it is.
+    pub fn tcp(mut self, address: SocketAddr) -> SiteOf {
+        let serves = RouteKind::Passthrough { redirect: false };
+        let route = route(Kind::TlsRoute, &format!("tcp-{}", self.host), self.host.clone(), serves, &[address]);
+        self.tls.as_mut().expect("TLS").tcp = Some(Arc::new(route));
+        self
+    }
+
+    /// TLS goes there as it is.
+    pub fn passthrough(mut self, address: SocketAddr) -> SiteOf {
+        self.passthrough = Some(address);
+        self
+    }
+
+    fn made(self) -> VirtualHost {
+        let owner = ObjectRef { kind: Kind::HttpRoute, key: ObjectKey::new("shop", "owner") };
+        let rules = |rules: Vec<RuleOf>| rules.iter().map(RuleOf::made).collect();
+        let is_site = self.cleartext.is_some() || self.tls.is_some();
+        let site = Site { owner, listener: self.listener.into(), cleartext: self.cleartext.map(rules), tls: self.tls };
+        let passthrough = self.passthrough.map(|address| {
+            let serves = RouteKind::Passthrough { redirect: false };
+            Arc::new(route(Kind::TlsRoute, &format!("tls-{}", self.host), self.host.clone(), serves, &[address]))
+        });
+        VirtualHost {
+            host: self.host,
+            passthrough,
+            terminated: Default::default(),
+            cleartext: Default::default(),
+            certificate: None,
+            site: is_site.then(|| Box::new(site)),
+        }
+    }
+}
+
+/// A table with one router that has sites beside Routes.
+pub fn table(sites: Vec<SiteOf>, routes: &[Route]) -> Arc<RoutingTable> {
+    let default = crate::pki::ca().leaf(&["*.apps.test"]);
+    let mut router = router("default", routes, Some(&default), (0, 0));
+    router.hosts.extend(sites.into_iter().map(|site| Arc::new(site.made())).collect());
+    Arc::new(RoutingTable { revision: 1, routers: vec![Arc::new(router)] })
+}
