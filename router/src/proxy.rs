@@ -21,6 +21,7 @@ mod http;
 mod limits;
 pub mod listeners;
 mod passthrough;
+mod preface;
 mod prefixed;
 mod proxied;
 mod snapshot;

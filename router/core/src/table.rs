@@ -92,12 +92,18 @@ pub struct HostIndex {
 }
 
 impl HostIndex {
+    /// Whether any virtual host is of another kind than Routes.
+    pub fn has_sites(&self) -> bool {
+        let named = [&self.exact, &self.wildcard, &self.suffix];
+        named.iter().any(|hosts| hosts.of_routes() < hosts.len())
+            || self.any.as_ref().is_some_and(|any| !any.is_of_routes())
+    }
+
     /// Whether there are virtual hosts, and none of them is of Routes.
     pub fn has_only_sites(&self) -> bool {
         let named = [&self.exact, &self.wildcard, &self.suffix];
-        let of_routes = |any: &Arc<VirtualHost>| any.is_of_routes();
-        let is_empty = named.iter().all(|hosts| hosts.is_empty()) && self.any.is_none();
-        !is_empty && named.iter().all(|hosts| hosts.of_routes() == 0) && !self.any.as_ref().is_some_and(of_routes)
+        let has_routes = named.iter().any(|hosts| hosts.of_routes() > 0);
+        self.has_sites() && !has_routes && self.any.as_ref().is_none_or(|any| !any.is_of_routes())
     }
 
     /// The entry for exactly this match.

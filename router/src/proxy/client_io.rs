@@ -30,7 +30,9 @@ const LINGER_BYTES: usize = 256 * 1024;
 /// The limits of the waits, and of heads.
 #[derive(Clone, Copy, Debug)]
 pub struct ClientLimits {
-    /// For the first request, and for the rest of any head, in all (OpenShift: 10 s).
+    /// For the first request; what is left of `head`.
+    first: Duration,
+    /// For the rest of any head, in all (OpenShift: 10 s).
     head: Duration,
     /// Between requests (`httpKeepAliveTimeout`, 300 s).
     idle: Duration,
@@ -50,6 +52,7 @@ impl ClientLimits {
     pub fn of(policy: &RouterPolicy) -> Self {
         let timeouts = &policy.timeouts;
         ClientLimits {
+            first: timeouts.head,
             head: timeouts.head,
             idle: timeouts.keep_alive,
             client: timeouts.client,
@@ -57,6 +60,11 @@ impl ClientLimits {
             head_bytes: policy.limits.head,
             answer_empty: !policy.ignore_empty_requests,
         }
+    }
+
+    /// The same for a connection whose first request has been waited for, for so long.
+    pub fn after(self, waited: Duration) -> Self {
+        ClientLimits { first: self.first.saturating_sub(waited), ..self }
     }
 }
 
@@ -142,7 +150,8 @@ impl<S> ClientIo<S> {
                 let patience = self.limits.client;
                 if body == Some(BodyLength::Known) { patience.min(self.pace.allowance(patience)) } else { patience }
             }
-            Wait::First | Wait::Head => self.limits.head,
+            Wait::First => self.limits.first,
+            Wait::Head => self.limits.head,
             Wait::Next => self.limits.idle,
         };
         self.read_timer.poll(cx, limit)

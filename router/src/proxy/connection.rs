@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::Poll;
+use std::time::Duration;
 
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -21,6 +22,7 @@ use super::client_io::{ClientIo, ClientLimits};
 use super::clock::ClientClock;
 use super::hello::{FirstFlight, HelloFailure, read_hello, turn_away};
 use super::http::{Connection, handle};
+use super::preface::{self, Beginning};
 use super::prefixed::Prefixed;
 use super::proxied::Proxied;
 use super::snapshot::ServedRouter;
@@ -79,11 +81,28 @@ pub async fn serve(shared: Arc<Shared>, mut accepted: Accepted) {
     }
     match accepted.protocol {
         Protocol::Http => {
+            let speaks_http2 = served.is_some_and(|served| served.table.hosts.has_sites());
             let Accepted { router, client, listener, stream, seats, .. } = accepted;
             let connection = Connection::new(router, client, listener, None, seats);
-            Box::pin(serve_http1(shared, connection, Prefixed::new(first, stream))).await;
+            if speaks_http2 {
+                Box::pin(serve_either(shared, connection, first, stream)).await;
+            } else {
+                Box::pin(serve_http1(shared, connection, Prefixed::new(first, stream), Duration::ZERO)).await;
+            }
         }
         Protocol::Https => serve_tls(shared, served, accepted, first).await,
+    }
+}
+
+/// Serves clear text of a router that has sites: their clients may know that it speaks HTTP/2.
+async fn serve_either(shared: Arc<Shared>, connection: Connection, first: Vec<u8>, stream: TcpStream) {
+    let limit = policy_of(&shared, &connection.router).timeouts.head;
+    match preface::read(&stream, first, limit).await {
+        Ok(Beginning { http2: true, bytes, .. }) => serve_http2(shared, connection, Prefixed::new(bytes, stream)).await,
+        Ok(Beginning { bytes, waited, .. }) => {
+            serve_http1(shared, connection, Prefixed::new(bytes, stream), waited).await;
+        }
+        Err(error) => tracing::debug!(%error, "an HTTP connection failed before it said anything"),
     }
 }
 
@@ -119,14 +138,14 @@ async fn serve_tls(shared: Arc<Shared>, served: Option<Arc<ServedRouter>>, accep
     Box::pin(terminate(shared, served, stream, FirstFlight { name, bytes }, record, seats)).await;
 }
 
-/// Serves HTTP/1 on a stream to its end.
-pub(super) async fn serve_http1<S>(shared: Arc<Shared>, connection: Connection, stream: S)
+/// Serves HTTP/1 on a stream to its end. Its first request has been waited for, for so long.
+pub(super) async fn serve_http1<S>(shared: Arc<Shared>, connection: Connection, stream: S, waited: Duration)
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let clock: Arc<ClientClock> = Arc::clone(&connection.clock);
     let policy = policy_of(&shared, &connection.router);
-    let io = TokioIo::new(ClientIo::new(stream, true, Arc::clone(&clock), ClientLimits::of(&policy)));
+    let io = TokioIo::new(ClientIo::new(stream, true, Arc::clone(&clock), ClientLimits::of(&policy).after(waited)));
     let mut builder = hyper::server::conn::http1::Builder::new();
     builder
         .timer(TokioTimer::new())

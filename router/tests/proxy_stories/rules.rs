@@ -1,16 +1,25 @@
 //! Rules over real sockets: what they match, and what they do beside forwarding.
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
+use http_body_util::{BodyExt, Empty};
+use hyper::Request;
+use hyper::body::Bytes;
+use hyper::client::conn::http2;
+use hyper_util::rt::{TokioExecutor, TokioIo};
 use router::proxy::ProxyConfig;
 use router_core::gateway::spec::{Cors, HeaderModifier};
 use router_core::model::Hostname;
+use router_core::policy::{RouterPolicy, Timeouts};
 use router_core::rule::{Action, PathChange, RedirectTo, RulePolicy};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
+use tokio::time::timeout;
 
 use crate::client::{self, Answer};
 use crate::sites::{RuleOf, SiteOf, rule, site, table};
-use crate::tables::{Rig, Route};
+use crate::tables::{PATIENCE, Rig, Route, under};
 use crate::{backends, log};
 
 async fn rig(sites: Vec<SiteOf>) -> Rig {
@@ -259,4 +268,65 @@ async fn grpc_without_a_rule_is_unimplemented() {
         let answer = client::exchange(stream, &request).await;
         assert_eq!((answer.status, answer.field("grpc-status")), (200, Some(code)), "{path}");
     }
+}
+
+/// A call over HTTP/2 in clear text, by prior knowledge: its `grpc-status`, and what the endpoint was asked.
+async fn call(stream: TcpStream, host: &str, path: &str) -> (Option<String>, String) {
+    let (mut sender, driver) = http2::handshake(TokioExecutor::new(), TokioIo::new(stream)).await.unwrap();
+    tokio::spawn(driver);
+    let request = Request::post(format!("http://{host}{path}")).header("content-type", "application/grpc");
+    let response = sender.send_request(request.body(Empty::<Bytes>::new()).unwrap()).await.unwrap();
+    let status = response.headers().get("grpc-status").map(|status| status.to_str().unwrap().to_owned());
+    let body = response.into_body().collect().await.unwrap().to_bytes();
+    (status, String::from_utf8(body.to_vec()).unwrap())
+}
+
+#[tokio::test]
+async fn clear_text_of_sites_may_be_http2_from_the_start() {
+    let rules = [rule("cart", "/shop.Cart").method("POST").to(backends::http("app").await)];
+    let sites = || vec![site("h2c.site.test").cleartext(&rules)];
+    let served = rig(sites()).await;
+    let connect = async |rig: &Rig| TcpStream::connect(rig.http).await.unwrap();
+    let (status, body) = call(connect(&served).await, "h2c.site.test", "/shop.Cart/Add").await;
+    assert!(status.is_none() && body.starts_with("app POST /shop.Cart/Add\n"), "{body}");
+    assert!(body.contains("\nx-forwarded-proto-version: h2\n") && body.contains("\nhost: h2c.site.test\n"), "{body}");
+    assert_eq!(call(connect(&served).await, "h2c.site.test", "/shop.Till/Pay").await.0.as_deref(), Some("12"));
+
+    // HTTP/1 that begins like it, byte by byte, is HTTP/1.
+    for (start, status) in [("PUT /shop.Cart", 404), ("POST /shop.Cart", 200), ("PRI /shop.Cart", 404), ("P /x", 404)] {
+        let mut stream = connect(&served).await;
+        stream.set_nodelay(true).unwrap();
+        for byte in start.bytes() {
+            stream.write_all(&[byte]).await.unwrap();
+            tokio::task::yield_now().await;
+        }
+        let rest = " HTTP/1.1\r\nHost: h2c.site.test\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
+        assert_eq!(client::exchange(stream, rest).await.status, status, "{start}");
+    }
+    // What stops in the middle of the preface is no request.
+    let mut stream = connect(&served).await;
+    stream.write_all(b"PRI * HT").await.unwrap();
+    stream.shutdown().await.unwrap();
+    let mut text = String::new();
+    timeout(PATIENCE, stream.read_to_string(&mut text)).await.expect("an end").unwrap();
+    assert!(text.is_empty() || text.starts_with("HTTP/1.1 400 "), "{text}");
+
+    // Routes are for HTTP/1 in clear text, as ever.
+    let routes = Rig::serve(&[Route::new("h2c.site.test", "").to(backends::http("app").await)]).await;
+    let answer = client::exchange(connect(&routes).await, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").await;
+    assert_eq!(answer.status, 505);
+}
+
+#[tokio::test]
+async fn a_client_that_says_nothing_is_waited_for_no_longer_where_sites_are() {
+    let head = Duration::from_millis(1500);
+    let policy = RouterPolicy { timeouts: Timeouts { head, ..Timeouts::default() }, ..RouterPolicy::default() };
+    let sites = vec![site("silent.site.test").cleartext(&[])];
+    let rig = Rig::start(ProxyConfig::default(), under(policy, table(sites, &[]))).await;
+    let mut stream = TcpStream::connect(rig.http).await.unwrap();
+    let began = Instant::now();
+    let mut text = String::new();
+    timeout(PATIENCE, stream.read_to_string(&mut text)).await.expect("an end").unwrap();
+    assert!(text.starts_with("HTTP/1.1 408 "), "{text}");
+    assert!((head..head * 2).contains(&began.elapsed()), "{:?}", began.elapsed());
 }

@@ -1,7 +1,7 @@
 //! The handshake with a client, and whoever has the bytes after it: HTTP, or a site's endpoint.
 
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use router_core::lookup::SniMatch;
 use rustls::{HandshakeKind, ServerConnection};
@@ -84,7 +84,7 @@ pub async fn terminate(
     if http2 {
         serve_http2(shared, connection, stream).await;
     } else {
-        serve_http1(shared, connection, stream).await;
+        serve_http1(shared, connection, stream, Duration::ZERO).await;
     }
 }
 
