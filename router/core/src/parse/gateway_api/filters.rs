@@ -1,22 +1,18 @@
 //! `filters` of rules and backends.
 
-use std::sync::Arc;
+mod cors;
+mod headers;
 
-use serde_json::Value;
+use std::sync::Arc;
 
 use super::read::{self, Unsupported};
 use super::references;
-use crate::field::{FieldPath, Findings};
-use crate::gateway::spec::{Cors, Filter, HeaderModifier, MirrorFilter, PathModifier, Redirect, UrlRewrite};
+use crate::field::Findings;
+use crate::gateway::spec::{Filter, MirrorFilter, PathModifier, Redirect, UrlRewrite};
 use crate::object::Kind;
-use crate::parse::fields::{Fields, describe};
-use crate::parse::headers::{OWN, is_token};
+use crate::parse::fields::Fields;
 
 const MAX_FILTERS: usize = 16;
-/// Most headers in each list of a modifier.
-const MAX_HEADERS: usize = 16;
-/// Most entries of each list of a CORS filter but `allowMethods`.
-const MAX_CORS: usize = 64;
 /// Longest path, in bytes.
 const MAX_PATH: usize = 1024;
 
@@ -117,8 +113,8 @@ fn filter(
     findings: &mut Findings,
 ) -> Option<Filter> {
     match name {
-        REQUEST_HEADERS => Some(Filter::RequestHeaders(modifier(fields, true, unsupported, findings))),
-        RESPONSE_HEADERS => Some(Filter::ResponseHeaders(modifier(fields, false, unsupported, findings))),
+        REQUEST_HEADERS => Some(Filter::RequestHeaders(headers::modifier(fields, true, unsupported, findings))),
+        RESPONSE_HEADERS => Some(Filter::ResponseHeaders(headers::modifier(fields, false, unsupported, findings))),
         MIRROR => mirror(fields, findings).map(Filter::Mirror),
         REDIRECT => redirect(fields, unsupported, findings).map(Filter::Redirect),
         REWRITE => {
@@ -126,7 +122,7 @@ fn filter(
             let path = path_modifier(fields, unsupported, findings);
             Some(Filter::Rewrite(UrlRewrite { hostname, path }))
         }
-        CORS => Some(Filter::Cors(cors(fields, findings))),
+        CORS => Some(Filter::Cors(cors::cors(fields, findings))),
         EXTENSION => references::local(fields, findings).map(Filter::Extension),
         _ => {
             fields.ignore(&["protocol", "backendRef", "grpc", "http", "forwardBody"]);
@@ -135,66 +131,6 @@ fn filter(
             None
         }
     }
-}
-
-fn modifier(
-    fields: &mut Fields<'_>,
-    is_request: bool,
-    unsupported: &mut Unsupported,
-    findings: &mut Findings,
-) -> HeaderModifier {
-    let set = header_list(fields, "set", findings);
-    let add = header_list(fields, "add", findings);
-    let mut remove: Vec<(FieldPath, Arc<str>)> = Vec::new();
-    for (path, item) in read::list(fields, "remove", 0, MAX_HEADERS, findings) {
-        match item {
-            Value::String(name) if !is_token(name) => {
-                findings.warn(path, format!("{name:?} is no header name, so there is nothing to remove; remove it"));
-            }
-            Value::String(name) if remove.iter().any(|(_, known)| name.eq_ignore_ascii_case(known)) => {
-                findings.error(path, format!("Duplicate value: {name:?}; keep one of them"));
-            }
-            Value::String(name) => remove.push((path, name.to_ascii_lowercase().into())),
-            other => findings.error(path, format!("is {}; write a text", describe(other))),
-        }
-    }
-    let named = set.iter().chain(&add).map(|(path, name, _)| (path.key("name"), name));
-    for (path, name) in named.chain(remove.iter().map(|(path, name)| (path.clone(), name))) {
-        if OWN.contains(&&**name) {
-            unsupported
-                .add(path, format!("{name} belongs to one connection, and the router writes it itself; remove it"));
-        } else if is_request && &**name == "host" {
-            unsupported.add(path, "Host is not changed as a header; use a URLRewrite filter with hostname");
-        }
-    }
-    let pairs = |list: Vec<Header>| list.into_iter().map(|(_, name, value)| (name, value)).collect();
-    HeaderModifier { set: pairs(set), add: pairs(add), remove: remove.into_iter().map(|(_, name)| name).collect() }
-}
-
-/// Where a header stands, its name and its value.
-type Header = (FieldPath, Arc<str>, Arc<str>);
-
-/// `set` or `add`, names in lower case, each once.
-fn header_list(fields: &mut Fields<'_>, list: &'static str, findings: &mut Findings) -> Vec<Header> {
-    let (mut headers, mut written): (Vec<Header>, Vec<&str>) = (Vec::new(), Vec::new());
-    for (path, item) in read::list(fields, list, 0, MAX_HEADERS, findings) {
-        let mut entry = Fields::of(Some(item), path.clone(), findings);
-        let name = read::token(&mut entry, findings);
-        let value = read::header_value(&mut entry, findings);
-        entry.finish(findings);
-        let (Some(name), Some(value)) = (name, value) else { continue };
-        let key = name.to_ascii_lowercase();
-        if written.contains(&name) {
-            findings.error(path.key("name"), format!("Duplicate value: {name:?}; keep one of them"));
-        } else if headers.iter().any(|(_, known, _)| **known == *key) {
-            let message = format!("is not done: {key:?} stands further up in another case; remove it");
-            findings.warn(path.key("name"), message);
-        } else {
-            headers.push((path, key.into(), value.into()));
-        }
-        written.push(name);
-    }
-    headers
 }
 
 fn mirror(fields: &mut Fields<'_>, findings: &mut Findings) -> Option<MirrorFilter> {
@@ -285,78 +221,4 @@ fn path_modifier(
         return None;
     }
     Some(if is_prefix { PathModifier::Prefix(text.into()) } else { PathModifier::Full(text.into()) })
-}
-
-fn cors(fields: &mut Fields<'_>, findings: &mut Findings) -> Cors {
-    const METHODS: [&str; 10] = ["GET", "HEAD", "POST", "PUT", "DELETE", "CONNECT", "OPTIONS", "TRACE", "PATCH", "*"];
-    let origins = cors_list(fields, "allowOrigins", MAX_CORS, findings, |text| {
-        (!is_origin(text)).then(|| {
-            "write *, or a scheme and a host, such as https://www.example.com or https://*.example.com".to_owned()
-        })
-    });
-    let methods = cors_list(fields, "allowMethods", 9, findings, |text| {
-        (!METHODS.contains(&text)).then(|| format!("write {}", read::one_of(&METHODS)))
-    });
-    let token = |text: &str| (!is_token(text)).then(|| "write a header name (RFC 9110 5.6.2)".to_owned());
-    let headers = cors_list(fields, "allowHeaders", MAX_CORS, findings, token);
-    let expose = cors_list(fields, "exposeHeaders", MAX_CORS, findings, token);
-    for (name, list) in [("allowOrigins", &origins), ("allowMethods", &methods), ("allowHeaders", &headers)] {
-        if list.len() > 1 && list.iter().any(|text| &**text == "*") {
-            findings.error(fields.path(name), "Invalid value: * stands beside others; keep * alone, or remove it");
-        }
-    }
-    let credentials = fields.truth("allowCredentials", findings).unwrap_or(false);
-    let max_age = fields.number("maxAge", 1, i64::from(i32::MAX), findings).unwrap_or(5);
-    Cors { origins, credentials, methods, headers, expose, max_age: u32::try_from(max_age).unwrap_or(5) }
-}
-
-/// A list of texts, each once and without a fault.
-fn cors_list(
-    fields: &mut Fields<'_>,
-    name: &'static str,
-    most: usize,
-    findings: &mut Findings,
-    fault: impl Fn(&str) -> Option<String>,
-) -> Vec<Arc<str>> {
-    let mut texts: Vec<Arc<str>> = Vec::new();
-    for (path, item) in read::list(fields, name, 0, most, findings) {
-        match item {
-            Value::String(text) if texts.iter().any(|known| **known == **text) => {
-                findings.error(path, format!("Duplicate value: {text:?}; keep one of them"));
-            }
-            Value::String(text) => match fault(text) {
-                Some(advice) => findings.error(path, format!("Invalid value: {text:?}; {advice}")),
-                None => texts.push(text.as_str().into()),
-            },
-            other => findings.error(path, format!("is {}; write a text", describe(other))),
-        }
-    }
-    texts
-}
-
-/// `*`, or `http` or `https` with a host, in which the first label or all of it may be `*`, and perhaps a port.
-fn is_origin(text: &str) -> bool {
-    if text == "*" {
-        return true;
-    }
-    let Some(rest) = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://")) else { return false };
-    let (host, port) = rest.split_once(':').map_or((rest, None), |(host, port)| (host, Some(port)));
-    let is_label = |label: &str| !label.is_empty() && label.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-');
-    let is_host = host == "*" || host.strip_prefix("*.").unwrap_or(host).split('.').all(is_label);
-    text.len() <= read::MAX_TEXT && is_host && port.is_none_or(|port| port.parse::<u16>().is_ok())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::is_origin;
-
-    #[test]
-    fn origins_are_those_of_the_api() {
-        for good in ["*", "http://a", "https://a.b:80", "https://*.b.c", "https://*", "http://*:8080"] {
-            assert!(is_origin(good), "{good}");
-        }
-        for bad in ["", "a.b", "ftp://a", "https://", "https://a/", "https://a.*.b", "https://a:x", "https://a..b"] {
-            assert!(!is_origin(bad), "{bad}");
-        }
-    }
 }

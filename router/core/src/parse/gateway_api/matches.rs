@@ -45,7 +45,7 @@ pub fn grpc(
 ) -> Option<RequestMatcher> {
     let mut fields = Fields::of(Some(item), path, findings);
     let path = grpc_path(fields.mapping("method", findings), unsupported, findings);
-    let headers = values(&mut fields, &METADATA, unsupported, findings);
+    let headers = values(&mut fields, &HEADERS, unsupported, findings);
     fields.finish(findings);
     Some(RequestMatcher { path: path?, headers: headers?, ..any_grpc() })
 }
@@ -169,14 +169,11 @@ struct ValueRules {
 }
 
 const HEADERS: ValueRules = ValueRules { list: "headers", folds_case: true, value: read::header_value };
-/// Of GRPCRoutes: any text.
-const METADATA: ValueRules = ValueRules { value: |entry, findings| text(entry, read::MAX_HEADER, findings), ..HEADERS };
-const QUERY: ValueRules =
-    ValueRules { list: "queryParams", folds_case: false, value: |entry, findings| text(entry, MAX_PATH, findings) };
-
-fn text<'v>(entry: &mut Fields<'v>, most: usize, findings: &mut Findings) -> Option<&'v str> {
-    read::required_within(entry, "value", "a value, in quotes", most, findings)
-}
+const QUERY: ValueRules = ValueRules {
+    list: "queryParams",
+    folds_case: false,
+    value: |entry, findings| read::required_within(entry, "value", "a value, in quotes", MAX_PATH, findings),
+};
 
 type Values = Vec<(Arc<str>, ValueMatcher)>;
 

@@ -223,6 +223,26 @@ fn what_the_api_allows_and_is_not_done_is_told() {
 }
 
 #[test]
+fn headers_that_cannot_be_changed_or_sent_are_told() {
+    let modifier = json!({
+        "set": [{ "name": "Host", "value": "a.test" }, { "name": "X-A", "value": "a\nb" }, { "name": "X-B", "value": "a  b" }],
+        "add": [{ "name": "X-C", "value": " a" }, { "name": "X-D", "value": "é" }],
+        "remove": ["Connection", "Content-Length"],
+    });
+    let of = |kind: &str, member: &str| {
+        let rules = json!([{ "filters": [{ "type": kind, member: modifier }] }]);
+        let found = route("HTTPRoute", json!({ "rules": rules }));
+        let fields = found.rules[0].unsupported.iter().map(|text| text.split(": ").next().unwrap().to_owned());
+        fields.map(|field| field.replacen(&format!("spec.rules[0].filters[0].{member}."), "", 1)).collect::<Vec<_>>()
+    };
+    let values = ["set[1].value", "add[0].value", "add[1].value"];
+    let framing = ["remove[0]", "remove[1]"];
+    let request = [&values[..], &["set[0].name"], &framing[..]].concat();
+    assert_eq!(of("RequestHeaderModifier", "requestHeaderModifier"), request);
+    assert_eq!(of("ResponseHeaderModifier", "responseHeaderModifier"), [&values[..], &framing[..]].concat());
+}
+
+#[test]
 fn an_expression_that_would_take_much_memory_is_not_compiled() {
     let matches = json!([{ "path": { "type": "RegularExpression", "value": r"(\w{1000}){1000}" } }]);
     let found = route("HTTPRoute", json!({ "rules": [{ "matches": matches }] }));
