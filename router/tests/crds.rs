@@ -285,7 +285,9 @@ fn statuses_are_in_the_schemas() {
             }
         }
     }
-    println!("statuses: {with_status:?}");
+    let kinds: Vec<&str> = with_status.keys().map(String::as_str).collect();
+    assert_eq!(kinds, ["HTTPRoute", "IngressRoute", "RouteSlot"]);
+    assert!(with_status["HTTPRoute"] >= 4 && with_status["IngressRoute"] >= 2, "{with_status:?}");
 }
 
 #[test]
