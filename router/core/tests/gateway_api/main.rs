@@ -9,6 +9,7 @@ mod grpc_routes;
 mod http_matching;
 mod http_references;
 mod http_routes;
+mod inclusion;
 mod listeners;
 mod properties;
 mod tls_routes;

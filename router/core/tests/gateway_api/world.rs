@@ -4,14 +4,16 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use router_core::certificate::MaterialCache;
+use router_core::engine::Engine;
 use router_core::lookup::{Request, RequestMatch, SniMatch};
 use router_core::model::Hostname;
 use router_core::object::{Kind, ObjectKey, ObjectRef, Origin};
 use router_core::parse::{Defaults, Object, Outcome, parse};
 use router_core::resources::Resources;
 use router_core::rule::{Action, PathChange, RulePolicy, Site};
-use router_core::table::{Cluster, ResolvedRoute, RouterTable};
-use router_core::translate::{Settings, Translation, translate};
+use router_core::status::StatusReport;
+use router_core::table::{Cluster, ResolvedRoute, RouterTable, RoutingTable};
+use router_core::translate::{Settings, translate};
 use serde_json::{Value, json};
 
 /// What every test has: a class, namespaces, and Services with one endpoint each.
@@ -27,7 +29,10 @@ const SERVICES: [(&str, &str); 7] = [
 
 /// The state that manifests come to.
 pub struct World {
-    translation: Translation,
+    resources: Resources,
+    engine: Engine,
+    table: RoutingTable,
+    report: StatusReport,
 }
 
 /// A request.
@@ -117,14 +122,34 @@ impl World {
             resources.insert(&good(value));
         }
         let settings = Settings { addresses: vec!["192.0.2.1".parse().unwrap()], ..settings.clone() };
-        let translation = translate(&resources, &settings);
-        World { translation }
+        let mut engine = Engine::new(settings);
+        let (table, report) = engine.apply(&resources);
+        World { resources, engine, table, report }
+    }
+
+    /// Puts an object beside what there is, or in the place of it, as a running agent takes it.
+    pub fn change(&mut self, value: Value) {
+        self.resources.insert(&good(value));
+        (self.table, self.report) = self.engine.apply(&self.resources);
+    }
+
+    /// Takes an object away, such as `Gateway infra/web`.
+    pub fn remove(&mut self, object: &str) {
+        let object = reference(object);
+        self.resources.set(object.key, object.kind, None, None);
+        (self.table, self.report) = self.engine.apply(&self.resources);
+    }
+
+    /// What is odd and has no place in a status.
+    pub fn warnings(&self) -> Vec<String> {
+        let warnings = translate(&self.resources, &Settings::default()).warnings;
+        warnings.iter().map(|warning| format!("{}: {}: {}", warning.object, warning.path, warning.message)).collect()
     }
 
     /// Status of an object, such as `Gateway infra/web`.
     pub fn status(&self, object: &str) -> Value {
         let object = reference(object);
-        let told = self.translation.report.others.get(&object);
+        let told = self.report.others.get(&object);
         told.map_or(Value::Null, |told| told.status.clone())
     }
 
@@ -187,6 +212,15 @@ impl World {
         self.route(port, ask).and_then(|route| route.rule.as_deref().cloned()).expect("a rule")
     }
 
+    /// What a prefix replacement replaces for a request of clear text.
+    pub fn prefix(&self, port: u16, ask: &Ask) -> String {
+        let table = self.table(|table| table.http_port == Some(port)).expect("a router");
+        match table.match_cleartext_request(&Hostname::parse(&ask.host).ok(), ask) {
+            RequestMatch::Rule(rule) => rule.prefix.to_string(),
+            other => panic!("no rule: {other:?}"),
+        }
+    }
+
     /// The route that a request of clear text belongs to.
     pub fn route(&self, port: u16, ask: &Ask) -> Option<Arc<ResolvedRoute>> {
         let table = self.table(|table| table.http_port == Some(port))?;
@@ -206,12 +240,12 @@ impl World {
 
     /// The ports that are served, of clear text and of TLS.
     pub fn ports(&self) -> BTreeMap<String, (Option<u16>, Option<u16>)> {
-        let routers = self.translation.table.routers.iter();
+        let routers = self.table.routers.iter();
         routers.map(|table| (table.name.to_string(), (table.http_port, table.https_port))).collect()
     }
 
     fn table(&self, is: impl Fn(&RouterTable) -> bool) -> Option<&Arc<RouterTable>> {
-        self.translation.table.routers.iter().find(|table| is(table))
+        self.table.routers.iter().find(|table| is(table))
     }
 }
 

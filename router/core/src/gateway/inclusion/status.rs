@@ -55,7 +55,10 @@ pub fn told(
     told
 }
 
-fn place<'w>(tops: &[Top<'_>], way: &Way<'w>) -> (Option<(ObjectKey, Arc<str>)>, Vec<(&'w ObjectKey, usize)>) {
+/// Listener and slots of a way, by name.
+type Place<'w> = (Option<(ObjectKey, Arc<str>)>, Vec<(&'w ObjectKey, usize)>);
+
+fn place<'w>(tops: &[Top<'_>], way: &Way<'w>) -> Place<'w> {
     let root = tops.get(way.top).map(|top| (top.gateway.clone(), top.section.clone()));
     (root, way.slots.iter().map(|(route, rule)| (&route.meta.key, *rule)).collect())
 }

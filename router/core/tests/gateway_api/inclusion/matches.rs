@@ -1,0 +1,404 @@
+//! Hosts and matches of parent and child together.
+
+use super::{GW, accepted, aged, exact, get, prefix, route, slot, state_of, to, to_slot, under, world};
+use crate::world::{Ask, World};
+
+/// A top with a slot of these matches, and a child in it with these.
+fn two(parent: &str, child: &str) -> World {
+    let top = route("infra/top", GW, "", &[to_slot("s", parent, "")]);
+    world(&[top, slot("infra/s", "Same"), route("infra/child", &under("infra/top"), "", &[to("v1", child, "")])])
+}
+
+#[test]
+fn hosts_narrow_from_level_to_level() {
+    // Hosts of listener, top, middle and leaf; then names that come to the leaf, and names that do not.
+    #[rustfmt::skip]
+    let cases: [(&str, &str, &str, &str, &str, &str); 16] = [
+        ("", "", "", "", "a.test b.c.test", ""),
+        ("", "a.test", "", "", "a.test", "b.test"),
+        ("", "", "a.test", "", "a.test", "b.test"),
+        ("", "", "", "a.test", "a.test", "b.test"),
+        ("", "'*.test'", "", "", "a.test b.a.test", "test"),
+        ("", "", "'*.test'", "", "a.test", "test"),
+        ("", "", "", "'*.test'", "a.test", "test"),
+        ("", "'*.test'", "a.test", "", "a.test", "b.test"),
+        ("", "a.test", "'*.test'", "", "a.test", "b.test"),
+        ("", "'*.test'", "'*.a.test'", "b.a.test", "b.a.test", "c.a.test a.test"),
+        ("", "b.a.test", "'*.a.test'", "'*.test'", "b.a.test", "c.a.test c.test"),
+        ("", "'*.test'", "", "'*.a.test'", "b.a.test", "a.test b.test"),
+        ("'*.test'", "", "a.test, b.test", "b.test, c.test", "b.test", "a.test c.test"),
+        ("'*.test'", "", "", "a.other, a.test", "a.test", "a.other b.test"),
+        ("a.test", "'*.test'", "", "", "a.test", "b.test"),
+        ("'*.test'", "a.test", "a.test", "a.test", "a.test", "b.test"),
+    ];
+    for (listener, top, middle, leaf, served, others) in cases {
+        let world = three(listener, top, middle, leaf);
+        let what = format!("{listener} ▸ {top} ▸ {middle} ▸ {leaf}");
+        for host in served.split_whitespace() {
+            assert_eq!(get(&world, &format!("{host}/")), "v1", "{host} by {what}");
+        }
+        for host in others.split_whitespace() {
+            assert_ne!(get(&world, &format!("{host}/")), "v1", "{host} by {what}");
+        }
+        assert_eq!(accepted(&world, "infra/leaf", "middle"), "True Accepted: 1 inclusion path", "{what}");
+    }
+}
+
+fn three(listener: &str, top: &str, middle: &str, leaf: &str) -> World {
+    let hostname = if listener.is_empty() { String::new() } else { format!(", hostname: {listener}") };
+    let gateway = format!(
+        "
+kind: Gateway
+metadata: {{namespace: infra, name: own}}
+spec: {{gatewayClassName: sluice, listeners: [{{name: http, port: 80, protocol: HTTP{hostname}}}]}}"
+    );
+    let objects = [
+        gateway,
+        slot("infra/s", "Same"),
+        slot("infra/t", "Same"),
+        route("infra/top", "{name: own}", top, &[to_slot("s", "", "")]),
+        route("infra/middle", &under("infra/top"), middle, &[to_slot("t", "", "")]),
+        route("infra/leaf", &under("infra/middle"), leaf, &[to("v1", "", "")]),
+    ];
+    World::new(&objects.join("\n---\n"))
+}
+
+#[test]
+fn a_level_without_a_common_host_hangs_nowhere() {
+    #[rustfmt::skip]
+    let cases = [
+        ("'*.test'", "'*.test'", "b.test", "a.test", "leaf", "middle", "a.test does not intersect b.test"),
+        ("'*.test'", "a.test", "b.test, c.test", "", "middle", "top", "b.test, c.test do not intersect a.test"),
+        ("", "'*.a.test'", "a.test", "", "middle", "top", "a.test does not intersect *.a.test"),
+        ("x.test", "", "", "'*.y.test'", "leaf", "middle", "*.y.test does not intersect x.test"),
+    ];
+    for (listener, top, middle, leaf, route, parent, why) in cases {
+        let world = three(listener, top, middle, leaf);
+        let told = accepted(&world, &format!("infra/{route}"), parent);
+        assert!(told.starts_with("False NoMatchingListenerHostname: via infra/top#s"), "{told}");
+        assert!(told.ends_with(&format!(": {why}")), "{told}");
+    }
+}
+
+#[test]
+fn a_parent_that_hangs_nowhere_has_no_children() {
+    let world = three("x.test", "", "y.test", "");
+    assert_eq!(
+        accepted(&world, "infra/leaf", "middle"),
+        "False NoMatchingParent: infra/middle is accepted by no Gateway"
+    );
+    assert_eq!(accepted(&world, "infra/leaf", "own#http"), "no row");
+}
+
+#[test]
+fn a_childs_path_continues_its_parents() {
+    // Path of the slot, of the child, then paths that come to the child and paths that do not.
+    #[rustfmt::skip]
+    let cases: [(String, String, &[&str], &[&str]); 12] = [
+        (prefix("/"), prefix("/"), &["/", "/a"], &[]),
+        (prefix("/"), prefix("/a"), &["/a", "/a/b"], &["/", "/ab"]),
+        (prefix("/a"), prefix("/"), &["/a", "/a/", "/a/b"], &["/", "/ab"]),
+        (prefix("/a"), prefix("/b"), &["/a/b", "/a/b/c"], &["/a", "/b", "/a/bc", "/b/a"]),
+        (prefix("/a/"), prefix("/b/"), &["/a/b", "/a/b/", "/a/b/c"], &["/a", "/a/bc"]),
+        (prefix("/a/b"), prefix("/a/b"), &["/a/b/a/b"], &["/a/b", "/a/b/b"]),
+        (prefix("/a"), exact("/b"), &["/a/b"], &["/a/b/", "/a/b/c", "/a"]),
+        (prefix("/a"), exact("/b/"), &["/a/b/"], &["/a/b", "/a/b/c"]),
+        (prefix("/a"), exact("/"), &["/a"], &["/a/b", "/"]),
+        (exact("/a"), prefix("/"), &["/a"], &["/a/", "/a/b", "/"]),
+        (exact("/a"), String::new(), &["/a"], &["/a/b"]),
+        (prefix("/"), "{path: {type: RegularExpression, value: '/v[0-9]+'}}".to_owned(), &["/v1"], &["/v", "/v1/x"]),
+    ];
+    for (parent, child, inside, outside) in cases {
+        let world = two(&parent, &child);
+        for path in inside {
+            assert_eq!(get(&world, &format!("x.test{path}")), "v1", "{path} by {parent} ▸ {child}");
+        }
+        for path in outside {
+            assert_eq!(get(&world, &format!("x.test{path}")), "404", "{path} by {parent} ▸ {child}");
+        }
+    }
+}
+
+#[test]
+fn a_team_has_no_part_in_another_whose_name_begins_like_its_own() {
+    let top =
+        route("infra/top", GW, "", &[to_slot("one", &prefix("/team1"), ""), to_slot("ten", &prefix("/team10"), "")]);
+    let child =
+        |id: &str, slot: &str, service| route(id, &super::under_rule("infra/top", slot), "", &[to(service, "", "")]);
+    let objects = [
+        top,
+        slot("infra/one", "Same"),
+        slot("infra/ten", "All"),
+        child("infra/a", "one", "v1"),
+        child("web/b", "ten", "web"),
+    ];
+    let world = world(&objects);
+    for (path, answer) in [
+        ("/team1", "v1"),
+        ("/team1/0", "v1"),
+        ("/team10", "web"),
+        ("/team10/x", "web"),
+        ("/team100", "404"),
+        ("/team", "404"),
+    ] {
+        assert_eq!(get(&world, &format!("x.test{path}")), answer, "{path}");
+    }
+}
+
+#[test]
+fn what_no_request_is_like_is_said() {
+    let post = "{method: POST}";
+    #[rustfmt::skip]
+    let cases = [
+        ("{method: GET}".to_owned(), post.to_owned(), "method POST within method GET"),
+        (exact("/a"), prefix("/b"), "path /b below the exact path /a"),
+        (exact("/a"), exact("/"), "path / below the exact path /a"),
+    ];
+    for (parent, child, why) in cases {
+        let world = two(&parent, &child);
+        let told = format!("match 0 of rule 0 is for no request: {why}");
+        assert_eq!(accepted(&world, "infra/child", "top"), format!("False Conflicted: via infra/top#s: {told}"));
+        assert_eq!(
+            state_of(&world, "infra/s"),
+            [
+                "0".to_owned(),
+                format!("False MatchConflict: infra/child: {told}"),
+                format!("Conflicted True MatchConflict: infra/child: {told}"),
+            ]
+        );
+    }
+    // When another match is left, the child hangs there with that.
+    let world = two("{method: GET}", "{method: POST}, {method: GET}");
+    assert_eq!(get(&world, "x.test/"), "v1");
+    assert_eq!(world.http(80, &Ask::get("x.test/").method("POST")), "404");
+    assert_eq!(
+        accepted(&world, "infra/child", "top"),
+        "True Accepted: 1 inclusion path; match 0 of rule 0 is for no request: method POST within method GET"
+    );
+    // Equal methods, or one that is not set, are no clash.
+    for (parent, child) in [("{method: GET}", "{method: GET}"), ("{method: GET}", ""), ("", "{method: GET}")] {
+        let world = two(parent, child);
+        assert_eq!(get(&world, "x.test/"), "v1", "{parent} ▸ {child}");
+        assert_ne!(world.http(80, &Ask::get("x.test/").method("POST")), "v1", "{parent} ▸ {child}");
+    }
+}
+
+#[test]
+fn expressions_below_a_path_are_refused() {
+    let regex = "{path: {type: RegularExpression, value: '/v[0-9]+'}}";
+    #[rustfmt::skip]
+    let cases = [
+        (prefix("/a"), regex.to_owned(), "a path of type RegularExpression below the path /a; write PathPrefix or Exact"),
+        (regex.to_owned(), prefix("/a"), "a slot whose path is of type RegularExpression; write PathPrefix or Exact there"),
+        (regex.to_owned(), String::new(), "a slot whose path is of type RegularExpression; write PathPrefix or Exact there"),
+        (exact("/a"), regex.to_owned(), "a path of type RegularExpression below an exact path; write no path"),
+    ];
+    for (parent, child, why) in cases {
+        let world = two(&parent, &child);
+        assert_eq!(
+            accepted(&world, "infra/child", "top"),
+            format!("False UnsupportedValue: via infra/top#s: rule 0: {why}"),
+            "{parent} ▸ {child}"
+        );
+        let slot = state_of(&world, "infra/s");
+        assert_eq!(slot[1], format!("False UnsupportedValue: infra/child: rule 0: {why}"));
+        assert_eq!(slot[2], format!("NotSupported True UnsupportedValue: infra/child: rule 0: {why}"));
+    }
+}
+
+#[test]
+fn conditions_of_the_parent_are_never_replaced() {
+    let header = |name: &str, value: &str| format!("{{headers: [{{name: {name}, value: {value:?}}}]}}");
+    let world = two(&header("X-Team", "red"), &header("x-team", "blue"));
+    // What the parent says of a header is the only word about it.
+    for (value, answer) in [("red", "v1"), ("blue", "404")] {
+        assert_eq!(world.http(80, &Ask::get("x.test/").with("x-team", value)), answer, "{value}");
+    }
+    let world = two(&header("x-team", "red"), &header("x-user", "me"));
+    let ask = |team: &str, user: &str| world.http(80, &Ask::get("x.test/").with("x-team", team).with("x-user", user));
+    assert_eq!([ask("red", "me"), ask("red", "you"), ask("blue", "me")], ["v1", "404", "404"]);
+    let query = |name: &str, value: &str| format!("{{queryParams: [{{name: {name}, value: {value:?}}}]}}");
+    let world = two(&query("v", "1"), &query("v", "2"));
+    assert_eq!([get(&world, "x.test/?v=1"), get(&world, "x.test/?v=2")], ["v1", "404"]);
+    let world = two(&query("v", "1"), &query("w", "2"));
+    assert_eq!(
+        [get(&world, "x.test/?v=1&w=2"), get(&world, "x.test/?v=1"), get(&world, "x.test/?w=2")],
+        ["v1", "404", "404"]
+    );
+}
+
+#[test]
+fn every_match_of_the_slot_meets_every_match_of_the_child() {
+    let world = two(&format!("{}, {}", prefix("/a"), prefix("/b")), &format!("{}, {}", prefix("/x"), exact("/y")));
+    for path in ["/a/x", "/a/x/1", "/b/x", "/a/y", "/b/y"] {
+        assert_eq!(get(&world, &format!("t.test{path}")), "v1", "{path}");
+    }
+    for path in ["/a", "/b/z", "/a/y/1", "/x"] {
+        assert_eq!(get(&world, &format!("t.test{path}")), "404", "{path}");
+    }
+}
+
+#[test]
+fn a_child_has_a_thousand_matches_below_a_slot_at_most() {
+    let many = |n: usize, at: &str| (0..n).map(|i| prefix(&format!("/{at}{i}"))).collect::<Vec<_>>().join(", ");
+    let world = two(&many(16, "p"), &many(64, "c"));
+    assert_eq!(get(&world, "x.test/p15/c63"), "v1");
+    let world = two(&many(17, "p"), &many(64, "c"));
+    assert_eq!(get(&world, "x.test/p15/c63"), "500");
+    assert_eq!(
+        accepted(&world, "infra/child", "top"),
+        "False UnsupportedValue: via infra/top#s: 1088 matches with those of the slot; at most 1024 may be"
+    );
+}
+
+#[test]
+fn a_more_specific_rule_of_the_parent_comes_before_its_slot() {
+    let top = route(
+        "infra/top",
+        GW,
+        "",
+        &[to("v2", &prefix("/store/admin"), ""), to_slot("s", &prefix("/store"), ""), to("v3", "", "")],
+    );
+    let child = route(
+        "infra/child",
+        &under("infra/top"),
+        "",
+        &[to("v1", &exact("/admin/x"), ""), to("v1", &prefix("/cart"), "")],
+    );
+    let world = world(&[top, slot("infra/s", "Same"), child]);
+    for (path, answer) in [
+        // However specific the child is, the parent's own rule is further up.
+        ("/store/admin/x", "v2"),
+        ("/store/admin", "v2"),
+        ("/store/cart", "v1"),
+        // Inside the slot there is no way back to the parent's wider rule.
+        ("/store/other", "404"),
+        ("/store", "404"),
+        ("/else", "v3"),
+    ] {
+        assert_eq!(get(&world, &format!("x.test{path}")), answer, "{path}");
+    }
+}
+
+#[test]
+fn of_equal_rules_the_parents_own_comes_first_by_its_place() {
+    for (rules, answer) in [
+        ([to("v2", &prefix("/s"), ""), to_slot("s", &prefix("/s"), "")], "v2"),
+        ([to_slot("s", &prefix("/s"), ""), to("v2", &prefix("/s"), "")], "v1"),
+    ] {
+        let child = route("infra/child", &under("infra/top"), "", &[to("v1", "", "")]);
+        let world = world(&[route("infra/top", GW, "", &rules), slot("infra/s", "Same"), child]);
+        assert_eq!(get(&world, "x.test/s"), answer);
+    }
+}
+
+#[test]
+fn a_childs_narrow_host_takes_nothing_from_a_rule_beside_its_slot() {
+    let top = route(
+        "infra/top",
+        GW,
+        "'*.test'",
+        &[to("v2", &prefix("/store/admin"), ""), to_slot("s", &prefix("/store"), "")],
+    );
+    let child = route("infra/child", &under("infra/top"), "a.test", &[to("v1", &prefix("/admin"), "")]);
+    let other = route("infra/other", GW, "a.test", &[to("v3", &prefix("/own"), "")]);
+    let objects = [top, slot("infra/s", "Same"), child];
+    let world = world(&objects);
+    assert_eq!(get(&world, "a.test/store/admin"), "v2");
+    // A route of the listener with the narrower host comes before the whole tree of the wider one, where it matches.
+    let world = super::world(&[objects.as_slice(), &[other]].concat());
+    assert_eq!((get(&world, "a.test/own").as_str(), get(&world, "a.test/store/admin").as_str()), ("v3", "v2"));
+}
+
+#[test]
+fn an_empty_slot_fails_and_a_full_one_finds_nothing() {
+    let top = route("infra/top", GW, "", &[to_slot("s", &prefix("/s"), "")]);
+    let empty = world(&[top.clone(), slot("infra/s", "Same")]);
+    assert_eq!([get(&empty, "x.test/s"), get(&empty, "x.test/s/any"), get(&empty, "x.test/")], ["500", "500", "404"]);
+    assert_eq!(state_of(&empty, "infra/s"), ["0", "False NoRoutesAttached: no route names this slot"]);
+    let child = route("infra/child", &under("infra/top"), "", &[to("v1", &prefix("/c"), "")]);
+    let full = world(&[top, slot("infra/s", "Same"), child]);
+    assert_eq!([get(&full, "x.test/s"), get(&full, "x.test/s/c"), get(&full, "x.test/")], ["404", "v1", "404"]);
+    assert_eq!(state_of(&full, "infra/s"), ["1", "True Attached"]);
+}
+
+#[test]
+fn of_two_children_with_one_match_the_older_serves_and_the_younger_hears_of_it() {
+    let top = route("infra/top", GW, "", &[to_slot("s", "", "")]);
+    let child = |id: &str, age, service| aged(id, age, &under("infra/top"), "", &[to(service, &prefix("/c"), "")]);
+    let objects =
+        |one, other| [top.clone(), slot("infra/s", "Same"), child("infra/a", one, "v1"), child("infra/b", other, "v2")];
+    for (one, other, answer, younger, older) in [(1, 2, "v1", "b", "a"), (2, 1, "v2", "a", "b"), (1, 1, "v1", "b", "a")]
+    {
+        let world = world(&objects(one, other));
+        assert_eq!(get(&world, "x.test/c"), answer);
+        // Both hang there: that is no conflict.
+        assert_eq!(state_of(&world, "infra/s"), ["2", "True Attached"]);
+        assert_eq!(accepted(&world, &format!("infra/{older}"), "gw#http"), "True Accepted: via infra/top#s");
+        assert_eq!(
+            accepted(&world, &format!("infra/{younger}"), "gw#http"),
+            format!(
+                "True Accepted: via infra/top#s; match 0 of rule 0 is shadowed by that of infra/{older}, which is older"
+            )
+        );
+    }
+}
+
+#[test]
+fn calls_of_grpc_routes_nest_by_name() {
+    let grpc = |id: &str, parents: &str, rule: &str| {
+        let (namespace, name) = id.split_once('/').unwrap();
+        format!(
+            "
+kind: GRPCRoute
+metadata: {{namespace: {namespace}, name: {name}}}
+spec: {{parentRefs: [{parents}], rules: [{rule}]}}"
+        )
+    };
+    let call = |service: &str| format!("{{method: {{service: {service}}}}}");
+    let slot_rule = format!(
+        "{{name: s, matches: [{}], backendRefs: [{{group: gateway.sluice.dev, kind: RouteSlot, name: s}}]}}",
+        call("shop.Cart")
+    );
+    let child = |method: &str| {
+        let rule = format!("{{matches: [{{method: {{{method}}}}}], backendRefs: [{{name: v1, port: 8080}}]}}");
+        grpc("infra/child", "{kind: GRPCRoute, name: top}", &rule)
+    };
+    let with = |method: &str| world(&[grpc("infra/top", GW, &slot_rule), slot("infra/s", "Same"), child(method)]);
+    let world = with("service: shop.Cart, method: Add");
+    assert_eq!(world.http(80, &Ask::grpc("x.test/shop.Cart/Add")), "v1");
+    assert_eq!(world.http(80, &Ask::grpc("x.test/shop.Cart/Remove")), "404");
+    let world = with("service: shop.Other");
+    let row = super::row(&world, "GRPCRoute infra/child", "top").unwrap();
+    assert_eq!(
+        super::condition(&row, "Accepted"),
+        "False Conflicted: via infra/top#s: match 0 of rule 0 is for no request: /shop.Other within /shop.Cart"
+    );
+}
+
+#[test]
+fn tls_routes_hang_on_each_other_by_host() {
+    let tls = |id: &str, parents: &str, hosts: &str, backend: &str| {
+        let (namespace, name) = id.split_once('/').unwrap();
+        format!(
+            "
+kind: TLSRoute
+metadata: {{namespace: {namespace}, name: {name}}}
+spec: {{parentRefs: [{parents}], hostnames: [{hosts}], rules: [{{name: r, backendRefs: [{backend}]}}]}}"
+        )
+    };
+    let gateway = "
+kind: Gateway
+metadata: {namespace: infra, name: raw}
+spec:
+  gatewayClassName: sluice
+  listeners: [{name: tls, port: 443, protocol: TLS, tls: {mode: Passthrough}}]"
+        .to_owned();
+    let top = tls("infra/top", "{name: raw}", "'*.test'", "{group: gateway.sluice.dev, kind: RouteSlot, name: s}");
+    let child = tls("web/child", "{kind: TLSRoute, namespace: infra, name: top}", "a.test", "{name: web, port: 8080}");
+    let world = world(&[gateway, top, slot("infra/s", "All"), child]);
+    assert_eq!(world.https(443, &Ask::get("a.test/")), "passthrough web");
+    let row = super::row(&world, "TLSRoute web/child", "top").unwrap();
+    assert_eq!(super::condition(&row, "Accepted"), "True Accepted: 1 inclusion path");
+    assert_ne!(world.https(443, &Ask::get("b.test/")), "passthrough web");
+}

@@ -1,0 +1,109 @@
+//! The draft's own example, by both carriers.
+
+use std::fs;
+use std::path::Path;
+
+use serde_json::{Map, Value, json};
+
+use super::OVERLAY;
+use crate::world::{Ask, World};
+
+fn fixture(name: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/inclusion").join(name);
+    fs::read_to_string(path).unwrap()
+}
+
+#[test]
+fn what_the_example_is_told() {
+    let world = World::new(&fixture("two-gateways.yaml"));
+    let expected: Map<String, Value> = serde_saphyr::from_str(&fixture("two-gateways.status.yaml")).unwrap();
+    assert_eq!(expected.len(), 3);
+    for (object, status) in expected {
+        let told = world.status(&object);
+        assert_eq!(told, status, "{object}: {told:#}");
+    }
+}
+
+#[test]
+fn what_the_example_serves() {
+    let world = World::new(&fixture("two-gateways.yaml"));
+    for (url, answer) in [
+        ("testdomain.example.com/", "foo-svc"),
+        ("testdomain.example.com/any", "foo-svc"),
+        // A rule of the parent itself is more specific than its slot.
+        ("testdomain.example.com/default/x", "default-svc"),
+        // In the slot, and no child is for that host.
+        ("other.example.com/", "404"),
+        ("other.example.com/default", "default-svc"),
+        // Under the other Gateway no child hangs on the slot at all.
+        ("subdomain.example.com/", "500"),
+        ("subdomain.example.com/default", "default-svc"),
+        ("example.com/", "404"),
+    ] {
+        assert_eq!(world.http(80, &Ask::get(url)), answer, "{url}");
+    }
+}
+
+/// The same with `allowedRoutes` in the rule, as the draft writes it.
+fn literal() -> String {
+    let slot = "    backendRefs: [{group: gateway.sluice.dev, kind: RouteSlot, name: teams}]\n";
+    let manifests = fixture("two-gateways.yaml");
+    let changed =
+        manifests.replace(slot, "    allowedRoutes: {kinds: [{kind: HTTPRoute}], namespaces: {from: Same}}\n");
+    assert_ne!(changed, manifests);
+    changed
+}
+
+#[test]
+fn the_drafts_own_words_are_the_same_where_the_definition_has_them() {
+    let stock = World::new(&fixture("two-gateways.yaml"));
+    let world = World::new(&format!("{}\n---{OVERLAY}", literal()));
+    for url in
+        ["testdomain.example.com/", "other.example.com/", "subdomain.example.com/", "subdomain.example.com/default"]
+    {
+        assert_eq!(world.http(80, &Ask::get(url)), stock.http(80, &Ask::get(url)), "{url}");
+    }
+    // Each entry of the slot stands in the row of its Gateway.
+    let slot = stock.status("RouteSlot default/teams");
+    let parent = world.status("HTTPRoute default/http-parent");
+    for i in 0..2 {
+        let mut entry = slot["inclusions"][i].clone();
+        entry.as_object_mut().unwrap().retain(|name, _| name != "parentRef" && name != "routeRef");
+        for condition in entry["conditions"].as_array_mut().unwrap() {
+            condition["observedGeneration"] = json!(2);
+        }
+        assert_eq!(parent["parents"][i]["inclusions"], json!([entry]));
+    }
+    // The child's row has each way, from the listener down.
+    let child = world.status("HTTPRoute default/http-child");
+    let paths = &child["parents"][0]["inclusionPaths"];
+    assert_eq!(
+        paths[0],
+        json!({
+            "path": [
+                { "kind": "Gateway", "namespace": "default", "name": "gateway-a", "sectionName": "http" },
+                { "kind": "HTTPRoute", "namespace": "default", "name": "http-parent", "sectionName": "teams" },
+                { "kind": "HTTPRoute", "namespace": "default", "name": "http-child" },
+            ],
+            "hostnames": ["testdomain.example.com"],
+            "conditions": [
+                { "type": "Accepted", "status": "True", "reason": "Accepted", "message": "", "observedGeneration": 5 },
+            ],
+        })
+    );
+    assert_eq!(paths[1]["hostnames"], json!([]));
+    assert_eq!(paths[1]["conditions"][0]["reason"], "NoMatchingListenerHostname");
+    assert_eq!(paths.as_array().unwrap().len(), 2);
+    // Where the API server would cut the fields off, they are not written.
+    assert!(!stock.status("HTTPRoute default/http-parent").to_string().contains("inclusions"));
+    assert!(!stock.status("HTTPRoute default/http-child").to_string().contains("inclusionPaths"));
+}
+
+#[test]
+fn allowed_routes_without_the_definition_are_refused() {
+    let world = World::new(&literal());
+    let rows = world.status("HTTPRoute default/http-parent");
+    assert!(rows["parents"][0].to_string().contains("CRD of HTTPRoute"), "{rows:#}");
+    assert_eq!(world.http(80, &Ask::get("testdomain.example.com/")), "500");
+    assert_eq!(world.http(80, &Ask::get("testdomain.example.com/default")), "default-svc");
+}
