@@ -6,6 +6,7 @@ mod across;
 mod allowlist;
 mod changes;
 mod cleartext;
+mod delegation;
 mod explain;
 mod flows;
 mod harness;

@@ -1,7 +1,7 @@
 //! Objects that are refused, with everything that is said about them.
 //!
-//! `fixtures/refusals.txt` and `fixtures/gateway_refusals.txt` have blocks of a title, a kind with a `spec`, and the errors that must come out. After a wanted
-//! change, `UPDATE_GOLDENS=1 cargo test -p router-core --test refusals` writes them anew; read the difference.
+//! `fixtures/refusals.txt`, `fixtures/gateway_refusals.txt` and `fixtures/contour_refusals.txt` have blocks of a title, a
+//! kind with a `spec`, and the errors that must come out. After a wanted change, `UPDATE_GOLDENS=1 cargo test -p router-core --test refusals` writes them anew; read the difference.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test stops at the first surprise")]
 
 use std::collections::BTreeSet;
@@ -41,7 +41,7 @@ fn object(kind: &str, spec: &str) -> Value {
     }
 }
 
-/// A Gateway API object of this kind: what it cannot do without, and over it the members of `spec`.
+/// A Gateway API or Contour object of this kind: what it cannot do without, and over it the members of `spec`.
 fn with_base(kind: &str, spec: &Value) -> Value {
     let service = json!({ "group": "", "kind": "Service", "name": "web" });
     let base = match kind {
@@ -50,7 +50,9 @@ fn with_base(kind: &str, spec: &Value) -> Value {
             "gatewayClassName": "sluice",
             "listeners": [{ "name": "web", "port": 80, "protocol": "HTTP" }],
         }),
-        "HTTPRoute" | "GRPCRoute" | "RouteSlot" => json!({}),
+        "HTTPRoute" | "GRPCRoute" | "RouteSlot" | "IngressRoute" | "HTTPProxy" | "TLSCertificateDelegation" => {
+            json!({})
+        }
         "TLSRoute" => {
             json!({ "hostnames": ["a.test"], "rules": [{ "backendRefs": [{ "name": "web", "port": 443 }] }] })
         }
@@ -66,6 +68,8 @@ fn with_base(kind: &str, spec: &Value) -> Value {
     };
     let api_version = match kind {
         "RouteSlot" => "gateway.sluice.dev/v1alpha1",
+        "IngressRoute" => "contour.heptio.com/v1beta1",
+        "HTTPProxy" | "TLSCertificateDelegation" => "projectcontour.io/v1",
         _ => "gateway.networking.k8s.io/v1",
     };
     let metadata = match kind {
@@ -95,6 +99,11 @@ fn every_refusal_names_the_field_and_what_to_write() {
 #[test]
 fn every_refusal_of_gateway_api_objects_does_so_too() {
     check("gateway_refusals.txt", 140);
+}
+
+#[test]
+fn every_refusal_of_contour_objects_does_so_too() {
+    check("contour_refusals.txt", 30);
 }
 
 fn check(file: &str, least: usize) {

@@ -15,16 +15,20 @@ pub struct DomainLists {
 impl DomainLists {
     /// Whether a host may be served. An empty host is left to other checks.
     pub(super) fn check(&self, host: &str) -> Result<(), Rejection> {
+        self.fault(host).map_or(Ok(()), |message| Err(reject(RejectReason::RouteNotAdmitted, message)))
+    }
+
+    /// Why a host may not be served; `None`: it may. For a wildcard, its domain is asked for. An empty host is left to
+    /// other checks.
+    pub(crate) fn fault(&self, host: &str) -> Option<&'static str> {
         if host.is_empty() {
-            return Ok(());
+            return None;
         }
         if contains(&self.denied, host) {
-            return Err(reject(RejectReason::RouteNotAdmitted, "host in list of denied domains"));
+            return Some("host in list of denied domains");
         }
-        if !self.allowed.is_empty() && !contains(&self.allowed, host) {
-            return Err(reject(RejectReason::RouteNotAdmitted, "host not in the allowed list of domains"));
-        }
-        Ok(())
+        let is_left_out = !self.allowed.is_empty() && !contains(&self.allowed, host);
+        is_left_out.then_some("host not in the allowed list of domains")
     }
 }
 

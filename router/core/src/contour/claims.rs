@@ -13,7 +13,7 @@ use crate::model::{HostMatch, Hostname};
 use crate::object::{Kind, ObjectKey, ObjectRef};
 use crate::translate::Settings;
 
-pub use zones::Zone;
+pub use zones::{Domains, Zone};
 
 /// The IngressRoutes and HTTPProxies that are ours, by object.
 pub type Vertices<'r> = BTreeMap<ObjectRef, &'r Arc<Vertex>>;
@@ -28,6 +28,8 @@ pub struct Claims<'r> {
     pub wanted: BTreeMap<HostMatch, &'r Arc<Vertex>>,
     /// The domains.
     pub zones: Vec<Zone<'r>>,
+    /// Their places by name.
+    pub domains: Domains,
     /// Objects with a virtual host of their own that do not get it, and why.
     pub refused: BTreeMap<ObjectRef, Fault>,
 }
@@ -52,6 +54,7 @@ pub fn decide<'r>(vertices: &Vertices<'r>, settings: &Settings) -> Claims<'r> {
     let mut claims = Claims::default();
     zones::find(vertices, settings, &mut claims);
     let taken = zones::delegate(vertices, &mut claims);
+    claims.check_lists(settings);
     let mut wishes = wishes_of_zones(vertices, &claims);
     for (object, vertex) in vertices {
         let Some(virtual_host) = &vertex.virtual_host else { continue };
@@ -60,6 +63,7 @@ pub fn decide<'r>(vertices: &Vertices<'r>, settings: &Settings) -> Claims<'r> {
         }
         let wish = root_allowed(vertex, settings)
             .and_then(|()| host_of(vertex.kind, &virtual_host.fqdn))
+            .and_then(|(host, name)| listed(&name, settings).map(|()| (host, name)))
             .and_then(|(host, name)| claims.check_zone(vertex, &name, settings).map(|()| (host, name)));
         match wish {
             Ok((host, name)) => {
@@ -92,9 +96,20 @@ fn wishes_of_zones<'r>(vertices: &Vertices<'r>, claims: &Claims<'r>) -> Vec<Clai
 }
 
 impl<'r> Claims<'r> {
+    /// Takes away the names that no router may serve.
+    fn check_lists(&mut self, settings: &Settings) {
+        for entry in self.zones.iter_mut().flat_map(|zone| &mut zone.entries) {
+            let fault = entry.host.as_ref().and_then(|host| listed(host.as_str(), settings).err());
+            if entry.fault.is_none() {
+                entry.fault = fault;
+            }
+        }
+    }
+
     /// Whether a root may have a name, as far as domains go.
     fn check_zone(&self, vertex: &Vertex, name: &str, settings: &Settings) -> Result<(), Fault> {
-        let Some(zone) = self.zones.get(zones::nearest(&self.zones, name).unwrap_or(usize::MAX)) else { return Ok(()) };
+        let zone = zones::nearest(&self.domains, name).and_then(|at| self.zones.get(at));
+        let Some(zone) = zone else { return Ok(()) };
         // A name that is delegated to another object is contended for by that object and this one.
         if settings.allow_undelegated_subdomains || (vertex.kind == Kind::IngressRoute && zone.delegates(name)) {
             return Ok(());
@@ -154,6 +169,14 @@ fn duplicate(kind: Kind, name: &str, roots: &BTreeSet<&ObjectKey>) -> Fault {
     let roots: Vec<String> = roots.iter().map(ToString::to_string).collect();
     let message = format!("fqdn {name:?} is used in multiple {plural}: {}", roots.join(", "));
     Fault::new("VirtualHostError", "DuplicateVhost", message)
+}
+
+/// Whether routers may serve a name at all (`--denied-domains`, `--allowed-domains`).
+fn listed(name: &str, settings: &Settings) -> Result<(), Fault> {
+    let fault = settings.domains.fault(name.strip_prefix("*.").unwrap_or(name));
+    fault.map_or(Ok(()), |why| {
+        Err(Fault::new("VirtualHostError", "HostNotAllowed", format!("fqdn {name:?} cannot be served: {why}")))
+    })
 }
 
 /// Whether a vertex is written as the root of a domain.

@@ -28,7 +28,9 @@ pub fn root_invalid() -> Fault {
 /// What was found out, while hosts are made.
 #[derive(Debug)]
 pub struct Report {
-    visits: BTreeMap<ObjectRef, Vec<Visit>>,
+    visits: BTreeMap<ObjectRef, BTreeMap<Vec<Passed>, Visit>>,
+    /// Which objects are roots of domains, by place.
+    roots: BTreeMap<ObjectRef, usize>,
     domains: Vec<Domain>,
     winners: BTreeMap<ObjectRef, Vec<ObjectRef>>,
 }
@@ -48,7 +50,13 @@ impl Report {
             let entries = zone.entries.iter().map(|entry| entry.fault.as_ref().map(|fault| fault.message.clone()));
             Domain { fault: None, entries: entries.collect(), warnings: Vec::new() }
         });
-        let mut report = Report { visits: BTreeMap::new(), domains: domains.collect(), winners: BTreeMap::new() };
+        let roots = claims.zones.iter().enumerate().filter_map(|(at, zone)| Some((zone.root?.object(), at)));
+        let mut report = Report {
+            visits: BTreeMap::new(),
+            roots: roots.collect(),
+            domains: domains.collect(),
+            winners: BTreeMap::new(),
+        };
         for (object, fault) in &claims.refused {
             let path = vec![Passed { object: object.clone(), via: "".into(), entry: 0 }];
             report.visits([Visit {
@@ -78,10 +86,8 @@ impl Report {
         }
         for (domain, zone) in self.domains.iter_mut().zip(&claims.zones) {
             for (told, entry) in domain.entries.iter_mut().zip(&zone.entries) {
-                let inner = entry.domain.as_ref().and_then(|name| {
-                    let at = claims.zones.iter().position(|zone| zone.domain == *name)?;
-                    states.get(at)?.as_ref().err()
-                });
+                let inner =
+                    entry.domain.as_ref().and_then(|name| states.get(*claims.domains.get(name)?)?.as_ref().err());
                 if told.is_none() && inner.is_some() {
                     *told = Some("the delegate is invalid".to_owned());
                 }
@@ -155,12 +161,12 @@ impl Report {
     pub fn visits(&mut self, visits: impl IntoIterator<Item = Visit>) {
         for visit in visits {
             let known = self.visits.entry(visit.object.clone()).or_default();
-            match known.iter_mut().find(|known| known.path == visit.path) {
+            match known.get_mut(&visit.path) {
                 Some(known) => {
                     known.faults.extend(visit.faults);
                     known.warnings.extend(visit.warnings);
                 }
-                None => known.push(visit),
+                None => drop(known.insert(visit.path.clone(), visit)),
             }
         }
     }
@@ -177,8 +183,8 @@ impl Report {
 
     fn told_to(&self, object: &ObjectRef, vertex: &Vertex, claims: &Claims<'_>, router: Option<&RouterName>) -> Told {
         let router = router.map(ToString::to_string).unwrap_or_default();
-        let zone = claims.zones.iter().position(|zone| zone.root.is_some_and(|root| root.object() == *object));
-        if let Some((zone, domain)) = zone.and_then(|at| Some((claims.zones.get(at)?, self.domains.get(at)?))) {
+        let zone = self.roots.get(object);
+        if let Some((zone, domain)) = zone.and_then(|at| Some((claims.zones.get(*at)?, self.domains.get(*at)?))) {
             let verdict = domain.verdict(&vertex.subdomains.iter().map(|entry| &*entry.name).collect::<Vec<_>>());
             let served = zone.entries.iter().zip(&domain.entries).filter(|(_, problem)| problem.is_none());
             let row = Row {
@@ -191,7 +197,7 @@ impl Report {
             };
             return Told { status: status(vertex, &verdict, &[]), rows: vec![row] };
         }
-        let visits = self.visits.get(object).map_or(&[][..], Vec::as_slice);
+        let visits: Vec<&Visit> = self.visits.get(object).into_iter().flat_map(BTreeMap::values).collect();
         let verdicts: Vec<Verdict> = visits.iter().map(|visit| Verdict::of_visit(vertex.kind, visit)).collect();
         let rows = visits.iter().zip(&verdicts).map(|(visit, verdict)| Row {
             parent: visit.parent().map_or_else(|| router.clone(), |(parent, _)| parent.to_string()),
@@ -207,7 +213,7 @@ impl Report {
             let (reason, message) = (verdict.state.reason().to_owned(), verdict.description.clone());
             rows.push(Row { parent: router, reason, message, ..Row::default() });
         }
-        let lines: Vec<(&Visit, &Verdict)> = visits.iter().zip(&verdicts).collect();
+        let lines: Vec<(&Visit, &Verdict)> = visits.iter().copied().zip(&verdicts).collect();
         Told { status: status(vertex, &verdict, &lines), rows }
     }
 }

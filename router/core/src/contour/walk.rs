@@ -37,14 +37,14 @@ pub struct Visit {
 }
 
 /// A vertex on a way, and the entry of the one before it that led there.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Passed {
     /// The vertex.
     pub object: ObjectRef,
-    /// A route's `match`, an include's conditions, a subdomain, or `tcpproxy`; empty for the first.
-    pub via: Arc<str>,
     /// Place of that entry.
     pub entry: usize,
+    /// A route's `match`, an include's conditions, a subdomain, or `tcpproxy`; empty for the first.
+    pub via: Arc<str>,
 }
 
 /// The same while the way is being walked.

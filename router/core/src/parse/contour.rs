@@ -125,15 +125,22 @@ fn unsupported(path: &FieldPath, advice: &str) -> Fault {
     Fault::new("SpecError", "UnsupportedField", format!("{path} is not supported; {advice}"))
 }
 
+/// A text that must be there; `what` says what it is.
+fn required<'v>(fields: &mut Fields<'v>, name: &'static str, what: &str, findings: &mut Findings) -> Option<&'v str> {
+    let before = findings.errors.len();
+    let text = fields.text(name, findings);
+    if text.is_none() && findings.errors.len() == before {
+        findings.error(fields.path(name), format!("Required value: write {what}"));
+    }
+    text
+}
+
 /// A reference to another object: `delegate`, `include`.
 fn reference(fields: &mut Fields<'_>, namespace: &Arc<str>, findings: &mut Findings) -> Option<ObjectKey> {
     if !fields.is_present() {
         return None;
     }
-    let name = fields.text("name", findings);
-    if name.is_none() {
-        findings.error(fields.path("name"), "Required value: write the name of the object that is delegated to");
-    }
+    let name = required(fields, "name", "the name of the object that is delegated to", findings);
     let namespace = fields.text("namespace", findings).map_or_else(|| Arc::clone(namespace), Arc::from);
     Some(ObjectKey { namespace, name: name?.into() })
 }
@@ -143,10 +150,7 @@ fn delegations(spec: &mut Fields<'_>, findings: &mut Findings) -> Vec<(Arc<str>,
     let mut delegations = Vec::new();
     for (path, item) in spec.list("delegations", findings) {
         let mut fields = Fields::of(Some(item), path, findings);
-        let secret = fields.text("secretName", findings);
-        if secret.is_none() {
-            findings.error(fields.path("secretName"), "Required value: write the name of a Secret of this namespace");
-        }
+        let secret = required(&mut fields, "secretName", "the name of a Secret of this namespace", findings);
         let targets = fields.texts("targetNamespaces", findings);
         fields.finish(findings);
         delegations

@@ -22,6 +22,8 @@ pub struct Zone<'r> {
     pub parent: Option<usize>,
     /// What is said of each of the root's `subdomains`.
     pub entries: Vec<Entry>,
+    /// Their places by name.
+    names: BTreeMap<Hostname, usize>,
 }
 
 /// What is said of one of `subdomains`.
@@ -38,9 +40,8 @@ pub struct Entry {
 impl Zone<'_> {
     /// Whether the root delegates this name.
     pub fn delegates(&self, name: &str) -> bool {
-        let is_it =
-            |entry: &Entry| entry.fault.is_none() && entry.host.as_ref().is_some_and(|host| host.as_str() == name);
-        self.entries.iter().any(is_it)
+        let entry = self.names.get(name).and_then(|at| self.entries.get(*at));
+        entry.is_some_and(|entry| entry.fault.is_none())
     }
 
     /// What a root is told that has a name of this domain.
@@ -50,16 +51,21 @@ impl Zone<'_> {
         let message = format!("{name} is within .{} owned by {} and not delegated", self.domain, owners.join(", "));
         Fault::new("VirtualHostError", "NotDelegated", message)
     }
-
-    fn contains(&self, name: &str) -> bool {
-        name.strip_suffix(self.domain.as_str()).is_some_and(|labels| labels.len() > 1 && labels.ends_with('.'))
-    }
 }
 
-/// The innermost domain that a name is in.
-pub fn nearest(zones: &[Zone<'_>], name: &str) -> Option<usize> {
-    let around = zones.iter().enumerate().filter(|(_, zone)| zone.contains(name));
-    around.max_by_key(|(_, zone)| zone.domain.as_str().len()).map(|(at, _)| at)
+/// Domains by name.
+pub type Domains = BTreeMap<Hostname, usize>;
+
+/// The innermost domain that a name, or a wildcard, is in.
+pub fn nearest(domains: &Domains, name: &str) -> Option<usize> {
+    let mut rest = name;
+    while let Some((_, domain)) = rest.split_once('.') {
+        if let Some(at) = domains.get(domain) {
+            return Some(*at);
+        }
+        rest = domain;
+    }
+    None
 }
 
 fn entry_fault(reason: &'static str, message: String) -> Fault {
@@ -77,7 +83,7 @@ pub fn find<'r>(vertices: &Vertices<'r>, settings: &Settings, claims: &mut Claim
         }
     }
     for ((_, domain), wanting) in by_domain {
-        let around = nearest(&claims.zones, domain.as_str());
+        let around = nearest(&claims.domains, domain.as_str());
         let (mut owners, mut parent) = (Vec::new(), None);
         for vertex in wanting {
             match right_to(&domain, vertex, around.and_then(|at| claims.zones.get(at)), settings) {
@@ -98,7 +104,11 @@ pub fn find<'r>(vertices: &Vertices<'r>, settings: &Settings, claims: &mut Claim
         }
         if !owners.is_empty() {
             let entries = root.map(|root| entries_of(root, &domain)).unwrap_or_default();
-            claims.zones.push(Zone { domain, owners, root, parent: parent.filter(|_| root.is_some()), entries });
+            let parent = parent.filter(|_| root.is_some());
+            let named = entries.iter().enumerate().filter_map(|(at, entry)| Some((entry.host.clone()?, at)));
+            let names = named.collect();
+            claims.domains.insert(domain.clone(), claims.zones.len());
+            claims.zones.push(Zone { domain, owners, root, parent, entries, names });
         }
     }
 }
@@ -180,10 +190,10 @@ pub fn delegate<'r>(vertices: &Vertices<'r>, claims: &mut Claims<'r>) -> BTreeSe
             }
             let object = ObjectRef { kind: root.kind, key: written.delegate.clone() };
             let target = vertices.get(&object).copied();
-            let inner = nearest(&claims.zones, &written.name).filter(|_| entry.host.is_some());
+            let inner = nearest(&claims.domains, &written.name).filter(|_| entry.host.is_some());
             let fault = match inner.filter(|inner| *inner != at).and_then(|inner| claims.zones.get(inner)) {
                 Some(inner) => Some(inner.not_delegated(&written.name)),
-                None => unfit(entry, target, &object, &claims.zones, &taken),
+                None => unfit(entry, target, &object, claims, &taken),
             };
             if fault.is_none() && entry.host.is_some() && target.is_some_and(|target| target.virtual_host.is_some()) {
                 taken.insert(object);
@@ -203,7 +213,7 @@ fn unfit(
     entry: &Entry,
     target: Option<&Arc<Vertex>>,
     object: &ObjectRef,
-    zones: &[Zone<'_>],
+    claims: &Claims<'_>,
     taken: &BTreeSet<ObjectRef>,
 ) -> Option<Fault> {
     let key = &object.key;
@@ -212,11 +222,9 @@ fn unfit(
         if target.is_none() {
             return Some(entry_fault("IncludeNotFound", format!("delegate {key} not found")));
         }
-        let is_root =
-            |zone: &Zone<'_>| zone.domain == *domain && zone.root.is_some_and(|root| root.object() == *object);
         let written = fqdn.map_or("", |fqdn| fqdn);
-        let message = match zones.iter().find(|zone| zone.domain == *domain) {
-            _ if zones.iter().any(is_root) => return None,
+        let message = match claims.domains.get(domain).and_then(|at| claims.zones.get(*at)) {
+            Some(zone) if zone.root.is_some_and(|root| root.object() == *object) => return None,
             Some(zone) if zone.owners.iter().any(|owner| owner.object() == *object) => {
                 format!("fqdn \".{domain}\" is used in multiple IngressRoutes")
             }

@@ -219,7 +219,7 @@ fn s3_a_domain_is_delegated_by_a_name_with_a_dot() {
     assert_eq!(
         both.ingress("corp/root"),
         "valid: valid IngressRoute (1 of 2 subdomains); y.in.corp.test is within .in.corp.test owned by team/inner and not \
-         delegated"
+         delegated; certificate corp/wild does not cover x.in.corp.test"
     );
 }
 
@@ -479,6 +479,33 @@ fn s8_the_older_kind_has_a_host_that_two_kinds_want() {
     let second = world(vec![route(2021), other(2020)]);
     assert_eq!(second.get("http://www.test/"), "other/web");
     assert_eq!(second.ingress("team/a"), "invalid: fqdn \"www.test\" belongs to an older HTTPProxy");
+}
+
+#[test]
+fn domains_that_are_denied_are_denied_to_all() {
+    use crate::admit::DomainLists;
+    let domains = DomainLists { denied: vec!["bad.corp.test".to_owned()], allowed: vec!["corp.test".to_owned()] };
+    let settings = Settings { domains, ..Settings::default() };
+    let world = with(
+        &settings,
+        vec![
+            domain(&[("a.corp.test", "team/a"), ("x.bad.corp.test", "team/a")]),
+            team("team/a", json!(null)),
+            team("other/out", json!({ "fqdn": "www.test" })),
+        ],
+    );
+    assert_eq!(
+        world.ingress("corp/root"),
+        "valid: valid IngressRoute (1 of 2 subdomains); fqdn \"x.bad.corp.test\" cannot be served: host in list of denied \
+         domains"
+    );
+    assert_eq!(
+        world.ingress("other/out"),
+        "invalid: fqdn \"www.test\" cannot be served: host not in the allowed list of domains"
+    );
+    assert_eq!(world.get("https://a.corp.test/"), "team/web");
+    assert_eq!(world.get("https://x.bad.corp.test/"), "-");
+    assert_eq!(world.get("http://www.test/"), "-");
 }
 
 #[test]

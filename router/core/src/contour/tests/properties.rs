@@ -211,3 +211,154 @@ fn the_worlds_are_not_empty() {
     }
     assert!(served > 50 && inherited > 10 && orphaned > 50, "{served} {inherited} {orphaned}");
 }
+
+/// Words that the readers know, and texts at which they could trip.
+const WORDS: [&str; 52] = [
+    "virtualhost",
+    "fqdn",
+    "tls",
+    "secretName",
+    "minimumProtocolVersion",
+    "passthrough",
+    "subdomains",
+    "subdomain",
+    "delegate",
+    "name",
+    "namespace",
+    "routes",
+    "match",
+    "services",
+    "port",
+    "weight",
+    "validation",
+    "caSecret",
+    "subjectName",
+    "strategy",
+    "tcpproxy",
+    "include",
+    "includes",
+    "conditions",
+    "prefix",
+    "exact",
+    "regex",
+    "header",
+    "queryParameter",
+    "present",
+    "contains",
+    "ignoreCase",
+    "pathRewritePolicy",
+    "replacePrefix",
+    "replacement",
+    "requestHeadersPolicy",
+    "set",
+    "remove",
+    "value",
+    "timeoutPolicy",
+    "response",
+    "request",
+    "requestRedirectPolicy",
+    "directResponsePolicy",
+    "statusCode",
+    "delegations",
+    "targetNamespaces",
+    ".corp.test",
+    "*.corp.test",
+    "a.corp.test",
+    "/a",
+    "(((",
+];
+
+fn anything() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        (0..70_000_i64).prop_map(Value::from),
+        prop::sample::select(&WORDS[..]).prop_map(Value::from),
+        ".{0,8}".prop_map(Value::from),
+    ];
+    leaf.prop_recursive(6, 64, 6, |inner| {
+        let key = prop_oneof![9 => prop::sample::select(&WORDS[..]).prop_map(str::to_owned), 1 => ".{0,4}"];
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+            prop::collection::vec((key, inner), 0..6)
+                .prop_map(|members| Value::Object(serde_json::Map::from_iter(members))),
+        ]
+    })
+}
+
+/// Good objects, parts of which are replaced.
+fn good_objects() -> Vec<Value> {
+    let routes = json!([{ "match": "/a", "services": [{ "name": "web", "port": 80, "weight": 1 }], "prefixRewrite": "/",
+        "timeoutPolicy": { "request": "1s" } }, { "match": "/b", "delegate": { "name": "it" } }]);
+    let conditions = json!([{ "prefix": "/a" }, { "header": { "name": "x", "contains": "y" } },
+        { "queryParameter": { "name": "q", "exact": "v" } }]);
+    let host = json!({ "fqdn": "a.corp.test", "tls": { "secretName": "tls", "minimumProtocolVersion": "1.3" } });
+    vec![
+        ingress_route("a/it", json!({ "virtualhost": host, "routes": routes })),
+        ingress_route(
+            "a/it",
+            json!({ "virtualhost": { "fqdn": ".corp.test" }, "subdomains": [
+            { "subdomain": "a.corp.test", "delegate": { "name": "it", "namespace": "a" } },
+            { "subdomain": ".b.corp.test", "delegate": { "name": "other" } } ] }),
+        ),
+        proxy(
+            "a/it",
+            json!({ "virtualhost": host, "includes": [{ "name": "it", "conditions": conditions }], "routes": [{
+            "conditions": conditions, "services": [{ "name": "web", "port": 80, "mirror": true }],
+            "pathRewritePolicy": { "replacePrefix": [{ "prefix": "/a", "replacement": "/" }] },
+            "requestHeadersPolicy": { "set": [{ "name": "x", "value": "y" }], "remove": ["z"] },
+            "loadBalancerPolicy": { "strategy": "Cookie" } }] }),
+        ),
+        proxy(
+            "a/it",
+            json!({ "virtualhost": { "fqdn": "a.test", "tls": { "passthrough": true } },
+            "tcpproxy": { "services": [{ "name": "web", "port": 80 }], "include": { "name": "it" } } }),
+        ),
+        delegation("a", "tls", json!(["b", "*"])),
+    ]
+}
+
+/// Puts a value in the place of the `nth` value of another, counted from the outside in.
+fn graft(target: &mut Value, nth: &mut usize, with: &Value) {
+    if *nth == 0 {
+        *target = with.clone();
+    }
+    *nth = nth.wrapping_sub(1);
+    match target {
+        Value::Array(items) => items.iter_mut().for_each(|item| graft(item, nth, with)),
+        Value::Object(members) => members.values_mut().for_each(|member| graft(member, nth, with)),
+        _ => {}
+    }
+}
+
+proptest! {
+    /// Whatever is written, reading ends with words or with an object, and an object that is read is told something.
+    #[test]
+    fn whatever_is_written_has_an_end(which in 0..5_usize, nth in 0..40_usize, with in anything()) {
+        let mut object = good_objects().swap_remove(which);
+        graft(&mut object["spec"], &mut nth.clone(), &with);
+        let kind = text(&object["kind"]);
+        match crate::testing::parsed(object).outcome {
+            crate::parse::Outcome::Good(good) => {
+                let mut resources = resources(GROUND.clone());
+                resources.insert(&good);
+                let world = World::of(&Settings::default(), &Lost::new(), resources);
+                let is_foreign = matches!(&good, crate::parse::Object::Vertex(vertex) if vertex.is_foreign);
+                let told = world.settled.statuses.iter().any(|(object, told)| {
+                    object.kind.name() == kind && !told.rows.is_empty() && told.status.is_object()
+                });
+                prop_assert!(told || is_foreign);
+            }
+            crate::parse::Outcome::Refused { errors, .. } => prop_assert!(!errors.is_empty()),
+            other => prop_assert!(false, "{other:?}"),
+        }
+    }
+}
+
+#[test]
+fn the_objects_that_are_changed_are_good() {
+    for object in good_objects() {
+        crate::testing::good(object);
+    }
+}

@@ -132,7 +132,7 @@ fn balance(fields: &mut Fields<'_>, services: &mut [ServiceSpec], faults: &mut V
 fn direct_response(fields: &mut Fields<'_>, faults: &mut Vec<Fault>, findings: &mut Findings) -> Option<u16> {
     let mut policy = fields.mapping("directResponsePolicy", findings);
     let status = policy.number("statusCode", 200, 599, findings);
-    if policy.is_present() && status.is_none() {
+    if policy.is_present() && policy.value("statusCode").is_none() {
         findings.error(policy.path("statusCode"), "Required value: write a status, from 200 to 599");
     }
     refuse(&mut policy, &["body"], faults);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Fields, reference, refuse, services};
+use super::{Fields, reference, refuse, required, services};
 use crate::contour::spec::{Fault, RouteSpec, Subdomain, TcpProxy, Vertex};
 use crate::field::Findings;
 use crate::gateway::spec::{PathMatcher, RequestMatcher};
@@ -14,10 +14,7 @@ pub(super) fn fill(vertex: &mut Vertex, spec: &mut Fields<'_>, findings: &mut Fi
     let namespace = Arc::clone(&vertex.meta.key.namespace);
     for (path, item) in spec.list("subdomains", findings) {
         let mut fields = Fields::of(Some(item), path, findings);
-        let name = fields.text("subdomain", findings);
-        if name.is_none() {
-            findings.error(fields.path("subdomain"), "Required value: write a whole name, such as www.example.com");
-        }
+        let name = required(&mut fields, "subdomain", "a whole name, such as www.example.com", findings);
         let mut delegate = fields.mapping("delegate", findings);
         if !delegate.is_present() {
             findings
@@ -47,13 +44,9 @@ pub(super) fn fill(vertex: &mut Vertex, spec: &mut Fields<'_>, findings: &mut Fi
 }
 
 fn route(mut fields: Fields<'_>, namespace: &Arc<str>, findings: &mut Findings) -> Option<RouteSpec> {
-    let label = fields.text("match", findings);
-    match label {
-        None => findings.error(fields.path("match"), "Required value: write a path prefix that begins with /"),
-        Some(label) if !label.starts_with('/') => {
-            findings.error(fields.path("match"), format!("Invalid value: {label:?}; write \"/{label}\""));
-        }
-        Some(_) => {}
+    let label = required(&mut fields, "match", "a path prefix that begins with /", findings);
+    if let Some(label) = label.filter(|label| !label.starts_with('/')) {
+        findings.error(fields.path("match"), format!("Invalid value: {label:?}; write \"/{label}\""));
     }
     let mut faults = Vec::new();
     let services = services::list(&mut fields, services::Place::IngressRoute, &mut faults, findings);

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use regex::Regex;
 
-use super::Fields;
 use super::ingress_route::prefix;
+use super::{Fields, required};
 use crate::contour::spec::Fault;
 use crate::field::Findings;
 use crate::gateway::spec::{HeaderModifier, PathModifier, Redirect};
@@ -91,13 +91,8 @@ pub fn rewrites(
     for (path, item) in policy.list("replacePrefix", findings) {
         let mut fields = Fields::of(Some(item), path.clone(), findings);
         let matched = fields.text("prefix", findings);
-        let replacement = fields.text("replacement", findings);
-        if replacement.is_none() {
-            findings.error(
-                fields.path("replacement"),
-                "Required value: write what stands in the prefix's place, such as /",
-            );
-        }
+        let what = "what stands in the prefix's place, such as /";
+        let replacement = required(&mut fields, "replacement", what, findings);
         fields.finish(findings);
         for text in matched.into_iter().chain(replacement).filter(|text| !text.starts_with('/')) {
             faults.push(path_fault(format!("{path}: {text:?} must begin with /; write \"/{text}\"")));

@@ -1,7 +1,7 @@
 //! `services`, of routes and of `tcpproxy`.
 
 use super::policies::{self, Host};
-use super::{Fields, refuse, unsupported};
+use super::{Fields, refuse, required, unsupported};
 use crate::contour::spec::{Fault, ServiceSpec};
 use crate::field::Findings;
 
@@ -41,10 +41,7 @@ fn service(
     faults: &mut Vec<Fault>,
     findings: &mut Findings,
 ) -> Option<ServiceSpec> {
-    let name = fields.text("name", findings);
-    if name.is_none() {
-        findings.error(fields.path("name"), "Required value: write the name of a Service of this namespace");
-    }
+    let name = required(fields, "name", "the name of a Service of this namespace", findings);
     if fields.value("port").is_none() {
         findings.error(fields.path("port"), "Required value: write the number of a port of the Service");
     }

@@ -1,0 +1,3 @@
+//! Who serves what for whom: delegation over real connections.
+
+mod subdomains;
