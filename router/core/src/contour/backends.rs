@@ -62,7 +62,8 @@ impl Problem {
                 Problem::Port => format!("service {name:?}: port must be in the range 1-65535"),
                 Problem::Missing => {
                     format!(
-                        "{place} unresolved service reference: service \"{namespace}/{name}\" has no port {port}, or is missing"
+                        "{place} unresolved service reference: service \"{namespace}/{name}\" has no port {port}, or is \
+                         missing"
                     )
                 }
                 Problem::Ca => format!(
@@ -70,7 +71,8 @@ impl Problem {
                 ),
                 Problem::SubjectName => {
                     format!(
-                        "Service [{name}:{port}] TLS upstream validation policy error: subject name not found or misconfigured"
+                        "Service [{name}:{port}] TLS upstream validation policy error: subject name not found or \
+                         misconfigured"
                     )
                 }
                 Problem::Unverified => {

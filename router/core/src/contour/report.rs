@@ -1,22 +1,24 @@
 //! What objects are told. A vertex that is delegated to is told one line for each way that leads to it, and a summary:
 //! it is valid when one of them is (delegation.md, S10).
 
-use std::collections::BTreeMap;
+mod status;
+mod verdict;
 
-use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use super::claims::{Claim, Claims, Vertices, lost};
-use super::spec::{Fault, TlsCertificateDelegation, Vertex};
+use super::spec::{Fault, Vertex};
 use super::tls::HostTls;
 use super::walk::{Passed, Visit};
-use crate::gateway::spec::CONTROLLER_NAME;
 use crate::model::RouterName;
-use crate::object::{Kind, ObjectKey, ObjectRef};
-use crate::resources::Resources;
+use crate::object::ObjectRef;
 use crate::sites::{Row, Told};
+use status::status;
+use verdict::{State, Verdict, summary};
 
-/// Most lines of `status.parents`.
-const MAX_PARENTS: usize = 32;
+pub use status::certificate_delegation;
+
 /// Reason of what hangs below a root that is no good itself.
 const ROOT_INVALID: &str = "RootInvalid";
 
@@ -218,7 +220,7 @@ impl Report {
     }
 }
 
-fn subdomain_visit(root: &Vertex, delegate: &ObjectRef, name: &std::sync::Arc<str>, fault: Fault) -> Visit {
+fn subdomain_visit(root: &Vertex, delegate: &ObjectRef, name: &Arc<str>, fault: Fault) -> Visit {
     let path = vec![
         Passed { object: root.object(), via: "".into(), entry: 0 },
         Passed { object: delegate.clone(), via: name.clone(), entry: 0 },
@@ -232,226 +234,4 @@ impl Visit {
         let [.., parent, own] = &*self.path else { return None };
         Some((&parent.object, &own.via))
     }
-}
-
-/// `currentStatus`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
-    Valid,
-    Invalid,
-    Orphaned,
-}
-
-impl State {
-    const fn as_str(self) -> &'static str {
-        match self {
-            State::Valid => "valid",
-            State::Invalid => "invalid",
-            State::Orphaned => "orphaned",
-        }
-    }
-
-    const fn reason(self) -> &'static str {
-        match self {
-            State::Valid => "Valid",
-            State::Invalid => "Invalid",
-            State::Orphaned => "Orphaned",
-        }
-    }
-}
-
-/// What an object is told, altogether or of one way.
-#[derive(Clone, Debug)]
-struct Verdict {
-    state: State,
-    description: String,
-    faults: Vec<Fault>,
-    warnings: Vec<String>,
-}
-
-impl Verdict {
-    fn of_visit(kind: Kind, visit: &Visit) -> Self {
-        let state = match &*visit.faults {
-            [] => State::Valid,
-            faults if faults.iter().all(|fault| fault.reason == ROOT_INVALID) => State::Orphaned,
-            _ => State::Invalid,
-        };
-        let mut description = match visit.faults.first() {
-            None => format!("valid {kind}"),
-            Some(fault) => fault.message.clone(),
-        };
-        for warning in &visit.warnings {
-            description.push_str(&format!("; {warning}"));
-        }
-        Verdict { state, description, faults: visit.faults.clone(), warnings: visit.warnings.clone() }
-    }
-}
-
-impl Domain {
-    /// What the root is told: valid when one of its subdomains is.
-    fn verdict(&self, names: &[&str]) -> Verdict {
-        if let Some(fault) = &self.fault {
-            let state = if fault.reason == ROOT_INVALID { State::Orphaned } else { State::Invalid };
-            let (description, faults) = (fault.message.clone(), vec![fault.clone()]);
-            return Verdict { state, description, faults, warnings: Vec::new() };
-        }
-        let valid = self.entries.iter().filter(|problem| problem.is_none()).count();
-        let count = format!("{valid} of {} subdomains", self.entries.len());
-        let (state, mut description) = match valid {
-            0 => (State::Invalid, format!("no valid subdomain ({count})")),
-            _ => (State::Valid, format!("valid {} ({count})", Kind::IngressRoute)),
-        };
-        for (name, problem) in names.iter().zip(&self.entries) {
-            let Some(problem) = problem else { continue };
-            // Most problems name the subdomain already.
-            let name = if problem.contains(name) { String::new() } else { format!("{name}: ") };
-            description.push_str(&format!("; {name}{problem}"));
-        }
-        for warning in &self.warnings {
-            description.push_str(&format!("; {warning}"));
-        }
-        Verdict { state, description, faults: Vec::new(), warnings: self.warnings.clone() }
-    }
-}
-
-/// What the lines of all ways come to.
-fn summary(kind: Kind, verdicts: &[Verdict]) -> Verdict {
-    let orphaned = || {
-        let root = if kind == Kind::IngressRoute { "IngressRoute" } else { "HTTPProxy" };
-        let message = format!("this {root} is not part of a delegation chain from a root {root}");
-        let faults = vec![Fault::new("Orphaned", "Orphaned", message.clone())];
-        Verdict { state: State::Orphaned, description: message, faults, warnings: Vec::new() }
-    };
-    let valid = verdicts.iter().filter(|verdict| verdict.state == State::Valid).count();
-    if let Some(first) = verdicts.iter().find(|verdict| verdict.state == State::Valid) {
-        let mut whole = first.clone();
-        if valid < verdicts.len() {
-            whole.description = format!("valid {kind} ({valid} of {} paths)", verdicts.len());
-            let failed = verdicts.iter().flat_map(|verdict| &verdict.faults);
-            whole.warnings.extend(failed.map(|fault| fault.message.clone()));
-        }
-        return whole;
-    }
-    match verdicts.iter().find(|verdict| verdict.state == State::Invalid) {
-        None => orphaned(),
-        Some(first) => {
-            let mut whole = first.clone();
-            let all = verdicts.iter().flat_map(|verdict| &verdict.faults).filter(|fault| fault.reason != ROOT_INVALID);
-            whole.faults = all.fold(Vec::new(), |mut known, fault| {
-                if !known.contains(fault) {
-                    known.push(fault.clone());
-                }
-                known
-            });
-            whole
-        }
-    }
-}
-
-/// `status`, as the API writes it, with Sluice's `parents` for what is delegated to.
-fn status(vertex: &Vertex, verdict: &Verdict, lines: &[(&Visit, &Verdict)]) -> Value {
-    let mut status = Map::new();
-    let is_proxy = vertex.kind == Kind::HttpProxy;
-    let description = match verdict.state {
-        State::Invalid if is_proxy => "At least one error present, see Errors for details".to_owned(),
-        State::Valid if is_proxy => verdict.description.replacen("valid", "Valid", 1),
-        _ => verdict.description.clone(),
-    };
-    status.insert("currentStatus".to_owned(), json!(verdict.state.as_str()));
-    status.insert("description".to_owned(), json!(description));
-    if is_proxy {
-        status.insert("conditions".to_owned(), json!([condition(vertex, verdict, &description)]));
-    }
-    let rows: Vec<Value> = lines.iter().filter_map(|(visit, verdict)| parent(visit, verdict)).collect();
-    if !rows.is_empty() {
-        let more = rows.len().saturating_sub(MAX_PARENTS);
-        let mut rows: Vec<Value> = rows.into_iter().take(MAX_PARENTS).collect();
-        if let Some(Value::Object(last)) = rows.last_mut().filter(|_| more > 0) {
-            let text = last.get("description").and_then(Value::as_str).unwrap_or_default().to_owned();
-            last.insert("description".to_owned(), json!(format!("{text} (and {more} more paths)")));
-        }
-        status.insert("parents".to_owned(), Value::Array(rows));
-    }
-    Value::Object(status)
-}
-
-/// One way to a vertex: from where, for which host, and what came of it.
-fn parent(visit: &Visit, verdict: &Verdict) -> Option<Value> {
-    let (parent, via) = visit.parent()?;
-    let group = parent.kind.api_version().split('/').next().unwrap_or_default();
-    let path = visit.path.iter().map(|passed| match &*passed.via {
-        "" => passed.object.key.to_string(),
-        via => format!("{via} -> {}", passed.object.key),
-    });
-    let mut reference = json!({
-        "group": group,
-        "kind": parent.kind.name(),
-        "namespace": &*parent.key.namespace,
-        "name": &*parent.key.name,
-    });
-    if !via.is_empty() {
-        reference["sectionName"] = json!(via);
-    }
-    Some(json!({
-        "parentRef": reference,
-        "controllerName": CONTROLLER_NAME,
-        "fqdn": &*visit.host,
-        "path": path.collect::<Vec<_>>().join(" "),
-        "currentStatus": verdict.state.as_str(),
-        "description": verdict.description,
-    }))
-}
-
-/// An HTTPProxy's condition `Valid`.
-fn condition(vertex: &Vertex, verdict: &Verdict, message: &str) -> Value {
-    let is_valid = verdict.state == State::Valid;
-    let reason = match verdict.state {
-        State::Valid => "Valid",
-        State::Orphaned => "Orphaned",
-        State::Invalid => "ErrorPresent",
-    };
-    let mut condition = json!({
-        "type": "Valid",
-        "status": if is_valid { "True" } else { "False" },
-        "reason": reason,
-        "message": message,
-        "observedGeneration": vertex.meta.generation,
-    });
-    if !is_valid {
-        let errors = verdict.faults.iter().map(
-            |fault| json!({ "type": fault.kind, "status": "True", "reason": fault.reason, "message": fault.message }),
-        );
-        condition["errors"] = errors.collect();
-    } else if !verdict.warnings.is_empty() {
-        let warnings = verdict.warnings.iter().map(|warning| {
-            json!({ "type": "PathWarning", "status": "True", "reason": "PartiallyValid", "message": warning })
-        });
-        condition["warnings"] = warnings.collect();
-    }
-    condition
-}
-
-/// What a TLSCertificateDelegation is told.
-pub fn certificate_delegation(object: &TlsCertificateDelegation, resources: &Resources) -> Told {
-    let mut problems = Vec::new();
-    for (at, (secret, targets)) in object.delegations.iter().enumerate() {
-        let key = ObjectKey { namespace: object.meta.key.namespace.clone(), name: secret.clone() };
-        if targets.is_empty() {
-            problems.push(format!("delegations[{at}]: targetNamespaces is empty, so nobody may use the Secret"));
-        } else if resources.secrets.get(&key).is_none_or(|secret| secret.pair.is_none()) {
-            problems.push(format!("delegations[{at}]: TLS Secret [{secret}] not found or is malformed"));
-        }
-    }
-    let is_valid = problems.is_empty();
-    let message = if is_valid { "Valid TLSCertificateDelegation".to_owned() } else { problems.join("; ") };
-    let condition = json!({
-        "type": "Valid",
-        "status": if is_valid { "True" } else { "False" },
-        "reason": if is_valid { "Valid" } else { "ErrorPresent" },
-        "message": &message,
-        "observedGeneration": object.meta.generation,
-    });
-    let reason = if is_valid { State::Valid } else { State::Invalid }.reason().to_owned();
-    let row = Row { admitted: is_valid, reason, message, ..Row::default() };
-    Told { status: json!({ "conditions": [condition] }), rows: vec![row] }
 }

@@ -96,8 +96,8 @@ impl Maker {
         self.virtual_host(claim, tls, vec![rule], None)
     }
 
-    /// Rules in the order in which they are tried: exact paths, then expressions, then prefixes, longer ones first, then
-    /// those with more conditions. Of equal ones the last that was written serves.
+    /// Rules in the order in which they are tried: exact paths, then expressions, then prefixes, longer ones first,
+    /// then those with more conditions. Of equal ones the last that was written serves.
     fn sorted(&mut self, host: &HostMatch, rules: Vec<Flat<'_>>) -> Vec<Sorted> {
         let mut sorted: Vec<Sorted> = rules.into_iter().map(|flat| self.rule(host, flat)).collect();
         sorted.reverse();

@@ -274,7 +274,8 @@ fn conditions_are_appended_from_the_root_to_the_leaf() {
     let world = world(objects);
     let beta = [("x-beta", "1")];
     let both = [("x-beta", "1"), ("x-kind", "xyz")];
-    let table: [(&str, &[(&str, &str)], &str); 11] = [
+    type Case<'c> = (&'c str, &'c [(&'c str, &'c str)], &'c str);
+    let table: [Case<'_>; 11] = [
         ("/", &[], "a/web"),
         ("/team/exact", &[], "a/web"),
         ("/team/exact", &beta, "b/web"),
