@@ -144,10 +144,10 @@ impl Hosts {
                     Protocol::Https => site.tls = serving.https(&host, routes),
                     Protocol::TlsTerminate => {
                         let tcp = serving.connections(&host, routes, &mut self.notes);
-                        site.tls = tcp.and_then(|tcp| serving.tls(&host, Arc::default(), Some(tcp)));
+                        site.tls = serving.tls(&host, Arc::default(), Some(tcp));
                     }
                     Protocol::TlsPassthrough => {
-                        passthrough = serving.connections(&host, routes, &mut self.notes);
+                        passthrough = Some(serving.connections(&host, routes, &mut self.notes));
                     }
                 }
             }
@@ -254,15 +254,15 @@ impl<'m> Serving<'m> {
         (!certificates.is_empty()).then_some(SiteTls { certificates, minimum: None, rules, tcp })
     }
 
-    /// Where connections for a host go: to the first TLSRoute. The others that want the very host are noted.
+    /// Where connections for a host go: to the first TLSRoute, or nowhere. The others that want the very host are noted.
     fn connections(
         &self,
         host: &HostPattern,
         routes: &mut Routes<'_, '_>,
         notes: &mut BTreeMap<ObjectRef, BTreeSet<String>>,
-    ) -> Option<Arc<ResolvedRoute>> {
+    ) -> Arc<ResolvedRoute> {
         let serving = self.precedence.serving(host);
-        let (first, rest) = serving.split_first()?;
+        let Some((first, rest)) = serving.split_first() else { return routes.no_tcp(self.gate.clone(), host) };
         let object_of = |rule: &EffectiveRule| rule.leaf().map(|leaf| leaf.object());
         for (rule, _) in rest.iter().filter(|(rule, _)| rule.hosts().contains(host)) {
             let loser = object_of(rule).filter(|object| object_of(first.0).as_ref() != Some(object));
@@ -278,7 +278,7 @@ impl<'m> Serving<'m> {
                         cannot do yet; connections are reset";
             notes.entry(object).or_default().insert(note.to_owned());
         }
-        Some(route)
+        route
     }
 }
 

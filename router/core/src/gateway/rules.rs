@@ -75,9 +75,6 @@ impl<'a, 'r> Routes<'a, 'r> {
     /// What serves the connections of a host, and whether a backend fails because it wants TLS: bytes whose TLS was
     /// taken off here cannot be put into TLS again.
     pub fn tcp(&mut self, rule: &EffectiveRule, host: &HostPattern, is_terminated: bool) -> (Arc<ResolvedRoute>, bool) {
-        let object = rule.leaf().map(Level::object).unwrap_or_else(|| unknown(Kind::TlsRoute));
-        let next = self.connections.entry(object.clone()).or_default();
-        let part = std::mem::replace(next, next.saturating_add(1));
         let mut cluster = match (rule.outcome, rule.leaf()) {
             (Outcome::Serve, Some(leaf)) => self.cluster(leaf),
             _ => Cluster::default(),
@@ -90,8 +87,20 @@ impl<'a, 'r> Routes<'a, 'r> {
                 has_tls |= is_terminated;
             }
         }
+        let object = rule.leaf().map(Level::object).unwrap_or_else(|| unknown(Kind::TlsRoute));
+        (self.connection(object, host, cluster), has_tls)
+    }
+
+    /// What ends the connections of a host that a Gateway has a listener for and no route: it has no endpoints.
+    pub fn no_tcp(&mut self, gateway: ObjectRef, host: &HostPattern) -> Arc<ResolvedRoute> {
+        self.connection(gateway, host, Cluster::default())
+    }
+
+    fn connection(&mut self, object: ObjectRef, host: &HostPattern, cluster: Cluster) -> Arc<ResolvedRoute> {
+        let next = self.connections.entry(object.clone()).or_default();
+        let part = std::mem::replace(next, next.saturating_add(1));
         let traffic = &self.router.traffic;
-        let route = ResolvedRoute {
+        Arc::new(ResolvedRoute {
             id: id(&object, part),
             host: host.to_match(),
             kind: RouteKind::Passthrough { redirect: false },
@@ -105,8 +114,7 @@ impl<'a, 'r> Routes<'a, 'r> {
             policy: RoutePolicy::shared_default(),
             rule: None,
             derived: Derived::default(),
-        };
-        (Arc::new(route), has_tls)
+        })
     }
 
     /// Numbers rules: those of a route as they stand in it, and again for each further way to the route.

@@ -1,6 +1,6 @@
 //! Backends of HTTPRoutes: which are found, which may be used, and what becomes of requests for those that cannot.
 
-use crate::world::{Ask, World};
+use crate::world::{Ask, World, verdict};
 
 fn world(backends: &str, more: &str) -> World {
     World::new(&format!(
@@ -151,4 +151,31 @@ fn clients_do_not_stay_with_an_endpoint() {
     assert!(route.policy.affinity.disabled);
     assert!(!route.is_left_alone());
     assert_eq!(route.id.to_string(), "HTTPRoute:infra/r:0");
+}
+
+#[test]
+fn tls_with_backends_is_as_policies_say() {
+    let policy = |validation: &str| {
+        format!(
+            "---\nkind: BackendTLSPolicy\nmetadata: {{namespace: infra, name: p, generation: 3}}\nspec: {{targetRefs: [{{group: '', \
+             kind: Service, name: v1}}], validation: {{hostname: in.example.org, {validation}}}}}\n"
+        )
+    };
+    let backends = "backendRefs: [{name: v1, port: 8080}, {name: v2, port: 8080}]";
+    let good = world(backends, &policy("wellKnownCACertificates: System"));
+    let route = good.route(80, &Ask::get("a.test/")).unwrap();
+    let tls = route.cluster.services[0].policy.as_ref().and_then(|policy| policy.tls.clone()).unwrap();
+    assert_eq!((tls.server_name.as_str(), tls.roots.is_none()), ("in.example.org", true));
+    assert!(route.cluster.services[1].policy.is_none());
+    let ancestor = good.status("BackendTLSPolicy infra/p")["ancestors"][0].clone();
+    assert_eq!(ancestor["ancestorRef"]["name"], "g");
+    assert_eq!(ancestor["conditions"][0]["observedGeneration"], 3);
+    assert_eq!(verdict(&ancestor, "Accepted"), "True/Accepted");
+
+    // What cannot be verified is not sent in clear text instead; the route itself is right.
+    let bad = world(backends, &policy("caCertificateRefs: [{group: '', kind: ConfigMap, name: missing}]"));
+    assert_eq!(bad.http(80, &Ask::get("a.test/")), "v1×1!500 v2×1");
+    assert_eq!(resolved(&bad), "True/ResolvedRefs");
+    let ancestor = bad.status("BackendTLSPolicy infra/p")["ancestors"][0].clone();
+    assert_eq!(verdict(&ancestor, "Accepted"), "False/NoValidCACertificate");
 }

@@ -350,5 +350,6 @@ fn shares(cluster: &Cluster) -> String {
         let idle = if service.endpoints.is_empty() && failure.is_empty() { "(idle)" } else { "" };
         format!("{namespace}{}{weight}{failure}{idle}", service.service)
     };
-    cluster.services.iter().map(one).collect::<Vec<_>>().join(" ")
+    let all: Vec<_> = cluster.services.iter().map(one).collect();
+    if all.is_empty() { "nowhere".to_owned() } else { all.join(" ") }
 }
