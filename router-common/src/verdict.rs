@@ -63,7 +63,7 @@ reasons! {
     NoSni = 17, Pass, "no-sni";
     /// The server name is an address.
     SniAddress = 18, Pass, "sni-address";
-    /// No route has the server name.
+    /// No route has the server name, or one whose host is wider than a wildcard of one label: the agent knows.
     UnknownSni = 19, Pass, "unknown-sni";
     /// The first bytes are no TLS, or no hello that may be routed; the agent answers with the right alert.
     BadHello = 20, Pass, "bad-hello";
@@ -79,7 +79,7 @@ reasons! {
     NoHost = 33, Pass, "no-host";
     /// The Host is an address.
     HostAddress = 34, Pass, "host-address";
-    /// No route has the Host.
+    /// No route has the Host, or one whose host is wider than a wildcard of one label.
     UnknownHost = 35, Pass, "unknown-host";
     /// The first bytes are no HTTP/1 request that may be routed; the agent answers.
     BadHead = 36, Pass, "bad-head";

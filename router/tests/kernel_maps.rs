@@ -23,6 +23,7 @@ use router_common::maps::{
 use router_common::translate::Translation;
 use router_common::verdict::{FlowEndReason, Reason};
 use router_core::model::RouteId;
+use router_core::object::Kind;
 use rustix::time::ClockId;
 
 fn kernel() -> Kernel {
@@ -49,6 +50,11 @@ fn image() -> MapImage {
         let id = RouteId::of_route("ns", format!("r{route}"));
         image.routes.insert(route, RouteLabel { router: 7, route: id });
     }
+    // A host of rules, and a part of an object of another kind.
+    let site = HostEntry { backend: "HTTPRoute shop/store".to_owned(), ..entry(0, Reason::NeedsProxy, false) };
+    image.hosts.insert((RouteMap::HttpBe, 7, "site.test".to_owned()), site);
+    let part = RouteId { kind: Kind::TlsRoute, part: 12, ..RouteId::of_route("ns", "tls") };
+    image.routes.insert(5, RouteLabel { router: 7, route: part });
     for (id, ip) in [(5, v4), (6, v6)] {
         let path = Path { source: ip, interface: 3, max_segment: 1400 };
         image.endpoints.insert(id, EndpointEntry { address: SocketAddr::new(ip, 8443), path });
