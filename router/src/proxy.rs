@@ -25,6 +25,7 @@ mod preface;
 mod prefixed;
 mod proxied;
 mod snapshot;
+mod timer;
 mod tls;
 mod upstream;
 mod upstream_tls;
@@ -52,6 +53,7 @@ use counters::Counters;
 use http::mirror::MAX_COPIES;
 use listeners::Listeners;
 use snapshot::{Snapshot, Snapshots};
+use timer::Timers;
 use upstream::balancer::Balancer;
 use upstream::checks;
 use upstream::pool::Pool;
@@ -195,6 +197,8 @@ struct Shared {
     pool: Arc<Pool>,
     /// How many copies of requests there may still be.
     copies: Arc<Semaphore>,
+    /// For waits of requests.
+    timers: Timers,
     phase: watch::Sender<Phase>,
     tasks: Tasks,
 }
@@ -203,7 +207,15 @@ impl Shared {
     fn new(worker: usize, common: Arc<Common>) -> Arc<Self> {
         let phase = watch::Sender::new(Phase::Running);
         let copies = Arc::new(Semaphore::new(MAX_COPIES));
-        Arc::new(Shared { common, worker, pool: Arc::default(), copies, phase, tasks: Tasks::default() })
+        Arc::new(Shared {
+            common,
+            worker,
+            pool: Arc::default(),
+            copies,
+            timers: Timers::default(),
+            phase,
+            tasks: Tasks::default(),
+        })
     }
 
     /// The timeouts of a router, as the newest table has them.

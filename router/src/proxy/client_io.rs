@@ -19,9 +19,10 @@ use router_core::policy::RouterPolicy;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::clock::ClientClock;
+use super::timer::Timer;
 use frames::{FrameMeter, TooManyFrames};
 use gated::{BodyLength, Gated};
-use waits::{Pace, Timer};
+use waits::Pace;
 
 /// How many bytes a client may still send after the connection was ended here: closing on unread bytes would reset
 /// it, and lose the last answer.

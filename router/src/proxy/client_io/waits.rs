@@ -1,10 +1,8 @@
 //! Waits for a client that are measured.
 
-use std::pin::Pin;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
-use tokio::time::{Instant, Sleep};
+use tokio::time::Instant;
 
 /// Least bytes a second of a body whose length is known, beyond `clientTimeout` in all; what is waited for on the
 /// endpoint's behalf does not count.
@@ -36,37 +34,6 @@ impl Pace {
     /// How long it may go on at this pace.
     pub fn allowance(&self, grace: Duration) -> Duration {
         (grace + Duration::from_secs(self.bytes / MIN_RATE)).saturating_sub(self.waited)
-    }
-}
-
-/// A wait with a limit that begins and ends with every request: what the runtime is asked for once goes on being
-/// used, and is only set anew when it has gone off too early.
-#[derive(Debug, Default)]
-pub struct Timer {
-    sleep: Option<Pin<Box<Sleep>>>,
-    deadline: Option<Instant>,
-}
-
-impl Timer {
-    /// Ends the wait.
-    pub fn stop(&mut self) {
-        self.deadline = None;
-    }
-
-    /// Ready when the wait, which begins now unless it has begun, has lasted for `limit`.
-    pub fn poll(&mut self, cx: &mut Context<'_>, limit: Duration) -> Poll<()> {
-        let deadline = *self.deadline.get_or_insert_with(|| Instant::now() + limit);
-        let sleep = self.sleep.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(deadline)));
-        if sleep.deadline() > deadline {
-            sleep.as_mut().reset(deadline);
-        }
-        while sleep.as_mut().poll(cx).is_ready() {
-            if Instant::now() >= deadline {
-                return Poll::Ready(());
-            }
-            sleep.as_mut().reset(deadline);
-        }
-        Poll::Pending
     }
 }
 

@@ -22,6 +22,7 @@ use super::pool::{FRESH, Lease, MAX_AGE};
 use super::wire::{Fate, Sender, Unanswered};
 use crate::proxy::access::Flag;
 use crate::proxy::http::upload::{RequestBody, Upload};
+use crate::proxy::timer::Timers;
 
 /// Pooled connections that may turn out to be closed before a new one is opened.
 const MAX_STALE: u32 = 3;
@@ -81,7 +82,7 @@ pub async fn attempt(
         }
         let keep = repeatable && !sent_before && (lease.reused || is_http2);
         let sent = if keep { copy(request) } else { std::mem::take(request) };
-        let Some(answered) = send(&mut lease.sender, sent, upload, waits).await else {
+        let Some(answered) = send(&way.shared.timers, &mut lease.sender, sent, upload, waits).await else {
             return Err(too_late(&lease, upload, waits));
         };
         let Unanswered { unsent, fate } = match answered {
@@ -114,6 +115,7 @@ pub async fn attempt(
 
 /// Sends on one connection and waits, as long as somebody is still sending; `None` when nobody did for too long.
 fn send<'s>(
+    timers: &'s Timers,
     sender: &'s mut Sender,
     request: Request<RequestBody>,
     upload: Option<&'s Upload>,
@@ -123,14 +125,16 @@ fn send<'s>(
     async move {
         let begun = Instant::now();
         let within = |deadline: Instant| waits.until.map_or(deadline, |until| deadline.min(until));
-        let mut timer = pin!(tokio::time::sleep_until(within(begun + waits.server.min(waits.client))));
+        // Nobody is late before this.
+        let mut deadline = within(begun + waits.server.min(waits.client));
+        let mut timer = timers.lend();
         let mut answer = pin!(answer);
         poll_fn(|cx| {
             if let Poll::Ready(answered) = answer.as_mut().poll(cx) {
                 return Poll::Ready(Some(answered));
             }
-            while timer.as_mut().poll(cx).is_ready() {
-                let deadline = within(match upload {
+            while timer.poll_until(cx, deadline).is_ready() {
+                deadline = within(match upload {
                     None => begun + waits.server,
                     Some(upload) if upload.waits_for_client() => begun.max(upload.last()) + waits.client,
                     Some(upload) => begun.max(upload.last()) + waits.server,
@@ -138,7 +142,6 @@ fn send<'s>(
                 if Instant::now() >= deadline {
                     return Poll::Ready(None);
                 }
-                timer.as_mut().reset(deadline);
             }
             Poll::Pending
         })
@@ -150,10 +153,7 @@ fn too_late(lease: &Lease, upload: Option<&Upload>, waits: Waits) -> Trouble {
     if !waits.are_over() && upload.is_some_and(Upload::waits_for_client) {
         return Trouble { status: StatusCode::REQUEST_TIMEOUT, flag: Flag::ClientTimeout, unseen: false };
     }
-    // A try's own time may be shorter than what says that a connection is dead.
-    if let Sender::Http2(stream) = &lease.sender
-        && !waits.are_over()
-    {
+    if let Sender::Http2(stream) = &lease.sender {
         stream.was_silent();
     }
     Trouble { status: StatusCode::GATEWAY_TIMEOUT, flag: Flag::UpstreamTimeout, unseen: false }
