@@ -2,7 +2,7 @@
 
 use std::future::poll_fn;
 use std::net::SocketAddr;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
@@ -209,9 +209,24 @@ async fn drive<C, E>(
     C: Future<Output = Result<(), E>>,
     E: std::fmt::Display,
 {
-    let result = tokio::select! {
-        result = serving.as_mut() => result,
-        () = shared.reached(Phase::Draining) => {
+    let mut draining = pin!(shared.reached(Phase::Draining));
+    let mut phases = shared.phase.subscribe();
+    phases.mark_changed();
+    // Whether there is a new phase costs a glance. The wait for it, which costs more than most of what a turn does, has
+    // the task woken after it was polled once; it is the same task at every turn.
+    let served = poll_fn(|cx| {
+        if let Poll::Ready(result) = serving.as_mut().poll(cx) {
+            return Poll::Ready(Some(result));
+        }
+        if phases.has_changed().unwrap_or(true) {
+            phases.mark_unchanged();
+            return draining.as_mut().poll(cx).map(|()| None);
+        }
+        Poll::Pending
+    });
+    let result = match served.await {
+        Some(result) => result,
+        None => {
             let ended = poll_fn(|cx| match clock.begun() {
                 0 => match serving.as_mut().poll(cx) {
                     Poll::Ready(result) => Poll::Ready(Some(result)),

@@ -121,19 +121,25 @@ pub fn handle(
     }
     async move {
         let response = match step {
-            Step::Answered(response) => response.map(MaybeGzip::Plain),
+            Step::Answered(response) => (*response).map(MaybeGzip::Plain),
             Step::Forward(ahead) => ahead.go(shared, connection).await,
         };
         Ok(response)
     }
 }
 
-/// How far a request has come without waiting for anything.
+/// How far a request has come without waiting for anything. Boxed, as it is moved as often as the future.
 enum Step {
     /// The router has answered by itself.
-    Answered(Response<ResponseBody>),
+    Answered(Box<Response<ResponseBody>>),
     /// It goes to an endpoint.
-    Forward(Ahead),
+    Forward(Box<Ahead>),
+}
+
+impl Step {
+    fn answered(response: Response<ResponseBody>) -> Self {
+        Step::Answered(Box::new(response))
+    }
 }
 
 /// A request that goes to an endpoint.
@@ -169,7 +175,7 @@ fn begin(shared: &Shared, connection: &Connection, mut head: request::Parts, con
         if is_empty && policy.is_some_and(|policy| policy.log.ignore_empty) {
             record.discard_line();
         }
-        return Step::Answered(own.refuse(policy, status, flag, record, in_flight));
+        return Step::answered(own.refuse(policy, status, flag, record, in_flight));
     }
     if record.is_wanted() {
         record.method = Some((head.method.clone(), head.version));
@@ -177,7 +183,7 @@ fn begin(shared: &Shared, connection: &Connection, mut head: request::Parts, con
     }
     // The router has gone from the table since the client connected.
     let Some(served) = served else {
-        return Step::Answered(own.refuse(None, StatusCode::SERVICE_UNAVAILABLE, Flag::NoRoute, record, in_flight));
+        return Step::answered(own.refuse(None, StatusCode::SERVICE_UNAVAILABLE, Flag::NoRoute, record, in_flight));
     };
     let policy = &*served.table.policy;
     let (status, flag) = match decide(&served, connection, &head, &mut record) {
@@ -186,13 +192,13 @@ fn begin(shared: &Shared, connection: &Connection, mut head: request::Parts, con
             (status, flag)
         }
         Decision::Router => {
-            return Step::Answered(own.give(pages::empty(StatusCode::OK), Flag::Fine, record, in_flight));
+            return Step::answered(own.give(pages::empty(StatusCode::OK), Flag::Fine, record, in_flight));
         }
         Decision::Redirect { route, host, https_port } => {
             record.route = Some(route);
             let path = head.uri.path_and_query().map_or("/", |path| path.as_str());
             match pages::redirect(host.as_str(), https_port, path) {
-                Some(redirect) => return Step::Answered(own.give(redirect, Flag::Fine, record, in_flight)),
+                Some(redirect) => return Step::answered(own.give(redirect, Flag::Fine, record, in_flight)),
                 None => (StatusCode::BAD_REQUEST, Flag::BadRequest),
             }
         }
@@ -200,7 +206,7 @@ fn begin(shared: &Shared, connection: &Connection, mut head: request::Parts, con
             record.route = Some(Arc::clone(&rule.route));
             let (tls, port) = (connection.tls.is_some(), listener.port());
             match redirected(&rule, &RedirectFrom { tls, port, authority: &authority, uri: &head.uri }, &head.headers) {
-                Some(redirect) => return Step::Answered(own.give(redirect, Flag::Fine, record, in_flight)),
+                Some(redirect) => return Step::answered(own.give(redirect, Flag::Fine, record, in_flight)),
                 None => (StatusCode::INTERNAL_SERVER_ERROR, Flag::RuleAnswer),
             }
         }
@@ -209,7 +215,7 @@ fn begin(shared: &Shared, connection: &Connection, mut head: request::Parts, con
             match sharing(&rule.route, &head.headers) {
                 Some(sharing) => {
                     let answer = sharing.preflight(&head.headers);
-                    return Step::Answered(own.give(answer, Flag::Fine, record, in_flight));
+                    return Step::answered(own.give(answer, Flag::Fine, record, in_flight));
                 }
                 None => (StatusCode::INTERNAL_SERVER_ERROR, Flag::RuleAnswer),
             }
@@ -226,13 +232,13 @@ fn begin(shared: &Shared, connection: &Connection, mut head: request::Parts, con
                 let request = Request::from_parts(head, content);
                 let ahead =
                     Ahead { served, route, authority, as_sent, own, takes_gzip, sharing, request, record, in_flight };
-                return Step::Forward(ahead);
+                return Step::Forward(Box::new(ahead));
             }
             (StatusCode::BAD_REQUEST, Flag::BadRequest)
         }
     };
     let sharing = record.route.as_deref().and_then(|route| sharing(route, &head.headers));
-    Step::Answered(shared_with(sharing.as_ref(), own.refuse(Some(policy), status, flag, record, in_flight)))
+    Step::answered(shared_with(sharing.as_ref(), own.refuse(Some(policy), status, flag, record, in_flight)))
 }
 
 /// An answer of the router that a page of another site may read, too: else it could not tell what is wrong.
@@ -244,8 +250,12 @@ fn shared_with(sharing: Option<&Sharing>, mut response: Response<ResponseBody>) 
 }
 
 impl Ahead {
-    async fn go(self, shared: Arc<Shared>, connection: Arc<Connection>) -> Response<MaybeGzip<ResponseBody>> {
-        let Ahead { served, route, authority, as_sent, own, takes_gzip, sharing, request, record, in_flight } = self;
+    async fn go(
+        self: Box<Self>,
+        shared: Arc<Shared>,
+        connection: Arc<Connection>,
+    ) -> Response<MaybeGzip<ResponseBody>> {
+        let Ahead { served, route, authority, as_sent, own, takes_gzip, sharing, request, record, in_flight } = *self;
         let destination = Destination { route: &route, served: &served, authority: &authority, as_sent };
         match forward::forward(&shared, &connection, &destination, request, record, in_flight).await {
             Ok(response) => {

@@ -8,7 +8,7 @@ use futures_util::future::Either;
 use http::header::{CONNECTION, EXPECT, HOST};
 use http::{HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode, Version};
 use hyper::body::Incoming;
-use router_core::rule::{BackendPolicy, RulePolicy};
+use router_core::rule::RulePolicy;
 use router_core::table::ResolvedRoute;
 use tokio::time::Instant;
 
@@ -26,7 +26,7 @@ use crate::proxy::clock::InFlight;
 use crate::proxy::limits::TooMany;
 use crate::proxy::snapshot::ServedRouter;
 use crate::proxy::upstream::attempt::{Trouble, Waits, attempt};
-use crate::proxy::upstream::choose::{Choice, Exhausted};
+use crate::proxy::upstream::choose::{Choice, Exhausted, Pick, Target};
 use crate::proxy::upstream::connect::Way;
 use crate::proxy::upstream::plan::Plan;
 use crate::proxy::upstream::pool::Lease;
@@ -90,7 +90,7 @@ struct Exchange<'r> {
     choice: Choice<'r>,
     request: Request<RequestBody>,
     /// The request's fields before a backend's own work on them, where some backend has such.
-    unmodified: Option<HeaderMap>,
+    unmodified: Option<Box<HeaderMap>>,
     upload: Option<Arc<Upload>>,
     asked: Option<Asked>,
     times: Times,
@@ -174,10 +174,9 @@ pub fn forward<'r>(
     Either::Right(async move {
         let mut last = (StatusCode::SERVICE_UNAVAILABLE, Flag::NoEndpoints);
         loop {
-            let times = exchange.times;
-            let pick = match exchange.choice.next(&shared.balancer, times.patience()).await {
+            let pick = match exchange.choice.next(&shared.balancer, exchange.times.patience()).await {
                 Ok(pick) => pick,
-                Err(Exhausted::Busy) if times.are_over() => {
+                Err(Exhausted::Busy) if exchange.times.are_over() => {
                     last = (StatusCode::GATEWAY_TIMEOUT, Flag::UpstreamTimeout);
                     break;
                 }
@@ -192,28 +191,26 @@ pub fn forward<'r>(
                 }
                 Err(Exhausted::NoEndpoints | Exhausted::Tried) => break,
             };
-            exchange.record.endpoint = Some(pick.target.endpoint.clone());
-            exchange.record.place = pick.place;
-            let (http1_only, until) = (exchange.asked.is_some(), times.end_of_try());
-            let way = Way { shared, route, target: pick.target, http1_only, within: times.connect, until };
-            let waits = Waits { server: times.server, client: times.client, until };
-            let backend = pick.target.policy.map(|policy| &**policy);
-            exchange.modify_for(backend);
+            let Pick { target, place, set_cookie } = pick;
+            exchange.record.endpoint = Some(target.endpoint.clone());
+            exchange.record.place = place;
+            exchange.modify_for(target);
+            let (way, waits) = exchange.way(shared, route, target);
             match attempt(&way, &mut exchange.request, exchange.upload.as_deref(), waits).await {
                 Ok((lease, response)) => {
-                    let Exchange { plan, upload, asked, record, in_flight, .. } = exchange;
-                    let answered = Answered { lease, response, upload, times, until };
+                    let Exchange { plan, upload, asked, times, record, in_flight, .. } = exchange;
+                    let answered = Answered { lease, response, upload, times, until: waits.until };
                     let mut response = answer(shared, answered, asked, record, in_flight);
                     let headers = response.headers_mut();
-                    backend.into_iter().for_each(|backend| modify(&backend.response_headers, headers));
+                    target.policy.into_iter().for_each(|backend| modify(&backend.response_headers, headers));
                     route.rule.iter().for_each(|rule| modify(&rule.response_headers, headers));
-                    plan.set_cookie(headers, pick.set_cookie);
+                    plan.set_cookie(headers, set_cookie);
                     return Ok(response);
                 }
                 Err(Trouble { status, flag, unseen }) => {
                     last = (status, flag);
                     exchange.record.place = None;
-                    if !unseen || times.are_over() {
+                    if !unseen || exchange.times.are_over() {
                         break;
                     }
                 }
@@ -230,10 +227,17 @@ pub fn forward<'r>(
 
 impl Exchange<'_> {
     /// Does a backend's own work on the request's fields, in the place of what was done for another.
-    fn modify_for(&mut self, backend: Option<&BackendPolicy>) {
-        let Some(unmodified) = &self.unmodified else { return };
+    fn modify_for(&mut self, target: Target<'_>) {
+        let Some(unmodified) = self.unmodified.as_deref() else { return };
         self.request.headers_mut().clone_from(unmodified);
-        backend.into_iter().for_each(|backend| modify(&backend.request_headers, self.request.headers_mut()));
+        target.policy.into_iter().for_each(|backend| modify(&backend.request_headers, self.request.headers_mut()));
+    }
+
+    /// How a try that begins now goes to an endpoint, and how long it waits.
+    fn way<'r>(&self, shared: &'r Shared, route: &'r ResolvedRoute, target: Target<'r>) -> (Way<'r>, Waits) {
+        let (times, until) = (&self.times, self.times.end_of_try());
+        let way = Way { shared, route, target, http1_only: self.asked.is_some(), within: times.connect, until };
+        (way, Waits { server: times.server, client: times.client, until })
     }
 }
 
@@ -288,7 +292,7 @@ fn prepare<'r>(
         let waits = Waits { server: times.server, client: times.client, until: None };
         Mirrors { shared, route, plan, client, connect: times.connect, waits }.send(&mut request);
     }
-    let unmodified = plan.modifies_requests.then(|| request.headers().clone());
+    let unmodified = plan.modifies_requests.then(|| Box::new(request.headers().clone()));
     let choice = plan.choose(&route.cluster, client, sticky);
     Ok(Exchange { plan, choice, request, unmodified, upload, asked, times, record, in_flight })
 }

@@ -7,7 +7,7 @@
 //! never sent again.
 
 use std::future::poll_fn;
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::task::Poll;
 use std::time::Duration;
 
@@ -81,10 +81,11 @@ pub async fn attempt(
             for_http1(request)?;
         }
         let keep = repeatable && !sent_before && (lease.reused || is_http2);
-        let sent = if keep { copy(request) } else { std::mem::take(request) };
-        let Some(answered) = send(&way.shared.timers, &mut lease.sender, sent, upload, waits).await else {
-            return Err(too_late(&lease, upload, waits));
+        let answered = {
+            let mut answer = pin!(begin(&mut lease.sender, request, keep));
+            wait(&way.shared.timers, answer.as_mut(), upload, waits).await
         };
+        let Some(answered) = answered else { return Err(too_late(&lease, upload, waits)) };
         let Unanswered { unsent, fate } = match answered {
             Ok(response) => return Ok((lease, response)),
             Err(unanswered) => unanswered,
@@ -113,40 +114,45 @@ pub async fn attempt(
     }
 }
 
-/// Sends on one connection and waits, as long as somebody is still sending; `None` when nobody did for too long.
-fn send<'s>(
-    timers: &'s Timers,
+/// Begins to send the request, or a copy of it.
+fn begin<'s>(
     sender: &'s mut Sender,
-    request: Request<RequestBody>,
-    upload: Option<&'s Upload>,
+    request: &mut Request<RequestBody>,
+    keep: bool,
+) -> impl Future<Output = Result<Response<Incoming>, Unanswered>> + use<'s> {
+    sender.send(if keep { copy(request) } else { std::mem::take(request) })
+}
+
+/// Waits for an answer as long as somebody is still sending; `None` when nobody did for too long. Whoever waits keeps
+/// the future: in here it would take room twice.
+async fn wait<A: Future>(
+    timers: &Timers,
+    mut answer: Pin<&mut A>,
+    upload: Option<&Upload>,
     waits: Waits,
-) -> impl Future<Output = Option<Result<Response<Incoming>, Unanswered>>> + 's {
-    let answer = sender.send(request);
-    async move {
-        let begun = Instant::now();
-        let within = |deadline: Instant| waits.until.map_or(deadline, |until| deadline.min(until));
-        // Nobody is late before this.
-        let mut deadline = within(begun + waits.server.min(waits.client));
-        let mut timer = timers.lend();
-        let mut answer = pin!(answer);
-        poll_fn(|cx| {
-            if let Poll::Ready(answered) = answer.as_mut().poll(cx) {
-                return Poll::Ready(Some(answered));
+) -> Option<A::Output> {
+    let begun = Instant::now();
+    let within = |deadline: Instant| waits.until.map_or(deadline, |until| deadline.min(until));
+    // Nobody is late before this.
+    let mut deadline = within(begun + waits.server.min(waits.client));
+    let mut timer = timers.lend();
+    poll_fn(|cx| {
+        if let Poll::Ready(answered) = answer.as_mut().poll(cx) {
+            return Poll::Ready(Some(answered));
+        }
+        while timer.poll_until(cx, deadline).is_ready() {
+            deadline = within(match upload {
+                None => begun + waits.server,
+                Some(upload) if upload.waits_for_client() => begun.max(upload.last()) + waits.client,
+                Some(upload) => begun.max(upload.last()) + waits.server,
+            });
+            if Instant::now() >= deadline {
+                return Poll::Ready(None);
             }
-            while timer.poll_until(cx, deadline).is_ready() {
-                deadline = within(match upload {
-                    None => begun + waits.server,
-                    Some(upload) if upload.waits_for_client() => begun.max(upload.last()) + waits.client,
-                    Some(upload) => begun.max(upload.last()) + waits.server,
-                });
-                if Instant::now() >= deadline {
-                    return Poll::Ready(None);
-                }
-            }
-            Poll::Pending
-        })
-        .await
-    }
+        }
+        Poll::Pending
+    })
+    .await
 }
 
 fn too_late(lease: &Lease, upload: Option<&Upload>, waits: Waits) -> Trouble {

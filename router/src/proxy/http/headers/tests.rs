@@ -177,3 +177,10 @@ fn never_leaves_what_was_sent() {
         assert_eq!(all(&headers, name), [value], "{name}");
     }
 }
+
+#[test]
+fn each_field_of_its_own_has_its_bit() {
+    let bits: Vec<u8> = OWN_FIELDS.iter().map(|name| OwnFields::bit(name.as_str())).collect();
+    assert_eq!(bits, [1, 2, 4, 8, 16, 32]);
+    assert_eq!(["host", "tea", "connections"].map(OwnFields::bit), [0; 3]);
+}
