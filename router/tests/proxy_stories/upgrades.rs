@@ -81,15 +81,15 @@ async fn a_websocket_echoes_over_clear_text_and_tls() {
 #[tokio::test]
 async fn a_route_says_how_long_its_tunnels_may_be_idle() {
     let backend = switching().await;
-    let route = Route::new("ws.test", "").to(backend).tunnel_timeout(Duration::from_millis(300));
+    let route = Route::new("idle.ws.test", "").to(backend).tunnel_timeout(Duration::from_millis(300));
     let rig = Rig::serve(&[route]).await;
     let mut stream = TcpStream::connect(rig.http).await.unwrap();
-    stream.write_all(UPGRADE.as_bytes()).await.unwrap();
+    stream.write_all(UPGRADE.replace("ws.test", "idle.ws.test").as_bytes()).await.unwrap();
     let head = read_head(&mut stream).await;
     assert!(head.starts_with("HTTP/1.1 101 "), "{head}");
     // Whether it ends with a FIN or a reset, it ends.
     let _ = timeout(PATIENCE, stream.read_to_end(&mut Vec::new())).await.expect("an end");
-    assert_eq!(log::line("endpoint", &backend.to_string()).await["flags"], "ID");
+    assert_eq!(log::line("host", "idle.ws.test").await["flags"], "ID");
 }
 
 #[tokio::test]
