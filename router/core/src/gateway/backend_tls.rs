@@ -10,6 +10,8 @@ use std::sync::Arc;
 use rustls::RootCertStore;
 use serde_json::{Value, json};
 
+use super::attach::seniority;
+use super::conditions::{Faults, conditions};
 use super::spec::{BackendTlsPolicy, CONTROLLER_NAME, GROUP, ObjectReference};
 use crate::object::{Kind, ObjectKey, ObjectRef};
 use crate::parse::CA_CERTIFICATE;
@@ -49,9 +51,7 @@ impl<'r> BackendTlsPolicies<'r> {
     pub fn new(resources: &'r Resources) -> Self {
         let mut policies: Vec<&'r BackendTlsPolicy> =
             resources.backend_tls_policies.iter().map(AsRef::as_ref).collect();
-        policies.sort_by(|one, other| {
-            one.meta.created.cmp(&other.meta.created).then_with(|| one.meta.key.cmp(&other.meta.key))
-        });
+        policies.sort_by(|one, other| seniority(&one.meta, &other.meta));
         let mut winners = HashMap::new();
         for policy in &policies {
             for (service, port) in targets(policy) {
@@ -100,7 +100,7 @@ impl<'r> BackendTlsPolicies<'r> {
         let mut entries: Vec<Value> = Vec::new();
         for (gateway, targets) in ancestors.iter().take(MAX_ANCESTORS) {
             let (accepted, winners) = self.accepted(policy, resolved, targets);
-            let conditions = [&accepted, &resolved.references].map(|it| condition(it, policy.meta.generation));
+            let conditions = conditions([&accepted, &resolved.references], policy.meta.generation);
             entries.push(json!({
                 "ancestorRef": {
                     "group": GROUP,
@@ -178,15 +178,8 @@ fn service(policy: &BackendTlsPolicy, target: &ObjectReference) -> ObjectKey {
 }
 
 fn resolve(policy: &BackendTlsPolicy, resources: &Resources) -> Resolved {
-    let good = |kind, reason: &str| Condition::new(kind, true, reason, "");
     let (roots, faults) = trusted(policy, resources);
-    let references = match faults.first() {
-        None => good("ResolvedRefs", "ResolvedRefs"),
-        Some((reason, _)) => {
-            let messages: Vec<&str> = faults.iter().map(|(_, message)| message.as_str()).collect();
-            Condition::new("ResolvedRefs", false, *reason, messages.join("; "))
-        }
-    };
+    let references = faults.condition("ResolvedRefs", "ResolvedRefs");
     let refused = |reason: &str, message: String| Condition::new("Accepted", false, reason, message);
     let accepted = if !policy.unsupported.is_empty() {
         refused("Invalid", policy.unsupported.join("; "))
@@ -194,7 +187,7 @@ fn resolve(policy: &BackendTlsPolicy, resources: &Resources) -> Resolved {
         let message = "spec.validation.caCertificateRefs: none of them can be used, so requests are answered 5xx";
         refused("NoValidCACertificate", message.to_owned())
     } else {
-        good("Accepted", "Accepted")
+        Condition::new("Accepted", true, "Accepted", "")
     };
     let tls = if accepted.holds {
         Ok(BackendTls { server_name: policy.hostname.clone(), roots, names: policy.names.clone() })
@@ -204,16 +197,13 @@ fn resolve(policy: &BackendTlsPolicy, resources: &Resources) -> Resolved {
     Resolved { tls, accepted, references }
 }
 
-/// The certificates of all references that can be used, and a reason with words for each of the others.
-fn trusted(
-    policy: &BackendTlsPolicy,
-    resources: &Resources,
-) -> (Option<Arc<RootCertStore>>, Vec<(&'static str, String)>) {
+/// The certificates of all references that can be used, and what is wrong with the others.
+fn trusted(policy: &BackendTlsPolicy, resources: &Resources) -> (Option<Arc<RootCertStore>>, Faults) {
     const INVALID: &str = "InvalidCACertificateRef";
-    let (mut stores, mut faults): (Vec<&Arc<RootCertStore>>, Vec<(&'static str, String)>) = (Vec::new(), Vec::new());
+    let (mut stores, mut faults) = (Vec::new(), Faults::default());
     for (i, reference) in policy.ca_certificates.iter().enumerate() {
         let mut fault = |reason, text: String| {
-            faults.push((reason, format!("spec.validation.caCertificateRefs[{i}]: {text}")));
+            faults.add(reason, format!("spec.validation.caCertificateRefs[{i}]: {text}"));
         };
         if !reference.group.is_empty() || &*reference.kind != Kind::ConfigMap.name() {
             fault("InvalidKind", format!("{} is not read; write a reference to a ConfigMap", reference.kind));
@@ -238,17 +228,6 @@ fn trusted(
         }
     };
     (roots, faults)
-}
-
-/// A condition as the API writes it, without the time.
-fn condition(condition: &Condition, generation: i64) -> Value {
-    json!({
-        "type": condition.kind,
-        "status": condition.status(),
-        "reason": condition.reason,
-        "message": condition.message,
-        "observedGeneration": generation,
-    })
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! Gateway API objects: what comes out of good ones.
 
 mod properties;
+mod unsupported;
 
 use std::time::Duration;
 
@@ -197,56 +198,6 @@ fn a_tls_route_has_one_rule_that_matches_everything() {
             "spec.rules: Required value: write at least one item",
         ]
     );
-}
-
-#[test]
-fn what_the_api_allows_and_is_not_done_is_told() {
-    let found = route(
-        "HTTPRoute",
-        json!({ "rules": [{
-        "matches": [{ "path": { "type": "RegularExpression", "value": "(" } }],
-        "retry": { "attempts": 3 },
-        "sessionPersistence": { "type": "Cookie" },
-        "filters": [{ "type": "ExternalAuth", "externalAuth": { "protocol": "HTTP", "backendRef": { "name": "a", "port": 1 }, "http": {} } }],
-        "backendRefs": [{ "name": "a", "port": 1, "filters": [{ "type": "CORS", "cors": {} }] }],
-    }] }),
-    );
-    let fields: Vec<_> = found.rules[0].unsupported.iter().map(|text| text.split(": ").next().unwrap()).collect();
-    let expected = [
-        "spec.rules[0].matches[0].path.value",
-        "spec.rules[0].filters[0].externalAuth.protocol",
-        "spec.rules[0].sessionPersistence",
-        "spec.rules[0].backendRefs[0].filters[0].type",
-        "spec.rules[0].retry",
-    ];
-    assert_eq!(fields, expected);
-}
-
-#[test]
-fn headers_that_cannot_be_changed_or_sent_are_told() {
-    let modifier = json!({
-        "set": [{ "name": "Host", "value": "a.test" }, { "name": "X-A", "value": "a\nb" }, { "name": "X-B", "value": "a  b" }],
-        "add": [{ "name": "X-C", "value": " a" }, { "name": "X-D", "value": "é" }],
-        "remove": ["Connection", "Content-Length"],
-    });
-    let of = |kind: &str, member: &str| {
-        let rules = json!([{ "filters": [{ "type": kind, member: modifier }] }]);
-        let found = route("HTTPRoute", json!({ "rules": rules }));
-        let fields = found.rules[0].unsupported.iter().map(|text| text.split(": ").next().unwrap().to_owned());
-        fields.map(|field| field.replacen(&format!("spec.rules[0].filters[0].{member}."), "", 1)).collect::<Vec<_>>()
-    };
-    let values = ["set[1].value", "add[0].value", "add[1].value"];
-    let framing = ["remove[0]", "remove[1]"];
-    let request = [&values[..], &["set[0].name"], &framing[..]].concat();
-    assert_eq!(of("RequestHeaderModifier", "requestHeaderModifier"), request);
-    assert_eq!(of("ResponseHeaderModifier", "responseHeaderModifier"), [&values[..], &framing[..]].concat());
-}
-
-#[test]
-fn an_expression_that_would_take_much_memory_is_not_compiled() {
-    let matches = json!([{ "path": { "type": "RegularExpression", "value": r"(\w{1000}){1000}" } }]);
-    let found = route("HTTPRoute", json!({ "rules": [{ "matches": matches }] }));
-    assert!(found.rules[0].unsupported[0].contains("the expression is too large"), "{:?}", found.rules[0].unsupported);
 }
 
 #[test]
