@@ -1,3 +1,4 @@
 //! Who serves what for whom: delegation over real connections.
 
+mod inclusion;
 mod subdomains;
