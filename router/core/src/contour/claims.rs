@@ -32,6 +32,8 @@ pub struct Claims<'r> {
     pub domains: Domains,
     /// Objects with a virtual host of their own that do not get it, and why.
     pub refused: BTreeMap<ObjectRef, Fault>,
+    /// Who stands in an object's way. For operators only.
+    pub winners: BTreeMap<ObjectRef, BTreeSet<ObjectRef>>,
 }
 
 /// A host that an object may serve.
@@ -132,6 +134,7 @@ impl<'r> Claims<'r> {
             let (own, others): (Vec<_>, Vec<_>) =
                 claimants.into_iter().partition(|claim| claim.root.kind == oldest.kind);
             for claim in others {
+                self.winners.entry(claim.root.object()).or_default().insert(oldest.object());
                 let fault = lost(&claim.name, oldest.kind);
                 self.refuse(&claim, fault);
             }
@@ -140,6 +143,9 @@ impl<'r> Claims<'r> {
                 Err(rivals) => {
                     let names: BTreeSet<&ObjectKey> = rivals.iter().map(|claim| &claim.root.meta.key).collect();
                     for claim in &rivals {
+                        let object = claim.root.object();
+                        let others = rivals.iter().map(|rival| rival.root.object()).filter(|other| *other != object);
+                        self.winners.entry(object.clone()).or_default().extend(others);
                         self.refuse(claim, duplicate(oldest.kind, &claim.name, &names));
                     }
                 }

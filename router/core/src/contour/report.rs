@@ -4,7 +4,7 @@
 mod status;
 mod verdict;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::claims::{Claim, Claims, Vertices, lost};
@@ -34,7 +34,7 @@ pub struct Report {
     /// Which objects are roots of domains, by place.
     roots: BTreeMap<ObjectRef, usize>,
     domains: Vec<Domain>,
-    winners: BTreeMap<ObjectRef, Vec<ObjectRef>>,
+    winners: BTreeMap<ObjectRef, BTreeSet<ObjectRef>>,
 }
 
 /// What the root of a domain is told.
@@ -57,7 +57,7 @@ impl Report {
             visits: BTreeMap::new(),
             roots: roots.collect(),
             domains: domains.collect(),
-            winners: BTreeMap::new(),
+            winners: claims.winners.clone(),
         };
         for (object, fault) in &claims.refused {
             let path = vec![Passed { object: object.clone(), via: "".into(), entry: 0 }];
@@ -119,10 +119,7 @@ impl Report {
     pub fn lost(&mut self, claim: &Claim<'_>, winner: &ObjectRef) {
         let fault = lost(&claim.name, winner.kind);
         for object in [Some(claim.root), claim.start].into_iter().flatten().map(|vertex| vertex.object()) {
-            let winners = self.winners.entry(object).or_default();
-            if !winners.contains(winner) {
-                winners.push(winner.clone());
-            }
+            self.winners.entry(object).or_default().insert(winner.clone());
         }
         self.fault(claim, fault.clone());
         self.entry(claim, fault.message);
@@ -185,6 +182,7 @@ impl Report {
 
     fn told_to(&self, object: &ObjectRef, vertex: &Vertex, claims: &Claims<'_>, router: Option<&RouterName>) -> Told {
         let router = router.map(ToString::to_string).unwrap_or_default();
+        let winners = || self.winners.get(object).into_iter().flatten().cloned().collect();
         let zone = self.roots.get(object);
         if let Some((zone, domain)) = zone.and_then(|at| Some((claims.zones.get(*at)?, self.domains.get(*at)?))) {
             let verdict = domain.verdict(&vertex.subdomains.iter().map(|entry| &*entry.name).collect::<Vec<_>>());
@@ -195,19 +193,26 @@ impl Report {
                 admitted: verdict.state == State::Valid,
                 reason: verdict.state.reason().to_owned(),
                 message: verdict.description.clone(),
-                winners: self.winners.get(object).cloned().unwrap_or_default(),
+                winners: winners(),
             };
             return Told { status: status(vertex, &verdict, &[]), rows: vec![row] };
         }
+        // A root that is refused has no host, but wants one.
+        let wanted = vertex.virtual_host.as_ref().map(|host| Arc::clone(&host.fqdn)).unwrap_or_default();
         let visits: Vec<&Visit> = self.visits.get(object).into_iter().flat_map(BTreeMap::values).collect();
         let verdicts: Vec<Verdict> = visits.iter().map(|visit| Verdict::of_visit(vertex.kind, visit)).collect();
         let rows = visits.iter().zip(&verdicts).map(|(visit, verdict)| Row {
             parent: visit.parent().map_or_else(|| router.clone(), |(parent, _)| parent.to_string()),
-            hosts: Some(visit.host.to_string()).filter(|host| !host.is_empty()).into_iter().collect(),
+            hosts: [&visit.host, &wanted]
+                .into_iter()
+                .find(|host| !host.is_empty())
+                .map(|host| host.to_string())
+                .into_iter()
+                .collect(),
             admitted: verdict.state == State::Valid,
             reason: verdict.state.reason().to_owned(),
             message: verdict.description.clone(),
-            winners: self.winners.get(object).cloned().unwrap_or_default(),
+            winners: winners(),
         });
         let mut rows: Vec<Row> = rows.collect();
         let verdict = summary(vertex.kind, verdicts.as_slice());

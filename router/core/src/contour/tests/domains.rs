@@ -476,6 +476,9 @@ fn s8_the_older_kind_has_a_host_that_two_kinds_want() {
         first.errors("other/p"),
         ["VirtualHostError/HostAlreadyClaimed: fqdn \"www.test\" belongs to an older IngressRoute"]
     );
+    let told = &first.settled.statuses[&ObjectRef { kind: Kind::HttpProxy, key: ObjectKey::new("other", "p") }].rows[0];
+    let winner = ObjectRef { kind: Kind::IngressRoute, key: ObjectKey::new("team", "a") };
+    assert_eq!((&told.hosts[..], &told.winners[..]), (&["www.test".to_owned()][..], &[winner][..]));
     let second = world(vec![route(2021), other(2020)]);
     assert_eq!(second.get("http://www.test/"), "other/web");
     assert_eq!(second.ingress("team/a"), "invalid: fqdn \"www.test\" belongs to an older HTTPProxy");

@@ -191,6 +191,49 @@ proptest! {
     }
 }
 
+/// The names, or with a dot the domains, that a world's roots delegate to this object.
+fn delegated_to(objects: &[Value], delegate: &Value) -> BTreeSet<String> {
+    let entries =
+        objects.iter().flat_map(|object| object["spec"]["subdomains"].as_array().cloned().unwrap_or_default());
+    entries.filter(|entry| entry["delegate"] == *delegate).map(|entry| text(&entry["subdomain"])).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(256))]
+
+    /// Taking a subdomain away changes nothing for names that were not delegated by it, or to whom it was delegated.
+    #[test]
+    fn a_subdomain_that_is_taken_away_changes_no_other(objects in objects(), at in any::<prop::sample::Index>()) {
+        let edges: Vec<(usize, usize)> = objects.iter().enumerate().flat_map(|(object, value)| {
+            let entries = value["spec"]["subdomains"].as_array().map_or(0, Vec::len);
+            (0..entries).map(move |entry| (object, entry))
+        }).collect();
+        prop_assume!(!edges.is_empty());
+        let (object, entry) = edges[at.index(edges.len())];
+        let mut cut = objects.clone();
+        let gone = cut[object]["spec"]["subdomains"].as_array_mut().expect("subdomains").remove(entry);
+        let mut touched = delegated_to(&objects, &gone["delegate"]);
+        touched.insert(text(&gone["subdomain"]));
+        // A domain that is taken away takes along whom it delegates to.
+        let inner = objects.iter().filter(|object| {
+            object["metadata"]["name"] == gone["delegate"]["name"] && object["metadata"]["namespace"] == gone["delegate"]["namespace"]
+        });
+        for entry in inner.flat_map(|object| object["spec"]["subdomains"].as_array().cloned().unwrap_or_default()) {
+            touched.extend(delegated_to(&objects, &entry["delegate"]));
+        }
+        let (before, after) = (world(&objects), world(&cut));
+        for host in before.settled.hosts.iter().chain(&after.settled.hosts).map(|(_, host)| host.host.to_string()) {
+            let is_touched = touched.iter().any(|name| *name == host || (name.starts_with('.') && host.ends_with(&**name)));
+            if !is_touched {
+                for url in ["http://", "https://"].map(|scheme| format!("{scheme}{host}/u")) {
+                    prop_assert_eq!(before.get(&url), after.get(&url), "{} by {}", url, gone);
+                }
+                prop_assert_eq!(before.certificate(&host), after.certificate(&host));
+            }
+        }
+    }
+}
+
 /// The properties would say nothing of worlds in which nothing is served.
 #[test]
 fn the_worlds_are_not_empty() {
