@@ -1,17 +1,20 @@
 //! What objects of Gateway API are told.
 
+mod fate;
+mod gateways;
+
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use serde_json::{Map, Value, json};
 
+use super::Model;
 use super::attach::{Attached, Parent};
 use super::conditions::conditions;
 use super::hosts::ListenerAt;
 use super::inclusion::{IncludedRow, RowParent, listener_reference};
-use super::spec::{CONTROLLER_NAME, GROUP, GatewayRoute, HostPattern};
+use super::spec::{CONTROLLER_NAME, GatewayRoute, HostPattern};
 use super::worth::Worth;
-use super::{Gate, Model};
-use crate::object::{Kind, ObjectKey, ObjectRef};
+use crate::object::{Kind, ObjectRef};
 use crate::sites::{Lost, Row, Told};
 use crate::status::Condition;
 
@@ -159,168 +162,6 @@ impl Model<'_> {
             }),
         }
     }
-
-    /// What becomes of hosts of a route on listeners; `own` are all listeners that it hangs on.
-    fn fate<'h>(
-        &self,
-        hosts: impl Iterator<Item = (ListenerAt, &'h HostPattern)>,
-        key: &ObjectKey,
-        own: &BTreeSet<ListenerAt>,
-        lost: &Lost,
-    ) -> Fate {
-        let mut fate = Fate::default();
-        let mut elsewhere = BTreeSet::new();
-        let mut taken: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
-        for (at, host) in hosts {
-            let placed = self.gates.get(at.0).and_then(|gate| gate.listeners.get(at.1));
-            let Some((router, protocol)) = placed.and_then(|placed| Some((placed.router.as_ref()?, placed.protocol?)))
-            else {
-                continue;
-            };
-            if let Some(fault) = self.domains.fault(host) {
-                fate.is_denied = true;
-                fate.notes.push(format!("host {host} is {fault}"));
-                continue;
-            }
-            let closest = self.hosts.closest(router, protocol.side(), host);
-            if closest != Some(at) {
-                if closest.is_some_and(|closest| !own.contains(&closest)) {
-                    elsewhere.insert(host.to_string());
-                }
-                continue;
-            }
-            match lost.get(&(router.clone(), host.to_match())) {
-                Some(winner) => {
-                    fate.winners.push(winner.clone());
-                    taken.entry(who(winner, key)).or_default().insert(host.to_string());
-                }
-                None => fate.is_served = true,
-            }
-        }
-        fate.winners.sort();
-        fate.winners.dedup();
-        let list = |hosts: BTreeSet<String>| hosts.into_iter().collect::<Vec<_>>().join(", ");
-        if !elsewhere.is_empty() {
-            fate.notes
-                .push(format!("not served here, as a more specific listener of the port has it: {}", list(elsewhere)));
-        }
-        fate.notes.extend(taken.into_iter().map(|(who, hosts)| format!("{who} is older and has {}", list(hosts))));
-        fate
-    }
-
-    fn gateway(&self, index: usize, gate: &Gate<'_>, counts: &Counts, lost: &Lost) -> Told {
-        let key = &gate.gateway.meta.key;
-        let generation = gate.gateway.meta.generation;
-        let (mut listeners, mut rows) = (Vec::new(), Vec::new());
-        for (j, placed) in gate.listeners.iter().enumerate() {
-            let mut accepted = placed.accepted.clone();
-            let own = [((index, j), &placed.listener.hostname)];
-            let fate = self.fate(own.into_iter(), key, &BTreeSet::from([(index, j)]), lost);
-            if accepted.holds && !fate.notes.is_empty() {
-                accepted.message = fate.notes.join("; ");
-            }
-            let programmed = placed.programmed();
-            let kinds: Vec<_> =
-                placed.kinds.iter().map(|kind| json!({ "group": GROUP, "kind": kind.name() })).collect();
-            let written = [&accepted, &placed.conflicted, &placed.resolved, &programmed];
-            listeners.push(json!({
-                "name": &*placed.listener.name,
-                "supportedKinds": kinds,
-                "attachedRoutes": counts.get(&(index, j)).map_or(0, BTreeSet::len),
-                "conditions": conditions(written.into_iter().chain(&placed.overlapping), generation),
-            }));
-            // What keeps the listener from taking traffic, or else how it stands.
-            let says = if accepted.holds && !programmed.holds { &placed.resolved } else { &accepted };
-            let router = placed.router.as_ref().map_or("", |router| &*router.0);
-            rows.push(Row {
-                parent: format!("{router}#{}", placed.listener.name),
-                hosts: vec![placed.listener.hostname.to_string()],
-                admitted: placed.is_programmed(),
-                reason: says.reason.clone(),
-                message: says.message.clone(),
-                winners: fate.winners,
-            });
-        }
-        let addresses: Vec<_> = self
-            .around
-            .addresses
-            .iter()
-            .map(|address| json!({ "type": "IPAddress", "value": address.to_string() }))
-            .collect();
-        let status = json!({
-            "addresses": addresses,
-            "conditions": conditions(&of_gateway(gate), generation),
-            "listeners": listeners,
-        });
-        Told { status, rows }
-    }
-}
-
-/// What becomes of hosts that a route wants.
-#[derive(Default)]
-struct Fate {
-    /// One of them is the route's where it is looked for.
-    is_served: bool,
-    /// One of them is in a domain that is not served.
-    is_denied: bool,
-    notes: Vec<String>,
-    winners: Vec<ObjectRef>,
-}
-
-impl Fate {
-    /// `Accepted` with what is to be said about hosts; when objects of other kinds have them all, it does not hold.
-    fn accepted(&self, mut accepted: Condition, notes: Option<&BTreeSet<String>>) -> Condition {
-        let own = (!accepted.message.is_empty()).then(|| accepted.message.clone());
-        let notes = own.into_iter().chain(self.notes.iter().cloned()).chain(notes.into_iter().flatten().cloned());
-        accepted.message = notes.collect::<Vec<_>>().join("; ");
-        if !self.is_served && (self.is_denied || !self.winners.is_empty()) {
-            accepted.holds = false;
-            accepted.reason =
-                if self.winners.is_empty() { "HostNotPermitted" } else { "HostAlreadyClaimed" }.to_owned();
-        }
-        accepted
-    }
-}
-
-/// What a winner is called for whom it beats: its name only in the same namespace.
-fn who(winner: &ObjectRef, own: &ObjectKey) -> String {
-    if winner.key.namespace == own.namespace {
-        winner.to_string()
-    } else {
-        let article = if winner.kind == Kind::IngressRoute { "an" } else { "a" };
-        format!("{article} {} of another namespace", winner.kind)
-    }
-}
-
-/// Conditions of a Gateway as a whole.
-fn of_gateway(gate: &Gate<'_>) -> [Condition; 3] {
-    let names = |bad: &dyn Fn(&super::Placed<'_>) -> bool| {
-        let names = gate.listeners.iter().filter(|placed| bad(placed)).map(|placed| &*placed.listener.name);
-        names.collect::<Vec<_>>().join(", ")
-    };
-    let invalid = names(&|placed| !placed.accepted.holds);
-    let unresolved = names(&|placed| !placed.resolved.holds);
-    let accepted = match &gate.refusal {
-        Some(refusal) => refusal.clone(),
-        None if invalid.is_empty() => Condition::new("Accepted", true, "Accepted", ""),
-        None => {
-            let some = gate.listeners.iter().any(|placed| placed.accepted.holds);
-            Condition::new("Accepted", some, "ListenersNotValid", format!("listeners are not accepted: {invalid}"))
-        }
-    };
-    let is_programmed = gate.listeners.iter().any(super::Placed::is_programmed);
-    let programmed = match is_programmed {
-        true => Condition::new("Programmed", true, "Programmed", ""),
-        false => Condition::new("Programmed", false, "Invalid", "no listener takes traffic"),
-    };
-    let resolved = match unresolved.is_empty() {
-        true => Condition::new("ResolvedRefs", true, "ResolvedRefs", ""),
-        false => {
-            let message = format!("listeners have references that cannot be used: {unresolved}");
-            Condition::new("ResolvedRefs", false, "ListenersNotResolved", message)
-        }
-    };
-    [accepted, programmed, resolved]
 }
 
 /// Where a row stands among a route's.
