@@ -7,6 +7,7 @@
 //!                                      └─► admin socket
 //! ```
 
+mod addresses;
 mod data_path;
 
 use std::convert::Infallible;
@@ -127,7 +128,8 @@ pub async fn run(options: Options, inherited: Inherited) -> Result<(), AgentErro
     let socket = if successor { admin::bind_beside(&options.state)? } else { admin::bind(&options.state)? };
     let defaults = Defaults { cluster_domain: options.settings.cluster_domain.clone() };
     let (directory, first) = Directory::open(&options.manifests, defaults)?;
-    let mut engine = Engine::new(options.settings.clone());
+    let settings = Settings { addresses: addresses::reached_at(&options.listen), ..options.settings.clone() };
+    let mut engine = Engine::new(settings.clone());
     let first = Arc::new(Published::new(&mut engine, &first, 1));
     let has_router = !first.table.routers.is_empty();
     // Nothing of a router with a PROXY header goes to the kernel.
@@ -157,8 +159,7 @@ pub async fn run(options: Options, inherited: Inherited) -> Result<(), AgentErro
         idle: Timeouts::default().tunnel,
     };
     let mut data_path = KernelDataPath::start(kernel, inputs)?;
-    let translation =
-        tokio::spawn(follow(directory, engine, options.settings.clone(), Outputs { tables, statuses, published }));
+    let translation = tokio::spawn(follow(directory, engine, settings, Outputs { tables, statuses, published }));
     let views = Views {
         published: published_watch,
         listeners: listeners.clone(),

@@ -9,6 +9,7 @@ mod cleartext;
 mod delegation;
 mod explain;
 mod flows;
+mod gateway;
 mod harness;
 mod http;
 mod keep;

@@ -203,6 +203,11 @@ fn degraded_condition(degraded: &[(&'static str, String)]) -> Condition {
 }
 
 fn take_identity(name: &Arc<str>, domain: &str, taken: &mut Taken) -> Result<(), String> {
+    if is_made(name) {
+        return Err(format!(
+            "the name {name:?} is kept for the router of a port that only Gateways have; choose another"
+        ));
+    }
     if taken.names.contains(name) {
         return Err(format!("an older IngressController of another namespace has the name {name:?}; choose another"));
     }
@@ -215,6 +220,11 @@ fn take_identity(name: &Arc<str>, domain: &str, taken: &mut Taken) -> Result<(),
     taken.names.insert(name.clone());
     taken.domains.insert(domain.to_owned(), name.clone());
     Ok(())
+}
+
+/// Whether routers that are made for the listeners of Gateways may have this name.
+fn is_made(name: &str) -> bool {
+    name.strip_prefix("gateway-").is_some_and(|port| port.parse::<u16>().is_ok())
 }
 
 fn take_ports(

@@ -152,7 +152,7 @@ impl Views {
                 rows.push(row);
             }
         }
-        rows.extend(others::routes(published, &counters));
+        rows.extend(others::routes(published, &counters, &in_kernel));
         Value::Array(rows)
     }
 

@@ -9,7 +9,9 @@ use anyhow::Context;
 use router_core::field::FieldPath;
 use router_core::object::{Kind, ObjectKey, ObjectRef};
 use router_core::parse::Defaults;
+use router_core::sites::Row;
 use router_core::translate::{Settings, Translation, translate};
+use serde_json::Value;
 
 use crate::source::{Diagnostic, Directory, Severity};
 
@@ -115,11 +117,39 @@ fn refusals(translation: &Translation) -> Vec<(ObjectRef, String)> {
         }));
     }
     for (object, told) in translation.report.others.entries() {
-        for row in told.rows.iter().filter(|row| !row.message.is_empty() && !REPORTED.contains(&&*row.reason)) {
-            let verb = if row.admitted { "serves it" } else { "refuses it" };
+        let lost = |row: &&Row| !row.admitted || !row.winners.is_empty() || row.reason.starts_with("Partially");
+        for row in told.rows.iter().filter(lost).filter(|row| !REPORTED.contains(&&*row.reason)) {
+            let verb = if row.admitted { "serves it in part" } else { "does not serve it" };
             let parent = if row.parent.is_empty() { object.kind.name() } else { &row.parent };
             refusals.push((object.clone(), format!("{parent} {verb}: {}: {}", row.reason, row.message)));
         }
+        let mut faults = Vec::new();
+        collect_faults(&told.status, &mut faults);
+        refusals.extend(faults.into_iter().map(|fault| (object.clone(), fault)));
     }
     refusals
+}
+
+/// What conditions anywhere in a status say is wrong, though the object may be served.
+fn collect_faults(status: &Value, faults: &mut Vec<String>) {
+    // Type, and the status that says so. What is not accepted stands in the rows.
+    const BAD: [(&str, &str); 6] = [
+        ("Conflicted", "True"),
+        ("NotSupported", "True"),
+        ("OverlappingTLSConfig", "True"),
+        ("PartiallyInvalid", "True"),
+        ("ResolvedRefs", "False"),
+        ("SupportedVersion", "False"),
+    ];
+    match status {
+        Value::Object(members) => {
+            let text = |member: &str| members.get(member).and_then(Value::as_str).unwrap_or_default();
+            if BAD.contains(&(text("type"), text("status"))) {
+                faults.push(format!("{}: {}: {}", text("type"), text("reason"), text("message")));
+            }
+            members.values().for_each(|value| collect_faults(value, faults));
+        }
+        Value::Array(items) => items.iter().for_each(|value| collect_faults(value, faults)),
+        _ => {}
+    }
 }

@@ -227,7 +227,9 @@ pub fn not_served(
     losers: &[Loser],
     out: &mut Explanation,
 ) {
-    let answer = if query.path.is_some() { "503" } else { "the default certificate, and 503" };
+    let status = if router.hosts.has_only_sites() { "404" } else { "503" };
+    let answer =
+        if query.path.is_some() { status.to_owned() } else { format!("the default certificate, and {status}") };
     let admitted: Vec<&Arc<VirtualHost>> = router.candidates(host).collect();
     if let Some(loser) = losers.iter().find(|loser| wants_path(facts, loser, query)) {
         let name = format!("{} {}/{}", loser.route.kind, loser.route.namespace, loser.route.name);
@@ -248,7 +250,8 @@ pub fn not_served(
         out.verdict = format!("{answer}: {} is known, but no route of it takes this", entry.host);
         out.fix = Some(fix_of_known(entry, query));
     } else {
-        out.verdict = format!("{answer}: no route of router {} has {host}", router.name);
+        let what = if router.hosts.has_only_sites() { "object" } else { "route" };
+        out.verdict = format!("{answer}: no {what} of router {} has {host}", router.name);
         out.fix = Some(elsewhere(facts, router, host, query).unwrap_or_else(|| suggestions(router, host)));
     }
 }

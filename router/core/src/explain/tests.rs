@@ -295,3 +295,109 @@ fn settings_are_told_in_words_and_what_is_asked_for_is_marked() {
     ];
     assert_eq!(told("pass.test"), expected);
 }
+
+const API: &str = "gateway.networking.k8s.io/v1";
+
+fn of_gateway_api(kind: &str, id: &str, age: u32, spec: Value) -> Value {
+    let mut object = route(id, age, json!({}));
+    object["apiVersion"] = json!(if kind == "RouteSlot" { "gateway.sluice.dev/v1alpha1" } else { API });
+    object["kind"] = json!(kind);
+    object["spec"] = spec;
+    object
+}
+
+/// A Gateway, a route with a slot for the routes of teams, and the route of a team.
+fn delegated() -> Vec<Value> {
+    let service = |id: &str| {
+        let mut service = of_gateway_api("Service", id, 1, json!({ "ports": [{ "name": "http", "port": 80 }] }));
+        service["apiVersion"] = json!("v1");
+        service
+    };
+    let class = json!({ "apiVersion": API, "kind": "GatewayClass", "metadata": { "name": "sluice" },
+        "spec": { "controllerName": "sluice.dev/gateway-controller" } });
+    let listener = json!({ "name": "web", "port": 80, "protocol": "HTTP", "hostname": "*.shop.test",
+        "allowedRoutes": { "namespaces": { "from": "All" } } });
+    let prefix = |path: &str| json!([{ "path": { "type": "PathPrefix", "value": path } }]);
+    let slot = json!({ "group": "gateway.sluice.dev", "kind": "RouteSlot", "name": "teams" });
+    vec![
+        class,
+        of_gateway_api("Gateway", "shop/public", 1, json!({ "gatewayClassName": "sluice", "listeners": [listener] })),
+        of_gateway_api("RouteSlot", "shop/teams", 1, json!({ "allowedRoutes": { "namespaces": { "from": "All" } } })),
+        of_gateway_api(
+            "HTTPRoute",
+            "shop/store",
+            2,
+            json!({ "parentRefs": [{ "name": "public" }], "hostnames": ["www.shop.test"], "rules": [
+                { "name": "teams", "matches": prefix("/team"), "backendRefs": [slot] },
+                { "matches": prefix("/old"), "filters": [
+                    { "type": "RequestRedirect", "requestRedirect": { "hostname": "new.shop.test" } }] },
+            ] }),
+        ),
+        of_gateway_api(
+            "HTTPRoute",
+            "red/cart",
+            3,
+            json!({ "parentRefs": [{ "kind": "HTTPRoute", "namespace": "shop", "name": "store" }], "rules": [
+                { "matches": prefix("/cart"), "backendRefs": [{ "name": "web", "port": 80 }] }] }),
+        ),
+        service("red/web"),
+        slice("red/web", &["10.0.0.1"], 8080),
+    ]
+}
+
+#[test]
+fn an_included_rule_shows_the_way_to_it() {
+    let explanation = explained(&delegated(), "http://www.shop.test/team/cart/1");
+    let text = explanation.to_string();
+    for part in [
+        "2. host\n   * www.shop.test: is of Gateway shop/public#web, and a rule takes /team/cart/1\n",
+        "* /team/cart… of HTTPRoute red/cart: the first rule that takes the request",
+        "rule\n   on Gateway shop/public#web\n",
+        "HTTPRoute shop/store/teams\n",
+        "HTTPRoute red/cart",
+        "service web weight 1: 10.0.0.1:8080",
+    ] {
+        assert!(text.contains(part), "{part:?} is not in\n{text}");
+    }
+    assert!(explanation.served, "{text}");
+    assert_eq!(explanation.verdict, "HTTPRoute red/cart gets it, on 1 endpoint");
+}
+
+#[test]
+fn rules_that_redirect_or_answer_and_hosts_that_are_closed_say_so() {
+    for (query, served, verdict) in [
+        (
+            "http://www.shop.test/old/x",
+            true,
+            "HTTPRoute shop/store redirects to {scheme}://new.shop.test{path} with 302",
+        ),
+        ("http://www.shop.test/", false, "404: Gateway shop/public#web has www.shop.test, and no rule takes /"),
+        (
+            "http://any.shop.test/",
+            false,
+            "404: Gateway shop/public#web has *.shop.test, and no route with it is attached there",
+        ),
+        ("https://www.shop.test/", false, "404: Gateway shop/public#web has www.shop.test on http only"),
+        ("http://nobody.test/", false, "404: no object of router default has nobody.test"),
+    ] {
+        let explanation = explained(&delegated(), query);
+        assert_eq!((explanation.served, &*explanation.verdict), (served, verdict), "{explanation}");
+    }
+}
+
+#[test]
+fn losers_of_other_kinds_are_named_with_whoever_has_their_host() {
+    let mut objects = delegated();
+    objects.push(route("blue/first", 0, json!({ "host": "www.shop.test" })));
+    objects.push(slice("blue/web", &["10.0.0.2"], 8080));
+    let explanation = explained(&objects, "http://www.shop.test/team/cart");
+    assert_eq!(explanation.verdict, "Route blue/first gets it, on 1 endpoint");
+    let text = explanation.to_string();
+    assert!(text.contains("HTTPRoute shop/store") && text.contains("lost to Route blue/first"), "{text}");
+
+    let late = [&delegated()[..], &[route("blue/late", 9, json!({ "host": "www.shop.test" }))]].concat();
+    let explanation = explained(&late, "http://www.shop.test/team/cart");
+    assert_eq!(explanation.verdict, "HTTPRoute red/cart gets it, on 1 endpoint");
+    let text = explanation.to_string();
+    assert!(text.contains("Route blue/late") && text.contains("lost to HTTPRoute shop/store"), "{text}");
+}

@@ -1,14 +1,16 @@
 //! What the views show of objects of other kinds than Route.
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 
 use router_core::gateway::spec::{Gateway, HostPattern, Listener};
 use router_core::model::{RouteId, RouterName};
 use router_core::object::{Kind, ObjectRef};
 use router_core::sites::{Row, Told};
-use router_core::table::RouterTable;
+use router_core::table::{ResolvedRoute, RouterTable};
 use serde_json::{Value, json};
 
+use super::kernel::Counted;
 use crate::agent::Published;
 use crate::proxy::RouteCounters;
 
@@ -16,7 +18,11 @@ use crate::proxy::RouteCounters;
 const ROUTES: [Kind; 5] = [Kind::HttpRoute, Kind::GrpcRoute, Kind::TlsRoute, Kind::IngressRoute, Kind::HttpProxy];
 
 /// One row for each object of these kinds and each thing that it hangs on.
-pub fn routes(published: &Published, counters: &HashMap<(RouterName, RouteId), RouteCounters>) -> Vec<Value> {
+pub fn routes(
+    published: &Published,
+    counters: &HashMap<(RouterName, RouteId), RouteCounters>,
+    in_kernel: &Counted,
+) -> Vec<Value> {
     let mut counted: HashMap<ObjectRef, [u64; 4]> = HashMap::new();
     for counters in counters.values().filter(|counters| counters.route.kind != Kind::Route) {
         let sums = counted.entry(counters.route.object()).or_default();
@@ -51,20 +57,39 @@ pub fn routes(published: &Published, counters: &HashMap<(RouterName, RouteId), R
                 shown["counters"] =
                     json!({"served": served, "failed": failed, "bytesIn": bytes_in, "bytesOut": bytes_out});
             }
+            if let Some(steered) = in_kernel_of(published, object, in_kernel).filter(|_| i == 0) {
+                shown["kernel"] = json!({"steered": steered});
+            }
             rows.push(shown);
         }
     }
     rows
 }
 
+/// Connections of an object's parts that the kernel has steered; `None` where it knows none of them.
+fn in_kernel_of(published: &Published, object: &ObjectRef, in_kernel: &Counted) -> Option<u64> {
+    let steered = |router: &RouterTable| -> Vec<u64> {
+        let counted = parts(router, object).filter_map(|route| in_kernel.of(published, &router.name, &route.id));
+        counted.filter_map(|counted| counted["steered"].as_u64()).collect()
+    };
+    let all: Vec<u64> = published.table.routers.iter().flat_map(|router| steered(router)).collect();
+    (!all.is_empty()).then(|| all.iter().sum())
+}
+
+/// What a router serves of an object.
+fn parts<'t>(router: &'t RouterTable, object: &ObjectRef) -> impl Iterator<Item = &'t Arc<ResolvedRoute>> {
+    let (key, kind) = (object.key.clone(), object.kind);
+    let first = RouteId { namespace: key.namespace, name: key.name, kind, part: 0 };
+    let from = router.routes.entries_from(|id| *id < first);
+    from.take_while(move |(id, _)| (&id.namespace, &id.name, id.kind) == (&first.namespace, &first.name, first.kind))
+        .map(|(_, route)| route)
+}
+
 /// The services that an object's parts go to, each once.
 fn services(published: &Published, object: &ObjectRef) -> Vec<Value> {
     let mut services = BTreeMap::new();
-    let first =
-        RouteId { namespace: object.key.namespace.clone(), name: object.key.name.clone(), kind: object.kind, part: 0 };
     for router in &published.table.routers {
-        let parts = router.routes.entries_from(|id| *id < first).take_while(|(id, _)| id.object() == *object);
-        for service in parts.flat_map(|(_, route)| &route.cluster.services) {
+        for service in parts(router, object).flat_map(|route| &route.cluster.services) {
             services.entry(service.service.clone()).or_insert((service.weight, service.endpoints.len()));
         }
     }
@@ -101,8 +126,7 @@ fn listener_row(published: &Published, gateway: &Gateway, listener: &Listener, t
         HostPattern::Any => "*".to_owned(),
         pattern => pattern.to_string(),
     };
-    let has_port =
-        |router: &&std::sync::Arc<RouterTable>| [router.http_port, router.https_port].contains(&Some(listener.port));
+    let has_port = |router: &&Arc<RouterTable>| [router.http_port, router.https_port].contains(&Some(listener.port));
     let router = published.table.routers.iter().find(has_port).map(|router| router.name.to_string());
     json!({
         "router": router,
