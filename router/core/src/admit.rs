@@ -24,7 +24,7 @@ use claims::HostClaims;
 use wildcards::WildcardClaims;
 
 pub use domains::DomainLists;
-pub use foreign::{ForeignClaim, ForeignClaims};
+pub use foreign::{ForeignClaim, ForeignClaims, contested};
 pub use host::effective_host;
 
 /// What a router admits by: the part of an IngressController that admission looks at.

@@ -103,6 +103,8 @@ pub struct ConnectionTls {
     pub client: Option<Arc<ClientCertificate>>,
     /// Whether its requests are served, by `client_auth`.
     pub admitted: bool,
+    /// Whether it speaks TLS 1.3, the newest version.
+    pub is_newest: bool,
 }
 
 /// Answers one request. The routing table is the newest one, so that a change is effective on connections that were

@@ -177,6 +177,14 @@ async fn a_site_may_ask_for_a_newer_version_than_its_router() {
         let served = client::try_get(rig.https, config, host).await.unwrap();
         assert_eq!((served.answer.status, served.version), (200, Some(version)), "{host}");
     }
+    // A connection that was made under another name, or none, is not good enough.
+    for name in ["old.floor.test", "192.0.2.7"] {
+        for (versions, status) in [(&[&TLS12][..], 421), (&[&TLS13], 200)] {
+            let stream = connect(rig.https, speaking(versions, &[]), name).await.unwrap();
+            let request = "GET / HTTP/1.1\r\nHost: new.floor.test\r\nConnection: close\r\n\r\n";
+            assert_eq!(client::exchange(stream, request).await.status, status, "{name} {versions:?}");
+        }
+    }
     // Sessions go on under the floor, too.
     for host in ["new.floor.test", "old.floor.test"] {
         let served = client::try_get(rig.https, &both, host).await.unwrap();

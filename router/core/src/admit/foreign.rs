@@ -23,7 +23,7 @@ pub struct ForeignClaim {
 }
 
 impl ForeignClaims {
-    /// Notes a claim; of two for one host the older one counts, and of equally old ones the first.
+    /// Notes a claim on a host in its [`contested`] form; of two the older one counts, and of equally old ones the first.
     pub fn add(&mut self, host: HostMatch, claim: ForeignClaim) {
         match self.0.get(&host) {
             Some(other) if other.age <= claim.age => {}
@@ -31,16 +31,12 @@ impl ForeignClaims {
         }
     }
 
-    /// The claim on a host, and the host as the other kinds write it: what a wildcard Route wants is to them the
-    /// domain with all that is below it.
+    /// The claim on a host, and the host in its [`contested`] form.
     pub fn on(&self, host: &HostMatch) -> Option<(HostMatch, &ForeignClaim)> {
         if self.0.is_empty() {
             return None;
         }
-        let host = match host {
-            HostMatch::Wildcard(domain) => HostMatch::Suffix(domain.clone()),
-            other => other.clone(),
-        };
+        let host = contested(host);
         let claim = self.0.get(&host)?;
         Some((host, claim))
     }
@@ -54,6 +50,15 @@ impl ForeignClaims {
     pub fn changed_since<'c>(&'c self, older: &'c Self) -> impl Iterator<Item = &'c HostMatch> {
         let gone = older.0.keys().filter(|host| !self.0.contains_key(host));
         self.0.iter().filter(|(host, claim)| older.0.get(host) != Some(claim)).map(|(host, _)| host).chain(gone)
+    }
+}
+
+/// What objects of different kinds contend for: a wildcard, of one label as Routes and HTTPProxies mean it or of any
+/// number as Gateways do, is one host.
+pub fn contested(host: &HostMatch) -> HostMatch {
+    match host {
+        HostMatch::Wildcard(domain) => HostMatch::Suffix(domain.clone()),
+        other => other.clone(),
     }
 }
 

@@ -59,7 +59,7 @@ pub enum Clash {
     Header(Arc<str>),
     /// Two conditions on this query parameter.
     Query(Arc<str>),
-    /// An expression that is too large behind the prefix.
+    /// An expression that is too large behind the prefix, or that could match beside it.
     Path(String),
 }
 
@@ -79,6 +79,13 @@ pub fn join(parent: &RequestMatcher, child: &RequestMatcher) -> Result<RequestMa
         PathMatcher::Regex(regex) if **prefix == *"/" => PathMatcher::Regex(regex.clone()),
         PathMatcher::Regex(regex) => {
             let inner = regex.as_str().strip_prefix(START).and_then(|text| text.strip_suffix(END)).unwrap_or_default();
+            if !begins_with_slash(inner) {
+                let message = format!(
+                    "regex condition {inner}: below the prefix {prefix} each alternative must begin with a slash that is \
+                     always there"
+                );
+                return Err(Clash::Path(message));
+            }
             let text = format!("{}(?:{inner})", regex::escape(prefix));
             PathMatcher::Regex(expression(&text, false).map_err(Clash::Path)?)
         }
@@ -89,6 +96,31 @@ pub fn join(parent: &RequestMatcher, child: &RequestMatcher) -> Result<RequestMa
         headers: join_values(&parent.headers, &child.headers).map_err(Clash::Header)?,
         query: join_values(&parent.query, &child.query).map_err(Clash::Query)?,
     })
+}
+
+/// Whether whatever an expression matches begins with a slash: behind the prefix `/a`, `/?b` would match `/ab`, which is
+/// not below it. Where that is not plain to see, it is taken not to.
+fn begins_with_slash(expression: &str) -> bool {
+    // A parenthesis in a class or a comment is none; there every `|` is taken for one that parts alternatives.
+    let is_plain = !expression.contains(['[', '#']);
+    let (mut depth, mut escaped, mut from, mut branches) = (0_u32, false, 0, Vec::new());
+    for (at, byte) in expression.bytes().enumerate() {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' => escaped = true,
+            b'(' => depth += 1,
+            b')' => depth = depth.saturating_sub(1),
+            b'|' if depth == 0 || !is_plain => {
+                branches.push(expression.get(from..at).unwrap_or_default());
+                from = at + 1;
+            }
+            _ => {}
+        }
+    }
+    branches.push(expression.get(from..).unwrap_or_default());
+    branches
+        .into_iter()
+        .all(|branch| branch.strip_prefix('/').is_some_and(|rest| !rest.trim_start().starts_with(['?', '*', '{'])))
 }
 
 /// `/a` and `/b` make `/a/b`; `/` adds nothing.
@@ -163,6 +195,40 @@ mod tests {
                 PathMatcher::Regex(regex) => format!("regex {}", regex.as_str()),
             };
             assert_eq!(joined, expected);
+        }
+    }
+
+    #[test]
+    fn an_expression_stays_below_its_prefix() {
+        for (text, stays) in [
+            ("/.*", true),
+            ("/+x", true),
+            ("/", true),
+            ("/a|/b(c|d)?", true),
+            ("/(a|b)", true),
+            ("/\\(|/b", true),
+            ("/?b", false),
+            ("/*b", false),
+            ("/{0}b", false),
+            ("/a|b", false),
+            ("/a|", false),
+            ("/\\(|b", false),
+            ("/[(]|b)?", false),
+            ("/[(]|b", false),
+            ("/(?x)#(\n|b", false),
+            ("/(?x) ?b", false),
+        ] {
+            let parent = RequestMatcher { path: PathMatcher::Prefix("/a".into()), ..RequestMatcher::default() };
+            let Ok(regex) = expression(text, false) else {
+                assert!(!stays, "{text} is no expression");
+                continue;
+            };
+            let child = RequestMatcher { path: PathMatcher::Regex(regex), ..RequestMatcher::default() };
+            let joined = join(&parent, &child);
+            assert_eq!(joined.is_ok(), stays, "{text}");
+            if let Ok(joined) = joined {
+                assert!(["/ab", "/aa", "/a0"].iter().all(|path| !joined.path.matches(path)), "{text}");
+            }
         }
     }
 

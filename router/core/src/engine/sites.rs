@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use super::refused;
 use super::same::{Kept, routes_of};
-use crate::admit::{ForeignClaim, ForeignClaims};
+use crate::admit::{ForeignClaim, ForeignClaims, contested};
 use crate::compile;
 use crate::model::{HostMatch, RouteId, RouterName};
 use crate::object::{Kind, ObjectKey, ObjectRef};
@@ -20,7 +20,7 @@ use crate::table::{HostIndex, ResolvedRoute, RouterTable, VirtualHost};
 /// See the module.
 #[derive(Debug, Default)]
 pub struct Sites {
-    /// Who wants what, by router and host, with the place of the API in the list of them.
+    /// Who wants what, by router and host in its contested form, with the place of the API in the list of them.
     claims: BTreeMap<(RouterName, HostMatch), Claimed>,
     /// For each API, what it wants and another one, or a Route, has.
     lost: Vec<Lost>,
@@ -127,8 +127,8 @@ impl Sites {
         for (api, wants) in wants.into_iter().enumerate() {
             let mut wanted = BTreeSet::new();
             for Want { router, host, owner, age } in wants {
-                let at = (router, host);
-                wanted.insert(at.clone());
+                let at = (router.clone(), contested(&host));
+                wanted.insert((router, host));
                 if self.claims.get(&at).is_none_or(|other| age < other.claim.age) {
                     self.claims.insert(at, Claimed { api, claim: ForeignClaim { owner, age } });
                 }
@@ -150,10 +150,13 @@ impl Sites {
 
     /// Takes over which of the hosts a Route has. Returns whether another one now has anything that an API wants.
     pub fn contest(&mut self, won: &BTreeMap<(RouterName, HostMatch), ObjectKey>) -> bool {
-        let winner = |api: usize, at: &(RouterName, HostMatch)| match (won.get(at), self.claims.get(at)) {
-            (Some(route), _) => Some(ObjectRef { kind: Kind::Route, key: route.clone() }),
-            (None, Some(claimed)) if claimed.api != api => Some(claimed.claim.owner.clone()),
-            _ => None,
+        let winner = |api: usize, (router, host): &(RouterName, HostMatch)| {
+            let at = (router.clone(), contested(host));
+            match (won.get(&at), self.claims.get(&at)) {
+                (Some(route), _) => Some(ObjectRef { kind: Kind::Route, key: route.clone() }),
+                (None, Some(claimed)) if claimed.api != api => Some(claimed.claim.owner.clone()),
+                _ => None,
+            }
         };
         let lost_by = |(api, wants): (usize, &Vec<(RouterName, HostMatch)>)| {
             wants.iter().filter_map(|at| Some((at.clone(), winner(api, at)?))).collect()

@@ -1,8 +1,24 @@
 //! Conditions as Gateway API's statuses write them.
 
+use std::borrow::Cow;
+
 use serde_json::{Value, json};
 
 use crate::status::Condition;
+
+/// Longest `message` of a condition, in characters (Kubernetes API, Condition); the API server refuses a whole status
+/// with a longer one.
+const MAX_MESSAGE: usize = 32_768;
+
+/// A message, cut to what may be written.
+pub fn message(text: &str) -> Cow<'_, str> {
+    const CUT: &str = " …";
+    // A character has a byte at least.
+    if text.len() <= MAX_MESSAGE || text.chars().count() <= MAX_MESSAGE {
+        return text.into();
+    }
+    text.chars().take(MAX_MESSAGE - CUT.chars().count()).chain(CUT.chars()).collect()
+}
 
 /// The `conditions` of an object, each about this `metadata.generation`.
 pub fn conditions<'c>(list: impl IntoIterator<Item = &'c Condition>, generation: i64) -> Value {
@@ -11,7 +27,7 @@ pub fn conditions<'c>(list: impl IntoIterator<Item = &'c Condition>, generation:
             "type": condition.kind,
             "status": condition.status(),
             "reason": condition.reason,
-            "message": condition.message,
+            "message": message(&condition.message),
             "observedGeneration": generation,
         })
     };
@@ -37,6 +53,21 @@ impl Faults {
         match self.0.first() {
             Some((reason, _)) => Condition::new(kind, false, reason.clone(), messages.join("; ")),
             None => Condition::new(kind, true, good, ""),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_are_no_longer_than_the_api_server_takes() {
+        for (text, length) in [("", 0), ("…", 32_767), ("…", 32_768), ("…", 32_769), ("x", 100_000)] {
+            let text = text.repeat(length);
+            let written = message(&text);
+            assert_eq!(written.chars().count(), text.chars().count().min(32_768));
+            assert_eq!(written.ends_with(" …"), text.chars().count() > 32_768);
         }
     }
 }

@@ -12,6 +12,7 @@ mod http_routes;
 mod inclusion;
 mod listeners;
 mod properties;
+mod tenants;
 mod tls_routes;
 mod together;
 mod world;

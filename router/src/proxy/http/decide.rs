@@ -8,6 +8,7 @@ use http::{HeaderValue, StatusCode, request};
 use router_common::hostname::normalise_authority;
 use router_core::lookup::{RequestMatch, SniMatch};
 use router_core::model::Hostname;
+use router_core::parse::TlsVersion;
 use router_core::rule::{Action, Rule, Site};
 use router_core::table::{ResolvedRoute, RouterTable};
 
@@ -188,6 +189,10 @@ fn misdirected(router: &ServedRouter, tls: &ConnectionTls, host: Option<&Hostnam
     if !asks_the_same {
         return true;
     }
+    // By another SNI, or none, nobody gets below the version that a site asks for.
+    if !tls.is_newest && site_of(&router.table.match_sni(host)).is_some_and(asks_for_newest) {
+        return true;
+    }
     let Some(sni) = tls.sni.as_ref().filter(|sni| Some(*sni) != host) else { return false };
     let (shown, needed) = (router.table.match_sni(Some(sni)), router.table.match_sni(host));
     match (site_of(&shown), site_of(&needed)) {
@@ -200,6 +205,11 @@ fn misdirected(router: &ServedRouter, tls: &ConnectionTls, host: Option<&Hostnam
             _ => false,
         },
     }
+}
+
+/// Whether a site is for connections of TLS 1.3 alone.
+fn asks_for_newest(site: &Site) -> bool {
+    site.tls.as_ref().and_then(|tls| tls.minimum).is_some_and(|minimum| minimum >= TlsVersion::Tls13)
 }
 
 /// The site that terminates a connection.

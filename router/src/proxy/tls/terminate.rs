@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use router_core::lookup::SniMatch;
-use rustls::{HandshakeKind, ServerConnection};
+use rustls::{HandshakeKind, ProtocolVersion, ServerConnection};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
 
@@ -71,13 +71,14 @@ pub async fn terminate(
     tls.handshakes.complete(session.handshake_kind() == Some(HandshakeKind::Resumed));
     if let Some(route) = tcp {
         record.tls = true;
-        let admitted = connection_tls(None, tls, client).admitted;
+        let admitted = connection_tls(None, tls, client, false).admitted;
         return Box::pin(passthrough::forward_terminated(&shared, stream, admitted, route, record)).await;
     }
     let http2 = session.alpn_protocol() == Some(b"h2");
     let (router, peer, listener) = (record.router.clone(), record.client, record.listener);
     record.discard();
-    let tls = Some(connection_tls(flight.name, tls, client));
+    let is_newest = session.protocol_version() == Some(ProtocolVersion::TLSv1_3);
+    let tls = Some(connection_tls(flight.name, tls, client, is_newest));
     // The table of the handshake is not held on to: requests are decided by the newest.
     drop(served);
     let connection = Connection::new(router, peer, listener, tls, seats);
@@ -92,10 +93,11 @@ fn connection_tls(
     sni: Option<router_core::model::Hostname>,
     tls: &ServedTls,
     client: Option<ClientCertificate>,
+    is_newest: bool,
 ) -> ConnectionTls {
     let client_auth = tls.client_auth.clone();
     let admitted = client_auth.as_ref().is_none_or(|auth| client_auth::admits(auth, client.as_ref()));
-    ConnectionTls { sni, client_auth, client: client.map(Arc::new), admitted }
+    ConnectionTls { sni, client_auth, client: client.map(Arc::new), admitted, is_newest }
 }
 
 /// The certificate that the client has shown, if any; `None` when it cannot be served: it is not read alike by all, or

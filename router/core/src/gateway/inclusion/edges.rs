@@ -49,6 +49,23 @@ impl fmt::Display for Refusal {
     }
 }
 
+impl Refusal {
+    /// For the other side, where that is in another namespace: nothing of what is in the route.
+    pub fn without_content(&self) -> &str {
+        match self {
+            Refusal::Kind(message)
+            | Refusal::NotAllowed(message)
+            | Refusal::NoSection(message)
+            | Refusal::Depth(message)
+            | Refusal::Cycle(message) => message,
+            Refusal::Unsupported(..) => "it asks for what is not supported",
+            Refusal::Host(_) => "they have no hostname in common",
+            Refusal::Filter(_) => "their filters cannot stand in one rule",
+            Refusal::Match(_) => "no request is like both",
+        }
+    }
+}
+
 /// A child of a slot.
 #[derive(Clone, Debug)]
 pub struct Candidate<'r> {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::gateway::spec::{PathMatcher, RequestMatcher, ValueMatcher};
 use crate::object::Kind;
 
-/// Why two matches cannot be put together.
+/// Why two matches cannot be put together, in words for the child: nothing of what is in its parent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Mismatch {
     /// No request is like both.
@@ -19,7 +19,7 @@ pub enum Mismatch {
 pub fn combine(kind: Kind, parent: &RequestMatcher, child: &RequestMatcher) -> Result<RequestMatcher, Mismatch> {
     let method = match (&parent.method, &child.method) {
         (Some(one), Some(other)) if one != other => {
-            return Err(Mismatch::Empty(format!("method {other} within method {one}")));
+            return Err(Mismatch::Empty(format!("its parent does not take method {other}")));
         }
         (one, other) => one.as_ref().or(other.as_ref()).cloned(),
     };
@@ -41,16 +41,16 @@ fn path(parent: &PathMatcher, child: &PathMatcher) -> Result<PathMatcher, Mismat
         (PathMatcher::Prefix(parent), PathMatcher::Regex(child)) if is_root(parent) => {
             PathMatcher::Regex(child.clone())
         }
-        (PathMatcher::Prefix(parent), PathMatcher::Regex(_)) => {
-            return Err(Mismatch::Unsupported(format!(
-                "a path of type RegularExpression below the path {parent}; write PathPrefix or Exact"
-            )));
+        (PathMatcher::Prefix(_), PathMatcher::Regex(_)) => {
+            return Err(Mismatch::Unsupported(
+                "a path of type RegularExpression below a path; write PathPrefix or Exact".to_owned(),
+            ));
         }
         (PathMatcher::Exact(parent), PathMatcher::Prefix(child)) if is_root(child) => {
             PathMatcher::Exact(parent.clone())
         }
-        (PathMatcher::Exact(parent), PathMatcher::Prefix(child) | PathMatcher::Exact(child)) => {
-            return Err(Mismatch::Empty(format!("path {child} below the exact path {parent}")));
+        (PathMatcher::Exact(_), PathMatcher::Prefix(child) | PathMatcher::Exact(child)) => {
+            return Err(Mismatch::Empty(format!("path {child} below an exact path")));
         }
         (PathMatcher::Exact(_), PathMatcher::Regex(_)) => {
             return Err(Mismatch::Unsupported(
@@ -92,7 +92,7 @@ fn both(parent: &PathMatcher, child: &PathMatcher) -> Result<PathMatcher, Mismat
     };
     match holds {
         true => Ok(narrower.clone()),
-        false => Err(Mismatch::Empty(format!("{} within {}", text(child), text(parent)))),
+        false => Err(Mismatch::Empty(format!("its parent does not take {}", text(child)))),
     }
 }
 

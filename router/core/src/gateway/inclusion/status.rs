@@ -4,6 +4,7 @@
 
 mod parent;
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -12,6 +13,7 @@ use serde_json::{Map, Value, json};
 use super::edges::{Edges, Refusal, gateway_of, reference_of};
 use super::walk::{Way, via};
 use super::{Context, Fragment, IncludedRow, RowParent, Top};
+use crate::gateway::conditions::message;
 use crate::gateway::spec::{GROUP, GatewayRoute};
 use crate::object::{Kind, ObjectKey, ObjectRef};
 use crate::sites::Row;
@@ -82,7 +84,8 @@ fn direct(
             Condition::new("Accepted", false, "NoMatchingParent", format!("{} is accepted by no Gateway", parent.key))
         }
         (None, 0) => {
-            let texts = refusals.iter().map(|(way, refusal)| format!("via {}: {refusal}", via(&way.slots)));
+            let texts =
+                refusals.iter().map(|(way, refusal)| format!("via {}: {}", via(&way.slots), words(way, refusal)));
             let message = sentence(texts);
             // Where the reasons differ, the first one's: the message has them all.
             Condition::new(
@@ -135,8 +138,8 @@ fn roots(tops: &[Top<'_>], route: &GatewayRoute, ways: &[&Way<'_>], hanging: &Ha
             let refusals: Vec<_> = ways.iter().filter_map(|way| way.result.as_ref().err()).collect();
             let texts = ways.iter().map(|way| match &way.result {
                 Ok(_) => format!("via {}", via(&way.slots)),
-                Err(refusal) if live.is_empty() => format!("via {}: {refusal}", via(&way.slots)),
-                Err(refusal) => format!("not via {}: {refusal}", via(&way.slots)),
+                Err(refusal) if live.is_empty() => format!("via {}: {}", via(&way.slots), words(way, refusal)),
+                Err(refusal) => format!("not via {}: {}", via(&way.slots), words(way, refusal)),
             });
             let message = with_notes(sentence(texts), &live);
             let accepted = match refusals.first() {
@@ -195,13 +198,26 @@ fn path(tops: &[Top<'_>], way: &Way<'_>) -> Value {
     let steps: Vec<_> = top.into_iter().chain(slots).chain([step(way.child.kind, &way.child.meta.key, None)]).collect();
     let (accepted, hosts) = match &way.result {
         Ok(hosts) => (Condition::new("Accepted", true, "Accepted", way.notes.join("; ")), &**hosts),
-        Err(refusal) => (refused(refusal), &[] as &[_]),
+        Err(refusal) => (Condition::new("Accepted", false, reason(refusal), words(way, refusal)), &[] as &[_]),
     };
     json!({
         "path": steps,
         "hostnames": hosts.iter().map(ToString::to_string).collect::<Vec<_>>(),
         "conditions": [condition(&accepted, way.child.meta.generation)],
     })
+}
+
+/// Why a child does not hang somewhere, in its own status: nothing of what is in routes of other namespaces.
+fn words<'w>(way: &Way<'_>, refusal: &'w Refusal) -> Cow<'w, str> {
+    let own = &way.child.meta.key.namespace;
+    match refusal {
+        Refusal::Host(_) | Refusal::Filter(_)
+            if way.slots.iter().any(|(parent, _)| parent.meta.key.namespace != *own) =>
+        {
+            refusal.without_content().into()
+        }
+        _ => refusal.to_string().into(),
+    }
 }
 
 /// The condition of a child that is refused.
@@ -228,7 +244,7 @@ fn condition(condition: &Condition, generation: i64) -> Value {
         "type": condition.kind,
         "status": condition.status(),
         "reason": condition.reason,
-        "message": condition.message,
+        "message": message(&condition.message),
         "observedGeneration": generation,
     })
 }

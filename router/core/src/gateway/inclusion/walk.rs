@@ -14,6 +14,9 @@ use crate::object::ObjectRef;
 
 /// How many matches a child may have below one slot, all of its rules and all ways to the slot together.
 const MOST_MATCHES: usize = 1024;
+/// How many matches may hang below one top, of all children. A child of many slots has its matches in each of them, so
+/// a few routes could otherwise make millions of rules.
+const MOST_BELOW: usize = 16_384;
 /// How many ways from one top may lead to one route. Trees of people have a few; without a limit, some tens of routes
 /// that all name each other would keep the engine busy for ever.
 const MOST_WAYS: usize = 64;
@@ -72,6 +75,8 @@ struct Walk<'r> {
     tries: HashMap<ObjectRef, usize>,
     /// Matches of each child below each slot.
     matches: HashMap<(ObjectRef, ObjectRef, usize), usize>,
+    /// Matches of all children.
+    below: usize,
     rules: Vec<EffectiveRule>,
     ways: Vec<Way<'r>>,
 }
@@ -86,6 +91,7 @@ impl<'r> Walk<'r> {
             stack: Vec::new(),
             tries: HashMap::new(),
             matches: HashMap::new(),
+            below: 0,
             rules: Vec::new(),
             ways: Vec::new(),
         }
@@ -173,7 +179,12 @@ impl<'r> Walk<'r> {
             let message = format!("{} matches with those of the slot; at most {MOST_MATCHES} may be", *sum + added);
             return Err(Refusal::Unsupported("UnsupportedValue".to_owned(), message));
         }
+        if self.below + added > MOST_BELOW {
+            let message = format!("with it more than {MOST_BELOW} matches would hang below one route");
+            return Err(Refusal::Unsupported("UnsupportedValue".to_owned(), message));
+        }
         *sum += added;
+        self.below += added;
         Ok(())
     }
 }

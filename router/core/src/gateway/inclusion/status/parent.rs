@@ -1,6 +1,7 @@
 //! What hangs on each slot under each listener: `inclusions` of parents and of RouteSlots.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
@@ -19,6 +20,8 @@ type Root = (ObjectKey, String);
 /// What hangs on one slot, under one listener or several.
 #[derive(Clone, Debug, Default)]
 struct Tally {
+    /// The parent's namespace.
+    home: Arc<str>,
     attached: BTreeSet<ObjectRef>,
     refused: BTreeSet<(ObjectKey, Refusal)>,
 }
@@ -152,7 +155,7 @@ impl<'e> Hanging<'e> {
         roots: &[&Root],
         generation: i64,
     ) -> Map<String, Value> {
-        let mut tally = Tally::default();
+        let mut tally = Tally { home: Arc::clone(&route.meta.key.namespace), ..Tally::default() };
         let known = self.tallies.get(&(reference_of(route), rule));
         for found in roots.iter().filter_map(|root| known?.get(*root)) {
             tally.attached.extend(found.attached.iter().cloned());
@@ -192,10 +195,10 @@ fn attached(tally: &Tally, nowhere: bool, depth: MaxDepth) -> Condition {
     match (tally.attached.len(), reasons.first()) {
         (0, _) if nowhere => condition(false, "NoRoutesAttached", "the route hangs on no listener here".to_owned()),
         (0, None) => condition(false, "NoRoutesAttached", "no route names this slot".to_owned()),
-        (0, Some(reason)) if reasons.len() == 1 => condition(false, reason, names(refused)),
-        (0, Some(_)) => condition(false, "NoRoutesAttached", names(refused)),
+        (0, Some(reason)) if reasons.len() == 1 => condition(false, reason, tally.names(refused)),
+        (0, Some(_)) => condition(false, "NoRoutesAttached", tally.names(refused)),
         (_, None) => condition(true, "Attached", String::new()),
-        (_, Some(_)) => condition(true, "PartiallyAttached", names(refused)),
+        (_, Some(_)) => condition(true, "PartiallyAttached", tally.names(refused)),
     }
 }
 
@@ -206,8 +209,8 @@ fn conflicted(tally: &Tally, slot: &Slot<'_>) -> Condition {
             let message = "RequestRedirect in a rule with a slot: nothing can hang there; leave it out";
             Condition::new("Conflicted", true, "FilterConflict", message)
         }
-        Some((_, Refusal::Match(_))) => Condition::new("Conflicted", true, "MatchConflict", names(found)),
-        Some(_) => Condition::new("Conflicted", true, "FilterConflict", names(found)),
+        Some((_, Refusal::Match(_))) => Condition::new("Conflicted", true, "MatchConflict", tally.names(found)),
+        Some(_) => Condition::new("Conflicted", true, "FilterConflict", tally.names(found)),
         None => Condition::new("Conflicted", false, "NoConflicts", ""),
     }
 }
@@ -219,8 +222,10 @@ fn resolved(tally: &Tally, slot: &Slot<'_>) -> Condition {
     }
     let found = pick(tally, |refusal| matches!(refusal, Refusal::NoSection(_) | Refusal::NotAllowed(_)));
     match found.first() {
-        Some((_, Refusal::NoSection(_))) => Condition::new("ResolvedRefs", false, "SectionNotFound", names(found)),
-        Some(_) => Condition::new("ResolvedRefs", false, "RefNotPermitted", names(found)),
+        Some((_, Refusal::NoSection(_))) => {
+            Condition::new("ResolvedRefs", false, "SectionNotFound", tally.names(found))
+        }
+        Some(_) => Condition::new("ResolvedRefs", false, "RefNotPermitted", tally.names(found)),
         None => Condition::new("ResolvedRefs", true, "ResolvedRefs", ""),
     }
 }
@@ -233,7 +238,7 @@ fn not_supported(tally: &Tally, depth: MaxDepth) -> Condition {
     match found.first() {
         Some((_, refusal)) => {
             let reason = reason(refusal, depth).to_owned();
-            Condition::new("NotSupported", true, reason, names(found))
+            Condition::new("NotSupported", true, reason, tally.names(found))
         }
         None => Condition::new("NotSupported", false, "Supported", ""),
     }
@@ -260,12 +265,18 @@ fn reason(refusal: &Refusal, depth: MaxDepth) -> &str {
     }
 }
 
-/// Children with the reason of each.
-fn names<'t>(refused: impl IntoIterator<Item = &'t (ObjectKey, Refusal)>) -> String {
-    let mut refused = refused.into_iter();
-    let shown: Vec<_> = refused.by_ref().take(MOST_NAMES).map(|(child, why)| format!("{child}: {why}")).collect();
-    match refused.count() {
-        0 => shown.join("; "),
-        more => format!("{}; and {more} more", shown.join("; ")),
+impl Tally {
+    /// Children with the reason of each; of one in another namespace nothing more is said.
+    fn names<'t>(&self, refused: impl IntoIterator<Item = &'t (ObjectKey, Refusal)>) -> String {
+        let mut refused = refused.into_iter();
+        let words = |(child, why): &(ObjectKey, Refusal)| match child.namespace == self.home {
+            true => format!("{child}: {why}"),
+            false => format!("{child}: {}", why.without_content()),
+        };
+        let shown: Vec<_> = refused.by_ref().take(MOST_NAMES).map(words).collect();
+        match refused.count() {
+            0 => shown.join("; "),
+            more => format!("{}; and {more} more", shown.join("; ")),
+        }
     }
 }
