@@ -150,9 +150,9 @@ fn what_no_request_is_like_is_said() {
     let post = "{method: POST}";
     #[rustfmt::skip]
     let cases = [
-        ("{method: GET}".to_owned(), post.to_owned(), "method POST within method GET"),
-        (exact("/a"), prefix("/b"), "path /b below the exact path /a"),
-        (exact("/a"), exact("/"), "path / below the exact path /a"),
+        ("{method: GET}".to_owned(), post.to_owned(), "its parent does not take method POST"),
+        (exact("/a"), prefix("/b"), "path /b below an exact path"),
+        (exact("/a"), exact("/"), "path / below an exact path"),
     ];
     for (parent, child, why) in cases {
         let world = two(&parent, &child);
@@ -173,7 +173,7 @@ fn what_no_request_is_like_is_said() {
     assert_eq!(world.http(80, &Ask::get("x.test/").method("POST")), "404");
     assert_eq!(
         accepted(&world, "infra/child", "top"),
-        "True Accepted: 1 inclusion path; match 0 of rule 0 is for no request: method POST within method GET"
+        "True Accepted: 1 inclusion path; match 0 of rule 0 is for no request: its parent does not take method POST"
     );
     // Equal methods, or one that is not set, are no clash.
     for (parent, child) in [("{method: GET}", "{method: GET}"), ("{method: GET}", ""), ("", "{method: GET}")] {
@@ -188,7 +188,7 @@ fn expressions_below_a_path_are_refused() {
     let regex = "{path: {type: RegularExpression, value: '/v[0-9]+'}}";
     #[rustfmt::skip]
     let cases = [
-        (prefix("/a"), regex.to_owned(), "a path of type RegularExpression below the path /a; write PathPrefix or Exact"),
+        (prefix("/a"), regex.to_owned(), "a path of type RegularExpression below a path; write PathPrefix or Exact"),
         (regex.to_owned(), prefix("/a"), "a slot whose path is of type RegularExpression; write PathPrefix or Exact there"),
         (regex.to_owned(), String::new(), "a slot whose path is of type RegularExpression; write PathPrefix or Exact there"),
         (exact("/a"), regex.to_owned(), "a path of type RegularExpression below an exact path; write no path"),
@@ -372,7 +372,7 @@ spec: {{parentRefs: [{parents}], rules: [{rule}]}}"
     let row = super::row(&world, "GRPCRoute infra/child", "top").unwrap();
     assert_eq!(
         super::condition(&row, "Accepted"),
-        "False Conflicted: via infra/top#s: match 0 of rule 0 is for no request: /shop.Other within /shop.Cart"
+        "False Conflicted: via infra/top#s: match 0 of rule 0 is for no request: its parent does not take /shop.Other"
     );
 }
 
