@@ -199,7 +199,8 @@ fn services() -> impl Strategy<Value = Value> {
 
 /// Roots, and what they delegate to.
 fn contour() -> impl Strategy<Value = Value> {
-    let fqdn = prop_oneof![Just("a.x.test"), Just("x.test"), Just("a.y.test"), Just(".x.test"), Just("")];
+    let fqdn =
+        prop_oneof![Just("a.x.test"), Just("x.test"), Just("a.y.test"), Just(".x.test"), Just("*.x.test"), Just("")];
     (any::<bool>(), 0..2u32, 0..8u32, fqdn, any::<bool>()).prop_map(|(red, name, age, fqdn, delegates)| {
         let namespace = if red { "red" } else { "green" };
         let mut spec = json!({});
@@ -207,6 +208,12 @@ fn contour() -> impl Strategy<Value = Value> {
             spec["virtualhost"] = json!({ "fqdn": fqdn });
         }
         let delegate = json!({ "name": format!("i{}", 1 - name), "namespace": "red" });
+        let own_name = format!("i{name}");
+        let own = (namespace, &*own_name);
+        if fqdn.starts_with('*') {
+            spec["routes"] = json!([{ "services": [{ "name": "web", "port": 8080 }] }]);
+            return named("projectcontour.io/v1", "HTTPProxy", own, age, spec);
+        }
         if fqdn.starts_with('.') {
             spec["subdomains"] = json!([{ "subdomain": "deep.a.x.test", "delegate": delegate }]);
         } else if delegates {
@@ -214,7 +221,7 @@ fn contour() -> impl Strategy<Value = Value> {
         } else {
             spec["routes"] = json!([{ "match": "/", "services": [{ "name": "web", "port": 8080 }] }]);
         }
-        named("contour.heptio.com/v1beta1", "IngressRoute", (namespace, &format!("i{name}")), age, spec)
+        named("contour.heptio.com/v1beta1", "IngressRoute", own, age, spec)
     })
 }
 
