@@ -145,12 +145,14 @@ impl<'r> Model<'r> {
                 report.warn_domain(&self.claims, claim, warning);
             }
         }
-        let mut walk = Walk::new(&self.vertices, self.backends(), claim);
+        let entered = report.entered.entry(Arc::clone(&claim.root.meta.key.namespace)).or_default();
+        let mut walk = Walk::new(&self.vertices, self.backends(), claim, *entered);
         walk.visit(&Walk::start(start));
         let tcp = start.tcp.as_ref().and_then(|_| walk.tcp(&Walk::start(start)));
         walk.routes(start);
+        *entered += walk.entered;
         let host = maker.virtual_host(claim, &tls, walk.rules, tcp);
-        report.visits(walk.visits);
+        report.visits(walk.visits.into_values());
         Some(host)
     }
 

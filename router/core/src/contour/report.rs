@@ -31,6 +31,8 @@ pub fn root_invalid() -> Fault {
 #[derive(Debug)]
 pub struct Report {
     visits: BTreeMap<ObjectRef, BTreeMap<Vec<Passed>, Visit>>,
+    /// How many vertices were entered below the roots of each namespace.
+    pub entered: BTreeMap<Arc<str>, usize>,
     /// Which objects are roots of domains, by place.
     roots: BTreeMap<ObjectRef, usize>,
     domains: Vec<Domain>,
@@ -55,6 +57,7 @@ impl Report {
         let roots = claims.zones.iter().enumerate().filter_map(|(at, zone)| Some((zone.root?.object(), at)));
         let mut report = Report {
             visits: BTreeMap::new(),
+            entered: BTreeMap::new(),
             roots: roots.collect(),
             domains: domains.collect(),
             winners: claims.winners.clone(),

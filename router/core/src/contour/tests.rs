@@ -1,5 +1,6 @@
 //! Manifests in, statuses and what hosts serve out.
 
+mod bounds;
 mod descriptions;
 mod domains;
 mod properties;

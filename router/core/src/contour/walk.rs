@@ -4,6 +4,7 @@ mod http_proxy;
 mod ingress_route;
 mod tcp;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::backends::Backends;
@@ -20,6 +21,8 @@ pub use tcp::Tcp;
 const MAX_DEPTH: usize = 64;
 /// Most vertices below one host, each counted once for every way that leads to it.
 const MAX_VISITS: usize = 2_000;
+/// The same below all hosts of the roots of one namespace: what is kept of each is some 1 KiB.
+const MAX_NAMESPACE_VISITS: usize = 100_000;
 
 /// One way from a root to a vertex, and what is wrong with the vertex there.
 #[derive(Clone, Debug)]
@@ -101,16 +104,20 @@ pub struct Walk<'m, 'r> {
     /// The rules that were found, in order.
     pub rules: Vec<Flat<'r>>,
     /// The vertices that were passed.
-    pub visits: Vec<Visit>,
-    entered: usize,
+    pub visits: BTreeMap<Vec<Passed>, Visit>,
+    /// How many were entered, each counted once for every way that leads to it.
+    pub entered: usize,
+    /// How many may be.
+    most: usize,
 }
 
 impl<'m, 'r> Walk<'m, 'r> {
-    /// A walk below a host.
-    pub fn new(vertices: &'m Vertices<'r>, backends: Backends<'r>, claim: &Claim<'r>) -> Self {
+    /// A walk below a host, when so many vertices have been entered below the roots of its namespace.
+    pub fn new(vertices: &'m Vertices<'r>, backends: Backends<'r>, claim: &Claim<'r>, entered: usize) -> Self {
         let before = claim.entry.map(|_| claim.root.object());
         let host = Arc::clone(&claim.name);
-        Walk { vertices, backends, host, before, rules: Vec::new(), visits: Vec::new(), entered: 0 }
+        let most = MAX_NAMESPACE_VISITS.saturating_sub(entered).min(MAX_VISITS);
+        Walk { vertices, backends, host, before, rules: Vec::new(), visits: BTreeMap::new(), entered: 0, most }
     }
 
     /// The way to the vertex that a host begins with.
@@ -137,13 +144,10 @@ impl<'m, 'r> Walk<'m, 'r> {
             Passed { object: hop.vertex.object(), via, entry: hop.entry }
         });
         let whole: Vec<Passed> = before.chain(passed).collect();
-        if let Some(at) = self.visits.iter().position(|visit| visit.path == whole) {
-            return self.visits.get_mut(at);
-        }
         let object = whole.last()?.object.clone();
         let host = Arc::clone(&self.host);
-        self.visits.push(Visit { object, path: whole, host, faults: Vec::new(), warnings: Vec::new() });
-        self.visits.last_mut()
+        let visit = || Visit { object, path: whole.clone(), host, faults: Vec::new(), warnings: Vec::new() };
+        Some(self.visits.entry(whole.clone()).or_insert_with(visit))
     }
 
     /// Notes what is wrong with the last vertex of a path.
@@ -171,9 +175,10 @@ impl<'m, 'r> Walk<'m, 'r> {
             return Step::Root;
         }
         self.entered += 1;
-        if path.len() >= MAX_DEPTH || self.entered > MAX_VISITS {
+        if path.len() >= MAX_DEPTH || self.entered > self.most {
             return Step::TooMany(format!(
-                "too many delegations below {}: use at most {MAX_DEPTH} in a row and {MAX_VISITS} in all",
+                "too many delegations below {}: use at most {MAX_DEPTH} in a row, {MAX_VISITS} in all, and \
+                 {MAX_NAMESPACE_VISITS} below all roots of a namespace",
                 self.host
             ));
         }

@@ -1,0 +1,50 @@
+//! A few objects that delegate to each other make many ways: how many are followed.
+
+use super::super::walk::Walk;
+use super::*;
+
+/// `root` delegates to both objects of the first level, each of them to both of the next, and so on.
+fn diamond(levels: usize) -> Vec<Value> {
+    let both = |level: usize| {
+        let to = |side: usize| json!({ "match": "/", "delegate": { "name": format!("l{level}-{side}") } });
+        if level < levels { json!([to(0), to(1)]) } else { json!([]) }
+    };
+    let root = json!({ "virtualhost": { "fqdn": "a.test" }, "routes": both(0) });
+    let below = (0..levels).flat_map(|level| [(level, 0), (level, 1)]);
+    let below =
+        below.map(|(level, side)| ingress_route(&format!("a/l{level}-{side}"), json!({ "routes": both(level + 1) })));
+    [ingress_route("a/root", root)].into_iter().chain(below).collect()
+}
+
+/// How many vertices a walk enters, and how many are told that there are too many.
+fn walked(levels: usize, entered: usize) -> (usize, usize) {
+    let resources = resources(diamond(levels));
+    let (endpoints, settings) = (EndpointIndex::new(&resources, EndpointAddresses::Filtered), Settings::default());
+    let around = Surroundings {
+        resources: &resources,
+        settings: &settings,
+        endpoints: &endpoints,
+        routers: &[],
+        addresses: &[],
+    };
+    let model = Model::new(&around);
+    let [claim] = &*model.claims.granted else { panic!("one host") };
+    let start = claim.start.expect("a root");
+    let mut walk = Walk::new(&model.vertices, model.backends(), claim, entered);
+    walk.routes(start);
+    let refused = |visit: &&super::super::walk::Visit| {
+        visit.faults.iter().any(|fault| fault.message.starts_with("too many delegations below a.test"))
+    };
+    (walk.visits.len() - 1, walk.visits.values().filter(refused).count())
+}
+
+#[test]
+fn ways_below_a_host_and_below_a_namespace_have_an_end() {
+    assert_eq!(walked(9, 0), (1022, 0));
+    let (entered, refused) = walked(20, 0);
+    assert_eq!(entered, 2000);
+    assert!(refused > 0);
+    assert_eq!(walked(9, 99_000).0, 1000);
+    let (entered, refused) = walked(9, 100_000);
+    assert_eq!((entered, refused), (0, 1), "the root is told");
+}
