@@ -3,7 +3,7 @@
 //! An object is read once; what comes out is shared behind an `Arc` for as long as the manifest stays the same.
 
 mod config_map;
-mod contour;
+pub(crate) mod contour;
 mod endpoints;
 mod fields;
 mod gateway_api;

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use crate::gateway::spec::CONTROLLER_NAME;
 use crate::object::{Kind, ObjectKey, ObjectRef};
+use crate::parse::contour;
 use crate::resources::{Objects, Refused, Resources};
 use crate::sites::{Row, Told};
 use crate::status::{Condition, invalid_manifest, last_good_serves};
@@ -72,7 +73,7 @@ fn refused_status(
                 .collect();
             (!ours.is_empty()).then(|| json!({ "parents": ours }))
         }
-        Kind::IngressRoute | Kind::HttpProxy => {
+        Kind::IngressRoute | Kind::HttpProxy if !contour::is_foreign(manifest) => {
             Some(json!({ "currentStatus": "invalid", "description": refused.problem }))
         }
         Kind::RouteSlot => Some(json!({ "conditions": accepted("Invalid") })),

@@ -65,11 +65,22 @@ pub(super) fn parse(
     parsed
 }
 
+/// Whether an IngressRoute or HTTPProxy that cannot be read is another controller's all the same, by its class.
+pub fn is_foreign(manifest: &Value) -> bool {
+    let annotation = |name: &&str| manifest.get("metadata")?.get("annotations")?.get(name)?.as_str();
+    let annotated = CLASS_ANNOTATIONS.iter().find_map(annotation);
+    annotated.or(manifest.pointer("/spec/ingressClassName").and_then(Value::as_str)).is_some_and(names_another)
+}
+
+fn names_another(class: &str) -> bool {
+    class != OUR_CLASS && !class.is_empty()
+}
+
 /// What both kinds have in common: the class and the virtual host.
 fn vertex(kind: Kind, meta: Meta, manifest: Manifest, spec: &mut Fields<'_>, findings: &mut Findings) -> Vertex {
     let annotated = CLASS_ANNOTATIONS.iter().find_map(|name| meta.annotations.get(name));
     let named = if kind == Kind::HttpProxy { spec.text("ingressClassName", findings) } else { None };
-    let is_foreign = annotated.or(named).is_some_and(|class| class != OUR_CLASS && !class.is_empty());
+    let is_foreign = annotated.or(named).is_some_and(names_another);
     let mut vertex = Vertex {
         kind,
         meta,
