@@ -89,11 +89,9 @@ fn a_child_is_served_through_the_gateway_that_has_its_host() -> Result<()> {
     let stage = Stage::new(&["default", "foo"], &text)?;
     stage.expect(&[
         ("testdomain.example.com:8080/any", "foo /any"),
-        ("testdomain.example.com:8080/default/x", "default /default/x"),
-        ("other.example.com:8080/", "404"),
-        ("other.example.com:8080/default", "default /default"),
-        ("subdomain.example.com:8080/", "500"),
-        ("subdomain.example.com:8080/default", "default /default"),
+        ("other.example.com:8080/any", "default /any"),
+        ("subdomain.example.com:8080/", "default /"),
+        ("example.com:8080/", "404"),
     ])
 }
 

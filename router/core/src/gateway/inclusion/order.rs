@@ -1,34 +1,40 @@
 //! Which of several rules a request belongs to. Compared level by level from the listener down, first how specific the
 //! hostname is, then the API's order of matches, then age: so a child never takes what a more specific rule of its
-//! parent would take, however specific it is itself.
+//! parent would take, however specific it is itself. Of equal rules of one route a plain one comes before a slot, unless
+//! a child there has a narrower hostname.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
 use jiff::Timestamp;
 
-use super::{Alternative, EffectiveRule};
+use super::{Alternative, EffectiveRule, Outcome};
 use crate::gateway::hostnames::Specificity;
 use crate::gateway::spec::{GatewayRoute, HostPattern, PathMatcher, RequestMatcher};
 use crate::object::ObjectKey;
 
 /// The place of a match among those of its level, hostnames aside; smaller comes first. Exact paths, then regular
 /// expressions, then prefixes, the longer first; a method; most headers; most query parameters; then the older route
-/// (one without a time counts as the oldest), its namespace and name, and the order within it.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+/// (one without a time counts as the oldest), its namespace and name; and at last the order within it.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LevelKey {
+    worth: Worth,
+    position: (usize, usize),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Worth {
     path: (u8, Reverse<usize>),
     method: Reverse<bool>,
     headers: Reverse<usize>,
     query: Reverse<usize>,
     route: (Option<Timestamp>, ObjectKey),
-    position: (usize, usize),
 }
 
 impl LevelKey {
     /// The key of match `alternative` of rule `rule`.
     pub fn new(route: &GatewayRoute, rule: usize, alternative: usize, matcher: &RequestMatcher) -> Self {
-        LevelKey {
+        let worth = Worth {
             path: match &matcher.path {
                 PathMatcher::Exact(path) => (0, Reverse(path.len())),
                 PathMatcher::Regex(regex) => (1, Reverse(regex.as_str().len())),
@@ -38,8 +44,8 @@ impl LevelKey {
             headers: Reverse(matcher.headers.len()),
             query: Reverse(matcher.query.len()),
             route: (route.meta.created, route.meta.key.clone()),
-            position: (rule, alternative),
-        }
+        };
+        LevelKey { worth, position: (rule, alternative) }
     }
 }
 
@@ -81,7 +87,7 @@ impl<'r> Precedence<'r> {
         let mut serving: Vec<_> = rules
             .flat_map(|rule| {
                 let hosts: Vec<_> = rule.levels.iter().map(|level| closest(&level.hosts, &wider)).collect();
-                rule.alternatives.iter().map(move |one| (place(&hosts, one), rule, one))
+                rule.alternatives.iter().map(move |one| (place(&hosts, rule.outcome, one), rule, one))
             })
             .collect();
         serving.sort_by(|(one, ..), (other, ..)| compare(one, other));
@@ -89,10 +95,18 @@ impl<'r> Precedence<'r> {
     }
 }
 
-type Place<'a> = Vec<(Option<Specificity>, &'a LevelKey)>;
+/// For each level how specific its host is, the worth of its match, how specific the host of the level below is,
+/// whether it is a slot, and the order within its route. One after the other, so the order is total.
+type Place<'a> = Vec<(Option<Specificity>, &'a Worth, Option<Specificity>, bool, (usize, usize))>;
 
-fn place<'a>(hosts: &[Option<Specificity>], alternative: &'a Alternative) -> Place<'a> {
-    hosts.iter().copied().zip(&alternative.order).collect()
+fn place<'a>(hosts: &[Option<Specificity>], outcome: Outcome, alternative: &'a Alternative) -> Place<'a> {
+    let levels = hosts.iter().zip(&alternative.order).enumerate();
+    let place = levels.map(|(i, (host, key))| {
+        let below = hosts.get(i + 1);
+        let is_slot = below.is_some() || outcome != Outcome::Serve;
+        (*host, &key.worth, *below.unwrap_or(host), is_slot, key.position)
+    });
+    place.collect()
 }
 
 /// What remains of a slot comes after all of its children.

@@ -284,10 +284,14 @@ impl<'w> Model<'w> {
                         PathMatcher::Prefix(path) => (false, path.len()),
                         PathMatcher::Regex(_) => unreachable!("none is made"),
                     };
+                    let slot = is_slot(route, i);
+                    let below = if slot { self.narrowest_below(&way, request).unwrap_or(host) } else { host };
                     let key = (
                         host,
                         (Reverse(exact), Reverse(long), Reverse(own.method.is_some()), Reverse(own.headers.len())),
-                        (route.meta.created, route.meta.key.clone(), i, j),
+                        (route.meta.created, route.meta.key.clone()),
+                        // Of equal rules of a route: where a child has a narrower host, then what is no slot.
+                        (below, slot, i, j),
                     );
                     if best.as_ref().is_none_or(|(known, _)| key < *known) {
                         best = Some((key, (route, i, j)));
@@ -304,6 +308,17 @@ impl<'w> Model<'w> {
         let children: Vec<_> = self.world.routes.iter().filter(|child| self.hangs(way, child)).collect();
         let outcome = if children.is_empty() { Outcome::NoBackend } else { Outcome::NoChild };
         self.choose(request, way, children).or_else(|| Some((steps(way), outcome)))
+    }
+
+    /// How specific the hosts of those children are that have a rule for a request, below the slot at the end of a way.
+    fn narrowest_below(&self, way: &[Step<'w>], request: &Request) -> Option<(bool, Reverse<usize>)> {
+        let children = self.world.routes.iter().filter(|child| self.hangs(way, child));
+        let takes = |child: &&'w Arc<GatewayRoute>| {
+            child.rules.iter().enumerate().any(|(i, rule)| {
+                (0..rule.matches.len()).any(|j| self.fits(&[way, &[(*child, i, j)]].concat(), request))
+            })
+        };
+        children.filter(takes).filter_map(|child| self.host(way, child, &request.host)).min()
     }
 
     /// How specific the hosts of a route are for a name (smaller is more so), at the end of a way; `None`: not its own.

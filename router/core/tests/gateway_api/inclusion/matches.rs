@@ -281,14 +281,16 @@ fn a_more_specific_rule_of_the_parent_comes_before_its_slot() {
 }
 
 #[test]
-fn of_equal_rules_the_parents_own_comes_first_by_its_place() {
-    for (rules, answer) in [
-        ([to("v2", &prefix("/s"), ""), to_slot("s", &prefix("/s"), "")], "v2"),
-        ([to_slot("s", &prefix("/s"), ""), to("v2", &prefix("/s"), "")], "v1"),
+fn of_equal_rules_the_parents_own_comes_before_its_slot_but_for_narrower_hosts() {
+    for rules in [
+        [to("v2", &prefix("/s"), ""), to_slot("s", &prefix("/s"), "")],
+        [to_slot("s", &prefix("/s"), ""), to("v2", &prefix("/s"), "")],
     ] {
-        let child = route("infra/child", &under("infra/top"), "", &[to("v1", "", "")]);
-        let world = world(&[route("infra/top", GW, "", &rules), slot("infra/s", "Same"), child]);
-        assert_eq!(get(&world, "x.test/s"), answer);
+        for (hosts, answers) in [("", ["v2", "v2"]), ("x.test", ["v1", "v2"])] {
+            let child = route("infra/child", &under("infra/top"), hosts, &[to("v1", "", "")]);
+            let world = world(&[route("infra/top", GW, "", &rules), slot("infra/s", "Same"), child]);
+            assert_eq!([get(&world, "x.test/s"), get(&world, "y.test/s")], answers, "hosts {hosts:?}");
+        }
     }
 }
 
