@@ -72,6 +72,11 @@ impl OwnedAge {
         let object = (meta.uid.to_string(), meta.key.namespace.to_string(), meta.key.name.to_string());
         OwnedAge { created: meta.created, object }
     }
+
+    /// Whether it was created before another: by time alone, and one without a time before all that have one.
+    pub fn was_there_before(&self, other: &Self) -> bool {
+        self.created < other.created
+    }
 }
 
 /// An API whose objects want hosts.

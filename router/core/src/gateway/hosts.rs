@@ -29,6 +29,10 @@ pub struct Hosts {
     pub notes: BTreeMap<ObjectRef, BTreeSet<String>>,
     /// Which listener has which hostname, by router and port.
     listeners: HashMap<(RouterName, Side), HashMap<HostPattern, ListenerAt>>,
+    /// The oldest route that wants a host, by router and port, and the listener that it hangs on.
+    claims: HashMap<(RouterName, Side), HashMap<HostPattern, (OwnedAge, ListenerAt)>>,
+    /// Ages of all Gateways.
+    ages: Vec<OwnedAge>,
 }
 
 /// A listener: its Gateway's place among all, and its place there.
@@ -65,7 +69,11 @@ impl Hosts {
         resolver: &Resolver<'_>,
         domains: &Domains,
     ) -> Hosts {
-        let mut hosts = Hosts::default();
+        let ages = gates.iter().map(|gate| OwnedAge::of(&gate.gateway.meta)).collect();
+        let mut hosts = Hosts { ages, ..Hosts::default() };
+        for one in hung {
+            hosts.claim(gates, one);
+        }
         for (i, gate) in gates.iter().enumerate() {
             for (j, placed) in gate.listeners.iter().enumerate() {
                 let (Some(router), Some(protocol)) = (&placed.router, placed.protocol) else { continue };
@@ -94,10 +102,38 @@ impl Hosts {
         hosts
     }
 
-    /// The listener that serves a host on a port.
+    /// Notes the hosts that a route wants on its listener.
+    fn claim(&mut self, gates: &[Gate<'_>], one: &Hung<'_>) {
+        let placed = gates.get(one.at.0).and_then(|gate| gate.listeners.get(one.at.1));
+        let Some((router, protocol)) = placed.and_then(|placed| placed.router.clone().zip(placed.protocol)) else {
+            return;
+        };
+        let of_port = self.claims.entry((router, protocol.side())).or_default();
+        let mut note = |hosts: &[HostPattern], meta: &Meta| {
+            let age = OwnedAge::of(meta);
+            for host in hosts.iter().filter(|host| **host != HostPattern::Any) {
+                match of_port.get(host) {
+                    Some((known, _)) if *known <= age => {}
+                    _ => drop(of_port.insert(host.clone(), (age.clone(), one.at))),
+                }
+            }
+        };
+        note(&one.top.hosts, &one.top.route.meta);
+        for leaf in one.rules.iter().filter_map(EffectiveRule::leaf) {
+            note(&leaf.hosts, &leaf.route.meta);
+        }
+    }
+
+    /// The listener that serves a host on a port: that with the most specific hostname. But a Gateway takes no host from a
+    /// route of another one that has wanted the very host for longer than there is this Gateway.
     pub fn closest(&self, router: &RouterName, side: Side, host: &HostPattern) -> Option<ListenerAt> {
-        let of_port = self.listeners.get(&(router.clone(), side))?;
-        host.and_wider().iter().find_map(|hostname| of_port.get(hostname)).copied()
+        let port = (router.clone(), side);
+        let of_port = self.listeners.get(&port)?;
+        let closest = host.and_wider().iter().find_map(|hostname| of_port.get(hostname)).copied()?;
+        let claim = self.claims.get(&port).and_then(|claims| claims.get(host));
+        let is_older = |age: &OwnedAge| self.ages.get(closest.0).is_some_and(|own| age.was_there_before(own));
+        let older = claim.filter(|(age, at)| at.0 != closest.0 && is_older(age));
+        Some(older.map_or(closest, |(_, at)| *at))
     }
 
     fn build(

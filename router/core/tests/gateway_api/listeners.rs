@@ -242,6 +242,40 @@ fn the_older_gateway_keeps_a_hostname_and_a_port() {
 }
 
 #[test]
+fn a_younger_gateway_takes_no_host_from_an_older_route() {
+    let at = |name: &str, day: u8| format!("name: {name}, creationTimestamp: '2024-01-0{day}T00:00:00Z'");
+    let old = gateway("old", &["{name: web, port: 80, protocol: HTTP, hostname: '*.test'}"])
+        .replace("name: old", &at("old", 1));
+    let young = gateway("young", &["{name: web, port: 80, protocol: HTTP, hostname: bank.test}"])
+        .replace("name: young", &at("young", 3));
+    let route = |name: &str, day: u8, gateway: &str, host: &str, backend: &str| {
+        format!(
+            "---\nkind: HTTPRoute\nmetadata: {{namespace: infra, {}}}\nspec:\n  parentRefs: [{{name: {gateway}}}]\n  hostnames: \
+             ['{host}']\n  rules:\n  - backendRefs: [{{name: {backend}, port: 8080}}]\n",
+            at(name, day)
+        )
+    };
+    for (day, host, serves, own, other) in [
+        // It was there before the other Gateway.
+        (2, "bank.test", "v1", "", "not served here, as an older route of another Gateway has it: bank.test"),
+        // It came after it: then the more specific listener has the host.
+        (4, "bank.test", "v2", "not served here, as a more specific listener of the port has it: bank.test", ""),
+        // It never wanted the very host.
+        (2, "*.test", "v2", "", ""),
+    ] {
+        let world = World::new(
+            &[&*old, &*young, &*route("bank", day, "old", host, "v1"), &*route("thief", 5, "young", "bank.test", "v2")]
+                .concat(),
+        );
+        assert_eq!(world.http(80, &Ask::get("bank.test/")), serves, "{day} {host}");
+        for (name, expected) in [("bank", own), ("thief", other)] {
+            let status = world.status(&format!("HTTPRoute infra/{name}"));
+            assert_eq!(status["parents"][0]["conditions"][0]["message"], expected, "{name}, {day} {host}");
+        }
+    }
+}
+
+#[test]
 fn listeners_that_browsers_may_take_for_one_are_told() {
     let https = |name: &str, hostname: &str, certificate: &str| {
         format!(

@@ -47,7 +47,7 @@ impl Model<'_> {
         lost: &Lost,
     ) -> Fate {
         let mut fate = Fate::default();
-        let mut elsewhere = BTreeSet::new();
+        let (mut elsewhere, mut kept) = (BTreeSet::new(), BTreeSet::new());
         let mut taken: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
         for (at, host) in hosts {
             let placed = self.gates.get(at.0).and_then(|gate| gate.listeners.get(at.1));
@@ -62,8 +62,11 @@ impl Model<'_> {
             }
             let closest = self.hosts.closest(router, protocol.side(), host);
             if closest != Some(at) {
-                if closest.is_some_and(|closest| !own.contains(&closest)) {
-                    elsewhere.insert(host.to_string());
+                if let Some(closest) = closest.filter(|closest| !own.contains(closest)) {
+                    let of = |at: ListenerAt| self.gates.get(at.0).and_then(|gate| gate.listeners.get(at.1));
+                    let hostname = |at| of(at).map(|placed| placed.listener.hostname.specificity());
+                    let list = if hostname(closest) < hostname(at) { &mut elsewhere } else { &mut kept };
+                    list.insert(host.to_string());
                 }
                 continue;
             }
@@ -81,6 +84,9 @@ impl Model<'_> {
         if !elsewhere.is_empty() {
             fate.notes
                 .push(format!("not served here, as a more specific listener of the port has it: {}", list(elsewhere)));
+        }
+        if !kept.is_empty() {
+            fate.notes.push(format!("not served here, as an older route of another Gateway has it: {}", list(kept)));
         }
         fate.notes.extend(taken.into_iter().map(|(who, hosts)| format!("{who} is older and has {}", list(hosts))));
         fate
