@@ -229,7 +229,7 @@ fn a_slot_opens_and_closes_and_goes_while_requests_come() -> Result<()> {
     stage.change(&shop(false, PARENT, &[red.clone(), blue]))?;
     stage.becomes(red_url, "404")?;
     // Nobody is left in the slot.
-    stage.change(&shop(false, PARENT, &[red.clone()]))?;
+    stage.change(&shop(false, PARENT, std::slice::from_ref(&red)))?;
     stage.becomes(red_url, "500")?;
     stage.expect(&[("a.shop.test:8080/other", "admin /other")])?;
     // Without the parent its children serve nothing.
