@@ -6,7 +6,7 @@
 mod attach;
 pub mod backend_tls;
 mod class;
-mod conditions;
+pub(crate) mod conditions;
 mod domains;
 pub mod grants;
 pub mod hostnames;

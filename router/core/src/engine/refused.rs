@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
+use crate::gateway::conditions;
 use crate::gateway::spec::CONTROLLER_NAME;
 use crate::object::{Kind, ObjectKey, ObjectRef};
 use crate::parse::contour;
@@ -97,8 +98,7 @@ fn generation(manifest: &Value) -> i64 {
 /// Adds a condition wherever the status has conditions of ours; a status of Contour's has words.
 fn add(status: &mut Value, condition: &Condition, generation: i64) {
     let Some(members) = status.as_object_mut() else { return };
-    let written = json!({ "type": condition.kind, "status": condition.status(), "reason": condition.reason,
-        "message": condition.message, "observedGeneration": generation });
+    let written = conditions::condition(condition, generation);
     if let Some(Value::String(description)) = members.get_mut("description") {
         *description = format!("{description}; {}", condition.message);
         return;

@@ -22,16 +22,18 @@ pub fn message(text: &str) -> Cow<'_, str> {
 
 /// The `conditions` of an object, each about this `metadata.generation`.
 pub fn conditions<'c>(list: impl IntoIterator<Item = &'c Condition>, generation: i64) -> Value {
-    let written = |condition: &Condition| {
-        json!({
-            "type": condition.kind,
-            "status": condition.status(),
-            "reason": condition.reason,
-            "message": message(&condition.message),
-            "observedGeneration": generation,
-        })
-    };
-    list.into_iter().map(written).collect()
+    list.into_iter().map(|one| condition(one, generation)).collect()
+}
+
+/// A condition as the API writes it, without the time.
+pub fn condition(condition: &Condition, generation: i64) -> Value {
+    json!({
+        "type": condition.kind,
+        "status": condition.status(),
+        "reason": condition.reason,
+        "message": message(&condition.message),
+        "observedGeneration": generation,
+    })
 }
 
 /// What is wrong with references, in order of finding: the first reason is the condition's, and every message is told.

@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 use super::edges::{Edges, Refusal, gateway_of, reference_of};
 use super::walk::{Way, via};
 use super::{Context, Fragment, IncludedRow, RowParent, Top};
-use crate::gateway::conditions::message;
+use crate::gateway::conditions::condition;
 use crate::gateway::spec::{GROUP, GatewayRoute};
 use crate::object::{Kind, ObjectKey, ObjectRef};
 use crate::sites::Row;
@@ -236,17 +236,6 @@ fn reason(refusal: &Refusal) -> &str {
         Refusal::Depth(_) => "MaxDepthExceeded",
         Refusal::Cycle(_) => "InclusionCycle",
     }
-}
-
-/// A condition as the API writes it, without the time.
-fn condition(condition: &Condition, generation: i64) -> Value {
-    json!({
-        "type": condition.kind,
-        "status": condition.status(),
-        "reason": condition.reason,
-        "message": message(&condition.message),
-        "observedGeneration": generation,
-    })
 }
 
 /// A reference to a listener, as it stands in the status of an object of this namespace.
