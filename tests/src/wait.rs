@@ -8,8 +8,9 @@ use anyhow::{Result, bail};
 /// How often conditions are looked at.
 const PERIOD: Duration = Duration::from_millis(5);
 
-/// What everything that should be quick may take on a busy machine.
-pub const PATIENCE: Duration = Duration::from_secs(20);
+/// What everything that should be quick may take on a busy machine, and where segments are lost: a SYN-ACK that is makes
+/// TCP believe in round trips of a second, and its next timers run for 3, 6, 12 and 23 s.
+pub const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Looks until `condition` gives something, and returns it with the time that it took.
 ///
