@@ -1,6 +1,8 @@
 //! HTTPRoutes that include others, with curl before and nginx behind: the draft's two Gateways, and teams that share a
 //! host.
 
+mod rules;
+
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr};
 

@@ -1,6 +1,8 @@
 //! The document's example over real TLS: `mail` and `www` of mycompany.com with the wildcard certificate of mycompany's
 //! Secret, `mail` in a namespace of its own that can neither read nor name it.
 
+mod refused;
+
 use std::net::{Ipv4Addr, SocketAddr};
 
 use anyhow::{Context, Result, ensure};
