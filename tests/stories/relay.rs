@@ -7,8 +7,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use router_common::maps::names;
+use serde_json::Value;
 use tempfile::TempDir;
 use tests::folder;
 use tests::hello::client_hello;
@@ -104,11 +105,21 @@ fn a_hello_in_single_bytes_arrives_whole_in_user_space() -> Result<()> {
 
 #[test]
 fn a_hello_in_single_bytes_arrives_whole_and_the_kernel_reads_it_too() -> Result<()> {
-    let stage = trickle(DataPath::Kernel)?;
-    let verdicts = stage.sluice.dump(names::VERDICTS)?;
-    let verdict = verdicts.get(0).context("a verdict")?;
-    assert_eq!((&verdict["verdict"], &verdict["reason"]), (&"steer".into(), &"passthrough".into()), "{verdicts}");
-    Ok(())
+    // A client that is moved to another processor between two bytes may overtake itself, and is relayed then.
+    let mut verdicts = Value::Null;
+    for _ in 0..3 {
+        verdicts = trickle(DataPath::Kernel)?.sluice.dump(names::VERDICTS)?;
+        let verdict = verdicts.get(0).context("a verdict")?;
+        if verdict["reason"] != "out-of-order" {
+            assert_eq!(
+                (&verdict["verdict"], &verdict["reason"]),
+                (&"steer".into(), &"passthrough".into()),
+                "{verdicts}"
+            );
+            return Ok(());
+        }
+    }
+    bail!("out of order three times: {verdicts}")
 }
 
 /// A client that sends each byte of its hello on its own.
