@@ -83,9 +83,9 @@ pub fn tls(hello: Hello, tables: &impl Tables) -> Decision {
     }
 }
 
-/// Decides a clear-text connection by its first request.
+/// Decides a clear-text connection by its first request. `received` bytes were there when its head was complete.
 #[inline(always)]
-pub fn http(head: Head, tables: &impl Tables) -> Decision {
+pub fn http(head: Head, received: u32, tables: &impl Tables) -> Decision {
     if head.form as u8 != TargetForm::Origin as u8 {
         return Decision::of(Reason::TargetForm);
     }
@@ -103,7 +103,8 @@ pub fn http(head: Head, tables: &impl Tables) -> Decision {
         // A refusal in HTTP is a 403, which the proxy writes.
         Some(route) if refused(&route, tables) => Decision { reason: Reason::NeedsProxy, route: route.route },
         Some(route) if route.reason == Reason::Cleartext as u16 => {
-            Decision { reason: Reason::Cleartext, route: route.route }
+            let reason = if received > head.len { Reason::MoreThanHead } else { Reason::Cleartext };
+            Decision { reason, route: route.route }
         }
         Some(route) => Decision { reason: Reason::NeedsProxy, route: route.route },
     }
@@ -123,9 +124,8 @@ pub const fn too_long(protocol: u8) -> Reason {
 
 #[inline(always)]
 fn tls_candidate(candidate: Candidate, tables: &impl Tables) -> Option<Decision> {
-    if tables.is_passthrough(candidate) {
-        // A host that is listed without a backend is between two map writes: the agent knows.
-        let Some(route) = tables.tcp_be(candidate) else { return Some(Decision::of(Reason::UnknownSni)) };
+    // The backend first: it is written first and deleted last, so most names take one look-up.
+    if let Some(route) = tables.tcp_be(candidate) {
         let reason = if refused(&route, tables) {
             Reason::SourceNotAllowed
         } else if route.reason == Reason::NeedsRelay as u16 {
@@ -134,6 +134,10 @@ fn tls_candidate(candidate: Candidate, tables: &impl Tables) -> Option<Decision>
             Reason::Passthrough
         };
         return Some(Decision { reason, route: route.route });
+    }
+    if tables.is_passthrough(candidate) {
+        // Listed without a backend: between two map writes, and the agent knows.
+        return Some(Decision::of(Reason::UnknownSni));
     }
     let route = tables.edge_reencrypt(candidate)?;
     Some(Decision { reason: Reason::TlsTerminate, route: route.route })

@@ -196,6 +196,12 @@ impl HeadParser {
         }
     }
 
+    /// Whether a whole request line was read, which nothing has but a request.
+    #[inline(always)]
+    pub fn has_line(&self) -> bool {
+        self.state >= LINE_LF
+    }
+
     /// Takes all of `bytes`, or as many as the head needs.
     pub fn feed(&mut self, host: &mut HostBuilder, bytes: &[u8]) -> Progress {
         let mut left = bytes;

@@ -30,7 +30,8 @@ pub mod names {
     pub const HANDSHAKES: &str = "handshakes";
     /// [`super::FlowKey`] → [`super::FirstFlight`]: first flights that are not complete.
     pub const HELLOS: &str = "hellos";
-    /// [`super::FlowKey`] → [`super::ConnVerdict`], LRU: a record of the newest connections, read by people only.
+    /// Place → [`super::Decided`], per CPU: a record of the newest connections, read by people only. A CPU writes its
+    /// places in turns.
     pub const VERDICTS: &str = "verdicts";
     /// `u32` route → [`super::RouteStats`] per CPU.
     pub const ROUTE_STATS: &str = "route_stats";
@@ -74,8 +75,8 @@ pub const MAX_HELLOS: usize = 1 << 12;
 pub const MAX_FLOWS: usize = 1 << 19;
 /// Endpoints, and slots of all pools together. Not preallocated.
 pub const MAX_ENDPOINTS: usize = 1 << 18;
-/// Verdicts remembered.
-pub const MAX_VERDICTS: usize = 1 << 14;
+/// Verdicts that each CPU remembers; a power of two.
+pub const MAX_VERDICTS: usize = 1 << 12;
 /// Bytes of an event ring, a power of two and a multiple of the page size.
 pub const EVENT_RING: usize = 1 << 22;
 /// Most bytes of a first flight that the kernel reads; a longer one is passed up.
@@ -196,6 +197,8 @@ pub const ALLOW_ROUTE_BITS: u32 = 32;
 pub const HANDSHAKE_COMPLETE: u8 = 1;
 /// The first flight has its verdict: nothing more is read.
 pub const HANDSHAKE_DECIDED: u8 = 2;
+/// `hellos` has first segments that came after this handshake. Without it, what stands there is an older connection's.
+pub const HANDSHAKE_GATHERING: u8 = 4;
 
 /// Both sides offered timestamps (RFC 7323 §3).
 pub const OPTION_TIMESTAMPS: u8 = 1;
@@ -267,8 +270,10 @@ pub struct Dial {
     pub window: u16,
     /// Endpoints tried.
     pub attempts: u8,
+    /// 1: the agent wants to be told.
+    pub told: u8,
     /// Zero.
-    pub pad: [u8; 3],
+    pub pad: [u8; 2],
     /// Interface that the endpoint's SYN-ACK came in on.
     pub via: u32,
     /// Its Ethernet addresses, exchanged: the way back to the neighbour that sent it.
@@ -281,7 +286,7 @@ pub struct Dial {
 pub struct FirstFlight {
     /// Boot-time nanoseconds of the first segment; the agent sweeps old ones that belong to no flow.
     pub started_ns: u64,
-    /// Bytes taken.
+    /// Bytes taken; of a later request the sequence number after what was read of it.
     pub received: u32,
     /// Segments taken.
     pub segments: u32,
@@ -325,6 +330,8 @@ pub const FLOW_REPORTED: u8 = 4;
 pub const FLOW_CLEARTEXT: u8 = 8;
 /// The two sides use different versions of IP.
 pub const FLOW_ACROSS: u8 = 16;
+/// A later request has begun, and its head is not complete: as far as it was read, it is kept like a first flight.
+pub const FLOW_IN_HEAD: u8 = 32;
 
 /// One direction of a connection that the kernel carries. The entry of the other direction has the reverse of
 /// `rewrite.to` as its key. Each field has one writer: the packets of this direction, but for `peer`, `state`, `end`
@@ -408,6 +415,8 @@ pub struct FlowEnd {
 
 /// The route wants a PROXY v2 header before the client's first bytes.
 pub const POOL_PROXY_V2: u32 = 1;
+/// The agent wants an [`Event`] of each dial, as of everything else that is decided: it needs the name.
+pub const POOL_TOLD: u32 = 2;
 
 /// The endpoints of a route: slots 0 .. `slots` of pool `id`. Ids are never given twice: a new set of slots is written
 /// under a new id, then this value is replaced, then the old slots are deleted.
@@ -524,6 +533,18 @@ pub struct ConnVerdict {
     pub protocol: u8,
 }
 
+/// A decision in the record of the newest ones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub struct Decided {
+    /// The connection.
+    pub flow: FlowKey,
+    /// Segments of the first flight.
+    pub segments: u32,
+    /// What was decided; `at_ns` is 0 in a place that was never written.
+    pub verdict: ConnVerdict,
+}
+
 /// Counters of a route.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
@@ -617,6 +638,7 @@ const _: () = {
     assert!(size_of::<Config>() == 2 * 8 + 4 + 2 + 2);
     assert!(size_of::<RouteName>() == 4 + 4 + ROUTE_NAME_FIELD);
     assert!(size_of::<ConnVerdict>() == 8 + 4 + 4 + 4 + 2 + 1 + 1);
+    assert!(size_of::<Decided>() == size_of::<FlowKey>() + 4 + size_of::<ConnVerdict>());
     assert!(size_of::<RouteStats>() == 6 * 8);
     assert!(size_of::<Event>() == size_of::<FlowKey>() + 4 + size_of::<ConnVerdict>() + NAME_FIELD);
     assert!(size_of::<Meta>() == 4 + 4 + 8);

@@ -119,6 +119,30 @@ pub fn only_timestamps(packet: &impl Packet, segment: &Segment) -> Option<TcpOpt
     })
 }
 
+/// What nearly every SYN and SYN-ACK has as options: all of those that are read here, in the order in which Linux
+/// (`tcp_options_write`) and [`of_syn`] write them.
+#[inline(always)]
+pub fn all_of_syn(packet: &impl Packet, segment: &Segment) -> Option<TcpOptions> {
+    let at = segment.tcp + 20;
+    if segment.payload != at + 20 {
+        return None;
+    }
+    let [MSS, 4, m0, m1, SACK_PERMITTED, 2, TIMESTAMPS, 10, a, b, c, d, e, f, g, h, NOP, SCALE, 3, shift] =
+        packet.load::<20>(at)?
+    else {
+        return None;
+    };
+    Some(TcpOptions {
+        tsval: u32::from_be_bytes([a, b, c, d]),
+        tsecr: u32::from_be_bytes([e, f, g, h]),
+        mss: u16::from_be_bytes([m0, m1]),
+        mss_at: (at + 2) as u16,
+        shift: if shift > MAX_SHIFT { MAX_SHIFT } else { shift },
+        present: OPTION_TIMESTAMPS | OPTION_SACK | OPTION_SCALE,
+        pad: [0; 2],
+    })
+}
+
 /// The 20 bytes of a SYN's options: MSS always, the others as `present` says, NOPs in place of what is not offered.
 #[inline(always)]
 pub fn of_syn(mss: u16, present: u8, tsval: u32, shift: u8) -> [u8; 20] {

@@ -124,8 +124,7 @@ const SESSION_ID: u8 = 3;
 const CIPHER_SUITES: u8 = 4;
 const COMPRESSION: u8 = 5;
 const EXTENSIONS: u8 = 6;
-const EXTENSION_TYPE: u8 = 7;
-const EXTENSION_LENGTH: u8 = 8;
+const EXTENSION: u8 = 7; // type and length
 const SNI_LIST: u8 = 9;
 const SNI_TYPE: u8 = 10;
 const SNI_LENGTH: u8 = 11;
@@ -156,7 +155,7 @@ pub struct HelloParser {
     extensions_end: u32,
     extension_end: u32,
     item_end: u32,
-    extension_type: u32,
+    pad: u32,
     record_left: u16,
     record_seen: u8, // bytes of the record header so far, 5 when inside a record
     more: u8,        // bytes of `acc` still to come after the next one
@@ -184,7 +183,7 @@ impl HelloParser {
             extensions_end: 0,
             extension_end: 0,
             item_end: 0,
-            extension_type: 0,
+            pad: 0,
             record_left: 0,
             record_seen: 0,
             more: 0,
@@ -211,8 +210,8 @@ impl HelloParser {
     /// Takes all of `bytes`, or as many as the hello needs.
     pub fn feed(&mut self, host: &mut HostBuilder, bytes: &[u8]) -> Progress {
         let mut rest = bytes;
-        while let [byte, ..] = rest {
-            let step = self.step(host, *byte, rest.len() as u32);
+        while !rest.is_empty() {
+            let step = self.step(host, next_of(rest), rest.len() as u32);
             if step.progress != Progress::Incomplete {
                 return step.progress;
             }
@@ -221,9 +220,11 @@ impl HelloParser {
         Progress::Incomplete
     }
 
-    /// Takes one step at `byte`, with `available` bytes (at least one) from it on.
+    /// Takes one step at the first of the `next` bytes, of which `available` (at least one, and perhaps more than are
+    /// here) count.
     #[inline(always)]
-    pub fn step(&mut self, host: &mut HostBuilder, byte: u8, available: u32) -> Step {
+    pub fn step(&mut self, host: &mut HostBuilder, next: [u8; 4], available: u32) -> Step {
+        let [byte, ..] = next;
         if self.record_seen < 5 {
             return one(self.record_header(byte));
         }
@@ -240,15 +241,20 @@ impl HelloParser {
             let progress = if self.skip == 0 { self.after_skip() } else { Progress::Incomplete };
             return Step { consumed: n, progress };
         }
-        self.consume(1);
-        self.acc = self.acc << 8 | byte as u32;
-        if self.more > 0 {
+        // What is left of a field is at most four bytes, and is read at once unless a record or the packet ends within.
+        let left = self.more as u32 + 1;
+        if left > available || left > self.record_left as u32 {
+            self.consume(1);
+            self.acc = self.acc << 8 | byte as u32;
             self.more -= 1;
             return one(Progress::Incomplete);
         }
-        let value = self.acc;
-        self.acc = 0;
-        one(self.field_read(host, value))
+        self.consume(left);
+        let bits = (left & 7) * 8;
+        let value =
+            ((self.acc as u64) << bits | (u32::from_be_bytes(next) as u64) >> (32_u32.wrapping_sub(bits) & 63)) as u32;
+        (self.acc, self.more) = (0, 0);
+        Step { consumed: left, progress: self.field_read(host, value) }
     }
 
     #[inline(always)]
@@ -308,7 +314,7 @@ impl HelloParser {
             EXTENSIONS if self.offset == self.hello_end => Progress::Complete,
             // Without room for the field, waiting for it would be waiting for bytes that are not the hello's.
             EXTENSIONS if !self.fits(2, self.hello_end) => Progress::Invalid(HelloError::Length),
-            EXTENSION_TYPE => self.next_extension(),
+            EXTENSION => self.next_extension(),
             _ => self.next_field(self.field, 2),
         }
     }
@@ -321,7 +327,7 @@ impl HelloParser {
         if !self.fits(4, self.extensions_end) {
             return Progress::Invalid(HelloError::Length);
         }
-        self.next_field(EXTENSION_TYPE, 2)
+        self.next_field(EXTENSION, 4)
     }
 
     #[inline(always)]
@@ -375,11 +381,7 @@ impl HelloParser {
                 }
                 self.next_extension()
             }
-            EXTENSION_TYPE => {
-                self.extension_type = value;
-                self.next_field(EXTENSION_LENGTH, 2)
-            }
-            EXTENSION_LENGTH => self.extension(value),
+            EXTENSION => self.extension(value >> 16, value & 0xffff),
             SNI_LIST => {
                 // The shortest entry: type, length, one byte.
                 if value < 4 || self.offset + value != self.extension_end {
@@ -427,12 +429,12 @@ impl HelloParser {
     }
 
     #[inline(always)]
-    fn extension(&mut self, size: u32) -> Progress {
+    fn extension(&mut self, kind: u32, size: u32) -> Progress {
         if !self.fits(size, self.extensions_end) {
             return Progress::Invalid(HelloError::Length);
         }
         self.extension_end = self.offset + size;
-        if self.extension_type == EXT_SERVER_NAME {
+        if kind == EXT_SERVER_NAME {
             if self.flags & FLAG_SNI_EXTENSION != 0 {
                 return Progress::Invalid(HelloError::DuplicateSni);
             }
@@ -442,13 +444,13 @@ impl HelloParser {
             }
             return self.next_field(SNI_LIST, 2);
         }
-        if self.extension_type == EXT_ALPN {
+        if kind == EXT_ALPN {
             if size < 2 {
                 return Progress::Invalid(HelloError::Length);
             }
             return self.next_field(ALPN_LIST, 2);
         }
-        self.pass_over(size, EXTENSION_TYPE)
+        self.pass_over(size, EXTENSION)
     }
 
     #[inline(always)]
@@ -459,7 +461,7 @@ impl HelloParser {
         if self.item != 0 {
             // A name of a type that nobody has defined: its length may not even mean a length, so what follows it
             // in the list is passed over with it.
-            return self.pass_over(self.extension_end - self.offset, EXTENSION_TYPE);
+            return self.pass_over(self.extension_end - self.offset, EXTENSION);
         }
         if self.flags & FLAG_SNI_NAME != 0 {
             return Progress::Invalid(HelloError::DuplicateSni);
@@ -497,6 +499,13 @@ impl HelloParser {
         }
         self.next_field(ALPN_LENGTH, 1)
     }
+}
+
+/// The first bytes of these, as [`HelloParser::step`] takes them.
+pub fn next_of(bytes: &[u8]) -> [u8; 4] {
+    let mut next = [0; 4];
+    next.iter_mut().zip(bytes).for_each(|(to, from)| *to = *from);
+    next
 }
 
 #[inline(always)]

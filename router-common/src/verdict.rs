@@ -87,6 +87,9 @@ reasons! {
     LargeHead = 37, Pass, "large-head";
     /// The request target is not in origin form.
     TargetForm = 38, Pass, "target-form";
+    /// Something follows the first head at once: content or another request, perhaps for another host. The proxy tells
+    /// them apart.
+    MoreThanHead = 39, Pass, "more-than-head";
 
     /// Data came that does not continue what was seen: reordered, or after a gap.
     OutOfOrder = 48, Pass, "out-of-order";

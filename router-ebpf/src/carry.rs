@@ -1,12 +1,11 @@
 //! Established connections: translate, redirect, and see them end.
 
-use aya_ebpf::bindings::{__sk_buff, TC_ACT_SHOT};
+use aya_ebpf::bindings::TC_ACT_SHOT;
 use aya_ebpf::helpers::bpf_ktime_get_ns;
 use aya_ebpf::helpers::generated::bpf_ktime_get_coarse_ns;
-use aya_ebpf::programs::TcContext;
 use router_common::maps::{
-    FLOW_ACROSS, FLOW_CLEARTEXT, FLOW_FIN, FLOW_FIN_ACKED, Flow, FlowKey, SIDE_CLIENT, STATE_CLOSING, STATE_CONFIRMING,
-    STATE_DIALING, STATE_ESTABLISHED,
+    FLOW_ACROSS, FLOW_CLEARTEXT, FLOW_FIN, FLOW_FIN_ACKED, FLOW_REPORTED, Flow, FlowKey, SIDE_CLIENT, STATE_CLOSING,
+    STATE_CONFIRMING, STATE_DIALING, STATE_ESTABLISHED,
 };
 use router_common::packet::{ACK, FIN, RST, SYN, Segment};
 use router_common::translate::{translate, translate_across};
@@ -15,6 +14,7 @@ use router_common::verdict::{DialCounter, FlowEndReason};
 use crate::dialing;
 use crate::later_request;
 use crate::maps;
+use crate::next_hop;
 use crate::record;
 use crate::skb::Skb;
 
@@ -25,16 +25,22 @@ const RESET_WINDOW: u32 = 1 << 16;
 /// A packet of a connection that the kernel carries. `None`: the entry was of an old connection, and is gone.
 #[inline(always)]
 pub fn packet(skb: &mut Skb, segment: &Segment, flow: &mut Flow) -> Option<i32> {
-    let plain = segment.flags & (SYN | FIN | RST) == 0;
-    if flow.state == STATE_ESTABLISHED && plain && (flow.peer & FLOW_FIN) | (flow.own & FLOW_CLEARTEXT) == 0 {
+    if is_plain(segment, flow) {
         return Some(forward(skb, segment, flow));
     }
-    // SAFETY: the context is the one that the kernel gave.
-    match unsafe { sluice_unusual(skb.0.skb.skb) } {
+    match unusual(skb, segment, flow) {
         FORWARD => Some(forward(skb, segment, flow)),
         GONE => None,
         action => Some(action as i32),
     }
+}
+
+/// Whether nothing can come of the packet but its translation.
+#[inline(always)]
+fn is_plain(segment: &Segment, flow: &Flow) -> bool {
+    flow.state == STATE_ESTABLISHED
+        && segment.flags & (SYN | FIN | RST) == 0
+        && (flow.peer & FLOW_FIN) | (flow.own & FLOW_CLEARTEXT) == 0
 }
 
 /// [`unusual`]: translate the packet.
@@ -57,7 +63,7 @@ fn forward(skb: &mut Skb, segment: &Segment, flow: &mut Flow) -> i32 {
         maps::count(DialCounter::Untranslated);
         return TC_ACT_SHOT;
     }
-    skb.send(flow.interface)
+    next_hop::send_at(skb, &flow.rewrite.to, flow.interface, flow.last_ns)
 }
 
 // Functions of their own: what they need of the stack is free again after them.
@@ -72,40 +78,36 @@ fn across(skb: &mut Skb, segment: &Segment, flow: &Flow) -> bool {
     translate_across(skb, segment, &flow.rewrite)
 }
 
-/// Everything that happens to a connection but for plain data. A global function, as `sluice_first_flight`.
-///
-/// # Safety
-/// `ctx` is the program's context.
-#[unsafe(no_mangle)]
+/// Everything that happens to a connection but for plain data.
 #[inline(never)]
-pub unsafe extern "C" fn sluice_unusual(ctx: *mut __sk_buff) -> u32 {
-    let skb = Skb(TcContext::new(ctx));
-    let Some(segment) = maps::segment_memory() else { return GONE };
-    match maps::flow(&segment.flow) {
-        Some(flow) => unusual(&skb, segment, flow),
-        None => GONE,
-    }
-}
-
-#[inline(always)]
 fn unusual(skb: &Skb, segment: &Segment, flow: &mut Flow) -> u32 {
     let from_client = flow.side == SIDE_CLIENT;
     if from_client && segment.flags & (SYN | ACK) == SYN && begins_anew(segment, flow) {
         return GONE;
     }
-    if flow.state == STATE_DIALING || flow.state == STATE_CONFIRMING {
-        let next = dialing::next(skb, segment, flow, from_client);
+    let dialing = flow.state == STATE_DIALING || flow.state == STATE_CONFIRMING;
+    let Some(other) = maps::flow(&flow.rewrite.to.reversed()) else {
+        return if dialing { TC_ACT_SHOT as u32 } else { FORWARD };
+    };
+    if other.started_ns != flow.started_ns {
+        // The client has begun another connection, and this entry is of the one before.
+        return GONE;
+    }
+    if dialing {
+        let next = dialing::next(skb, segment, flow, other, from_client);
         if next != dialing::CARRY {
-            return dialing::act(skb, segment, flow, next) as u32;
+            return dialing::act(skb, segment, flow, other, next) as u32;
+        }
+        if is_plain(segment, flow) {
+            return FORWARD;
         }
     }
-    let Some(other) = maps::flow(&flow.rewrite.to.reversed()) else { return FORWARD };
-    if flow.own & FLOW_CLEARTEXT != 0
-        && segment.payload_len != 0
-        && segment.flags & RST == 0
-        && later_request::is_for_another(skb, segment, flow)
-    {
-        return later_request::reset(skb, segment, flow, other) as u32;
+    if flow.own & FLOW_CLEARTEXT != 0 && segment.payload_len != 0 && segment.flags & RST == 0 {
+        match later_request::look(skb, segment, flow) {
+            later_request::GOES_ON => {}
+            later_request::EARLY => return TC_ACT_SHOT as u32,
+            _ => return later_request::reset(skb, segment, flow, other) as u32,
+        }
     }
     if segment.flags & RST != 0 {
         if flow.state != STATE_CLOSING && segment.seq.wrapping_sub(flow.next_seq) < RESET_WINDOW {
@@ -143,6 +145,11 @@ fn begins_anew(segment: &Segment, client: &mut Flow) -> bool {
     let dialing = client.state == STATE_DIALING && segment.seq.wrapping_add(1) != first_byte(client, segment);
     if client.state != STATE_CLOSING && !dialing {
         return false;
+    }
+    if client.state == STATE_CLOSING && client.own & FLOW_REPORTED != 0 {
+        // All is told; the endpoint's entry lingers by itself.
+        maps::remove_flow(&segment.flow);
+        return true;
     }
     if let Some(backend) = maps::flow(&client.rewrite.to.reversed()) {
         if client.state != STATE_CLOSING {

@@ -53,13 +53,19 @@ pub struct Wanted {
 
 impl Wanted {
     /// A header without payload or options, of the kind of checksum that `skb` has.
-    #[inline(never)]
+    #[inline(always)]
     pub fn begin(&mut self, skb: &Skb, flow: &FlowKey) {
+        self.partial = skb.checksum_is_partial(tcp_at(skb.is_v6()) + 16) as u8;
+        self.begin_again(skb, flow);
+    }
+
+    /// The same for a packet that was composed in this run already, so that its kind is known.
+    #[inline(never)]
+    pub fn begin_again(&mut self, skb: &Skb, flow: &FlowKey) {
         self.flow = *flow;
         let (is, shall) = (skb.is_v6(), !is_v4(&flow.destination));
         self.v6 = shall as u8;
         self.turn = (is != shall) as u8;
-        self.partial = skb.checksum_is_partial(tcp_at(is) + 16) as u8;
         self.ack = 0;
         self.window = 0;
         self.options_len = 0;

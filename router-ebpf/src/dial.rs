@@ -1,23 +1,24 @@
 //! Dialing an endpoint: a choice, a port, the two flow entries, and the client's segment made into a SYN.
 
-use aya_ebpf::bindings::TC_ACT_SHOT;
+use aya_ebpf::bindings::{TC_ACT_OK, TC_ACT_SHOT};
 use aya_ebpf::helpers::{bpf_get_prandom_u32, bpf_ktime_get_ns};
 use router_common::keyed;
 use router_common::maps::{
-    Config, Dial, Endpoint, FLIGHT_HEADROOM, FLOW_ACROSS, FLOW_CLEARTEXT, Flow, FlowKey, HANDSHAKE_COMPLETE, Listener,
-    OPTION_ECN, OPTION_TIMESTAMPS, POOL_PROXY_V2, PROTOCOL_HTTP, SIDE_BACKEND, SIDE_CLIENT, STATE_CLOSING,
-    STATE_DIALING,
+    Config, Dial, Endpoint, FLIGHT_HEADROOM, FLOW_ACROSS, FLOW_CLEARTEXT, Flow, FlowKey, HANDSHAKE_COMPLETE, Handshake,
+    Listener, OPTION_ECN, OPTION_TIMESTAMPS, POOL_PROXY_V2, POOL_TOLD, PROTOCOL_HTTP, SIDE_BACKEND, SIDE_CLIENT,
+    STATE_CLOSING, STATE_DIALING,
 };
 use router_common::options;
-use router_common::packet::{CWR, ECE, ETHERNET, RST, SYN, Segment};
+use router_common::packet::{CWR, ECE, ETHERNET, Packet, RST, SYN, Segment};
 use router_common::proxy_v2;
 use router_common::verdict::{DialCounter, Reason};
 
 use crate::compose::{compose, is_v4};
 use crate::maps::{self, Scratch};
+use crate::next_hop;
 use crate::options::read as read_options;
 use crate::record;
-use crate::skb::Skb;
+use crate::skb::{PASS_UP, Skb};
 
 /// [`begin`]: an endpoint was chosen.
 pub const CHOSEN: u32 = 0x1_0000;
@@ -52,13 +53,12 @@ pub fn reason(code: u32) -> Reason {
 /// Chooses an endpoint for the first flight and the decision in the working memory. [`CHOSEN`], [`OFF`], or the code of
 /// the reason why not; then nothing was changed.
 #[inline(never)]
-pub fn begin(skb: &Skb, segment: &Segment, listener: Listener) -> u32 {
+pub fn begin(skb: &Skb, segment: &Segment, listener: Listener, handshake: &Handshake) -> u32 {
     let Some(settings) = maps::settings() else { return OFF };
     if settings.dial == 0 {
         return OFF;
     }
     let Some(memory) = maps::scratch_memory() else { return OFF };
-    let Some(handshake) = maps::handshake(&segment.flow) else { return Reason::NoHandshake as u32 };
     if handshake.state & HANDSHAKE_COMPLETE == 0 || segment.ack != handshake.listener_isn.wrapping_add(1) {
         return Reason::NoHandshake as u32;
     }
@@ -75,6 +75,7 @@ pub fn begin(skb: &Skb, segment: &Segment, listener: Listener) -> u32 {
     dial.window = segment.window;
     dial.prefix = 0;
     dial.attempts = 0;
+    dial.told = (pool.flags & POOL_TOLD != 0) as u8;
     if !draw(dial) {
         return Reason::NoEndpoint as u32;
     }
@@ -232,12 +233,6 @@ fn try_port(settings: &Config, step: u32) -> u32 {
     let Scratch { client, backend, flight, .. } = memory;
     client.rewrite.to.source_port = settings.first_port.wrapping_add((step % ports) as u16);
     let back = client.rewrite.to.reversed();
-    if let Some(old) = maps::flow(&back) {
-        if old.state != STATE_CLOSING {
-            return PORT_TAKEN;
-        }
-        take_over(&back, old);
-    }
     let hash = keyed::hash(settings.secret, &back);
     let now = client.started_ns;
     let dial = &mut flight.dial;
@@ -254,13 +249,15 @@ fn try_port(settings: &Config, step: u32) -> u32 {
         backend.rewrite.delta_tsecr = delta.wrapping_neg();
     }
     if maps::add_flow(&back, backend) {
-        PORT_OURS
-    } else if maps::flow(&back).is_some() {
-        // Another CPU was faster.
-        PORT_TAKEN
-    } else {
-        PORT_NO_ROOM
+        return PORT_OURS;
     }
+    let Some(old) = maps::flow(&back) else { return PORT_NO_ROOM };
+    if old.state != STATE_CLOSING {
+        return PORT_TAKEN;
+    }
+    take_over(&back, old);
+    // Else another CPU was faster.
+    if maps::add_flow(&back, backend) { PORT_OURS } else { PORT_TAKEN }
 }
 
 /// Ends what is left of an old connection that had the port.
@@ -294,29 +291,68 @@ fn finish(client: &FlowKey) -> u32 {
     ENTERED
 }
 
-/// Sends what [`enter`] has prepared: a reset to the stack, whose request socket nobody needs any more, and a SYN to
-/// the endpoint.
+/// Sends what [`enter`] has prepared: a SYN to the endpoint, and a reset to the stack, whose request socket nobody
+/// needs any more.
+///
+/// The packet itself goes up, and a copy out: a copy that goes up would wait in the backlog for another turn. But copies
+/// need the neighbour's address, so while that is not known it is the other way round.
 #[inline(never)]
 pub fn send(skb: &Skb, segment: &Segment) -> i32 {
     let Some(memory) = maps::scratch_memory() else { return TC_ACT_SHOT };
-    let Scratch { wanted, flight, .. } = memory;
-    wanted.begin(skb, &segment.flow);
-    // What the stack expects next (RFC 9293 §3.10.7.4).
-    wanted.seq = flight.dial.handshake.client_isn.wrapping_add(1).wrapping_add(flight.went_up);
-    wanted.flags = RST;
-    if !compose(skb) || !skb.send_copy_up() {
+    let Some(macs) = skb.load::<12>(0) else { return TC_ACT_SHOT };
+    let Scratch { wanted, client, .. } = memory;
+    wanted.begin(skb, &client.rewrite.to);
+    let sent = make_syn(skb) && next_hop::send_copy(skb, &client.rewrite.to, client.interface);
+    // The Ethernet header is restored for a bridge that this interface may be a port of.
+    let reset = skb.put(0, &macs) && make_reset(skb, segment);
+    if sent {
+        skb.set_mark(PASS_UP);
+        return if reset { TC_ACT_OK } else { TC_ACT_SHOT };
+    }
+    if !reset || !skb.send_copy_up() {
         // The stack gives its socket up by itself, later; the dial is what counts.
     }
-    syn(skb)
+    let Some(memory) = maps::scratch_memory() else { return TC_ACT_SHOT };
+    let Scratch { wanted, client, .. } = memory;
+    wanted.begin_again(skb, &client.rewrite.to);
+    send_syn(skb)
+}
+
+/// Makes the packet, which was composed in this run already, a reset at what the stack expects next (RFC 9293
+/// §3.10.7.4).
+#[inline(never)]
+fn make_reset(skb: &Skb, segment: &Segment) -> bool {
+    let Some(memory) = maps::scratch_memory() else { return false };
+    let Scratch { wanted, flight, .. } = memory;
+    wanted.begin_again(skb, &segment.flow);
+    wanted.seq = flight.dial.handshake.client_isn.wrapping_add(1).wrapping_add(flight.went_up);
+    wanted.flags = RST;
+    compose(skb)
 }
 
 /// Makes any packet the SYN to the endpoint of the dial in the working memory (`client` and `flight`), and sends it.
 #[inline(never)]
 pub fn syn(skb: &Skb) -> i32 {
     let Some(memory) = maps::scratch_memory() else { return TC_ACT_SHOT };
-    let Scratch { wanted, flight, client, .. } = memory;
-    let (dial, handshake) = (&flight.dial, &flight.dial.handshake);
+    let Scratch { wanted, client, .. } = memory;
     wanted.begin(skb, &client.rewrite.to);
+    send_syn(skb)
+}
+
+/// The same for one that was begun.
+#[inline(never)]
+fn send_syn(skb: &Skb) -> i32 {
+    let Some(memory) = maps::scratch_memory() else { return TC_ACT_SHOT };
+    let client = &memory.client;
+    if make_syn(skb) { next_hop::send(skb, &client.rewrite.to, client.interface) } else { TC_ACT_SHOT }
+}
+
+/// Makes the packet that was begun the SYN.
+#[inline(never)]
+fn make_syn(skb: &Skb) -> bool {
+    let Some(memory) = maps::scratch_memory() else { return false };
+    let Scratch { wanted, flight, .. } = memory;
+    let (dial, handshake) = (&flight.dial, &flight.dial.handshake);
     wanted.seq = dial.isn;
     wanted.flags = if handshake.options & OPTION_ECN != 0 { SYN | ECE | CWR } else { SYN };
     let window = (dial.window as u32) << (handshake.client_shift & 15);
@@ -326,6 +362,5 @@ pub fn syn(skb: &Skb) -> i32 {
     let mss = if dial.max_segment != 0 && told > dial.max_segment { dial.max_segment } else { told };
     wanted.options = options::of_syn(mss, handshake.options, dial.tsval, handshake.client_shift);
     wanted.options_len = 20;
-    let interface = client.interface;
-    if compose(skb) { skb.send(interface) } else { TC_ACT_SHOT }
+    compose(skb)
 }

@@ -15,6 +15,7 @@ use crate::carry;
 use crate::compose::compose;
 use crate::dial;
 use crate::maps::{self, Scratch};
+use crate::next_hop;
 use crate::options::read as read_options;
 use crate::reject::swapped;
 use crate::skb::Skb;
@@ -45,21 +46,25 @@ const CHALLENGED: u32 = 4;
 /// It becomes the SYN to another endpoint, or a reset to the client.
 const NEXT_ENDPOINT: u32 = 5;
 
-/// What becomes of a packet. Where it needs the first flight, that is in the working memory.
+/// What becomes of a packet, given both entries. Where it needs the first flight, that is in the working memory.
 #[inline(always)]
-pub fn next(skb: &Skb, segment: &Segment, flow: &mut Flow, from_client: bool) -> u32 {
+pub fn next(skb: &Skb, segment: &Segment, flow: &mut Flow, other: &mut Flow, from_client: bool) -> u32 {
     if flow.state == STATE_DIALING {
-        if from_client { from_client_dialing(segment, flow) } else { from_backend_dialing(skb, segment, flow) }
+        if from_client {
+            from_client_dialing(segment, flow, other)
+        } else {
+            from_backend_dialing(skb, segment, flow, other)
+        }
     } else if from_client {
         from_client_unconfirmed(segment)
     } else {
-        from_backend_unconfirmed(segment, flow)
+        from_backend_unconfirmed(segment, flow, other)
     }
 }
 
 /// Does it.
 #[inline(always)]
-pub fn act(skb: &Skb, segment: &Segment, flow: &mut Flow, next: u32) -> i32 {
+pub fn act(skb: &Skb, segment: &Segment, flow: &mut Flow, other: &mut Flow, next: u32) -> i32 {
     if next == DROP {
         return TC_ACT_SHOT;
     }
@@ -73,7 +78,7 @@ pub fn act(skb: &Skb, segment: &Segment, flow: &mut Flow, next: u32) -> i32 {
         }
         return if dialed == ANOTHER { dial::syn(skb) } else { refuse(skb) };
     }
-    let Some(client) = maps::flow(&memory.key) else { return TC_ACT_SHOT };
+    let client = if from_client { flow } else { other };
     if next == SYN_AGAIN {
         memory.client.rewrite.to = client.rewrite.to;
         memory.client.interface = client.interface;
@@ -86,15 +91,15 @@ pub fn act(skb: &Skb, segment: &Segment, flow: &mut Flow, next: u32) -> i32 {
     wanted.begin(skb, &client.rewrite.to);
     wanted.seq = segment.ack;
     wanted.flags = RST;
-    if compose(skb) { skb.send(client.interface) } else { TC_ACT_SHOT }
+    if compose(skb) { next_hop::send(skb, &client.rewrite.to, client.interface) } else { TC_ACT_SHOT }
 }
 
 /// A packet of the endpoint while it is being dialed.
 #[inline(never)]
-fn from_backend_dialing(skb: &Skb, segment: &Segment, backend: &mut Flow) -> u32 {
+fn from_backend_dialing(skb: &Skb, segment: &Segment, backend: &mut Flow, client: &mut Flow) -> u32 {
     let key = backend.rewrite.to.reversed();
     let Some(memory) = maps::scratch_memory() else { return DROP };
-    let (Some(client), Some(flight)) = (maps::flow(&key), maps::first_flight(&key)) else { return DROP };
+    let Some(flight) = maps::first_flight(&key) else { return DROP };
     let ours = segment.flags & ACK != 0 && segment.ack == flight.dial.isn.wrapping_add(1);
     if segment.flags & RST != 0 {
         // Else of another connection, or made up.
@@ -206,7 +211,7 @@ fn payload(skb: &Skb, client: &Flow) -> i32 {
             return TC_ACT_SHOT;
         }
         if last {
-            return skb.send(client.interface);
+            return next_hop::send(skb, &client.rewrite.to, client.interface);
         }
         // One that is not sent is lost; the client sends all of it again.
         let _ = skb.send_copy(via);
@@ -236,14 +241,12 @@ fn one_segment(skb: &Skb, client: &Flow, sent: u32, len: u32) -> bool {
 
 /// A packet of the client while the endpoint is being dialed.
 #[inline(never)]
-fn from_client_dialing(segment: &Segment, client: &mut Flow) -> u32 {
+fn from_client_dialing(segment: &Segment, client: &mut Flow, backend: &mut Flow) -> u32 {
     let key = &segment.flow;
     let Some(memory) = maps::scratch_memory() else { return DROP };
     let Some(flight) = maps::first_flight(key) else { return DROP };
     if segment.flags & RST != 0 {
-        if segment.seq == client.next_seq
-            && let Some(backend) = maps::flow(&client.rewrite.to.reversed())
-        {
+        if segment.seq == client.next_seq {
             carry::finish(client, backend, FlowEndReason::ClientReset);
             carry::forget(key, client);
         }
@@ -314,14 +317,14 @@ fn refuse(skb: &Skb) -> i32 {
     wanted.ack = handshake.client_isn.wrapping_add(1).wrapping_add(flight.received);
     wanted.flags = RST | ACK;
     let interface = *arrived;
-    if compose(skb) { skb.send(interface) } else { TC_ACT_SHOT }
+    if compose(skb) { next_hop::send(skb, &wanted.flow, interface) } else { TC_ACT_SHOT }
 }
 
 /// A packet of the endpoint after its SYN-ACK, before its acknowledgement of the first payload.
 #[inline(never)]
-fn from_backend_unconfirmed(segment: &Segment, backend: &mut Flow) -> u32 {
+fn from_backend_unconfirmed(segment: &Segment, backend: &mut Flow, client: &mut Flow) -> u32 {
     let key = backend.rewrite.to.reversed();
-    let (Some(client), Some(flight)) = (maps::flow(&key), maps::first_flight(&key)) else { return CARRY };
+    let Some(flight) = maps::first_flight(&key) else { return CARRY };
     let dial = &flight.dial;
     if segment.flags & SYN != 0 {
         return again(flight);

@@ -10,8 +10,8 @@ use aya_ebpf::programs::TcContext;
 use router_common::decide::{self, Decision};
 use router_common::http;
 use router_common::maps::{
-    FLIGHT_HEADROOM, FlowKey, HANDSHAKE_COMPLETE, HANDSHAKE_DECIDED, Handshake, Listener, MAX_FLIGHT,
-    OPTION_TIMESTAMPS, PROTOCOL_TLS,
+    FLIGHT_HEADROOM, FlowKey, HANDSHAKE_COMPLETE, HANDSHAKE_DECIDED, HANDSHAKE_GATHERING, Handshake, Listener,
+    MAX_FLIGHT, OPTION_TIMESTAMPS, PROTOCOL_TLS,
 };
 use router_common::options;
 use router_common::packet::{ACK, FIN, RST, SYN, Segment};
@@ -38,32 +38,30 @@ const MAX_HELD: u32 = 8;
 
 /// Handles a segment from a client to a listener; the result is a TC action.
 #[inline(always)]
-pub fn segment(skb: &Skb) -> i32 {
+pub fn segment(skb: &Skb, listener: Listener) -> i32 {
+    let told = (listener.max_segment as u32) << 16 | listener.protocol as u32;
     // SAFETY: the context is the one that the kernel gave.
-    unsafe { sluice_first_flight(skb.0.skb.skb) }
+    unsafe { sluice_first_flight(skb.0.skb.skb, listener.router, told) }
 }
 
 /// A global function in the kernel's sense: the verifier walks through it by itself, and its stack is not that of the
-/// fast path. It may be given nothing but the context; the headers are in their memory.
+/// fast path. It may be given nothing but the context and numbers, of which the listener is made again; the headers are
+/// in their memory.
 ///
 /// # Safety
 /// `ctx` is the program's context.
 #[unsafe(no_mangle)]
 #[inline(never)]
-pub unsafe extern "C" fn sluice_first_flight(ctx: *mut __sk_buff) -> i32 {
+pub unsafe extern "C" fn sluice_first_flight(ctx: *mut __sk_buff, router: u32, told: u32) -> i32 {
     let skb = Skb(TcContext::new(ctx));
     let Some(segment) = maps::segment_memory() else { return TC_ACT_OK };
-    match maps::listener(&segment.flow.destination, segment.flow.destination_port) {
-        Some(listener) => read(&skb, segment, listener),
-        None => TC_ACT_OK,
-    }
+    read(&skb, segment, Listener { router, protocol: told as u8, pad: 0, max_segment: (told >> 16) as u16 })
 }
 
 #[inline(always)]
 fn read(skb: &Skb, segment: &Segment, listener: Listener) -> i32 {
     let flow = &segment.flow;
     if segment.flags & (SYN | ACK) == SYN {
-        maps::forget_first_flight(flow);
         handshake::begun(skb, segment);
         return TC_ACT_OK;
     }
@@ -93,15 +91,16 @@ fn read(skb: &Skb, segment: &Segment, listener: Listener) -> i32 {
 fn pass(flow: &FlowKey, listener: Listener, reason: Reason) -> i32 {
     maps::forget_first_flight(flow);
     maps::set_decided(flow);
-    record::decision(flow, listener, Decision::of(reason), Read { bytes: 0, segments: 0, host: None });
+    record::decision(flow, listener, Decision::of(reason), Read { bytes: 0, segments: 0, host: None }, true);
     TC_ACT_OK
 }
 
 #[inline(always)]
-fn gather(skb: &Skb, segment: &Segment, listener: Listener, handshake: &Handshake) -> i32 {
+fn gather(skb: &Skb, segment: &Segment, listener: Listener, handshake: &mut Handshake) -> i32 {
     let flow = &segment.flow;
     let Some(memory) = maps::scratch_memory() else { return TC_ACT_OK };
-    match maps::first_flight(flow) {
+    let begun = if handshake.state & HANDSHAKE_GATHERING != 0 { maps::first_flight(flow) } else { None };
+    match begun {
         Some(begun) => {
             if !maps::read_first_flight(memory, begun) {
                 return pass(flow, listener, Reason::Unreadable);
@@ -138,9 +137,9 @@ fn gather(skb: &Skb, segment: &Segment, listener: Listener, handshake: &Handshak
     memory.flight.received = received + len;
     memory.flight.segments += 1;
     match parse(memory, listener.protocol, received, len) {
-        PARSE_MORE if fresh < room => more(skb, segment, listener, hold),
+        PARSE_MORE if fresh < room => more(skb, segment, listener, handshake, hold),
         PARSE_MORE => give_up(skb, segment, listener, decide::too_long(listener.protocol)),
-        PARSE_DONE => complete(skb, segment, listener, fresh <= room),
+        PARSE_DONE => complete(skb, segment, listener, handshake, fresh <= room),
         PARSE_BAD => give_up(skb, segment, listener, decide::malformed(listener.protocol)),
         _ => give_up(skb, segment, listener, Reason::Unreadable),
     }
@@ -169,7 +168,7 @@ fn holds(handshake: &Handshake) -> bool {
 
 /// Waits for more: with the segment, or with a copy of what is needed of it.
 #[inline(always)]
-fn more(skb: &Skb, segment: &Segment, listener: Listener, hold: bool) -> i32 {
+fn more(skb: &Skb, segment: &Segment, listener: Listener, handshake: &mut Handshake, hold: bool) -> i32 {
     let Some(memory) = maps::scratch_memory() else { return TC_ACT_OK };
     let many = memory.flight.segments >= MAX_HELD;
     if hold && many {
@@ -181,6 +180,7 @@ fn more(skb: &Skb, segment: &Segment, listener: Listener, hold: bool) -> i32 {
     if !maps::keep_first_flight(&segment.flow, &memory.flight) {
         return give_up(skb, segment, listener, Reason::MapFull);
     }
+    handshake.state |= HANDSHAKE_GATHERING;
     if hold { TC_ACT_SHOT } else { TC_ACT_OK }
 }
 
@@ -195,13 +195,13 @@ fn give_up(skb: &Skb, segment: &Segment, listener: Listener, reason: Reason) -> 
 
 /// Decides, and does what follows.
 #[inline(always)]
-fn complete(skb: &Skb, segment: &Segment, listener: Listener, whole: bool) -> i32 {
+fn complete(skb: &Skb, segment: &Segment, listener: Listener, handshake: &Handshake, whole: bool) -> i32 {
     let Some(memory) = maps::scratch_memory() else { return TC_ACT_OK };
     decide(memory, segment, listener);
     let steer = memory.decision.verdict() as u8 == Verdict::Steer as u8;
     let mut why = OFF;
     if steer {
-        why = if whole { dial::begin(skb, segment, listener) } else { TOO_LONG };
+        why = if whole { dial::begin(skb, segment, listener, handshake) } else { TOO_LONG };
         if why == dial::CHOSEN {
             why = dial::enter(&segment.flow, skb.interface());
         }
@@ -233,7 +233,7 @@ fn decide(memory: &mut Scratch, segment: &Segment, listener: Listener) {
     *decision = if listener.protocol == PROTOCOL_TLS {
         decide::tls(flight.hello.hello(), &tables)
     } else {
-        decide::http(flight.head.head(), &tables)
+        decide::http(flight.head.head(), flight.received, &tables)
     };
 }
 
@@ -244,7 +244,7 @@ fn settle(segment: &Segment, listener: Listener, dialed: bool) {
     let Some(memory) = maps::scratch_memory() else { return };
     let flight = &memory.flight;
     let read = Read { bytes: flight.received, segments: flight.segments, host: Some(&flight.host.exact) };
-    record::decision(flow, listener, memory.decision, read);
+    record::decision(flow, listener, memory.decision, read, !dialed || flight.dial.told != 0);
     if dialed {
         maps::forget_handshake(flow);
         maps::count(DialCounter::Dialed);
@@ -290,7 +290,7 @@ fn whole(skb: &Skb, segment: &Segment) -> i32 {
 }
 
 // Results of `parse`, as numbers, because they pass through memory.
-const PARSE_MORE: u32 = 0;
+pub const PARSE_MORE: u32 = 0;
 pub const PARSE_DONE: u32 = 1;
 const PARSE_BAD: u32 = 2;
 
@@ -305,6 +305,14 @@ pub struct ParseLoop {
     protocol: u32,
 }
 
+impl ParseLoop {
+    /// Bytes that were read.
+    #[inline(always)]
+    pub fn read(&self) -> u32 {
+        self.at
+    }
+}
+
 /// Runs the parser over the `len` bytes after the first `begin` of the first flight.
 #[inline(always)]
 pub fn parse(memory: &mut Scratch, protocol: u8, begin: u32, len: u32) -> u32 {
@@ -316,31 +324,49 @@ pub fn parse(memory: &mut Scratch, protocol: u8, begin: u32, len: u32) -> u32 {
     memory.parse.outcome
 }
 
-/// One parser step. 1 ends the loop.
+/// Parser steps of one turn of the loop: a call costs as much as a step does.
+const STEPS: u32 = 2;
+
+/// A few parser steps. 1 ends the loop.
 unsafe extern "C" fn parse_step(_: u32, _: *mut c_void) -> i64 {
     let Some(memory) = maps::scratch_memory() else { return 1 };
+    let mut turn = 0;
+    while turn < STEPS {
+        turn += 1;
+        if !step(memory) {
+            return 1;
+        }
+    }
+    0
+}
+
+/// One parser step. `false`: that was the last.
+#[inline(always)]
+fn step(memory: &mut Scratch) -> bool {
     let Scratch { parse, flight, .. } = memory;
     let at = parse.at;
     if at >= parse.len {
-        return 1;
+        return false;
     }
     // The mask is the bound that the verifier sees; `begin + len <= MAX_FLIGHT` makes it a no-op.
-    let byte = flight.bytes[(FLIGHT_HEADROOM + ((parse.begin + at) & (MAX_FLIGHT - 1))) as usize];
+    let place = (FLIGHT_HEADROOM + ((parse.begin + at) & (MAX_FLIGHT - 1))) as usize;
     if parse.protocol == PROTOCOL_TLS as u32 {
-        let step = flight.hello.step(&mut flight.host, byte, parse.len - at);
+        // SAFETY: behind the bytes is the slack; those that do not count may be anything.
+        let next = unsafe { (&raw const flight.bytes).cast::<u8>().add(place).cast::<[u8; 4]>().read() };
+        let step = flight.hello.step(&mut flight.host, next, parse.len - at);
         parse.at = at + step.consumed;
         parse.outcome = match step.progress {
-            tls::Progress::Incomplete => return 0,
+            tls::Progress::Incomplete => return true,
             tls::Progress::Complete => PARSE_DONE,
             tls::Progress::Invalid(_) => PARSE_BAD,
         };
     } else {
         parse.at = at + 1;
-        parse.outcome = match flight.head.step(&mut flight.host, byte) {
-            http::Progress::Incomplete => return 0,
+        parse.outcome = match flight.head.step(&mut flight.host, flight.bytes[place]) {
+            http::Progress::Incomplete => return true,
             http::Progress::Complete => PARSE_DONE,
             http::Progress::Invalid(_) => PARSE_BAD,
         };
     }
-    1
+    false
 }

@@ -2,65 +2,193 @@
 //! does not belong on this connection, and a reset makes the client send it on a new one (RFC 9110 §9.2.2, RFC 9112
 //! §9.3.1).
 //!
-//! What is looked at is a segment that begins with a complete request head. A client that puts a request elsewhere in a
-//! segment gets its answer from the endpoint that it is connected to, and from nobody else.
+//! What is looked at is a segment that begins with a request, and whatever requests follow one another from there, over
+//! as many segments as they come in. A head goes on to the endpoint as it comes, but for the segment that completes one
+//! for another host: no endpoint has a whole request that is not its own. Content is not followed, so a request that
+//! begins behind content within a segment is not seen.
 
-use aya_ebpf::bindings::TC_ACT_SHOT;
+use aya_ebpf::bindings::{__sk_buff, TC_ACT_SHOT};
+use aya_ebpf::programs::TcContext;
 use router_common::http::HeadHost;
-use router_common::maps::{FLIGHT_HEADROOM, Flow, MAX_FLIGHT, PROTOCOL_HTTP};
+use router_common::maps::{FLIGHT_HEADROOM, FLOW_IN_HEAD, Flow, MAX_FLIGHT, PROTOCOL_HTTP};
 use router_common::packet::{ACK, Packet, RST, Segment};
 use router_common::verdict::{DialCounter, FlowEndReason};
 
 use crate::carry;
 use crate::compose::compose;
-use crate::first_flight::{PARSE_DONE, parse};
+use crate::first_flight::{PARSE_DONE, PARSE_MORE, parse};
 use crate::maps::{self, Scratch, http_be};
+use crate::next_hop;
 use crate::reject::swapped;
 use crate::skb::Skb;
 use crate::words;
 
 /// Where a request's method has ended at the latest (the registered ones have at most 17 bytes, RFC 9110 §16.1.1).
-const METHOD: usize = 20;
+const METHOD: u32 = 20;
+/// Most heads, and parts of 4,096 bytes of them, that are read of one segment: all of one that was merged.
+const MAX_PARTS: u32 = 16;
 
-/// Whether a segment of the client begins a request for a host of another route.
+// Numbers, because they pass through calls that the verifier follows.
+/// The segment goes to the endpoint.
+pub const GOES_ON: u32 = 0;
+/// A request for a host of another route ends in it, or something that may be one.
+const FOR_ANOTHER: u32 = 1;
+/// Something is missing before it. It is dropped, and comes again behind that.
+pub const EARLY: u32 = 2;
+/// A request has begun that does not end in it.
+const BEGUN: u32 = 3;
+/// What looked like the begin of a request is none.
+const CONTENT: u32 = 4;
+/// There is more to read.
+const AGAIN: u32 = 5;
+
+/// What becomes of a client's segment.
 #[inline(never)]
-pub fn is_for_another(skb: &Skb, segment: &Segment, client: &Flow) -> bool {
-    let Some(memory) = maps::scratch_memory() else { return false };
-    if !may_be_request(skb, segment) {
-        return false;
+pub fn look(skb: &Skb, segment: &Segment, client: &mut Flow) -> u32 {
+    let Some(memory) = maps::scratch_memory() else { return GOES_ON };
+    let mut from = 0;
+    if client.own & FLOW_IN_HEAD != 0 {
+        let Some(begun) = maps::first_flight(&segment.flow) else { return FOR_ANOTHER };
+        from = begun.received.wrapping_sub(segment.seq);
+        if from > i32::MAX as u32 {
+            return EARLY;
+        }
+        if from >= segment.payload_len {
+            return GOES_ON;
+        }
+        if !maps::read_first_flight(memory, begun) {
+            return FOR_ANOTHER;
+        }
+        let read = heads(skb, client, from);
+        if read != CONTENT {
+            return keep(segment, client, read);
+        }
+    } else {
+        // What was seen before has been judged, and is only sent again.
+        let end = segment.seq.wrapping_add(segment.payload_len);
+        if client.next_seq.wrapping_sub(end) <= i32::MAX as u32 {
+            return GOES_ON;
+        }
     }
-    let len = if segment.payload_len < MAX_FLIGHT { segment.payload_len } else { MAX_FLIGHT };
+    if !may_be_request(skb, segment, from) {
+        return keep(segment, client, GOES_ON);
+    }
     words::zero_parsers(&mut memory.flight);
+    let read = heads(skb, client, from);
+    keep(segment, client, read)
+}
+
+/// Reads one head after the other from a position in the segment on.
+#[inline(never)]
+fn heads(skb: &Skb, client: &Flow, from: u32) -> u32 {
+    let Some(memory) = maps::scratch_memory() else { return FOR_ANOTHER };
+    memory.later = from;
+    let mut part = 0;
+    while part < MAX_PARTS {
+        part += 1;
+        // SAFETY: the context is the one that the kernel gave.
+        let read = unsafe { sluice_later_request(skb.0.skb.skb, client.router, client.route) };
+        if read != AGAIN {
+            return read;
+        }
+    }
+    FOR_ANOTHER
+}
+
+/// Reads a part of a head, from where the reader is on. A global function in the kernel's sense, and the position lies in
+/// memory: the verifier walks through it once, not once for each part and all that may have come of the ones before.
+///
+/// # Safety
+/// `ctx` is the program's context.
+#[unsafe(no_mangle)]
+#[inline(never)]
+pub unsafe extern "C" fn sluice_later_request(ctx: *mut __sk_buff, router: u32, route: u32) -> u32 {
+    let skb = Skb(TcContext::new(ctx));
+    let (Some(memory), Some(segment)) = (maps::scratch_memory(), maps::segment_memory()) else { return FOR_ANOTHER };
+    part(&skb, segment, memory, router, route)
+}
+
+#[inline(always)]
+fn part(skb: &Skb, segment: &Segment, memory: &mut Scratch, router: u32, route: u32) -> u32 {
+    let from = memory.later;
+    if from >= segment.payload_len {
+        return BEGUN;
+    }
+    let left = segment.payload_len - from;
+    let len = if left < MAX_FLIGHT { left } else { MAX_FLIGHT };
     // SAFETY: 4,096 bytes follow that position of the scratch memory.
     let loaded = unsafe {
         let to = (&raw mut memory.flight.bytes).cast::<u8>().add(FLIGHT_HEADROOM as usize);
-        skb.load_to(segment.payload, to, len)
+        skb.load_to(segment.payload + from, to, len)
     };
-    if !loaded || parse(memory, PROTOCOL_HTTP, 0, len) != PARSE_DONE {
-        return false;
+    if !loaded {
+        return FOR_ANOTHER;
     }
+    match parse(memory, PROTOCOL_HTTP, 0, len) {
+        PARSE_DONE if is_for_another(memory, router, route) => FOR_ANOTHER,
+        PARSE_DONE => {
+            let from = from + memory.parse.read();
+            memory.later = from;
+            if from >= segment.payload_len || !may_be_request(skb, segment, from) {
+                return GOES_ON;
+            }
+            words::zero_parsers(&mut memory.flight);
+            AGAIN
+        }
+        PARSE_MORE => {
+            memory.later = from + len;
+            AGAIN
+        }
+        _ if memory.flight.head.has_line() => FOR_ANOTHER,
+        _ => CONTENT,
+    }
+}
+
+/// Keeps what was read of a request that has begun, or forgets it.
+#[inline(never)]
+fn keep(segment: &Segment, client: &mut Flow, read: u32) -> u32 {
+    let Some(memory) = maps::scratch_memory() else { return FOR_ANOTHER };
+    if read == BEGUN {
+        memory.flight.received = segment.seq.wrapping_add(segment.payload_len);
+        client.own |= FLOW_IN_HEAD;
+        return if maps::keep_first_flight(&segment.flow, &memory.flight) { GOES_ON } else { FOR_ANOTHER };
+    }
+    if client.own & FLOW_IN_HEAD != 0 {
+        client.own &= !FLOW_IN_HEAD;
+        maps::forget_first_flight(&segment.flow);
+    }
+    if read == FOR_ANOTHER { FOR_ANOTHER } else { GOES_ON }
+}
+
+/// Whether the head that was read is for a host of another route.
+#[inline(always)]
+fn is_for_another(memory: &mut Scratch, router: u32, route: u32) -> bool {
     if memory.flight.head.head().host as u8 != HeadHost::Name as u8 {
         return true;
     }
     let Scratch { flight, exact, wildcard, .. } = memory;
-    exact.router = client.router;
+    exact.router = router;
     words::copy_name(&mut exact.host, &flight.host.exact);
-    wildcard.router = client.router;
+    wildcard.router = router;
     words::copy_name(&mut wildcard.host, &flight.host.wildcard);
     // SAFETY: the agent alone writes this map and replaces values as a whole; one number is read.
     let found = unsafe { http_be.get(&*exact).or_else(|| http_be.get(&*wildcard)) };
-    found.is_none_or(|host| host.route != client.route)
+    found.is_none_or(|host| host.route != route)
 }
 
-/// Whether it begins with a word and a space, as nearly no body does.
+/// Whether a word and a space stand at a position of it, as nearly no content begins; of what is too short for that the
+/// first letter counts.
 #[inline(always)]
-fn may_be_request(skb: &Skb, segment: &Segment) -> bool {
-    let Some(begin) = skb.load::<METHOD>(segment.payload) else { return false };
+fn may_be_request(skb: &Skb, segment: &Segment, from: u32) -> bool {
+    if segment.payload_len - from < METHOD {
+        return skb.load::<1>(segment.payload + from).is_some_and(|[first]| first.is_ascii_uppercase());
+    }
+    let Some(begin) = skb.load::<{ METHOD as usize }>(segment.payload + from) else { return false };
     if !begin[0].is_ascii_uppercase() {
         return false;
     }
     let mut i = 1;
-    while i < METHOD {
+    while i < METHOD as usize {
         if begin[i] == b' ' {
             return true;
         }
@@ -98,5 +226,5 @@ fn to_backend(skb: &Skb, segment: &Segment, client: &Flow) -> i32 {
     wanted.begin(skb, &client.rewrite.to);
     wanted.seq = segment.seq.wrapping_add(client.rewrite.delta_seq);
     wanted.flags = RST;
-    if compose(skb) { skb.send(client.interface) } else { TC_ACT_SHOT }
+    if compose(skb) { next_hop::send(skb, &client.rewrite.to, client.interface) } else { TC_ACT_SHOT }
 }

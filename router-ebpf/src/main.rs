@@ -25,6 +25,7 @@ mod handshake;
 mod icmp;
 mod later_request;
 mod maps;
+mod next_hop;
 mod options;
 mod record;
 mod reject;
@@ -67,10 +68,10 @@ fn ingress(mut skb: Skb) -> i32 {
     {
         return action;
     }
-    if maps::listener(&segment.flow.destination, segment.flow.destination_port).is_none() {
-        return TC_ACT_OK;
+    match maps::listener(&segment.flow.destination, segment.flow.destination_port) {
+        Some(listener) => first_flight::segment(&skb, listener),
+        None => TC_ACT_OK,
     }
-    first_flight::segment(&skb)
 }
 
 #[inline(always)]

@@ -3,17 +3,17 @@
 
 use core::mem::offset_of;
 
-use aya_ebpf::bindings::{BPF_ANY, BPF_F_NO_PREALLOC, BPF_NOEXIST};
+use aya_ebpf::bindings::{BPF_ANY, BPF_F_NO_PREALLOC, BPF_NOEXIST, bpf_fib_lookup};
 use aya_ebpf::btf_maps::lpm_trie::Key;
 use aya_ebpf::btf_maps::{Array, HashMap, LpmTrie, LruHashMap, PerCpuArray, PerCpuHashMap, RingBuf};
 use aya_ebpf::helpers::generated::bpf_probe_read_kernel;
 use aya_ebpf::macros::btf_map;
 use router_common::decide::Decision;
 use router_common::maps::{
-    ALLOW_ROUTE_BITS, AllowNet, Config, ConnVerdict, EVENT_RING, Endpoint, EndpointState, Event, FirstFlight, Flow,
-    FlowEnd, FlowKey, HANDSHAKE_DECIDED, Handshake, HostKey, HostRoute, Listener, ListenerKey, MAX_ALLOW,
-    MAX_ENDPOINTS, MAX_FLIGHT, MAX_FLOWS, MAX_HANDSHAKES, MAX_HELLOS, MAX_HOSTS, MAX_LISTENERS, MAX_VERDICTS, Meta,
-    Pool, RouteName, RouteStats, Slot, SlotKey,
+    ALLOW_ROUTE_BITS, AllowNet, Config, Decided, EVENT_RING, Endpoint, EndpointState, Event, FLIGHT_HEADROOM,
+    FirstFlight, Flow, FlowEnd, FlowKey, HANDSHAKE_DECIDED, Handshake, HostKey, HostRoute, Listener, ListenerKey,
+    MAX_ALLOW, MAX_ENDPOINTS, MAX_FLIGHT, MAX_FLOWS, MAX_HANDSHAKES, MAX_HELLOS, MAX_HOSTS, MAX_LISTENERS,
+    MAX_VERDICTS, Meta, Pool, RouteName, RouteStats, Slot, SlotKey,
 };
 use router_common::options::Reader;
 use router_common::packet::Segment;
@@ -22,6 +22,8 @@ use router_common::verdict::{DIAL_COUNTERS, DialCounter, REASON_CODES};
 
 use crate::compose::Wanted;
 use crate::first_flight::ParseLoop;
+use crate::next_hop::{Hop, MAX_HOPS};
+use crate::skb::at_most_4096;
 
 const SPARSE: usize = BPF_F_NO_PREALLOC as usize;
 
@@ -42,7 +44,7 @@ static handshakes: LruHashMap<FlowKey, Handshake, MAX_HANDSHAKES> = LruHashMap::
 #[btf_map]
 static hellos: HashMap<FlowKey, FirstFlight, MAX_HELLOS> = HashMap::new();
 #[btf_map]
-static verdicts: LruHashMap<FlowKey, ConnVerdict, MAX_VERDICTS> = LruHashMap::new();
+static verdicts: PerCpuArray<Decided, MAX_VERDICTS> = PerCpuArray::new();
 #[btf_map]
 pub static route_stats: PerCpuHashMap<u32, RouteStats, MAX_HOSTS, SPARSE> = PerCpuHashMap::new();
 #[btf_map]
@@ -73,6 +75,9 @@ static routes: HashMap<u32, RouteName, MAX_HOSTS, SPARSE> = HashMap::new();
 static scratch: PerCpuArray<Scratch, 1> = PerCpuArray::new();
 
 #[btf_map]
+static next_hops: PerCpuArray<Hop, MAX_HOPS> = PerCpuArray::new();
+
+#[btf_map]
 static headers: PerCpuArray<Segment, 1> = PerCpuArray::new();
 
 /// Working memory of one run; the BPF stack has 512 bytes.
@@ -88,14 +93,20 @@ pub struct Scratch {
     pub key: FlowKey,
     /// Interface that leads to the client.
     pub arrived: u32,
+    /// Decisions of this CPU so far; not one run's, as all else here is.
+    pub decided: u32,
     /// Where the parser is.
     pub parse: ParseLoop,
+    /// Where in a segment's payload the reader of later requests is.
+    pub later: u32,
     /// The options that are read.
     pub options: Reader,
     /// The options that are translated.
     pub rewriter: Rewriter,
     /// The packet that is being made.
     pub wanted: Wanted,
+    /// The route that is asked for.
+    pub fib: bpf_fib_lookup,
     /// New entry of packets from the client.
     pub client: Flow,
     /// New entry of packets from the endpoint.
@@ -129,6 +140,14 @@ pub fn segment_memory() -> Option<&'static mut Segment> {
     let memory = headers.get_ptr_mut(0)?;
     // SAFETY: as for `scratch_memory`; the functions that read the headers again write the same.
     Some(unsafe { &mut *memory })
+}
+
+/// This CPU's next hop at a place.
+#[inline(always)]
+pub fn hop(place: u32) -> Option<&'static mut Hop> {
+    let hop = next_hops.get_ptr_mut(place)?;
+    // SAFETY: as for `scratch_memory`.
+    Some(unsafe { &mut *hop })
 }
 
 /// Whether a route's allow-list has this client.
@@ -178,13 +197,15 @@ pub fn first_flight(flow: &FlowKey) -> Option<&'static mut FirstFlight> {
     hellos.get_ptr_mut(flow).map(|flight| unsafe { &mut *flight })
 }
 
-/// Copies a first flight into the working memory.
+/// Copies a first flight into the working memory, as far as bytes were received.
 #[inline(always)]
 pub fn read_first_flight(memory: &mut Scratch, flight: &FirstFlight) -> bool {
     let (to, from) = ((&raw mut memory.flight).cast(), (&raw const *flight).cast());
-    // SAFETY: both are whole FirstFlights; integers only, so any bytes are one. One helper call, where a loop over
-    // five kilobytes would be followed by the verifier.
-    unsafe { bpf_probe_read_kernel(to, size_of::<FirstFlight>() as u32, from) == 0 }
+    const BEFORE: u32 = offset_of!(FirstFlight, bytes) as u32 + FLIGHT_HEADROOM;
+    const { assert!(BEFORE + MAX_FLIGHT == size_of::<FirstFlight>() as u32) };
+    // SAFETY: both are FirstFlights, and the length is at most theirs; integers only, so any bytes are one. One helper
+    // call, where a loop would be followed by the verifier.
+    unsafe { bpf_probe_read_kernel(to, BEFORE + at_most_4096(flight.received), from) == 0 }
 }
 
 /// Keeps a first flight for the next segment. `false`: no room.
@@ -206,11 +227,15 @@ pub fn take_first_flight(flow: &FlowKey) -> bool {
     hellos.remove(flow).is_ok()
 }
 
-/// Remembers a verdict.
+/// This CPU's next place in the record of verdicts.
 #[inline(always)]
-pub fn set_verdict(flow: &FlowKey, verdict: &ConnVerdict) {
-    // A record for people: losing one harms nothing.
-    let _ = verdicts.insert(flow, verdict, BPF_ANY as u64);
+pub fn next_verdict() -> Option<&'static mut Decided> {
+    let memory = scratch_memory()?;
+    let place = memory.decided & (MAX_VERDICTS as u32 - 1);
+    memory.decided = memory.decided.wrapping_add(1);
+    let decided = verdicts.get_ptr_mut(place)?;
+    // SAFETY: as for `scratch_memory`.
+    Some(unsafe { &mut *decided })
 }
 
 /// The settings.

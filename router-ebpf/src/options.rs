@@ -5,7 +5,7 @@ use core::ffi::c_void;
 use core::ptr::null_mut;
 
 use aya_ebpf::helpers::generated::bpf_loop;
-use router_common::options::{MAX_OPTIONS, TcpOptions, only_timestamps};
+use router_common::options::{MAX_OPTIONS, TcpOptions, all_of_syn, only_timestamps};
 use router_common::packet::Segment;
 use router_common::translate::REWRITER_STEPS;
 
@@ -15,7 +15,7 @@ use crate::skb::Skb;
 /// The options of a segment.
 #[inline(always)]
 pub fn read(skb: &Skb, segment: &Segment) -> TcpOptions {
-    match only_timestamps(skb, segment) {
+    match only_timestamps(skb, segment).or_else(|| all_of_syn(skb, segment)) {
         Some(found) => found,
         None => read_all(skb, segment),
     }

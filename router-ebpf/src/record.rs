@@ -26,9 +26,9 @@ pub struct Read<'a> {
     pub host: Option<&'a [u8; NAME_FIELD]>,
 }
 
-/// Records a decision.
+/// Records a decision, and tells the agent of it if it wants to know.
 #[inline(always)]
-pub fn decision(flow: &FlowKey, listener: Listener, decision: Decision, read: Read<'_>) {
+pub fn decision(flow: &FlowKey, listener: Listener, decision: Decision, read: Read<'_>, told: bool) {
     let verdict = ConnVerdict {
         // SAFETY: the helper has no precondition.
         at_ns: unsafe { bpf_ktime_get_boot_ns() },
@@ -39,9 +39,16 @@ pub fn decision(flow: &FlowKey, listener: Listener, decision: Decision, read: Re
         verdict: decision.verdict() as u8,
         protocol: listener.protocol,
     };
-    maps::set_verdict(flow, &verdict);
+    if let Some(decided) = maps::next_verdict() {
+        decided.flow = *flow;
+        decided.segments = read.segments;
+        decided.verdict = verdict;
+    }
     count_reason(decision.reason as u32);
     count_route(&decision);
+    if !told {
+        return;
+    }
     let Some(mut entry) = events.reserve(0) else {
         return count_reason(EVENTS_LOST);
     };

@@ -280,7 +280,7 @@ pub unsafe fn sum_of(from: *const u8, len: u32, seed: u32) -> u32 {
 
 /// `len` for 1 ..= 4,096, in a form whose bound the verifier sees.
 #[inline(always)]
-fn at_most_4096(len: u32) -> u32 {
+pub fn at_most_4096(len: u32) -> u32 {
     (hidden(len.wrapping_sub(1)) & 4095) + 1
 }
 

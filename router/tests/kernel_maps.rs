@@ -214,7 +214,10 @@ fn the_sweep_deletes_what_is_over_and_nothing_else() {
     // An entry that lost its other direction.
     let mut lonely = pair(6, |flow| (flow.started_ns, flow.last_ns) = (long_ago, long_ago));
     lonely[0] = live[0];
-    for (key, flow) in [live, told, untold, silent, taken_over, lonely].into_iter().flatten() {
+    // The client has begun anew: the kernel deletes its entry alone.
+    let mut begun_anew = pair(7, closing(FLOW_REPORTED));
+    begun_anew[0] = live[0];
+    for (key, flow) in [live, told, untold, silent, taken_over, lonely, begun_anew].into_iter().flatten() {
         flows.insert(Raw(key), Raw(flow), 0).unwrap();
     }
     assert_eq!(sweeper.highest_ids().unwrap(), (2, 5));

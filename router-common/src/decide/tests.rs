@@ -104,10 +104,10 @@ fn an_allow_list_drops_tls_and_passes_clear_text() {
     };
     assert_eq!(tls(NAMED, &maps), decision(Reason::SourceNotAllowed, 6));
     assert_eq!(tls(NAMED, &maps).verdict(), Verdict::Drop);
-    assert_eq!(http(HEAD, &maps), decision(Reason::NeedsProxy, 7), "the 403 is the proxy's to write");
+    assert_eq!(http(HEAD, HEAD.len, &maps), decision(Reason::NeedsProxy, 7), "the 403 is the proxy's to write");
     maps.allowed = true;
     assert_eq!(tls(NAMED, &maps), decision(Reason::Passthrough, 6));
-    assert_eq!(http(HEAD, &maps), decision(Reason::Cleartext, 7));
+    assert_eq!(http(HEAD, HEAD.len, &maps), decision(Reason::Cleartext, 7));
 }
 
 #[test]
@@ -125,21 +125,28 @@ fn clear_text_is_steered_only_to_a_route_that_needs_no_proxy() {
     let maps = |exact, wildcard| Maps { http: [exact, wildcard], ..Maps::default() };
     let plain = route(8, Reason::Cleartext, 0);
     let paths = route(9, Reason::NeedsProxy, 0);
-    assert_eq!(http(HEAD, &maps(plain, paths)), decision(Reason::Cleartext, 8));
-    assert_eq!(http(HEAD, &maps(plain, paths)).verdict(), Verdict::Steer);
-    assert_eq!(http(HEAD, &maps(paths, plain)), decision(Reason::NeedsProxy, 9));
-    assert_eq!(http(HEAD, &maps(None, plain)), decision(Reason::Cleartext, 8));
-    assert_eq!(http(HEAD, &maps(None, None)), decision(Reason::UnknownHost, 0));
+    assert_eq!(http(HEAD, HEAD.len, &maps(plain, paths)), decision(Reason::Cleartext, 8));
+    assert_eq!(http(HEAD, HEAD.len, &maps(plain, paths)).verdict(), Verdict::Steer);
+    assert_eq!(http(HEAD, HEAD.len, &maps(paths, plain)), decision(Reason::NeedsProxy, 9));
+    assert_eq!(http(HEAD, HEAD.len, &maps(None, plain)), decision(Reason::Cleartext, 8));
+    assert_eq!(http(HEAD, HEAD.len, &maps(None, None)), decision(Reason::UnknownHost, 0));
 }
 
 #[test]
 fn an_odd_request_goes_to_the_agent() {
     let maps = Maps { http: [route(8, Reason::Cleartext, 0); 2], ..Maps::default() };
     for form in [TargetForm::Absolute, TargetForm::Authority, TargetForm::Asterisk] {
-        assert_eq!(http(Head { form, ..HEAD }, &maps), decision(Reason::TargetForm, 0), "{form:?}");
+        assert_eq!(http(Head { form, ..HEAD }, HEAD.len, &maps), decision(Reason::TargetForm, 0), "{form:?}");
     }
-    assert_eq!(http(Head { host: HeadHost::None, ..HEAD }, &maps), decision(Reason::NoHost, 0));
-    assert_eq!(http(Head { host: HeadHost::IpLiteral, ..HEAD }, &maps), decision(Reason::HostAddress, 0));
+    assert_eq!(http(Head { host: HeadHost::None, ..HEAD }, HEAD.len, &maps), decision(Reason::NoHost, 0));
+    assert_eq!(http(Head { host: HeadHost::IpLiteral, ..HEAD }, HEAD.len, &maps), decision(Reason::HostAddress, 0));
+}
+
+#[test]
+fn what_follows_a_head_at_once_is_the_proxys_to_read() {
+    let maps = Maps { http: [route(8, Reason::Cleartext, 0), None], ..Maps::default() };
+    assert_eq!(http(HEAD, HEAD.len + 1, &maps), decision(Reason::MoreThanHead, 8));
+    assert_eq!(Reason::MoreThanHead.verdict(), Verdict::Pass);
 }
 
 #[test]

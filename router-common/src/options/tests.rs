@@ -27,7 +27,8 @@ fn read_of(options: &[u8]) -> TcpOptions {
     assert!(steps <= MAX_OPTIONS as usize, "the reading has an end");
     let bytes = packet(options);
     let packet = &bytes[..];
-    if let Some(found) = only_timestamps(&packet, &segment(&packet).expect("a TCP segment")) {
+    let segment = segment(&packet).expect("a TCP segment");
+    for found in [only_timestamps(&packet, &segment), all_of_syn(&packet, &segment)].into_iter().flatten() {
         assert_eq!(found, reader.found);
     }
     reader.found
@@ -42,6 +43,27 @@ fn what_a_syn_offers_is_read_back() {
         assert_eq!(read.tsval, if present & OPTION_TIMESTAMPS != 0 { 0x0102_0304 } else { 0 });
         assert_eq!(read.shift, if present & OPTION_SCALE != 0 { 7 } else { 0 });
     }
+}
+
+#[test]
+fn a_usual_syn_is_read_at_once() {
+    let of = |options: &[u8]| {
+        let bytes = packet(options);
+        let packet = &bytes[..];
+        all_of_syn(&packet, &segment(&packet).expect("a TCP segment"))
+    };
+    for shift in [0, 7, 14, 200] {
+        let usual = of_syn(1460, OPTION_TIMESTAMPS | OPTION_SACK | OPTION_SCALE, 0xfeff_0001, shift);
+        assert_eq!(of(&usual), Some(read_of(&usual)));
+        // Another byte in any place that is not a value, and it is not.
+        for place in [0, 1, 4, 5, 6, 7, 16, 17, 18] {
+            let mut other = usual;
+            other[place] ^= 0x40;
+            assert_eq!(of(&other), None, "byte {place}");
+            read_of(&other);
+        }
+    }
+    assert_eq!(of(&of_syn(1460, OPTION_SACK | OPTION_SCALE, 0, 7)), None);
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::vec::Vec;
 
 use router_common::hostname::{self, HostBuilder, HostError, HostKind, field_text};
 use router_common::http::{HeadHost, HeadParser, MAX_HEAD, Progress as HeadProgress};
-use router_common::tls::{HelloParser, MAX_HELLO, Progress as HelloProgress, Sni};
+use router_common::tls::{HelloParser, MAX_HELLO, Progress as HelloProgress, Sni, next_of};
 
 /// Fixed seeds of pieces: an input is cut where these say, besides whole and byte by byte.
 const SEEDS: [u64; 2] = [0x9e37_79b9_7f4a_7c15, 0xbf58_476d_1ce4_e5b9];
@@ -17,7 +17,7 @@ pub fn client_hello(input: &[u8]) {
     let mut at = 0;
     while progress == HelloProgress::Incomplete && at < input.len() {
         let available = (input.len() - at) as u32;
-        let step = parser.step(&mut host, input[at], available);
+        let step = parser.step(&mut host, next_of(&input[at..]), available);
         assert!(step.consumed >= 1 && step.consumed <= available, "{step:?} of {available}");
         at += step.consumed as usize;
         progress = step.progress;

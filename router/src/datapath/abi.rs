@@ -1,8 +1,8 @@
 //! Map keys and values as plain bytes for the kernel: the one place that promises that they are.
 
 use router_common::maps::{
-    AllowNet, Config, ConnVerdict, Endpoint, EndpointState, Event, FirstFlight, Flow, FlowEnd, FlowKey, Handshake,
-    HostKey, HostRoute, Listener, ListenerKey, Meta, Pool, RouteName, RouteStats, Slot, SlotKey,
+    AllowNet, Config, ConnVerdict, Decided, Endpoint, EndpointState, Event, FirstFlight, Flow, FlowEnd, FlowKey,
+    Handshake, HostKey, HostRoute, Listener, ListenerKey, Meta, Pool, RouteName, RouteStats, Slot, SlotKey,
 };
 
 /// A type that may be read from and written to kernel memory.
@@ -30,6 +30,7 @@ plain!(
     AllowNet,
     Config,
     ConnVerdict,
+    Decided,
     Endpoint,
     EndpointState,
     Event,

@@ -30,7 +30,11 @@ impl MapImage {
             match parser.feed(&mut host, seen) {
                 http::Progress::Incomplete => full.then_some(Decision::of(decide::too_long(protocol))),
                 http::Progress::Invalid(_) => Some(Decision::of(decide::malformed(protocol))),
-                http::Progress::Complete => Some(decide::http(parser.head(), &self.tables(router, client, &host))),
+                http::Progress::Complete => {
+                    // Not more than MAX_FLIGHT.
+                    let received = seen.len() as u32;
+                    Some(decide::http(parser.head(), received, &self.tables(router, client, &host)))
+                }
             }
         }
     }

@@ -10,9 +10,9 @@ use aya::maps::lpm_trie::LpmTrie;
 use aya::maps::{Array, HashMap, Map, MapData, MapError, PerCpuArray, PerCpuHashMap};
 use router_common::hostname::field_text;
 use router_common::maps::{
-    ALLOW_ROUTE_BITS, AllowNet, ConnVerdict, Endpoint, EndpointState, FirstFlight, FlowKey, HANDSHAKE_COMPLETE,
-    HANDSHAKE_DECIDED, Handshake, HostKey, HostRoute, Listener, ListenerKey, Meta, POOL_PROXY_V2, PROTOCOL_TLS, Pool,
-    ROUTE_ALLOW_LIST, RouteName, RouteStats, Slot, SlotKey, names,
+    ALLOW_ROUTE_BITS, AllowNet, ConnVerdict, Decided, Endpoint, EndpointState, FirstFlight, FlowKey,
+    HANDSHAKE_COMPLETE, HANDSHAKE_DECIDED, Handshake, HostKey, HostRoute, Listener, ListenerKey, Meta, POOL_PROXY_V2,
+    POOL_TOLD, PROTOCOL_TLS, Pool, ROUTE_ALLOW_LIST, RouteName, RouteStats, Slot, SlotKey, names,
 };
 use router_common::verdict::{REASON_CODES, Reason, Verdict};
 use serde_json::{Value, json};
@@ -93,13 +93,7 @@ pub fn dump(folder: &PinFolder, name: &str) -> Result<Vec<Value>, DumpError> {
         names::HELLOS => hash(map, |k: &FlowKey, v: &FirstFlight| {
             merge(flow(k), json!({"startedNs": v.started_ns, "received": v.received, "segments": v.segments}))
         })?,
-        names::VERDICTS => hash(map, |k: &FlowKey, v: &ConnVerdict| {
-            merge(
-                flow(k),
-                json!({"verdict": verdict(v.verdict), "reason": reason(v.reason), "router": v.router,
-                "route": v.route, "bytes": v.bytes, "protocol": protocol(v.protocol), "atNs": v.at_ns}),
-            )
-        })?,
+        names::VERDICTS => verdicts(map)?,
         names::ROUTE_STATS => route_stats(map)?,
         names::REASON_STATS => reason_stats(map)?,
         names::FLOWS => connections::entries(&map)?,
@@ -195,7 +189,8 @@ pub fn route_name(id: u32, value: &RouteName) -> Value {
 
 /// A row of `pools`.
 pub fn pool(route: u32, value: &Pool) -> Value {
-    json!({"route": route, "pool": value.id, "slots": value.slots, "proxyV2": value.flags & POOL_PROXY_V2 != 0})
+    json!({"route": route, "pool": value.id, "slots": value.slots, "proxyV2": value.flags & POOL_PROXY_V2 != 0,
+        "told": value.flags & POOL_TOLD != 0})
 }
 
 /// A row of `slots`.
@@ -240,6 +235,30 @@ fn allow_lists(map: Map) -> Result<Vec<Value>, MapError> {
             Ok(allowed(u32::from_be_bytes(net.route), &net.address, bits))
         })
         .collect()
+}
+
+/// Those of all CPUs, oldest first; of a connection that was decided about again, the newest.
+fn verdicts(map: Map) -> Result<Vec<Value>, MapError> {
+    let map: PerCpuArray<_, Raw<Decided>> = PerCpuArray::try_from(map)?;
+    let mut newest: std::collections::HashMap<FlowKey, ConnVerdict> = std::collections::HashMap::new();
+    for place in 0..map.len() {
+        for Raw(decided) in map.get(&place, 0)?.iter().filter(|Raw(decided)| decided.verdict.at_ns != 0) {
+            let of_flow = newest.entry(decided.flow).or_insert(decided.verdict);
+            if of_flow.at_ns < decided.verdict.at_ns {
+                *of_flow = decided.verdict;
+            }
+        }
+    }
+    let mut all: Vec<_> = newest.into_iter().collect();
+    all.sort_by_key(|(_, verdict)| verdict.at_ns);
+    let entry = |(k, v): &(FlowKey, ConnVerdict)| {
+        merge(
+            flow(k),
+            json!({"verdict": verdict(v.verdict), "reason": reason(v.reason), "router": v.router,
+            "route": v.route, "bytes": v.bytes, "protocol": protocol(v.protocol), "atNs": v.at_ns}),
+        )
+    };
+    Ok(all.iter().map(entry).collect())
 }
 
 fn route_stats(map: Map) -> Result<Vec<Value>, MapError> {

@@ -50,6 +50,14 @@ pub fn judge(client: &Flow, backend: Option<&Flow>, now: Duration, idle: Duratio
     }
 }
 
+/// Whether nobody needs an entry of either direction any more: the connection's end was told, and its packets are not
+/// repeated any longer. Each goes by itself, for the other one may be of a newer connection or gone.
+pub fn has_lingered(flow: &Flow, now: Duration) -> bool {
+    flow.state == STATE_CLOSING
+        && flow.own & FLOW_REPORTED != 0
+        && now.saturating_sub(Duration::from_nanos(flow.ended_ns)) > LINGER
+}
+
 /// Whether the client's entry alone leaves open what becomes of the connection.
 pub fn wants_backend(client: &Flow, now: Duration, idle: Duration) -> bool {
     judge(client, None, now, idle) != Fate::Keep

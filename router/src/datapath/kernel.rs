@@ -10,7 +10,7 @@ use aya::maps::{HashMap, Map, MapData, MapError, RingBuf};
 use aya::programs::ProgramError;
 use aya::programs::tc::SchedClassifier;
 use aya::{Ebpf, EbpfError, EbpfLoader, VerifierLogLevel};
-use router_common::maps::{ConnVerdict, FirstFlight, FlowKey, names};
+use router_common::maps::{FirstFlight, FlowKey, names};
 
 use super::PinFolder;
 use super::abi::Raw;
@@ -213,14 +213,6 @@ impl Kernel {
     /// [`KernelError::Map`]; also when taken twice.
     pub fn take_hellos(&mut self) -> Result<HashMap<MapData, Raw<FlowKey>, Raw<FirstFlight>>, KernelError> {
         Ok(HashMap::try_from(self.take(names::HELLOS)?)?)
-    }
-
-    /// The record of verdicts.
-    ///
-    /// # Errors
-    /// [`KernelError::Map`]; also when taken twice.
-    pub fn take_verdicts(&mut self) -> Result<HashMap<MapData, Raw<FlowKey>, Raw<ConnVerdict>>, KernelError> {
-        Ok(HashMap::try_from(self.take(names::VERDICTS)?)?)
     }
 
     /// Any other map, by name.

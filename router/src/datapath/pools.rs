@@ -7,8 +7,10 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use router_common::maps::{MAX_ENDPOINTS, POOL_PROXY_V2};
+use router_common::maps::{MAX_ENDPOINTS, POOL_PROXY_V2, POOL_TOLD};
+use router_core::model::HostMatch;
 use router_core::table::ResolvedRoute;
+use tracing::Level;
 
 use super::alias;
 use super::image::MapImage;
@@ -130,7 +132,7 @@ impl<P: Paths> Pools<P> {
 
     /// Gives a route the pool that it wants.
     pub fn put(&mut self, route: u32, resolved: &ResolvedRoute) {
-        let flags = if resolved.proxy_protocol { POOL_PROXY_V2 } else { 0 };
+        let flags = self.flags(resolved);
         let wanted = self.slots_of(resolved);
         let unchanged = |held: &Held| held.entry.flags == flags && held.slots == wanted;
         if self.pools.get(&route).is_some_and(unchanged) {
@@ -148,6 +150,13 @@ impl<P: Paths> Pools<P> {
         self.journal.pools.entry(route).or_insert(old.clone());
         old.into_iter().for_each(|old| self.release(&old.slots));
         self.forget_unused(&wanted);
+    }
+
+    /// The agent hears of dials only where it needs the name for the connection's end, or writes all decisions down.
+    fn flags(&self, route: &ResolvedRoute) -> u32 {
+        let proxy = if route.proxy_protocol { POOL_PROXY_V2 } else { 0 };
+        let named = matches!(route.host, HostMatch::Wildcard(_)) || tracing::enabled!(target: "kernel", Level::DEBUG);
+        proxy | if named { POOL_TOLD } else { 0 }
     }
 
     /// Takes a route's pool away.

@@ -11,7 +11,7 @@ use rustix::time::{ClockId, clock_gettime};
 
 use super::abi::Raw;
 use super::batch::Walk;
-use super::flows::{Fate, end_of, has_settled, is_client, judge, other_direction, wants_backend};
+use super::flows::{Fate, end_of, has_lingered, has_settled, is_client, judge, other_direction, wants_backend};
 
 /// Entries looked at in one round; a fuller map is gone through in several.
 const ROUND: usize = 200_000;
@@ -79,10 +79,14 @@ impl Sweeper {
         let mut looked_at = 0;
         while looked_at < ROUND {
             let orphans = self.passes.is_multiple_of(ORPHAN_PASSES);
-            let (mut candidates, mut lonely) = (Vec::new(), Vec::new());
+            let (mut over, mut candidates, mut lonely) = (Vec::new(), Vec::new(), Vec::new());
             let seen = &mut self.seen;
             let round = self.walk.step(|key, flow| {
                 looked_at += 1;
+                if has_lingered(flow, now) {
+                    over.push((*key, flow.started_ns));
+                    return;
+                }
                 if !is_client(flow) {
                     if orphans && has_settled(flow, now) {
                         lonely.push((*key, *flow));
@@ -95,6 +99,9 @@ impl Sweeper {
                     candidates.push((*key, flow.started_ns, idle));
                 }
             })?;
+            for (key, started) in over {
+                self.remove_own(&key, started);
+            }
             for (key, started, idle) in candidates {
                 if let Some(end) = self.settle(&key, started, now, idle) {
                     ended(end);
@@ -160,6 +167,13 @@ impl Sweeper {
             && let Err(error) = self.flows.insert(Raw(*key), Raw(taken), NOEXIST)
         {
             tracing::warn!(%error, "a connection was lost between two");
+        }
+    }
+
+    /// Deletes an entry if it is still of the connection that began at this time.
+    fn remove_own(&mut self, key: &FlowKey, started: u64) {
+        if self.get(key).is_some_and(|flow| flow.started_ns == started) {
+            self.remove(key, started);
         }
     }
 

@@ -225,3 +225,15 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn the_agent_is_told_of_dials_where_it_needs_the_name() {
+    let mut pools = pools(&all_ways());
+    let any = || HostMatch::Wildcard(Hostname::parse("w.test").unwrap());
+    pools.put(1, &route(&[(1, &[1])]));
+    pools.put(2, &ResolvedRoute { host: any(), ..route(&[(1, &[1])]) });
+    pools.put(3, &ResolvedRoute { host: any(), proxy_protocol: true, ..route(&[(1, &[1])]) });
+    let image = image(&mut pools);
+    let flags: Vec<_> = image.pools.values().map(|pool| pool.flags).collect();
+    assert_eq!(flags, [0, POOL_TOLD, POOL_PROXY_V2 | POOL_TOLD]);
+}

@@ -1,0 +1,169 @@
+//! Sending packets to the neighbour that the routes name, without asking the routes for every packet.
+//!
+//! `bpf_redirect_neigh` looks a packet's route up, with all that the stack keeps of one, unless it is told the next hop.
+//! So each CPU remembers those that `bpf_fib_lookup` has found, for a moment: a route that changes is followed within
+//! [`STANDS`]. Neighbours are the kernel's, for every packet but a copy ([`send_copy`]). Where the look-up does not say (an old kernel, addresses of
+//! this host, forwarding switched off), `bpf_redirect_neigh` finds the way itself.
+
+use core::ptr::null_mut;
+
+use aya_ebpf::bindings::{
+    BPF_FIB_LKUP_RET_NO_NEIGH, BPF_FIB_LOOKUP_OUTPUT, TC_ACT_SHOT, bpf_fib_lookup as FibLookup,
+    bpf_redir_neigh as Neighbour,
+};
+use aya_ebpf::helpers::generated::{bpf_fib_lookup, bpf_ktime_get_coarse_ns, bpf_redirect_neigh};
+use router_common::maps::FlowKey;
+
+use crate::compose::is_v4;
+use crate::maps::{self, Scratch};
+use crate::skb::{OURS, Skb};
+
+/// Nanoseconds for which a next hop is used without asking again.
+const STANDS: u64 = 100_000_000;
+/// Next hops that a CPU remembers, each in the one place that its addresses give; a power of two.
+pub const MAX_HOPS: usize = 256;
+
+// linux/bpf.h, since 6.10: rules see the mark. Older kernels refuse it.
+const MARK: u32 = 32;
+// linux/socket.h
+const AF_INET: u8 = 2;
+const AF_INET6: u8 = 10;
+const PROTOCOL_TCP: u8 = 6;
+
+/// A next hop, and what it was found for. A rule may tell sources apart, and so may several next hops of one route.
+#[repr(C)]
+pub struct Hop {
+    /// Source and destination; no ports.
+    flow: FlowKey,
+    /// Interface that the packets leave by.
+    interface: u32,
+    /// Coarse monotonic nanoseconds until which it stands.
+    until_ns: u64,
+    /// Whether the next hop is known.
+    known: u32,
+    /// Whether `macs` are.
+    resolved: u32,
+    /// The Ethernet addresses of the next hop and ours, as a header has them.
+    macs: [u8; 12],
+    /// The next hop.
+    neighbour: Neighbour,
+}
+
+/// Sends the packet, which has been given these addresses, out of an interface. Marked as ours.
+#[inline(always)]
+pub fn send(skb: &Skb, to: &FlowKey, interface: u32) -> i32 {
+    // SAFETY: the helper has no precondition.
+    send_at(skb, to, interface, unsafe { bpf_ktime_get_coarse_ns() })
+}
+
+/// The same, at a time that is known.
+#[inline(always)]
+pub fn send_at(skb: &Skb, to: &FlowKey, interface: u32, now: u64) -> i32 {
+    skb.set_mark(OURS);
+    let (mut neighbour, mut len) = (null_mut(), 0);
+    if let Some(hop) = hop(skb, to, interface, now)
+        && hop.known != 0
+    {
+        (neighbour, len) = (&raw mut hop.neighbour, size_of::<Neighbour>() as i32);
+    }
+    // SAFETY: without parameters the helper looks the neighbour up itself; else they are those of the entry.
+    let action = unsafe { bpf_redirect_neigh(interface, neighbour, len, 0) };
+    if action < 0 { TC_ACT_SHOT } else { action as i32 }
+}
+
+/// Sends a copy of the packet there, if the neighbour's address is known. Marked as ours; the packet may have another
+/// Ethernet header afterwards.
+#[inline(always)]
+pub fn send_copy(skb: &Skb, to: &FlowKey, interface: u32) -> bool {
+    // SAFETY: the helper has no precondition.
+    let now = unsafe { bpf_ktime_get_coarse_ns() };
+    let Some(hop) = hop(skb, to, interface, now) else { return false };
+    hop.resolved != 0 && skb.put(0, &hop.macs) && skb.send_copy(interface)
+}
+
+/// What is remembered of the way, no older than it may be.
+#[inline(always)]
+fn hop(skb: &Skb, to: &FlowKey, interface: u32, now: u64) -> Option<&'static mut Hop> {
+    let hop = maps::hop(place(to))?;
+    let stands = hop.interface == interface && now < hop.until_ns && same_addresses(&hop.flow, to);
+    if !stands {
+        find(skb, hop, to, interface, now);
+    }
+    Some(hop)
+}
+
+/// Asks for the next hop.
+#[inline(never)]
+fn find(skb: &Skb, hop: &mut Hop, to: &FlowKey, interface: u32, now: u64) {
+    (hop.known, hop.resolved) = (0, 0);
+    let Some(memory) = maps::scratch_memory() else { return };
+    hop.flow = *to;
+    hop.interface = interface;
+    hop.until_ns = now.wrapping_add(STANDS);
+    let Scratch { fib, .. } = memory;
+    let v4 = is_v4(&to.destination);
+    fib.family = if v4 { AF_INET } else { AF_INET6 };
+    fib.l4_protocol = PROTOCOL_TCP;
+    fib.sport = 0;
+    fib.dport = 0;
+    // 0: the packet's own length is compared with the interface's.
+    fib.__bindgen_anon_1.tot_len = 0;
+    fib.ifindex = interface;
+    fib.__bindgen_anon_2.flowinfo = 0;
+    let (source, destination) = (words(&to.source), words(&to.destination));
+    fib.__bindgen_anon_3.ipv6_src = if v4 { [source[3], 0, 0, 0] } else { source };
+    fib.__bindgen_anon_4.ipv6_dst = if v4 { [destination[3], 0, 0, 0] } else { destination };
+    // The mark is where the Ethernet addresses will be.
+    let [m0, m1, m2, m3] = OURS.to_ne_bytes();
+    fib.smac = [m0, m1, m2, m3, 0, 0];
+    let flags = BPF_FIB_LOOKUP_OUTPUT | MARK;
+    let lookup: *mut FibLookup = &raw mut *fib;
+    // SAFETY: the context is the one that the kernel gave, the parameters are map memory of their size.
+    let found = unsafe { bpf_fib_lookup(skb.0.skb.skb.cast(), lookup, size_of::<FibLookup>() as i32, flags) };
+    let resolved = found == 0;
+    if (resolved || found == BPF_FIB_LKUP_RET_NO_NEIGH as i64) && fib.ifindex == interface {
+        hop.neighbour.nh_family = fib.family as u32;
+        // SAFETY: integers only; of an IPv4 next hop the first is the address.
+        hop.neighbour.__bindgen_anon_1.ipv6_nh = unsafe { fib.__bindgen_anon_4.ipv6_dst };
+        hop.known = 1;
+        let ([a, b, c, d, e, f], [g, h, i, j, k, l]) = (fib.dmac, fib.smac);
+        hop.macs = [a, b, c, d, e, f, g, h, i, j, k, l];
+        hop.resolved = u32::from(resolved);
+    }
+}
+
+/// The place of a pair of addresses. Whoever makes others share it costs them a look-up, which is what each packet
+/// would cost without.
+#[inline(always)]
+fn place(to: &FlowKey) -> u32 {
+    let (source, destination) = (word(&to.source, 3), word(&to.destination, 3));
+    let mixed = (destination ^ source.rotate_left(16)).wrapping_mul(0x9e37_79b1);
+    // The upper bits alone depend on all bits of both.
+    mixed >> (u32::BITS - MAX_HOPS.ilog2())
+}
+
+#[inline(always)]
+fn same_addresses(one: &FlowKey, other: &FlowKey) -> bool {
+    let mut differ = 0;
+    let mut at = 0;
+    while at < 4 {
+        differ |= word(&one.destination, at) ^ word(&other.destination, at);
+        differ |= word(&one.source, at) ^ word(&other.source, at);
+        at += 1;
+    }
+    differ == 0
+}
+
+#[inline(always)]
+fn words(address: &[u8; 16]) -> [u32; 4] {
+    [word(address, 0), word(address, 1), word(address, 2), word(address, 3)]
+}
+
+/// A word of an address, as it lies in memory.
+#[inline(always)]
+fn word(address: &[u8; 16], at: usize) -> u32 {
+    let address: *const u32 = (&raw const *address).cast();
+    // SAFETY: `at` is below 4. Every address that comes here is in a `FlowKey` at a multiple of four in map memory, which
+    // the kernel aligns to 8; read as bytes it would be four loads.
+    unsafe { address.add(at).read() }
+}
