@@ -9,3 +9,4 @@ pub mod proxy;
 pub mod relay;
 pub mod source;
 pub mod status;
+pub mod timer;

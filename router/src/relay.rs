@@ -3,8 +3,8 @@
 //! What one side does is what the other side sees. A FIN is forwarded as a FIN once every byte before it was written,
 //! and the other direction goes on; a reset is forwarded as a reset. Memory is bounded by backpressure: a direction
 //! reads only what it can hand on, so a stalled receiver fills the kernel's socket buffers and at most one
-//! [`CHUNK`] or one pipe here. A direction copies through user space at first, because most connections are
-//! short; past [`RelayOptions::splice_after`] bytes it moves pages through a pipe with `splice(2)`.
+//! [`CHUNK`] or one pipe here. A direction copies through user space, which is the quickest way for messages; while
+//! bulk data comes ([`RelayOptions::splice_after`]) it moves pages through a pipe with `splice(2)`.
 
 mod activity;
 mod chunk;
@@ -14,14 +14,14 @@ mod tunnel;
 
 use std::future::poll_fn;
 use std::io;
-use std::pin::{Pin, pin};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::task::{Context, Poll};
+use std::pin::Pin;
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use tokio::io::Interest;
 use tokio::net::TcpStream;
 
+use crate::timer::Timer;
 use activity::Activity;
 use direction::{Direction, Side, Step};
 
@@ -33,7 +33,7 @@ pub use tunnel::{TunnelEnd, TunnelOutcome, tunnel};
 pub struct RelayOptions {
     /// No byte in either direction for so long ends the relay (`tunnelTimeout`, default 1 h).
     pub idle: Duration,
-    /// Bytes that a direction copies through user space before it goes over to `splice(2)`.
+    /// Bytes that come in full [`CHUNK`]s, one after the other, before a direction goes over to `splice(2)`.
     pub splice_after: u64,
 }
 
@@ -68,37 +68,31 @@ pub struct RelayOutcome {
 }
 
 /// Joins two connections until both directions have ended. `initial` is what was already read from the client; it is
-/// written to the upstream first.
-pub async fn relay(client: TcpStream, upstream: TcpStream, initial: Vec<u8>, options: RelayOptions) -> RelayOutcome {
-    let (to_upstream, to_client) = (AtomicU64::new(0), AtomicU64::new(0));
+/// written to the upstream first; `timer` is for the idle timeout.
+pub async fn relay(
+    client: TcpStream,
+    upstream: TcpStream,
+    initial: Vec<u8>,
+    options: RelayOptions,
+    timer: &mut Timer,
+) -> RelayOutcome {
     let activity = Activity::new();
-    let mut up = Direction {
-        from: &client,
-        to: &upstream,
-        source: Side::Client,
-        moved: &to_upstream,
-        activity: &activity,
-        splice_after: options.splice_after,
-        step: Step::Write(initial, 0),
-    };
-    let mut down = Direction {
-        from: &upstream,
-        to: &client,
-        source: Side::Upstream,
-        moved: &to_client,
-        activity: &activity,
-        splice_after: options.splice_after,
-        step: Step::Copy,
-    };
+    let mut up = Direction::new(&client, &upstream, Side::Client, &activity, options.splice_after);
+    up.step = Step::Write(initial, 0);
+    let mut down = Direction::new(&upstream, &client, Side::Upstream, &activity, options.splice_after);
     let end = {
-        let mut idle = pin!(activity.idle_for(options.idle));
+        let mut known = None;
         let (mut client_fails, mut upstream_fails) = (Watch::new(&client), Watch::new(&upstream));
         poll_fn(|cx| {
+            if !known.as_ref().is_some_and(|known: &Waker| known.will_wake(cx.waker())) {
+                known = Some(cx.waker().clone());
+                (up.waits, down.waits) = (false, false);
+            }
             let ended = |side| match side {
                 Side::Client => RelayEnd::ClientReset,
                 Side::Upstream => RelayEnd::UpstreamReset,
             };
-            match (up.poll(cx), down.poll(cx)) {
+            match (up.poll(down.has_ended(), cx), down.poll(up.has_ended(), cx)) {
                 (Poll::Ready(Err(side)), _) | (_, Poll::Ready(Err(side))) => return Poll::Ready(ended(side)),
                 (Poll::Ready(Ok(())), Poll::Ready(Ok(()))) => return Poll::Ready(RelayEnd::Finished),
                 _ => {}
@@ -109,7 +103,7 @@ pub async fn relay(client: TcpStream, upstream: TcpStream, initial: Vec<u8>, opt
             if upstream_fails.poll(!down.reads(), cx) {
                 return Poll::Ready(RelayEnd::UpstreamReset);
             }
-            idle.as_mut().poll(cx).map(|()| RelayEnd::Idle)
+            timer.poll_until(cx, activity.last() + options.idle).map(|()| RelayEnd::Idle)
         })
         .await
     };
@@ -117,7 +111,7 @@ pub async fn relay(client: TcpStream, upstream: TcpStream, initial: Vec<u8>, opt
         reset_on_close(&client);
         reset_on_close(&upstream);
     }
-    RelayOutcome { to_upstream: to_upstream.load(Ordering::Relaxed), to_client: to_client.load(Ordering::Relaxed), end }
+    RelayOutcome { to_upstream: up.moved, to_client: down.moved, end }
 }
 
 /// Makes the coming close of a connection a reset: the peer learns that the stream did not end where it stopped.

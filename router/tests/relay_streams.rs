@@ -5,6 +5,7 @@ use std::io;
 use std::time::Duration;
 
 use router::relay::{RelayEnd, RelayOptions, RelayOutcome, relay};
+use router::timer::Timer;
 use socket2::SockRef;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, Interest};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
@@ -23,7 +24,8 @@ struct Rig {
 async fn rig(options: RelayOptions, initial: &[u8], buffers: Option<u32>) -> Rig {
     let (client, accepted) = pair(buffers).await;
     let (connected, backend) = pair(buffers).await;
-    let relay = tokio::spawn(relay(accepted, connected, initial.to_vec(), options));
+    let initial = initial.to_vec();
+    let relay = tokio::spawn(async move { relay(accepted, connected, initial, options, &mut Timer::default()).await });
     Rig { client, backend, relay }
 }
 

@@ -5,6 +5,7 @@ use std::cell::RefCell;
 use std::io;
 
 use rustix::io::Errno;
+use rustix::net::{RecvFlags, SendFlags};
 use tokio::io::Interest;
 use tokio::net::TcpStream;
 
@@ -32,12 +33,12 @@ pub struct Chunk {
 /// Of the read, `WouldBlock` included; those of the write are in [`Chunk::broken`].
 pub fn pass_on(from: &TcpStream, to: &TcpStream) -> io::Result<Chunk> {
     SCRATCH.with_borrow_mut(|scratch| {
-        let read = retry(|| rustix::io::read(from, &mut scratch[..]))?;
+        let read = receive(from, scratch)?;
         let bytes = scratch.get(..read).unwrap_or_default();
         if bytes.is_empty() {
             return Ok(Chunk { read, left: Vec::new(), broken: false });
         }
-        let (written, broken) = match to.try_write(bytes) {
+        let (written, broken) = match send(to, bytes) {
             Ok(written) => (written, false),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => (0, false),
             Err(_) => (0, true),
@@ -75,11 +76,26 @@ pub fn read_now<T>(from: &TcpStream, read: impl FnOnce() -> io::Result<(T, bool)
 pub fn append(from: &TcpStream, bytes: &mut Vec<u8>) -> io::Result<Option<usize>> {
     read_now(from, || {
         SCRATCH.with_borrow_mut(|scratch| {
-            let read = retry(|| rustix::io::read(from, &mut scratch[..]))?;
+            let read = receive(from, scratch)?;
             bytes.extend_from_slice(scratch.get(..read).unwrap_or_default());
             Ok((read, (1..CHUNK).contains(&read)))
         })
     })
+}
+
+/// Writes what the socket takes.
+///
+/// # Errors
+/// Those of the write, `WouldBlock` included.
+pub fn send(to: &TcpStream, bytes: &[u8]) -> io::Result<usize> {
+    // Not the C library's call, which makes sure of its thread's cancellation before and after.
+    to.try_io(Interest::WRITABLE, || retry(|| rustix::net::send(to, bytes, SendFlags::NOSIGNAL)))
+}
+
+/// What a read of any file costs more is a part of what a short message costs.
+fn receive(from: &TcpStream, buffer: &mut [u8]) -> io::Result<usize> {
+    let (_, read) = retry(|| rustix::net::recv(from, &mut *buffer, RecvFlags::empty()))?;
+    Ok(read)
 }
 
 /// Repeats a system call that a signal has interrupted.

@@ -1,0 +1,71 @@
+use std::future::poll_fn;
+use std::task::Poll;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
+
+use super::*;
+
+async fn pair() -> (TcpStream, TcpStream) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let (connected, accepted) = tokio::join!(TcpStream::connect(address), listener.accept());
+    (connected.unwrap(), accepted.unwrap().0)
+}
+
+/// Sends so many bytes through a direction and receives them; how the direction waits for more.
+async fn carry(direction: &mut Direction<'_>, sender: &mut TcpStream, receiver: &mut TcpStream, bytes: usize) -> bool {
+    let (sent, mut received) = (vec![7; bytes], vec![0; bytes]);
+    let mut both =
+        Box::pin(async { tokio::try_join!(sender.write_all(&sent), receiver.read_exact(&mut received)).unwrap() });
+    poll_fn(|cx| {
+        assert!(direction.poll(false, cx).is_pending(), "nobody ends");
+        both.as_mut().poll(cx).map(drop)
+    })
+    .await;
+    drop(both);
+    assert_eq!(received, sent);
+    matches!(direction.step, Step::Splice(Spliced { thin: false, .. }))
+}
+
+#[tokio::test]
+async fn bulk_data_goes_through_a_pipe_and_messages_do_not() {
+    let ((mut sender, from), (to, mut receiver)) = (pair().await, pair().await);
+    let activity = Activity::new();
+    let mut direction = Direction::new(&from, &to, Side::Client, &activity, 4 * CHUNK as u64);
+    for _ in 0..2 * 4 * CHUNK / 1000 {
+        let spliced = carry(&mut direction, &mut sender, &mut receiver, 1000).await;
+        assert!(!spliced, "many messages are no bulk data");
+    }
+    let mut spliced = false;
+    for _ in 0..100 {
+        spliced |= carry(&mut direction, &mut sender, &mut receiver, 64 * CHUNK).await;
+    }
+    assert!(spliced);
+    for _ in 0..3 {
+        carry(&mut direction, &mut sender, &mut receiver, 1000).await;
+    }
+    let spliced = carry(&mut direction, &mut sender, &mut receiver, 1000).await;
+    assert!(!spliced && !matches!(direction.step, Step::Splice(_)), "messages again");
+    assert_eq!(direction.moved, (131 + 4) * 1000 + 6400 * CHUNK as u64);
+    drop(sender);
+    poll_fn(|cx| direction.poll(false, cx)).await.unwrap();
+    assert_eq!(receiver.read(&mut [0]).await.unwrap(), 0);
+}
+
+#[tokio::test]
+async fn whoever_asks_last_is_woken() {
+    let ((mut sender, from), (to, mut receiver)) = (pair().await, pair().await);
+    let activity = Activity::new();
+    let mut direction = Direction::new(&from, &to, Side::Client, &activity, u64::MAX);
+    for _ in 0..3 {
+        // Says that it waits, and is asked again for nothing.
+        poll_fn(|cx| {
+            assert!(direction.poll(false, cx).is_pending());
+            assert!(direction.waits && direction.poll(false, cx).is_pending());
+            Poll::Ready(())
+        })
+        .await;
+        carry(&mut direction, &mut sender, &mut receiver, 10).await;
+    }
+}

@@ -1,0 +1,168 @@
+//! Waits with an end that begin and end with every request or connection. What the runtime is asked for once goes on
+//! being used: to register and to take back a timer costs more than all else that a wait does.
+
+use std::ops::{Deref, DerefMut};
+use std::pin::Pin;
+use std::sync::{Mutex, PoisonError};
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use tokio::task::coop;
+use tokio::time::{Instant, Sleep};
+
+/// Most timers that are kept for later. Each keeps the memory of the task that used it last, until it goes off.
+const MAX_SPARE: usize = 256;
+
+/// A wait with a limit, time and again; set anew only when it has gone off too early.
+#[derive(Debug, Default)]
+pub struct Timer {
+    sleep: Option<Pin<Box<Sleep>>>,
+    deadline: Option<Instant>,
+    /// Whom the runtime wakes when it goes off.
+    waiter: Option<Waker>,
+}
+
+impl Timer {
+    /// Ends the wait.
+    pub fn stop(&mut self) {
+        self.deadline = None;
+    }
+
+    /// Ready when the wait, which begins now unless it has begun, has lasted for `limit`.
+    pub fn poll(&mut self, cx: &mut Context<'_>, limit: Duration) -> Poll<()> {
+        let deadline = *self.deadline.get_or_insert_with(|| Instant::now() + limit);
+        self.poll_until(cx, deadline)
+    }
+
+    /// Ready at this time, or after it.
+    pub fn poll_until(&mut self, cx: &mut Context<'_>, deadline: Instant) -> Poll<()> {
+        let sleep = self.sleep.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(deadline)));
+        if sleep.deadline() > deadline {
+            sleep.as_mut().reset(deadline);
+            self.waiter = None;
+        }
+        // Who waits already does not say so again: that takes more than all else that is done here.
+        if self.waiter.as_ref().is_some_and(|waiter| waiter.will_wake(cx.waker())) && !sleep.is_elapsed() {
+            return Poll::Pending;
+        }
+        self.waiter = None;
+        while sleep.as_mut().poll(cx).is_ready() {
+            if Instant::now() >= deadline {
+                return Poll::Ready(());
+            }
+            sleep.as_mut().reset(deadline);
+        }
+        // A task that has used up its turn has not said anything.
+        if coop::has_budget_remaining() {
+            self.waiter = Some(cx.waker().clone());
+        }
+        Poll::Pending
+    }
+}
+
+/// Timers of one runtime that nobody uses at the moment.
+#[derive(Debug, Default)]
+pub struct Timers(Mutex<Vec<Timer>>);
+
+impl Timers {
+    /// A timer, to be given back by dropping it.
+    pub fn lend(&self) -> Lent<'_> {
+        let timer = self.0.lock().unwrap_or_else(PoisonError::into_inner).pop().unwrap_or_default();
+        Lent { timers: self, timer }
+    }
+}
+
+/// A timer that somebody uses.
+#[derive(Debug)]
+pub struct Lent<'t> {
+    timers: &'t Timers,
+    timer: Timer,
+}
+
+impl Deref for Lent<'_> {
+    type Target = Timer;
+
+    fn deref(&self) -> &Timer {
+        &self.timer
+    }
+}
+
+impl DerefMut for Lent<'_> {
+    fn deref_mut(&mut self) -> &mut Timer {
+        &mut self.timer
+    }
+}
+
+impl Drop for Lent<'_> {
+    fn drop(&mut self) {
+        self.timer.stop();
+        self.timer.waiter = None;
+        if self.timer.sleep.is_none() {
+            return;
+        }
+        let mut spare = self.timers.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if spare.len() < MAX_SPARE {
+            spare.push(std::mem::take(&mut self.timer));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::poll_fn;
+
+    use super::*;
+
+    const LONG: Duration = Duration::from_secs(600);
+
+    #[tokio::test]
+    async fn a_timer_is_as_good_as_new_whatever_it_was_used_for() {
+        let timers = Timers::default();
+        for milliseconds in [30, 1, 5, 60, 2] {
+            let mut timer = timers.lend();
+            let (begun, wanted) = (Instant::now(), Duration::from_millis(milliseconds));
+            let waited = poll_fn(|cx| timer.poll_until(cx, begun + wanted));
+            tokio::time::timeout(LONG / 2, waited).await.expect("an end");
+            assert!(begun.elapsed() >= wanted);
+            drop(timer);
+            // One that was given up long before its end.
+            let mut timer = timers.lend();
+            let until = Instant::now() + LONG;
+            assert!(poll_fn(|cx| Poll::Ready(timer.poll_until(cx, until))).await.is_pending());
+        }
+        assert_eq!(timers.0.lock().unwrap().len(), 1);
+    }
+
+    #[tokio::test]
+    async fn whoever_asked_last_is_woken() {
+        let (mut timer, limit) = (Timer::default(), Duration::from_millis(50));
+        let begun = Instant::now();
+        // Somebody else, twice.
+        let mut cx = Context::from_waker(Waker::noop());
+        assert!(timer.poll(&mut cx, limit).is_pending());
+        assert!(timer.poll(&mut cx, limit).is_pending());
+        tokio::time::timeout(LONG, poll_fn(|cx| timer.poll(cx, limit))).await.expect("an end");
+        assert!(begun.elapsed() >= limit);
+        // It goes off while nobody looks.
+        timer.stop();
+        assert!(timer.poll(&mut cx, limit).is_pending());
+        tokio::time::sleep(2 * limit).await;
+        assert!(timer.poll(&mut cx, limit).is_ready());
+    }
+
+    #[tokio::test]
+    async fn not_more_are_kept_than_the_bound() {
+        let timers = Timers::default();
+        let mut lent: Vec<Lent<'_>> = (0..MAX_SPARE + 10).map(|_| timers.lend()).collect();
+        let until = Instant::now() + Duration::from_secs(60);
+        poll_fn(|cx| {
+            assert!(lent.iter_mut().all(|timer| timer.poll_until(cx, until).is_pending()));
+            Poll::Ready(())
+        })
+        .await;
+        drop(lent);
+        assert_eq!(timers.0.lock().unwrap().len(), MAX_SPARE);
+        drop(timers.lend());
+        assert_eq!(timers.0.lock().unwrap().len(), MAX_SPARE);
+    }
+}
