@@ -18,6 +18,8 @@ mod counters;
 mod dial;
 mod hello;
 mod http;
+mod interim;
+mod joined;
 mod limits;
 pub mod listeners;
 mod passthrough;
@@ -25,7 +27,6 @@ mod preface;
 mod prefixed;
 mod proxied;
 mod snapshot;
-mod timer;
 mod tls;
 mod upstream;
 mod upstream_tls;
@@ -53,14 +54,14 @@ use counters::Counters;
 use http::mirror::MAX_COPIES;
 use listeners::Listeners;
 use snapshot::{Snapshot, Snapshots};
-use timer::Timers;
 use upstream::balancer::Balancer;
 use upstream::checks;
 use upstream::pool::Pool;
 use upstream_tls::UpstreamTls;
-use workers::Workers;
+use workers::{Worker, Workers};
 
 use crate::keep::Sockets;
+use crate::timer::{self, Timers};
 
 pub use access::{AccessLog, AccessLogForm, Carried, Flag};
 pub use counters::RouteCounters;
@@ -108,14 +109,14 @@ impl Proxy {
         let counters = Arc::default();
         let common = Arc::new(Common {
             upstream_tls: UpstreamTls::new(config.service_ca.clone(), config.system_roots.clone()),
-            snapshot: ArcSwap::default(),
             log: AccessLog::start(config.access_log, Arc::clone(&counters)),
             counters,
             balancer: Arc::default(),
             config,
         });
         let workers = Arc::new(Workers::start(threads, &common));
-        let mut serve = Serve { workers: Arc::clone(&workers), snapshots: Snapshots::default() };
+        let mut serve =
+            Serve { workers: Arc::clone(&workers), snapshots: Snapshots::default(), current: Snapshot::default() };
         let (states, listeners) = watch::channel(Arc::default());
         let first = Arc::clone(&tables.borrow_and_update());
         serve.table(&first);
@@ -178,7 +179,6 @@ enum Phase {
 #[derive(Debug)]
 struct Common {
     config: ProxyConfig,
-    snapshot: ArcSwap<Snapshot>,
     upstream_tls: UpstreamTls,
     counters: Arc<Counters>,
     log: AccessLog,
@@ -193,6 +193,10 @@ struct Shared {
     common: Arc<Common>,
     /// The worker's number, from 0.
     worker: usize,
+    /// The newest table.
+    snapshot: ArcSwap<Snapshot>,
+    /// [`Common::log`], counted here.
+    log: AccessLog,
     /// Idle connections of this worker.
     pool: Arc<Pool>,
     /// How many copies of requests there may still be.
@@ -208,8 +212,10 @@ impl Shared {
         let phase = watch::Sender::new(Phase::Running);
         let copies = Arc::new(Semaphore::new(MAX_COPIES));
         Arc::new(Shared {
+            log: common.log.of_thread(),
             common,
             worker,
+            snapshot: ArcSwap::default(),
             pool: Arc::default(),
             copies,
             timers: Timers::default(),
@@ -232,11 +238,7 @@ impl Shared {
 
     /// Starts a task on the worker, whose thread this must be. A graceful stop waits for it.
     fn spawn(self: &Arc<Self>, work: impl Future<Output = ()> + Send + 'static) {
-        let active = Active::new(Arc::clone(self));
-        tokio::spawn(async move {
-            work.await;
-            drop(active);
-        });
+        tokio::spawn(Active::new(Arc::clone(self)).during(work));
     }
 }
 
@@ -282,6 +284,16 @@ impl Active {
         shared.tasks.count.fetch_add(1, Ordering::Relaxed);
         Active(shared)
     }
+
+    /// Does a connection's work, and then counts no more. The work is put where it stays first: on its way into the
+    /// runtime a task's future is moved eight times, and these have more than a kilobyte.
+    fn during<W: Future<Output = ()> + Send + 'static>(self, work: W) -> impl Future<Output = ()> + Send + 'static {
+        let work = Box::pin(work);
+        async move {
+            work.await;
+            drop(self);
+        }
+    }
 }
 
 impl Drop for Active {
@@ -296,17 +308,21 @@ impl Drop for Active {
 struct Serve {
     workers: Arc<Workers>,
     snapshots: Snapshots,
+    /// The newest one.
+    current: Snapshot,
 }
 
 impl Serve {
     fn table(&mut self, table: &Arc<RoutingTable>) {
         let common = &self.workers.common;
-        let before = common.snapshot.load();
-        let gone = upstream::gone(&before, table);
-        let snapshot = self.snapshots.make(table, &before);
-        common.snapshot.store(Arc::new(snapshot));
-        if !gone.is_empty() {
-            self.workers.iter().for_each(|worker| worker.shared.pool.retire(&gone));
+        let gone = upstream::gone(&self.current, table);
+        common.log.follow(table);
+        self.current = self.snapshots.make(table, &self.current);
+        for Worker { shared, .. } in self.workers.iter() {
+            shared.snapshot.store(Arc::new(self.current.of_thread()));
+            if !gone.is_empty() {
+                shared.pool.retire(&gone);
+            }
         }
         common.upstream_tls.retain();
         common.counters.retain(table);

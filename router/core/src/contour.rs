@@ -202,6 +202,8 @@ impl Api for Model<'_> {
         let domains = self.domains();
         report.domains(&self.claims, &domains);
         if let Some(router) = self.router {
+            let good = self.claims.zones.iter().zip(&domains).filter(|(_, domain)| domain.is_ok());
+            settled.domains = good.map(|(zone, _)| (router.name.clone(), zone.domain.clone())).collect();
             let mut maker = Maker::new(router.traffic);
             for claim in &self.claims.granted {
                 match lost.get(&(router.name.clone(), claim.host.clone())) {

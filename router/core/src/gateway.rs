@@ -137,7 +137,12 @@ impl Api for Model<'_> {
             };
             (router.clone(), host)
         });
-        Settled { routers: self.made.clone(), hosts: hosts.collect(), statuses: self.statuses(lost) }
+        Settled {
+            routers: self.made.clone(),
+            hosts: hosts.collect(),
+            statuses: self.statuses(lost),
+            ..Settled::default()
+        }
     }
 }
 

@@ -82,6 +82,7 @@ impl RouterTable {
         host: impl Into<Option<&'h Hostname>>,
         request: &(impl Request + ?Sized),
     ) -> RequestMatch<'_> {
+        let host = host.into();
         let mut has_tls = false;
         for candidate in self.candidates(host) {
             if candidate.passthrough.is_some() && !has_tls {
@@ -95,7 +96,7 @@ impl RouterTable {
                 return RequestMatch::Forward(route);
             }
         }
-        self.nothing()
+        self.nothing(host)
     }
 
     /// Decides a clear-text request. An exact host of Routes whose paths do not match falls through to the wildcard.
@@ -104,6 +105,7 @@ impl RouterTable {
         host: impl Into<Option<&'h Hostname>>,
         request: &(impl Request + ?Sized),
     ) -> RequestMatch<'_> {
+        let host = host.into();
         for candidate in self.candidates(host) {
             if let Some(site) = &candidate.site {
                 return first(site.cleartext.as_deref(), request);
@@ -120,12 +122,13 @@ impl RouterTable {
                 },
             };
         }
-        self.nothing()
+        self.nothing(host)
     }
 
-    /// For hosts that nobody has: as OpenShift answers where there are Routes, else as Gateway API does.
-    fn nothing(&self) -> RequestMatch<'_> {
-        if self.hosts.has_only_sites() { RequestMatch::Closed } else { RequestMatch::NoRoute }
+    /// For what nobody has. A host that a Route has, and not for this path, is answered as Routes are, wherever it is.
+    fn nothing(&self, host: Option<&Hostname>) -> RequestMatch<'_> {
+        let is_closed = self.hosts.finds_nothing(host.filter(|_| self.candidates(host).next().is_none()));
+        if is_closed { RequestMatch::Closed } else { RequestMatch::NoRoute }
     }
 }
 

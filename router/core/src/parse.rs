@@ -28,9 +28,9 @@ pub use headers::{
     Converter, Direction, Expression, Fetch, HeaderAction, HeaderActions, HeaderChange, HeaderValue, Segment,
 };
 pub use ingress_controller::{
-    AccessLog, ClientTls, CookieCapture, ForwardedHeaders, HeaderCapture, HttpPolicy, IngressController,
-    MaxConnections, NamespaceOwnership, ProfileKind, Publishing, PublishingKind, TlsProfile, TlsVersion, Tuning,
-    UniqueId, UniqueIdField, UniqueIdPart, WildcardAdmission,
+    AccessLog, ClientTls, CookieCapture, ForwardedHeaders, HeaderCapture, HttpPolicy, IngressController, LogField,
+    LogFormat, LogPart, MaxConnections, NamespaceOwnership, ProfileKind, Publishing, PublishingKind, Syslog,
+    TlsProfile, TlsVersion, Tuning, UniqueId, UniqueIdField, UniqueIdPart, WildcardAdmission,
 };
 pub use meta::DEFAULT_NAMESPACE;
 pub use route::annotations::{self, RewriteTarget, TrafficOptions};

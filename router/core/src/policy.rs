@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use rustls::RootCertStore;
 
-use crate::parse::{CookieCapture, ErrorPage, HeaderActions, HeaderCapture, RewriteTarget, TlsProfile, UniqueId};
+use crate::parse::{
+    CookieCapture, ErrorPage, HeaderActions, HeaderCapture, LogFormat, RewriteTarget, Syslog, TlsProfile, UniqueId,
+};
 
 /// What a router does to the traffic of all its routes.
 #[derive(Clone, Debug, Default)]
@@ -33,6 +35,11 @@ pub struct RouterPolicy {
     pub compress: Arc<[Arc<str>]>,
     /// `httpEmptyRequestsPolicy: Ignore`: connections without a request are closed without an answer and a log line.
     pub ignore_empty_requests: bool,
+    /// `idleConnectionTerminationPolicy: Deferred`: when the router drains, an idle connection has one more request.
+    pub defer_idle_termination: bool,
+    /// `closedClientConnectionPolicy: Abort`: a request ends when its client ends its side of the connection; else it is
+    /// answered.
+    pub abort_closed_clients: bool,
     /// `logging.access`.
     pub log: AccessLogPolicy,
     /// `endpointPublishingStrategy.….protocol: PROXY`: clients' connections begin with a PROXY protocol header.
@@ -131,6 +138,10 @@ pub struct AccessLogPolicy {
     pub cookie: Option<CookieCapture>,
     /// `logEmptyRequests: Ignore`: connections without a request have no line.
     pub ignore_empty: bool,
+    /// `destination.syslog`: where lines go instead of the agent's own log.
+    pub syslog: Option<Syslog>,
+    /// `httpLogFormat`: how lines of requests are written.
+    pub format: Option<LogFormat>,
 }
 
 /// What one route asks for. Most routes share the default.

@@ -5,12 +5,12 @@
 //! is looked up first), and of objects of different kinds that want the same host on the same router the oldest one's
 //! kind has it, whole. Within a kind that kind's own rules decide.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use serde_json::Value;
 
-use crate::model::{HostMatch, RouterName};
+use crate::model::{HostMatch, Hostname, RouterName};
 use crate::object::{Meta, ObjectRef};
 use crate::resolve::{EndpointIndex, TrafficDefaults};
 use crate::resources::Resources;
@@ -98,6 +98,8 @@ pub struct Settled {
     pub routers: Vec<RouterPorts>,
     /// Virtual hosts, each with a site or a passthrough route; none that is lost.
     pub hosts: Vec<(RouterName, VirtualHost)>,
+    /// Domains that delegate their names: what nobody has in them is not found (delegation.md, S8).
+    pub domains: BTreeSet<(RouterName, Hostname)>,
     /// What objects are told.
     pub statuses: BTreeMap<ObjectRef, Told>,
 }

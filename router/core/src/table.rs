@@ -1,12 +1,13 @@
 //! The routing table: one immutable snapshot that the kernel maps, the proxy and the status report are made from.
 
-use std::any::Any;
-use std::fmt;
 mod hosts;
 
+use std::any::Any;
+use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
+use std::{fmt, iter};
 
 use ipnet::IpNet;
 use rustls::RootCertStore;
@@ -89,9 +90,18 @@ pub struct HostIndex {
     pub suffix: Hosts,
     /// What serves every name.
     pub any: Option<Arc<VirtualHost>>,
+    /// Domains that delegate their names: what nobody has in them is not found.
+    pub domains: Arc<BTreeSet<Hostname>>,
 }
 
 impl HostIndex {
+    /// Whether a host that nobody has is not found (404): where only sites are served, as Gateway API says, and inside of
+    /// a domain that delegates its names. Elsewhere it is not available (503), as OpenShift says.
+    pub fn finds_nothing(&self, host: Option<&Hostname>) -> bool {
+        let around = iter::successors(host.and_then(Hostname::parent), |domain| Some(domain.split_once('.')?.1));
+        self.has_only_sites() || around.into_iter().any(|domain| self.domains.contains(domain))
+    }
+
     /// Whether any virtual host is of another kind than Routes.
     pub fn has_sites(&self) -> bool {
         let named = [&self.exact, &self.wildcard, &self.suffix];

@@ -1,10 +1,12 @@
 //! The access log: one line for each connection that is relayed and each request that is proxied.
 
 mod flag;
+mod format;
 mod httplog;
 mod line;
 mod log;
 mod record;
+mod syslog;
 
 use std::net::SocketAddr;
 use std::time::{Duration, SystemTime};
@@ -66,6 +68,7 @@ impl AccessLog {
             bytes_out: one.bytes_out,
             answered: None,
             duration: one.duration,
+            interim_dropped: 0,
             flag: one.flag,
             data_path: DataPath::Kernel,
             captured: None,

@@ -14,6 +14,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
+use bytes::{Buf, Bytes};
 use http::StatusCode;
 use router_core::policy::RouterPolicy;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -46,6 +47,8 @@ pub struct ClientLimits {
     head_bytes: u32,
     /// Whether a connection without a request has an answer (`httpEmptyRequestsPolicy: Respond`).
     answer_empty: bool,
+    /// Whether a request ends with its client's side of the connection (`closedClientConnectionPolicy: Abort`).
+    abort_closed: bool,
 }
 
 impl ClientLimits {
@@ -60,6 +63,7 @@ impl ClientLimits {
             fin: timeouts.client_fin,
             head_bytes: policy.limits.head,
             answer_empty: !policy.ignore_empty_requests,
+            abort_closed: policy.abort_closed_clients,
         }
     }
 
@@ -87,6 +91,8 @@ pub struct ClientIo<S> {
     shut_down: bool,
     linger: Timer,
     lingered: usize,
+    /// The rest of interim responses whose first bytes are written.
+    interim: Bytes,
 }
 
 /// What a read waits for.
@@ -121,6 +127,7 @@ impl<S> ClientIo<S> {
             shut_down: false,
             linger: Timer::default(),
             lingered: 0,
+            interim: Bytes::new(),
         }
     }
 
@@ -205,8 +212,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for ClientIo<S> {
             return read;
         }
         if this.gated.as_ref().is_some_and(|gated| gated.has_ended()) && !this.clock.is_tunnel() {
-            // Nothing was sent to it for as long as it may be half closed: taken for gone.
-            return this.fin_timer.poll(cx, this.limits.fin).map(Ok);
+            return match this.clock.interim.is_open() {
+                true if this.limits.abort_closed => Poll::Ready(Ok(())),
+                // Its endpoint is waited for as long as that may take.
+                true => Poll::Pending,
+                // Nothing was sent to it for as long as it may be half closed: taken for gone.
+                false => this.fin_timer.poll(cx, this.limits.fin).map(Ok),
+            };
         }
         ready!(this.poll_read_limit(cx));
         match &mut this.gated {
@@ -237,16 +249,40 @@ impl<S: AsyncRead + AsyncWrite + Unpin> ClientIo<S> {
         }
         Poll::Ready(())
     }
+
+    /// Writes the rest of interim responses that have begun: nothing may come between their bytes.
+    fn poll_interim(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if self.interim.is_empty() {
+            return Poll::Ready(Ok(()));
+        }
+        while !self.interim.is_empty() {
+            let written = Pin::new(&mut self.inner).poll_write(cx, &self.interim);
+            self.has_written(&written);
+            let bytes = ready!(self.timed_write(cx, written))?;
+            if bytes == 0 {
+                return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
+            }
+            self.interim.advance(bytes);
+        }
+        self.clock.interim.written();
+        Poll::Ready(Ok(()))
+    }
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for ClientIo<S> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        ready!(self.poll_interim(cx))?;
         let written = Pin::new(&mut self.inner).poll_write(cx, buf);
         self.has_written(&written);
         self.timed_write(cx, written)
     }
 
+    /// hyper has nothing left to write: it is between two messages, if the service has not given it a response.
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if self.interim.is_empty() && self.clock.interim.is_unwritten() {
+            self.interim = self.clock.interim.take();
+        }
+        ready!(self.poll_interim(cx))?;
         let flushed = Pin::new(&mut self.inner).poll_flush(cx);
         self.timed_write(cx, flushed)
     }
@@ -270,6 +306,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for ClientIo<S> {
         cx: &mut Context<'_>,
         bufs: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
+        ready!(self.poll_interim(cx))?;
         let written = Pin::new(&mut self.inner).poll_write_vectored(cx, bufs);
         self.has_written(&written);
         self.timed_write(cx, written)
@@ -279,3 +316,6 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for ClientIo<S> {
         self.inner.is_write_vectored()
     }
 }
+
+#[cfg(test)]
+mod tests;

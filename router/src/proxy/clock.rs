@@ -8,6 +8,7 @@ use futures_util::task::AtomicWaker;
 use http::StatusCode;
 
 use super::capacity::Seats;
+use super::interim::Interim;
 
 /// Shared by the service and the stream of one connection.
 #[derive(Debug, Default)]
@@ -19,6 +20,8 @@ pub struct ClientClock {
     empty: AtomicBool,
     stalled: AtomicBool,
     reader: AtomicWaker,
+    /// Interim responses on their way from the service to the stream.
+    pub interim: Arc<Interim>,
     _seats: Option<Seats>,
 }
 

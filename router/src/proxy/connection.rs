@@ -156,7 +156,7 @@ where
     let service = service_fn(move |request| handle(Arc::clone(&service_shared), Arc::clone(&connection), request));
     let serving = builder.serve_connection(io, service).with_upgrades();
     tokio::pin!(serving);
-    drive(&shared, &clock, serving, |serving| serving.graceful_shutdown()).await;
+    drive(&shared, &clock, policy.defer_idle_termination, serving, |serving| serving.graceful_shutdown()).await;
 }
 
 /// Starts the tasks of HTTP/2's streams. Each is put where it stays first: on its way into the runtime a task's future
@@ -190,7 +190,7 @@ where
     let service = service_fn(move |request| handle(Arc::clone(&service_shared), Arc::clone(&connection), request));
     let serving = builder.serve_connection(io, service);
     tokio::pin!(serving);
-    drive(&shared, &clock, serving, |serving| serving.graceful_shutdown()).await;
+    drive(&shared, &clock, policy.defer_idle_termination, serving, |serving| serving.graceful_shutdown()).await;
 }
 
 /// What a connection's router does to its traffic, as of now: a connection keeps its limits to its end.
@@ -199,10 +199,12 @@ fn policy_of(shared: &Shared, router: &RouterName) -> Arc<RouterPolicy> {
 }
 
 /// Runs a connection; when the router drains, it ends after the requests that it has. One that was accepted and has
-/// asked for nothing yet is no idle one: its first request is waited for, as long as always, and served.
+/// asked for nothing yet is no idle one: its first request is waited for, as long as always, and served. So is the next
+/// one of an idle connection where the router says so (`defers_idle`).
 async fn drive<C, E>(
     shared: &Shared,
     clock: &ClientClock,
+    defers_idle: bool,
     mut serving: Pin<&mut C>,
     shut_down: impl FnOnce(Pin<&mut C>),
 ) where
@@ -227,10 +229,12 @@ async fn drive<C, E>(
     let result = match served.await {
         Some(result) => result,
         None => {
+            let begun = clock.begun();
+            let is_waited_for = begun == 0 || (defers_idle && !clock.busy());
             let ended = poll_fn(|cx| match clock.begun() {
-                0 => match serving.as_mut().poll(cx) {
+                now if is_waited_for && now == begun => match serving.as_mut().poll(cx) {
                     Poll::Ready(result) => Poll::Ready(Some(result)),
-                    Poll::Pending if clock.begun() > 0 => Poll::Ready(None),
+                    Poll::Pending if clock.begun() > begun => Poll::Ready(None),
                     Poll::Pending => Poll::Pending,
                 },
                 _ => Poll::Ready(None),

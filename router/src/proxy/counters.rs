@@ -47,9 +47,11 @@ impl Totals {
     /// Counts one connection or request that has ended.
     pub fn add(&self, bytes_in: u64, bytes_out: u64, flag: Flag) {
         self.served.fetch_add(1, Ordering::Relaxed);
-        self.failed.fetch_add(u64::from(flag != Flag::Fine), Ordering::Relaxed);
-        self.bytes_in.fetch_add(bytes_in, Ordering::Relaxed);
-        self.bytes_out.fetch_add(bytes_out, Ordering::Relaxed);
+        let more =
+            [(&self.failed, u64::from(flag != Flag::Fine)), (&self.bytes_in, bytes_in), (&self.bytes_out, bytes_out)];
+        for (total, more) in more.into_iter().filter(|(_, more)| *more > 0) {
+            total.fetch_add(more, Ordering::Relaxed);
+        }
     }
 }
 

@@ -1,14 +1,18 @@
 //! Connections to endpoints.
 
 use std::cell::Cell;
+use std::future::poll_fn;
 use std::hash::{BuildHasher, RandomState};
 use std::io;
+use std::pin::pin;
+use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use router_core::table::Endpoint;
 use tokio::net::TcpStream;
 
 use super::upstream::health::Health;
+use crate::timer::Timer;
 
 /// Why no connection came about.
 #[derive(Debug, thiserror::Error)]
@@ -26,20 +30,39 @@ pub enum DialError {
 /// # Errors
 /// [`DialError::Refused`] and [`DialError::Timeout`].
 pub async fn connect(health: &Health, endpoint: &Endpoint, timeout: Duration) -> Result<TcpStream, DialError> {
-    match tokio::time::timeout(timeout, TcpStream::connect(endpoint.address)).await {
-        Ok(Ok(stream)) => {
+    connect_with(&mut Timer::default(), health, endpoint, timeout).await
+}
+
+/// The same with a timer that is there already.
+///
+/// # Errors
+/// [`DialError::Refused`] and [`DialError::Timeout`].
+pub async fn connect_with(
+    timer: &mut Timer,
+    health: &Health,
+    endpoint: &Endpoint,
+    timeout: Duration,
+) -> Result<TcpStream, DialError> {
+    let mut connecting = pin!(TcpStream::connect(endpoint.address));
+    timer.stop();
+    let connected = poll_fn(|cx| match connecting.as_mut().poll(cx) {
+        Poll::Ready(connected) => Poll::Ready(Some(connected)),
+        Poll::Pending => timer.poll(cx, timeout).map(|()| None),
+    });
+    match connected.await {
+        Some(Ok(stream)) => {
             health.succeeded(endpoint.address);
             // Latency only; a socket that refuses the option still carries the bytes.
             let _ = stream.set_nodelay(true);
             Ok(stream)
         }
-        Ok(Err(error)) => {
+        Some(Err(error)) => {
             if is_of_endpoint(&error) {
                 health.failed(endpoint.address, Instant::now());
             }
             Err(DialError::Refused(error))
         }
-        Err(_) => {
+        None => {
             health.failed(endpoint.address, Instant::now());
             Err(DialError::Timeout)
         }

@@ -12,6 +12,7 @@ pub mod forward;
 pub mod gate;
 pub mod grpc;
 pub mod headers;
+pub mod interim;
 mod leftover;
 pub mod mirror;
 pub mod modify;
@@ -22,6 +23,7 @@ pub mod request_id;
 pub mod spelling;
 pub mod target;
 pub mod tee;
+pub mod times;
 pub mod upgrade;
 pub mod upload;
 
@@ -32,6 +34,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, Uri, Version, request};
 use hyper::body::Incoming;
+use hyper::upgrade::OnUpgrade;
 use router_core::model::{Hostname, RouterName};
 use router_core::policy::ClientAuth;
 use router_core::rule::{Action, Rule};
@@ -83,6 +86,8 @@ impl Connection {
         seats: Seats,
     ) -> Self {
         let (clock, told) = (Arc::new(ClientClock::new(seats)), Told::of(client.ip(), listener));
+        // Counted here: every request has a clone, and connections of other threads have theirs.
+        let router = RouterName((*router.0).into());
         Connection { router, client, listener, tls, clock, told, first_host: FirstHost::default() }
     }
 
@@ -117,7 +122,12 @@ pub fn handle(
     let (head, content) = request.into_parts();
     let is_http2 = head.version == Version::HTTP_2;
     let mut content = Some(content);
+    // Where there is one at all, which hardly any request asks for.
+    let upgrade = head.extensions.get::<OnUpgrade>().filter(|_| !is_http2).cloned();
     let step = begin(&shared, &connection, head, &mut content);
+    if let (Step::Answered(_), Some(client)) = (&step, upgrade) {
+        upgrade::declined(client, &shared);
+    }
     if let Some(content) = content.filter(|_| is_http2) {
         leftover::drain(content);
     }
@@ -154,7 +164,7 @@ struct Ahead {
     takes_gzip: bool,
     sharing: Option<Box<Sharing>>,
     request: Request<Incoming>,
-    record: AccessRecord,
+    record: Box<AccessRecord>,
     in_flight: InFlight,
 }
 
@@ -163,7 +173,8 @@ fn begin(shared: &Shared, connection: &Connection, mut head: request::Parts, con
     let in_flight = connection.clock.request();
     let served = shared.snapshot.load().routers.get(&connection.router).cloned();
     let Connection { router, client, listener, .. } = connection;
-    let mut record = AccessRecord::new(router.clone(), *client, *listener, DataPath::Proxy, &shared.log);
+    // Boxed, as it is handed on until the response's end.
+    let mut record = Box::new(AccessRecord::new(router.clone(), *client, *listener, DataPath::Proxy, &shared.log));
     record.tls = connection.tls.is_some();
     let own = OwnResponse::to(&head, shared.config.show_cause);
     let policy = served.as_ref().map(|served| &*served.table.policy);
@@ -269,7 +280,7 @@ impl Ahead {
                 if connection.clock.body_stalled() {
                     (status, flag) = (StatusCode::REQUEST_TIMEOUT, Flag::ClientTimeout);
                 }
-                let refused = own.refuse(Some(&served.table.policy), status, flag, *record, in_flight);
+                let refused = own.refuse(Some(&served.table.policy), status, flag, record, in_flight);
                 shared_with(sharing.as_deref(), refused).map(MaybeGzip::Plain)
             }
         }

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use router_common::maps::{FlowKey, mapped};
 use router_common::proxy_v2;
+use router_core::policy::Timeouts;
 use router_core::table::ResolvedRoute;
 use tokio::net::TcpStream;
 use tokio_rustls::server::TlsStream;
@@ -19,6 +20,7 @@ use super::limits::TooMany;
 use super::prefixed::Prefixed;
 use super::upstream::choose::Exhausted;
 use crate::relay::{self, RelayEnd, RelayOptions, TunnelEnd};
+use crate::timer::Timer;
 
 /// Forwards a connection whose first bytes were already read. A client that cannot be served gets a reset: in a
 /// protocol that is not ours there is nothing to say.
@@ -30,16 +32,18 @@ pub async fn forward(
     mut record: AccessRecord,
 ) {
     record.route = Some(Arc::clone(&route));
-    let Some(upstream) = reach(shared, &route, &mut record).await else {
+    let timeouts = shared.timeouts(&record.router);
+    let mut timer = shared.timers.lend();
+    let Some(upstream) = reach(shared, &route, timeouts, &mut timer, &mut record).await else {
         relay::reset_on_close(&client);
         return;
     };
-    let idle = route.tunnel_timeout.unwrap_or(shared.timeouts(&record.router).tunnel);
+    let idle = route.tunnel_timeout.unwrap_or(timeouts.tunnel);
     let options = RelayOptions { idle, ..RelayOptions::default() };
     let mut first = if route.proxy_protocol { proxy_header(record.client, record.listener) } else { Vec::new() };
     let not_the_clients = first.len() as u64;
     first.extend(hello);
-    let outcome = relay::relay(client, upstream, first, options).await;
+    let outcome = relay::relay(client, upstream, first, options, &mut timer).await;
     record.traffic.bytes_in.store(outcome.to_upstream.saturating_sub(not_the_clients), Ordering::Relaxed);
     record.traffic.bytes_out.store(outcome.to_client, Ordering::Relaxed);
     record.flag = match outcome.end {
@@ -59,14 +63,15 @@ pub async fn forward_terminated(
     mut record: AccessRecord,
 ) {
     record.route = Some(Arc::clone(&route));
+    let timeouts = shared.timeouts(&record.router);
     let upstream = if admitted {
-        reach(shared, &route, &mut record).await
+        reach(shared, &route, timeouts, &mut shared.timers.lend(), &mut record).await
     } else {
         record.flag = Flag::ClientCertificate;
         None
     };
     let Some(mut upstream) = upstream else { return relay::reset_on_close(client.get_ref().0.get_ref()) };
-    let idle = route.tunnel_timeout.unwrap_or(shared.timeouts(&record.router).tunnel);
+    let idle = route.tunnel_timeout.unwrap_or(timeouts.tunnel);
     let outcome = relay::tunnel(&mut client, &mut upstream, idle).await;
     record.traffic.bytes_in.store(outcome.to_upstream, Ordering::Relaxed);
     record.traffic.bytes_out.store(outcome.to_client, Ordering::Relaxed);
@@ -81,7 +86,13 @@ pub async fn forward_terminated(
 }
 
 /// Connects to an endpoint of the route, if the route lets the client in. `None`: the record says why not.
-async fn reach(shared: &Shared, route: &ResolvedRoute, record: &mut AccessRecord) -> Option<TcpStream> {
+async fn reach(
+    shared: &Shared,
+    route: &ResolvedRoute,
+    timeouts: Timeouts,
+    timer: &mut Timer,
+    record: &mut AccessRecord,
+) -> Option<TcpStream> {
     if !route.admits_source(record.client.ip()) {
         record.flag = Flag::SourceNotAllowed;
         return None;
@@ -93,8 +104,7 @@ async fn reach(shared: &Shared, route: &ResolvedRoute, record: &mut AccessRecord
             return None;
         }
     }
-    let timeout = shared.timeouts(&record.router).connect;
-    connect(shared, route, timeout, record).await
+    connect(shared, route, timeouts.connect, timer, record).await
 }
 
 /// Connects to an endpoint of the route. `None`: none could be connected to, or it is the share of a backend that has
@@ -103,6 +113,7 @@ async fn connect(
     shared: &Shared,
     route: &ResolvedRoute,
     timeout: Duration,
+    timer: &mut Timer,
     record: &mut AccessRecord,
 ) -> Option<TcpStream> {
     let mut choice = shared.balancer.plan(route).choose(&route.cluster, record.client.ip(), None);
@@ -120,9 +131,9 @@ async fn connect(
                 return None;
             }
         };
-        match dial::connect(&shared.balancer.health, pick.target.endpoint, timeout).await {
+        match dial::connect_with(timer, &shared.balancer.health, pick.target.endpoint, timeout).await {
             Ok(stream) => {
-                record.endpoint = Some(pick.target.endpoint.clone());
+                record.endpoint = Some(pick.target.endpoint.address);
                 record.place = pick.place;
                 // Until it has ended otherwise, as for everything that is under way.
                 record.flag = Flag::ClientGone;

@@ -1,10 +1,12 @@
-//! A stream with bytes in front that were already read from it.
+//! A client's stream, with bytes in front that were already read from it; what is written to it is [`joined`].
 
 use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+use super::joined;
 
 /// The stream.
 #[derive(Debug)]
@@ -63,7 +65,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Prefixed<S> {
         cx: &mut Context<'_>,
         bufs: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.inner).poll_write_vectored(cx, bufs)
+        joined::poll_write(Pin::new(&mut self.inner), cx, bufs)
     }
 
     fn is_write_vectored(&self) -> bool {

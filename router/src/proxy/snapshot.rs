@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use foldhash::fast::RandomState;
 use router_core::lookup::SniMatch;
 use router_core::model::RouterName;
 use router_core::policy::ClientAuth;
@@ -16,12 +17,22 @@ use super::tls::terms::{Configs, Handshakes, Terms, TermsError};
 /// One routing table, ready to serve.
 #[derive(Debug, Default)]
 pub struct Snapshot {
-    /// Its routers by name.
-    pub routers: HashMap<RouterName, Arc<ServedRouter>>,
+    /// Its routers by name, of which no client chooses one: every request asks.
+    pub routers: HashMap<RouterName, Arc<ServedRouter>, RandomState>,
+}
+
+impl Snapshot {
+    /// The same, whose clones of routers are counted in a place of their own: every request has one, and threads that
+    /// count in the same place wait for each other's caches.
+    pub fn of_thread(&self) -> Self {
+        let own =
+            |(name, served): (&RouterName, &Arc<ServedRouter>)| (name.clone(), Arc::new(ServedRouter::clone(served)));
+        Snapshot { routers: self.routers.iter().map(own).collect() }
+    }
 }
 
 /// One router of a table.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct ServedRouter {
     /// Its table.
     pub table: Arc<RouterTable>,
@@ -32,7 +43,7 @@ pub struct ServedRouter {
 }
 
 /// TLS of one router.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct ServedTls {
     /// For new connections.
     pub configs: Configs,

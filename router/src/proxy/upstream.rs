@@ -20,6 +20,7 @@ pub mod heard;
 pub mod occupancy;
 pub mod plan;
 pub mod pool;
+mod tap;
 #[cfg(test)]
 pub(crate) mod testing;
 pub mod turns;

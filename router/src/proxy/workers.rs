@@ -127,11 +127,7 @@ impl Worker {
 
     /// Starts a connection's task here, from another thread. A graceful stop waits for it.
     pub fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
-        let active = Active::new(Arc::clone(&self.shared));
-        self.handle.spawn(async move {
-            work.await;
-            drop(active);
-        });
+        self.handle.spawn(Active::new(Arc::clone(&self.shared)).during(work));
     }
 
     async fn stop(&self) {

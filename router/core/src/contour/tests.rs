@@ -161,6 +161,11 @@ impl World {
         errors.iter().map(line).collect()
     }
 
+    /// The domains that delegate their names.
+    fn domains(&self) -> Vec<&str> {
+        self.settled.domains.iter().map(|(_, domain)| domain.as_str()).collect()
+    }
+
     fn host(&self, name: &str) -> Option<&VirtualHost> {
         let name = Hostname::parse(name).expect("a host");
         let hosts = self.settled.hosts.iter().map(|(_, host)| host);

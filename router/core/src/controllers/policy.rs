@@ -51,11 +51,15 @@ pub fn policy(controller: &IngressController, resources: &Resources) -> (RouterP
         pages: http.error_pages.as_ref().map(|name| pages(name, resources, &mut faults)).unwrap_or_default(),
         compress: http.compress.clone().into(),
         ignore_empty_requests: http.ignore_empty_requests,
+        defer_idle_termination: http.defer_idle_termination,
+        abort_closed_clients: http.abort_closed_clients,
         log: AccessLogPolicy {
             request_headers: log.request_headers.clone().into(),
             response_headers: log.response_headers.clone().into(),
             cookie: log.cookie.clone(),
             ignore_empty: log.ignore_empty,
+            syslog: log.syslog,
+            format: log.format.clone(),
         },
         accept_proxy: controller.publishing.proxy_protocol,
     };

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::parse::annotations::MAX_TIMEOUT;
-use crate::parse::{CookieCapture, HeaderCapture, ProfileKind};
+use crate::parse::{CookieCapture, HeaderCapture, LogFormat, ProfileKind, Syslog};
 use crate::policy::{AccessLogPolicy, ErrorPages, Limits, Timeouts};
 use crate::testing::{authority, config_map, controller, resources};
 
@@ -76,14 +76,13 @@ fn a_port_conflict_degrades_the_younger_one() {
 #[test]
 fn fields_without_effect_degrade_a_router_that_serves() {
     let spec = json!({
-        "idleConnectionTerminationPolicy": "Deferred",
-        "logging": { "access": { "destination": { "type": "Container" }, "httpLogFormat": "%ci" } },
-        "tuningOptions": { "tunnelTimeout": "2h" },
+        "logging": { "access": { "destination": { "type": "Container" }, "httpLogFormat": "%HQ" } },
+        "tuningOptions": { "tunnelTimeout": "2h", "serverFinTimeout": "2s" },
     });
     let plan = planned([controller("one", spec.clone())]);
     assert_eq!(plan.routers.len(), 1);
     let expected = "Degraded=True FieldsWithoutEffect: these fields have no effect yet: \
-                    spec.idleConnectionTerminationPolicy, spec.logging.access.httpLogFormat";
+                    spec.tuningOptions.serverFinTimeout, spec.logging.access.httpLogFormat";
     assert_eq!(conditions(&plan)[2], expected);
 
     // A certificate that is missing is the first thing to say.
@@ -91,7 +90,7 @@ fn fields_without_effect_degrade_a_router_that_serves() {
     both["defaultCertificate"] = json!({ "name": "gone" });
     let found = conditions(&planned([controller("one", both)]));
     assert!(found[2].starts_with("Degraded=True DefaultCertificateUnusable: Secret \"gone\""), "{found:?}");
-    let fields = "; these fields have no effect yet: spec.idleConnectionTerminationPolicy, \
+    let fields = "; these fields have no effect yet: spec.tuningOptions.serverFinTimeout, \
                   spec.logging.access.httpLogFormat";
     assert!(found[2].ends_with(fields), "{found:?}");
 }
@@ -267,7 +266,8 @@ fn the_rest_is_passed_on() {
                 "uniqueId": { "name": "X-Id" },
             },
             "logging": { "access": {
-                "destination": { "type": "Container" },
+                "destination": { "type": "Syslog", "syslog": { "address": "10.0.0.7", "port": 514 } },
+                "httpLogFormat": "%ci",
                 "httpCaptureHeaders": { "request": [{ "name": "Referer", "maxLength": 9 }] },
                 "httpCaptureCookies": [{ "matchType": "Prefix", "namePrefix": "s", "maxLength": 5 }],
                 "logEmptyRequests": "Ignore",
@@ -284,6 +284,8 @@ fn the_rest_is_passed_on() {
         response_headers: Arc::default(),
         cookie: Some(CookieCapture { name: "s".into(), is_prefix: true, max_length: 5 }),
         ignore_empty: true,
+        syslog: Some(Syslog { address: "10.0.0.7:514".parse().unwrap(), facility: 17, max_length: 1024 }),
+        format: Some(LogFormat::read("%ci").unwrap()),
     };
     assert_eq!(policy.log, expected);
 }

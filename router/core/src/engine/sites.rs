@@ -10,7 +10,7 @@ use super::refused;
 use super::same::{Kept, routes_of};
 use crate::admit::{ForeignClaim, ForeignClaims, contested};
 use crate::compile;
-use crate::model::{HostMatch, RouteId, RouterName};
+use crate::model::{HostMatch, Hostname, RouteId, RouterName};
 use crate::object::{Kind, ObjectKey, ObjectRef};
 use crate::persistent::Sorted;
 use crate::resources::Resources;
@@ -41,6 +41,7 @@ pub struct Sites {
 pub struct SiteTable {
     hosts: Sorted<HostMatch, Arc<VirtualHost>>,
     routes: Sorted<RouteId, Arc<ResolvedRoute>>,
+    domains: Arc<BTreeSet<Hostname>>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -187,8 +188,9 @@ impl Sites {
         domain: &str,
     ) {
         let (mut made, mut hosts, mut told) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
+        let mut delegated: BTreeMap<RouterName, BTreeSet<Hostname>> = BTreeMap::new();
         for ((settled, lost), wants) in settled.into_iter().zip(&self.lost).zip(&self.wants) {
-            let Settled { routers, hosts: served, statuses } = settled;
+            let Settled { routers, hosts: served, domains, statuses } = settled;
             made.extend(routers.into_iter().map(|router| (router.name.clone(), router)));
             for (router, host) in served {
                 let at = (router, host.host.clone());
@@ -199,15 +201,24 @@ impl Sites {
                     hosts.entry(at.0).or_insert_with(Vec::new).push(host);
                 }
             }
+            for (router, domain) in domains {
+                // A router on which nothing is served has domains all the same.
+                hosts.entry(router.clone()).or_insert_with(Vec::new);
+                delegated.entry(router).or_default().insert(domain);
+            }
             told.extend(statuses);
         }
-        self.keep_hosts(hosts);
+        self.keep_hosts(hosts, delegated);
         self.make_routers(made, routers, domain);
         refused::tell(resources, &mut told);
         self.tell(told);
     }
 
-    fn keep_hosts(&mut self, hosts: BTreeMap<RouterName, Vec<VirtualHost>>) {
+    fn keep_hosts(
+        &mut self,
+        hosts: BTreeMap<RouterName, Vec<VirtualHost>>,
+        mut delegated: BTreeMap<RouterName, BTreeSet<Hostname>>,
+    ) {
         let before = std::mem::take(&mut self.served);
         let nothing = SiteTable::default();
         for (router, hosts) in hosts {
@@ -223,7 +234,8 @@ impl Sites {
                 .collect();
             let routes = hosts.values().flat_map(|host| routes_of(host));
             let routes = routes.map(|route| (route.id.clone(), Arc::clone(route))).collect();
-            self.served.insert(router, SiteTable { hosts, routes });
+            let domains = Arc::new(delegated.remove(&router).unwrap_or_default());
+            self.served.insert(router, SiteTable { hosts, routes, domains });
         }
     }
 
@@ -250,7 +262,11 @@ impl Sites {
                 })
             });
             let now = self.served(&name);
-            let before = SiteTable { hosts: all_hosts(&table), routes: table.routes.clone() };
+            let before = SiteTable {
+                hosts: all_hosts(&table),
+                routes: table.routes.clone(),
+                domains: Arc::clone(&table.hosts.domains),
+            };
             let table = now.merged_into(&table, &before).map_or(table, Arc::new);
             self.made.insert(name, table);
         }
@@ -289,9 +305,10 @@ impl SiteTable {
                 None => drop(routes.remove(changed.key)),
             }
         }
-        if !differs {
+        if !differs && *self.domains == *table.hosts.domains {
             return None;
         }
+        hosts.domains = Arc::clone(&self.domains);
         hosts.extend(added);
         routes.extend(added_routes);
         Some(table.with(hosts, routes))

@@ -227,10 +227,11 @@ pub fn not_served(
     losers: &[Loser],
     out: &mut Explanation,
 ) {
-    let status = if router.hosts.has_only_sites() { "404" } else { "503" };
+    let admitted: Vec<&Arc<VirtualHost>> = router.candidates(host).collect();
+    let is_closed = router.hosts.finds_nothing(Some(host).filter(|_| admitted.is_empty()));
+    let status = if is_closed { "404" } else { "503" };
     let answer =
         if query.path.is_some() { status.to_owned() } else { format!("the default certificate, and {status}") };
-    let admitted: Vec<&Arc<VirtualHost>> = router.candidates(host).collect();
     if let Some(loser) = losers.iter().find(|loser| wants_path(facts, loser, query)) {
         let name = format!("{} {}/{}", loser.route.kind, loser.route.namespace, loser.route.name);
         match &loser.winner {
@@ -250,7 +251,7 @@ pub fn not_served(
         out.verdict = format!("{answer}: {} is known, but no route of it takes this", entry.host);
         out.fix = Some(fix_of_known(entry, query));
     } else {
-        let what = if router.hosts.has_only_sites() { "object" } else { "route" };
+        let what = if is_closed { "object" } else { "route" };
         out.verdict = format!("{answer}: no {what} of router {} has {host}", router.name);
         out.fix = Some(elsewhere(facts, router, host, query).unwrap_or_else(|| suggestions(router, host)));
     }

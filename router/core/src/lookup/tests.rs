@@ -155,6 +155,37 @@ fn the_most_specific_host_has_the_request() {
 }
 
 #[test]
+fn what_nobody_has_in_a_domain_is_not_found() {
+    let mut router = router(vec![
+        site("a.d.test", Some(vec![rule("a", prefix("/"))]), None),
+        of_route("r.d.test", "/only"),
+        of_route("r.test", ""),
+    ]);
+    let cases = [
+        ("a.d.test", "/", "a", "a"),
+        ("b.d.test", "/", "503", "404"),
+        ("c.b.d.test", "/", "503", "404"),
+        // Neither the domain itself nor a name that only ends like it is inside.
+        ("d.test", "/", "503", "503"),
+        ("bd.test", "/", "503", "503"),
+        ("other.test", "/", "503", "503"),
+        // What a Route has is answered as Routes are.
+        ("r.d.test", "/only", "route r.d.test", "route r.d.test"),
+        ("r.d.test", "/", "503", "503"),
+    ];
+    for (at, is_delegated) in [(0, false), (1, true)] {
+        router.hosts.domains = Arc::new(is_delegated.then(|| name("d.test")).into_iter().collect());
+        for (host, path, without, with) in cases {
+            let expected = [without, with][at];
+            assert_eq!(told(&router.match_cleartext_request(&name(host), path)), expected, "{host}{path}");
+            let expected = if host == "a.d.test" { "404" } else { expected };
+            assert_eq!(told(&router.match_tls_request(&name(host), path)), expected, "{host}{path} over TLS");
+        }
+    }
+    assert_eq!(told(&router.match_cleartext_request(None, "/")), "503");
+}
+
+#[test]
 fn what_has_no_name_is_for_the_host_of_every_name() {
     let all = || Some(vec![rule("any", prefix("/"))]);
     let with_any = router(vec![site("*", all(), all()), of_route("r.test", "")]);

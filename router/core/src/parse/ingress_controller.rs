@@ -1,6 +1,8 @@
 //! IngressControllers: `operator.openshift.io/v1`. Each is a router.
 
+mod format;
 mod http;
+mod log_format;
 mod logging;
 mod publishing;
 mod security;
@@ -19,7 +21,8 @@ use crate::object::{Manifest, Meta};
 use crate::selector::LabelSelector;
 
 pub use http::{ForwardedHeaders, HttpPolicy};
-pub use logging::{AccessLog, CookieCapture, HeaderCapture};
+pub use log_format::{LogField, LogFormat, LogPart};
+pub use logging::{AccessLog, CookieCapture, HeaderCapture, Syslog};
 pub use publishing::{Publishing, PublishingKind};
 pub use security::{ClientTls, ProfileKind, TlsProfile, TlsVersion};
 pub(super) use tuning::go_duration;
@@ -156,7 +159,8 @@ pub(super) fn parse(meta: Meta, mut object: Fields<'_>, findings: &mut Findings)
         controller.without_effect.push(spec.path(OVERRIDES));
     }
     // What was found while reading a value has been told with the reason.
-    for path in controller.without_effect.iter().filter(|path| !controller.http.without_effect.contains(path)) {
+    let told = [&controller.http.without_effect, &controller.logging.format_without_effect];
+    for path in controller.without_effect.iter().filter(|path| !told.iter().any(|told| told.contains(path))) {
         findings.warn(path.clone(), NO_EFFECT);
     }
     spec.finish(findings);
@@ -167,14 +171,11 @@ pub(super) fn parse(meta: Meta, mut object: Fields<'_>, findings: &mut Findings)
 /// What the controller asks for beside the defaults, and the data plane does not do yet.
 fn without_effect(controller: &IngressController, spec: &Fields<'_>) -> Vec<FieldPath> {
     let http = &controller.http;
-    let asked = [
-        (http.abort_closed_clients, spec.path("closedClientConnectionPolicy")),
-        (http.defer_idle_termination, spec.path("idleConnectionTerminationPolicy")),
-    ];
-    let mut paths: Vec<FieldPath> = asked.into_iter().filter(|(asked, _)| *asked).map(|(_, path)| path).collect();
-    paths.extend(controller.tuning.without_effect().map(|name| spec.path("tuningOptions").key(name)));
+    let tuning = controller.tuning.without_effect();
+    let mut paths: Vec<FieldPath> = tuning.map(|name| spec.path("tuningOptions").key(name)).collect();
     paths.extend_from_slice(&http.without_effect);
     paths.extend_from_slice(&controller.logging.without_effect);
+    paths.extend_from_slice(&controller.logging.format_without_effect);
     let annotation = |name: &'static str| controller.meta.annotations.get(name).map(|text| (name, text));
     let asked = [annotation(ENABLE_HTTP2).filter(|(_, text)| *text != "true"), annotation(HARD_STOP_AFTER)];
     paths.extend(asked.into_iter().flatten().map(|(name, _)| FieldPath::of(&["metadata", "annotations", name])));

@@ -4,7 +4,7 @@
 
 use std::fmt::Write;
 
-use http::{StatusCode, Version};
+use http::StatusCode;
 use jiff::tz::TimeZone;
 
 use super::line::{Line, millis};
@@ -21,8 +21,7 @@ impl Line {
 
     fn write(&self, out: &mut String) -> std::fmt::Result {
         let began = jiff::Timestamp::try_from(self.began).unwrap_or_default().to_zoned(TimeZone::UTC);
-        let frontend = format!("{}{}", self.router, if self.tls { "~" } else { "" });
-        let backend = self.route.as_ref().map_or_else(|| frontend.clone(), |route| route.backend());
+        let (frontend, backend) = (self.frontend(), self.backend());
         write!(out, "{}:{} [", self.client.ip(), self.client.port())?;
         write!(out, "{}] {frontend} {backend}/", began.strftime("%d/%b/%Y:%H:%M:%S%.3f"))?;
         match self.endpoint {
@@ -30,9 +29,9 @@ impl Line {
             None => out.write_str("<NOSRV> ")?,
         }
         let total = millis(self.duration);
-        let Some((method, version)) = &self.method else {
+        if self.method.is_none() {
             return write!(out, "-1/-1/{total} {} {} 0/0/0/0/0 0/0", self.bytes_out, self.flag.termination());
-        };
+        }
         let answered = self.answered.map_or(-1, |answered| i64::try_from(millis(answered)).unwrap_or(i64::MAX));
         let status = self.status.map_or_else(|| "-1".to_owned(), |status: StatusCode| status.as_u16().to_string());
         write!(out, "-1/-1/-1/{answered}/{total} {status} {} ", self.bytes_out)?;
@@ -47,18 +46,12 @@ impl Line {
                 write!(out, "{{{}}} ", values.collect::<Vec<_>>().join("|"))?;
             }
         }
-        let version = if *version == Version::HTTP_2 { "HTTP/2.0".to_owned() } else { format!("{version:?}") };
-        let path = self.path.as_deref().unwrap_or("<BADREQ>");
-        if self.path.is_none() {
-            write!(out, "\"{path}\"")
-        } else {
-            write!(out, "\"{method} {} {version}\"", encoded(path))
-        }
+        write!(out, "\"{}\"", self.request_line())
     }
 }
 
 /// Characters that would be taken for the line's own, as `#` and two hexadecimal digits.
-fn encoded(text: &str) -> String {
+pub(super) fn encoded(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for byte in text.bytes() {
         match byte {

@@ -72,6 +72,8 @@ pub struct Line {
     pub answered: Option<Duration>,
     /// Until the end.
     pub duration: Duration,
+    /// Interim responses that were not passed on.
+    pub interim_dropped: u64,
     /// Why it ended.
     pub flag: Flag,
     /// Who served it.
@@ -98,10 +100,16 @@ impl Line {
             bytes_in = self.bytes_in,
             bytes_out = self.bytes_out,
             duration_ms = millis(self.duration),
+            interim_dropped = Some(self.interim_dropped).filter(|dropped| *dropped > 0),
             flags = self.flag.code(),
             datapath = self.data_path.as_str(),
             captured,
         );
+    }
+
+    /// When it ended.
+    pub fn ended(&self) -> SystemTime {
+        self.began.checked_add(self.duration).unwrap_or(self.began)
     }
 
     /// One JSON object; members that are not known are left out.
@@ -125,6 +133,7 @@ impl Line {
             ("status", self.status.map(|status| status.as_u16().into())),
             ("route", self.route.as_ref().map(|route| route.id().to_string().into())),
             ("endpoint", self.endpoint.map(|to| to.to_string().into())),
+            ("interim_dropped", Some(self.interim_dropped).filter(|dropped| *dropped > 0).map(Value::from)),
             ("answered_ms", self.answered.map(|answered| millis(answered).into())),
             ("captured", self.captured.as_ref().map(|captured| captured_members(captured).into())),
         ];

@@ -1,16 +1,22 @@
 //! Where lines go: through a bounded queue to a thread that writes them, so that nobody who serves waits for whoever
-//! reads the log.
+//! reads the log. A router may have a syslog server of its own, and a format (`logging.access`).
 
+use std::collections::HashMap;
 use std::io::{self, Write};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
 use std::thread;
 use std::time::Duration;
 
+use arc_swap::ArcSwap;
+use router_core::model::RouterName;
+use router_core::parse::{LogFormat, Syslog};
+use router_core::table::RoutingTable;
 use tokio::sync::oneshot;
 
 use super::line::Line;
+use super::syslog::Sender;
 use crate::proxy::counters::Counters;
 
 /// Most lines that wait. Those that come when it is full are dropped, and counted.
@@ -32,12 +38,34 @@ pub enum AccessLogForm {
     Off,
 }
 
-/// The access log and the counters. All clones are one.
+/// The access log and the counters. All clones are one. Every request has a clone, so whoever serves requests on a thread
+/// of its own takes them from [`AccessLog::of_thread`].
 #[derive(Clone, Debug)]
-pub struct AccessLog {
+pub struct AccessLog(Arc<Handles>);
+
+#[derive(Clone, Debug)]
+struct Handles {
     counters: Arc<Counters>,
     queue: Option<SyncSender<Message>>,
     dropped: Arc<AtomicU64>,
+    /// Whether lines are written here.
+    is_own: bool,
+    elsewhere: Arc<Elsewhere>,
+}
+
+/// What routers want of their lines.
+#[derive(Debug, Default)]
+struct Elsewhere {
+    routers: ArcSwap<HashMap<RouterName, RouterLog>>,
+    /// Whether one has a server of its own.
+    any_server: AtomicBool,
+}
+
+/// Where the lines of a router go, and how, if not as those of others.
+#[derive(Clone, Debug)]
+struct RouterLog {
+    syslog: Option<Syslog>,
+    format: Option<LogFormat>,
 }
 
 #[derive(Debug)]
@@ -50,17 +78,24 @@ impl AccessLog {
     /// Starts the thread that writes, if there is anything to write.
     pub fn start(form: AccessLogForm, counters: Arc<Counters>) -> Self {
         let dropped = Arc::new(AtomicU64::new(0));
-        let log = |queue| AccessLog { counters, queue, dropped: Arc::clone(&dropped) };
-        let is_wanted = match form {
+        let elsewhere = Arc::<Elsewhere>::default();
+        let is_own = match form {
             AccessLogForm::Log => tracing::enabled!(target: "access", tracing::Level::INFO),
             AccessLogForm::Json | AccessLogForm::Httplog => true,
             AccessLogForm::Off => false,
         };
-        if !is_wanted {
-            return log(None);
-        }
+        let log = |queue| {
+            let (dropped, elsewhere) = (Arc::clone(&dropped), Arc::clone(&elsewhere));
+            AccessLog(Arc::new(Handles { counters, queue, dropped, is_own, elsewhere }))
+        };
         let (queue, lines) = sync_channel(QUEUE);
-        let writer = Writer { form, dropped: Arc::clone(&dropped), out: Vec::new() };
+        let writer = Writer {
+            form,
+            dropped: Arc::clone(&dropped),
+            out: Vec::new(),
+            elsewhere: Arc::clone(&elsewhere),
+            sender: Sender::default(),
+        };
         match thread::Builder::new().name("access-log".to_owned()).spawn(move || writer.run(&lines)) {
             Ok(_) => log(Some(queue)),
             Err(error) => {
@@ -70,39 +105,66 @@ impl AccessLog {
         }
     }
 
+    /// The same log, whose clones are counted in a place of their own: threads that count in the same place wait for each
+    /// other's caches.
+    pub fn of_thread(&self) -> Self {
+        AccessLog(Arc::new(Handles::clone(&self.0)))
+    }
+
     /// A log that nobody writes, with room for so many lines.
     #[cfg(test)]
     pub fn with_queue(room: usize) -> (Self, TestQueue) {
         let (queue, lines) = sync_channel(room);
-        (AccessLog { counters: Arc::default(), queue: Some(queue), dropped: Arc::default() }, TestQueue(lines))
+        let handles = Handles {
+            counters: Arc::default(),
+            queue: Some(queue),
+            dropped: Arc::default(),
+            is_own: true,
+            elsewhere: Arc::default(),
+        };
+        (AccessLog(Arc::new(handles)), TestQueue(lines))
     }
 
     /// Whether lines are written at all: if not, nothing has to be gathered for them.
     pub fn is_wanted(&self) -> bool {
-        self.queue.is_some()
+        self.0.queue.is_some() && (self.0.is_own || self.0.elsewhere.any_server.load(Ordering::Relaxed))
+    }
+
+    /// Writes lines from now on as the routers of this table want them.
+    pub fn follow(&self, table: &RoutingTable) {
+        let mut routers = HashMap::new();
+        for router in &table.routers {
+            let (syslog, format) = (router.policy.log.syslog, router.policy.log.format.clone());
+            if syslog.is_some() || format.is_some() {
+                routers.insert(router.name.clone(), RouterLog { syslog, format });
+            }
+        }
+        let any_server = routers.values().any(|router| router.syslog.is_some());
+        self.0.elsewhere.routers.store(Arc::new(routers));
+        self.0.elsewhere.any_server.store(any_server, Ordering::Relaxed);
     }
 
     /// What each route has served.
     pub fn counters(&self) -> &Counters {
-        &self.counters
+        &self.0.counters
     }
 
     /// Lines that nobody took in time.
     pub fn dropped(&self) -> u64 {
-        self.dropped.load(Ordering::Relaxed)
+        self.0.dropped.load(Ordering::Relaxed)
     }
 
     /// Writes a line, now or later, or never when too many wait already.
     pub fn write(&self, line: Line) {
-        let Some(queue) = &self.queue else { return };
+        let Some(queue) = &self.0.queue else { return };
         if queue.try_send(Message::Line(Box::new(line))).is_err() {
-            self.dropped.fetch_add(1, Ordering::Relaxed);
+            self.0.dropped.fetch_add(1, Ordering::Relaxed);
         }
     }
 
     /// Waits until the lines that there are have been written, within bounds.
     pub async fn flush(&self) {
-        let Some(queue) = &self.queue else { return };
+        let Some(queue) = &self.0.queue else { return };
         let (done, is_done) = oneshot::channel();
         if queue.try_send(Message::Flush(done)).is_ok() {
             // An error says that the thread is gone, and with it the lines.
@@ -127,6 +189,8 @@ struct Writer {
     form: AccessLogForm,
     dropped: Arc<AtomicU64>,
     out: Vec<u8>,
+    elsewhere: Arc<Elsewhere>,
+    sender: Sender,
 }
 
 impl Writer {
@@ -159,11 +223,27 @@ impl Writer {
     }
 
     fn line(&mut self, line: &Line) {
-        let text = match self.form {
-            AccessLogForm::Off => return,
-            AccessLogForm::Log => return line.emit(),
-            AccessLogForm::Json => line.json(),
-            AccessLogForm::Httplog => line.httplog(),
+        let routers = self.elsewhere.routers.load();
+        let of_router = routers.get(&line.router);
+        // A format is for requests; of relayed connections there is not what it asks for.
+        let format = of_router.and_then(|router| router.format.as_ref()).filter(|_| line.method.is_some());
+        if let Some(server) = of_router.and_then(|router| router.syslog) {
+            let text = format.map_or_else(|| line.httplog(), |format| line.formatted(format));
+            if self.sender.send(&server, line.ended(), &text).is_err() {
+                self.dropped.fetch_add(1, Ordering::Relaxed);
+            }
+            return;
+        }
+        let text = match (self.form, format) {
+            (AccessLogForm::Off, _) => return,
+            (AccessLogForm::Log, None) => return line.emit(),
+            (AccessLogForm::Log, Some(format)) => {
+                let text = line.formatted(format);
+                return tracing::info!(target: "access", router = %line.router, line = text);
+            }
+            (_, Some(format)) => line.formatted(format),
+            (AccessLogForm::Json, None) => line.json(),
+            (AccessLogForm::Httplog, None) => line.httplog(),
         };
         self.out.extend_from_slice(text.as_bytes());
         self.out.push(b'\n');
@@ -187,7 +267,7 @@ impl Writer {
         if dropped > told {
             tracing::warn!(
                 lines = dropped - told,
-                "lines of the access log were dropped: they are not taken fast enough"
+                "lines of the access log were dropped: they are not taken fast enough, or could not be sent"
             );
         }
         dropped

@@ -10,7 +10,7 @@ use http::{HeaderMap, Version};
 use router_core::model::RouterName;
 use router_core::parse::{CookieCapture, HeaderCapture};
 use router_core::policy::AccessLogPolicy;
-use router_core::table::{Endpoint, ResolvedRoute};
+use router_core::table::ResolvedRoute;
 
 use super::line::{Line, LineRoute};
 use super::{AccessLog, Flag};
@@ -85,13 +85,15 @@ pub struct AccessRecord {
     /// The route that serves it.
     pub route: Option<Arc<ResolvedRoute>>,
     /// Where it went.
-    pub endpoint: Option<Endpoint>,
+    pub endpoint: Option<SocketAddr>,
     /// Its place among what the endpoint has to do, where that is counted. It lasts as long as the record.
     pub place: Option<Place>,
     /// Its client's visit to the route, where these are limited. It lasts as long as the record.
     pub visit: Option<Visit>,
     /// Bytes, shared with the bodies that count them.
     pub traffic: Arc<Traffic>,
+    /// Interim responses of the endpoint that were too many, or too long, to be passed on.
+    pub interim_dropped: u64,
     /// Why it ended.
     pub flag: Flag,
     /// Who served it.
@@ -127,6 +129,7 @@ impl AccessRecord {
             place: None,
             visit: None,
             traffic: Arc::default(),
+            interim_dropped: 0,
             flag: Flag::ClientGone,
             data_path,
             started: Instant::now(),
@@ -236,11 +239,12 @@ impl Drop for AccessRecord {
             path: self.path.take(),
             status: self.status,
             route: self.route.take().map(LineRoute::Resolved),
-            endpoint: self.endpoint.as_ref().map(|to| to.address),
+            endpoint: self.endpoint,
             bytes_in,
             bytes_out,
             answered: self.answered,
             duration,
+            interim_dropped: self.interim_dropped,
             flag: self.flag,
             data_path: self.data_path,
             captured: self.captured.take(),

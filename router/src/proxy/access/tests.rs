@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::UNIX_EPOCH;
 
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Version};
-use router_core::parse::{CookieCapture, HeaderCapture};
+use router_core::parse::{CookieCapture, HeaderCapture, LogFormat};
 use router_core::policy::AccessLogPolicy;
 
 use super::record::Captured;
@@ -28,6 +28,7 @@ fn line() -> Line {
         bytes_out: 1234,
         answered: Some(Duration::from_millis(30)),
         duration: Duration::from_millis(40),
+        interim_dropped: 0,
         flag: Flag::Fine,
         data_path: DataPath::Proxy,
         captured: None,
@@ -75,6 +76,32 @@ fn connections_are_written_in_the_order_of_tcplog() {
 }
 
 #[test]
+fn a_format_says_what_a_line_has() {
+    let with = Line { captured: Some(captured()), ..line() };
+    let written = |line: &Line, format: &str| line.formatted(&LogFormat::read(format).unwrap());
+    // What the manual gives as the format of `option httplog` is that of our own lines.
+    let httplog = "%ci:%cp [%tr] %ft %b/%s %TR/%Tw/%Tc/%Tr/%Ta %ST %B %CC %CS %tsc %ac/%fc/%bc/%sc/%rc %sq/%bq %hr %hs \
+                   %{+Q}r";
+    for line in [&with, &line(), &Line { status: None, route: None, endpoint: None, ..line() }] {
+        assert_eq!(written(line, httplog), line.httplog());
+    }
+    let cases = [
+        ("%fi:%fp|%f|%si:%sp|%U", "192.0.2.1:443|default|10.0.0.1:8080|5"),
+        ("%T|%Tl|%Ts.%ms", "14/Nov/2023:22:13:20 +0000|14/Nov/2023:22:13:20 +0000|1700000000.123"),
+        ("%Tt %Tr %Td %Tq", "40 30 10 -1"),
+        ("%HM %HU %HV %HP", "GET /a#22b HTTP/2.0 /a#22b"),
+        ("%{+Q}o%ci %cp %ST %CS %hr %ts", "\"192.0.2.7\" 1000 200 \"\" \"{shop#7Ctest|}\" --"),
+        ("%CS %hs", "- {/x}"),
+    ];
+    for (format, expected) in cases {
+        assert_eq!(written(&with, format), expected, "{format}");
+    }
+    let refused = Line { path: None, endpoint: None, status: None, answered: None, captured: None, ..line() };
+    let expected = "\"<BADREQ>\" <BADREQ> <NOSRV> - - -1 -1 -1 0";
+    assert_eq!(written(&refused, "%{+Q}r %HU %s %si %sp %ST %Tr %Td %hr %hs %sq"), expected);
+}
+
+#[test]
 fn json_has_what_is_known() {
     let with = Line { captured: Some(captured()), ..line() };
     let expected = r#"{"time":"2023-11-14T22:13:20.123Z","router":"default","client":"192.0.2.7:1000","listener":"192.0.2.1:443","bytes_in":5,"bytes_out":1234,"duration_ms":40,"flags":"-","datapath":"proxy","host":"shop.test","method":"GET","path":"/a\"b","status":200,"route":"shop/cart","endpoint":"10.0.0.1:8080","answered_ms":30,"captured":{"request":{"Host":"shop|test"},"response":{"Location":"/x"},"cookie":"id=1"}}"#;
@@ -82,6 +109,8 @@ fn json_has_what_is_known() {
     let bare = Line { host: None, method: None, path: None, status: None, route: None, endpoint: None, ..with };
     let bare = Line { answered: None, captured: None, ..bare };
     assert!(bare.json().ends_with(r#""flags":"-","datapath":"proxy"}"#), "{}", bare.json());
+    let dropped = Line { interim_dropped: 3, ..bare };
+    assert!(dropped.json().ends_with(r#""datapath":"proxy","interim_dropped":3}"#), "{}", dropped.json());
 }
 
 #[test]

@@ -10,6 +10,7 @@ use bytes::Bytes;
 use hyper::body::{Body, Frame, Incoming, SizeHint};
 use tokio::time::{Instant, Sleep};
 
+use super::headers::prepare_trailers;
 use super::upload::Upload;
 use crate::proxy::access::{AccessRecord, Flag};
 use crate::proxy::clock::InFlight;
@@ -31,7 +32,7 @@ pub enum BodyError {
 pub struct ResponseBody {
     content: Content,
     ended: bool,
-    request: Option<(AccessRecord, InFlight)>,
+    request: Option<(Box<AccessRecord>, InFlight)>,
 }
 
 #[derive(Debug)]
@@ -67,8 +68,9 @@ impl UpstreamBody {
             return Poll::Ready(Some(Err(BodyError::Stalled)));
         }
         match Pin::new(&mut self.body).poll_frame(cx) {
-            Poll::Ready(Some(Ok(frame))) => {
+            Poll::Ready(Some(Ok(mut frame))) => {
                 self.since = None;
+                prepare_trailers(&mut frame);
                 if frame.is_trailers() || self.body.is_end_stream() {
                     self.give_back();
                 }
@@ -122,12 +124,12 @@ impl ResponseBody {
     }
 
     /// A body that the router makes itself.
-    pub fn own(content: Bytes, record: AccessRecord, in_flight: InFlight) -> Self {
+    pub fn own(content: Bytes, record: Box<AccessRecord>, in_flight: InFlight) -> Self {
         ResponseBody { content: Content::Own(Some(content)), ended: false, request: Some((record, in_flight)) }
     }
 
     /// A body that an endpoint sends. `record` has the flag for a body that comes to its end.
-    pub fn upstream(mut body: UpstreamBody, record: AccessRecord, in_flight: InFlight) -> Self {
+    pub fn upstream(mut body: UpstreamBody, record: Box<AccessRecord>, in_flight: InFlight) -> Self {
         if body.body.is_end_stream() {
             body.give_back();
         }
@@ -138,7 +140,7 @@ impl ResponseBody {
 impl ResponseBody {
     /// The record, unless it has gone on with a tunnel.
     pub fn record(&mut self) -> Option<&mut AccessRecord> {
-        self.request.as_mut().map(|(record, _)| record)
+        self.request.as_mut().map(|(record, _)| &mut **record)
     }
 
     fn note(&mut self, polled: &Poll<Option<Result<Frame<Bytes>, BodyError>>>) {

@@ -1,28 +1,30 @@
 //! A request on its way to an endpoint, and the response on its way back.
 
-use std::future::ready;
+use std::future::{poll_fn, ready};
+use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::time::Duration;
 
 use futures_util::future::Either;
 use http::header::{CONNECTION, EXPECT, HOST};
 use http::{HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode, Version};
 use hyper::body::Incoming;
-use router_core::rule::RulePolicy;
 use router_core::table::ResolvedRoute;
 use tokio::time::Instant;
 
 use super::body::{ResponseBody, UpstreamBody};
 use super::headers::{ClientView, prepare_request, prepare_response};
+use super::interim;
 use super::mirror::Mirrors;
 use super::modify::modify;
 use super::spelling::Spelling;
+use super::times::Times;
 use super::upgrade::{self, Asked};
 use super::upload::{RequestBody, Upload};
 use super::{Connection, actions, request_id};
 use crate::proxy::Shared;
 use crate::proxy::access::{AccessRecord, Flag};
 use crate::proxy::clock::InFlight;
+use crate::proxy::interim::Listener;
 use crate::proxy::limits::TooMany;
 use crate::proxy::snapshot::ServedRouter;
 use crate::proxy::upstream::attempt::{Trouble, Waits, attempt};
@@ -65,6 +67,24 @@ impl Destination<'_> {
         }
     }
 
+    /// Waits for an endpoint's answer, and tells the client of interim ones.
+    async fn tell_meanwhile<A: Future>(
+        &self,
+        mut answer: Pin<&mut A>,
+        connection: &Connection,
+        target: Target<'_>,
+    ) -> A::Output {
+        let act = |headers: &mut HeaderMap| {
+            target.policy.into_iter().for_each(|backend| modify(&backend.response_headers, headers));
+            self.route.rule.iter().for_each(|rule| modify(&rule.response_headers, headers));
+            for actions in [&self.route.policy.actions, &self.served.table.policy.actions].into_iter().flatten() {
+                actions::apply(&actions.response, headers, connection.certificate());
+            }
+        };
+        let head = |(status, headers)| interim::head(status, headers, self.served.spelling.as_ref(), act);
+        poll_fn(|cx| connection.clock.interim.poll_with(cx, |cx| answer.as_mut().poll(cx), head)).await
+    }
+
     /// How the names of a message are spelled, if not as always.
     fn spelling(&self) -> Option<&Spelling> {
         self.served.spelling.as_ref().filter(|_| self.route.policy.adjust_case)
@@ -94,62 +114,11 @@ struct Exchange<'r> {
     upload: Option<Arc<Upload>>,
     asked: Option<Asked>,
     times: Times,
-    record: AccessRecord,
+    record: Box<AccessRecord>,
     in_flight: InFlight,
-}
-
-/// How long a request may take.
-#[derive(Clone, Copy, Debug)]
-struct Times {
-    /// To connect to an endpoint.
-    connect: Duration,
-    /// For the client to send its body.
-    client: Duration,
-    /// How long the endpoint may be silent.
-    server: Duration,
-    /// When all of it must be over.
-    until: Option<Instant>,
-    /// What one try has.
-    of_try: Option<Duration>,
-    /// What a tunnel that comes of it has.
-    tunnel: Duration,
-}
-
-impl Times {
-    /// Those of a request that has just come.
-    fn of(destination: &Destination<'_>) -> Self {
-        let Destination { route, served, .. } = *destination;
-        let timeouts = &served.table.policy.timeouts;
-        let own = |time: fn(&RulePolicy) -> Option<Duration>| route.rule.as_deref().and_then(time);
-        let all = own(|rule| rule.request_timeout).filter(|time| !time.is_zero());
-        let of_try = own(|rule| rule.backend_timeout).filter(|time| !time.is_zero());
-        // Whoever gives a request more time than the router gives an endpoint to say something means it.
-        let server = || all.max(of_try).map_or(timeouts.server, |time| time.max(timeouts.server));
-        Times {
-            connect: timeouts.connect,
-            client: timeouts.client,
-            server: route.policy.server_timeout.unwrap_or_else(server),
-            until: all.map(|time| Instant::now() + time),
-            of_try,
-            tunnel: route.tunnel_timeout.unwrap_or(timeouts.tunnel),
-        }
-    }
-
-    /// When a try that begins now must be over.
-    fn end_of_try(&self) -> Option<Instant> {
-        let of_try = self.of_try.map(|time| Instant::now() + time);
-        self.until.map_or(of_try, |until| Some(of_try.map_or(until, |of_try| of_try.min(until))))
-    }
-
-    /// How long may be waited for an endpoint to have room.
-    fn patience(&self) -> Duration {
-        let left = self.until.map(|until| until.saturating_duration_since(Instant::now()));
-        left.map_or(self.connect, |left| left.min(self.connect))
-    }
-
-    fn are_over(&self) -> bool {
-        self.until.is_some_and(|until| Instant::now() >= until)
-    }
+    is_http1: bool,
+    /// Tells the client of interim responses.
+    listener: Option<Listener>,
 }
 
 /// Sends a request to an endpoint of the route; the next one is tried as long as no endpoint has seen it. What can be
@@ -163,7 +132,7 @@ pub fn forward<'r>(
     connection: &'r Connection,
     destination: &'r Destination<'r>,
     request: Request<Incoming>,
-    record: AccessRecord,
+    record: Box<AccessRecord>,
     in_flight: InFlight,
 ) -> impl Future<Output = Result<Response<ResponseBody>, Failure>> + 'r {
     let mut exchange = match prepare(shared, connection, destination, request, record, in_flight) {
@@ -192,13 +161,24 @@ pub fn forward<'r>(
                 Err(Exhausted::NoEndpoints | Exhausted::Tried) => break,
             };
             let Pick { target, place, set_cookie } = pick;
-            exchange.record.endpoint = Some(target.endpoint.clone());
+            exchange.record.endpoint = Some(target.endpoint.address);
             exchange.record.place = place;
             exchange.modify_for(target);
             let (way, waits) = exchange.way(shared, route, target);
-            match attempt(&way, &mut exchange.request, exchange.upload.as_deref(), waits).await {
+            let attempted = {
+                let Exchange { request, upload, listener, .. } = &mut *exchange;
+                let way = Way { listener: listener.as_ref(), ..way };
+                let answer = pin!(attempt(&way, request, upload.as_deref(), waits));
+                if listener.is_some() {
+                    destination.tell_meanwhile(answer, connection, target).await
+                } else {
+                    answer.await
+                }
+            };
+            match attempted {
                 Ok((lease, response)) => {
-                    let Exchange { plan, upload, asked, times, record, in_flight, .. } = exchange;
+                    exchange.end_interim(connection).await;
+                    let Exchange { plan, upload, asked, times, record, in_flight, .. } = *exchange;
                     let answered = Answered { lease, response, upload, times, until: waits.until };
                     let mut response = answer(shared, answered, asked, record, in_flight);
                     let headers = response.headers_mut();
@@ -216,12 +196,13 @@ pub fn forward<'r>(
                 }
             }
         }
-        let Exchange { asked, record, in_flight, .. } = exchange;
+        exchange.end_interim(connection).await;
+        let Exchange { asked, record, in_flight, .. } = *exchange;
         if let Some(asked) = asked {
             asked.declined(shared);
         }
         let (status, flag) = last;
-        Err(Failure { status, flag, record: Box::new(record), in_flight })
+        Err(Failure { status, flag, record, in_flight })
     })
 }
 
@@ -233,10 +214,30 @@ impl Exchange<'_> {
         target.policy.into_iter().for_each(|backend| modify(&backend.request_headers, self.request.headers_mut()));
     }
 
+    /// Nothing more can come before the response: it is given to hyper when what was to come before it is written.
+    async fn end_interim(&mut self, connection: &Connection) {
+        let interim = &connection.clock.interim;
+        if !self.is_http1 {
+            return;
+        }
+        if interim.is_unwritten() {
+            poll_fn(|cx| interim.poll_written(cx)).await;
+        }
+        self.record.interim_dropped = interim.end();
+    }
+
     /// How a try that begins now goes to an endpoint, and how long it waits.
     fn way<'r>(&self, shared: &'r Shared, route: &'r ResolvedRoute, target: Target<'r>) -> (Way<'r>, Waits) {
         let (times, until) = (&self.times, self.times.end_of_try());
-        let way = Way { shared, route, target, http1_only: self.asked.is_some(), within: times.connect, until };
+        let way = Way {
+            shared,
+            route,
+            target,
+            http1_only: self.asked.is_some(),
+            within: times.connect,
+            until,
+            listener: None,
+        };
         (way, Waits { server: times.server, client: times.client, until })
     }
 }
@@ -246,9 +247,9 @@ fn prepare<'r>(
     connection: &'r Connection,
     destination: &'r Destination<'r>,
     request: Request<Incoming>,
-    mut record: AccessRecord,
+    mut record: Box<AccessRecord>,
     in_flight: InFlight,
-) -> Result<Exchange<'r>, Failure> {
+) -> Result<Box<Exchange<'r>>, Failure> {
     let Destination { route, authority, as_sent, .. } = *destination;
     let times = Times::of(destination);
     let client = connection.client.ip();
@@ -267,7 +268,7 @@ fn prepare<'r>(
         Ok(visit) => record.visit = visit,
         Err(TooMany) => {
             let (status, flag) = (StatusCode::TOO_MANY_REQUESTS, Flag::RateLimited);
-            return Err(Failure { status, flag, record: Box::new(record), in_flight });
+            return Err(Failure { status, flag, record, in_flight });
         }
     }
     let sticky = plan.take_cookie(&mut head.headers);
@@ -288,13 +289,18 @@ fn prepare<'r>(
             }
         });
     }
+    let is_http1 = view.version != Version::HTTP_2;
+    // A client of HTTP/1.0 knows no interim responses, and over HTTP/2 hyper has no way to send one.
+    let listener = is_http1.then(|| connection.clock.interim.begin()).filter(|_| view.version == Version::HTTP_11);
     if let Some(route) = record.route.as_ref().filter(|_| !plan.mirrors.is_empty() && asked.is_none()) {
         let waits = Waits { server: times.server, client: times.client, until: None };
         Mirrors { shared, route, plan, client, connect: times.connect, waits }.send(&mut request);
     }
     let unmodified = plan.modifies_requests.then(|| Box::new(request.headers().clone()));
     let choice = plan.choose(&route.cluster, client, sticky);
-    Ok(Exchange { plan, choice, request, unmodified, upload, asked, times, record, in_flight })
+    let exchange =
+        Exchange { plan, choice, request, unmodified, upload, asked, times, record, in_flight, is_http1, listener };
+    Ok(Box::new(exchange))
 }
 
 /// Whether the client waits for `100 Continue` before it sends its body, and can be sent one: hyper sends it as soon as
@@ -321,7 +327,7 @@ fn answer(
     shared: &Arc<Shared>,
     answered: Answered,
     asked: Option<Asked>,
-    mut record: AccessRecord,
+    mut record: Box<AccessRecord>,
     in_flight: InFlight,
 ) -> Response<ResponseBody> {
     let Answered { lease, response, upload, times, until } = answered;

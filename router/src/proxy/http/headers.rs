@@ -5,6 +5,7 @@ use std::sync::OnceLock;
 
 use http::header::{CONNECTION, FORWARDED, HOST, TE, TRANSFER_ENCODING, UPGRADE};
 use http::{HeaderMap, HeaderName, HeaderValue, Version};
+use hyper::body::Frame;
 use router_core::parse::ForwardedHeaders;
 
 use crate::proxy::tls::client_certificate::ClientCertificate;
@@ -90,6 +91,14 @@ pub fn prepare_request(headers: &mut HeaderMap, view: &ClientView<'_>) -> Option
 /// Prepares a response's fields for the client.
 pub fn prepare_response(headers: &mut HeaderMap) {
     OwnFields::of(headers).strip(headers);
+}
+
+/// Prepares the fields behind a body, if this is them. Those of a connection have no place there (RFC 9110 §6.5.1), and
+/// over HTTP/2 they would make the whole message malformed (RFC 9113 §8.2.2).
+pub fn prepare_trailers<D>(frame: &mut Frame<D>) {
+    if let Some(trailers) = frame.trailers_mut() {
+        OwnFields::of(trailers).strip(trailers);
+    }
 }
 
 /// Whether a field is a list that has this token.
@@ -180,8 +189,30 @@ fn strip_forged(headers: &mut HeaderMap) {
     }
 }
 
+/// Prepares the fields behind a request's body, if this is them. An endpoint may take them for fields of the head
+/// (RFC 9110 §6.5.1 warns of that), so those that say who asks, for what or how, are taken out whatever the policy is.
+pub fn prepare_request_trailers<D>(frame: &mut Frame<D>) {
+    let Some(trailers) = frame.trailers_mut() else { return };
+    OwnFields::of(trailers).strip(trailers);
+    let forged: Vec<HeaderName> = trailers.keys().filter(|name| says_who(name.as_str())).cloned().collect();
+    for name in forged {
+        trailers.remove(name);
+    }
+}
+
+/// Of client certificates.
+const CERTIFICATE: &str = "x-ssl";
+
 fn is_forged(name: &HeaderName) -> bool {
-    const CERTIFICATE: &str = "x-ssl";
+    let name = name.as_str();
+    if !name.contains('_') {
+        return name == "proxy" || name.starts_with(CERTIFICATE);
+    }
+    says_who(name)
+}
+
+/// Whether a field, by its name with `_` read as `-`, says who asks or where a message ends.
+fn says_who(name: &str) -> bool {
     const NAMES: [&str; 13] = [
         "connection",
         "content-length",
@@ -198,10 +229,6 @@ fn is_forged(name: &HeaderName) -> bool {
         "x-real-ip",
     ];
     const FAMILIES: [&str; 3] = ["x-forwarded-", "x-original-", CERTIFICATE];
-    let name = name.as_str();
-    if !name.contains('_') {
-        return name == "proxy" || name.starts_with(CERTIFICATE);
-    }
     let begins = |with: &&str| name.len() >= with.len() && reads_as(&name[..with.len()], with);
     FAMILIES.iter().any(begins) || NAMES.iter().any(|known| reads_as(name, known))
 }

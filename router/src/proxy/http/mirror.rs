@@ -91,7 +91,8 @@ impl Copy {
         let mut choice = mirrored.choose(cluster, self.client, None);
         // An error: there is no endpoint (left).
         while let Ok(pick) = choice.next(&shared.balancer, *connect).await {
-            let way = Way { shared, route, target: pick.target, http1_only: false, within: *connect, until: None };
+            let target = pick.target;
+            let way = Way { shared, route, target, http1_only: false, within: *connect, until: None, listener: None };
             match attempt(&way, &mut request, upload.as_deref(), *waits).await {
                 Ok((lease, response)) => return read_off(lease, response, waits.server).await,
                 Err(trouble) if trouble.unseen => {}

@@ -33,7 +33,7 @@ impl OwnResponse {
         policy: Option<&RouterPolicy>,
         status: StatusCode,
         flag: Flag,
-        record: AccessRecord,
+        record: Box<AccessRecord>,
         in_flight: InFlight,
     ) -> Response<ResponseBody> {
         let own = policy.and_then(|policy| match status {
@@ -51,7 +51,7 @@ impl OwnResponse {
         &self,
         mut response: Response<Bytes>,
         flag: Flag,
-        mut record: AccessRecord,
+        mut record: Box<AccessRecord>,
         in_flight: InFlight,
     ) -> Response<ResponseBody> {
         let status = response.status();

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 use futures_util::FutureExt;
-use http::{Extensions, Request, Response};
+use http::{Extensions, HeaderName, Request, Response};
 use http_body_util::Empty;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
@@ -20,9 +20,13 @@ use tokio::io::AsyncWriteExt;
 /// A field that a message has more often is spelled as always from there on.
 const LINES: usize = 8;
 
-/// The spelling of some names, in a form that only hyper can read.
+/// The spelling of some names.
 #[derive(Clone, Debug)]
-pub struct Spelling(Extensions);
+pub struct Spelling {
+    names: Vec<Arc<str>>,
+    /// In a form that only hyper can read.
+    noted: Extensions,
+}
 
 impl Spelling {
     /// Of these names. `None` when there are none, or they are no names.
@@ -48,12 +52,17 @@ impl Spelling {
             .max_buf_size(head.len().max(8192) * 2);
         let _ = builder.serve_connection(TokioIo::new(server), service).now_or_never();
         let noted = noted.lock().unwrap_or_else(PoisonError::into_inner).take();
-        noted.map(Spelling)
+        noted.map(|noted| Spelling { names: names.to_vec(), noted })
+    }
+
+    /// How a name is spelled, if not as always.
+    pub fn name(&self, name: &HeaderName) -> Option<&str> {
+        self.names.iter().map(|spelled| &**spelled).find(|spelled| name.as_str().eq_ignore_ascii_case(spelled))
     }
 
     /// Has a message's names spelled so.
     pub fn apply(&self, message: &mut Extensions) {
-        message.extend(self.0.clone());
+        message.extend(self.noted.clone());
     }
 }
 

@@ -35,9 +35,12 @@ pub enum TargetError {
     /// Host and request target name different hosts.
     #[error("the host and the request target differ")]
     Mismatch,
-    /// Both Content-Length and Transfer-Encoding.
+    /// Two of Content-Length, or one and Transfer-Encoding.
     #[error("the length is ambiguous")]
     AmbiguousLength,
+    /// A value of HTTP/2 that begins or ends with a blank, which HTTP/1 takes for none of it (RFC 9113 §8.2.1).
+    #[error("a field's value begins or ends with a blank")]
+    BlankEdge,
     /// A byte in the path that no path may have.
     #[error("the path is not valid")]
     BadPath,
@@ -69,8 +72,14 @@ pub fn read_target(head: &request::Parts, first: &FirstHost) -> Result<Target, T
     if tunnel || head.method == Method::TRACE {
         return Err(TargetError::Method);
     }
-    if head.headers.contains_key(CONTENT_LENGTH) && head.headers.contains_key(TRANSFER_ENCODING) {
+    // Of HTTP/1 the gate has let only one through; h2 lets two pass that are alike.
+    let mut lengths = head.headers.get_all(CONTENT_LENGTH).iter();
+    if lengths.next().is_some() && (lengths.next().is_some() || head.headers.contains_key(TRANSFER_ENCODING)) {
         return Err(TargetError::AmbiguousLength);
+    }
+    // Of HTTP/1 the parser has taken them off.
+    if head.version == Version::HTTP_2 && head.headers.values().any(has_blank_edge) {
+        return Err(TargetError::BlankEdge);
     }
     let mut fields = head.headers.get_all(HOST).iter();
     let field = fields.next();
@@ -122,6 +131,11 @@ impl FirstHost {
         }
         Ok(host)
     }
+}
+
+fn has_blank_edge(value: &HeaderValue) -> bool {
+    let is_blank = |byte: Option<&u8>| matches!(byte, Some(b' ' | b'\t'));
+    is_blank(value.as_bytes().first()) || is_blank(value.as_bytes().last())
 }
 
 /// A port that only one of them names is no contradiction.

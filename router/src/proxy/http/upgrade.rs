@@ -44,16 +44,11 @@ impl Asked {
         self.accept.is_some()
     }
 
-    /// The endpoint stays with HTTP. hyper hands the connection out at its end all the same, and has it closed in order
-    /// by whoever has asked for it: TLS wants its last word.
+    /// The endpoint stays with HTTP.
     pub fn declined(self, shared: &Arc<Shared>) {
-        let Some(client) = self.client.filter(|_| self.accept.is_none()) else { return };
-        shared.spawn(async move {
-            if let Ok(client) = client.await {
-                // The client has gone, or it goes now.
-                let _ = TokioIo::new(client).shutdown().await;
-            }
-        });
+        if let Some(client) = self.client.filter(|_| self.accept.is_none()) {
+            declined(client, shared);
+        }
     }
 
     /// Whether this is the switch that was asked for. A client that asks by itself looks for itself.
@@ -63,6 +58,17 @@ impl Asked {
             response.get(UPGRADE).is_some_and(is_websocket) && response.get(SEC_WEBSOCKET_ACCEPT) == Some(accept)
         })
     }
+}
+
+/// A connection of HTTP/1 stays what it is. hyper hands it out at its end all the same, and has it closed in order by
+/// whoever has asked for it: TLS wants its last word.
+pub fn declined(client: OnUpgrade, shared: &Arc<Shared>) {
+    shared.spawn(async move {
+        if let Ok(client) = client.await {
+            // The client has gone, or it goes now.
+            let _ = TokioIo::new(client).shutdown().await;
+        }
+    });
 }
 
 /// Whether this is an extended CONNECT for a WebSocket.
@@ -101,7 +107,7 @@ fn accept_for(key: &[u8]) -> String {
 }
 
 /// An endpoint that switches protocols unasked, or says that a tunnel stands without having switched: 502.
-pub fn refuse(shared: &Shared, mut record: AccessRecord, in_flight: InFlight) -> Response<ResponseBody> {
+pub fn refuse(shared: &Shared, mut record: Box<AccessRecord>, in_flight: InFlight) -> Response<ResponseBody> {
     let (status, flag) = (StatusCode::BAD_GATEWAY, Flag::UpstreamClosed);
     record.status = Some(status);
     record.flag = flag;
@@ -118,7 +124,7 @@ pub fn switch(
     mut response: Response<Incoming>,
     asked: Option<Asked>,
     idle: Duration,
-    mut record: AccessRecord,
+    mut record: Box<AccessRecord>,
     in_flight: InFlight,
 ) -> Response<ResponseBody> {
     let asked = asked.filter(|asked| asked.is_met_by(response.headers()));
@@ -150,7 +156,13 @@ pub fn switch(
     Response::from_parts(head, ResponseBody::switching())
 }
 
-async fn join(client: OnUpgrade, upstream: OnUpgrade, idle: Duration, mut record: AccessRecord, _in_flight: InFlight) {
+async fn join(
+    client: OnUpgrade,
+    upstream: OnUpgrade,
+    idle: Duration,
+    mut record: Box<AccessRecord>,
+    _in_flight: InFlight,
+) {
     // Either fails when its connection ends before the switch is complete.
     let (Ok(client), Ok(upstream)) = tokio::join!(client, upstream) else { return };
     let outcome = relay::tunnel(TokioIo::new(client), TokioIo::new(upstream), idle).await;

@@ -11,6 +11,7 @@ use futures_util::task::AtomicWaker;
 use hyper::body::{Body, Frame, Incoming, SizeHint};
 use tokio::time::{Instant, Sleep};
 
+use super::headers::prepare_request_trailers;
 use super::tee::{self, CopyBody, Tee};
 use crate::proxy::access::Traffic;
 
@@ -122,7 +123,13 @@ enum Source {
 impl Source {
     fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, UploadError>>> {
         match self {
-            Source::Client(body) => Pin::new(body).poll_frame(cx).map_err(UploadError::Client),
+            Source::Client(body) => {
+                let mut polled = Pin::new(body).poll_frame(cx).map_err(UploadError::Client);
+                if let Poll::Ready(Some(Ok(frame))) = &mut polled {
+                    prepare_request_trailers(frame);
+                }
+                polled
+            }
             Source::Copy(body) => body.poll_frame(cx),
         }
     }

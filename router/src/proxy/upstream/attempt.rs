@@ -22,6 +22,7 @@ use super::pool::{FRESH, Lease, MAX_AGE};
 use super::wire::{Fate, Sender, Unanswered};
 use crate::proxy::access::Flag;
 use crate::proxy::http::upload::{RequestBody, Upload};
+use crate::proxy::interim::Listener;
 use crate::proxy::timer::Timers;
 
 /// Pooled connections that may turn out to be closed before a new one is opened.
@@ -82,7 +83,7 @@ pub async fn attempt(
         }
         let keep = repeatable && !sent_before && (lease.reused || is_http2);
         let answered = {
-            let mut answer = pin!(begin(&mut lease.sender, request, keep));
+            let mut answer = pin!(begin(&mut lease.sender, request, keep, way.listener));
             wait(&way.shared.timers, answer.as_mut(), upload, waits).await
         };
         let Some(answered) = answered else { return Err(too_late(&lease, upload, waits)) };
@@ -92,7 +93,7 @@ pub async fn attempt(
         };
         let was_unsent = unsent.is_some();
         if let Some(unsent) = unsent {
-            *request = unsent;
+            *request = *unsent;
         }
         if was_unsent && lease.reused {
             stale += 1;
@@ -119,8 +120,9 @@ fn begin<'s>(
     sender: &'s mut Sender,
     request: &mut Request<RequestBody>,
     keep: bool,
+    listener: Option<&Listener>,
 ) -> impl Future<Output = Result<Response<Incoming>, Unanswered>> + use<'s> {
-    sender.send(if keep { copy(request) } else { std::mem::take(request) })
+    sender.send(if keep { copy(request) } else { std::mem::take(request) }, listener)
 }
 
 /// Waits for an answer as long as somebody is still sending; `None` when nobody did for too long. Whoever waits keeps

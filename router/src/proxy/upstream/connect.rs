@@ -18,6 +18,8 @@ use super::pool::{Bucket, Lease, OpenError, Opener, Peer, PoolKey, Taken, Wire};
 use super::wire::{self, Load, Own, UNTOLD};
 use crate::proxy::access::Flag;
 use crate::proxy::dial::{self, DialError};
+use crate::proxy::interim::Listener;
+use crate::proxy::joined::Joined;
 use crate::proxy::upstream_tls::{TrustError, server_name, service_name};
 
 /// Longest head of an endpoint's response, in bytes.
@@ -41,6 +43,8 @@ pub struct Way<'r> {
     pub within: Duration,
     /// When the request has no more time.
     pub until: Option<Instant>,
+    /// Who is told of interim responses.
+    pub listener: Option<&'r Listener>,
 }
 
 enum Connected {
@@ -127,9 +131,10 @@ impl Way<'_> {
             DialError::Refused(_) => (StatusCode::SERVICE_UNAVAILABLE, Flag::UpstreamConnectFailure),
         })?;
         let Some((connector, name)) = tls else {
+            let stream = Joined(stream);
             return if key.wire == Wire::Http2 { http2(stream).await } else { http1(stream).await };
         };
-        match timeout(self.patience(), connector.connect(name, stream)).await {
+        match timeout(self.patience(), connector.connect(name, Joined(stream))).await {
             Ok(Ok(stream)) if stream.get_ref().1.alpn_protocol() == Some(b"h2") => http2(stream).await,
             Ok(Ok(stream)) => http1(stream).await,
             Ok(Err(error)) => {

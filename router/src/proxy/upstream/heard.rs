@@ -1,13 +1,17 @@
 //! A connection to an endpoint that knows whether the endpoint has said anything since it was last asked: a request
-//! whose connection ends may be sent again only if it has not.
+//! whose connection ends may be sent again only if it has not. Over HTTP/1 it also knows who is to be told of interim
+//! responses.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::Waker;
 
 use futures_util::task::AtomicWaker;
 use tokio::io::AsyncRead;
 use tokio_util::io::InspectReader;
+
+use super::tap::Tap;
+use crate::proxy::interim::Listener;
 
 /// Whether bytes have come since [`Heard::forget`].
 #[derive(Clone, Debug, Default)]
@@ -17,11 +21,13 @@ pub struct Heard(Arc<Ear>);
 struct Ear {
     anything: AtomicBool,
     next: AtomicWaker,
+    listener: Mutex<Option<Listener>>,
 }
 
 impl Heard {
-    /// From now on nothing was heard.
-    pub fn forget(&self) {
+    /// From now on nothing was heard, and this one is told of interim responses.
+    pub fn forget(&self, listener: Option<Listener>) {
+        *self.0.listener.lock().unwrap_or_else(PoisonError::into_inner) = listener;
         self.0.anything.store(false, Ordering::Release);
     }
 
@@ -33,10 +39,16 @@ impl Heard {
     /// The connection that this is to hear.
     pub fn hear<S: AsyncRead>(&self, connection: S) -> InspectReader<S, impl FnMut(&[u8]) + use<S>> {
         let Heard(ear) = self.clone();
+        let mut tap = Tap::default();
         InspectReader::new(connection, move |bytes: &[u8]| {
             if !bytes.is_empty() {
+                let is_first = !ear.anything.load(Ordering::Acquire);
                 ear.anything.store(true, Ordering::Release);
                 ear.next.wake();
+                tap.hear(bytes, is_first, |status, headers| {
+                    let listener = ear.listener.lock().unwrap_or_else(PoisonError::into_inner);
+                    listener.iter().for_each(|listener| listener.hear(status, headers));
+                });
             }
         })
     }

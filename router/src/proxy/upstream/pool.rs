@@ -7,6 +7,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use foldhash::fast::RandomState;
 use http::StatusCode;
 use http::uri::Scheme;
 use router_core::rule::{BackendPolicy, BackendTls};
@@ -126,7 +127,8 @@ pub type OpenError = (StatusCode, Flag);
 /// The pool.
 #[derive(Debug, Default)]
 pub struct Pool {
-    buckets: Mutex<HashMap<PoolKey, Arc<Bucket>>>,
+    /// By keys that no client chooses: every request asks.
+    buckets: Mutex<HashMap<PoolKey, Arc<Bucket>, RandomState>>,
 }
 
 impl Pool {

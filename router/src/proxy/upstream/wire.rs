@@ -15,6 +15,7 @@ use tokio::sync::watch;
 use super::heard::Heard;
 use super::pool::OpenError;
 use crate::proxy::http::upload::RequestBody;
+use crate::proxy::interim::Listener;
 
 /// Most requests that one HTTP/2 connection carries at the same time, whatever the endpoint allows.
 const MAX_STREAMS: usize = 256;
@@ -42,8 +43,8 @@ pub struct Own {
 /// What is known about a request that got no answer.
 #[derive(Debug)]
 pub struct Unanswered {
-    /// The request, when nothing of it was sent.
-    pub unsent: Option<Request<RequestBody>>,
+    /// The request, when nothing of it was sent. Boxed, as every answer has the room for what there is without one.
+    pub unsent: Option<Box<Request<RequestBody>>>,
     /// What the endpoint may have done with it.
     pub fate: Fate,
 }
@@ -67,18 +68,19 @@ impl Own {
 }
 
 impl Sender {
-    /// Sends a request and waits for the response's head. Sending begins at once, so that the future does not hold the
-    /// request a second time.
+    /// Sends a request and waits for the response's head; over HTTP/1 `listener` is told of those before it. Sending
+    /// begins at once, so that the future does not hold the request a second time.
     ///
     /// # Errors
     /// What is known of the request when the connection, or the stream, ends before.
     pub fn send(
         &mut self,
         request: Request<RequestBody>,
-    ) -> impl Future<Output = Result<Response<Incoming>, Unanswered>> + '_ {
+        listener: Option<&Listener>,
+    ) -> impl Future<Output = Result<Response<Incoming>, Unanswered>> + use<'_> {
         match self {
             Sender::Http1(Own { sender, heard }) => {
-                heard.forget();
+                heard.forget(listener.cloned());
                 let fate = |_: &hyper::Error| if heard.anything() { Fate::Begun } else { Fate::Lost };
                 Either::Left(sender.try_send_request(request).map_err(move |error| unanswered(error, fate)))
             }
@@ -91,7 +93,7 @@ impl Sender {
 }
 
 fn unanswered(mut error: TrySendError<Request<RequestBody>>, fate: impl FnOnce(&hyper::Error) -> Fate) -> Unanswered {
-    let unsent = error.take_message();
+    let unsent = error.take_message().map(Box::new);
     let error = error.into_error();
     tracing::debug!(%error, "a request got no answer");
     Unanswered { unsent, fate: fate(&error) }

@@ -2,8 +2,6 @@
 
 use std::future::pending;
 
-use arc_swap::ArcSwap;
-
 use super::super::ProxyConfig;
 use super::super::access::{AccessLog, AccessLogForm};
 use super::super::upstream_tls::UpstreamTls;
@@ -15,7 +13,6 @@ fn workers(count: usize) -> Workers {
     let counters = Arc::default();
     let common = Common {
         config: ProxyConfig::default(),
-        snapshot: ArcSwap::default(),
         upstream_tls: UpstreamTls::new(None, None),
         log: AccessLog::start(AccessLogForm::Off, Arc::clone(&counters)),
         counters,

@@ -47,6 +47,7 @@ fn s1_a_domain_serves_nothing_itself() {
     let good = domain(&[("a.corp.test", "team/a")]);
     let served = world(vec![good.clone(), team("team/a", json!(null))]);
     assert_eq!(served.ingress("corp/root"), "valid: valid IngressRoute (1 of 1 subdomains)");
+    assert_eq!(served.domains(), ["corp.test"]);
     for (url, expected) in [
         ("https://a.corp.test/", "team/web"),
         ("http://a.corp.test/", "301 https"),
@@ -65,6 +66,7 @@ fn s1_a_domain_serves_nothing_itself() {
         assert_eq!(refused.ingress("corp/root"), "invalid: domain root cannot define routes");
         assert_eq!(refused.ingress("team/a"), ORPHAN);
         assert_eq!(refused.get("https://a.corp.test/"), "-");
+        assert!(refused.domains().is_empty());
     }
     let mut empty = good.clone();
     empty["spec"]["subdomains"] = json!([]);
@@ -200,6 +202,7 @@ fn s3_a_domain_is_delegated_by_a_name_with_a_dot() {
     );
     assert_eq!(good.ingress("team/inner"), "valid: valid IngressRoute (1 of 1 subdomains)");
     assert_eq!(good.get("https://x.in.corp.test/"), "other/web");
+    assert_eq!(good.domains(), ["corp.test", "in.corp.test"]);
     assert_eq!(good.certificate("x.in.corp.test"), "corp/wild");
     assert!(!good.told(Kind::IngressRoute, "team/inner").to_string().contains("wild"), "names an inherited Secret");
     let other = with(&settings, objects(".out.corp.test"));
@@ -381,7 +384,7 @@ fn s8_two_roots_of_one_domain_have_neither() {
         world.ingress("team/a"),
         "invalid: a.corp.test is within .corp.test owned by corp/root, other/root and not delegated"
     );
-    assert!(world.settled.hosts.is_empty());
+    assert!(world.settled.hosts.is_empty() && world.domains().is_empty());
 }
 
 #[test]

@@ -1,19 +1,26 @@
 //! `logging.access`: where the access log goes, and what is in it (openshift.md e).
 //!
 //! The agent writes one line for each request and relayed connection to its own log. In a container that is what
-//! `destination.type: Container` asks for; everything beyond it is named as having no effect.
+//! `destination.type: Container` asks for; with `Syslog` the router's lines go to a server instead.
 
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
+use super::format::Fault;
+use super::log_format::LogFormat;
 use crate::field::{FieldPath, Findings};
 use crate::parse::fields::Fields;
 use crate::parse::headers;
 
-/// Syslog facilities, as the API lists them.
+/// Syslog facilities by their codes (RFC 5424, table 1), as the API and HAProxy name them.
 const FACILITIES: [&str; 24] = [
     "kern", "user", "mail", "daemon", "auth", "syslog", "lpr", "news", "uucp", "cron", "auth2", "ftp", "ntp", "audit",
     "alert", "cron2", "local0", "local1", "local2", "local3", "local4", "local5", "local6", "local7",
 ];
+
+/// As OpenShift's router has them where nothing is written.
+const DEFAULT_FACILITY: &str = "local1";
+const DEFAULT_MAX_LENGTH: i64 = 1024;
 
 /// What the access log has beside its own fields.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -26,8 +33,25 @@ pub struct AccessLog {
     pub cookie: Option<CookieCapture>,
     /// `logEmptyRequests: Ignore`: connections without a request have no line.
     pub ignore_empty: bool,
+    /// `destination.syslog`; `None`: the agent's own log.
+    pub syslog: Option<Syslog>,
+    /// `httpLogFormat`.
+    pub format: Option<LogFormat>,
     /// What is asked for and not done.
     pub without_effect: Vec<FieldPath>,
+    /// `httpLogFormat`, if it has a field that is not to be had, which has been said.
+    pub format_without_effect: Vec<FieldPath>,
+}
+
+/// A server that takes lines by UDP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Syslog {
+    /// Where it is.
+    pub address: SocketAddr,
+    /// Code of the facility, 0 to 23.
+    pub facility: u8,
+    /// Most bytes of a message, with its header.
+    pub max_length: usize,
 }
 
 /// A header whose value is logged.
@@ -55,9 +79,9 @@ pub fn parse(mut logging: Fields<'_>, findings: &mut Findings) -> AccessLog {
     let mut log = AccessLog::default();
     let mut access = logging.mapping("access", findings);
     if access.is_present() {
-        destination(&mut access, &mut log.without_effect, findings);
-        if access.text("httpLogFormat", findings).is_some() {
-            log.without_effect.push(access.path("httpLogFormat"));
+        log.syslog = destination(&mut access, &mut log.without_effect, findings);
+        if let Some(text) = access.text("httpLogFormat", findings) {
+            format(text, access.path("httpLogFormat"), &mut log, findings);
         }
         let mut captured = access.mapping("httpCaptureHeaders", findings);
         log.request_headers = captured_headers(&mut captured, "request", findings);
@@ -78,7 +102,21 @@ pub fn parse(mut logging: Fields<'_>, findings: &mut Findings) -> AccessLog {
     log
 }
 
-fn destination(access: &mut Fields<'_>, not_done: &mut Vec<FieldPath>, findings: &mut Findings) {
+/// Reads `httpLogFormat`. One whose fields are not all known has no effect.
+fn format(text: &str, path: FieldPath, log: &mut AccessLog, findings: &mut Findings) {
+    match LogFormat::read(text) {
+        Ok(format) => log.format = Some(format),
+        Err(Fault::Malformed(fault)) => findings.error(path, format!("Invalid value: {text:?}: {fault}")),
+        Err(Fault::Unknown(field)) => {
+            let message = format!("{field} cannot be written here, so lines have their usual form; leave it out");
+            findings.warn(path.clone(), message);
+            log.format_without_effect.push(path);
+        }
+    }
+}
+
+fn destination(access: &mut Fields<'_>, not_done: &mut Vec<FieldPath>, findings: &mut Findings) -> Option<Syslog> {
+    let mut server = None;
     let mut destination = access.mapping("destination", findings);
     let kind = destination.text("type", findings);
     let mut container = destination.mapping("container", findings);
@@ -90,8 +128,7 @@ fn destination(access: &mut Fields<'_>, not_done: &mut Vec<FieldPath>, findings:
     match kind {
         Some("Container") => {}
         Some("Syslog") => {
-            check_syslog(&mut syslog, findings);
-            not_done.push(destination.path("syslog"));
+            server = server_of(&mut syslog, findings);
         }
         None => {
             let message = "Required value: write Container, for the agent's own log, or Syslog";
@@ -105,26 +142,37 @@ fn destination(access: &mut Fields<'_>, not_done: &mut Vec<FieldPath>, findings:
     syslog.ignore(&["address", "port", "facility", "maxLength"]);
     syslog.finish(findings);
     destination.finish(findings);
+    server
 }
 
-fn check_syslog(syslog: &mut Fields<'_>, findings: &mut Findings) {
-    match syslog.text("address", findings) {
-        Some(address) if address.parse::<std::net::IpAddr>().is_ok() => {}
-        Some(other) => {
+/// Reads `destination.syslog`; after an error it may be incomplete.
+fn server_of(syslog: &mut Fields<'_>, findings: &mut Findings) -> Option<Syslog> {
+    let address = syslog.text("address", findings).map(str::to_owned);
+    let ip = address.as_deref().and_then(|address| address.parse::<IpAddr>().ok());
+    match (address, ip) {
+        (_, Some(_)) => {}
+        (Some(other), None) => {
             let message = format!("Invalid value: {other:?}; write the server's IP address, such as 10.0.0.7");
             findings.error(syslog.path("address"), message);
         }
-        None => findings.error(syslog.path("address"), "Required value: write the server's IP address"),
+        (None, None) => findings.error(syslog.path("address"), "Required value: write the server's IP address"),
     }
     if syslog.value("port").is_none() {
         findings.error(syslog.path("port"), "Required value: write the server's UDP port, such as 514");
     }
-    syslog.number("port", 1, 65535, findings);
-    syslog.number("maxLength", 480, 4096, findings);
-    if let Some(other) = syslog.text("facility", findings).filter(|facility| !FACILITIES.contains(facility)) {
-        let message = format!("Unsupported value: {other:?}; write one of {}", FACILITIES.join(", "));
+    let port = syslog.number("port", 1, 65535, findings);
+    let max_length = syslog.number("maxLength", 480, 4096, findings).unwrap_or(DEFAULT_MAX_LENGTH);
+    let name = syslog.text("facility", findings).unwrap_or(DEFAULT_FACILITY);
+    let facility = FACILITIES.iter().position(|facility| *facility == name);
+    if facility.is_none() {
+        let message = format!("Unsupported value: {name:?}; write one of {}", FACILITIES.join(", "));
         findings.error(syslog.path("facility"), message);
     }
+    Some(Syslog {
+        address: SocketAddr::new(ip?, u16::try_from(port?).ok()?),
+        facility: u8::try_from(facility?).ok()?,
+        max_length: usize::try_from(max_length).ok()?,
+    })
 }
 
 fn captured_headers(captured: &mut Fields<'_>, list: &'static str, findings: &mut Findings) -> Vec<HeaderCapture> {

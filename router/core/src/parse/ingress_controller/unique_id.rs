@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use super::format::{Dialect, Fault, Piece};
 use crate::field::{FieldPath, Findings};
 use crate::parse::fields::Fields;
 use crate::parse::headers;
@@ -97,90 +98,23 @@ pub fn parse(mut fields: Fields<'_>, not_done: &mut Vec<FieldPath>, findings: &m
     }
 }
 
-/// Why a format is no good.
-#[derive(Debug, PartialEq, Eq)]
-enum Fault {
-    /// HAProxy would not take it either.
-    Malformed(&'static str),
-    /// This field or flag is none of ours.
-    Unknown(String),
-}
+const DIALECT: Dialect<UniqueIdField> = Dialect {
+    flag: "X",
+    flag_fault: "has a flag that is none; write %{+X} for hexadecimal",
+    allows: |c| matches!(c, ' '..='~'),
+    text_fault: "has a character that no header has; use printable ASCII",
+    field,
+};
 
 fn read(format: &str) -> Result<Vec<UniqueIdPart>, Fault> {
-    let mut parts = Vec::new();
-    let mut text = String::new();
-    let mut all_hex = false;
-    let mut rest = format;
-    while let Some(c) = rest.chars().next() {
-        rest = &rest[c.len_utf8()..];
-        // Blanks separate: many are one, and none stands first.
-        if c == ' ' && (text.ends_with(' ') || (text.is_empty() && parts.is_empty())) {
-            continue;
+    let part = |piece| match piece {
+        Piece::Text(text) => UniqueIdPart::Text(text),
+        Piece::Field(what, flagged) => {
+            let hex = flagged && !matches!(what, UniqueIdField::Milliseconds | UniqueIdField::Uuid);
+            UniqueIdPart::Field { what, hex }
         }
-        if !matches!(c, ' '..='~') {
-            return Err(Fault::Malformed("has a character that no header has; use printable ASCII"));
-        }
-        if c != '%' {
-            text.push(c);
-            continue;
-        }
-        if let Some(after) = rest.strip_prefix('%') {
-            text.push('%');
-            rest = after;
-            continue;
-        }
-        let mut hex = all_hex;
-        if let Some(after) = rest.strip_prefix('{') {
-            let (flags, after) = after.split_once('}').ok_or(Fault::Malformed("the '{' after '%' has no '}'"))?;
-            hex = read_flags(flags, hex)?;
-            rest = after;
-        }
-        let (name, after) = field_name(rest)?;
-        rest = after;
-        if name == "o" {
-            all_hex = hex;
-            continue;
-        }
-        let what = field(name).ok_or_else(|| Fault::Unknown(format!("%{name}")))?;
-        if !text.is_empty() {
-            parts.push(UniqueIdPart::Text(std::mem::take(&mut text).into()));
-        }
-        let hex = hex && !matches!(what, UniqueIdField::Milliseconds | UniqueIdField::Uuid);
-        parts.push(UniqueIdPart::Field { what, hex });
-    }
-    let text = text.trim_end();
-    if !text.is_empty() {
-        parts.push(UniqueIdPart::Text(text.into()));
-    }
-    Ok(parts)
-}
-
-/// The flags in `{…}`, such as `+X`.
-fn read_flags(flags: &str, mut hex: bool) -> Result<bool, Fault> {
-    for flag in flags.split(',') {
-        match flag {
-            "+X" => hex = true,
-            "-X" => hex = false,
-            // Without effect on ids.
-            "-Q" | "-E" => {}
-            "+Q" | "+E" => return Err(Fault::Unknown(format!("%{{{flag}}}"))),
-            _ => return Err(Fault::Malformed("has a flag that is none; write %{+X} for hexadecimal")),
-        }
-    }
-    Ok(hex)
-}
-
-/// A name of letters, or an expression in brackets with them, and what follows.
-fn field_name(rest: &str) -> Result<(&str, &str), Fault> {
-    if rest.starts_with('[') {
-        let end = rest.find(']').ok_or(Fault::Malformed("the '[' after '%' has no ']'"))?;
-        return Ok(rest.split_at(end + 1));
-    }
-    let end = rest.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(rest.len());
-    if end == 0 {
-        return Err(Fault::Malformed("has a '%' that begins no field; write %% for a percent sign"));
-    }
-    Ok(rest.split_at(end))
+    };
+    Ok(DIALECT.read(format)?.into_iter().map(part).collect())
 }
 
 fn field(name: &str) -> Option<UniqueIdField> {

@@ -60,7 +60,7 @@ fn ready(taken: Taken) -> Lease {
 /// One request and its whole answer.
 async fn use_once(mut lease: Lease) -> Lease {
     let request = Request::get("/").header("host", "x").body(RequestBody::default()).unwrap();
-    let response = lease.sender.send(request).await.unwrap();
+    let response = lease.sender.send(request, None).await.unwrap();
     assert_eq!(response.into_body().collect().await.unwrap().to_bytes(), "hello");
     lease
 }

@@ -1,0 +1,85 @@
+//! What a client is told of an endpoint's interim responses.
+
+use http::header::{CONTENT_LENGTH, TRAILER};
+use http::{HeaderMap, HeaderName, StatusCode};
+
+use super::headers::prepare_response;
+use super::spelling::Spelling;
+
+/// A head as HTTP/1.1 writes it. Without fields of the connection to the endpoint, and of those that `act`, which is
+/// done to the response's fields too, takes out or writes over; what it would add comes with the response.
+pub fn head(
+    status: StatusCode,
+    mut headers: HeaderMap,
+    spelling: Option<&Spelling>,
+    act: impl FnOnce(&mut HeaderMap),
+) -> Vec<u8> {
+    prepare_response(&mut headers);
+    // There is no content (RFC 9110 §8.6).
+    for name in [CONTENT_LENGTH, TRAILER] {
+        headers.remove(name);
+    }
+    let sent = headers.clone();
+    act(&mut headers);
+    let added: Vec<HeaderName> = headers.keys().filter(|name| !sent.contains_key(*name)).cloned().collect();
+    for name in added {
+        headers.remove(name);
+    }
+    let reason = status.canonical_reason().unwrap_or_default();
+    let mut bytes = format!("HTTP/1.1 {} {reason}\r\n", status.as_str()).into_bytes();
+    for (name, value) in &headers {
+        let name = spelling.and_then(|spelling| spelling.name(name)).unwrap_or(name.as_str());
+        for part in [name.as_bytes(), b": ", value.as_bytes(), b"\r\n"] {
+            bytes.extend_from_slice(part);
+        }
+    }
+    bytes.extend_from_slice(b"\r\n");
+    bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use http::HeaderValue;
+
+    use super::*;
+
+    fn hints() -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        for (name, value) in [
+            ("connection", "x-own, close"),
+            ("x-own", "1"),
+            ("keep-alive", "timeout=5"),
+            ("transfer-encoding", "chunked"),
+            ("content-length", "5"),
+            ("trailer", "x"),
+            ("link", "</a.css>; rel=preload"),
+            ("link", "</b.css>; rel=preload"),
+            ("x-secret", "s"),
+            ("x-odd", "\u{e9}"),
+        ] {
+            headers.append(name, HeaderValue::from_bytes(value.as_bytes()).unwrap());
+        }
+        headers
+    }
+
+    #[test]
+    fn a_head_has_no_fields_of_the_endpoints_connection_and_none_that_are_taken_out() {
+        let act = |headers: &mut HeaderMap| {
+            headers.remove("x-secret");
+            headers.insert("x-odd", HeaderValue::from_static("even"));
+            headers.insert("x-new", HeaderValue::from_static("not yet"));
+        };
+        let written = String::from_utf8(head(StatusCode::EARLY_HINTS, hints(), None, act)).unwrap();
+        let links = "link: </a.css>; rel=preload\r\nlink: </b.css>; rel=preload\r\n";
+        assert_eq!(written, format!("HTTP/1.1 103 Early Hints\r\n{links}x-odd: even\r\n\r\n"));
+    }
+
+    #[test]
+    fn names_are_spelled_as_in_responses() {
+        let spelling = Spelling::of(&["LINK".into(), "X-Other".into()]).unwrap();
+        let mut headers = HeaderMap::new();
+        headers.insert("link", HeaderValue::from_static("</a>"));
+        let written = head(StatusCode::from_u16(199).unwrap(), headers, Some(&spelling), |_| ());
+        assert_eq!(String::from_utf8(written).unwrap(), "HTTP/1.1 199 \r\nLINK: </a>\r\n\r\n");
+    }
+}
