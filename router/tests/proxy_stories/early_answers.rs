@@ -1,30 +1,15 @@
 //! Answers that the router gives before a request's body has come.
 
 use hyper::StatusCode;
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
+use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
-use tokio::time::timeout;
 use tokio_rustls::client::TlsStream;
 
-use crate::http2_floods::{DATA, END_HEADERS, END_STREAM, HEADERS, PING, RST_STREAM, SETTINGS, WINDOW_UPDATE, frame};
-use crate::tables::{PATIENCE, Rig, Route};
+use crate::frames::{
+    DATA, END_HEADERS, END_STREAM, HEADERS, PING, PREFACE, RST_STREAM, SETTINGS, WINDOW_UPDATE, frame, next,
+};
+use crate::tables::{Rig, Route};
 use crate::{backends, client};
-
-/// A frame's type, flags, stream and payload.
-type Frame = (u8, u8, u32, Vec<u8>);
-
-async fn next(stream: &mut (impl AsyncRead + Unpin)) -> Frame {
-    timeout(PATIENCE, async {
-        let mut head = [0; 9];
-        stream.read_exact(&mut head).await.unwrap();
-        let [a, b, c, kind, flags, id @ ..] = head;
-        let mut payload = vec![0; u32::from_be_bytes([0, a, b, c]) as usize];
-        stream.read_exact(&mut payload).await.unwrap();
-        (kind, flags, u32::from_be_bytes(id), payload)
-    })
-    .await
-    .expect("a frame")
-}
 
 /// Begins `POST https://nobody.apps.test/`, and reads the whole answer.
 async fn answered(rig: &Rig) -> TlsStream<TcpStream> {
@@ -32,11 +17,7 @@ async fn answered(rig: &Rig) -> TlsStream<TcpStream> {
     let authority = b"nobody.apps.test";
     // In HPACK: two entries of the static table, the path `/`, and the authority as a literal.
     let fields = [&[0x83, 0x87, 0x84, 0x01, authority.len() as u8][..], authority].concat();
-    let hello = [
-        b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".as_slice(),
-        &frame(SETTINGS, 0, 0, &[]),
-        &frame(HEADERS, END_HEADERS, 1, &fields),
-    ];
+    let hello = [PREFACE, &frame(SETTINGS, 0, 0, &[]), &frame(HEADERS, END_HEADERS, 1, &fields)];
     stream.write_all(&hello.concat()).await.unwrap();
     loop {
         let (kind, flags, id, _) = next(&mut stream).await;

@@ -54,7 +54,7 @@ fn grpc_response() -> Response<()> {
 }
 
 /// Serves each call with `work`.
-async fn server<F>(
+pub async fn server<F>(
     work: impl Fn(Request<RecvStream>, h2::server::SendResponse<Bytes>) -> F + Clone + Send + Sync + 'static,
 ) -> std::net::SocketAddr
 where

@@ -1,7 +1,6 @@
 //! Requests that readers disagree about, one row each: what the client is told, and what reaches which backend. A
 //! request that is refused ends its connection, and nothing behind it is ever read as a request.
 
-mod recorder;
 mod rows;
 
 use std::time::Duration;
@@ -9,12 +8,13 @@ use std::time::Duration;
 use router::proxy::ProxyConfig;
 use router_core::parse::ForwardedHeaders;
 use router_core::policy::{RouterPolicy, Timeouts};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-use crate::tables::{PATIENCE, Rig, Route, table, under};
-use recorder::{Message, Recorder};
+use crate::recorder::{Content, Message, Recorder};
+use crate::tables::{PATIENCE, Rig, Route, eventually, table, under};
+use crate::{client, pki};
 use rows::{Row, Then};
 
 /// Behind each request that is refused.
@@ -22,41 +22,46 @@ const BEHIND: &str = "GET /behind HTTP/1.1\r\nHost: a.test\r\n\r\n";
 
 struct Stage {
     rig: Rig,
+    tls: bool,
     a: Recorder,
     b: Recorder,
 }
 
 impl Stage {
     async fn new() -> Stage {
+        Stage::over(false).await
+    }
+
+    /// Over TLS or in clear text. All hosts have one certificate, so that a connection is good for each.
+    async fn over(tls: bool) -> Stage {
         let (a, b) = (Recorder::start("A").await, Recorder::start("B").await);
+        let route = |host: &str| if tls { Route::new(host, "").edge(None) } else { Route::new(host, "") };
         let routes = [
-            Route::new("a.test", "").to(a.address).forwarded(ForwardedHeaders::Append),
-            Route::new("r.a.test", "").to(a.address).forwarded(ForwardedHeaders::Replace),
-            Route::new("b.test", "").to(b.address),
+            route("a.test").to(a.address).forwarded(ForwardedHeaders::Append),
+            route("r.a.test").to(a.address).forwarded(ForwardedHeaders::Replace),
+            route("b.test").to(b.address),
         ];
         let timeouts =
             Timeouts { head: Duration::from_millis(700), client: Duration::from_millis(700), ..Timeouts::default() };
         let policy = RouterPolicy { timeouts, ..RouterPolicy::default() };
-        let rig = Rig::start(ProxyConfig::default(), under(policy, table(&routes, None))).await;
-        Stage { rig, a, b }
+        let certificate = pki::ca().leaf(&["*.test"]);
+        let rig = Rig::start(ProxyConfig::default(), under(policy, table(&routes, Some(&certificate)))).await;
+        Stage { rig, tls, a, b }
     }
 
     /// Sends bytes, and reads to the end of the connection: status and content of each response.
     async fn exchange(&self, bytes: &[u8], ends: bool) -> Vec<(u16, String)> {
-        let mut stream = TcpStream::connect(self.rig.http).await.unwrap();
+        if self.tls {
+            return exchange(client::tls(self.rig.https, Some("a.test"), &["http/1.1"]).await, bytes, ends).await;
+        }
+        let stream = TcpStream::connect(self.rig.http).await.unwrap();
         stream.set_nodelay(true).unwrap();
-        let (mut read, mut write) = stream.split();
-        let sending = async {
-            // A refused request ends the connection while the rest is still being sent.
-            let sent = write.write_all(bytes).await;
-            if ends && sent.is_ok() {
-                let _ = write.shutdown().await;
-            }
-        };
-        let mut answer = Vec::new();
-        let (_, read) = tokio::join!(sending, timeout(PATIENCE, read.read_to_end(&mut answer)));
-        read.expect("an end").unwrap();
-        responses(&String::from_utf8(answer).unwrap())
+        exchange(stream, bytes, ends).await
+    }
+
+    /// Waits until no endpoint waits for the rest of a message.
+    async fn settle(&self) {
+        eventually("the end of what was begun", async || !self.a.waits() && !self.b.waits()).await;
     }
 
     /// What reached the backends; each must own it.
@@ -65,10 +70,27 @@ impl Stage {
         let all: Vec<_> = tagged('A', &self.a).chain(tagged('B', &self.b)).collect();
         for (name, message) in &all {
             let owner = if message.host.ends_with("a.test") { 'A' } else { 'B' };
-            assert!(*name == owner && message.request != "unreadable", "{name} got {message:?}");
+            let is_read = message.request != "unreadable" && message.content != Content::Malformed;
+            assert!(*name == owner && is_read, "{name} got {message:?}");
         }
         all
     }
+}
+
+async fn exchange(stream: impl AsyncRead + AsyncWrite, bytes: &[u8], ends: bool) -> Vec<(u16, String)> {
+    let (mut read, mut write) = tokio::io::split(stream);
+    let sending = async {
+        // A refused request ends the connection while the rest is still being sent.
+        let sent = write.write_all(bytes).await.and(write.flush().await);
+        if ends && sent.is_ok() {
+            let _ = write.shutdown().await;
+        }
+    };
+    let mut answer = Vec::new();
+    let (_, read) = tokio::join!(sending, timeout(PATIENCE, read.read_to_end(&mut answer)));
+    let ended = read.unwrap_or_else(|_| panic!("no end to {:?}", String::from_utf8_lossy(bytes)));
+    ended.unwrap_or_else(|error| panic!("{error} after {:?}", String::from_utf8_lossy(bytes)));
+    responses(&String::from_utf8(answer).unwrap())
 }
 
 /// The responses in a stream of them.
@@ -88,7 +110,15 @@ fn responses(mut text: &str) -> Vec<(u16, String)> {
 
 #[tokio::test]
 async fn each_row_is_answered_as_is_best() {
-    let stage = Stage::new().await;
+    agree(&Stage::new().await).await;
+}
+
+#[tokio::test]
+async fn each_row_is_answered_as_is_best_over_tls() {
+    agree(&Stage::over(true).await).await;
+}
+
+async fn agree(stage: &Stage) {
     let mut wrong = Vec::new();
     for Row { name, bytes, statuses, reached, then } in rows::all() {
         let mut sent = bytes.clone();
@@ -103,12 +133,14 @@ async fn each_row_is_answered_as_is_best() {
             expected.push(200);
             requests.push("A GET /behind".to_owned());
         }
+        stage.settle().await;
         let messages = stage.reached();
         let mut seen: Vec<String> =
             messages.iter().map(|(name, message)| format!("{name} {}", message.request)).collect();
-        // What breaks off in its content may have been sent or not.
+        // What breaks off in its content may have been sent or not, once; whoever got it sees it break off.
         if then == Then::BreaksOff {
-            assert!(messages.iter().all(|(_, message)| message.content.is_none()), "{name}: {messages:?}");
+            let breaks_off = |(_, message): &(char, Message)| message.content == Content::BrokenOff;
+            assert!(messages.len() < 2 && messages.iter().all(breaks_off), "{name}: {messages:?}");
             seen.clear();
         }
         seen.sort();
@@ -194,7 +226,8 @@ async fn a_stalled_body_ends_in_408() {
     let answers = stage.exchange(begun.as_bytes(), false).await;
     assert_eq!(answers.first().map(|answer| answer.0), Some(408), "{answers:?}");
     assert!(started.elapsed() < Duration::from_secs(10));
-    assert!(stage.reached().iter().all(|(_, message)| message.content.is_none()));
+    stage.settle().await;
+    assert!(stage.reached().iter().all(|(_, message)| message.content == Content::BrokenOff));
 }
 
 #[tokio::test]

@@ -6,31 +6,18 @@ use hyper::StatusCode;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::timeout;
 
+use crate::frames::{
+    CONTINUATION, DATA, END_HEADERS, END_STREAM, HEADERS, PING, PREFACE, PRIORITY, RST_STREAM, SETTINGS, WINDOW_UPDATE,
+    frame,
+};
 use crate::tables::{PATIENCE, Rig, Route};
 use crate::{backends, client};
-
-pub const DATA: u8 = 0;
-pub const HEADERS: u8 = 1;
-const PRIORITY: u8 = 2;
-pub const RST_STREAM: u8 = 3;
-pub const SETTINGS: u8 = 4;
-pub const PING: u8 = 6;
-pub const WINDOW_UPDATE: u8 = 8;
-const CONTINUATION: u8 = 9;
-pub const END_STREAM: u8 = 1;
-pub const END_HEADERS: u8 = 4;
 
 /// Frames of one flood, each as its bytes.
 type Frames = Box<dyn Iterator<Item = Vec<u8>>>;
 
-/// A frame (RFC 9113 §4.1).
-pub fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
-    let length = u32::try_from(payload.len()).unwrap().to_be_bytes();
-    [&length[1..], &[kind, flags], &stream.to_be_bytes(), payload].concat()
-}
-
 /// `GET https://flood.apps.test/`, in HPACK without a table of its own.
-pub fn get() -> Vec<u8> {
+fn get() -> Vec<u8> {
     let authority = b"flood.apps.test";
     [&[0x82, 0x87, 0x84, 0x01, authority.len() as u8][..], authority].concat()
 }
@@ -47,7 +34,7 @@ fn streams(count: u32) -> impl Iterator<Item = u32> {
 /// Sends frames until they have all gone or the proxy takes no more; whether it has ended the connection.
 async fn is_cut_off(rig: &Rig, frames: impl Iterator<Item = Vec<u8>>) -> bool {
     let mut stream = client::tls(rig.https, Some("flood.apps.test"), &["h2"]).await;
-    stream.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").await.unwrap();
+    stream.write_all(PREFACE).await.unwrap();
     stream.write_all(&frame(SETTINGS, 0, 0, &[])).await.unwrap();
     let (mut read, mut write) = tokio::io::split(stream);
     let reading = tokio::spawn(async move {
@@ -77,9 +64,8 @@ async fn rig() -> Rig {
     Rig::serve(&[Route::new("flood.apps.test", "").edge(None).to(backends::http("app").await)]).await
 }
 
-#[tokio::test]
-async fn floods_are_cut_off() {
-    let rig = rig().await;
+/// Each flood, with how many frames of it are one abuse.
+fn floods() -> [(&'static str, usize, Frames); 9] {
     let open = || std::iter::once(headers(1, END_HEADERS));
     let repeated = |count: usize, frame: Vec<u8>| std::iter::repeat_n(frame, count);
     let rapid_reset = streams(2000)
@@ -94,20 +80,35 @@ async fn floods_are_cut_off() {
     let priority = repeated(10_000, frame(PRIORITY, 0, 1, &[0, 0, 0, 0, 1]));
     let window = open().chain(repeated(10_000, frame(WINDOW_UPDATE, 0, 0, &[0, 0, 0, 1])));
     let empty_data = open().chain(repeated(10_000, frame(DATA, 0, 1, &[])));
-    let floods: [(&str, Frames); 9] = [
-        ("rapid reset", Box::new(rapid_reset)),
-        ("made reset", Box::new(made_reset)),
-        ("CONTINUATION", Box::new(continuation)),
-        ("empty CONTINUATION", Box::new(empty_continuation)),
-        ("SETTINGS", Box::new(settings)),
-        ("PING", Box::new(ping)),
-        ("PRIORITY", Box::new(priority)),
-        ("WINDOW_UPDATE", Box::new(window)),
-        ("empty DATA", Box::new(empty_data)),
-    ];
+    [
+        ("rapid reset", 2, Box::new(rapid_reset)),
+        ("made reset", 2, Box::new(made_reset)),
+        ("CONTINUATION", 1, Box::new(continuation)),
+        ("empty CONTINUATION", 1, Box::new(empty_continuation)),
+        ("SETTINGS", 1, Box::new(settings)),
+        ("PING", 1, Box::new(ping)),
+        ("PRIORITY", 1, Box::new(priority)),
+        ("WINDOW_UPDATE", 1, Box::new(window)),
+        ("empty DATA", 1, Box::new(empty_data)),
+    ]
+}
+
+#[tokio::test]
+async fn floods_are_cut_off() {
+    cut_off(usize::MAX).await;
+}
+
+#[tokio::test]
+async fn floods_are_cut_off_within_a_thousand_frames() {
+    cut_off(1000).await;
+}
+
+async fn cut_off(most: usize) {
+    let rig = rig().await;
     let mut open = Vec::new();
-    for (name, frames) in floods {
-        if !is_cut_off(&rig, frames).await {
+    for (name, frames, flood) in floods() {
+        // And one that opens the stream.
+        if !is_cut_off(&rig, flood.take(most.saturating_mul(frames).saturating_add(1))).await {
             open.push(name);
         }
         let polite = client::get_h2(rig.https, "flood.apps.test", &[("flood.apps.test", "/")]).await;
@@ -123,7 +124,7 @@ async fn fields_that_grow_when_they_are_read_are_too_large() {
     // 4 KB go into the table once; then each byte stands for them.
     let entry = [&[0x40, 1, b'x', 0x7f, 0xa1, 0x1e][..], &[b'y'; 4000]].concat();
     let fields = [get(), entry, vec![0xbe; 8_000]].concat();
-    let begun = [&b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"[..], &frame(SETTINGS, 0, 0, &[])].concat();
+    let begun = [PREFACE, &frame(SETTINGS, 0, 0, &[])].concat();
     stream.write_all(&[begun, frame(HEADERS, END_HEADERS | END_STREAM, 1, &fields)].concat()).await.unwrap();
     let mut bytes = Vec::new();
     // A response of 431, which HPACK writes as a literal, or the end of stream or connection.

@@ -19,8 +19,23 @@ pub struct Message {
     pub host: String,
     /// Head as it stood.
     pub head: String,
-    /// Content without framing; `None`: the connection ended within it.
-    pub content: Option<String>,
+    /// What came behind it.
+    pub content: Content,
+    /// The lines behind that.
+    pub trailers: Vec<String>,
+}
+
+/// The content of a message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Content {
+    /// More is waited for.
+    Coming,
+    /// All of it, without framing.
+    Whole(String),
+    /// The connection ended within it.
+    BrokenOff,
+    /// Its framing cannot be read.
+    Malformed,
 }
 
 /// The backend.
@@ -39,6 +54,11 @@ impl Recorder {
         Recorder { address, messages }
     }
 
+    /// Whether a message is not complete, and its connection goes on.
+    pub fn waits(&self) -> bool {
+        self.messages.lock().unwrap().iter().any(|message| message.content == Content::Coming)
+    }
+
     /// What has come since the last call.
     pub fn take(&self) -> Vec<Message> {
         std::mem::take(&mut *self.messages.lock().unwrap())
@@ -55,8 +75,11 @@ async fn record(name: &'static str, mut stream: TcpStream, list: Arc<Mutex<Vec<M
             list.push(message.clone());
             list.len() - 1
         };
-        message.content = content(&mut stream, &mut input, &message.head).await;
-        let complete = message.content.is_some();
+        message.content = match content(&mut stream, &mut input, &mut message).await {
+            Ok(content) => Content::Whole(content),
+            Err(why) => why,
+        };
+        let complete = matches!(message.content, Content::Whole(_));
         if let Some(seen) = list.lock().unwrap().get_mut(at) {
             *seen = message;
         }
@@ -83,13 +106,13 @@ async fn head(stream: &mut TcpStream, input: &mut Vec<u8>) -> Option<(Message, u
             _ => "unreadable".to_owned(),
         };
         let host = field_text(&host.exact).to_owned();
-        return Some((Message { request, host, head, content: None }, length));
+        return Some((Message { request, host, head, content: Content::Coming, trailers: Vec::new() }, length));
     }
 }
 
-async fn content(stream: &mut TcpStream, input: &mut Vec<u8>, head: &str) -> Option<String> {
+async fn content(stream: &mut TcpStream, input: &mut Vec<u8>, message: &mut Message) -> Result<String, Content> {
     let field = |name: &str| {
-        head.lines().find_map(|line| {
+        message.head.lines().find_map(|line| {
             let (found, value) = line.split_once(':')?;
             found.eq_ignore_ascii_case(name).then(|| value.trim().to_owned())
         })
@@ -98,37 +121,47 @@ async fn content(stream: &mut TcpStream, input: &mut Vec<u8>, head: &str) -> Opt
         let mut content = String::new();
         loop {
             let line = line(stream, input).await?;
-            let size = usize::from_str_radix(&line, 16).ok()?;
-            let data = exactly(stream, input, size + 2).await?;
-            content.push_str(data.strip_suffix("\r\n")?);
+            let size = usize::from_str_radix(&line, 16).map_err(|_| Content::Malformed)?;
             if size == 0 {
-                return Some(content);
+                break;
             }
+            let data = exactly(stream, input, size + 2).await?;
+            content.push_str(data.strip_suffix("\r\n").ok_or(Content::Malformed)?);
+        }
+        loop {
+            let line = line(stream, input).await?;
+            if line.is_empty() {
+                return Ok(content);
+            }
+            message.trailers.push(line);
         }
     }
-    let length = field("content-length").map_or(Some(0), |length| length.parse().ok())?;
+    let length = field("content-length").map_or(Ok(0), |length| length.parse().map_err(|_| Content::Malformed))?;
     exactly(stream, input, length).await
 }
 
-async fn line(stream: &mut TcpStream, input: &mut Vec<u8>) -> Option<String> {
+async fn line(stream: &mut TcpStream, input: &mut Vec<u8>) -> Result<String, Content> {
     loop {
         if let Some(at) = input.windows(2).position(|pair| pair == b"\r\n") {
-            let line = String::from_utf8(input.drain(..at + 2).collect()).ok()?;
-            return Some(line.trim_end().to_owned());
+            return text(input.drain(..at + 2).collect()).map(|line| line.trim_end().to_owned());
         }
         if !more(stream, input).await {
-            return None;
+            return Err(Content::BrokenOff);
         }
     }
 }
 
-async fn exactly(stream: &mut TcpStream, input: &mut Vec<u8>, length: usize) -> Option<String> {
+async fn exactly(stream: &mut TcpStream, input: &mut Vec<u8>, length: usize) -> Result<String, Content> {
     while input.len() < length {
         if !more(stream, input).await {
-            return None;
+            return Err(Content::BrokenOff);
         }
     }
-    String::from_utf8(input.drain(..length).collect()).ok()
+    text(input.drain(..length).collect())
+}
+
+fn text(bytes: Vec<u8>) -> Result<String, Content> {
+    String::from_utf8(bytes).map_err(|_| Content::Malformed)
 }
 
 async fn more(stream: &mut TcpStream, input: &mut Vec<u8>) -> bool {
