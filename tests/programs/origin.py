@@ -7,6 +7,9 @@ PUT /refuse/N as /sum for clients that expect no 100 (Continue); others are refu
 GET /events   server-sent events: one at once, one for every POST /next
 GET /open     how many clients listen to events
 GET /name     its own port
+GET /fields   the request's fields as they came, in JSON: a list of pairs
+GET /held     answers when POST /release comes
+GET /waiting  how many requests have been held
 """
 
 import asyncio
@@ -67,6 +70,30 @@ async def name(request):
     return web.Response(text=sys.argv[1])
 
 
+async def fields(request):
+    return web.json_response([[name.decode(), value.decode()] for name, value in request.raw_headers])
+
+
+held = 0
+released = asyncio.Event()
+
+
+async def hold(request):
+    global held
+    held += 1
+    await released.wait()
+    return web.Response(text="released")
+
+
+async def waiting(request):
+    return web.json_response(held)
+
+
+async def release(request):
+    released.set()
+    return web.Response()
+
+
 async def main():
     port, folder, *files = sys.argv[1:]
     app = web.Application(client_max_size=0)
@@ -77,6 +104,10 @@ async def main():
     app.router.add_get("/open", count)
     app.router.add_get("/name", name)
     app.router.add_post("/name", name)
+    app.router.add_get("/fields", fields)
+    app.router.add_get("/held", hold)
+    app.router.add_get("/waiting", waiting)
+    app.router.add_post("/release", release)
     app.router.add_static("/file", folder)
     tls = None
     if files:

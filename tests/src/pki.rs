@@ -59,6 +59,24 @@ impl Ca {
 }
 
 impl Leaf {
+    /// The manifest of a Secret with it, as one document of a file.
+    pub fn secret(&self, namespace: &str, name: &str) -> String {
+        let indented = |pem: &str| pem.lines().map(|line| format!("    {line}\n")).collect::<String>();
+        format!(
+            "---
+apiVersion: v1
+kind: Secret
+metadata: {{name: {name}, namespace: {namespace}}}
+type: kubernetes.io/tls
+stringData:
+  tls.crt: |
+{}  tls.key: |
+{}",
+            indented(&self.certificate),
+            indented(&self.key)
+        )
+    }
+
     /// Writes `NAME.crt` and `NAME.key` into a folder.
     ///
     /// # Errors

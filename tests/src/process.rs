@@ -1,12 +1,13 @@
 //! Processes that a test starts: their output is kept, and they end when the value is dropped.
 
-use std::io::{BufRead, BufReader};
+use std::fs::File;
+use std::os::unix::fs::FileExt;
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
+use rustix::fs::{MemfdFlags, OFlags, fcntl_setfl, memfd_create};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::wait;
@@ -15,7 +16,8 @@ use crate::wait;
 pub struct Process {
     name: String,
     child: Child,
-    lines: Arc<Mutex<Vec<String>>>,
+    /// A file in memory, which is complete when the process has ended; of a pipe a last part may still be on its way.
+    output: File,
 }
 
 impl Process {
@@ -24,12 +26,11 @@ impl Process {
     /// # Errors
     /// When it cannot be started.
     pub fn start(name: &str, command: &mut Command) -> Result<Process> {
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = command.spawn().with_context(|| format!("{name} cannot be started"))?;
-        let lines = Arc::new(Mutex::new(Vec::new()));
-        keep(child.stdout.take(), &lines);
-        keep(child.stderr.take(), &lines);
-        Ok(Process { name: name.to_owned(), child, lines })
+        let output = File::from(memfd_create(name, MemfdFlags::CLOEXEC)?);
+        fcntl_setfl(&output, OFlags::APPEND)?;
+        command.stdin(Stdio::null()).stdout(output.try_clone()?).stderr(output.try_clone()?);
+        let child = command.spawn().with_context(|| format!("{name} cannot be started"))?;
+        Ok(Process { name: name.to_owned(), child, output })
     }
 
     /// Its process id.
@@ -37,9 +38,15 @@ impl Process {
         self.child.id()
     }
 
-    /// What it has printed.
+    /// The lines that it has printed.
     pub fn output(&self) -> Vec<String> {
-        self.lines.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        let mut text = vec![0; self.output.metadata().map_or(0, |file| usize::try_from(file.len()).unwrap_or(0))];
+        // A file in memory is read, whole: what was written is there.
+        let _ = self.output.read_exact_at(&mut text, 0);
+        // Of a line that is being printed there is a part only.
+        let whole = text.iter().rposition(|&byte| byte == b'\n').map_or(0, |end| end + 1);
+        text.truncate(whole);
+        String::from_utf8_lossy(&text).lines().map(str::to_owned).collect()
     }
 
     /// Waits for a line.
@@ -129,14 +136,4 @@ impl Drop for Process {
             eprintln!("{} printed:\n{}", self.name, self.output().join("\n"));
         }
     }
-}
-
-fn keep(stream: Option<impl std::io::Read + Send + 'static>, lines: &Arc<Mutex<Vec<String>>>) {
-    let Some(stream) = stream else { return };
-    let lines = Arc::clone(lines);
-    thread::spawn(move || {
-        for line in BufReader::new(stream).lines().map_while(Result::ok) {
-            lines.lock().unwrap_or_else(PoisonError::into_inner).push(line);
-        }
-    });
 }

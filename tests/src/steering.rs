@@ -63,6 +63,10 @@ impl Stage {
     pub fn new(data_path: DataPath, setup: Setup) -> Result<Stage> {
         let (client, router, backend) = (Netns::new("client")?, Netns::new("router")?, Netns::new("backend")?);
         let family = setup.family;
+        // A host that forwards tells the programs next hops and neighbours; over IPv6 they have to do without.
+        if family == Family::V4 {
+            router.set("ipv4/ip_forward", "1")?;
+        }
         let networks = |link, hosts: &[u8]| hosts.iter().map(|host| family.network(link, *host)).collect::<Vec<_>>();
         let lay = |left: (&Netns, &str, &[u8]), right: (&Netns, &str, &[u8]), link, plan: Option<Plan>, mtu: u16| {
             let (here, there) = (networks(link, left.2), networks(link, right.2));

@@ -193,18 +193,26 @@ impl Content {
     }
 }
 
-/// Reads once, at most 64 bytes that nobody looks at; how many. A stop of the whole machine ends a read that has a
+/// Reads what is there, as much as there is room for; how many bytes. A stop of the whole machine ends a read that has a
 /// time-out (`signal(7)`): then it is begun again.
 ///
 /// # Errors
 /// When the stream fails.
-pub fn read_once(from: &mut impl Read) -> io::Result<usize> {
+pub fn read_some(from: &mut impl Read, into: &mut [u8]) -> io::Result<usize> {
     loop {
-        match from.read(&mut [0; 64]) {
+        match from.read(into) {
             Err(error) if error.kind() == ErrorKind::Interrupted => (),
             other => return other,
         }
     }
+}
+
+/// As [`read_some`], at most 64 bytes that nobody looks at.
+///
+/// # Errors
+/// When the stream fails.
+pub fn read_once(from: &mut impl Read) -> io::Result<usize> {
+    read_some(from, &mut [0; 64])
 }
 
 /// Reads to the end of the stream; returns how many bytes came, and their checksum.
@@ -216,14 +224,12 @@ pub fn receive(from: &mut impl Read) -> Result<(u64, Checksum)> {
     let mut buffer = vec![0; 1 << 18];
     let mut count = 0;
     loop {
-        match from.read(&mut buffer) {
-            Ok(0) => return Ok((count, hash.finalize().into())),
-            Ok(read) => {
+        match read_some(from, &mut buffer)? {
+            0 => return Ok((count, hash.finalize().into())),
+            read => {
                 hash.update(&buffer[..read]);
                 count += read as u64;
             }
-            Err(error) if error.kind() == ErrorKind::Interrupted => (),
-            Err(error) => return Err(error.into()),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! `ip_allowlist` on a passthrough route: who is not listed is refused, with the kernel program before a socket exists.
 
-use std::io::{ErrorKind, Read, Write};
+use std::io::{ErrorKind, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream};
 
 use anyhow::{Context, Result, bail};
@@ -12,6 +12,7 @@ use tests::hello::client_hello;
 use tests::netns::Netns;
 use tests::nginx::{Nginx, Server};
 use tests::sluice::{DataPath, Options, Sluice};
+use tests::stream::read_once;
 use tests::wait::PATIENCE;
 
 const HOST: &str = "passthrough.apps.localhost";
@@ -96,7 +97,7 @@ impl Stage {
         let mut stream = self.client.run(|| connect_from(from, SocketAddr::new(router, 8443)))?;
         stream.set_read_timeout(Some(PATIENCE))?;
         stream.write_all(&client_hello(HOST)?)?;
-        match stream.read(&mut [0; 64]) {
+        match read_once(&mut stream) {
             Ok(0) => Ok(Refusal::Closed),
             Err(error) if error.kind() == ErrorKind::ConnectionReset => Ok(Refusal::Reset),
             other => bail!("a client that is not listed got {other:?}"),

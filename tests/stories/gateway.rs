@@ -13,7 +13,7 @@ use tests::client::Client;
 use tests::folder::{self, replace, service};
 use tests::netns::Netns;
 use tests::nginx::{Nginx, Server};
-use tests::pki::{Ca, Leaf};
+use tests::pki::Ca;
 use tests::sluice::{self, DataPath, Options, Sluice};
 use tests::wait::{PATIENCE, wait_for, wait_until};
 
@@ -61,23 +61,6 @@ spec:
   - matches: [{{path: {{type: PathPrefix, value: {path}}}}}]
     backendRefs: [{{name: {to}, port: 80}}]
 "
-    )
-}
-
-fn secret(leaf: &Leaf) -> String {
-    let indented = |pem: &str| pem.lines().map(|line| format!("    {line}\n")).collect::<String>();
-    format!(
-        "---
-apiVersion: v1
-kind: Secret
-metadata: {{name: wildcard, namespace: test}}
-type: kubernetes.io/tls
-stringData:
-  tls.crt: |
-{}  tls.key: |
-{}",
-        indented(&leaf.certificate),
-        indented(&leaf.key)
     )
 }
 
@@ -163,7 +146,7 @@ fn gateways_are_served_told_and_explained() -> Result<()> {
     let ca = Ca::new()?;
     let routes = http_route("store", 2026, "store.gw.test", "/", "one")
         + &http_route("cart", 2026, "store.gw.test", "/cart", "two");
-    let secret = secret(&ca.leaf("*.gw.test")?);
+    let secret = ca.leaf("*.gw.test")?.secret("test", "wildcard");
     let listeners = [WEB, MORE, SECURE].concat();
     let stage = Stage::new(&(gateway(&listeners) + &routes + &secret), &Options::loopback(DataPath::UserSpace))?;
 

@@ -7,6 +7,7 @@ use anyhow::Result;
 use tests::client::Client;
 use tests::netns::Netns;
 use tests::nginx::{Nginx, Server};
+use tests::wait::{self, PATIENCE};
 
 #[test]
 fn a_client_reaches_nginx_over_a_link() -> Result<()> {
@@ -46,12 +47,16 @@ fn nginx_leaves_no_worker_behind() -> Result<()> {
     let listen = SocketAddr::from((Ipv4Addr::LOCALHOST, 8080));
     let nginx = Nginx::start(&netns, &[Server { name: "direct", listen, certificate: None }])?;
     let master = nginx.id();
-    let workers = std::fs::read_to_string(format!("/proc/{master}/task/{master}/children"))?;
-    let workers: Vec<&str> = workers.split_whitespace().collect();
-    assert!(!workers.is_empty(), "a master that listens has workers");
+    // It listens before it starts them.
+    let started = || {
+        let children = std::fs::read_to_string(format!("/proc/{master}/task/{master}/children")).ok()?;
+        let workers: Vec<String> = children.split_whitespace().map(str::to_owned).collect();
+        (!workers.is_empty()).then_some(workers)
+    };
+    let (workers, _) = wait::wait_for("nginx starts its workers", PATIENCE, started)?;
     drop(nginx);
     for worker in workers {
-        assert!(!Path::new("/proc").join(worker).exists(), "worker {worker} was left behind");
+        assert!(!Path::new("/proc").join(&worker).exists(), "worker {worker} was left behind");
     }
     Ok(())
 }

@@ -8,6 +8,7 @@ mod floods;
 mod grpc;
 mod idle;
 mod load;
+mod rotation;
 mod slow;
 mod smuggling;
 mod stage;

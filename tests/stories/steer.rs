@@ -21,6 +21,7 @@ macro_rules! on_both_data_paths {
 }
 
 mod agent;
+mod corpus;
 mod endpoints;
 mod ends;
 mod faults;

@@ -23,21 +23,6 @@ fn indented(pem: &str) -> String {
     pem.lines().map(|line| format!("    {line}\n")).collect()
 }
 
-fn secret(leaf: &Leaf) -> String {
-    format!(
-        "apiVersion: v1
-kind: Secret
-metadata: {{name: renewed, namespace: test}}
-type: kubernetes.io/tls
-stringData:
-  tls.crt: |
-{}  tls.key: |
-{}",
-        indented(&leaf.certificate),
-        indented(&leaf.key)
-    )
-}
-
 /// A router whose IngressController has these further lines, with one edge route that takes its certificate from a
 /// Secret.
 struct Stage {
@@ -55,7 +40,7 @@ impl Stage {
         let tls = "  tls:\n    termination: edge\n    externalCertificate: {name: renewed}\n";
         let routes = service("app", at(9001)) + &route("app", HOST, "app", tls);
         std::fs::write(manifests.path().join("all.yaml"), folder::router() + controller + &routes)?;
-        std::fs::write(manifests.path().join("secret.yaml"), secret(leaf))?;
+        std::fs::write(manifests.path().join("secret.yaml"), leaf.secret("test", "renewed"))?;
         let sluice = Sluice::start(&netns, manifests.path(), &Options::loopback(DataPath::UserSpace))?;
         Ok(Stage { netns, manifests, _nginx: nginx, _sluice: sluice })
     }
@@ -75,7 +60,7 @@ fn a_renewed_secret_is_what_new_connections_see() -> Result<()> {
     let stage = Stage::new("", &before.leaf(HOST)?)?;
     ensure!(stage.curl(&before, &[])? == 200);
     ensure!(stage.curl(&after, &[]).is_err(), "nobody has signed it anew yet");
-    replace(&stage.manifests.path().join("secret.yaml"), &secret(&after.leaf(HOST)?))?;
+    replace(&stage.manifests.path().join("secret.yaml"), &after.leaf(HOST)?.secret("test", "renewed"))?;
     wait_for("the renewed certificate", PATIENCE, || stage.curl(&after, &[]).ok().filter(|status| *status == 200))?;
     ensure!(stage.curl(&before, &[]).is_err(), "the old one is still shown");
     Ok(())

@@ -1,7 +1,14 @@
 //! HTTPRoutes that include others, with curl before and nginx behind: the draft's two Gateways, and teams that share a
 //! host.
 
+mod edges;
+mod filters;
+mod hosts;
+mod manifests;
+mod other_kinds;
+mod precedence;
 mod rules;
+mod trees;
 
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -31,22 +38,27 @@ fn at(port: u16) -> SocketAddr {
 struct Stage {
     netns: Netns,
     manifests: TempDir,
-    _sluice: Sluice,
+    sluice: Sluice,
     _nginx: Nginx,
 }
 
 impl Stage {
     /// A router on port 8080 with these manifests, and backends on ports 9001, 9002, … that call themselves this.
     fn new(backends: &[&str], text: &str) -> Result<Stage> {
+        Stage::with(backends, CLASS, text, &Options::loopback(DataPath::UserSpace))
+    }
+
+    /// One that is started with these options; `base` stays when [`Stage::change`] replaces `text`.
+    fn with(backends: &[&str], base: &str, text: &str, options: &Options) -> Result<Stage> {
         let netns = Netns::new("inclusion")?;
         let server = |(name, port)| Server { name, listen: at(port), certificate: None };
         let servers: Vec<_> = backends.iter().copied().zip(9001..).map(server).collect();
         let nginx = Nginx::start(&netns, &servers)?;
         let manifests = TempDir::new()?;
-        fs::write(manifests.path().join("base.yaml"), folder::router() + CLASS)?;
+        fs::write(manifests.path().join("base.yaml"), folder::router() + base)?;
         fs::write(manifests.path().join("all.yaml"), text)?;
-        let sluice = Sluice::start(&netns, manifests.path(), &Options::loopback(DataPath::UserSpace))?;
-        Ok(Stage { netns, manifests, _sluice: sluice, _nginx: nginx })
+        let sluice = Sluice::start(&netns, manifests.path(), options)?;
+        Ok(Stage { netns, manifests, sluice, _nginx: nginx })
     }
 
     fn change(&self, text: &str) -> Result<()> {
@@ -73,6 +85,11 @@ impl Stage {
             ensure!(found == *expected, "{url} comes to {found}, not to {expected}");
         }
         Ok(())
+    }
+
+    /// The status file of an object, such as `httproute.red.child`; `None`: nothing is told.
+    fn status(&self, object: &str) -> Option<String> {
+        fs::read_to_string(self.sluice.state().join("status").join(format!("{object}.yaml"))).ok()
     }
 
     fn becomes(&self, url: &str, expected: &str) -> Result<()> {

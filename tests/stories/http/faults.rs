@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tests::python;
+use tests::stream::read_some;
 use tests::wait::{PATIENCE, wait_until};
 
 use super::stage::{HTTP, HTTPS, Stage, Tls, at};
@@ -74,7 +75,7 @@ fn serve(listener: &TcpListener, fault: Fault, stop: &AtomicBool) -> Result<()> 
         let (mut stream, _) = listener.accept()?;
         stream.set_read_timeout(Some(PATIENCE))?;
         // The router may have opened a connection and not used it.
-        let _ = stream.read(&mut [0; 4096]);
+        let _ = read_some(&mut stream, &mut [0; 4096]);
         match fault {
             Fault::End => {}
             Fault::Reset => socket2::SockRef::from(&stream).set_linger(Some(Duration::ZERO))?,

@@ -1,7 +1,7 @@
 //! Clients that ask for work over HTTP/2 without end, each as fast as it can and again as soon as it is cut off: a
 //! polite client is served beside them, and the router's memory stays bounded.
 
-use std::io::{Read, Write};
+use std::io::Write;
 use std::net::TcpStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -13,7 +13,7 @@ use rustls::{ClientConfig, ClientConnection, StreamOwned};
 use rustls_pki_types::ServerName;
 use tests::client::trusting;
 use tests::nginx::Nginx;
-use tests::stream::joined;
+use tests::stream::{joined, read_some};
 use tests::wait::PATIENCE;
 
 use super::stage::{HTTPS, Stage, Tls, at};
@@ -115,7 +115,7 @@ fn polite(config: &Arc<ClientConfig>, host: &str) -> Result<Vec<Duration>> {
             let mut answer = Vec::new();
             while !answer.ends_with(BODY) {
                 let mut part = [0; 1024];
-                let read = stream.read(&mut part)?;
+                let read = read_some(&mut stream, &mut part)?;
                 ensure!(read > 0, "the connection ends at request {number}");
                 answer.extend_from_slice(&part[..read]);
             }

@@ -1,11 +1,11 @@
 //! Ten thousand clients that stay and say nothing.
 
-use std::io::{Read, Write};
+use std::io::Write;
 use std::net::TcpStream;
 
 use anyhow::{Context, Result, ensure};
 use tests::nginx::Nginx;
-use tests::stream;
+use tests::stream::{self, read_some};
 use tests::wait::{PATIENCE, wait_until};
 
 use super::stage::{HTTP, Stage, Tls, at};
@@ -21,7 +21,7 @@ fn ask(stream: &mut TcpStream, request: &[u8]) -> Result<()> {
     let mut answer = Vec::new();
     while !answer.ends_with(BODY) {
         let mut part = [0; 1024];
-        let read = stream.read(&mut part)?;
+        let read = read_some(stream, &mut part)?;
         ensure!(read > 0, "the connection ends after {:?}", String::from_utf8_lossy(&answer));
         answer.extend_from_slice(&part[..read]);
     }

@@ -61,8 +61,16 @@ impl Stage {
     /// # Errors
     /// When it does not become ready.
     pub fn serve(&self) -> Result<Sluice> {
+        self.serve_by(DataPath::UserSpace)
+    }
+
+    /// As [`Stage::serve`], on either data path.
+    ///
+    /// # Errors
+    /// When it does not become ready.
+    pub fn serve_by(&self, data_path: DataPath) -> Result<Sluice> {
         let arguments = ["--drain", "0"].map(str::to_owned).to_vec();
-        let options = Options { arguments, ..Options::loopback(DataPath::UserSpace) };
+        let options = Options { arguments, ..Options::loopback(data_path) };
         Sluice::start(&self.netns, self.manifests.path(), &options)
     }
 

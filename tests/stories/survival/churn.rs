@@ -11,7 +11,7 @@ use router_common::verdict::DialCounter;
 use tests::hello::short_hello;
 use tests::netns::Netns;
 use tests::pinned;
-use tests::stream::joined;
+use tests::stream::{joined, read_some};
 use tests::wait::{self, PATIENCE};
 
 use super::load::{patient, ready};
@@ -162,7 +162,7 @@ fn connection(to: SocketAddr, hello: &[u8]) -> Result<()> {
     let mut answer = [0; GOODBYE.len()];
     stream.read_exact(&mut answer).context("the answer")?;
     ensure!(answer == *GOODBYE, "{answer:?} was answered");
-    ensure!(stream.read(&mut answer).context("the end")? == 0, "bytes after the answer");
+    ensure!(read_some(&mut stream, &mut answer).context("the end")? == 0, "bytes after the answer");
     Ok(())
 }
 

@@ -14,7 +14,7 @@ use anyhow::{Context, Result, anyhow, ensure};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use sha2::{Digest, Sha256};
 use tests::hello::{client_hello, short_hello};
-use tests::stream::{self, Checksum, Content};
+use tests::stream::{self, Checksum, Content, read_some};
 use tests::wait::{self, PATIENCE};
 
 use super::pace;
@@ -240,7 +240,7 @@ impl<'s> Load<'s> {
         }
         to.shutdown(Shutdown::Write)?;
         self.ended(id, (count, hash.finalize().into()));
-        ensure!(to.read(&mut [0])? == 0, "bytes against the direction");
+        ensure!(read_some(&mut to, &mut [0])? == 0, "bytes against the direction");
         Ok(())
     }
 
@@ -296,7 +296,7 @@ impl<'s> Load<'s> {
         if number.is_multiple_of(2) {
             stream.shutdown(Shutdown::Write)?;
         }
-        ensure!(stream.read(&mut answer).context("the end")? == 0, "bytes after the answer");
+        ensure!(read_some(&mut stream, &mut answer).context("the end")? == 0, "bytes after the answer");
         Ok(())
     }
 
@@ -352,7 +352,7 @@ impl<'s> Load<'s> {
                 if !id.is_multiple_of(2) {
                     stream.shutdown(Shutdown::Write)?;
                 }
-                ensure!(stream.read(&mut order)? == 0, "bytes after the question");
+                ensure!(read_some(&mut stream, &mut order)? == 0, "bytes after the question");
                 Ok(())
             }
             other => Err(anyhow!("{other} is no order")),

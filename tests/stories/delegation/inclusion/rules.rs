@@ -57,6 +57,8 @@ spec:
 fn each_rule_of_inclusion_is_kept_on_the_wire() -> Result<()> {
     let prefix = |path: &str| format!("{{path: {{type: PathPrefix, value: {path}}}}}");
     let exact = |path: &str| format!("{{path: {{type: Exact, value: {path}}}}}");
+    let expression = "{path: {type: RegularExpression, value: '/v[0-9]+'}}";
+    let query = |value: &str| format!("{{queryParams: [{{name: team, value: {value}}}]}}");
     let header = |value: &str| format!("{{headers: [{{name: x-team, value: {value}}}]}}");
     let method = |method: &str| format!("{{method: {method}}}");
     let rewrite = "{type: URLRewrite, urlRewrite: {path: {type: ReplacePrefixMatch, replacePrefixMatch: /r}}}";
@@ -73,9 +75,16 @@ fn each_rule_of_inclusion_is_kept_on_the_wire() -> Result<()> {
         service("shop", "vault", 9001),
         service("red", "team", 9002),
         pair("join", [&prefix("/a/"), ""], [&exact("/b"), ""], own),
+        pair("top", [&prefix("/"), ""], [&prefix("/a"), ""], own),
+        pair("slashes", [&prefix("/a/"), ""], [&prefix("/b/"), ""], own),
+        pair("itself", [&prefix("/a"), ""], [&exact("/"), ""], own),
         pair("exact", [&exact("/e"), ""], ["", ""], own),
+        pair("below", [&exact("/e"), ""], [&prefix("/x"), ""], own),
+        pair("expression", [&prefix("/"), ""], [expression, ""], own),
+        pair("inside", [&prefix("/a"), ""], [expression, ""], own),
         pair("all", ["", ""], ["", ""], own),
         pair("header", [&header("one"), ""], [&header("two"), ""], own),
+        pair("query", [&query("one"), ""], [&query("two"), ""], own),
         pair("method", [&method("GET"), ""], [&method("POST"), ""], own),
         pair("rewrite", [&prefix("/w"), rewrite], [&prefix("/x"), rewrite], own),
         pair("once", [&prefix("/w"), ""], [&prefix("/x"), rewrite], own),
@@ -90,11 +99,27 @@ fn each_rule_of_inclusion_is_kept_on_the_wire() -> Result<()> {
         ("join.t.test:8080/a/bc", "404"),
         ("join.t.test:8080/a", "404"),
         ("join.t.test:8080/ab", "404"),
+        ("top.t.test:8080/a/b", "red /a/b"),
+        ("top.t.test:8080/", "404"),
+        ("slashes.t.test:8080/a/b", "red /a/b"),
+        ("slashes.t.test:8080/a/b/c", "red /a/b/c"),
+        ("slashes.t.test:8080/a/bc", "404"),
+        ("itself.t.test:8080/a", "red /a"),
+        ("itself.t.test:8080/a/b", "404"),
+        // Expressions stand at the top of a path only.
+        ("expression.t.test:8080/v1", "red /v1"),
+        ("expression.t.test:8080/v", "404"),
+        ("inside.t.test:8080/a/v1", "500"),
         // Below an exact path a child says no path, and has that one.
         ("exact.t.test:8080/e", "red /e"),
         ("exact.t.test:8080/e/x", "404"),
+        ("below.t.test:8080/e/x", "404"),
+        ("below.t.test:8080/e", "500"),
         ("all.t.test:8080/", "red /"),
         ("all.t.test:8080/any", "red /any"),
+        // What a parent says of a parameter is the only word about it.
+        ("query.t.test:8080/?team=one", "red /?team=one"),
+        ("query.t.test:8080/?team=two", "404"),
         // No request has both methods: nobody hangs on the slot.
         ("method.t.test:8080/", "500"),
         // Two rewrites contradict each other; one takes the whole prefix that was matched down to it.

@@ -1,0 +1,98 @@
+//! The tables of documents name tests that there are.
+
+use std::collections::BTreeSet;
+use std::fs;
+
+use anyhow::{Context, Result, ensure};
+use tests::workspace;
+
+/// The rows of a document's tables with this head, cell by cell.
+fn rows<const CELLS: usize>(document: &str, head: &str) -> Result<Vec<[String; CELLS]>> {
+    let text = fs::read_to_string(workspace().join("docs").join(document))?;
+    let head = format!("{head}\n{}|\n", "|---".repeat(CELLS));
+    let tables: Vec<&str> = text.split(&head).skip(1).collect();
+    ensure!(!tables.is_empty(), "no table in {document}");
+    let rows = tables.iter().flat_map(|table| table.lines().take_while(|line| line.starts_with('|')));
+    let rows = rows.map(|line| {
+        let cells = line.trim_matches('|').split('|').map(|cell| cell.trim().to_owned()).collect::<Vec<_>>();
+        <[String; CELLS]>::try_from(cells).map_err(|cells| anyhow::anyhow!("{document}: {} cells: {line}", cells.len()))
+    });
+    rows.collect()
+}
+
+/// What stands between these.
+fn between(cell: &str, begin: char, end: char) -> Vec<&str> {
+    cell.split(begin).skip(1).filter_map(|rest| rest.split_once(end)).map(|(name, _)| name).collect()
+}
+
+/// The names of tests: what stands between backticks.
+fn names(cell: &str) -> Vec<&str> {
+    cell.split('`').skip(1).step_by(2).collect()
+}
+
+/// Looks for `module::function` in the modules of one of these folders.
+fn check(name: &str, folders: &[&str]) -> Result<()> {
+    let (module, function) = name.split_once("::").with_context(|| format!("{name} is no test"))?;
+    let files = folders.iter().map(|folder| workspace().join(folder).join(module).with_extension("rs"));
+    let sources: Vec<String> = files.filter_map(|file| fs::read_to_string(file).ok()).collect();
+    let is_test = |source: &String| {
+        let declared = ["#[test]\nfn", "#[tokio::test]\nasync fn"];
+        declared.iter().any(|test| source.contains(&format!("{test} {function}(")))
+            || (source.contains(&format!("    {function},\n")) && source.contains(&format!("\nfn {function}(")))
+    };
+    ensure!(sources.iter().any(is_test), "there is no test {name}");
+    Ok(())
+}
+
+/// Checks a document; what its rows are about. A cell without a story says why in words.
+fn delegation(document: &str, tables: &str, stories: &[&str]) -> Result<BTreeSet<String>> {
+    let rows = rows(document, "| what | from manifests to statuses and look-ups | with traffic |")?;
+    for [what, of_tables, of_stories] in &rows {
+        let [in_tables, in_stories] = [names(of_tables), names(of_stories)];
+        ensure!(!in_tables.is_empty(), "{document}: {what}: no test of the tables");
+        ensure!(
+            !in_stories.is_empty() || of_stories.starts_with("none: "),
+            "{document}: {what}: no story, and no reason"
+        );
+        in_tables.iter().try_for_each(|name| check(name, &[tables]))?;
+        in_stories.iter().try_for_each(|name| check(name, stories))?;
+    }
+    Ok(rows.into_iter().map(|[what, ..]| what).collect())
+}
+
+#[test]
+fn what_is_said_to_be_tested_of_delegation_is() -> Result<()> {
+    let stories = ["tests/stories/delegation", "tests/stories/delegation/inclusion"];
+    let inclusion = delegation("inclusion.md", "router/core/tests/gateway_api/inclusion", &stories)?;
+    ensure!(inclusion.len() == 36, "{} rows of inclusion", inclusion.len());
+    let stories = ["tests/stories/delegation", "tests/stories/delegation/subdomains"];
+    let contour = delegation("contour.md", "router/core/src/contour/tests", &stories)?;
+    // Each rule, with what it allows and what it refuses.
+    for rule in 1..=10 {
+        ensure!(contour.iter().any(|what| what.starts_with(&format!("S{rule} "))), "nothing is said of S{rule}");
+    }
+    Ok(())
+}
+
+#[test]
+fn what_is_said_to_be_tested_of_hostile_input_is() -> Result<()> {
+    let stories =
+        ["router/tests/proxy_stories", "router/tests", "tests/stories", "tests/stories/http", "tests/stories/steer"];
+    let corpora = ["hellos", "http1_corpus", "http2_corpus"]
+        .map(|corpus| fs::read_to_string(workspace().join("router/tests/proxy_stories").join(corpus).join("rows.rs")));
+    let corpora = corpora.into_iter().collect::<Result<Vec<_>, _>>()?.concat();
+    let rows = rows("hostile-input.md", "| case | answer | shown by |")?;
+    ensure!(rows.len() > 70, "{} rows", rows.len());
+    for [case, _, shown] in &rows {
+        let (tests, of_corpora) = (names(shown), between(shown, '“', '”'));
+        ensure!(
+            !tests.is_empty() || !of_corpora.is_empty() || shown.starts_with("none: "),
+            "{case}: no test, and no reason"
+        );
+        tests.iter().try_for_each(|name| check(name, &stories)).with_context(|| case.clone())?;
+        for name in of_corpora {
+            ensure!(corpora.contains(&format!("\"{name}\",")), "{case}: no row {name:?}");
+        }
+    }
+    Ok(())
+}

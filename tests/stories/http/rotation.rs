@@ -1,0 +1,188 @@
+//! A thousand certificates, one after the other, while clients connect and send.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use rustls::client::Resumption;
+use rustls::{ClientConfig, ClientConnection, StreamOwned};
+use rustls_pki_types::pem::PemObject;
+use rustls_pki_types::{CertificateDer, ServerName};
+use tests::client::trusting;
+use tests::folder;
+use tests::nginx::Nginx;
+use tests::pki::Leaf;
+use tests::sluice;
+use tests::stream::{joined, read_some};
+use tests::wait::PATIENCE;
+
+use super::stage::{HTTPS, Stage, at};
+
+const HOST: &str = "renewed.apps.test";
+const ROTATIONS: usize = 1000;
+/// Memory is compared with what it was after so many.
+const SETTLED: usize = 200;
+/// How much of it may be added after that, in bytes.
+const GROWTH: u64 = 8 << 20;
+/// Seconds that one run of h2load takes; its connections stay for as long.
+const H2LOAD: &str = "4";
+
+/// What all clients know.
+struct Rotation {
+    config: Arc<ClientConfig>,
+    /// In the order in which they are written.
+    certificates: Vec<CertificateDer<'static>>,
+    /// The router is known to show this one; it shows none before it any more.
+    shown: AtomicUsize,
+    /// This one may be in the folder already; none after it is.
+    written: AtomicUsize,
+    over: AtomicBool,
+}
+
+impl Rotation {
+    fn is_over(&self) -> bool {
+        self.over.load(Ordering::SeqCst)
+    }
+
+    /// A whole handshake, and which certificate was shown: one that was current while it lasted.
+    fn connect(&self) -> Result<(StreamOwned<ClientConnection, TcpStream>, usize)> {
+        let first = self.shown.load(Ordering::SeqCst);
+        let tcp = TcpStream::connect(at(HTTPS))?;
+        tcp.set_read_timeout(Some(PATIENCE))?;
+        let name = ServerName::try_from(HOST)?;
+        let mut stream = StreamOwned::new(ClientConnection::new(Arc::clone(&self.config), name)?, tcp);
+        while stream.conn.is_handshaking() {
+            stream.conn.complete_io(&mut stream.sock).context("the handshake failed")?;
+        }
+        let last = self.written.load(Ordering::SeqCst);
+        let certificate = stream.conn.peer_certificates().and_then(|chain| chain.first()).context("no certificate")?;
+        let number = self.certificates.iter().position(|known| known == certificate).context("an unknown one")?;
+        ensure!((first..=last).contains(&number), "{number} was shown, and {first} to {last} were current");
+        Ok((stream, number))
+    }
+
+    /// New connections, one after the other, each with a request; how many.
+    fn handshakes(&self) -> Result<usize> {
+        let mut count = 0;
+        while !self.is_over() {
+            let (mut stream, _) = self.connect().with_context(|| format!("connection {count}"))?;
+            ask(&mut stream).with_context(|| format!("the request of connection {count}"))?;
+            count += 1;
+        }
+        Ok(count)
+    }
+
+    /// Requests on one connection, which lasts for all certificates; how many.
+    fn requests(&self) -> Result<usize> {
+        let (mut stream, _) = self.connect()?;
+        let mut count = 0;
+        while !self.is_over() {
+            ask(&mut stream).with_context(|| format!("request {count}"))?;
+            count += 1;
+        }
+        Ok(count)
+    }
+
+    /// Streams on connections that last for many certificates; how many.
+    fn streams(&self, stage: &Stage) -> Result<usize> {
+        let mut count = 0;
+        while !self.is_over() {
+            let mut h2load = stage.netns.command("h2load")?;
+            h2load.args(["--clients", "2", "--max-concurrent-streams", "4", "--duration", H2LOAD, "--threads", "1"]);
+            h2load.args(["--header", &format!(":authority: {HOST}"), &format!("https://127.0.0.1:{HTTPS}/")]);
+            let text = String::from_utf8(sluice::output(&mut h2load)?.stdout)?;
+            ensure!(text.contains(" 0 failed, 0 errored, 0 timeout"), "{text}");
+            ensure!(text.contains(" 0 3xx, 0 4xx, 0 5xx"), "{text}");
+            let done = text.lines().find_map(|line| line.strip_prefix("requests: ")?.split(' ').next()?.parse().ok());
+            count += done.filter(|done: &usize| *done > 0).with_context(|| format!("no requests:\n{text}"))?;
+        }
+        Ok(count)
+    }
+
+    /// Writes one certificate after the other, each when the one before it is shown; the memory after each hundred.
+    fn rotate(&self, leaves: &[Leaf], stage: &Stage, resident: impl Fn() -> Result<u64>) -> Result<Vec<u64>> {
+        let mut memory = Vec::new();
+        for (number, leaf) in leaves.iter().enumerate().skip(1) {
+            self.written.store(number, Ordering::SeqCst);
+            stage.write("secret", &leaf.secret("test", "renewed"))?;
+            let begun = Instant::now();
+            while self.connect()?.1 != number {
+                ensure!(begun.elapsed() < PATIENCE, "certificate {number} is not shown");
+            }
+            self.shown.store(number, Ordering::SeqCst);
+            if number % 100 == 0 {
+                memory.push(resident()?);
+            }
+        }
+        Ok(memory)
+    }
+}
+
+/// A request, and the whole of its answer.
+fn ask(stream: &mut (impl Read + Write)) -> Result<()> {
+    stream.write_all(format!("GET / HTTP/1.1\r\nHost: {HOST}\r\n\r\n").as_bytes())?;
+    let mut answer = Vec::new();
+    while !answer.ends_with(b"\r\n\r\npod") {
+        let mut part = [0; 1024];
+        let read = read_some(stream, &mut part)?;
+        ensure!(read > 0, "the connection has ended: {:?}", String::from_utf8_lossy(&answer));
+        answer.extend_from_slice(&part[..read]);
+    }
+    ensure!(answer.starts_with(b"HTTP/1.1 200 "), "{:?}", String::from_utf8_lossy(&answer));
+    Ok(())
+}
+
+#[test]
+fn a_thousand_certificates_of_a_secret_fail_no_handshake_and_end_no_connection() -> Result<()> {
+    let stage = Stage::new("thousand", "")?;
+    let block =
+        format!("server {{ listen {}; keepalive_requests 10000000; location / {{ return 200 \"pod\"; }} }}", at(9001));
+    let _pod = Nginx::with(&stage.netns, &[at(9001)], &block)?;
+    stage.service("pod", &[at(9001)])?;
+    let tls = "  tls:\n    termination: edge\n    externalCertificate: {name: renewed}\n";
+    stage.write("route", &folder::route("renewed", HOST, "pod", tls))?;
+    let leaves = (0..=ROTATIONS).map(|_| stage.ca.leaf(HOST)).collect::<Result<Vec<_>>>()?;
+    let der = |leaf: &Leaf| CertificateDer::from_pem_slice(leaf.certificate.as_bytes());
+    stage.write("secret", &leaves[0].secret("test", "renewed"))?;
+    let sluice = stage.serve()?;
+    let mut config = trusting(stage.ca.pem().as_bytes())?;
+    // Every handshake shows a certificate.
+    config.resumption = Resumption::disabled();
+    let rotation = Rotation {
+        config: Arc::new(config),
+        certificates: leaves.iter().map(der).collect::<Result<_, _>>()?,
+        shown: AtomicUsize::new(0),
+        written: AtomicUsize::new(0),
+        over: AtomicBool::new(false),
+    };
+    let begun = Instant::now();
+    let (memory, counts) = thread::scope(|scope| {
+        let inside = |work: fn(&Rotation) -> Result<usize>| {
+            let (rotation, netns) = (&rotation, &stage.netns);
+            scope.spawn(move || netns.run(|| work(rotation)))
+        };
+        let clients = [
+            inside(Rotation::handshakes),
+            inside(Rotation::handshakes),
+            inside(Rotation::requests),
+            inside(Rotation::requests),
+            scope.spawn(|| rotation.streams(&stage)),
+        ];
+        let memory = stage.netns.run(|| rotation.rotate(&leaves, &stage, || sluice.resident()));
+        rotation.over.store(true, Ordering::SeqCst);
+        let counts = clients.map(joined).into_iter().collect::<Result<Vec<_>>>();
+        // A client that has failed says more than what came of it.
+        counts.and_then(|counts| Ok((memory?, counts)))
+    })?;
+    let took = begun.elapsed();
+    eprintln!("{ROTATIONS} certificates in {took:?}; handshakes, requests and streams: {counts:?}; memory: {memory:?}");
+    ensure!(counts.iter().all(|count| *count > 0), "{counts:?}");
+    let (early, late) = (memory[SETTLED / 100 - 1], memory.iter().copied().max().unwrap_or_default());
+    ensure!(late < early + GROWTH, "memory rises with certificates: {memory:?}");
+    ensure!(took < Duration::from_secs(300), "a certificate takes {:?} to be shown", took / ROTATIONS as u32);
+    Ok(())
+}

@@ -1,0 +1,180 @@
+//! The corpora of the parsers, file by file, on real connections: what becomes of each is what its manifest says, whoever
+//! carries it, and the endpoint sees what is its own alone.
+
+use std::fs;
+use std::io::{ErrorKind, Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+
+use anyhow::{Context, Result, bail, ensure};
+use router_common::verdict::DialCounter;
+use tempfile::TempDir;
+use tests::netns::Netns;
+use tests::sluice::{DataPath, Options, Sluice};
+use tests::stream::{accept, open, read_some};
+use tests::{folder, pinned, workspace};
+
+on_both_data_paths! {
+    hellos_reach_whom_they_name_and_nobody_else,
+}
+
+/// The one host that has a route.
+const HOST: &str = "a.test";
+/// Its endpoint.
+const ENDPOINT: u16 = 9001;
+/// What the kernel may carry in clear text, and no health checks, which would be connections of nobody's.
+const PLAIN: [(&str, &str); 3] = [
+    ("haproxy.router.openshift.io/set-forwarded-headers", "never"),
+    ("haproxy.router.openshift.io/disable_cookies", "true"),
+    ("router.openshift.io/haproxy.health.check.interval", "1h"),
+];
+
+fn at(port: u16) -> SocketAddr {
+    SocketAddr::from((Ipv4Addr::LOCALHOST, port))
+}
+
+/// What is to become of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fate {
+    /// The endpoint gets it, byte for byte.
+    Endpoint,
+    /// The router ends TLS by itself: a record of a handshake, or an alert about what only an endpoint reads.
+    Terminated,
+    /// A fatal alert, then the end.
+    Alert(u8),
+    /// A response of the router, with this status.
+    Status(u16),
+    /// The end without a word.
+    Closed,
+}
+
+/// A router with one route, and its endpoint.
+struct Stage {
+    netns: Netns,
+    endpoint: TcpListener,
+    sluice: Sluice,
+    _manifests: TempDir,
+}
+
+impl Stage {
+    fn new(data_path: DataPath, spec: &str) -> Result<Stage> {
+        let netns = Netns::new("corpus")?;
+        let endpoint = netns.run(|| Ok(TcpListener::bind(at(ENDPOINT))?))?;
+        let manifests = TempDir::new()?;
+        let route = folder::annotated(&folder::route("a", HOST, "a", spec), &PLAIN);
+        folder::replace(
+            &manifests.path().join("all.yaml"),
+            &(folder::router() + &folder::service("a", endpoint.local_addr()?) + &route),
+        )?;
+        let arguments = ["--drain", "0"].map(str::to_owned).to_vec();
+        let options = Options { arguments, ..Options::loopback(data_path) };
+        let sluice = Sluice::start(&netns, manifests.path(), &options)?;
+        Ok(Stage { netns, endpoint, sluice, _manifests: manifests })
+    }
+
+    /// Sends a file to a port of the router, and sees what becomes of it.
+    fn check(&self, port: u16, bytes: &[u8], fate: Fate) -> Result<()> {
+        let mut client = open(&self.netns, at(port))?;
+        // The router may have heard enough already.
+        let _ = client.write_all(bytes);
+        if fate == Fate::Endpoint {
+            let mut endpoint = accept(&self.endpoint)?;
+            let mut received = vec![0; bytes.len()];
+            endpoint.read_exact(&mut received)?;
+            ensure!(received == bytes, "the endpoint got {:?}", String::from_utf8_lossy(&received));
+            return Ok(());
+        }
+        match (fate, answer(&mut client)?.as_slice()) {
+            (Fate::Closed, []) | (Fate::Terminated, [21 | 22, 3, 3, ..]) => {}
+            (Fate::Alert(code), [21, 3, 3, 0, 2, 2, alert]) if *alert == code => {}
+            (Fate::Status(status), [b'H', b'T', b'T', b'P', b'/', b'1', b'.', _, b' ', text @ ..])
+                if text.starts_with(status.to_string().as_bytes()) => {}
+            (_, other) => bail!("the client got {:?}", String::from_utf8_lossy(other)),
+        }
+        self.endpoint.set_nonblocking(true)?;
+        let nobody = self.endpoint.accept().err().map(|error| error.kind());
+        self.endpoint.set_nonblocking(false)?;
+        ensure!(nobody == Some(ErrorKind::WouldBlock), "the endpoint got a connection");
+        Ok(())
+    }
+}
+
+/// What comes until the end, or until it is the router that waits: for the rest of a handshake, or another request.
+fn answer(client: &mut TcpStream) -> Result<Vec<u8>> {
+    let (mut answer, mut part) = (Vec::new(), [0; 4096]);
+    while answer.first() != Some(&22) && !answer.windows(4).any(|end| end == b"\r\n\r\n") {
+        match read_some(client, &mut part)? {
+            0 => break,
+            read => answer.extend_from_slice(&part[..read]),
+        }
+    }
+    Ok(answer)
+}
+
+/// The files of a corpus, each with its line of the manifest.
+fn files(kind: &str) -> Result<Vec<(String, Vec<u8>, String)>> {
+    let folder = workspace().join("router-common/corpus").join(kind);
+    let manifest = fs::read_to_string(folder.join("MANIFEST"))?;
+    let lines = manifest.lines().filter(|line| !line.starts_with('#'));
+    let files = lines.map(|line| {
+        let (name, outcome) = line.split_once(' ').context("an outcome")?;
+        Ok((name.to_owned(), fs::read(folder.join(name))?, outcome.to_owned()))
+    });
+    files.collect()
+}
+
+/// A word of an outcome, such as `name=a.test`.
+fn word<'o>(outcome: &'o str, key: &str) -> Option<&'o str> {
+    outcome.split(' ').find_map(|word| word.strip_prefix(key)?.strip_prefix('='))
+}
+
+fn hellos_reach_whom_they_name_and_nobody_else(data_path: DataPath) -> Result<()> {
+    let stage = Stage::new(data_path, folder::PASSTHROUGH)?;
+    let mut reached = 0;
+    for (name, bytes, outcome) in files("hello")? {
+        let fate = match (word(&outcome, "name"), word(&outcome, "alert")) {
+            (Some(HOST), _) => Fate::Endpoint,
+            (Some(_), _) => Fate::Terminated,
+            (_, Some("-")) => Fate::Closed,
+            (_, Some(code)) => Fate::Alert(code.parse()?),
+            _ => Fate::Closed,
+        };
+        stage.check(8443, &bytes, fate).with_context(|| format!("{name}: {outcome}, {fate:?}"))?;
+        reached += u64::from(fate == Fate::Endpoint);
+    }
+    ensure!(reached > 20, "{reached} hellos for the route");
+    if data_path == DataPath::Kernel {
+        let dialed = pinned::dial_counter(&stage.sluice, DialCounter::Dialed)?;
+        // All but those that are longer than it gathers.
+        ensure!(dialed + 5 > reached, "the kernel carried {dialed} of {reached}");
+    }
+    Ok(())
+}
+
+/// In user space heads have a corpus of their own, with what follows them.
+#[test]
+fn heads_that_the_kernel_does_not_carry_are_answered_by_the_router() -> Result<()> {
+    let stage = Stage::new(DataPath::Kernel, "")?;
+    let mut reached = 0;
+    for (name, bytes, outcome) in files("head")? {
+        let fate = match (word(&outcome, "host"), word(&outcome, "status"), word(&outcome, "form")) {
+            (Some(HOST), _, Some("origin")) if word(&outcome, "len") == Some(&bytes.len().to_string()) => {
+                Fate::Endpoint
+            }
+            // Which goes to the endpoint, too, or is refused, but by the proxy.
+            (Some(HOST), _, Some("origin" | "absolute")) => continue,
+            (_, _, Some("asterisk")) => Fate::Status(200),
+            (_, _, Some("authority")) => Fate::Status(405),
+            (Some("-"), _, _) => Fate::Status(400),
+            (Some(_), _, _) => Fate::Status(503),
+            (_, Some("-"), _) => Fate::Closed,
+            (_, Some(status), _) => Fate::Status(status.parse()?),
+            // 408, in time.
+            _ => continue,
+        };
+        stage.check(8080, &bytes, fate).with_context(|| format!("{name}: {outcome}, {fate:?}"))?;
+        reached += u64::from(fate == Fate::Endpoint);
+    }
+    let dialed = pinned::dial_counter(&stage.sluice, DialCounter::Dialed)?;
+    ensure!(dialed == reached && reached > 20, "the kernel carried {dialed} of {reached}");
+    Ok(())
+}
