@@ -37,7 +37,7 @@ pub fn run(root: &Path, what: Bench) -> Result<()> {
     match what {
         Bench::Load => load::run(root),
         Bench::Admission => admission::run(root),
-        Bench::Passthrough(arguments) => passthrough::run(root, arguments),
+        Bench::Passthrough(arguments) => passthrough::run(root, &arguments),
         Bench::Http(arguments) => http::run(root, &arguments),
     }
 }

@@ -9,6 +9,7 @@ use clap::{Parser, Subcommand};
 mod bench;
 mod btf;
 mod ci;
+mod dist;
 mod ebpf;
 mod install;
 mod process;
@@ -43,6 +44,8 @@ enum Task {
     Verify,
     /// What a change must pass: formatting, lints, every test, and the dependency policy if cargo-deny is there.
     Ci,
+    /// Build what is to be shipped to target/dist/sluice: compiled from what the benchmarks' load runs through.
+    Dist,
     /// Measure, with release builds, and write docs/benchmarks.md.
     Bench {
         /// What to measure.
@@ -78,6 +81,10 @@ fn run(task: Task) -> Result<()> {
         }
         Task::Verify => test::verify(&root),
         Task::Ci => ci::run(&root),
+        Task::Dist => {
+            println!("{}", dist::build(&root)?.display());
+            Ok(())
+        }
         Task::Bench { what } => bench::run(&root, what),
         Task::Load(arguments) => bench::passthrough::load::run(arguments),
         Task::HttpLoad(arguments) => bench::http::load::run(&arguments),

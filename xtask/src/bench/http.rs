@@ -125,5 +125,6 @@ fn measure(tools: &Tools, arguments: &Arguments) -> Result<Results> {
         let Router::Peer(peer) = lane.way.router else { continue };
         versions.extend(peer.version(&tools.root).filter(|version| !versions.contains(version)));
     }
-    Ok(Results { plan, columns, loaded, versions, left_out })
+    let build = tools.build.clone();
+    Ok(Results { build, plan, columns, loaded, versions, left_out })
 }

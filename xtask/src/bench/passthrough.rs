@@ -5,10 +5,11 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
 
 use self::load::LISTENING;
+use self::measure::GROUPS;
 use self::network::{BACKEND_PORT, HOSTS, Network};
 use self::report::Results;
 use self::ways::{Lane, Way};
@@ -25,7 +26,7 @@ mod report;
 mod ways;
 
 /// Arguments of `bench passthrough`.
-#[derive(Clone, Copy, Args)]
+#[derive(Clone, Args)]
 pub struct Arguments {
     /// First install the peers that are missing: HAProxy and nginx from Debian, Envoy from the Python index.
     #[arg(long)]
@@ -37,6 +38,44 @@ pub struct Arguments {
     /// written, to the target folder.
     #[arg(long)]
     quick: bool,
+    /// Only these measures: bulk-down, bulk-up, round-trips, new-connections, two-segments, idle; with commas between
+    /// them. Nothing is written.
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    only: Vec<String>,
+    /// Only these ways: kernel, relay, haproxy, nginx, envoy; with commas between them. The direct way is always
+    /// measured. Nothing is written.
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    ways: Vec<String>,
+}
+
+/// `--only` of the memory of idle connections.
+const IDLE_ID: &str = "idle";
+
+impl Arguments {
+    /// What was chosen exists.
+    fn check(&self) -> Result<()> {
+        let check = |option: &str, chosen: &[String], known: Vec<&str>| match chosen
+            .iter()
+            .find(|name| !known.contains(&name.as_str()))
+        {
+            Some(name) => bail!("{option} {name}: there are {}", known.join(", ")),
+            None => Ok(()),
+        };
+        check("--only", &self.only, GROUPS.iter().map(|group| group.id).chain([IDLE_ID]).collect())?;
+        check("--ways", &self.ways, Way::ALL.map(Way::id).to_vec())
+    }
+
+    fn is_partial(&self) -> bool {
+        !(self.only.is_empty() && self.ways.is_empty())
+    }
+
+    fn measures(&self, id: &str) -> bool {
+        self.only.is_empty() || self.only.iter().any(|name| name == id)
+    }
+
+    fn goes(&self, way: Way) -> bool {
+        way == Way::Direct || self.ways.is_empty() || self.ways.iter().any(|name| name == way.id())
+    }
 }
 
 /// Milliseconds of one measurement.
@@ -52,7 +91,8 @@ const IDLE: usize = 6000;
 const MANY: usize = 30_000;
 
 /// Measures, prints, writes docs/benchmarks.md and its plot, and fails when a bar is missed.
-pub fn run(root: &Path, arguments: Arguments) -> Result<()> {
+pub fn run(root: &Path, arguments: &Arguments) -> Result<()> {
+    arguments.check()?;
     ensure!(
         process::is_root(),
         "the benchmark makes network namespaces and measures the kernel path: run it with sudo"
@@ -64,6 +104,9 @@ pub fn run(root: &Path, arguments: Arguments) -> Result<()> {
     let results = measure(&tools, arguments)?;
     let text = results.text()?;
     println!("{text}");
+    if arguments.is_partial() {
+        return Ok(());
+    }
     let folder = if arguments.quick { process::target(root) } else { root.join("docs") };
     let plot = folder.join(plot::FILE);
     fs::write(&plot, plot::draw(&results.columns)).with_context(|| format!("writing {}", plot.display()))?;
@@ -76,11 +119,11 @@ pub fn run(root: &Path, arguments: Arguments) -> Result<()> {
     Ok(())
 }
 
-fn measure(tools: &Tools, arguments: Arguments) -> Result<Results> {
+fn measure(tools: &Tools, arguments: &Arguments) -> Result<Results> {
     let network = Network::new()?;
     let _backends = backends(tools, &network)?;
     let (mut lanes, mut left_out) = (Vec::new(), Vec::new());
-    for way in Way::ALL {
+    for way in Way::ALL.into_iter().filter(|way| arguments.goes(*way)) {
         match Lane::open(tools, &network, way) {
             Ok(lane) => lanes.push(lane),
             Err(error) if way == Way::Direct => return Err(error),
@@ -94,7 +137,7 @@ fn measure(tools: &Tools, arguments: Arguments) -> Result<Results> {
 
     // Memory first: later a router has memory from past connections to use again.
     let mut idle = Vec::new();
-    for lane in &lanes {
+    for lane in lanes.iter().filter(|_| arguments.measures(IDLE_ID)) {
         let count = if matches!(lane.way, Way::Direct | Way::Kernel) { MANY } else { IDLE };
         eprintln!("xtask: {count} idle connections: {}", lane.way.name());
         match idle::hold(tools, &network, lane, count) {
@@ -105,10 +148,13 @@ fn measure(tools: &Tools, arguments: Arguments) -> Result<Results> {
     let time = if arguments.quick { QUICK_TIME } else { TIME };
     let pause = if arguments.quick { Duration::ZERO } else { PAUSE };
     let rounds = if arguments.quick { 1 } else { usize::from(arguments.rounds) };
-    let columns = measure::rounds(tools, &network, &lanes, rounds, time, pause)?;
+    let chosen = |group: &measure::Group| arguments.measures(group.id);
+    let plan = measure::Plan { rounds, milliseconds: time, pause };
+    let columns = measure::rounds(tools, &network, &lanes, chosen, plan)?;
     let steered = dialed(&lanes).zip(dialed_before).map(|(after, before)| after - before);
     let versions = lanes.iter().filter_map(|lane| lane.way.peer()?.version(&tools.root)).collect();
-    Ok(Results { rounds, milliseconds: time, columns, idle, steered, versions, left_out })
+    let build = tools.build.clone();
+    Ok(Results { build, rounds, milliseconds: time, columns, idle, steered, versions, left_out })
 }
 
 /// Connections that Sluice's kernel path has dialed so far; `None` if that cannot be known.

@@ -16,6 +16,8 @@ const MANY_BAR: f64 = 0.95;
 
 /// Everything that was measured.
 pub struct Results {
+    /// Which build of Sluice was measured.
+    pub build: String,
     /// How often and how long.
     pub plan: Plan,
     /// By way.
@@ -86,7 +88,7 @@ kernel; and the client's part of all the machine's work.\n"
     fn introduction(&self, text: &mut String) -> Result<()> {
         writeln!(
             text,
-            "`cargo xtask bench http`, on {}. Client, router and backend each have a network namespace, with veth links between
+            "`cargo xtask bench http`, on {}, of {}. Client, router and backend each have a network namespace, with veth links between
 them, and share the cores. All ways are open all the time, each through a router namespace of its own; every measure
 goes over all ways before the next, {} ms each, in {} rounds. Figures are medians of the rounds; in parentheses the median
 of the ratios to the best peer in the same round.
@@ -102,6 +104,7 @@ With {} hosts, one in {} has a certificate of its own (in Sluice alone); clear-t
 for thousands of them in turn, connections that stay for one in the middle. HAProxy has them in a map, nginx as server
 names, Envoy as domains of a virtual host.\n",
             machine()?,
+            self.build,
             self.plan.milliseconds,
             self.plan.rounds,
             names::MANY,

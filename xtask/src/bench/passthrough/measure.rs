@@ -1,7 +1,7 @@
 //! What is measured, and in which order.
 
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use clap::ValueEnum;
@@ -44,6 +44,8 @@ impl Hello {
 pub struct Group {
     /// Heading.
     pub title: &'static str,
+    /// For `--only`.
+    pub id: &'static str,
     /// Of its figures.
     pub unit: &'static str,
     /// What a client's units are divided by.
@@ -60,6 +62,7 @@ pub struct Group {
 pub const GROUPS: [Group; 5] = [
     Group {
         title: "bulk down",
+        id: "bulk-down",
         unit: "Gbit/s",
         scale: 1e9 / 8.0,
         load: Load::Down,
@@ -69,6 +72,7 @@ pub const GROUPS: [Group; 5] = [
     },
     Group {
         title: "bulk up",
+        id: "bulk-up",
         unit: "Gbit/s",
         scale: 1e9 / 8.0,
         load: Load::Up,
@@ -78,6 +82,7 @@ pub const GROUPS: [Group; 5] = [
     },
     Group {
         title: "64-byte round trips",
+        id: "round-trips",
         unit: "1,000/s",
         scale: 1e3,
         load: Load::Echo,
@@ -87,6 +92,7 @@ pub const GROUPS: [Group; 5] = [
     },
     Group {
         title: "new connections",
+        id: "new-connections",
         unit: "1,000/s",
         scale: 1e3,
         load: Load::Connect,
@@ -96,6 +102,7 @@ pub const GROUPS: [Group; 5] = [
     },
     Group {
         title: "new connections, hello in two segments",
+        id: "two-segments",
         unit: "1,000/s",
         scale: 1e3,
         load: Load::Connect,
@@ -109,6 +116,10 @@ impl Group {
     /// Its measures.
     pub fn measures(self) -> [Measure; 3] {
         self.connections.map(|connections| Measure { load: self.load, connections, hello: self.hello })
+    }
+
+    fn is_bulk(&self) -> bool {
+        matches!(self.load, Load::Down | Load::Up)
     }
 
     /// Least ratio of the kernel path to the direct one, where there is one.
@@ -127,6 +138,12 @@ pub struct Column {
     pub bulk: Processor,
     /// How many bytes.
     pub bulk_bytes: u64,
+    /// In which time.
+    pub bulk_time: Duration,
+    /// Processor time of the router at rest.
+    pub rest: Processor,
+    /// In which time.
+    pub rest_time: Duration,
     /// Processor time while connections were made.
     pub making: Processor,
     /// How many.
@@ -146,6 +163,9 @@ impl Column {
             rates: Default::default(),
             bulk: Processor::default(),
             bulk_bytes: 0,
+            bulk_time: Duration::ZERO,
+            rest: Processor::default(),
+            rest_time: Duration::ZERO,
             making: Processor::default(),
             made: 0,
             connections: 0,
@@ -154,9 +174,21 @@ impl Column {
         }
     }
 
+    /// Whether a group was measured at all.
+    pub fn has(&self, group: usize) -> bool {
+        self.rates[group].iter().any(|rates| !rates.is_empty())
+    }
+
     /// The middle of the rounds.
     pub fn rate(&self, group: usize, measure: usize) -> Option<f64> {
         median(self.rates[group][measure].iter().copied().flatten().collect())
+    }
+
+    /// Seconds in user mode for each GB of bulk data: all of them, and what the router would have used at rest.
+    pub fn user_for_bulk(&self) -> Option<(f64, f64)> {
+        let gigabytes = self.bulk_bytes as f64 / 1e9;
+        let at_rest = self.rest.user * self.bulk_time.as_secs_f64() / self.rest_time.as_secs_f64();
+        (gigabytes > 0.0 && at_rest.is_finite()).then(|| (self.bulk.user / gigabytes, at_rest / gigabytes))
     }
 
     /// Its rates by another way's in the same round.
@@ -166,24 +198,38 @@ impl Column {
     }
 }
 
-/// Runs all rounds. Within one, every measure goes over all ways before the next, and each measure begins with
-/// another way, so that whatever slows the machine for a while slows all of them. The pause is before each round.
+/// How long, and how often.
+#[derive(Clone, Copy)]
+pub struct Plan {
+    /// How often.
+    pub rounds: usize,
+    /// Of one measurement.
+    pub milliseconds: u32,
+    /// Before each round.
+    pub pause: Duration,
+}
+
+/// Runs all rounds of the groups that are chosen. Within one, every measure goes over all ways before the next, and each measure begins with
+/// another way, so that whatever slows the machine for a while slows all of them.
 pub fn rounds(
     tools: &Tools,
     network: &Network,
     lanes: &[Lane],
-    rounds: usize,
-    milliseconds: u32,
-    pause: Duration,
+    chosen: impl Fn(&Group) -> bool,
+    plan: Plan,
 ) -> Result<Vec<Column>> {
+    let Plan { rounds, milliseconds, pause } = plan;
     let mut columns: Vec<Column> = lanes.iter().map(|lane| Column::new(lane.way)).collect();
+    if GROUPS.iter().any(|group| chosen(group) && group.is_bulk()) {
+        rest(lanes, plan, &mut columns)?;
+    }
     let mut turn = 0;
     for round in 0..rounds {
         if !pause.is_zero() {
             eprintln!("xtask: round {} of {rounds} begins in {} s", round + 1, pause.as_secs());
             thread::sleep(pause);
         }
-        for (at, group) in GROUPS.into_iter().enumerate() {
+        for (at, group) in GROUPS.into_iter().enumerate().filter(|(_, group)| chosen(group)) {
             eprintln!("xtask: round {} of {rounds}: {}", round + 1, group.title);
             for (place, measure) in group.measures().into_iter().enumerate() {
                 for step in 0..lanes.len() {
@@ -198,6 +244,22 @@ pub fn rounds(
     Ok(columns)
 }
 
+/// What routers use without any load, for as long as bulk data is carried in all rounds.
+fn rest(lanes: &[Lane], plan: Plan, columns: &mut [Column]) -> Result<()> {
+    let bulk: usize = GROUPS.iter().filter(|group| group.is_bulk()).map(|group| group.connections.len()).sum();
+    let time = Duration::from_millis(u64::from(plan.milliseconds)) * u32::try_from(plan.rounds * bulk)?;
+    thread::sleep(plan.pause);
+    eprintln!("xtask: {} s at rest", time.as_secs());
+    let begin = Instant::now();
+    let processes = lanes.iter().map(Lane::processes).collect::<Result<Vec<_>>>()?;
+    let before = processes.iter().map(|of| Processor::of(of)).collect::<Result<Vec<_>>>()?;
+    thread::sleep(time);
+    for ((column, of), before) in columns.iter_mut().zip(&processes).zip(before) {
+        (column.rest, column.rest_time) = (Processor::of(of)? - before, begin.elapsed());
+    }
+    Ok(())
+}
+
 fn one(
     tools: &Tools,
     network: &Network,
@@ -207,7 +269,7 @@ fn one(
     column: &mut Column,
 ) -> Result<Option<f64>> {
     let processes = lane.processes()?;
-    let before = Processor::of(&processes)?;
+    let (before, begin) = (Processor::of(&processes)?, Instant::now());
     let outcome = match lane.carry(tools, network, measure, milliseconds) {
         Ok(outcome) => outcome,
         Err(error) => {
@@ -227,6 +289,7 @@ fn one(
     match measure.load {
         Load::Down | Load::Up => {
             column.bulk += used;
+            column.bulk_time += begin.elapsed();
             column.bulk_bytes += outcome.units;
         }
         Load::Connect => {
@@ -253,5 +316,16 @@ mod tests {
         assert_eq!(other.ratios(&direct, 0, 0).range(), (0.5, 0.5));
         assert_eq!(direct.rate(0, 0), Some(80.0));
         assert_eq!(other.rate(0, 1), None, "nothing was measured");
+    }
+
+    #[test]
+    fn what_a_router_uses_at_rest_is_told_apart() {
+        let mut column = Column::new(Way::Kernel);
+        assert_eq!(column.user_for_bulk(), None, "nothing was measured");
+        (column.bulk.user, column.bulk_bytes) = (0.75, 2_000_000_000);
+        column.bulk_time = Duration::from_secs(4);
+        assert_eq!(column.user_for_bulk(), None, "not known at rest");
+        (column.rest.user, column.rest_time) = (0.5, Duration::from_secs(8));
+        assert_eq!(column.user_for_bulk(), Some((0.375, 0.125)));
     }
 }

@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 
 use super::MANY;
 use super::idle::Idle;
-use super::measure::{Column, GROUPS};
+use super::measure::{Column, GROUPS, Group};
 use super::network::{DESCRIPTORS, HOSTS};
 use super::plot;
 use super::ways::Way;
@@ -20,6 +20,8 @@ const NOTHING: f64 = 0.0005;
 
 /// Everything that was measured.
 pub struct Results {
+    /// Which build of Sluice was measured.
+    pub build: String,
     /// How often.
     pub rounds: usize,
     /// How long each time.
@@ -58,7 +60,7 @@ impl Results {
     fn introduction(&self, text: &mut String) -> Result<()> {
         writeln!(
             text,
-            "`cargo xtask bench passthrough`, on {}. Client, router and backend each have a network namespace, with
+            "`cargo xtask bench passthrough`, on {}, of {}. Client, router and backend each have a network namespace, with
 veth links between them, and share the cores. The direct way is the router's namespace forwarding, without a router.
 All ways are open all the time, each through a router namespace of its own; every measure goes over all ways before the
 next, {} ms each, in {} rounds. Before each round is a pause, in which Sluice's agent sweeps up the connections of the
@@ -69,6 +71,7 @@ measured. A new connection is connect, hello, one byte from the backend, FIN fro
 first because whoever does keeps the ports for a minute.
 Every process may have {DESCRIPTORS} descriptors. No router writes an access log.\n",
             machine()?,
+            self.build,
             self.milliseconds,
             self.rounds,
         )?;
@@ -103,7 +106,7 @@ Every process may have {DESCRIPTORS} descriptors. No router writes an access log
         self.columns.iter().try_for_each(|column| write!(text, " {} |", column.way.name()))?;
         writeln!(text, "\n|---|{}", "---|".repeat(self.columns.len()))?;
         let direct = self.direct()?;
-        for (at, group) in GROUPS.iter().enumerate() {
+        for (at, group) in self.groups() {
             for (place, connections) in group.connections.iter().enumerate() {
                 write!(text, "| {}, {connections} ({}) |", group.title, group.unit)?;
                 for column in &self.columns {
@@ -166,21 +169,25 @@ figures.\n
         for column in &self.columns {
             let gigabytes = column.bulk_bytes as f64 / 1e9;
             let made = column.made as f64 / 1e6;
+            // Of nothing there is no figure.
+            let each = |seconds: f64, of: f64, digits: usize| {
+                if of > 0.0 { format!("{:.digits$}", seconds / of) } else { "–".to_owned() }
+            };
             let router = |seconds: f64, of: f64, digits: usize| match column.way {
                 Way::Direct => "–".to_owned(),
-                _ => format!("{:.digits$}", seconds / of),
+                _ => each(seconds, of, digits),
             };
             writeln!(
                 text,
-                "| {} | {} | {} | {:.3} | {:.3} | {} | {} | {:.1} | {:.0} ms | {} |",
+                "| {} | {} | {} | {} | {} | {} | {} | {} | {:.0} ms | {} |",
                 column.way.name(),
                 router(column.bulk.user, gigabytes, 3),
                 router(column.bulk.system, gigabytes, 3),
-                column.bulk.busy / gigabytes,
-                column.bulk.softirq / gigabytes,
+                each(column.bulk.busy, gigabytes, 3),
+                each(column.bulk.softirq, gigabytes, 3),
                 router(column.making.user, made, 1),
                 router(column.making.system, made, 1),
-                column.making.busy / made,
+                each(column.making.busy, made, 1),
                 column.slowest.as_secs_f64() * 1000.0,
                 column.errors,
             )?;
@@ -200,7 +207,7 @@ figures.\n
     fn kernel_bars(&self, bars: &mut Vec<Bar>) {
         let kernel = self.column(Way::Kernel).filter(|_| self.is_steered());
         let direct = self.columns.first();
-        for (at, group) in GROUPS.iter().enumerate() {
+        for (at, group) in self.groups() {
             for (place, measure) in group.measures().into_iter().enumerate() {
                 let Some(least) = group.bar(measure) else { continue };
                 let ratios = kernel.zip(direct).map(|(kernel, direct)| kernel.ratios(direct, at, place));
@@ -211,17 +218,20 @@ figures.\n
                 });
             }
         }
-        let each = kernel.map(|kernel| kernel.bulk.user * 1e9 / kernel.bulk_bytes as f64);
+        let user = kernel.and_then(Column::user_for_bulk);
         bars.push(Bar {
-            what: "kernel, processor seconds in user mode per GB".to_owned(),
+            what: "kernel, processor seconds in user mode per GB, beyond those of an agent at rest".to_owned(),
             promised: "0.000".to_owned(),
-            figure: each.map(|seconds| (format!("{seconds:.3}"), seconds < NOTHING)),
+            figure: user.map(|(all, at_rest)| {
+                let beyond = (all - at_rest).max(0.0);
+                (format!("{beyond:.3} ({all:.4} in all, {at_rest:.4} at rest)"), beyond < NOTHING)
+            }),
         });
     }
 
     /// Of the relay, to the best peer on each measure.
     fn relay_bars(&self, bars: &mut Vec<Bar>) {
-        for (at, group) in GROUPS.iter().enumerate() {
+        for (at, group) in self.groups() {
             for (place, connections) in group.connections.iter().enumerate() {
                 let peers = self.columns.iter().filter(|column| column.way.peer().is_some());
                 let rates = peers.filter_map(|peer| Some((peer, peer.rate(at, place)?)));
@@ -255,6 +265,11 @@ figures.\n
                 (format!("{sockets} and {descriptors}"), sockets <= 0 && descriptors <= 0)
             }),
         });
+    }
+
+    /// What was measured, with its place among all.
+    fn groups(&self) -> impl Iterator<Item = (usize, &'static Group)> {
+        GROUPS.iter().enumerate().filter(|(at, _)| self.columns.iter().any(|column| column.has(*at)))
     }
 
     fn is_steered(&self) -> bool {

@@ -50,6 +50,18 @@ impl Way {
         }
     }
 
+    /// For `--ways`.
+    pub fn id(self) -> &'static str {
+        match self {
+            Way::Direct => "direct",
+            Way::Kernel => "kernel",
+            Way::Relay => "relay",
+            Way::HaProxy => "haproxy",
+            Way::Nginx => "nginx",
+            Way::Envoy => "envoy",
+        }
+    }
+
     /// The other project whose it is.
     pub fn peer(self) -> Option<Peer> {
         match self {
