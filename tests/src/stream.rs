@@ -215,6 +215,20 @@ pub fn read_once(from: &mut impl Read) -> io::Result<usize> {
     read_some(from, &mut [0; 64])
 }
 
+/// Reads until what has come ends in `end`, and returns all of it.
+///
+/// # Errors
+/// When the stream fails or ends before; tells what had come.
+pub fn read_until(from: &mut impl Read, end: &[u8]) -> Result<Vec<u8>> {
+    let (mut all, mut part) = (Vec::new(), [0; 4096]);
+    while !all.ends_with(end) {
+        let read = read_some(from, &mut part)?;
+        ensure!(read > 0, "the stream ends after {:?}", String::from_utf8_lossy(&all));
+        all.extend_from_slice(&part[..read]);
+    }
+    Ok(all)
+}
+
 /// Reads to the end of the stream; returns how many bytes came, and their checksum.
 ///
 /// # Errors

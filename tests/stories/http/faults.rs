@@ -1,6 +1,6 @@
 //! Endpoints that do not answer, answer nonsense, stop in the middle, or are not there.
 
-use std::io::{Read, Write};
+use std::io::Write;
 use std::net::{TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;

@@ -13,7 +13,7 @@ use rustls::{ClientConfig, ClientConnection, StreamOwned};
 use rustls_pki_types::ServerName;
 use tests::client::trusting;
 use tests::nginx::Nginx;
-use tests::stream::{joined, read_some};
+use tests::stream::{joined, read_until};
 use tests::wait::PATIENCE;
 
 use super::stage::{HTTPS, Stage, Tls, at};
@@ -112,13 +112,7 @@ fn polite(config: &Arc<ClientConfig>, host: &str) -> Result<Vec<Duration>> {
         .map(|number| {
             let begin = Instant::now();
             stream.write_all(request.as_bytes())?;
-            let mut answer = Vec::new();
-            while !answer.ends_with(BODY) {
-                let mut part = [0; 1024];
-                let read = read_some(&mut stream, &mut part)?;
-                ensure!(read > 0, "the connection ends at request {number}");
-                answer.extend_from_slice(&part[..read]);
-            }
+            let answer = read_until(&mut stream, BODY).with_context(|| format!("request {number}"))?;
             ensure!(answer.starts_with(b"HTTP/1.1 200 "), "{:?}", String::from_utf8_lossy(&answer));
             Ok(begin.elapsed())
         })

@@ -5,7 +5,7 @@ use std::net::TcpStream;
 
 use anyhow::{Context, Result, ensure};
 use tests::nginx::Nginx;
-use tests::stream::{self, read_some};
+use tests::stream::{self, read_until};
 use tests::wait::{PATIENCE, wait_until};
 
 use super::stage::{HTTP, Stage, Tls, at};
@@ -18,13 +18,7 @@ const BODY: &[u8] = b"still here";
 /// One request on a connection that stays.
 fn ask(stream: &mut TcpStream, request: &[u8]) -> Result<()> {
     stream.write_all(request)?;
-    let mut answer = Vec::new();
-    while !answer.ends_with(BODY) {
-        let mut part = [0; 1024];
-        let read = read_some(stream, &mut part)?;
-        ensure!(read > 0, "the connection ends after {:?}", String::from_utf8_lossy(&answer));
-        answer.extend_from_slice(&part[..read]);
-    }
+    let answer = read_until(stream, BODY)?;
     ensure!(answer.starts_with(b"HTTP/1.1 200 "), "{:?}", String::from_utf8_lossy(&answer));
     Ok(())
 }

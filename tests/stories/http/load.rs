@@ -168,13 +168,7 @@ fn three_hundred_changes_of_other_routes_leave_connections_and_memory_alone() ->
     let revision = || sluice.get("status").ok().and_then(|status| status["revision"].as_u64());
     let ask = |stream: &mut std::net::TcpStream| -> Result<()> {
         stream.write_all(format!("GET / HTTP/1.1\r\nHost: {plain}\r\n\r\n").as_bytes())?;
-        let mut answer = Vec::new();
-        while !answer.ends_with(b"pod 9001") {
-            let mut part = [0; 512];
-            let read = tests::stream::read_some(stream, &mut part)?;
-            ensure!(read > 0, "the connection has ended");
-            answer.extend_from_slice(&part[..read]);
-        }
+        tests::stream::read_until(stream, b"pod 9001")?;
         Ok(())
     };
     let mut stays = (0..20).map(|_| tests::stream::open(&stage.netns, at(HTTP))).collect::<Result<Vec<_>>>()?;
@@ -189,12 +183,7 @@ fn three_hundred_changes_of_other_routes_leave_connections_and_memory_alone() ->
         .as_bytes(),
     )?;
     let greet = |ws: &mut std::net::TcpStream, until: &[u8]| -> Result<()> {
-        let mut seen = Vec::new();
-        while !seen.ends_with(until) {
-            let mut byte = [0];
-            ensure!(tests::stream::read_some(ws, &mut byte)? == 1, "the tunnel has ended: {:?}", String::from_utf8_lossy(&seen));
-            seen.push(byte[0]);
-        }
+        tests::stream::read_until(ws, until).context("the tunnel")?;
         Ok(())
     };
     greet(&mut ws, b"first word of the server")?;

@@ -17,7 +17,7 @@ use tests::folder;
 use tests::nginx::Nginx;
 use tests::pki::Leaf;
 use tests::sluice;
-use tests::stream::{joined, read_some};
+use tests::stream::{joined, read_until};
 use tests::wait::PATIENCE;
 
 use super::stage::{HTTPS, Stage, at};
@@ -125,13 +125,7 @@ impl Rotation {
 /// A request, and the whole of its answer.
 fn ask(stream: &mut (impl Read + Write)) -> Result<()> {
     stream.write_all(format!("GET / HTTP/1.1\r\nHost: {HOST}\r\n\r\n").as_bytes())?;
-    let mut answer = Vec::new();
-    while !answer.ends_with(b"\r\n\r\npod") {
-        let mut part = [0; 1024];
-        let read = read_some(stream, &mut part)?;
-        ensure!(read > 0, "the connection has ended: {:?}", String::from_utf8_lossy(&answer));
-        answer.extend_from_slice(&part[..read]);
-    }
+    let answer = read_until(stream, b"\r\n\r\npod")?;
     ensure!(answer.starts_with(b"HTTP/1.1 200 "), "{:?}", String::from_utf8_lossy(&answer));
     Ok(())
 }
