@@ -55,8 +55,8 @@ use http::mirror::MAX_COPIES;
 use listeners::Listeners;
 use snapshot::{Snapshot, Snapshots};
 use upstream::balancer::Balancer;
-use upstream::checks;
 use upstream::pool::Pool;
+use upstream::{checks, probes};
 use upstream_tls::UpstreamTls;
 use workers::{Worker, Workers};
 
@@ -97,8 +97,8 @@ pub struct Proxy {
     listening: JoinHandle<()>,
     /// Follows the tables.
     serving: JoinHandle<()>,
-    /// Finds out which endpoints answer.
-    checking: JoinHandle<()>,
+    /// Finds out which endpoints answer, and which say that they are well.
+    checking: [JoinHandle<()>; 2],
 }
 
 impl Proxy {
@@ -123,7 +123,10 @@ impl Proxy {
         // The listeners follow the snapshots, so that none is open before its router can be served.
         let (served, follow) = watch::channel(first);
         let open = Listeners::new(Arc::clone(&workers), common.config.listen.clone(), states);
-        let checking = tokio::spawn(checks::run(Arc::clone(&common.balancer), follow.clone()));
+        let checking = [
+            tokio::spawn(checks::run(Arc::clone(&common.balancer), follow.clone())),
+            tokio::spawn(probes::run(Arc::clone(&common), follow.clone())),
+        ];
         let listening = tokio::spawn(open.run(follow));
         let serving = tokio::spawn(serve.follow(tables, served));
         Proxy { workers, listeners, listening, serving, checking }
@@ -163,7 +166,7 @@ impl Proxy {
         }
         self.workers.stop().await;
         self.serving.abort();
-        self.checking.abort();
+        self.checking.iter().for_each(JoinHandle::abort);
         self.workers.common.log.flush().await;
     }
 }

@@ -1,6 +1,7 @@
 //! Rules of Gateway API and Contour objects, ready to serve: what a request must be like, and what is done with it.
 //! Everything is final: references are resolved, defaults filled in, what parents say is folded in.
 
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -76,6 +77,25 @@ pub struct RulePolicy {
     pub request_timeout: Option<Duration>,
     /// For one try at an endpoint, to the response's end; 504.
     pub backend_timeout: Option<Duration>,
+    /// When requests are sent again that an endpoint may have seen.
+    pub retry: Option<Retry>,
+}
+
+/// When requests are sent again that an endpoint may have seen: those alone that do no harm twice, whose method is
+/// idempotent (RFC 9110 §9.2.2) and that have no content.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Retry {
+    /// How many times, after the first.
+    pub count: u32,
+    /// Responses with these statuses are not told to the client while there are tries left.
+    pub statuses: Vec<RangeInclusive<u16>>,
+    /// Whether a connection that ends without a response counts, and an endpoint that is silent for too long.
+    pub unanswered: bool,
+    /// Whether endpoints are tried anew when no connection could be made to any.
+    pub unreachable: bool,
+    /// Longest wait before the first one; twice as long before each further one. How long it really is, is left to
+    /// chance.
+    pub backoff: Duration,
 }
 
 /// Where requests of a rule go.
@@ -136,6 +156,34 @@ pub struct BackendPolicy {
     pub response_headers: Vec<HeaderModifier>,
     /// TLS with its endpoints.
     pub tls: Option<BackendTls>,
+    /// How its endpoints are asked for their health, if not as those of Routes.
+    pub health_check: Option<Arc<HealthCheck>>,
+}
+
+/// How endpoints are asked whether they are well. Those that are not get nothing while there are others.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct HealthCheck {
+    /// The request; `None`: a connection will do.
+    pub request: Option<HealthRequest>,
+    /// Time from one to the next.
+    pub interval: Duration,
+    /// What an answer may take.
+    pub timeout: Duration,
+    /// Failures in a row that make an endpoint ill; a 503 does at once.
+    pub unhealthy: u32,
+    /// Successes in a row that make it well again.
+    pub healthy: u32,
+}
+
+/// A `GET` that asks an endpoint for its health.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct HealthRequest {
+    /// Value of `Host`.
+    pub host: Arc<str>,
+    /// The target.
+    pub path: Arc<str>,
+    /// Statuses that are good: first and last of each range.
+    pub expected: Vec<(u16, u16)>,
 }
 
 /// How TLS with endpoints is spoken and verified.

@@ -20,6 +20,7 @@ pub mod own;
 pub mod pages;
 pub mod paths;
 pub mod request_id;
+mod retry;
 pub mod spelling;
 pub mod target;
 pub mod tee;

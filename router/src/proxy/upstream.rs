@@ -4,7 +4,7 @@
 //! ```text
 //! ResolvedRoute ─► plan (once per version) ─► choose ─┬─► occupancy (counts, limits, the line before them)
 //!                    └─► affinity (cookie) ───────────┘
-//!                        health (addresses that do not connect rest) ◄── dial, checks
+//!                        health (addresses that do not connect rest) ◄── dial, checks, probes
 //! ```
 //! Where a route asks for nothing, choosing takes no lock and no allocation.
 
@@ -20,6 +20,7 @@ pub mod heard;
 pub mod occupancy;
 pub mod plan;
 pub mod pool;
+pub mod probes;
 mod tap;
 #[cfg(test)]
 pub(crate) mod testing;

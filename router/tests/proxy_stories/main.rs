@@ -36,6 +36,7 @@ mod retries;
 mod rotation;
 mod routing;
 mod rule_backends;
+mod rule_retries;
 mod rule_timeouts;
 mod rule_tls;
 mod rules;

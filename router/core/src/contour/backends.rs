@@ -129,9 +129,13 @@ impl Backends<'_> {
             request_headers: own(&service.request_headers),
             response_headers: own(&service.response_headers),
             tls,
+            health_check: service.health_check.clone(),
             ..BackendPolicy::default()
         };
-        let is_plain = policy.tls.is_none() && policy.request_headers.is_empty() && policy.response_headers.is_empty();
+        let is_plain = policy.tls.is_none()
+            && policy.request_headers.is_empty()
+            && policy.response_headers.is_empty()
+            && policy.health_check.is_none();
         Ok(ServiceEndpoints {
             service: Arc::clone(&service.name),
             weight: service.weight,

@@ -18,7 +18,7 @@ use crate::parse::annotations::MAX_TIMEOUT;
 use crate::policy::RoutePolicy;
 use crate::resolve::TrafficDefaults;
 use crate::rule::{Action, PathChange, RedirectTo, Rule, RulePolicy, Site, SiteTls};
-use crate::table::{Cluster, Derived, ResolvedRoute, RouteKind, VirtualHost};
+use crate::table::{Cluster, Derived, ResolvedRoute, RouteKind, ServiceEndpoints, VirtualHost};
 
 /// Makes virtual hosts, and gives their routes ids: of each object's, in the order in which they are made.
 #[derive(Debug)]
@@ -162,6 +162,10 @@ impl Maker {
         let mut route = self.route(host, tcp.vertex, cluster, backends::policy(&tcp.strategy), None);
         route.kind = RouteKind::Passthrough { redirect: false };
         route.request_work = false;
+        // The kernel does not ask endpoints for their health.
+        let is_checked =
+            |service: &ServiceEndpoints| service.policy.as_ref().is_some_and(|own| own.health_check.is_some());
+        route.relay_only |= route.cluster.services.iter().any(is_checked);
         Arc::new(route)
     }
 
@@ -222,6 +226,8 @@ fn rule_policy(route: &RouteSpec, target: &mut Target) -> RulePolicy {
         rewrite_path: target.rewrite.take().map(PathChange::Prefix),
         mirrors: std::mem::take(&mut target.mirrors),
         request_timeout: route.timeout.flatten(),
+        backend_timeout: route.per_try,
+        retry: route.retry.clone(),
         ..RulePolicy::default()
     }
 }

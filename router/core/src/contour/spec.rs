@@ -7,6 +7,7 @@ use std::time::Duration;
 use crate::gateway::spec::{HeaderModifier, Redirect, RequestMatcher};
 use crate::model::Hostname;
 use crate::object::{Kind, Manifest, Meta, ObjectKey, ObjectRef};
+use crate::rule::{HealthCheck, Retry};
 
 /// An IngressRoute or HTTPProxy.
 #[derive(Clone, Debug)]
@@ -106,6 +107,10 @@ pub struct RouteSpec {
     pub rewrites: Vec<(Option<Arc<str>>, Arc<str>)>,
     /// `timeoutPolicy.request` / `.response`; `Some(None)`: `infinity`.
     pub timeout: Option<Option<Duration>>,
+    /// `retryPolicy`.
+    pub retry: Option<Retry>,
+    /// `retryPolicy.perTryTimeout`.
+    pub per_try: Option<Duration>,
     /// `requestHeadersPolicy`, without `Host`.
     pub request_headers: HeaderModifier,
     /// `responseHeadersPolicy`.
@@ -135,6 +140,8 @@ pub struct ServiceSpec {
     pub strategy: Arc<str>,
     /// HTTPProxy's `protocol`: `h2c`, `h2`, `tls`; empty when absent.
     pub protocol: Arc<str>,
+    /// `healthCheck`, or the `healthCheckPolicy` of the route.
+    pub health_check: Option<Arc<HealthCheck>>,
     /// `mirror`: it gets copies.
     pub mirror: bool,
     /// `requestHeadersPolicy`.

@@ -5,6 +5,7 @@ mod descriptions;
 mod domains;
 mod properties;
 mod proxies;
+mod resilience;
 mod story;
 
 use std::net::IpAddr;

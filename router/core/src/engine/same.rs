@@ -226,11 +226,12 @@ fn same_cluster(a: &Cluster, b: &Cluster) -> bool {
 }
 
 fn same_backend(a: &BackendPolicy, b: &BackendPolicy) -> bool {
-    let BackendPolicy { namespace, failure, request_headers, response_headers, tls } = a;
+    let BackendPolicy { namespace, failure, request_headers, response_headers, tls, health_check } = a;
     *namespace == b.namespace
         && *failure == b.failure
         && *request_headers == b.request_headers
         && *response_headers == b.response_headers
+        && *health_check == b.health_check
         && same_option(tls.as_ref(), b.tls.as_ref(), |a, b| {
             let BackendTls { server_name, roots, names } = a;
             *server_name == b.server_name
@@ -250,6 +251,7 @@ fn same_policy(a: &RulePolicy, b: &RulePolicy) -> bool {
         cors,
         request_timeout,
         backend_timeout,
+        retry,
     } = a;
     *action == b.action
         && *request_headers == b.request_headers
@@ -263,6 +265,7 @@ fn same_policy(a: &RulePolicy, b: &RulePolicy) -> bool {
         && *cors == b.cors
         && *request_timeout == b.request_timeout
         && *backend_timeout == b.backend_timeout
+        && *retry == b.retry
 }
 
 fn same_roots(a: &Arc<RootCertStore>, b: &Arc<RootCertStore>) -> bool {

@@ -8,7 +8,7 @@ use super::{
 use crate::gateway::spec::{HeaderModifier, PathMatcher, RequestMatcher, ValueMatcher};
 use crate::model::Hostname;
 use crate::object::{Kind, ObjectRef};
-use crate::rule::{Action, PathChange, RedirectTo, Rule, RulePolicy, Site};
+use crate::rule::{Action, PathChange, RedirectTo, Retry, Rule, RulePolicy, Site};
 use crate::sites::Row;
 use crate::table::{ResolvedRoute, RouterTable, VirtualHost};
 
@@ -153,6 +153,7 @@ pub fn settings(route: &ResolvedRoute, prefix: Option<&str>) -> Vec<Setting> {
         cors,
         request_timeout,
         backend_timeout,
+        retry,
     } = &**policy;
     let mut list = Vec::new();
     let mut add = |what: &str, value: String| list.push(Setting { what: what.to_owned(), value, asked: true });
@@ -180,7 +181,22 @@ pub fn settings(route: &ResolvedRoute, prefix: Option<&str>) -> Vec<Setting> {
             add(what, super::settings::time(*timeout));
         }
     }
+    if let Some(retry) = retry {
+        add("tried again", again(retry));
+    }
     list
+}
+
+fn again(retry: &Retry) -> String {
+    let Retry { count, statuses, unanswered, unreachable, backoff: _ } = retry;
+    let statuses = statuses.iter().map(|range| match (range.start(), range.end()) {
+        (start, end) if start == end => start.to_string(),
+        (start, end) => format!("{start} to {end}"),
+    });
+    let unanswered = unanswered.then(|| "no answer".to_owned());
+    let unreachable = unreachable.then(|| "no connection".to_owned());
+    let when: Vec<String> = statuses.chain(unanswered).chain(unreachable).collect();
+    format!("{count} times at most, if safe, on {}", when.join(", "))
 }
 
 fn modifier(modifier: &HeaderModifier) -> String {

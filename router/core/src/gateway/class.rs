@@ -13,7 +13,7 @@ use crate::sites::{Row, Told};
 use crate::status::Condition;
 
 /// Features of the API that hold, by their names in its conformance suite, in order of name.
-pub const FEATURES: [&str; 35] = [
+pub const FEATURES: [&str; 38] = [
     "BackendTLSPolicy",
     "GRPCRoute",
     "GRPCRouteNamedRouteRule",
@@ -44,6 +44,9 @@ pub const FEATURES: [&str; 35] = [
     "HTTPRouteRequestPercentageMirror",
     "HTTPRouteRequestTimeout",
     "HTTPRouteResponseHeaderModification",
+    "HTTPRouteRetry",
+    "HTTPRouteRetryBackendTimeout",
+    "HTTPRouteRetryConnectionError",
     "HTTPRouteSchemeRedirect",
     "ReferenceGrant",
     "TLSRoute",

@@ -23,6 +23,7 @@ use serde_json::Value;
 use crate::gateway::spec::{Filter, GatewayRoute, HostPattern, RequestMatcher, RouteRule};
 use crate::object::{ObjectKey, ObjectRef};
 use crate::resources::Resources;
+use crate::rule::Retry;
 use crate::sites::Row;
 use crate::status::Condition;
 
@@ -116,6 +117,8 @@ pub struct EffectiveRule {
     pub request_timeout: Option<Duration>,
     /// The least of what the levels say.
     pub backend_timeout: Option<Duration>,
+    /// `retry` of the lowest level that has one.
+    pub retry: Option<Retry>,
     /// What becomes of requests.
     pub outcome: Outcome,
 }

@@ -157,7 +157,7 @@ impl<'a, 'r> Routes<'a, 'r> {
             Ok(found) if !found.fails => (endpoints, policy.tls) = (found.endpoints, found.tls),
             _ => policy.failure = Some(FAILED),
         }
-        let BackendPolicy { namespace, failure, request_headers, response_headers, tls } = &policy;
+        let BackendPolicy { namespace, failure, request_headers, response_headers, tls, health_check: _ } = &policy;
         let is_plain = namespace.is_none()
             && failure.is_none()
             && request_headers.is_empty()
@@ -175,6 +175,7 @@ impl<'a, 'r> Routes<'a, 'r> {
         let mut policy = RulePolicy {
             request_timeout: rule.request_timeout.filter(|time| *time != Duration::ZERO),
             backend_timeout: rule.backend_timeout.filter(|time| *time != Duration::ZERO),
+            retry: rule.retry.clone(),
             ..RulePolicy::default()
         };
         let answer = |status| (Cluster::default(), RulePolicy { action: Action::Answer(status), ..policy.clone() });

@@ -8,6 +8,7 @@ use regex::Regex;
 
 use crate::model::Hostname;
 use crate::object::{Kind, Manifest, Meta};
+use crate::rule::Retry;
 use crate::selector::LabelSelector;
 
 /// `gateway.networking.k8s.io`.
@@ -167,6 +168,8 @@ pub struct RouteRule {
     pub request_timeout: Option<Duration>,
     /// `timeouts.backendRequest`; zero: none.
     pub backend_timeout: Option<Duration>,
+    /// `retry`.
+    pub retry: Option<Retry>,
     /// Carrier B: `allowedRoutes` of the overlay.
     pub allowed: Option<AllowedRoutes>,
     /// Fields and values that are not done: the rule is refused with UnsupportedValue and these words.

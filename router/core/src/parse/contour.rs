@@ -6,6 +6,7 @@ mod conditions;
 mod http_proxy;
 mod ingress_route;
 mod policies;
+mod resilience;
 mod services;
 
 use std::sync::Arc;

@@ -9,13 +9,14 @@ use http::header::{CONNECTION, EXPECT, HOST};
 use http::{HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode, Version};
 use hyper::body::Incoming;
 use router_core::table::ResolvedRoute;
-use tokio::time::Instant;
+use tokio::time::{Instant, Sleep, sleep};
 
 use super::body::{ResponseBody, UpstreamBody};
 use super::headers::{ClientView, prepare_request, prepare_response};
 use super::interim;
 use super::mirror::Mirrors;
 use super::modify::modify;
+use super::retry::{Outcome, Retries};
 use super::spelling::Spelling;
 use super::times::Times;
 use super::upgrade::{self, Asked};
@@ -27,7 +28,7 @@ use crate::proxy::clock::InFlight;
 use crate::proxy::interim::Listener;
 use crate::proxy::limits::TooMany;
 use crate::proxy::snapshot::ServedRouter;
-use crate::proxy::upstream::attempt::{Trouble, Waits, attempt};
+use crate::proxy::upstream::attempt::{Trouble, Waits, attempt, read_off};
 use crate::proxy::upstream::choose::{Choice, Exhausted, Pick, Target};
 use crate::proxy::upstream::connect::Way;
 use crate::proxy::upstream::plan::Plan;
@@ -117,6 +118,8 @@ struct Exchange<'r> {
     record: Box<AccessRecord>,
     in_flight: InFlight,
     is_http1: bool,
+    /// There if the rule has any and the request may have them.
+    retries: Option<Retries<'r>>,
     /// Tells the client of interim responses.
     listener: Option<Listener>,
 }
@@ -158,7 +161,14 @@ pub fn forward<'r>(
                     last = (status, Flag::InvalidBackend);
                     break;
                 }
-                Err(Exhausted::NoEndpoints | Exhausted::Tried) => break,
+                Err(Exhausted::Tried) => match exchange.again(Outcome::Unreachable) {
+                    Some(pause) => {
+                        pause.await;
+                        continue;
+                    }
+                    None => break,
+                },
+                Err(Exhausted::NoEndpoints) => break,
             };
             let Pick { target, place, set_cookie } = pick;
             exchange.record.endpoint = Some(target.endpoint.address);
@@ -177,6 +187,12 @@ pub fn forward<'r>(
             };
             match attempted {
                 Ok((lease, response)) => {
+                    if let Some(pause) = exchange.again(Outcome::Answered(response.status())) {
+                        exchange.record.place = None;
+                        tokio::spawn(read_off(lease, response, waits.server));
+                        pause.await;
+                        continue;
+                    }
                     exchange.end_interim(connection).await;
                     let Exchange { plan, upload, asked, times, record, in_flight, .. } = *exchange;
                     let answered = Answered { lease, response, upload, times, until: waits.until };
@@ -187,11 +203,18 @@ pub fn forward<'r>(
                     plan.set_cookie(headers, set_cookie);
                     return Ok(response);
                 }
-                Err(Trouble { status, flag, unseen }) => {
+                Err(trouble) => {
+                    let Trouble { status, flag, unseen } = trouble;
                     last = (status, flag);
                     exchange.record.place = None;
-                    if !unseen || exchange.times.are_over() {
+                    if exchange.times.are_over() {
                         break;
+                    }
+                    if !unseen {
+                        match exchange.again(trouble.into()) {
+                            Some(pause) => pause.await,
+                            None => break,
+                        }
                     }
                 }
             }
@@ -212,6 +235,16 @@ impl Exchange<'_> {
         let Some(unmodified) = self.unmodified.as_deref() else { return };
         self.request.headers_mut().clone_from(unmodified);
         target.policy.into_iter().for_each(|backend| modify(&backend.request_headers, self.request.headers_mut()));
+    }
+
+    /// Has the request sent again, after a pause, if its rule says so after this; boxed, as it is rare.
+    fn again(&mut self, outcome: Outcome) -> Option<Pin<Box<Sleep>>> {
+        let pause = self.retries.as_mut()?.after(outcome)?;
+        if self.times.until.is_some_and(|until| Instant::now() + pause >= until) {
+            return None;
+        }
+        self.choice.again();
+        Some(Box::pin(sleep(pause)))
     }
 
     /// Nothing more can come before the response: it is given to hyper when what was to come before it is written.
@@ -236,6 +269,7 @@ impl Exchange<'_> {
             http1_only: self.asked.is_some(),
             within: times.connect,
             until,
+            keep: self.retries.as_ref().is_some_and(Retries::are_left),
             listener: None,
         };
         (way, Waits { server: times.server, client: times.client, until })
@@ -298,9 +332,21 @@ fn prepare<'r>(
     }
     let unmodified = plan.modifies_requests.then(|| Box::new(request.headers().clone()));
     let choice = plan.choose(&route.cluster, client, sticky);
-    let exchange =
-        Exchange { plan, choice, request, unmodified, upload, asked, times, record, in_flight, is_http1, listener };
-    Ok(Box::new(exchange))
+    let retries = Retries::of(route, &request).filter(|_| asked.is_none());
+    Ok(Box::new(Exchange {
+        plan,
+        choice,
+        request,
+        unmodified,
+        upload,
+        asked,
+        times,
+        record,
+        in_flight,
+        is_http1,
+        retries,
+        listener,
+    }))
 }
 
 /// Whether the client waits for `100 Continue` before it sends its body, and can be sent one: hyper sends it as soon as

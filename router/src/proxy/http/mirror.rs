@@ -8,21 +8,17 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use http::Request;
 use http::header::EXPECT;
-use http::{Request, Response};
-use http_body_util::BodyExt;
-use hyper::body::Incoming;
 use router_core::rule::Mirror;
 use router_core::table::ResolvedRoute;
 use tokio::sync::OwnedSemaphorePermit;
-use tokio::time::timeout;
 
 use super::upload::{RequestBody, Upload};
 use crate::proxy::Shared;
-use crate::proxy::upstream::attempt::{Waits, attempt};
+use crate::proxy::upstream::attempt::{Waits, attempt, read_off};
 use crate::proxy::upstream::connect::Way;
 use crate::proxy::upstream::plan::Plan;
-use crate::proxy::upstream::pool::Lease;
 
 /// Most copies under way on one worker. With what waits of each ([`MAX_WAITING`](super::tee::MAX_WAITING)) that is
 /// 64 MiB when every mirror hangs.
@@ -92,7 +88,9 @@ impl Copy {
         // An error: there is no endpoint (left).
         while let Ok(pick) = choice.next(&shared.balancer, *connect).await {
             let target = pick.target;
-            let way = Way { shared, route, target, http1_only: false, within: *connect, until: None, listener: None };
+            let within = *connect;
+            let way =
+                Way { shared, route, target, http1_only: false, within, until: None, keep: false, listener: None };
             match attempt(&way, &mut request, upload.as_deref(), *waits).await {
                 Ok((lease, response)) => return read_off(lease, response, waits.server).await,
                 Err(trouble) if trouble.unseen => {}
@@ -108,21 +106,5 @@ impl Copy {
     fn of<'p>(&'p self, plan: &'p Plan) -> Option<(&'p Plan, &'p Mirror)> {
         let mirror = self.route.rule.as_ref()?.mirrors.get(self.number)?;
         Some((&plan.mirrors.get(self.number)?.plan, mirror))
-    }
-}
-
-/// Reads an answer to its end, so that its connection can have the next request.
-async fn read_off(lease: Lease, response: Response<Incoming>, within: Duration) {
-    let mut body = response.into_body();
-    let end = async {
-        while let Some(frame) = body.frame().await {
-            if frame.is_err() {
-                return false;
-            }
-        }
-        true
-    };
-    if let Ok(true) = timeout(within, end).await {
-        lease.give_back();
     }
 }

@@ -14,8 +14,9 @@ use std::time::Duration;
 use http::header::{COOKIE, EXPECT, HOST};
 use http::uri::{Authority, PathAndQuery, Scheme};
 use http::{HeaderValue, Request, Response, StatusCode, Uri, Version, uri};
+use http_body_util::BodyExt;
 use hyper::body::{Body, Incoming};
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 
 use super::connect::Way;
 use super::pool::{FRESH, Lease, MAX_AGE};
@@ -56,8 +57,13 @@ impl Waits {
     }
 }
 
+/// Whether a request may be sent again that an endpoint may have seen: it does no harm twice, and it is all there.
+pub fn is_repeatable(request: &Request<RequestBody>) -> bool {
+    request.method().is_idempotent() && request.body().is_end_stream()
+}
+
 /// Sends the request to one endpoint and waits for the response's head, as long as something moves. The request is
-/// taken, unless no endpoint has seen it.
+/// taken, unless no endpoint has seen it, or it is to be kept.
 ///
 /// # Errors
 /// What to answer, or to try next.
@@ -67,7 +73,7 @@ pub async fn attempt(
     upload: Option<&Upload>,
     waits: Waits,
 ) -> Result<(Lease, Response<Incoming>), Trouble> {
-    let repeatable = request.method().is_idempotent() && request.body().is_end_stream();
+    let repeatable = is_repeatable(request);
     let bucket = way.shared.pool.bucket(way.key());
     let mut idle = if repeatable { MAX_AGE } else { FRESH };
     let mut stale = 0;
@@ -81,7 +87,8 @@ pub async fn attempt(
         } else {
             for_http1(request)?;
         }
-        let keep = repeatable && !sent_before && (lease.reused || is_http2);
+        let once_more = repeatable && !sent_before && (lease.reused || is_http2);
+        let keep = once_more || way.keep;
         let answered = {
             let mut answer = pin!(begin(&mut lease.sender, request, keep, way.listener));
             wait(&way.shared.timers, answer.as_mut(), upload, waits).await
@@ -100,7 +107,7 @@ pub async fn attempt(
             if stale >= MAX_STALE {
                 idle = Duration::ZERO;
             }
-        } else if keep && (fate == Fate::Refused || (fate == Fate::Lost && lease.reused)) {
+        } else if once_more && (fate == Fate::Refused || (fate == Fate::Lost && lease.reused)) {
             sent_before = true;
             idle = Duration::ZERO;
         } else {
@@ -178,8 +185,24 @@ fn copy(request: &Request<RequestBody>) -> Request<RequestBody> {
     copy
 }
 
+/// Reads an answer to its end, so that its connection can have the next request.
+pub async fn read_off(lease: Lease, response: Response<Incoming>, within: Duration) {
+    let mut body = response.into_body();
+    let end = async {
+        while let Some(frame) = body.frame().await {
+            if frame.is_err() {
+                return false;
+            }
+        }
+        true
+    };
+    if let Ok(true) = timeout(within, end).await {
+        lease.give_back();
+    }
+}
+
 /// As HTTP/1.1 wants it: the target in origin form and its host in `Host`, cookies in one field (RFC 9113 §8.2.3).
-fn for_http1(request: &mut Request<RequestBody>) -> Result<(), Unspeakable> {
+pub(super) fn for_http1(request: &mut Request<RequestBody>) -> Result<(), Unspeakable> {
     *request.version_mut() = Version::HTTP_11;
     if request.uri().authority().is_some() {
         let uri = std::mem::take(request.uri_mut()).into_parts();
@@ -200,7 +223,11 @@ fn for_http1(request: &mut Request<RequestBody>) -> Result<(), Unspeakable> {
 
 /// As HTTP/2 wants it: scheme, authority and path in the target, and no `Host`. hyper does not tell of interim responses
 /// over HTTP/2, so nothing is asked to be continued.
-fn for_http2(request: &mut Request<RequestBody>, scheme: Scheme, upload: Option<&Upload>) -> Result<(), Unspeakable> {
+pub(super) fn for_http2(
+    request: &mut Request<RequestBody>,
+    scheme: Scheme,
+    upload: Option<&Upload>,
+) -> Result<(), Unspeakable> {
     *request.version_mut() = Version::HTTP_2;
     if request.headers_mut().remove(EXPECT).is_some()
         && let Some(upload) = upload
@@ -221,7 +248,7 @@ fn for_http2(request: &mut Request<RequestBody>, scheme: Scheme, upload: Option<
 /// Host, target or cookies that this version of HTTP has no words for. They were looked at when the request came; what
 /// is left is the client's fault.
 #[derive(Debug)]
-struct Unspeakable;
+pub(super) struct Unspeakable;
 
 impl From<Unspeakable> for Trouble {
     fn from(Unspeakable: Unspeakable) -> Self {

@@ -12,7 +12,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use router_core::table::{Endpoint, ResolvedRoute, RouterTable, RoutingTable};
+use router_core::table::{Endpoint, ResolvedRoute, RouterTable, RoutingTable, ServiceEndpoints};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
@@ -196,7 +196,10 @@ fn checked<'r>(
     let active: usize =
         services.iter().filter(|service| service.weight > 0).map(|service| service.endpoints.len()).sum();
     let interval = route.policy.health_check.unwrap_or(interval_of(router)).max(SHORTEST);
-    let addresses = services.iter().flat_map(|service| service.endpoints.iter().map(|endpoint| endpoint.address));
+    // Those that want more than a connection are asked by `probes`.
+    let has_own = |service: &&ServiceEndpoints| service.policy.as_ref().is_some_and(|own| own.health_check.is_some());
+    let plain = services.iter().filter(move |service| !has_own(service));
+    let addresses = plain.flat_map(|service| service.endpoints.iter().map(|endpoint| endpoint.address));
     (active > 1).then_some((interval, addresses))
 }
 

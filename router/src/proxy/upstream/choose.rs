@@ -12,7 +12,7 @@
 //! between. A backend that cannot be used has its share of failures, and one without endpoints too. Where endpoints
 //! rest, or were tried in vain, those of other services step in as for Routes.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -25,9 +25,10 @@ use tokio::time::Instant;
 
 use super::affinity::Tag;
 use super::balancer::Balancer;
-use super::health::Health;
+use super::health::{Health, View};
 use super::occupancy::{Line, Place};
 use super::plan::{Member, Plan, Share, Span};
+use super::pool::Peer;
 use crate::proxy::dial::random_below;
 
 /// Most endpoints that are tried for one connection or request.
@@ -46,6 +47,13 @@ pub struct Target<'r> {
     pub endpoint: &'r Endpoint,
     /// What the service has of its own, if it is a rule's.
     pub policy: Option<&'r Arc<BackendPolicy>>,
+}
+
+impl Target<'_> {
+    /// Whom TLS is spoken with, where the backend's policy says that it is.
+    pub fn peer(&self) -> Option<Peer> {
+        self.policy.filter(|policy| policy.tls.is_some()).map(|policy| Peer::Policy(Arc::clone(policy)))
+    }
 }
 
 /// An endpoint to try.
@@ -87,6 +95,8 @@ pub struct Choice<'r> {
     share: Option<Share>,
     tried: [usize; MAX_ATTEMPTS],
     attempts: usize,
+    /// Not this one, as long as there are others.
+    avoid: Option<usize>,
 }
 
 impl<'r> Choice<'r> {
@@ -102,6 +112,12 @@ impl<'r> Choice<'r> {
             // Boxed: it is rare, and every request would carry the room for it.
             Found::Full(line) => Box::pin(self.wait(balancer, line, Instant::now() + patience)).await,
         }
+    }
+
+    /// For a request that is sent again: all endpoints may be tried anew, the last one only if it stands alone.
+    pub fn again(&mut self) {
+        self.avoid = self.attempts.checked_sub(1).and_then(|last| self.tried.get(last)).copied();
+        self.attempts = 0;
     }
 
     async fn wait(
@@ -138,9 +154,9 @@ impl<'r> Choice<'r> {
             return Found::Nobody(Exhausted::Tried);
         }
         let view = health.view();
-        if let Some(tag) = self.sticky.filter(|_| self.attempts == 0) {
+        if let Some(tag) = self.sticky.filter(|_| self.attempts == 0 && self.avoid.is_none()) {
             let named = self.plan.members.iter().position(|member| member.tag == tag);
-            match named.filter(|index| view.as_ref().is_none_or(|view| view.may_connect(self.address(*index)))) {
+            match named.filter(|index| self.may_connect(view.as_ref(), *index)) {
                 Some(index) => return self.take(index).unwrap_or_else(Found::Full),
                 // It has gone or rests: the client gets another one, and a cookie that says so.
                 None => self.sticky = None,
@@ -154,24 +170,45 @@ impl<'r> Choice<'r> {
         if self.plan.total() == 0 || span.is_some_and(Span::is_empty) {
             return Found::Nobody(Exhausted::NoEndpoints);
         }
-        let is_left = |index: usize| self.plan.weight(index) > 0 && !self.was_tried(index);
         if let Some(span) = span {
-            let is_well =
-                |index: usize| span.has(index) && view.as_ref().is_none_or(|view| !view.rests(self.address(index)));
-            let may_connect = |index: usize| view.as_ref().is_none_or(|view| view.may_connect(self.address(index)));
-            if let Some(found) = self.take_one(share, is_well, may_connect) {
+            let is_well = |index| span.has(index) && self.avoid != Some(index) && !self.rests(view.as_ref(), index);
+            if let Some(found) = self.take_one(share, is_well, |index| self.may_connect(view.as_ref(), index)) {
+                return found;
+            }
+            // Other services have no part in it before all of this one's endpoints rest.
+            if self.avoid.take().is_some() {
+                return self.look(health);
+            }
+        }
+        let is_left = |index: usize| self.plan.weight(index) > 0 && !self.was_tried(index);
+        if view.is_some() {
+            let is_well = |index| is_left(index) && !self.rests(view.as_ref(), index);
+            if let Some(found) = self.take_one(None, is_well, |index| self.may_connect(view.as_ref(), index)) {
                 return found;
             }
         }
-        if let Some(view) = &view {
-            let is_well = |index: usize| is_left(index) && !view.rests(self.address(index));
-            if let Some(found) = self.take_one(None, is_well, |index| view.may_connect(self.address(index))) {
-                return found;
-            }
+        if let Some(found) = self.take_one(None, is_left, |_| true) {
+            return found;
         }
-        self.take_one(None, is_left, |_| true).unwrap_or_else(|| {
-            Found::Nobody(if self.attempts == 0 { Exhausted::NoEndpoints } else { Exhausted::Tried })
-        })
+        if self.avoid.take().is_some() {
+            return self.look(health);
+        }
+        Found::Nobody(if self.attempts == 0 { Exhausted::NoEndpoints } else { Exhausted::Tried })
+    }
+
+    fn rests(&self, view: Option<&View>, index: usize) -> bool {
+        let rests = |(view, target): (&View, Target<'_>)| view.rests(target.endpoint.address) || view.is_ill(target);
+        view.zip(self.target(index)).is_some_and(rests)
+    }
+
+    fn may_connect(&self, view: Option<&View>, index: usize) -> bool {
+        let may =
+            |(view, target): (&View, Target<'_>)| !view.is_ill(target) && view.may_connect(target.endpoint.address);
+        view.zip(self.target(index)).is_none_or(may)
+    }
+
+    fn target(&self, index: usize) -> Option<Target<'r>> {
+        self.plan.members.get(index)?.of(self.cluster)
     }
 
     /// One of those that pass, by the route's rule, unless all of them are full; `None` when none passes.
@@ -223,12 +260,7 @@ impl<'r> Choice<'r> {
     }
 
     fn was_tried(&self, index: usize) -> bool {
-        self.tried.iter().take(self.attempts).any(|tried| *tried == index)
-    }
-
-    fn address(&self, index: usize) -> SocketAddr {
-        let target = self.plan.members.get(index).and_then(|member| member.of(self.cluster));
-        target.map_or(([0, 0, 0, 0], 0).into(), |target| target.endpoint.address)
+        self.avoid == Some(index) || self.tried.iter().take(self.attempts).any(|tried| *tried == index)
     }
 }
 
@@ -244,7 +276,7 @@ impl Plan {
     /// The endpoints to try for a client that asks for the cluster of this plan; `sticky` is what its cookie says.
     pub fn choose<'r>(&'r self, cluster: &'r Cluster, client: IpAddr, sticky: Option<Tag>) -> Choice<'r> {
         let share = self.next_share(client);
-        Choice { cluster, plan: self, client, sticky, share, tried: [0; MAX_ATTEMPTS], attempts: 0 }
+        Choice { cluster, plan: self, client, sticky, share, tried: [0; MAX_ATTEMPTS], attempts: 0, avoid: None }
     }
 
     fn weight(&self, index: usize) -> u32 {

@@ -7,7 +7,8 @@ use std::time::Duration;
 use http::StatusCode;
 use hyper::client::conn::{http1, http2};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use router_core::table::{HttpTls, Reencrypt, ResolvedRoute, RouteKind};
+use router_core::rule::BackendPolicy;
+use router_core::table::{Endpoint, HttpTls, Reencrypt, ResolvedRoute, RouteKind};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::{Instant, timeout};
 use tokio_rustls::TlsConnector;
@@ -16,11 +17,12 @@ use super::choose::Target;
 use super::heard::Heard;
 use super::pool::{Bucket, Lease, OpenError, Opener, Peer, PoolKey, Taken, Wire};
 use super::wire::{self, Load, Own, UNTOLD};
+use crate::proxy::Common;
 use crate::proxy::access::Flag;
 use crate::proxy::dial::{self, DialError};
 use crate::proxy::interim::Listener;
 use crate::proxy::joined::Joined;
-use crate::proxy::upstream_tls::{TrustError, server_name, service_name};
+use crate::proxy::upstream_tls::{TrustError, UpstreamTrust, server_name, service_name};
 
 /// Longest head of an endpoint's response, in bytes.
 const MAX_RESPONSE_HEAD: usize = 64 * 1024;
@@ -43,20 +45,27 @@ pub struct Way<'r> {
     pub within: Duration,
     /// When the request has no more time.
     pub until: Option<Instant>,
+    /// Whether the request may be wanted after it was sent; only one that [`is_repeatable`](super::attempt::is_repeatable).
+    pub keep: bool,
     /// Who is told of interim responses.
     pub listener: Option<&'r Listener>,
 }
 
-enum Connected {
+/// A connection that is there.
+pub enum Connected {
+    /// For one request at a time.
     Http1(Own),
+    /// For many.
     Http2(wire::Shared),
 }
+
+/// TLS with an endpoint: how, and what it is called.
+type Trusted = (TlsConnector, rustls_pki_types::ServerName<'static>);
 
 impl Way<'_> {
     /// What connections are as good for this request as a new one.
     pub fn key(&self) -> PoolKey {
-        let policy = self.target.policy.filter(|policy| policy.tls.is_some());
-        let of_policy = policy.map(|policy| Peer::Policy(Arc::clone(policy)));
+        let of_policy = self.target.peer();
         let of_route = || {
             reencrypt(self.route).map(|reencrypt| Peer::Service {
                 ca: reencrypt.destination_ca.clone(),
@@ -120,55 +129,89 @@ impl Way<'_> {
     }
 
     async fn connect(&self, key: &PoolKey) -> Result<Connected, OpenError> {
-        let tls = match &key.wire {
-            Wire::Http1 | Wire::Http2 => None,
-            Wire::Tls(peer) => Some(self.trust(peer, false)?),
-            Wire::TlsHttp1(peer) => Some(self.trust(peer, true)?),
-        };
-        let dialled = dial::connect(&self.shared.balancer.health, self.target.endpoint, self.patience()).await;
-        let stream = dialled.map_err(|error| match error {
-            DialError::Timeout => (StatusCode::GATEWAY_TIMEOUT, Flag::UpstreamTimeout),
-            DialError::Refused(_) => (StatusCode::SERVICE_UNAVAILABLE, Flag::UpstreamConnectFailure),
-        })?;
-        let Some((connector, name)) = tls else {
-            let stream = Joined(stream);
-            return if key.wire == Wire::Http2 { http2(stream).await } else { http1(stream).await };
-        };
-        match timeout(self.patience(), connector.connect(name, Joined(stream))).await {
-            Ok(Ok(stream)) if stream.get_ref().1.alpn_protocol() == Some(b"h2") => http2(stream).await,
-            Ok(Ok(stream)) => http1(stream).await,
-            Ok(Err(error)) => {
-                tracing::debug!(endpoint = %self.target.endpoint.address, %error, "TLS with the endpoint failed");
-                Err((StatusCode::BAD_GATEWAY, Flag::UpstreamCertificate))
-            }
-            Err(_) => Err((StatusCode::GATEWAY_TIMEOUT, Flag::UpstreamTimeout)),
-        }
+        let tls = self.trust(&key.wire)?;
+        connect(self.shared, self.target.endpoint, key.wire == Wire::Http2, tls, || self.patience()).await
     }
 
     /// How TLS is made with the endpoint, and its name.
-    fn trust(
-        &self,
-        peer: &Peer,
-        http1_only: bool,
-    ) -> Result<(TlsConnector, rustls_pki_types::ServerName<'static>), OpenError> {
+    fn trust(&self, wire: &Wire) -> Result<Option<Trusted>, OpenError> {
+        let (peer, http1_only) = match wire {
+            Wire::Http1 | Wire::Http2 => return Ok(None),
+            Wire::Tls(peer) => (peer, false),
+            Wire::TlsHttp1(peer) => (peer, true),
+        };
         let made = || -> Result<_, TrustError> {
             let (trust, name) = match peer {
                 Peer::Service { service, namespace, .. } => {
                     let reencrypt = reencrypt(self.route).ok_or(TrustError::NoCa)?;
                     (self.shared.upstream_tls.trust(reencrypt)?, service_name(service, namespace)?)
                 }
-                Peer::Policy(policy) => {
-                    let tls = policy.tls.as_ref().ok_or(TrustError::NoCa)?;
-                    (self.shared.upstream_tls.trust_policy(policy, tls)?, server_name(tls)?)
-                }
+                Peer::Policy(policy) => trust_policy(self.shared, policy)?,
             };
             let config = if http1_only { trust.config_http1 } else { trust.config };
-            Ok((TlsConnector::from(config), name))
+            Ok(Some((TlsConnector::from(config), name)))
         };
         made().map_err(|error| {
             tracing::warn!(route = %self.route.id, %error, "the route cannot be served");
             (StatusCode::SERVICE_UNAVAILABLE, Flag::NoDestinationCa)
         })
+    }
+}
+
+fn trust_policy(
+    common: &Common,
+    policy: &Arc<BackendPolicy>,
+) -> Result<(UpstreamTrust, rustls_pki_types::ServerName<'static>), TrustError> {
+    let tls = policy.tls.as_ref().ok_or(TrustError::NoCa)?;
+    Ok((common.upstream_tls.trust_policy(policy, tls)?, server_name(tls)?))
+}
+
+/// Connects to an endpoint for a request of the router's own, as for its clients' requests: what is spoken is the
+/// endpoint's and its backend's, and each of the two steps has this long.
+///
+/// # Errors
+/// Why it cannot be reached.
+pub async fn connect_to(
+    common: &Common,
+    endpoint: &Endpoint,
+    policy: &Arc<BackendPolicy>,
+    within: Duration,
+) -> Result<Connected, OpenError> {
+    let tls = match &policy.tls {
+        Some(_) => {
+            let (trust, name) =
+                trust_policy(common, policy).map_err(|_| (StatusCode::SERVICE_UNAVAILABLE, Flag::NoDestinationCa))?;
+            Some((TlsConnector::from(trust.config), name))
+        }
+        None => None,
+    };
+    connect(common, endpoint, endpoint.h2c && tls.is_none(), tls, || within).await
+}
+
+async fn connect(
+    common: &Common,
+    endpoint: &Endpoint,
+    is_http2: bool,
+    tls: Option<Trusted>,
+    patience: impl Fn() -> Duration,
+) -> Result<Connected, OpenError> {
+    let dialled = dial::connect(&common.balancer.health, endpoint, patience()).await;
+    let stream = dialled.map_err(|error| match error {
+        DialError::Timeout => (StatusCode::GATEWAY_TIMEOUT, Flag::UpstreamTimeout),
+        DialError::Refused(_) => (StatusCode::SERVICE_UNAVAILABLE, Flag::UpstreamConnectFailure),
+    })?;
+    let Some((connector, name)) = tls else {
+        let stream = Joined(stream);
+        return if is_http2 { http2(stream).await } else { http1(stream).await };
+    };
+    match timeout(patience(), connector.connect(name, Joined(stream))).await {
+        Ok(Ok(stream)) if stream.get_ref().1.alpn_protocol() == Some(b"h2") => http2(stream).await,
+        Ok(Ok(stream)) => http1(stream).await,
+        Ok(Err(error)) => {
+            tracing::debug!(endpoint = %endpoint.address, %error, "TLS with the endpoint failed");
+            Err((StatusCode::BAD_GATEWAY, Flag::UpstreamCertificate))
+        }
+        Err(_) => Err((StatusCode::GATEWAY_TIMEOUT, Flag::UpstreamTimeout)),
     }
 }
 

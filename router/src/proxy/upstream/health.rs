@@ -3,6 +3,8 @@
 //!
 //! An address that connects costs nothing here: only those that failed last are known. Addresses that rest are used all
 //! the same when there is nothing else to choose; that is for `choose` to see.
+//! So are endpoints that are ill by the health checks of their backend ([`probes`](super::probes)): these are known here
+//! as well, so that one look is enough.
 
 use std::collections::{HashMap, HashSet};
 use std::net::SocketAddr;
@@ -11,6 +13,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use arc_swap::{ArcSwap, Guard};
+use router_core::rule::HealthCheck;
+
+use super::choose::Target;
+use super::pool::{PoolKey, Wire};
 
 /// Failures in a row after which an address rests.
 const THRESHOLD: u32 = 3;
@@ -23,7 +29,39 @@ const TRIAL: Duration = Duration::from_secs(5);
 /// After how long without failure an address is forgotten: nobody connects to it any more.
 const FORGET: Duration = Duration::from_secs(300);
 
-type Known = HashMap<SocketAddr, Arc<Failures>>;
+/// An endpoint as a backend asks it for its health: what is spoken counts, and how it is asked.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Checked {
+    /// The endpoint.
+    pub key: PoolKey,
+    /// How it is asked.
+    pub check: Arc<HealthCheck>,
+}
+
+impl Checked {
+    /// What is asked of an endpoint, if its backend wants it to be.
+    pub fn of(target: Target<'_>) -> Option<Checked> {
+        let check = target.policy?.health_check.clone()?;
+        let wire = match target.peer() {
+            Some(peer) => Wire::Tls(peer),
+            None if target.endpoint.h2c => Wire::Http2,
+            None => Wire::Http1,
+        };
+        Some(Checked { key: PoolKey { address: target.endpoint.address, wire }, check })
+    }
+}
+
+#[derive(Clone, Debug, Default)]
+struct Known {
+    failed: HashMap<SocketAddr, Arc<Failures>>,
+    ill: HashSet<Checked>,
+}
+
+impl Known {
+    fn is_empty(&self) -> bool {
+        self.failed.is_empty() && self.ill.is_empty()
+    }
+}
 
 /// What is known of addresses that failed last.
 #[derive(Debug)]
@@ -74,7 +112,7 @@ impl Health {
 
     /// Lets an address that has come to rest do so for this long from now: somebody else finds out.
     pub fn extend_rest(&self, address: SocketAddr, now: Instant, rest: Duration) {
-        if let Some(failures) = self.known.load().get(&address)
+        if let Some(failures) = self.known.load().failed.get(&address)
             && failures.in_a_row.load(Ordering::Relaxed) >= THRESHOLD
         {
             failures.on_trial.store(false, Ordering::Relaxed);
@@ -84,8 +122,21 @@ impl Health {
 
     /// A connection was made.
     pub fn succeeded(&self, address: SocketAddr) {
-        if self.known.load().contains_key(&address) {
-            self.change(|known| drop(known.remove(&address)));
+        if self.known.load().failed.contains_key(&address) {
+            self.change(|known| drop(known.failed.remove(&address)));
+        }
+    }
+
+    /// What its health checks say of an endpoint.
+    pub fn checked(&self, endpoint: &Checked, is_ill: bool) {
+        if self.known.load().ill.contains(endpoint) != is_ill {
+            self.change(|known| {
+                if is_ill {
+                    known.ill.insert(endpoint.clone());
+                } else {
+                    known.ill.remove(endpoint);
+                }
+            });
         }
     }
 
@@ -95,17 +146,17 @@ impl Health {
         let is_old = |failures: &Failures| failures.last.load(Ordering::Relaxed) < before;
         let is_known =
             |(address, failures): (&SocketAddr, &Arc<Failures>)| !gone.contains(address) && !is_old(failures);
-        if !self.known.load().iter().all(is_known) {
-            self.change(|known| known.retain(|address, failures| is_known((address, failures))));
+        if !self.known.load().failed.iter().all(is_known) {
+            self.change(|known| known.failed.retain(|address, failures| is_known((address, failures))));
         }
     }
 
     fn failures(&self, address: SocketAddr) -> Arc<Failures> {
-        if let Some(failures) = self.known.load().get(&address) {
+        if let Some(failures) = self.known.load().failed.get(&address) {
             return Arc::clone(failures);
         }
         let mut failures = Arc::default();
-        self.change(|known| failures = Arc::clone(known.entry(address).or_default()));
+        self.change(|known| failures = Arc::clone(known.failed.entry(address).or_default()));
         failures
     }
 
@@ -135,15 +186,20 @@ impl View {
         self
     }
 
+    /// Whether an endpoint is ill, by the health checks that its backend asks for.
+    pub fn is_ill(&self, target: Target<'_>) -> bool {
+        !self.known.ill.is_empty() && Checked::of(target).is_some_and(|checked| self.known.ill.contains(&checked))
+    }
+
     /// Whether an address rests.
     pub fn rests(&self, address: SocketAddr) -> bool {
-        self.known.get(&address).is_some_and(|failures| failures.rests_until.load(Ordering::Relaxed) > self.now)
+        self.known.failed.get(&address).is_some_and(|failures| failures.rests_until.load(Ordering::Relaxed) > self.now)
     }
 
     /// Whether the caller may connect to an address: it does not rest, or its rest is over and the caller is the first
     /// to come after it.
     pub fn may_connect(&self, address: SocketAddr) -> bool {
-        let Some(failures) = self.known.get(&address) else { return true };
+        let Some(failures) = self.known.failed.get(&address) else { return true };
         let until = failures.rests_until.load(Ordering::Relaxed);
         if until == 0 {
             return true;

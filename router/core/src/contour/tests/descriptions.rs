@@ -161,9 +161,11 @@ fn a_root_is_told_what_is_wrong_with_it() {
             "invalid: TLS Secret [] not found or is malformed",
         ),
         (
-            routes(json!([{ "match": "/", "services": to("web"), "retryPolicy": { "count": 3 } }])),
+            routes(
+                json!([{ "match": "/", "services": to("web"), "retryPolicy": { "count": 3, "perTryTimeout": "soon" } }]),
+            ),
             vec![],
-            "invalid: spec.routes[0].retryPolicy is not supported; remove it",
+            "invalid: spec.routes[0].retryPolicy.perTryTimeout: \"soon\" is no duration; write one such as 30s or 1m30s, or infinity",
         ),
         (
             routes(json!([{ "match": "/", "services": to("web"), "timeoutPolicy": { "request": "soon" } }])),

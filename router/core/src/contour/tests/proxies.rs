@@ -218,13 +218,11 @@ fn fields_that_are_not_done_are_never_ignored() {
     for member in [
         "authPolicy",
         "cookieRewritePolicies",
-        "healthCheckPolicy",
         "internalRedirectPolicy",
         "ipAllowPolicy",
         "ipDenyPolicy",
         "jwtVerificationPolicy",
         "rateLimitPolicy",
-        "retryPolicy",
     ] {
         let world = world(vec![root(json!({ "routes": [{ "services": to("web"), member: { "x": 1 } }] }))]);
         let expected = format!("SpecError/UnsupportedField: spec.routes[0].{member} is not supported; remove it");

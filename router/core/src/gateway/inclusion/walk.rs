@@ -11,6 +11,7 @@ use super::slots::Slot;
 use super::{Alternative, AuthoredFilter, Context, EffectiveRule, Level, LevelKey, Outcome, Top, filters};
 use crate::gateway::spec::{Filter, GatewayRoute, HostPattern, PathMatcher, PathModifier, RequestMatcher};
 use crate::object::ObjectRef;
+use crate::rule::Retry;
 
 /// How many matches a child may have below one slot, all of its rules and all ways to the slot together.
 const MOST_MATCHES: usize = 1024;
@@ -198,6 +199,7 @@ struct State {
     filters: Vec<AuthoredFilter>,
     request_timeout: Option<Duration>,
     backend_timeout: Option<Duration>,
+    retry: Option<Retry>,
     /// A level has replaced the prefix: what is below matches more, and replaces no more.
     replaced: bool,
 }
@@ -225,6 +227,7 @@ impl State {
             filters: Vec::new(),
             request_timeout: None,
             backend_timeout: None,
+            retry: None,
             replaced: false,
         }
     }
@@ -283,13 +286,14 @@ impl State {
             filters,
             request_timeout: filters::shorter(self.request_timeout, rule.request_timeout),
             backend_timeout: filters::shorter(self.backend_timeout, rule.backend_timeout),
+            retry: rule.retry.clone().or_else(|| self.retry.clone()),
             replaced: self.replaced || rule.filters.iter().any(replaces_prefix),
         })
     }
 
     fn into_rule(self, outcome: Outcome) -> EffectiveRule {
-        let State { levels, alternatives, filters, request_timeout, backend_timeout, .. } = self;
-        EffectiveRule { levels, alternatives, filters, request_timeout, backend_timeout, outcome }
+        let State { levels, alternatives, filters, request_timeout, backend_timeout, retry, .. } = self;
+        EffectiveRule { levels, alternatives, filters, request_timeout, backend_timeout, retry, outcome }
     }
 }
 

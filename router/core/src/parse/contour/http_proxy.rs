@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::conditions::{self, Place};
 use super::policies::{self, Host};
+use super::resilience::{self, Of};
 use super::{Fields, ingress_route, reference, refuse, services, unsupported};
 use crate::contour::spec::{Fault, RouteSpec, ServiceSpec, TcpProxy, Vertex};
 use crate::field::Findings;
@@ -38,7 +39,8 @@ pub(super) fn fill(vertex: &mut Vertex, spec: &mut Fields<'_>, findings: &mut Fi
             let advice = "write RoundRobin, WeightedLeastRequest or Random";
             faults.push(unsupported(&tcp.path("loadBalancerPolicy").key("strategy"), advice));
         }
-        refuse(&mut tcp, &["healthCheckPolicy"], &mut faults);
+        let check = resilience::tcp_health_check(&mut tcp, findings);
+        services.iter_mut().for_each(|service| service.health_check.clone_from(&check));
         // `includes` is the name that the field had at first.
         let mut targets = Vec::new();
         for name in ["include", "includes"] {
@@ -52,16 +54,14 @@ pub(super) fn fill(vertex: &mut Vertex, spec: &mut Fields<'_>, findings: &mut Fi
 }
 
 /// Members of routes that are not done.
-const NOT_DONE: [&str; 9] = [
+const NOT_DONE: [&str; 7] = [
     "authPolicy",
     "cookieRewritePolicies",
-    "healthCheckPolicy",
     "internalRedirectPolicy",
     "ipAllowPolicy",
     "ipDenyPolicy",
     "jwtVerificationPolicy",
     "rateLimitPolicy",
-    "retryPolicy",
 ];
 
 fn route(mut fields: Fields<'_>, findings: &mut Findings) -> RouteSpec {
@@ -74,6 +74,9 @@ fn route(mut fields: Fields<'_>, findings: &mut Findings) -> RouteSpec {
         faults.push(Fault::new("ServiceError", "OnlyOneMirror", message));
     }
     refuse(&mut fields, &NOT_DONE, &mut faults);
+    let check = resilience::health_check(&mut fields, "healthCheckPolicy", Of::HttpProxy, findings);
+    services.iter_mut().for_each(|service| service.health_check.clone_from(&check));
+    let (retry, per_try) = resilience::retry(&mut fields, Of::HttpProxy, &mut faults, findings);
     let mut policy = fields.mapping("timeoutPolicy", findings);
     let timeout = ingress_route::timeout(&mut policy, "response", &mut faults, findings);
     refuse(&mut policy, &["idle", "idleConnection"], &mut faults);
@@ -103,6 +106,8 @@ fn route(mut fields: Fields<'_>, findings: &mut Findings) -> RouteSpec {
         permit_insecure: fields.truth("permitInsecure", findings).unwrap_or_default(),
         rewrites,
         timeout,
+        retry,
+        per_try,
         request_headers,
         response_headers,
         rewrite_host,

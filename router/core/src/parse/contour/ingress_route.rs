@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Fields, reference, refuse, required, services};
+use super::resilience::{self, Of};
+use super::{Fields, reference, required, services};
 use crate::contour::spec::{Fault, RouteSpec, Subdomain, TcpProxy, Vertex};
 use crate::field::Findings;
 use crate::gateway::spec::{PathMatcher, RequestMatcher};
@@ -56,7 +57,7 @@ fn route(mut fields: Fields<'_>, namespace: &Arc<str>, findings: &mut Findings) 
     let mut policy = fields.mapping("timeoutPolicy", findings);
     let timeout = timeout(&mut policy, "request", &mut faults, findings);
     policy.finish(findings);
-    refuse(&mut fields, &["retryPolicy"], &mut faults);
+    let (retry, per_try) = resilience::retry(&mut fields, Of::IngressRoute, &mut faults, findings);
     let rewrite = fields.text("prefixRewrite", findings).map(|text| (None, Arc::from(text)));
     let route = RouteSpec {
         label: label?.into(),
@@ -67,6 +68,8 @@ fn route(mut fields: Fields<'_>, namespace: &Arc<str>, findings: &mut Findings) 
         permit_insecure: fields.truth("permitInsecure", findings).unwrap_or_default(),
         rewrites: rewrite.into_iter().collect(),
         timeout,
+        retry,
+        per_try,
         faults,
         ..RouteSpec::default()
     };

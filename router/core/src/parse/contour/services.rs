@@ -1,6 +1,7 @@
 //! `services`, of routes and of `tcpproxy`.
 
 use super::policies::{self, Host};
+use super::resilience::{self, Of};
 use super::{Fields, refuse, required, unsupported};
 use crate::contour::spec::{Fault, ServiceSpec};
 use crate::field::Findings;
@@ -70,7 +71,7 @@ fn service(
     if place == Place::IngressRoute {
         let strategy = fields.text("strategy", findings).unwrap_or_default();
         service.strategy = self::strategy(strategy, &fields.path("strategy"), faults).into();
-        refuse(fields, &["healthCheck"], faults);
+        service.health_check = resilience::health_check(fields, "healthCheck", Of::IngressRoute, findings);
         return Some(service);
     }
     service.protocol = fields.text("protocol", findings).unwrap_or_default().into();
@@ -92,8 +93,9 @@ fn service(
     } else {
         refuse(fields, &["requestHeadersPolicy", "responseHeadersPolicy"], faults);
     }
-    // Health is told by EndpointSlices, and by what connections find.
-    fields.ignore(&["healthPort"]);
+    if fields.number("healthPort", 0, 65535, findings).is_some_and(|health| ![0, service.port].contains(&health)) {
+        faults.push(unsupported(&fields.path("healthPort"), "remove it; the port that is served is checked"));
+    }
     Some(service)
 }
 

@@ -1,5 +1,7 @@
 //! HTTPRoute, GRPCRoute and TLSRoute.
 
+use std::time::Duration;
+
 use serde_json::Value;
 
 use super::filters::{self, Place};
@@ -13,6 +15,7 @@ use crate::gateway::spec::{
 };
 use crate::object::{Kind, Manifest, Meta};
 use crate::parse::fields::Fields;
+use crate::rule::Retry;
 
 const MAX_HOSTNAMES: usize = 16;
 const MAX_TLS_HOSTNAMES: usize = 1024;
@@ -22,6 +25,11 @@ const MAX_MATCHES: usize = 64;
 const MAX_ALL_MATCHES: usize = 128;
 const MAX_BACKENDS: usize = 16;
 const MAX_WEIGHT: i64 = 1_000_000;
+/// Most retries of a request, and how many there are where nothing is said.
+const MAX_RETRIES: i64 = 100;
+const RETRIES: u32 = 1;
+/// Longest wait before the first retry where nothing is said.
+const BACKOFF: Duration = Duration::from_millis(25);
 
 /// Reads a route of one of the three kinds.
 pub fn route(
@@ -90,10 +98,7 @@ fn rule(kind: Kind, item: &Value, path: &FieldPath, findings: &mut Findings) -> 
     rule.backends = backends(kind, &mut fields, &mut unsupported, findings);
     if kind == Kind::HttpRoute {
         timeouts(&mut rule, fields.mapping("timeouts", findings), findings);
-        if fields.value("retry").is_some() {
-            let message = "how requests are tried again cannot be set; remove it (those that are safe to repeat are)";
-            unsupported.add(fields.path("retry"), message);
-        }
+        rule.retry = retry(fields.mapping("retry", findings), findings);
         let allowed = fields.mapping("allowedRoutes", findings);
         if allowed.is_present() {
             rule.allowed = Some(allowed_routes(allowed, &SLOT, findings));
@@ -172,6 +177,26 @@ fn backends(
         backends.push(BackendRef { object, port, weight, filters });
     }
     backends
+}
+
+/// `retry` (GEP-1731): responses with one of `codes`, and requests that nobody answers.
+fn retry(mut fields: Fields<'_>, findings: &mut Findings) -> Option<Retry> {
+    if !fields.is_present() {
+        return None;
+    }
+    let mut statuses = Vec::new();
+    for (path, item) in fields.list("codes", findings) {
+        match item.as_u64().and_then(|code| u16::try_from(code).ok()).filter(|code| (400..600).contains(code)) {
+            Some(code) => statuses.push(code..=code),
+            None => findings.error(path, format!("Invalid value: {item}; write a status from 400 to 599")),
+        }
+    }
+    let count = fields.number("attempts", 0, MAX_RETRIES, findings).and_then(|count| u32::try_from(count).ok());
+    let backoff = read::duration(&mut fields, "backoff", findings);
+    fields.finish(findings);
+    let count = count.unwrap_or(RETRIES);
+    let retry = Retry { count, statuses, unanswered: true, unreachable: true, backoff: backoff.unwrap_or(BACKOFF) };
+    Some(retry).filter(|retry| retry.count > 0)
 }
 
 /// `timeouts`; zero means none.

@@ -13,6 +13,7 @@ use crate::gateway::spec::{
     ValueMatcher,
 };
 use crate::model::Hostname;
+use crate::rule::Retry;
 use crate::testing::{good, parsed, refusals};
 
 fn object(kind: &str, spec: Value) -> Value {
@@ -149,6 +150,35 @@ fn a_rule_keeps_all_that_was_written() {
     assert_eq!((rule.backends[0].weight, rule.backends[1].weight), (1, 0));
     assert_eq!((rule.request_timeout, rule.backend_timeout), (Some(Duration::from_secs(10)), None));
     assert_eq!(rule.unsupported, Vec::<String>::new());
+}
+
+#[test]
+fn a_rule_says_what_is_tried_again() {
+    let told =
+        |retry: serde_json::Value| route("HTTPRoute", json!({ "rules": [{ "retry": retry }] })).rules[0].retry.clone();
+    let retry = |count, statuses, backoff| {
+        let backoff = Duration::from_millis(backoff);
+        Some(Retry { count, statuses, unanswered: true, unreachable: true, backoff })
+    };
+    assert_eq!(route("HTTPRoute", json!({ "rules": [{}] })).rules[0].retry, None);
+    assert_eq!(told(json!({})), retry(1, vec![], 25));
+    assert_eq!(told(json!({ "attempts": 3 })), retry(3, vec![], 25));
+    assert_eq!(told(json!({ "codes": [500, 503], "backoff": "1s" })), retry(1, vec![500..=500, 503..=503], 1000));
+    assert_eq!(told(json!({ "attempts": 0 })), None);
+    let refused = |retry: serde_json::Value| {
+        let told = refusals(json!({
+            "apiVersion": "gateway.networking.k8s.io/v1",
+            "kind": "HTTPRoute",
+            "metadata": { "namespace": "a", "name": "b" },
+            "spec": { "rules": [{ "retry": retry }] },
+        }));
+        told.join("; ")
+    };
+    assert_eq!(
+        refused(json!({ "codes": [200] })),
+        "spec.rules[0].retry.codes[0]: Invalid value: 200; write a status from 400 to 599"
+    );
+    assert!(refused(json!({ "attempts": 101 })).starts_with("spec.rules[0].retry.attempts: "));
 }
 
 #[test]

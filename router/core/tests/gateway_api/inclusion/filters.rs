@@ -172,6 +172,21 @@ fn the_shorter_time_out_counts() {
 }
 
 #[test]
+fn retries_are_the_childs_or_else_the_parents() {
+    let retry = |attempts: u32| format!(", retry: {{attempts: {attempts}, codes: [503]}}");
+    for (parent, child, attempts) in [
+        (retry(3), String::new(), Some(3)),
+        (String::new(), retry(2), Some(2)),
+        (retry(3), retry(5), Some(5)),
+        (String::new(), String::new(), None),
+    ] {
+        let found = policy(&two(&parent, &child)).retry;
+        assert_eq!(found.as_ref().map(|retry| retry.count), attempts, "{parent} ▸ {child}");
+        assert!(found.is_none_or(|retry| retry.statuses == [503..=503]));
+    }
+}
+
+#[test]
 fn references_are_authorised_from_the_namespace_of_their_author() {
     let grant = |from: &str| {
         format!(

@@ -125,8 +125,8 @@ fn rows_go_with_the_parent() {
 #[test]
 fn a_child_that_cannot_be_served_is_told_so_by_its_parent() {
     let top = route("infra/top", GW, "", &[to_slot("s", "", "")]);
-    let retry = "{backendRefs: [{name: v1, port: 8080}], retry: {attempts: 3}}".to_owned();
-    let child = route("infra/child", &under("infra/top"), "", &[retry]);
+    let session = "{backendRefs: [{name: v1, port: 8080}], sessionPersistence: {type: Cookie}}".to_owned();
+    let child = route("infra/child", &under("infra/top"), "", &[session]);
     let world = world(&[top, slot("infra/s", "Same"), child]);
     assert!(accepted(&world, "infra/child", "top").starts_with("False UnsupportedValue: "));
     assert_eq!(super::get(&world, "x.test/"), "500");

@@ -96,7 +96,7 @@ fn who_is_not_asked_for_is_forgotten() {
     assert!(stage.0.view().is_some());
     stage.0.failed(address(2), stage.at(299.0));
     stage.0.forget(&HashSet::new(), stage.at(301.0));
-    assert_eq!(stage.0.known.load().keys().collect::<Vec<_>>(), [&address(2)]);
+    assert_eq!(stage.0.known.load().failed.keys().collect::<Vec<_>>(), [&address(2)]);
     stage.0.forget(&HashSet::from([address(2), address(3)]), stage.at(301.0));
     assert!(stage.0.view().is_none());
 }

@@ -24,10 +24,6 @@ fn what_the_api_allows_and_is_not_done_is_told() {
             "matches[0].headers[0].value: \"a)(b\" is no regular expression (RE2 syntax); correct it, or write another type",
         ),
         (
-            json!({ "retry": { "attempts": 3 } }),
-            "retry: how requests are tried again cannot be set; remove it (those that are safe to repeat are)",
-        ),
-        (
             json!({ "sessionPersistence": { "type": "Cookie" } }),
             "sessionPersistence: sessions are not kept with one backend; remove it",
         ),
