@@ -8,11 +8,13 @@ GET /events   server-sent events: one at once, one for every POST /next
 GET /open     how many clients listen to events
 GET /name     its own port
 GET /fields   the request's fields as they came, in JSON: a list of pairs
+GET /after/N  fails (503) N times for each Host, then answers which time it is
 GET /held     answers when POST /release comes
 GET /waiting  how many requests have been held
 """
 
 import asyncio
+import collections
 import hashlib
 import ssl
 import sys
@@ -74,6 +76,16 @@ async def fields(request):
     return web.json_response([[name.decode(), value.decode()] for name, value in request.raw_headers])
 
 
+times = collections.Counter()
+
+
+async def after(request):
+    times[request.host] += 1
+    if times[request.host] <= int(request.match_info["count"]):
+        raise web.HTTPServiceUnavailable()
+    return web.Response(text=str(times[request.host]))
+
+
 held = 0
 released = asyncio.Event()
 
@@ -105,6 +117,7 @@ async def main():
     app.router.add_get("/name", name)
     app.router.add_post("/name", name)
     app.router.add_get("/fields", fields)
+    app.router.add_get("/after/{count}", after)
     app.router.add_get("/held", hold)
     app.router.add_get("/waiting", waiting)
     app.router.add_post("/release", release)

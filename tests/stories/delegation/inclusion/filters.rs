@@ -146,6 +146,28 @@ fn what_cannot_stand_in_one_rule_keeps_a_child_from_that_slot_alone() -> Result<
 }
 
 #[test]
+fn a_level_that_says_nothing_of_retries_has_its_parents() -> Result<()> {
+    let retry = |attempts: u32| format!(", retry: {{attempts: {attempts}, codes: [503]}}");
+    // The endpoint fails twice.
+    let cases = [
+        ("leaf", [String::new(), String::new(), retry(2)], 200),
+        ("top", [retry(2), String::new(), String::new()], 200),
+        ("middle", [retry(1), retry(2), String::new()], 200),
+        ("less", [retry(2), String::new(), retry(1)], 503),
+        ("nothing", [String::new(), String::new(), String::new()], 503),
+    ];
+    let text: String = cases.iter().map(|(case, [a, b, c], _)| three(case, [a, b, c])).collect();
+    let stage = Stage::of(&[red_is_the_origin(&text)], &[])?;
+    let _origin = origin(&stage)?;
+    for (case, _, status) in cases {
+        let answer = stage.curl(&format!("{case}.t.test:8080/after/2"), &[])?;
+        ensure!(answer.status == status, "{case} comes to {}", answer.status);
+        ensure!(status != 200 || answer.body == "3", "{case} was answered the {}th time", answer.body);
+    }
+    Ok(())
+}
+
+#[test]
 fn the_shortest_time_out_on_a_way_ends_a_request() -> Result<()> {
     let request = |limit: &str| format!(", timeouts: {{request: {limit}}}");
     let endpoint = |limit: &str| format!(", timeouts: {{backendRequest: {limit}}}");
