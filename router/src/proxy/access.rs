@@ -69,6 +69,7 @@ impl AccessLog {
             answered: None,
             duration: one.duration,
             interim_dropped: 0,
+            retries: 0,
             flag: one.flag,
             data_path: DataPath::Kernel,
             captured: None,

@@ -132,7 +132,8 @@ async fn tries_end_with_the_requests_time() {
 async fn nobody_who_answers_is_asked_as_often_as_the_rule_says() {
     let rig = Rig::serve(&[route("nobody.retry.test", on_500s(2)).to(backends::refusing())]).await;
     assert_eq!(ask(&rig, "nobody.retry.test", "GET", "").await.0, 503);
-    assert_eq!(log::line("host", "nobody.retry.test").await["flags"], "UF");
+    let line = log::line("host", "nobody.retry.test").await;
+    assert_eq!((&line["flags"], &line["retries"]), (&"UF".into(), &2.into()));
 }
 
 #[tokio::test]

@@ -68,6 +68,7 @@ impl Line {
             LogField::RequestLine => text(Some(self.request_line())),
             LogField::Termination => number(out, self.flag.termination()),
             LogField::TerminationAndCookie => number(out, format_args!("{}--", self.flag.termination())),
+            LogField::Retries => number(out, self.retries),
             LogField::UnknownCount => number(out, 0),
             LogField::RequestCookie => {
                 text(captured.and_then(|captured| captured.request_cookie.as_deref().map(encoded)))

@@ -30,7 +30,13 @@ impl Line {
         }
         let total = millis(self.duration);
         if self.method.is_none() {
-            return write!(out, "-1/-1/{total} {} {} 0/0/0/0/0 0/0", self.bytes_out, self.flag.termination());
+            return write!(
+                out,
+                "-1/-1/{total} {} {} 0/0/0/0/{} 0/0",
+                self.bytes_out,
+                self.flag.termination(),
+                self.retries
+            );
         }
         let answered = self.answered.map_or(-1, |answered| i64::try_from(millis(answered)).unwrap_or(i64::MAX));
         let status = self.status.map_or_else(|| "-1".to_owned(), |status: StatusCode| status.as_u16().to_string());
@@ -39,7 +45,7 @@ impl Line {
         let cookie = |cookie: Option<&String>| cookie.map_or_else(|| "-".to_owned(), |cookie| encoded(cookie));
         let (sent, set) = captured
             .map_or((None, None), |captured| (captured.request_cookie.as_ref(), captured.response_cookie.as_ref()));
-        write!(out, "{} {} {}-- 0/0/0/0/0 0/0 ", cookie(sent), cookie(set), self.flag.termination())?;
+        write!(out, "{} {} {}-- 0/0/0/0/{} 0/0 ", cookie(sent), cookie(set), self.flag.termination(), self.retries)?;
         if let Some(Captured { request, response, .. }) = captured {
             for fields in [request, response].into_iter().filter(|fields| !fields.is_empty()) {
                 let values = fields.iter().map(|(_, value)| value.as_deref().map(encoded).unwrap_or_default());

@@ -74,6 +74,8 @@ pub struct Line {
     pub duration: Duration,
     /// Interim responses that were not passed on.
     pub interim_dropped: u64,
+    /// How many endpoints were tried after the first, or again.
+    pub retries: u32,
     /// Why it ended.
     pub flag: Flag,
     /// Who served it.
@@ -100,6 +102,7 @@ impl Line {
             bytes_in = self.bytes_in,
             bytes_out = self.bytes_out,
             duration_ms = millis(self.duration),
+            retries = Some(self.retries).filter(|retries| *retries > 0),
             interim_dropped = Some(self.interim_dropped).filter(|dropped| *dropped > 0),
             flags = self.flag.code(),
             datapath = self.data_path.as_str(),
@@ -133,6 +136,7 @@ impl Line {
             ("status", self.status.map(|status| status.as_u16().into())),
             ("route", self.route.as_ref().map(|route| route.id().to_string().into())),
             ("endpoint", self.endpoint.map(|to| to.to_string().into())),
+            ("retries", Some(self.retries).filter(|retries| *retries > 0).map(Value::from)),
             ("interim_dropped", Some(self.interim_dropped).filter(|dropped| *dropped > 0).map(Value::from)),
             ("answered_ms", self.answered.map(|answered| millis(answered).into())),
             ("captured", self.captured.as_ref().map(|captured| captured_members(captured).into())),

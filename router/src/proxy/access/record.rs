@@ -94,6 +94,8 @@ pub struct AccessRecord {
     pub traffic: Arc<Traffic>,
     /// Interim responses of the endpoint that were too many, or too long, to be passed on.
     pub interim_dropped: u64,
+    /// How many tries there were to have an endpoint answer.
+    pub tries: u32,
     /// Why it ended.
     pub flag: Flag,
     /// Who served it.
@@ -130,6 +132,7 @@ impl AccessRecord {
             visit: None,
             traffic: Arc::default(),
             interim_dropped: 0,
+            tries: 0,
             flag: Flag::ClientGone,
             data_path,
             started: Instant::now(),
@@ -245,6 +248,7 @@ impl Drop for AccessRecord {
             answered: self.answered,
             duration,
             interim_dropped: self.interim_dropped,
+            retries: self.tries.saturating_sub(1),
             flag: self.flag,
             data_path: self.data_path,
             captured: self.captured.take(),

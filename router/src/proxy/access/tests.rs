@@ -29,6 +29,7 @@ fn line() -> Line {
         answered: Some(Duration::from_millis(30)),
         duration: Duration::from_millis(40),
         interim_dropped: 0,
+        retries: 0,
         flag: Flag::Fine,
         data_path: DataPath::Proxy,
         captured: None,
@@ -111,6 +112,10 @@ fn json_has_what_is_known() {
     assert!(bare.json().ends_with(r#""flags":"-","datapath":"proxy"}"#), "{}", bare.json());
     let dropped = Line { interim_dropped: 3, ..bare };
     assert!(dropped.json().ends_with(r#""datapath":"proxy","interim_dropped":3}"#), "{}", dropped.json());
+    let again = Line { retries: 2, interim_dropped: 0, ..dropped };
+    assert!(again.json().ends_with(r#""datapath":"proxy","retries":2}"#), "{}", again.json());
+    assert!(again.httplog().contains(" 0/0/0/0/2 0/0"), "{}", again.httplog());
+    assert_eq!(written(&again, "%ac %rc"), "0 2");
 }
 
 #[test]

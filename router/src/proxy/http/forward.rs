@@ -173,6 +173,7 @@ pub fn forward<'r>(
             let Pick { target, place, set_cookie } = pick;
             exchange.record.endpoint = Some(target.endpoint.address);
             exchange.record.place = place;
+            exchange.record.tries += 1;
             exchange.modify_for(target);
             let (way, waits) = exchange.way(shared, route, target);
             let attempted = {

@@ -83,7 +83,9 @@ pub enum LogField {
     Termination,
     /// `%tsc`: the same with two more for cookies, which are not followed.
     TerminationAndCookie,
-    /// `%ac`, `%bc`, `%bq`, `%fc`, `%rc`, `%sc`, `%sq`: numbers that are not counted, `0`.
+    /// `%rc`: tries after the first.
+    Retries,
+    /// `%ac`, `%bc`, `%bq`, `%fc`, `%sc`, `%sq`: numbers that are not counted, `0`.
     UnknownCount,
     /// `%CC`: the captured cookie that the client sent.
     RequestCookie,
@@ -154,7 +156,8 @@ fn field(name: &str) -> Option<LogField> {
         "r" => LogField::RequestLine,
         "ts" => LogField::Termination,
         "tsc" => LogField::TerminationAndCookie,
-        "ac" | "bc" | "bq" | "fc" | "rc" | "sc" | "sq" => LogField::UnknownCount,
+        "rc" => LogField::Retries,
+        "ac" | "bc" | "bq" | "fc" | "sc" | "sq" => LogField::UnknownCount,
         "CC" => LogField::RequestCookie,
         "CS" => LogField::ResponseCookie,
         "hr" => LogField::RequestHeaders,
