@@ -83,7 +83,7 @@ fn a_format_says_what_a_line_has() {
     // What the manual gives as the format of `option httplog` is that of our own lines.
     let httplog = "%ci:%cp [%tr] %ft %b/%s %TR/%Tw/%Tc/%Tr/%Ta %ST %B %CC %CS %tsc %ac/%fc/%bc/%sc/%rc %sq/%bq %hr %hs \
                    %{+Q}r";
-    for line in [&with, &line(), &Line { status: None, route: None, endpoint: None, ..line() }] {
+    for line in [&with, &Line { retries: 2, ..line() }, &Line { status: None, route: None, endpoint: None, ..line() }] {
         assert_eq!(written(line, httplog), line.httplog());
     }
     let cases = [
@@ -115,7 +115,6 @@ fn json_has_what_is_known() {
     let again = Line { retries: 2, interim_dropped: 0, ..dropped };
     assert!(again.json().ends_with(r#""datapath":"proxy","retries":2}"#), "{}", again.json());
     assert!(again.httplog().contains(" 0/0/0/0/2 0/0"), "{}", again.httplog());
-    assert_eq!(written(&again, "%ac %rc"), "0 2");
 }
 
 #[test]
