@@ -3,6 +3,8 @@
 //! Every struct is `repr(C)`, has no implicit padding (asserted below) and holds addresses as 16 bytes, IPv4 in its
 //! IPv4-mapped form, and ports in host order, so that a dump reads as it is meant.
 
+use core::mem::offset_of;
+
 use crate::hostname::{HostBuilder, NAME_FIELD};
 use crate::http::HeadParser;
 use crate::tls::HelloParser;
@@ -28,8 +30,12 @@ pub mod names {
     pub const ALLOWLISTS: &str = "allowlists";
     /// [`super::FlowKey`] → [`super::Handshake`], LRU: eviction only means relay.
     pub const HANDSHAKES: &str = "handshakes";
-    /// [`super::FlowKey`] → [`super::FirstFlight`]: first flights that are not complete.
+    /// [`super::FlowKey`] → [`super::FirstFlight`]: first flights that are not complete, and those that are complete but
+    /// not acknowledged, if they are long.
     pub const HELLOS: &str = "hellos";
+    /// [`super::FlowKey`] → [`super::ShortFlight`]: those of at most [`super::SHORT_FLIGHT`] bytes, as most are. The kernel
+    /// copies a value as a whole.
+    pub const SHORT_HELLOS: &str = "short_hellos";
     /// Place → [`super::Decided`], per CPU: a record of the newest connections, read by people only. A CPU writes its
     /// places in turns.
     pub const VERDICTS: &str = "verdicts";
@@ -81,6 +87,8 @@ pub const MAX_VERDICTS: usize = 1 << 12;
 pub const EVENT_RING: usize = 1 << 22;
 /// Most bytes of a first flight that the kernel reads; a longer one is passed up.
 pub const MAX_FLIGHT: u32 = 4096;
+/// Most bytes of one in `short_hellos`.
+pub const SHORT_FLIGHT: u32 = 832;
 /// Bytes of the backend name in [`HostRoute`].
 pub const BACKEND_FIELD: usize = 112;
 
@@ -296,14 +304,34 @@ pub struct FirstFlight {
     pub pad: u32,
     /// The dial, once there is one.
     pub dial: Dial,
+    /// What was received, after [`FLIGHT_HEADROOM`].
+    pub bytes: [u8; (FLIGHT_HEADROOM + MAX_FLIGHT) as usize],
     /// The TLS parser, when the listener speaks TLS.
     pub hello: HelloParser,
     /// The HTTP parser, when it speaks HTTP.
     pub head: HeadParser,
     /// The name.
     pub host: HostBuilder,
-    /// What was received, after [`FLIGHT_HEADROOM`].
-    pub bytes: [u8; (FLIGHT_HEADROOM + MAX_FLIGHT) as usize],
+}
+
+/// The begin of a [`FirstFlight`]: all that is needed of a short one once it is complete.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub struct ShortFlight {
+    /// See [`FirstFlight`].
+    pub started_ns: u64,
+    /// See [`FirstFlight`].
+    pub received: u32,
+    /// See [`FirstFlight`].
+    pub segments: u32,
+    /// See [`FirstFlight`].
+    pub went_up: u32,
+    /// Zero.
+    pub pad: u32,
+    /// See [`FirstFlight`].
+    pub dial: Dial,
+    /// See [`FirstFlight`].
+    pub bytes: [u8; (FLIGHT_HEADROOM + SHORT_FLIGHT) as usize],
 }
 
 /// A SYN was sent to the endpoint.
@@ -626,6 +654,12 @@ const _: () = {
                 + size_of::<HostBuilder>()
                 + (FLIGHT_HEADROOM + MAX_FLIGHT) as usize
     );
+    assert!(size_of::<ShortFlight>() == 8 + 4 * 4 + size_of::<Dial>() + (FLIGHT_HEADROOM + SHORT_FLIGHT) as usize);
+    assert!(offset_of!(ShortFlight, received) == offset_of!(FirstFlight, received));
+    assert!(offset_of!(ShortFlight, segments) == offset_of!(FirstFlight, segments));
+    assert!(offset_of!(ShortFlight, went_up) == offset_of!(FirstFlight, went_up));
+    assert!(offset_of!(ShortFlight, dial) == offset_of!(FirstFlight, dial));
+    assert!(offset_of!(ShortFlight, bytes) == offset_of!(FirstFlight, bytes));
     assert!(size_of::<Dial>() == size_of::<Handshake>() + 10 * 4 + 2 * 2 + 4 + 16);
     assert!(size_of::<Translation>() == size_of::<FlowKey>() + 4 * 4 + 4);
     assert!(size_of::<Flow>() == size_of::<Translation>() + 2 * 4 + 5 * 8 + 4 * 4 + 8);

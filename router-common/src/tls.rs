@@ -1,8 +1,8 @@
 //! TLS ClientHello → SNI and ALPN, as bytes arrive (RFC 8446 §4.1.2, §5.1; RFC 6066 §3; RFC 7301 §3.1).
 //!
-//! [`HelloParser`] takes one *step* at a time: a step looks at one byte and consumes it, or skips as many bytes as the
-//! field it is in has left. It keeps no input, so a hello may be split at any byte, over any number of segments and
-//! TLS records. A hello of 1.7 KB takes some 150 steps.
+//! [`HelloParser`] takes one *step* at a time: a step reads a field of at most four bytes, and skips as many bytes behind
+//! it as do not matter. It keeps no input, so a hello may be split at any byte, over any number of segments and
+//! TLS records. A hello of 1.7 KB takes some 30 steps.
 
 use crate::hostname::{HostBuilder, HostError, HostKind};
 
@@ -128,10 +128,10 @@ const EXTENSION: u8 = 7; // type and length
 const SNI_LIST: u8 = 9;
 const SNI_TYPE: u8 = 10;
 const SNI_LENGTH: u8 = 11;
-const SNI_BYTE: u8 = 12;
+const SNI_BYTES: u8 = 12;
 const ALPN_LIST: u8 = 13;
 const ALPN_LENGTH: u8 = 14;
-const ALPN_BYTE: u8 = 15;
+const ALPN_BYTES: u8 = 15;
 
 const FLAG_SNI_EXTENSION: u8 = 1; // a server_name extension was seen
 const FLAG_SNI_NAME: u8 = 2; // with a host_name in it
@@ -155,7 +155,7 @@ pub struct HelloParser {
     extensions_end: u32,
     extension_end: u32,
     item_end: u32,
-    pad: u32,
+    part: u32, // bytes of the item that are read as one field
     record_left: u16,
     record_seen: u8, // bytes of the record header so far, 5 when inside a record
     more: u8,        // bytes of `acc` still to come after the next one
@@ -183,7 +183,7 @@ impl HelloParser {
             extensions_end: 0,
             extension_end: 0,
             item_end: 0,
-            pad: 0,
+            part: 0,
             record_left: 0,
             record_seen: 0,
             more: 0,
@@ -224,37 +224,56 @@ impl HelloParser {
     /// here) count.
     #[inline(always)]
     pub fn step(&mut self, host: &mut HostBuilder, next: [u8; 4], available: u32) -> Step {
-        let [byte, ..] = next;
+        let [byte, second, third, fourth] = next;
         if self.record_seen < 5 {
-            return one(self.record_header(byte));
-        }
-        if self.skip > 0 {
-            let mut n = self.skip;
-            if n > self.record_left as u32 {
-                n = self.record_left as u32;
+            if self.record_seen != 0 || available < 4 {
+                return Step { consumed: 1, progress: self.record_header(byte) };
             }
-            if n > available {
-                n = available;
+            for byte in [byte, second, third, fourth] {
+                if let Progress::Invalid(error) = self.record_header(byte) {
+                    return Step { consumed: 4, progress: Progress::Invalid(error) };
+                }
             }
-            self.skip -= n;
-            self.consume(n);
-            let progress = if self.skip == 0 { self.after_skip() } else { Progress::Incomplete };
-            return Step { consumed: n, progress };
+            return Step { consumed: 4, progress: Progress::Incomplete };
         }
-        // What is left of a field is at most four bytes, and is read at once unless a record or the packet ends within.
-        let left = self.more as u32 + 1;
-        if left > available || left > self.record_left as u32 {
-            self.consume(1);
-            self.acc = self.acc << 8 | byte as u32;
-            self.more -= 1;
-            return one(Progress::Incomplete);
+        let mut consumed = 0;
+        if self.skip == 0 {
+            // What is left of a field is at most four bytes, and is read at once unless a record or the packet ends
+            // within.
+            let left = self.more as u32 + 1;
+            if left > available || left > self.record_left as u32 {
+                self.consume(1);
+                self.acc = self.acc << 8 | byte as u32;
+                self.more -= 1;
+                return Step { consumed: 1, progress: Progress::Incomplete };
+            }
+            self.consume(left);
+            let bits = (left & 7) * 8;
+            let value = ((self.acc as u64) << bits
+                | (u32::from_be_bytes(next) as u64) >> (32_u32.wrapping_sub(bits) & 63)) as u32;
+            (self.acc, self.more) = (0, 0);
+            consumed = left;
+            let progress = self.field_read(host, value);
+            if progress != Progress::Incomplete || self.skip == 0 {
+                return Step { consumed, progress };
+            }
         }
-        self.consume(left);
-        let bits = (left & 7) * 8;
-        let value =
-            ((self.acc as u64) << bits | (u32::from_be_bytes(next) as u64) >> (32_u32.wrapping_sub(bits) & 63)) as u32;
-        (self.acc, self.more) = (0, 0);
-        Step { consumed: left, progress: self.field_read(host, value) }
+        // Of what follows the field, or of what an earlier step has not passed over yet, as much as is here. A record
+        // that ends is `record_left` 0, and its successor's header comes before anything else.
+        let mut n = self.skip;
+        if n > self.record_left as u32 {
+            n = self.record_left as u32;
+        }
+        if n > available - consumed {
+            n = available - consumed;
+        }
+        if n == 0 {
+            return Step { consumed, progress: Progress::Incomplete };
+        }
+        self.skip -= n;
+        self.consume(n);
+        let progress = if self.skip == 0 { self.after_skip() } else { Progress::Incomplete };
+        Step { consumed: consumed + n, progress }
     }
 
     #[inline(always)]
@@ -297,6 +316,14 @@ impl HelloParser {
         self.field = field;
         self.more = bytes - 1;
         Progress::Incomplete
+    }
+
+    /// As many bytes of an item as a field has room for.
+    #[inline(always)]
+    fn next_part(&mut self, field: u8) -> Progress {
+        let left = self.item_end - self.offset;
+        self.part = if left < 4 { left } else { 4 };
+        self.next_field(field, self.part as u8)
     }
 
     /// Passes over `n` bytes; what follows is decided in `after_skip` by `field`.
@@ -394,12 +421,19 @@ impl HelloParser {
                 self.next_field(SNI_LENGTH, 2)
             }
             SNI_LENGTH => self.server_name(value),
-            SNI_BYTE => {
-                if let Err(error) = host.push(value as u8) {
-                    return Progress::Invalid(bad_name(error));
+            SNI_BYTES => {
+                let mut byte = 0;
+                while byte < 4 {
+                    byte += 1;
+                    // What was not read is before what was.
+                    if byte + self.part > 4
+                        && let Err(error) = host.push((value >> (32 - 8 * byte)) as u8)
+                    {
+                        return Progress::Invalid(bad_name(error));
+                    }
                 }
                 if self.offset < self.item_end {
-                    return self.next_field(SNI_BYTE, 1);
+                    return self.next_part(SNI_BYTES);
                 }
                 match host.finish() {
                     Ok(HostKind::Name) => {}
@@ -421,9 +455,9 @@ impl HelloParser {
                 self.item_end = self.offset + value;
                 self.item = value as u8;
                 self.alpn_bytes = 0;
-                self.next_field(ALPN_BYTE, 1)
+                self.next_part(ALPN_BYTES)
             }
-            ALPN_BYTE => self.protocol_byte(value as u8),
+            ALPN_BYTES => self.protocol_bytes(value),
             _ => length,
         }
     }
@@ -468,7 +502,7 @@ impl HelloParser {
         }
         self.flags |= FLAG_SNI_NAME;
         self.item_end = self.offset + size;
-        self.next_field(SNI_BYTE, 1)
+        self.next_part(SNI_BYTES)
     }
 
     #[inline(always)]
@@ -483,11 +517,11 @@ impl HelloParser {
     }
 
     #[inline(always)]
-    fn protocol_byte(&mut self, byte: u8) -> Progress {
+    fn protocol_bytes(&mut self, bytes: u32) -> Progress {
         // The last eight bytes and the length together tell the protocols that matter from all others.
-        self.alpn_bytes = self.alpn_bytes << 8 | byte as u64;
+        self.alpn_bytes = self.alpn_bytes << ((self.part & 7) * 8) | bytes as u64;
         if self.offset < self.item_end {
-            return self.next_field(ALPN_BYTE, 1);
+            return self.next_part(ALPN_BYTES);
         }
         self.alpn |= match (self.item, self.alpn_bytes) {
             (2, H2) => AlpnSet::H2,
@@ -506,11 +540,6 @@ pub fn next_of(bytes: &[u8]) -> [u8; 4] {
     let mut next = [0; 4];
     next.iter_mut().zip(bytes).for_each(|(to, from)| *to = *from);
     next
-}
-
-#[inline(always)]
-fn one(progress: Progress) -> Step {
-    Step { consumed: 1, progress }
 }
 
 #[inline(always)]

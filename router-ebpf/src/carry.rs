@@ -164,7 +164,7 @@ fn begins_anew(segment: &Segment, client: &mut Flow) -> bool {
 /// Sequence number of the first byte of the client that is being dialed for.
 #[inline(always)]
 fn first_byte(client: &Flow, segment: &Segment) -> u32 {
-    match maps::first_flight(&segment.flow) {
+    match maps::dialed_flight(&segment.flow) {
         Some(flight) => flight.dial.handshake.client_isn.wrapping_add(1),
         None => client.next_seq,
     }

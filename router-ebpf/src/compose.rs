@@ -1,17 +1,23 @@
 //! Making one packet into another: a SYN, a reset, or a segment with the payload that was gathered.
 
+use core::mem::offset_of;
+
 use aya_ebpf::bindings::__sk_buff;
 use aya_ebpf::programs::TcContext;
 use router_common::maps::{FLIGHT_HEADROOM, FlowKey};
+use router_common::options;
 use router_common::packet::ETHERNET;
 
 use crate::maps::{self, Scratch};
 use crate::skb::{self, Skb};
+use crate::words::{word, words};
 
 const TCP_HEADER: u32 = 20;
 const PROTOCOL_TCP: u8 = 6;
 const HOP_LIMIT: u8 = 64;
-const DONT_FRAGMENT: u8 = 0x40;
+const DONT_FRAGMENT: u32 = 0x4000;
+/// Where the checksum is in the TCP header.
+const CHECKSUM: u32 = 16;
 /// Positions in the gathered bytes are masked by it; `Scratch` has that many bytes and 4,096 more after them.
 const POSITIONS: u32 = 8191;
 const SUM_CHUNK: u32 = 512;
@@ -39,33 +45,48 @@ pub struct Wanted {
     pub flags: u8,
     /// 1: IPv6.
     pub v6: u8,
-    /// 1: the checksum field of this packet holds the pseudo-header sum only.
-    pub partial: u8,
+    /// What the checksum field of this packet holds: `SUM_*`.
+    sum: u8,
     /// 1: the packet is of the other version of IP as yet.
-    pub turn: u8,
+    turn: u8,
+    /// 1: the packet stays as long as it is. What is behind the segment is padding, as of Ethernet: the stack cuts it off.
+    pub padded: u8,
     /// Zero.
-    pub pad: [u8; 2],
-    /// Options.
-    pub options: [u8; 20],
-    /// The TCP header.
-    pub header: [u8; 20],
+    pad: u8,
+    // From here on as they lie in the packet, one behind the other: an IPv4 header takes the second half of its room.
+    ip: [u32; 10],
+    tcp: [u32; 5],
+    options: [u32; 5],
 }
 
+const _: () = assert!(
+    offset_of!(Wanted, tcp) == offset_of!(Wanted, ip) + 40
+        && offset_of!(Wanted, options) == offset_of!(Wanted, tcp) + 20
+);
+
+/// Not known yet.
+const SUM_UNKNOWN: u8 = 0;
+/// The pseudo-header sum only, `CHECKSUM_PARTIAL`.
+const SUM_PARTIAL: u8 = 1;
+/// The checksum of all.
+const SUM_WHOLE: u8 = 2;
+
 impl Wanted {
-    /// A header without payload or options, of the kind of checksum that `skb` has.
+    /// A header without payload or options.
     #[inline(always)]
     pub fn begin(&mut self, skb: &Skb, flow: &FlowKey) {
-        self.partial = skb.checksum_is_partial(tcp_at(skb.is_v6()) + 16) as u8;
+        self.sum = SUM_UNKNOWN;
         self.begin_again(skb, flow);
     }
 
-    /// The same for a packet that was composed in this run already, so that its kind is known.
+    /// The same for a packet that was composed in this run already, so that its kind of checksum is known.
     #[inline(never)]
     pub fn begin_again(&mut self, skb: &Skb, flow: &FlowKey) {
         self.flow = *flow;
         let (is, shall) = (skb.is_v6(), !is_v4(&flow.destination));
         self.v6 = shall as u8;
         self.turn = (is != shall) as u8;
+        self.padded = 0;
         self.ack = 0;
         self.window = 0;
         self.options_len = 0;
@@ -75,12 +96,23 @@ impl Wanted {
 
     /// Timestamps as options.
     #[inline(always)]
-    pub fn timestamps(&mut self, options: &[u8; 12]) {
+    pub fn timestamps(&mut self, value: u32, echo: u32) {
+        let [a, b, c, d, e, f, g, h, i, j, k, l] = options::of_timestamps(value, echo);
         self.options_len = 12;
-        let mut i = 0;
-        while i < 12 {
-            self.options[i] = options[i];
-            i += 1;
+        self.options[0] = u32::from_ne_bytes([a, b, c, d]);
+        self.options[1] = u32::from_ne_bytes([e, f, g, h]);
+        self.options[2] = u32::from_ne_bytes([i, j, k, l]);
+    }
+
+    /// All options of a SYN.
+    #[inline(always)]
+    pub fn syn_options(&mut self, options: &[u8; 20]) {
+        self.options_len = 20;
+        let mut at = 0;
+        while at < 5 {
+            let [a, b, c, d] = [options[4 * at], options[4 * at + 1], options[4 * at + 2], options[4 * at + 3]];
+            self.options[at] = u32::from_ne_bytes([a, b, c, d]);
+            at += 1;
         }
     }
 }
@@ -118,44 +150,51 @@ fn write(skb: &Skb) -> bool {
     if wanted.turn != 0 && !turn(skb, v6) {
         return false;
     }
-    if !skb.set_len(tcp + segment_len) {
+    // First, because it makes the packet writable and of one piece at once: after another change that would be a second
+    // copy.
+    if wanted.padded == 0 && !skb.set_len(tcp + segment_len) {
         return false;
     }
+    if wanted.sum == SUM_UNKNOWN {
+        wanted.sum = if skb.checksum_is_partial(tcp + CHECKSUM) { SUM_PARTIAL } else { SUM_WHOLE };
+    }
     // Pseudo header (RFC 9293 §3.1, RFC 8200 §8.1).
-    let mut sum = PROTOCOL_TCP as u32 + segment_len;
-    sum += if v6 { ipv6(skb, &wanted.flow, segment_len) } else { ipv4(skb, &wanted.flow, segment_len) };
+    let mut sum = (PROTOCOL_TCP as u32 + segment_len).to_be() as u64;
+    sum += if v6 { ipv6(wanted, segment_len) } else { ipv4(wanted, segment_len) };
     fill_header(wanted);
-    if wanted.partial == 0 {
+    let partial = wanted.sum == SUM_PARTIAL;
+    if !partial {
         sum += header_sum(wanted);
-        sum += payload_sum(memory);
+        sum += payload_sum(memory) as u64;
     }
+    let [c0, c1] = if partial { fold(sum) } else { !fold(sum) }.to_ne_bytes();
     let wanted = &mut memory.wanted;
-    let field = if wanted.partial != 0 { fold(sum) } else { !fold(sum) };
-    let [c0, c1] = field.to_be_bytes();
-    wanted.header[16] = c0;
-    wanted.header[17] = c1;
-    let mut done = skb.put(tcp, &wanted.header);
-    let after = tcp + TCP_HEADER;
-    if options_len == 20 {
-        done &= skb.put(after, &wanted.options);
-    } else if options_len == 12
-        && let Some(timestamps) = wanted.options.first_chunk::<12>()
-    {
-        done &= skb.put(after, timestamps);
-    }
+    wanted.tcp[4] = u32::from_ne_bytes([c0, c1, 0, 0]);
+    let from = if v6 { &raw const wanted.ip[0] } else { &raw const wanted.ip[5] };
+    // SAFETY: the flight and its slack are behind it in the scratch memory.
+    let mut done = unsafe { skb.put_from(ETHERNET, from.cast(), tcp - ETHERNET + TCP_HEADER + options_len) };
     if len > 0 {
-        let start = wanted.start;
+        let start = memory.wanted.start;
         let from = position(memory, start);
         // SAFETY: `position` leaves 4,096 bytes.
-        done &= unsafe { skb.put_from(after + options_len, from, len) };
+        done &= unsafe { skb.put_from(tcp + TCP_HEADER + options_len, from, len) };
     }
     done
 }
 
-/// Sum of TCP header and options. A function of its own: what it needs of the stack is free again after it.
-#[inline(never)]
-fn header_sum(wanted: &Wanted) -> u32 {
-    sum_words(&wanted.header, 20) + sum_words(&wanted.options, wanted.options_len as usize)
+/// Sum of TCP header and options.
+#[inline(always)]
+fn header_sum(wanted: &Wanted) -> u64 {
+    let mut sum = 0;
+    for word in wanted.tcp {
+        sum += word as u64;
+    }
+    for (at, word) in wanted.options.into_iter().enumerate() {
+        if (at as u32) < wanted.options_len / 4 {
+            sum += word as u64;
+        }
+    }
+    sum
 }
 
 /// Makes it a packet of the other version of IP, in the Ethernet header too: copies are sent with that as it is.
@@ -172,17 +211,15 @@ pub fn is_v4(address: &[u8; 16]) -> bool {
 }
 
 /// The TCP header (RFC 9293 §3.1), its checksum 0.
-#[inline(never)]
+#[inline(always)]
 fn fill_header(wanted: &mut Wanted) {
-    let h = &mut wanted.header;
-    [h[0], h[1]] = wanted.flow.source_port.to_be_bytes();
-    [h[2], h[3]] = wanted.flow.destination_port.to_be_bytes();
-    [h[4], h[5], h[6], h[7]] = wanted.seq.to_be_bytes();
-    [h[8], h[9], h[10], h[11]] = wanted.ack.to_be_bytes();
-    h[12] = ((TCP_HEADER + wanted.options_len) << 2) as u8;
-    h[13] = wanted.flags;
-    [h[14], h[15]] = wanted.window.to_be_bytes();
-    [h[16], h[17], h[18], h[19]] = [0; 4];
+    wanted.tcp[0] = ((wanted.flow.source_port as u32) << 16 | wanted.flow.destination_port as u32).to_be();
+    wanted.tcp[1] = wanted.seq.to_be();
+    wanted.tcp[2] = wanted.ack.to_be();
+    // The header's length counts words, in the upper half of the first byte.
+    let length = (TCP_HEADER + wanted.options_len) << 26;
+    wanted.tcp[3] = (length | (wanted.flags as u32) << 16 | wanted.window as u32).to_be();
+    wanted.tcp[4] = 0;
 }
 
 /// Address of a gathered byte; at least 4,096 bytes of the scratch memory follow it.
@@ -192,7 +229,7 @@ fn position(memory: &Scratch, at: u32) -> *const u8 {
     unsafe { (&raw const memory.flight.bytes).cast::<u8>().add((skb::hidden(at) & POSITIONS) as usize) }
 }
 
-/// Sum of the payload, big-endian like the other sums here.
+/// Sum of the payload.
 #[inline(never)]
 fn payload_sum(memory: &mut Scratch) -> u32 {
     let (start, len) = (memory.wanted.start, memory.wanted.len);
@@ -220,48 +257,46 @@ fn payload_sum(memory: &mut Scratch) -> u32 {
         at = at.wrapping_add(chunk);
         left -= chunk;
     }
-    fold(sum).swap_bytes() as u32
+    sum
 }
 
-/// Writes an IPv4 header; the sum of its addresses.
-#[inline(never)]
-fn ipv4(skb: &Skb, flow: &FlowKey, segment_len: u32) -> u32 {
-    let [.., a, b, c, d] = flow.source;
-    let [.., e, f, g, h] = flow.destination;
-    let [l0, l1] = ((20 + segment_len) as u16).to_be_bytes();
-    let mut header = [0x45, 0, l0, l1, 0, 0, DONT_FRAGMENT, 0, HOP_LIMIT, PROTOCOL_TCP, 0, 0, a, b, c, d, e, f, g, h];
-    [header[10], header[11]] = (!fold(sum_words(&header, 20))).to_be_bytes();
-    // A failure shows in the TCP header's store, which is farther into the packet.
-    let _ = skb.put(ETHERNET, &header);
-    sum_words(&[a, b, c, d, e, f, g, h], 8)
-}
-
-/// Writes an IPv6 header; the sum of its addresses.
-#[inline(never)]
-fn ipv6(skb: &Skb, flow: &FlowKey, segment_len: u32) -> u32 {
-    let [l0, l1] = (segment_len as u16).to_be_bytes();
-    // As in `ipv4`.
-    let _ = skb.put(ETHERNET, &[0x60, 0, 0, 0, l0, l1, PROTOCOL_TCP, HOP_LIMIT]);
-    let _ = skb.put(ETHERNET + 8, &flow.source);
-    let _ = skb.put(ETHERNET + 24, &flow.destination);
-    sum_words(&flow.source, 16) + sum_words(&flow.destination, 16)
-}
-
-/// Sum of the first `len` bytes as big-endian words (RFC 1071).
+/// Writes an IPv4 header (RFC 791 §3.1); the sum of its addresses.
 #[inline(always)]
-fn sum_words<const N: usize>(bytes: &[u8; N], len: usize) -> u32 {
-    let (mut sum, mut i) = (0, 0);
-    while i + 1 < N {
-        if i < len {
-            sum += (bytes[i] as u32) << 8 | bytes[i + 1] as u32;
-        }
-        i += 2;
+fn ipv4(wanted: &mut Wanted, segment_len: u32) -> u64 {
+    let (source, destination) = (word(&wanted.flow.source, 3), word(&wanted.flow.destination, 3));
+    let first = (0x4500_0000 | (20 + segment_len)).to_be();
+    let second = DONT_FRAGMENT.to_be();
+    let third = ((HOP_LIMIT as u32) << 24 | (PROTOCOL_TCP as u32) << 16).to_be();
+    let addresses = source as u64 + destination as u64;
+    let [c0, c1] = (!fold(first as u64 + second as u64 + third as u64 + addresses)).to_ne_bytes();
+    wanted.ip[5] = first;
+    wanted.ip[6] = second;
+    wanted.ip[7] = third | u32::from_ne_bytes([0, 0, c0, c1]);
+    wanted.ip[8] = source;
+    wanted.ip[9] = destination;
+    addresses
+}
+
+/// Writes an IPv6 header (RFC 8200 §3); the sum of its addresses.
+#[inline(always)]
+fn ipv6(wanted: &mut Wanted, segment_len: u32) -> u64 {
+    wanted.ip[0] = 0x6000_0000_u32.to_be();
+    wanted.ip[1] = (segment_len << 16 | (PROTOCOL_TCP as u32) << 8 | HOP_LIMIT as u32).to_be();
+    let (source, destination) = (words(&wanted.flow.source), words(&wanted.flow.destination));
+    let mut sum = 0;
+    for at in 0..4 {
+        wanted.ip[2 + at] = source[at];
+        wanted.ip[6 + at] = destination[at];
+        sum += source[at] as u64 + destination[at] as u64;
     }
     sum
 }
 
+/// Folds a sum of words of four bytes as they lie in memory (RFC 1071 §2(B): the sum's byte order is theirs).
 #[inline(always)]
-fn fold(sum: u32) -> u16 {
-    let once = (sum & 0xffff) + (sum >> 16);
-    ((once & 0xffff) + (once >> 16)) as u16
+fn fold(sum: u64) -> u16 {
+    let sum = (sum & 0xffff_ffff) + (sum >> 32);
+    let sum = (sum & 0xffff) + (sum >> 16);
+    let sum = (sum & 0xffff) + (sum >> 16);
+    ((sum & 0xffff) + (sum >> 16)) as u16
 }

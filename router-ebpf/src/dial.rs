@@ -279,7 +279,7 @@ fn take_over(back: &FlowKey, old: &mut Flow) {
 fn finish(client: &FlowKey) -> u32 {
     let Some(memory) = maps::scratch_memory() else { return Reason::NoEndpoint as u32 };
     let back = memory.client.rewrite.to.reversed();
-    if !maps::keep_first_flight(client, &memory.flight) {
+    if !maps::keep_dialed_flight(client, &memory.flight) {
         maps::remove_flow(&back);
         return Reason::MapFull as u32;
     }
@@ -302,9 +302,10 @@ pub fn send(skb: &Skb, segment: &Segment) -> i32 {
     let Some(macs) = skb.load::<12>(0) else { return TC_ACT_SHOT };
     let Scratch { wanted, client, .. } = memory;
     wanted.begin(skb, &client.rewrite.to);
-    let sent = make_syn(skb) && next_hop::send_copy(skb, &client.rewrite.to, client.interface);
+    let made = make_syn(skb);
+    let sent = made && next_hop::send_copy(skb, &client.rewrite.to, client.interface);
     // The Ethernet header is restored for a bridge that this interface may be a port of.
-    let reset = skb.put(0, &macs) && make_reset(skb, segment);
+    let reset = skb.put(0, &macs) && make_reset(skb, segment, made);
     if sent {
         skb.set_mark(PASS_UP);
         return if reset { TC_ACT_OK } else { TC_ACT_SHOT };
@@ -319,14 +320,15 @@ pub fn send(skb: &Skb, segment: &Segment) -> i32 {
 }
 
 /// Makes the packet, which was composed in this run already, a reset at what the stack expects next (RFC 9293
-/// §3.10.7.4).
+/// §3.10.7.4). `short`: it is a SYN as yet, whose last bytes may stay as padding.
 #[inline(never)]
-fn make_reset(skb: &Skb, segment: &Segment) -> bool {
+fn make_reset(skb: &Skb, segment: &Segment, short: bool) -> bool {
     let Some(memory) = maps::scratch_memory() else { return false };
     let Scratch { wanted, flight, .. } = memory;
     wanted.begin_again(skb, &segment.flow);
     wanted.seq = flight.dial.handshake.client_isn.wrapping_add(1).wrapping_add(flight.went_up);
     wanted.flags = RST;
+    wanted.padded = short as u8;
     compose(skb)
 }
 
@@ -360,7 +362,6 @@ fn make_syn(skb: &Skb) -> bool {
     // The client's segments go to the endpoint as they are, and the endpoint's to the client.
     let told = if handshake.client_mss == 0 { DEFAULT_SEGMENT } else { handshake.client_mss };
     let mss = if dial.max_segment != 0 && told > dial.max_segment { dial.max_segment } else { told };
-    wanted.options = options::of_syn(mss, handshake.options, dial.tsval, handshake.client_shift);
-    wanted.options_len = 20;
+    wanted.syn_options(&options::of_syn(mss, handshake.options, dial.tsval, handshake.client_shift));
     compose(skb)
 }

@@ -1,13 +1,13 @@
 //! A connection between its SYN to the endpoint and the endpoint's acknowledgement of the first payload. Whatever is
-//! lost in that time is sent again here: the payload is in `hellos`.
+//! lost in that time is sent again here: the payload is in `short_hellos` or `hellos`.
 
 use aya_ebpf::bindings::TC_ACT_SHOT;
 use aya_ebpf::helpers::bpf_ktime_get_ns;
 use router_common::maps::{
-    Dial, FLIGHT_HEADROOM, FirstFlight, Flow, Handshake, OPTION_SCALE, OPTION_TIMESTAMPS, SIDE_CLIENT,
-    STATE_CONFIRMING, STATE_DIALING, STATE_ESTABLISHED,
+    Dial, FLIGHT_HEADROOM, Flow, Handshake, OPTION_SCALE, OPTION_TIMESTAMPS, SIDE_CLIENT, STATE_CONFIRMING,
+    STATE_DIALING, STATE_ESTABLISHED, ShortFlight,
 };
-use router_common::options::{self, TcpOptions};
+use router_common::options::TcpOptions;
 use router_common::packet::{ACK, FIN, PSH, Packet, RST, SYN, Segment};
 use router_common::verdict::{DialCounter, FlowEndReason};
 
@@ -99,11 +99,11 @@ pub fn act(skb: &Skb, segment: &Segment, flow: &mut Flow, other: &mut Flow, next
 fn from_backend_dialing(skb: &Skb, segment: &Segment, backend: &mut Flow, client: &mut Flow) -> u32 {
     let key = backend.rewrite.to.reversed();
     let Some(memory) = maps::scratch_memory() else { return DROP };
-    let Some(flight) = maps::first_flight(&key) else { return DROP };
+    let Some(flight) = maps::dialed_flight(&key) else { return DROP };
     let ours = segment.flags & ACK != 0 && segment.ack == flight.dial.isn.wrapping_add(1);
     if segment.flags & RST != 0 {
         // Else of another connection, or made up.
-        if !ours || !maps::read_first_flight(memory, flight) {
+        if !ours || !maps::read_dialed_flight(memory, flight) {
             return DROP;
         }
         if let Some(state) = maps::state_of_endpoint(backend.endpoint) {
@@ -113,7 +113,7 @@ fn from_backend_dialing(skb: &Skb, segment: &Segment, backend: &mut Flow, client
     }
     if ours && segment.flags & SYN != 0 {
         answered(skb, segment, client, backend, &mut flight.dial);
-        return if maps::read_first_flight(memory, flight) { PAYLOAD } else { DROP };
+        return if maps::read_dialed_flight(memory, flight) { PAYLOAD } else { DROP };
     }
     if segment.flags & ACK == 0 {
         return DROP;
@@ -190,17 +190,17 @@ fn remember_segment(endpoint: u32, mss: u16) {
 fn payload(skb: &Skb, client: &Flow) -> i32 {
     let Some(memory) = maps::scratch_memory() else { return TC_ACT_SHOT };
     let dial = &memory.flight.dial;
-    // Copies leave by the interface that the endpoint's SYN-ACK came in on, to the neighbour that sent it; for the
-    // last segment the kernel finds the neighbour itself.
-    if !skb.put(0, &dial.macs) {
-        return TC_ACT_SHOT;
-    }
     let via = dial.via;
     let stamped = dial.handshake.options & OPTION_TIMESTAMPS != 0;
     let total = dial.prefix + memory.flight.received;
     let told = if dial.max_segment == 0 { 536 } else { dial.max_segment as u32 };
     let room = if stamped { told.wrapping_sub(12) } else { told };
     let room = (if room < MIN_SEGMENT || room > told { MIN_SEGMENT } else { room }) & !3;
+    // Copies leave by the interface that the endpoint's SYN-ACK came in on, to the neighbour that sent it; for the
+    // last segment the kernel finds the neighbour itself.
+    if total > room && !skb.put(0, &dial.macs) {
+        return TC_ACT_SHOT;
+    }
     let mut sent = 0;
     let mut turn = 0;
     while turn < MAX_SEGMENTS {
@@ -234,7 +234,7 @@ fn one_segment(skb: &Skb, client: &Flow, sent: u32, len: u32) -> bool {
     wanted.start = FLIGHT_HEADROOM.wrapping_sub(dial.prefix).wrapping_add(sent);
     wanted.len = len;
     if dial.handshake.options & OPTION_TIMESTAMPS != 0 {
-        wanted.timestamps(&options::of_timestamps(dial.tsval, dial.backend_tsval));
+        wanted.timestamps(dial.tsval, dial.backend_tsval);
     }
     compose(skb)
 }
@@ -244,7 +244,7 @@ fn one_segment(skb: &Skb, client: &Flow, sent: u32, len: u32) -> bool {
 fn from_client_dialing(segment: &Segment, client: &mut Flow, backend: &mut Flow) -> u32 {
     let key = &segment.flow;
     let Some(memory) = maps::scratch_memory() else { return DROP };
-    let Some(flight) = maps::first_flight(key) else { return DROP };
+    let Some(flight) = maps::dialed_flight(key) else { return DROP };
     if segment.flags & RST != 0 {
         if segment.seq == client.next_seq {
             carry::finish(client, backend, FlowEndReason::ClientReset);
@@ -258,7 +258,7 @@ fn from_client_dialing(segment: &Segment, client: &mut Flow, backend: &mut Flow)
     }
     // SAFETY: the helper has no precondition.
     let waited = unsafe { bpf_ktime_get_ns() }.wrapping_sub(client.started_ns);
-    if !maps::read_first_flight(memory, flight) {
+    if !maps::read_dialed_flight(memory, flight) {
         return DROP;
     }
     if waited >= GIVEN && flight.dial.attempts + 1 < MAX_ATTEMPTS && flight.dial.slots > 1 {
@@ -324,7 +324,7 @@ fn refuse(skb: &Skb) -> i32 {
 #[inline(never)]
 fn from_backend_unconfirmed(segment: &Segment, backend: &mut Flow, client: &mut Flow) -> u32 {
     let key = backend.rewrite.to.reversed();
-    let Some(flight) = maps::first_flight(&key) else { return CARRY };
+    let Some(flight) = maps::dialed_flight(&key) else { return CARRY };
     let dial = &flight.dial;
     if segment.flags & SYN != 0 {
         return again(flight);
@@ -335,7 +335,7 @@ fn from_backend_unconfirmed(segment: &Segment, backend: &mut Flow, client: &mut 
         client.state = STATE_ESTABLISHED;
         backend.state = STATE_ESTABLISHED;
         // The acknowledgement and the answer may be on two CPUs at once.
-        if maps::take_first_flight(&key) {
+        if maps::take_dialed_flight(&key) {
             maps::count(DialCounter::Confirmed);
         }
         return CARRY;
@@ -348,7 +348,7 @@ fn from_backend_unconfirmed(segment: &Segment, backend: &mut Flow, client: &mut 
 /// A packet of the client after the endpoint's SYN-ACK, before the acknowledgement of the first payload.
 #[inline(never)]
 fn from_client_unconfirmed(segment: &Segment) -> u32 {
-    let Some(flight) = maps::first_flight(&segment.flow) else { return CARRY };
+    let Some(flight) = maps::dialed_flight(&segment.flow) else { return CARRY };
     let end = flight.dial.handshake.client_isn.wrapping_add(1).wrapping_add(flight.received);
     let before = segment.seq.wrapping_sub(end) > i32::MAX as u32;
     if segment.payload_len == 0 || !before { CARRY } else { again(flight) }
@@ -356,8 +356,8 @@ fn from_client_unconfirmed(segment: &Segment) -> u32 {
 
 /// The first payload once more.
 #[inline(always)]
-fn again(flight: &FirstFlight) -> u32 {
+fn again(flight: &ShortFlight) -> u32 {
     let Some(memory) = maps::scratch_memory() else { return DROP };
     maps::count(DialCounter::PayloadAgain);
-    if maps::read_first_flight(memory, flight) { PAYLOAD } else { DROP }
+    if maps::read_dialed_flight(memory, flight) { PAYLOAD } else { DROP }
 }

@@ -13,7 +13,6 @@ use router_common::maps::{
     FLIGHT_HEADROOM, FlowKey, HANDSHAKE_COMPLETE, HANDSHAKE_DECIDED, HANDSHAKE_GATHERING, Handshake, Listener,
     MAX_FLIGHT, OPTION_TIMESTAMPS, PROTOCOL_TLS,
 };
-use router_common::options;
 use router_common::packet::{ACK, FIN, RST, SYN, Segment};
 use router_common::tls;
 use router_common::verdict::{DialCounter, Reason, Verdict};
@@ -66,7 +65,7 @@ fn read(skb: &Skb, segment: &Segment, listener: Listener) -> i32 {
         return TC_ACT_OK;
     }
     if segment.flags & (FIN | RST) != 0 && segment.payload_len == 0 {
-        maps::forget_first_flight(flow);
+        maps::forget_gathered_flight(flow);
         return TC_ACT_OK;
     }
     let handshake = maps::handshake(flow);
@@ -89,7 +88,7 @@ fn read(skb: &Skb, segment: &Segment, listener: Listener) -> i32 {
 /// A function of its own, called from many places: inlined, it would be most of the program.
 #[inline(never)]
 fn pass(flow: &FlowKey, listener: Listener, reason: Reason) -> i32 {
-    maps::forget_first_flight(flow);
+    maps::forget_gathered_flight(flow);
     maps::set_decided(flow);
     record::decision(flow, listener, Decision::of(reason), Read { bytes: 0, segments: 0, host: None }, true);
     TC_ACT_OK
@@ -99,10 +98,10 @@ fn pass(flow: &FlowKey, listener: Listener, reason: Reason) -> i32 {
 fn gather(skb: &Skb, segment: &Segment, listener: Listener, handshake: &mut Handshake) -> i32 {
     let flow = &segment.flow;
     let Some(memory) = maps::scratch_memory() else { return TC_ACT_OK };
-    let begun = if handshake.state & HANDSHAKE_GATHERING != 0 { maps::first_flight(flow) } else { None };
+    let begun = if handshake.state & HANDSHAKE_GATHERING != 0 { maps::gathered_flight(flow) } else { None };
     match begun {
         Some(begun) => {
-            if !maps::read_first_flight(memory, begun) {
+            if !maps::read_gathered_flight(memory, begun) {
                 return pass(flow, listener, Reason::Unreadable);
             }
         }
@@ -149,7 +148,7 @@ fn gather(skb: &Skb, segment: &Segment, listener: Listener, handshake: &mut Hand
 /// has acknowledged this. From here on the stack gets every segment, and this program reads along.
 #[inline(never)]
 fn went_up_again(segment: &Segment, expected: u32) -> i32 {
-    if let Some(flight) = maps::first_flight(&segment.flow) {
+    if let Some(flight) = maps::gathered_flight(&segment.flow) {
         let before = expected.wrapping_sub(segment.seq).wrapping_sub(segment.payload_len);
         let end = flight.received.wrapping_sub(before);
         if end > flight.went_up && end <= flight.received {
@@ -177,7 +176,7 @@ fn more(skb: &Skb, segment: &Segment, listener: Listener, handshake: &mut Handsh
     if !hold {
         memory.flight.went_up = memory.flight.received;
     }
-    if !maps::keep_first_flight(&segment.flow, &memory.flight) {
+    if !maps::keep_gathered_flight(&segment.flow, &memory.flight) {
         return give_up(skb, segment, listener, Reason::MapFull);
     }
     handshake.state |= HANDSHAKE_GATHERING;
@@ -249,7 +248,7 @@ fn settle(segment: &Segment, listener: Listener, dialed: bool) {
         maps::forget_handshake(flow);
         maps::count(DialCounter::Dialed);
     } else {
-        maps::forget_first_flight(flow);
+        maps::forget_gathered_flight(flow);
         maps::set_decided(flow);
     }
 }
@@ -284,7 +283,7 @@ fn whole(skb: &Skb, segment: &Segment) -> i32 {
     wanted.window = segment.window;
     wanted.len = flight.received;
     if options.present & OPTION_TIMESTAMPS != 0 {
-        wanted.timestamps(&options::of_timestamps(options.tsval, options.tsecr));
+        wanted.timestamps(options.tsval, options.tsecr);
     }
     if compose(skb) { TC_ACT_OK } else { TC_ACT_SHOT }
 }

@@ -123,7 +123,7 @@ fn sender(skb: &Skb, tcp: u32) -> Option<&'static mut Flow> {
 #[inline(never)]
 fn smaller_payload(backend: &Flow, mtu: u32, headers: u32) {
     let client = backend.rewrite.to.reversed();
-    let Some(flight) = maps::first_flight(&client) else { return };
+    let Some(flight) = maps::dialed_flight(&client) else { return };
     let room = mtu.wrapping_sub(headers);
     if backend.side == SIDE_BACKEND && room < flight.dial.max_segment as u32 {
         flight.dial.max_segment = room as u16;

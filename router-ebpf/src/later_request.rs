@@ -48,7 +48,7 @@ pub fn look(skb: &Skb, segment: &Segment, client: &mut Flow) -> u32 {
     let Some(memory) = maps::scratch_memory() else { return GOES_ON };
     let mut from = 0;
     if client.own & FLOW_IN_HEAD != 0 {
-        let Some(begun) = maps::first_flight(&segment.flow) else { return FOR_ANOTHER };
+        let Some(begun) = maps::gathered_flight(&segment.flow) else { return FOR_ANOTHER };
         from = begun.received.wrapping_sub(segment.seq);
         if from > i32::MAX as u32 {
             return EARLY;
@@ -56,7 +56,7 @@ pub fn look(skb: &Skb, segment: &Segment, client: &mut Flow) -> u32 {
         if from >= segment.payload_len {
             return GOES_ON;
         }
-        if !maps::read_first_flight(memory, begun) {
+        if !maps::read_gathered_flight(memory, begun) {
             return FOR_ANOTHER;
         }
         let read = heads(skb, client, from);
@@ -151,11 +151,11 @@ fn keep(segment: &Segment, client: &mut Flow, read: u32) -> u32 {
     if read == BEGUN {
         memory.flight.received = segment.seq.wrapping_add(segment.payload_len);
         client.own |= FLOW_IN_HEAD;
-        return if maps::keep_first_flight(&segment.flow, &memory.flight) { GOES_ON } else { FOR_ANOTHER };
+        return if maps::keep_gathered_flight(&segment.flow, &memory.flight) { GOES_ON } else { FOR_ANOTHER };
     }
     if client.own & FLOW_IN_HEAD != 0 {
         client.own &= !FLOW_IN_HEAD;
-        maps::forget_first_flight(&segment.flow);
+        maps::forget_gathered_flight(&segment.flow);
     }
     if read == FOR_ANOTHER { FOR_ANOTHER } else { GOES_ON }
 }

@@ -13,7 +13,7 @@ use router_common::maps::{
     ALLOW_ROUTE_BITS, AllowNet, Config, Decided, EVENT_RING, Endpoint, EndpointState, Event, FLIGHT_HEADROOM,
     FirstFlight, Flow, FlowEnd, FlowKey, HANDSHAKE_DECIDED, Handshake, HostKey, HostRoute, Listener, ListenerKey,
     MAX_ALLOW, MAX_ENDPOINTS, MAX_FLIGHT, MAX_FLOWS, MAX_HANDSHAKES, MAX_HELLOS, MAX_HOSTS, MAX_LISTENERS,
-    MAX_VERDICTS, Meta, Pool, RouteName, RouteStats, Slot, SlotKey,
+    MAX_VERDICTS, Meta, Pool, RouteName, RouteStats, SHORT_FLIGHT, ShortFlight, Slot, SlotKey,
 };
 use router_common::options::Reader;
 use router_common::packet::Segment;
@@ -43,6 +43,8 @@ static allowlists: LpmTrie<AllowNet, u32, MAX_ALLOW> = LpmTrie::new();
 static handshakes: LruHashMap<FlowKey, Handshake, MAX_HANDSHAKES> = LruHashMap::new();
 #[btf_map]
 static hellos: HashMap<FlowKey, FirstFlight, MAX_HELLOS> = HashMap::new();
+#[btf_map]
+static short_hellos: HashMap<FlowKey, ShortFlight, MAX_HELLOS> = HashMap::new();
 #[btf_map]
 static verdicts: PerCpuArray<Decided, MAX_VERDICTS> = PerCpuArray::new();
 #[btf_map]
@@ -191,40 +193,91 @@ pub fn forget_handshake(flow: &FlowKey) {
 
 /// The first flight that was begun for a connection.
 #[inline(always)]
-pub fn first_flight(flow: &FlowKey) -> Option<&'static mut FirstFlight> {
+pub fn gathered_flight(flow: &FlowKey) -> Option<&'static mut FirstFlight> {
     // SAFETY: an entry is written by runs of its own connection only; `forget` of the agent's sweep may free it for
     // another connection, and then this one is seconds old and what is read decides nothing but a relay.
     hellos.get_ptr_mut(flow).map(|flight| unsafe { &mut *flight })
 }
 
-/// Copies a first flight into the working memory, as far as bytes were received.
+/// The first flight that waits for its endpoint.
 #[inline(always)]
-pub fn read_first_flight(memory: &mut Scratch, flight: &FirstFlight) -> bool {
+pub fn dialed_flight(flow: &FlowKey) -> Option<&'static mut ShortFlight> {
+    if let Some(flight) = short_hellos.get_ptr_mut(flow) {
+        // SAFETY: as for `gathered_flight`.
+        return Some(unsafe { &mut *flight });
+    }
+    let flight: *mut ShortFlight = hellos.get_ptr_mut(flow)?.cast();
+    // SAFETY: as for `gathered_flight`; a long one begins like a short one, and is larger.
+    let flight = unsafe { &mut *flight };
+    // Without a pool it is not complete: left over from an older connection, or of a later request.
+    (flight.dial.slots != 0).then_some(flight)
+}
+
+/// Bytes of a flight before those that were received.
+const BEFORE: u32 = offset_of!(FirstFlight, bytes) as u32 + FLIGHT_HEADROOM;
+
+/// Copies a first flight that was begun into the working memory, as far as bytes were received.
+#[inline(always)]
+pub fn read_gathered_flight(memory: &mut Scratch, flight: &FirstFlight) -> bool {
+    const AT: usize = offset_of!(FirstFlight, hello);
+    const { assert!(AT as u32 == BEFORE + MAX_FLIGHT && offset_of!(FirstFlight, host) > AT) };
+    let (to, from): (*mut u8, *const u8) = ((&raw mut memory.flight).cast(), (&raw const *flight).cast());
+    // SAFETY: both are FirstFlights, and each length is at most what they have there; integers only, so any bytes are
+    // one. Helper calls, where loops would be followed by the verifier.
+    unsafe {
+        bpf_probe_read_kernel(to.cast(), BEFORE + at_most_4096(flight.received), from.cast()) == 0
+            && bpf_probe_read_kernel(to.add(AT).cast(), (size_of::<FirstFlight>() - AT) as u32, from.add(AT).cast())
+                == 0
+    }
+}
+
+/// Copies a first flight that waits for its endpoint into the working memory, but for what has been read of it.
+#[inline(always)]
+pub fn read_dialed_flight(memory: &mut Scratch, flight: &ShortFlight) -> bool {
     let (to, from) = ((&raw mut memory.flight).cast(), (&raw const *flight).cast());
-    const BEFORE: u32 = offset_of!(FirstFlight, bytes) as u32 + FLIGHT_HEADROOM;
-    const { assert!(BEFORE + MAX_FLIGHT == size_of::<FirstFlight>() as u32) };
-    // SAFETY: both are FirstFlights, and the length is at most theirs; integers only, so any bytes are one. One helper
-    // call, where a loop would be followed by the verifier.
+    // SAFETY: as in `read_gathered_flight`: of more than a short one's bytes it is the begin of a long one.
     unsafe { bpf_probe_read_kernel(to, BEFORE + at_most_4096(flight.received), from) == 0 }
 }
 
 /// Keeps a first flight for the next segment. `false`: no room.
 #[inline(always)]
-pub fn keep_first_flight(flow: &FlowKey, flight: &FirstFlight) -> bool {
+pub fn keep_gathered_flight(flow: &FlowKey, flight: &FirstFlight) -> bool {
     hellos.insert(flow, flight, BPF_ANY as u64).is_ok()
 }
 
-/// Forgets a first flight.
+/// Keeps a first flight that is complete, in one place. `false`: no room.
 #[inline(always)]
-pub fn forget_first_flight(flow: &FlowKey) {
-    // A missing entry is what is wanted.
-    let _ = take_first_flight(flow);
+pub fn keep_dialed_flight(flow: &FlowKey, flight: &FirstFlight) -> bool {
+    if flight.received > SHORT_FLIGHT {
+        let _ = short_hellos.remove(flow);
+        return keep_gathered_flight(flow, flight);
+    }
+    if flight.segments > 1 {
+        forget_gathered_flight(flow);
+    }
+    let short: *const ShortFlight = (&raw const *flight).cast();
+    // SAFETY: a long one begins like a short one, and is larger.
+    short_hellos.insert(flow, unsafe { &*short }, BPF_ANY as u64).is_ok()
 }
 
-/// The same; whether it was there. Of two CPUs that do it at once, one is told so.
+/// Forgets a first flight that was not dialed for.
 #[inline(always)]
-pub fn take_first_flight(flow: &FlowKey) -> bool {
-    hellos.remove(flow).is_ok()
+pub fn forget_gathered_flight(flow: &FlowKey) {
+    // A missing entry is what is wanted.
+    let _ = hellos.remove(flow);
+}
+
+/// Forgets a first flight, wherever it is.
+#[inline(always)]
+pub fn forget_first_flight(flow: &FlowKey) {
+    let _ = short_hellos.remove(flow);
+    forget_gathered_flight(flow);
+}
+
+/// Forgets one that has been acknowledged; whether it was there. Of two CPUs that do it at once, one is told so.
+#[inline(always)]
+pub fn take_dialed_flight(flow: &FlowKey) -> bool {
+    short_hellos.remove(flow).is_ok() || hellos.remove(flow).is_ok()
 }
 
 /// This CPU's next place in the record of verdicts.

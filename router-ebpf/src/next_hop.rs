@@ -17,6 +17,7 @@ use router_common::maps::FlowKey;
 use crate::compose::is_v4;
 use crate::maps::{self, Scratch};
 use crate::skb::{OURS, Skb};
+use crate::words::{word, words};
 
 /// Nanoseconds for which a next hop is used without asking again.
 const STANDS: u64 = 100_000_000;
@@ -152,18 +153,4 @@ fn same_addresses(one: &FlowKey, other: &FlowKey) -> bool {
         at += 1;
     }
     differ == 0
-}
-
-#[inline(always)]
-fn words(address: &[u8; 16]) -> [u32; 4] {
-    [word(address, 0), word(address, 1), word(address, 2), word(address, 3)]
-}
-
-/// A word of an address, as it lies in memory.
-#[inline(always)]
-fn word(address: &[u8; 16], at: usize) -> u32 {
-    let address: *const u32 = (&raw const *address).cast();
-    // SAFETY: `at` is below 4. Every address that comes here is in a `FlowKey` at a multiple of four in map memory, which
-    // the kernel aligns to 8; read as bytes it would be four loads.
-    unsafe { address.add(at).read() }
 }

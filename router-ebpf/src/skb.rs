@@ -3,10 +3,10 @@
 //! Verifier rule kept here: a length or position that is not constant is masked in inline assembly's shadow
 //! (`hidden`), because compilers otherwise check a copy of the register and pass the unchecked one.
 
-use core::mem::MaybeUninit;
+use core::mem::{MaybeUninit, offset_of};
 
 use aya_ebpf::EbpfContext;
-use aya_ebpf::bindings::{BPF_F_INGRESS, BPF_F_PSEUDO_HDR, BPF_F_RECOMPUTE_CSUM, TC_ACT_SHOT};
+use aya_ebpf::bindings::{__sk_buff, BPF_F_INGRESS, BPF_F_PSEUDO_HDR, BPF_F_RECOMPUTE_CSUM, TC_ACT_SHOT};
 use aya_ebpf::helpers::generated::{
     bpf_clone_redirect, bpf_csum_diff, bpf_l3_csum_replace, bpf_l4_csum_replace, bpf_redirect_neigh,
     bpf_skb_change_proto, bpf_skb_change_tail, bpf_skb_load_bytes, bpf_skb_store_bytes,
@@ -160,13 +160,20 @@ impl Skb {
     }
 
     /// Whether the TCP checksum field holds the pseudo-header sum only (`CHECKSUM_PARTIAL`): then the helper leaves the
-    /// field alone when told of a change that is not in the pseudo header. The caller overwrites the field.
+    /// field alone when told of a change that is not in the pseudo header.
     #[inline(always)]
     pub fn checksum_is_partial(&self, field: u32) -> bool {
         let before = self.load::<2>(field);
         // SAFETY: see `fix_ip_checksum`.
         let told = unsafe { bpf_l4_csum_replace(self.0.as_ptr().cast(), field, 0, 1, 2) == 0 };
-        told && before == self.load::<2>(field)
+        if told && before == self.load::<2>(field) {
+            return true;
+        }
+        // Taken back: a sum of the whole packet that hardware has made counts the field as it was.
+        if let Some(before) = before {
+            self.write(field, &before, 0);
+        }
+        false
     }
 
     /// Index of the interface that the packet came in on, or leaves by.
@@ -186,8 +193,11 @@ impl Skb {
     /// Marks the packet, and copies that are made of it.
     #[inline(always)]
     pub fn set_mark(&self, mark: u32) {
+        const { assert!(offset_of!(__sk_buff, mark) == 8) };
+        // The verifier wants the context itself with a constant offset; left to itself the compiler may keep the field's
+        // address for the next time.
         // SAFETY: the field is writable for TC programs.
-        unsafe { (*self.0.skb.skb).mark = mark }
+        unsafe { core::arch::asm!("*(u32 *)({0} + 8) = {1}", in(reg) self.0.skb.skb, in(reg) mark) };
     }
 
     /// Sends a copy out of an interface, with the Ethernet header that it has. Marked as ours.

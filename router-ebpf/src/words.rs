@@ -10,18 +10,39 @@ use router_common::hostname::NAME_FIELD;
 use router_common::maps::{Event, FirstFlight};
 
 const NAME_WORDS: usize = NAME_FIELD / 8;
-const FLIGHT_WORDS: usize = offset_of!(FirstFlight, bytes) / 8;
+/// Before and behind the bytes of a first flight.
+const BEFORE_WORDS: usize = offset_of!(FirstFlight, bytes) / 8;
+const BEHIND_WORDS: usize = (size_of::<FirstFlight>() - offset_of!(FirstFlight, hello)) / 8;
 
 const _: () = {
     assert!(NAME_FIELD % 8 == 0 && offset_of!(FirstFlight, bytes) % 8 == 0 && align_of::<FirstFlight>() == 8);
+    assert!(offset_of!(FirstFlight, hello) % 8 == 0 && offset_of!(FirstFlight, bytes) < offset_of!(FirstFlight, hello));
     assert!(offset_of!(Event, host) % 8 == 0 && align_of::<Event>() == 8);
 };
 
 /// Makes a first flight one that has seen nothing: all zero but for the bytes, which count only up to `received`.
 #[inline(always)]
 pub fn zero_parsers(flight: &mut FirstFlight) {
-    // SAFETY: the words before `bytes`, aligned to 8; integers only, so any bytes are one.
-    unsafe { zero_words::<FLIGHT_WORDS>((&raw mut *flight).cast()) }
+    // SAFETY: the words before `bytes` and those behind it, aligned to 8; integers only, so any bytes are one.
+    unsafe {
+        zero_words::<BEFORE_WORDS>((&raw mut *flight).cast());
+        zero_words::<BEHIND_WORDS>((&raw mut flight.hello).cast());
+    }
+}
+
+/// The words of an address.
+#[inline(always)]
+pub fn words(address: &[u8; 16]) -> [u32; 4] {
+    [word(address, 0), word(address, 1), word(address, 2), word(address, 3)]
+}
+
+/// A word of an address, as it lies in memory.
+#[inline(always)]
+pub fn word(address: &[u8; 16], at: usize) -> u32 {
+    let address: *const u32 = (&raw const *address).cast();
+    // SAFETY: `at` is below 4. Every address that comes here is in a `FlowKey` at a multiple of four in map memory, which
+    // the kernel aligns to 8; read as bytes it would be four loads.
+    unsafe { address.add(at).read() }
 }
 
 /// Copies a name between map values.

@@ -192,12 +192,13 @@ fn a_walk_wants_the_map_that_it_is_for() {
 #[test]
 fn the_sweep_deletes_what_is_over_and_nothing_else() {
     let mut kernel = kernel();
-    let (map, hellos) = (kernel.take(names::FLOWS).unwrap(), kernel.take(names::HELLOS).unwrap());
+    let [map, hellos, short_hellos] =
+        [names::FLOWS, names::HELLOS, names::SHORT_HELLOS].map(|name| kernel.take(name).unwrap());
     let mut walk = Walk::<FlowKey, Flow>::new(&map).unwrap();
     let Map::HashMap(data) = &map else { panic!("a hash map") };
     let copy = aya::maps::MapData::from_id(data.info().unwrap().id()).unwrap();
     let mut flows: HashMap<_, Raw<FlowKey>, Raw<Flow>> = HashMap::try_from(Map::HashMap(copy)).unwrap();
-    let mut sweeper = Sweeper::new(map, hellos).unwrap();
+    let mut sweeper = Sweeper::new(map, hellos, short_hellos).unwrap();
     let long_ago = (clock(ClockId::Monotonic) - Duration::from_secs(20)).as_nanos() as u64;
     let closing = |told: u8| {
         move |flow: &mut Flow| {

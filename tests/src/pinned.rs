@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result, bail};
 use aya::maps::{HashMap, Map, MapData, MapError, PerCpuArray};
-use router_common::maps::{FirstFlight, Flow, FlowKey, Handshake, names};
+use router_common::maps::{FirstFlight, Flow, FlowKey, Handshake, ShortFlight, names};
 use router_common::verdict::DialCounter;
 
 use crate::sluice::Sluice;
@@ -20,6 +20,8 @@ pub struct Connections<const VALUE: usize>(HashMap<MapData, Key, [u8; VALUE]>);
 pub type Flows = Connections<{ size_of::<Flow>() }>;
 /// `hellos`.
 pub type Hellos = Connections<{ size_of::<FirstFlight>() }>;
+/// `short_hellos`.
+pub type ShortHellos = Connections<{ size_of::<ShortFlight>() }>;
 /// `handshakes`.
 pub type Handshakes = Connections<{ size_of::<Handshake>() }>;
 
@@ -40,6 +42,16 @@ impl Hellos {
     /// When the router has none.
     pub fn of(sluice: &Sluice) -> Result<Hellos> {
         Connections::open(sluice, names::HELLOS)
+    }
+}
+
+impl ShortHellos {
+    /// Opens it.
+    ///
+    /// # Errors
+    /// When the router has none.
+    pub fn of(sluice: &Sluice) -> Result<ShortHellos> {
+        Connections::open(sluice, names::SHORT_HELLOS)
     }
 }
 

@@ -13,7 +13,7 @@ use tests::wait::{PATIENCE, wait_for};
 use tests::workspace;
 
 /// Every map that a person may want to look into.
-const MAPS: [&str; 12] = [
+const MAPS: [&str; 13] = [
     names::LISTENERS,
     names::HTTP_BE,
     names::EDGE_REENCRYPT,
@@ -22,6 +22,7 @@ const MAPS: [&str; 12] = [
     names::ALLOWLISTS,
     names::HANDSHAKES,
     names::HELLOS,
+    names::SHORT_HELLOS,
     names::VERDICTS,
     names::ROUTE_STATS,
     names::REASON_STATS,

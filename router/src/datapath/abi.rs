@@ -2,7 +2,8 @@
 
 use router_common::maps::{
     AllowNet, Config, ConnVerdict, Decided, Endpoint, EndpointState, Event, FirstFlight, Flow, FlowEnd, FlowKey,
-    Handshake, HostKey, HostRoute, Listener, ListenerKey, Meta, Pool, RouteName, RouteStats, Slot, SlotKey,
+    Handshake, HostKey, HostRoute, Listener, ListenerKey, Meta, Pool, RouteName, RouteStats, ShortFlight, Slot,
+    SlotKey,
 };
 
 /// A type that may be read from and written to kernel memory.
@@ -47,6 +48,7 @@ plain!(
     Pool,
     RouteName,
     RouteStats,
+    ShortFlight,
     Slot,
     SlotKey
 );

@@ -152,6 +152,11 @@ impl<K: Plain, V: Plain> Walk<K, V> {
         (result == 0).then(|| unsafe { value.assume_init() })
     }
 
+    /// Whether it is somewhere between start and end.
+    pub fn is_under_way(&self) -> bool {
+        self.position.is_some()
+    }
+
     /// Goes back to the start.
     pub fn restart(&mut self) {
         self.position = None;

@@ -12,7 +12,7 @@ use router_common::hostname::field_text;
 use router_common::maps::{
     ALLOW_ROUTE_BITS, AllowNet, ConnVerdict, Decided, Endpoint, EndpointState, FirstFlight, FlowKey,
     HANDSHAKE_COMPLETE, HANDSHAKE_DECIDED, Handshake, HostKey, HostRoute, Listener, ListenerKey, Meta, POOL_PROXY_V2,
-    POOL_TOLD, PROTOCOL_TLS, Pool, ROUTE_ALLOW_LIST, RouteName, RouteStats, Slot, SlotKey, names,
+    POOL_TOLD, PROTOCOL_TLS, Pool, ROUTE_ALLOW_LIST, RouteName, RouteStats, ShortFlight, Slot, SlotKey, names,
 };
 use router_common::verdict::{REASON_CODES, Reason, Verdict};
 use serde_json::{Value, json};
@@ -24,7 +24,7 @@ use super::image::RouteMap;
 pub use connections::connections;
 
 /// All maps that can be dumped, with what they hold.
-pub const MAPS: [(&str, &str); 20] = [
+pub const MAPS: [(&str, &str); 21] = [
     (names::LISTENERS, "listening addresses and the routers they belong to"),
     (names::HTTP_BE, "hosts of clear-text requests"),
     (names::EDGE_REENCRYPT, "hosts whose TLS is terminated"),
@@ -32,7 +32,8 @@ pub const MAPS: [(&str, &str); 20] = [
     (names::SNI_PASSTHROUGH, "hosts whose TLS is passed through"),
     (names::ALLOWLISTS, "sources that routes with an allow-list admit"),
     (names::HANDSHAKES, "connections whose first data is awaited"),
-    (names::HELLOS, "first flights that are not complete"),
+    (names::HELLOS, "first flights that are not complete, or long and not acknowledged"),
+    (names::SHORT_HELLOS, "first flights that are not acknowledged"),
     (names::VERDICTS, "decisions about the newest connections"),
     (names::ROUTE_STATS, "connections by route and verdict"),
     (names::REASON_STATS, "connections by reason"),
@@ -91,6 +92,9 @@ pub fn dump(folder: &PinFolder, name: &str) -> Result<Vec<Value>, DumpError> {
             )
         })?,
         names::HELLOS => hash(map, |k: &FlowKey, v: &FirstFlight| {
+            merge(flow(k), json!({"startedNs": v.started_ns, "received": v.received, "segments": v.segments}))
+        })?,
+        names::SHORT_HELLOS => hash(map, |k: &FlowKey, v: &ShortFlight| {
             merge(flow(k), json!({"startedNs": v.started_ns, "received": v.received, "segments": v.segments}))
         })?,
         names::VERDICTS => verdicts(map)?,

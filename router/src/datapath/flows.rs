@@ -63,6 +63,17 @@ pub fn wants_backend(client: &Flow, now: Duration, idle: Duration) -> bool {
     judge(client, None, now, idle) != Fate::Keep
 }
 
+/// When a connection is to be ended if nothing more of it is seen, by the client's entry alone; `None`: it has ended.
+pub fn due(client: &Flow, idle: Duration) -> Option<Duration> {
+    let (from, limit) = match client.state {
+        STATE_DIALING => (client.started_ns, DIAL_LIMIT),
+        STATE_CONFIRMING => (client.started_ns, CONFIRM_LIMIT),
+        STATE_ESTABLISHED => (client.last_ns.max(client.started_ns), idle),
+        _ => return None,
+    };
+    Some(Duration::from_nanos(from).saturating_add(limit))
+}
+
 /// Whether an entry is old enough that the other direction's must be there.
 pub fn has_settled(flow: &Flow, now: Duration) -> bool {
     let last = flow.started_ns.max(flow.last_ns).max(flow.ended_ns);

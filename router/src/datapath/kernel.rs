@@ -138,6 +138,18 @@ pub struct Kernel {
     swept: bool,
 }
 
+/// Loads a program. The kernel gives the verification up when a signal comes in the middle of it.
+fn load(program: &mut SchedClassifier) -> Result<(), ProgramError> {
+    const TRIES: usize = 5;
+    for _ in 1..TRIES {
+        match program.load() {
+            Err(ProgramError::LoadError { io_error, .. }) if io_error.kind() == io::ErrorKind::WouldBlock => {}
+            result => return result,
+        }
+    }
+    program.load()
+}
+
 impl Kernel {
     /// Loads the object into the kernel, unpinned and unattached.
     ///
@@ -185,7 +197,7 @@ impl Kernel {
         let mut object = loader.load(OBJECT).map_err(permission)?;
         for (_, program) in object.programs_mut() {
             let program: &mut SchedClassifier = program.try_into()?;
-            program.load()?;
+            load(program)?;
         }
         let (links, attached, failed) = (Links::new(pins.clone()), BTreeMap::new(), BTreeMap::new());
         Ok(Kernel { adopted, object, pins, links, attached, failed, swept: false })

@@ -5,19 +5,24 @@ use std::io;
 use std::time::Duration;
 
 use aya::maps::{HashMap, Map, MapData, MapError};
-use router_common::maps::{FirstFlight, Flow, FlowEnd, FlowKey, STATE_CLOSING};
+use router_common::maps::{FirstFlight, Flow, FlowEnd, FlowKey, STATE_CLOSING, ShortFlight};
 use router_common::verdict::FlowEndReason;
 use rustix::time::{ClockId, clock_gettime};
 
 use super::abi::Raw;
 use super::batch::Walk;
-use super::flows::{Fate, end_of, has_lingered, has_settled, is_client, judge, other_direction, wants_backend};
+use super::flows::{Fate, due, end_of, has_lingered, has_settled, is_client, judge, other_direction, wants_backend};
 
 /// Entries looked at in one round; a fuller map is gone through in several.
 const ROUND: usize = 200_000;
 /// Every how many-th time through the map entries without their other direction are looked for: that is a look-up for
 /// each idle entry.
 const ORPHAN_PASSES: u64 = 16;
+/// A map with more entries than these is gone through every [`REST`] only, unless something in it is due before: the walk
+/// is the agent's largest work under load, and nobody needs the room of what has ended at once.
+const CROWDED: usize = 10_000;
+/// Well below every limit of [`super::flows`], so that whoever reaches one was seen, and is ended within a second of it.
+const REST: Duration = Duration::from_secs(3);
 /// A first flight that has not become complete by then never will; the proxy gives up after 5 s.
 const FLIGHT_LIFE: Duration = Duration::from_secs(10);
 
@@ -25,22 +30,48 @@ const FLIGHT_LIFE: Duration = Duration::from_secs(10);
 pub struct Sweeper {
     flows: HashMap<MapData, Raw<FlowKey>, Raw<Flow>>,
     hellos: HashMap<MapData, Raw<FlowKey>, Raw<FirstFlight>>,
+    short_hellos: HashMap<MapData, Raw<FlowKey>, Raw<ShortFlight>>,
     walk: Walk<FlowKey, Flow>,
     passes: u64,
     /// Connections that have not ended, as far as this pass has come.
     seen: usize,
     live: Option<usize>,
+    pass: Pass,
+    /// No pass has to begin before.
+    rest_until: Duration,
+}
+
+/// What a walk through the map has found so far.
+#[derive(Debug, Default)]
+struct Pass {
+    began: Duration,
+    entries: usize,
+    /// When the first of those that live is to be ended.
+    due: Option<Duration>,
+}
+
+impl Pass {
+    /// When the next one is worth it.
+    fn rest_until(&self) -> Duration {
+        if self.entries <= CROWDED {
+            return self.began;
+        }
+        let rested = self.began + REST;
+        self.due.map_or(rested, |due| due.min(rested))
+    }
 }
 
 impl Sweeper {
-    /// A sweeper of `flows` and `hellos`.
+    /// A sweeper of `flows`, `hellos` and `short_hellos`.
     ///
     /// # Errors
     /// When a map is not as this build expects it.
-    pub fn new(flows: Map, hellos: Map) -> Result<Self, MapError> {
+    pub fn new(flows: Map, hellos: Map, short_hellos: Map) -> Result<Self, MapError> {
         let walk = Walk::new(&flows)?;
         let (flows, hellos) = (HashMap::try_from(flows)?, HashMap::try_from(hellos)?);
-        Ok(Sweeper { flows, hellos, walk, passes: 0, seen: 0, live: None })
+        let short_hellos = HashMap::try_from(short_hellos)?;
+        let (pass, rest_until) = (Pass::default(), Duration::ZERO);
+        Ok(Sweeper { flows, hellos, short_hellos, walk, passes: 0, seen: 0, live: None, pass, rest_until })
     }
 
     /// Connections that had not ended when the map was last gone through; `None` before that.
@@ -51,6 +82,7 @@ impl Sweeper {
     /// Begins to count anew.
     pub fn recount(&mut self) {
         (self.seen, self.live) = (0, None);
+        self.rest_until = Duration::ZERO;
         self.walk.restart();
     }
 
@@ -75,14 +107,22 @@ impl Sweeper {
     /// The system call's; the next round goes on.
     pub fn sweep(&mut self, idle: impl Fn(u32) -> Duration, mut ended: impl FnMut(FlowEnd)) -> io::Result<()> {
         let now = clock(ClockId::Monotonic);
+        if !self.walk.is_under_way() {
+            if now < self.rest_until {
+                self.sweep_flights();
+                return Ok(());
+            }
+            self.pass = Pass { began: now, ..Pass::default() };
+        }
         let mut timeouts = Memo::new();
         let mut looked_at = 0;
         while looked_at < ROUND {
             let orphans = self.passes.is_multiple_of(ORPHAN_PASSES);
             let (mut over, mut candidates, mut lonely) = (Vec::new(), Vec::new(), Vec::new());
-            let seen = &mut self.seen;
+            let (seen, pass) = (&mut self.seen, &mut self.pass);
             let round = self.walk.step(|key, flow| {
                 looked_at += 1;
+                pass.entries += 1;
                 if has_lingered(flow, now) {
                     over.push((*key, flow.started_ns));
                     return;
@@ -97,8 +137,14 @@ impl Sweeper {
                 let idle = *timeouts.entry(flow.route).or_insert_with(|| idle(flow.route));
                 if wants_backend(flow, now, idle) {
                     candidates.push((*key, flow.started_ns, idle));
+                } else if let Some(due) = due(flow, idle) {
+                    pass.due = Some(pass.due.map_or(due, |first| first.min(due)));
                 }
             })?;
+            if !candidates.is_empty() {
+                // Some may stay for what the other direction says, and be due at any time.
+                self.pass.due = Some(now);
+            }
             for (key, started) in over {
                 self.remove_own(&key, started);
             }
@@ -113,6 +159,7 @@ impl Sweeper {
             if round {
                 self.live = Some(std::mem::take(&mut self.seen));
                 self.passes += 1;
+                self.rest_until = self.pass.rest_until();
                 break;
             }
         }
@@ -153,7 +200,7 @@ impl Sweeper {
         if backend.is_some() {
             self.remove(&other_direction(&client), started);
         }
-        let _ = self.hellos.remove(&Raw(*key));
+        self.forget_flight(key);
         end
     }
 
@@ -196,18 +243,22 @@ impl Sweeper {
     /// Forgets first flights whose clients went silent. Those of connections that are being dialed are theirs.
     fn sweep_flights(&mut self) {
         let now = clock(ClockId::Boottime);
-        let old = |flight: &FirstFlight| now.saturating_sub(Duration::from_nanos(flight.started_ns)) > FLIGHT_LIFE;
-        let old: Vec<_> = self
-            .hellos
-            .iter()
+        let old = |started| now.saturating_sub(Duration::from_nanos(started)) > FLIGHT_LIFE;
+        let long = self.hellos.iter().map(|entry| entry.map(|(key, Raw(flight))| (key, flight.started_ns)));
+        let short = self.short_hellos.iter().map(|entry| entry.map(|(key, Raw(flight))| (key, flight.started_ns)));
+        let over: Vec<_> = long
+            .chain(short)
             .filter_map(Result::ok)
-            .filter(|(Raw(key), Raw(flight))| old(flight) && self.get(key).is_none())
-            .map(|(key, _)| key)
+            .filter(|(Raw(key), started)| old(*started) && self.get(key).is_none())
+            .map(|(Raw(key), _)| key)
             .collect();
-        for key in old {
-            // Deleted by the program in the meantime: as wanted.
-            let _ = self.hellos.remove(&key);
-        }
+        over.iter().for_each(|key| self.forget_flight(key));
+    }
+
+    fn forget_flight(&mut self, key: &FlowKey) {
+        // Deleted by the program in the meantime: as wanted.
+        let _ = self.hellos.remove(&Raw(*key));
+        let _ = self.short_hellos.remove(&Raw(*key));
     }
 }
 
@@ -215,4 +266,23 @@ impl Sweeper {
 pub fn clock(id: ClockId) -> Duration {
     let now = clock_gettime(id);
     Duration::new(now.tv_sec.unsigned_abs(), u32::try_from(now.tv_nsec).unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::datapath::flows::{CONFIRM_LIMIT, DIAL_LIMIT};
+
+    #[test]
+    fn a_full_map_rests_until_something_in_it_is_due() {
+        let began = Duration::from_secs(100);
+        let rest_until = |entries, due| Pass { began, entries, due }.rest_until();
+        assert_eq!(rest_until(CROWDED, None), began, "every second");
+        assert_eq!(rest_until(CROWDED + 1, None), began + REST);
+        let (soon, late) = (began + REST / 2, began + REST * 2);
+        assert_eq!(rest_until(CROWDED + 1, Some(soon)), soon);
+        assert_eq!(rest_until(CROWDED + 1, Some(late)), began + REST);
+        // What begins while it rests is seen before it is due.
+        assert!(REST < DIAL_LIMIT && REST < CONFIRM_LIMIT);
+    }
 }

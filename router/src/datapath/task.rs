@@ -107,7 +107,8 @@ pub async fn run(
     programmed: watch::Sender<Arc<Programmed>>,
     mut duty: watch::Receiver<Duty>,
 ) -> Result<(), KernelError> {
-    let sweeper = Sweeper::new(kernel.take(names::FLOWS)?, kernel.take(names::HELLOS)?)?;
+    let [flows, hellos, short] = [names::FLOWS, names::HELLOS, names::SHORT_HELLOS].map(|name| kernel.take(name));
+    let sweeper = Sweeper::new(flows?, hellos?, short?)?;
     let mut task = Task {
         state: State::new(kernel.take_maps()?, ports::choose(inputs.ports)?, &inputs).map_err(MapError::IoError)?,
         kernel,

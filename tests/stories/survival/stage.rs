@@ -13,7 +13,7 @@ use tempfile::TempDir;
 use tests::folder;
 use tests::netns::Netns;
 use tests::nginx::{self, Nginx};
-use tests::pinned::{self, Flows, Hellos};
+use tests::pinned::{self, Flows, Hellos, ShortHellos};
 use tests::sluice::{self, DataPath, Options, Sluice};
 use tests::wait::{self, PATIENCE};
 
@@ -167,9 +167,11 @@ impl Stage {
     /// When some stay.
     pub fn nothing_is_left(&self) -> Result<()> {
         let (flows, hellos) = (Flows::of(&self.sluice)?, Hellos::of(&self.sluice)?);
+        let short = ShortHellos::of(&self.sluice)?;
         let mut left = (0, 0);
         wait::wait_until("no flow and no first flight is left", PATIENCE * 2, || {
-            left = (flows.count().unwrap_or(usize::MAX), hellos.count().unwrap_or(usize::MAX));
+            let flights = hellos.count().and_then(|long| Ok(long + short.count()?));
+            left = (flows.count().unwrap_or(usize::MAX), flights.unwrap_or(usize::MAX));
             left == (0, 0)
         })
         .with_context(|| {

@@ -89,6 +89,18 @@ fn a_routes_own_timeout_counts() {
 }
 
 #[test]
+fn what_lives_is_due_when_it_is_judged_to_end() {
+    let moment = Duration::from_nanos(1);
+    for state in [STATE_DIALING, STATE_CONFIRMING, STATE_ESTABLISHED] {
+        let client = flow(state);
+        let due = due(&client, IDLE).expect("it lives");
+        assert_eq!(judge(&client, None, due, IDLE), Fate::Keep, "{}", super::state(state));
+        assert_ne!(judge(&client, None, due + moment, IDLE), Fate::Keep, "{}", super::state(state));
+    }
+    assert_eq!(due(&flow(STATE_CLOSING), IDLE), None);
+}
+
+#[test]
 fn an_end_has_both_directions() {
     let client = flow(STATE_ESTABLISHED);
     let backend = Flow { bytes: 7000, packets: 70, side: SIDE_BACKEND, ..client };
