@@ -3,7 +3,7 @@
 //! What one side does is what the other side sees. A FIN is forwarded as a FIN once every byte before it was written,
 //! and the other direction goes on; a reset is forwarded as a reset. Memory is bounded by backpressure: a direction
 //! reads only what it can hand on, so a stalled receiver fills the kernel's socket buffers and at most one
-//! [`CHUNK`] or one pipe here. A direction copies through user space, which is the quickest way for messages; while
+//! [`CHUNK`] or one pipe (64 KiB, or 512 of the first few) here. A direction copies through user space, which is the quickest way for messages; while
 //! bulk data comes ([`RelayOptions::splice_after`]) it moves pages through a pipe with `splice(2)`.
 
 mod activity;

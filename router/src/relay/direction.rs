@@ -1,6 +1,7 @@
 //! One direction of a relay: from the first byte to the forwarded FIN.
 
 use std::io;
+use std::pin::pin;
 use std::task::{Context, Poll, ready};
 
 use rustix::net::Shutdown;
@@ -14,6 +15,9 @@ use super::pipe::SplicePipe;
 
 /// What fewer bytes than these cost to copy is less than what the calls of a pipe cost beside one read and one write.
 const THIN: usize = 4 * 1024;
+
+/// Bytes after which it is the turn of the thread's other connections.
+const TURN: u64 = 4 * 1024 * 1024;
 
 /// An end of the relay; as an error, the one whose connection failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -96,7 +100,12 @@ impl<'r> Direction<'r> {
     /// Moves everything that can be moved now, and at last the end of the stream. `is_last`: the other direction has ended,
     /// so that both connections are closed after this one, which is how the end of this stream is told then.
     pub fn poll(&mut self, is_last: bool, cx: &mut Context<'_>) -> Poll<Result<(), Side>> {
+        let before = self.moved;
         loop {
+            if self.moved - before >= TURN {
+                // Comes back when the runtime has looked at the others.
+                return pin!(tokio::task::yield_now()).poll(cx).map(Ok);
+            }
             match self.step {
                 Step::Copy => ready!(self.copy(is_last, cx))?,
                 Step::Write(..) => ready!(self.write(cx))?,
