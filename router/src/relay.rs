@@ -78,7 +78,9 @@ pub async fn relay(
 ) -> RelayOutcome {
     let activity = Activity::new();
     let mut up = Direction::new(&client, &upstream, Side::Client, &activity, options.splice_after);
-    up.step = Step::Write(initial, 0);
+    let sent = begin(&upstream, &initial);
+    up.moved = sent as u64;
+    up.step = Step::Write(initial, sent);
     let mut down = Direction::new(&upstream, &client, Side::Upstream, &activity, options.splice_after);
     let end = {
         let mut known = None;
@@ -112,6 +114,20 @@ pub async fn relay(
         reset_on_close(&upstream);
     }
     RelayOutcome { to_upstream: up.moved, to_client: down.moved, end }
+}
+
+/// Writes the first bytes, as many as the socket takes. Whoever dialed may have left the acknowledgement of the handshake
+/// to them; from here on segments are acknowledged as always, so that an upstream that waits for this with the second of
+/// two small writes (RFC 896) does not wait longer.
+fn begin(upstream: &TcpStream, initial: &[u8]) -> usize {
+    if initial.is_empty() {
+        return 0;
+    }
+    // A failure is told again to whoever writes next.
+    let sent = chunk::send(upstream, initial).unwrap_or_default();
+    // Latency only.
+    let _ = rustix::net::sockopt::set_tcp_quickack(upstream, true);
+    sent
 }
 
 /// Makes the coming close of a connection a reset: the peer learns that the stream did not end where it stopped.

@@ -110,7 +110,8 @@ async fn serve_tls(shared: Arc<Shared>, served: Option<Arc<ServedRouter>>, accep
     let Accepted { router, client, listener, stream, seats, .. } = accepted;
     let mut record = AccessRecord::new(router, client, listener, DataPath::Relay, &shared.log);
     let limit = served.as_ref().map(|served| served.table.policy.timeouts).unwrap_or_default().hello;
-    let flight = read_hello(&stream, first, limit).await;
+    let mut timer = shared.timers.lend();
+    let flight = read_hello(&stream, first, limit, &mut timer).await;
     let FirstFlight { name, bytes } = match flight {
         Ok(flight) => flight,
         // The kernel's, and its line in the log too, if it took it over; else nothing was asked for.
@@ -121,7 +122,7 @@ async fn serve_tls(shared: Arc<Shared>, served: Option<Arc<ServedRouter>>, accep
                 HelloFailure::Timeout => Flag::ClientTimeout,
                 HelloFailure::Invalid(_) | HelloFailure::TooLarge => Flag::BadHello,
             };
-            drop(record);
+            drop((record, timer));
             return turn_away(stream, failure.alert()).await;
         }
     };
@@ -132,8 +133,9 @@ async fn serve_tls(shared: Arc<Shared>, served: Option<Arc<ServedRouter>>, accep
     };
     if let SniMatch::Passthrough(route) = served.table.match_sni(name.as_ref()) {
         let route = Arc::clone(route);
-        return Box::pin(passthrough::forward(&shared, stream, route, bytes, record)).await;
+        return Box::pin(passthrough::forward(&shared, stream, route, bytes, timer, record)).await;
     }
+    drop(timer);
     record.data_path = DataPath::Proxy;
     Box::pin(terminate(shared, served, stream, FirstFlight { name, bytes }, record, seats)).await;
 }

@@ -4,11 +4,15 @@ use std::cell::Cell;
 use std::future::poll_fn;
 use std::hash::{BuildHasher, RandomState};
 use std::io;
-use std::pin::pin;
+use std::net::SocketAddr;
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use router_core::table::Endpoint;
+use rustix::io::Errno;
+use rustix::net::sockopt::{set_tcp_nodelay, set_tcp_quickack};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
+use tokio::io::Interest;
 use tokio::net::TcpStream;
 
 use super::upstream::health::Health;
@@ -30,7 +34,17 @@ pub enum DialError {
 /// # Errors
 /// [`DialError::Refused`] and [`DialError::Timeout`].
 pub async fn connect(health: &Health, endpoint: &Endpoint, timeout: Duration) -> Result<TcpStream, DialError> {
-    connect_with(&mut Timer::default(), health, endpoint, timeout).await
+    connect_with(&mut Timer::default(), health, endpoint, timeout, Opening::AnyTime).await
+}
+
+/// When the first bytes go to an endpoint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Opening {
+    /// As soon as it is connected, by [`crate::relay::relay`]: they take the acknowledgement of its SYN with them, which
+    /// would be a segment of its own otherwise.
+    AtOnce,
+    /// Whenever there are some.
+    AnyTime,
 }
 
 /// The same with a timer that is there already.
@@ -42,18 +56,22 @@ pub async fn connect_with(
     health: &Health,
     endpoint: &Endpoint,
     timeout: Duration,
+    opening: Opening,
 ) -> Result<TcpStream, DialError> {
-    let mut connecting = pin!(TcpStream::connect(endpoint.address));
     timer.stop();
-    let connected = poll_fn(|cx| match connecting.as_mut().poll(cx) {
-        Poll::Ready(connected) => Poll::Ready(Some(connected)),
-        Poll::Pending => timer.poll(cx, timeout).map(|()| None),
-    });
-    match connected.await {
+    let connected = match begin(endpoint.address, opening) {
+        Ok(stream) => {
+            let connected = poll_fn(|cx| match stream.poll_write_ready(cx) {
+                Poll::Ready(ready) => Poll::Ready(Some(ready.and_then(|()| outcome(&stream)))),
+                Poll::Pending => timer.poll(cx, timeout).map(|()| None),
+            });
+            connected.await.map(|connected| connected.map(|()| stream))
+        }
+        Err(error) => Some(Err(error)),
+    };
+    match connected {
         Some(Ok(stream)) => {
             health.succeeded(endpoint.address);
-            // Latency only; a socket that refuses the option still carries the bytes.
-            let _ = stream.set_nodelay(true);
             Ok(stream)
         }
         Some(Err(error)) => {
@@ -67,6 +85,30 @@ pub async fn connect_with(
             Err(DialError::Timeout)
         }
     }
+}
+
+/// Sends the SYN.
+fn begin(address: SocketAddr, opening: Opening) -> io::Result<TcpStream> {
+    let family = if address.is_ipv6() { AddressFamily::INET6 } else { AddressFamily::INET };
+    let socket = socket_with(family, SocketType::STREAM, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC, None)?;
+    // Latency only; a socket that refuses the option still carries the bytes.
+    let _ = set_tcp_nodelay(&socket, true);
+    if opening == Opening::AtOnce {
+        // Whoever is kept from sending after all acknowledges within 200 ms.
+        let _ = set_tcp_quickack(&socket, false);
+    }
+    match rustix::net::connect(&socket, &address) {
+        Ok(()) | Err(Errno::INPROGRESS) => TcpStream::from_std(socket.into()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// What became of a SYN. A connection that has failed says so with its readiness, so that only such a one is asked why.
+fn outcome(stream: &TcpStream) -> io::Result<()> {
+    if stream.try_io(Interest::ERROR, || Ok(())).is_err() {
+        return Ok(());
+    }
+    stream.take_error()?.map_or(Ok(()), Err)
 }
 
 /// Whether it is the endpoint's fault, and not that of a router without descriptors or ports.

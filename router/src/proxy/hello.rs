@@ -2,6 +2,7 @@
 
 use std::future::poll_fn;
 use std::io;
+use std::pin::pin;
 use std::task::{Poll, ready};
 use std::time::Duration;
 
@@ -9,9 +10,9 @@ use router_common::hostname::{HostBuilder, field_text};
 use router_common::tls::{HelloError, HelloParser, MAX_HELLO, Progress, Sni};
 use router_core::model::Hostname;
 use tokio::net::TcpStream;
-use tokio::time::Instant;
 
 use crate::relay;
+use crate::timer::Timer;
 
 /// Most bytes that are gathered for one hello: the message and the headers of a sane number of records.
 pub const MAX_GATHERED: usize = MAX_HELLO as usize + 1024;
@@ -64,10 +65,19 @@ impl HelloFailure {
 ///
 /// # Errors
 /// Why there will be none.
-pub async fn read_hello(stream: &TcpStream, first: Vec<u8>, limit: Duration) -> Result<FirstFlight, HelloFailure> {
-    let deadline = Instant::now() + limit;
-    let gathered = tokio::time::timeout_at(deadline, gather(stream, first)).await;
-    gathered.unwrap_or(Err(HelloFailure::Timeout))
+pub async fn read_hello(
+    stream: &TcpStream,
+    first: Vec<u8>,
+    limit: Duration,
+    timer: &mut Timer,
+) -> Result<FirstFlight, HelloFailure> {
+    let mut gathering = pin!(gather(stream, first));
+    timer.stop();
+    let gathered = poll_fn(|cx| match gathering.as_mut().poll(cx) {
+        Poll::Ready(gathered) => Poll::Ready(gathered),
+        Poll::Pending => timer.poll(cx, limit).map(|()| Err(HelloFailure::Timeout)),
+    });
+    gathered.await
 }
 
 /// Ends a connection that will not be served: the alert if there is one, a FIN, and then what the client still sends

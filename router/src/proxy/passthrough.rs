@@ -15,12 +15,12 @@ use tokio_rustls::server::TlsStream;
 
 use super::Shared;
 use super::access::{AccessRecord, Flag};
-use super::dial::{self, DialError};
+use super::dial::{self, DialError, Opening};
 use super::limits::TooMany;
 use super::prefixed::Prefixed;
 use super::upstream::choose::Exhausted;
 use crate::relay::{self, RelayEnd, RelayOptions, TunnelEnd};
-use crate::timer::Timer;
+use crate::timer::{Lent, Timer};
 
 /// Forwards a connection whose first bytes were already read. A client that cannot be served gets a reset: in a
 /// protocol that is not ours there is nothing to say.
@@ -29,12 +29,12 @@ pub async fn forward(
     client: TcpStream,
     route: Arc<ResolvedRoute>,
     hello: Vec<u8>,
+    mut timer: Lent<'_>,
     mut record: AccessRecord,
 ) {
     record.route = Some(Arc::clone(&route));
     let timeouts = shared.timeouts(&record.router);
-    let mut timer = shared.timers.lend();
-    let Some(upstream) = reach(shared, &route, timeouts, &mut timer, &mut record).await else {
+    let Some(upstream) = reach(shared, &route, timeouts, &mut timer, Opening::AtOnce, &mut record).await else {
         relay::reset_on_close(&client);
         return;
     };
@@ -65,7 +65,7 @@ pub async fn forward_terminated(
     record.route = Some(Arc::clone(&route));
     let timeouts = shared.timeouts(&record.router);
     let upstream = if admitted {
-        reach(shared, &route, timeouts, &mut shared.timers.lend(), &mut record).await
+        reach(shared, &route, timeouts, &mut shared.timers.lend(), Opening::AnyTime, &mut record).await
     } else {
         record.flag = Flag::ClientCertificate;
         None
@@ -91,6 +91,7 @@ async fn reach(
     route: &ResolvedRoute,
     timeouts: Timeouts,
     timer: &mut Timer,
+    opening: Opening,
     record: &mut AccessRecord,
 ) -> Option<TcpStream> {
     if !route.admits_source(record.client.ip()) {
@@ -104,7 +105,7 @@ async fn reach(
             return None;
         }
     }
-    connect(shared, route, timeouts.connect, timer, record).await
+    connect(shared, route, timeouts.connect, timer, opening, record).await
 }
 
 /// Connects to an endpoint of the route. `None`: none could be connected to, or it is the share of a backend that has
@@ -114,6 +115,7 @@ async fn connect(
     route: &ResolvedRoute,
     timeout: Duration,
     timer: &mut Timer,
+    opening: Opening,
     record: &mut AccessRecord,
 ) -> Option<TcpStream> {
     let mut choice = shared.balancer.plan(route).choose(&route.cluster, record.client.ip(), None);
@@ -131,7 +133,7 @@ async fn connect(
                 return None;
             }
         };
-        match dial::connect_with(timer, &shared.balancer.health, pick.target.endpoint, timeout).await {
+        match dial::connect_with(timer, &shared.balancer.health, pick.target.endpoint, timeout, opening).await {
             Ok(stream) => {
                 record.endpoint = Some(pick.target.endpoint.address);
                 record.place = pick.place;

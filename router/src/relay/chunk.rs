@@ -27,18 +27,28 @@ pub struct Chunk {
     pub broken: bool,
 }
 
-/// Reads once from `from` and writes once to `to`.
+impl Chunk {
+    /// Whether it is all that was there to read, and was written.
+    pub fn is_rest(&self) -> bool {
+        (1..CHUNK).contains(&self.read) && self.left.is_empty() && !self.broken
+    }
+}
+
+/// Reads once from `from` and writes once to `to`. `is_last`: only the end of the stream comes after what is there to
+/// read. If that was all written ([`Chunk::is_rest`]), it waits for the end, which the caller forwards now, so that both
+/// leave in one segment.
 ///
 /// # Errors
 /// Of the read, `WouldBlock` included; those of the write are in [`Chunk::broken`].
-pub fn pass_on(from: &TcpStream, to: &TcpStream) -> io::Result<Chunk> {
+pub fn pass_on(from: &TcpStream, to: &TcpStream, is_last: bool) -> io::Result<Chunk> {
     SCRATCH.with_borrow_mut(|scratch| {
         let read = receive(from, scratch)?;
         let bytes = scratch.get(..read).unwrap_or_default();
         if bytes.is_empty() {
             return Ok(Chunk { read, left: Vec::new(), broken: false });
         }
-        let (written, broken) = match send(to, bytes) {
+        let flags = if is_last && read < CHUNK { SendFlags::MORE } else { SendFlags::empty() };
+        let (written, broken) = match send_with(to, bytes, flags) {
             Ok(written) => (written, false),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => (0, false),
             Err(_) => (0, true),
@@ -68,6 +78,14 @@ pub fn read_now<T>(from: &TcpStream, read: impl FnOnce() -> io::Result<(T, bool)
     }
 }
 
+/// Whether the end of a stream is known to have come, so that nothing follows what there is to read. A connection that
+/// has failed is not said to have ended.
+pub fn is_closed(from: &TcpStream) -> bool {
+    // Of the interests this is the one that is told of the end, and not of every byte: nobody asks for urgent data.
+    let is = |interest| from.try_io(interest, || Ok(())).is_ok();
+    is(Interest::PRIORITY) && !is(Interest::ERROR)
+}
+
 /// Reads what a socket has, at most [`CHUNK`] bytes, and appends it; `None` when it has nothing, 0 at the end of the
 /// stream. Waiting is up to the caller.
 ///
@@ -88,8 +106,12 @@ pub fn append(from: &TcpStream, bytes: &mut Vec<u8>) -> io::Result<Option<usize>
 /// # Errors
 /// Those of the write, `WouldBlock` included.
 pub fn send(to: &TcpStream, bytes: &[u8]) -> io::Result<usize> {
+    send_with(to, bytes, SendFlags::empty())
+}
+
+fn send_with(to: &TcpStream, bytes: &[u8], flags: SendFlags) -> io::Result<usize> {
     // Not the C library's call, which makes sure of its thread's cancellation before and after.
-    to.try_io(Interest::WRITABLE, || retry(|| rustix::net::send(to, bytes, SendFlags::NOSIGNAL)))
+    to.try_io(Interest::WRITABLE, || retry(|| rustix::net::send(to, bytes, SendFlags::NOSIGNAL | flags)))
 }
 
 /// What a read of any file costs more is a part of what a short message costs.

@@ -141,18 +141,22 @@ impl<'r> Direction<'r> {
         }
         ready!(self.poll_readable(cx))?;
         let (from, to) = (self.from, self.to);
+        // Asked before the read, which then has all that came before the end.
+        let closed = chunk::is_closed(from);
         let passed = chunk::read_now(from, || {
-            let chunk = chunk::pass_on(from, to)?;
+            let chunk = chunk::pass_on(from, to, closed)?;
             let emptied = (1..CHUNK).contains(&chunk.read);
             Ok((chunk, emptied))
         });
-        let Some(Chunk { read, left, broken }) = passed.map_err(|_| self.source)? else { return Poll::Ready(Ok(())) };
+        let Some(chunk) = passed.map_err(|_| self.source)? else { return Poll::Ready(Ok(())) };
+        let ends = chunk.read == 0 || (closed && chunk.is_rest());
+        let Chunk { read, left, broken } = chunk;
         if broken {
             return Poll::Ready(Err(self.source.other()));
         }
         self.in_full = if read == CHUNK { self.in_full + read as u64 } else { 0 };
         self.count(read - left.len());
-        if read == 0 {
+        if ends {
             return Poll::Ready(self.end(is_last));
         }
         if !left.is_empty() {

@@ -12,7 +12,7 @@ async fn ended(end: impl FnOnce(TcpStream)) -> HelloFailure {
     let (accepted, _) = listener.accept().await.unwrap();
     client.write_all(&[22, 3, 1]).await.unwrap();
     end(client);
-    read_hello(&accepted, Vec::new(), Duration::from_secs(10)).await.unwrap_err()
+    read_hello(&accepted, Vec::new(), Duration::from_secs(10), &mut Timer::default()).await.unwrap_err()
 }
 
 #[tokio::test]

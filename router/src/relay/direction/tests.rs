@@ -69,3 +69,31 @@ async fn whoever_asks_last_is_woken() {
         carry(&mut direction, &mut sender, &mut receiver, 10).await;
     }
 }
+
+/// A direction's result, and what its receiver got, of a sender that was done before anybody looked.
+async fn carry_ended(bytes: usize, end: impl FnOnce(&TcpStream)) -> (Result<(), Side>, io::Result<Vec<u8>>) {
+    let ((mut sender, from), (to, mut receiver)) = (pair().await, pair().await);
+    let activity = Activity::new();
+    let mut direction = Direction::new(&from, &to, Side::Client, &activity, u64::MAX);
+    sender.write_all(&vec![7; bytes]).await.unwrap();
+    end(&sender);
+    drop(sender);
+    while !from.ready(Interest::READABLE).await.unwrap().is_read_closed() {
+        // Told of bytes alone so far: let the runtime look again.
+        tokio::task::yield_now().await;
+    }
+    let (result, received) = tokio::join!(poll_fn(|cx| direction.poll(false, cx)), async {
+        let mut received = Vec::new();
+        receiver.read_to_end(&mut received).await.map(|_| received)
+    });
+    (result, received)
+}
+
+#[tokio::test]
+async fn a_stream_that_has_ended_is_carried_to_its_last_byte() {
+    for bytes in [0, 1, CHUNK - 1, CHUNK, CHUNK + 1, 3 * CHUNK] {
+        let (result, received) = carry_ended(bytes, |_| {}).await;
+        result.unwrap();
+        assert_eq!(received.unwrap(), vec![7; bytes]);
+    }
+}
