@@ -177,7 +177,7 @@ fn begin(shared: &Shared, connection: &Connection, mut head: request::Parts, con
     // Boxed, as it is handed on until the response's end.
     let mut record = Box::new(AccessRecord::new(router.clone(), *client, *listener, DataPath::Proxy, &shared.log));
     record.tls = connection.tls.is_some();
-    let own = OwnResponse::to(&head, shared.config.show_cause);
+    let own = OwnResponse::to(&head, content.as_ref(), shared.config.show_cause);
     let policy = served.as_ref().map(|served| &*served.table.policy);
     if let Some((status, is_empty)) = connection.clock.refused() {
         // The stream has refused what the client sent; this request only stands for it.

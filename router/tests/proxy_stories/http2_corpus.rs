@@ -96,3 +96,17 @@ async fn each_row_is_answered_as_is_best() {
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
+
+#[tokio::test]
+async fn content_of_a_get_is_the_last_of_its_endpoints_connection() {
+    let stage = Stage::new().await;
+    let outcomes = stage.send(&rows::content_of_a_get()).await;
+    // Streams cannot be taken for each other: the client's connection goes on.
+    assert_eq!(outcomes, [Outcome::Answered(200), Outcome::Answered(200)]);
+    eventually("the content", async || !stage.a.waits()).await;
+    let messages = stage.a.take();
+    let odd = messages.iter().find(|message| message.request == "GET /").expect("the request");
+    assert_eq!(odd.content, Content::Whole("hello".to_owned()));
+    assert!(messages.iter().all(|message| message.request == "GET /" || message.connection != odd.connection));
+    eventually("the end of the endpoint's connection", async || stage.a.has_ended(odd.connection)).await;
+}

@@ -15,6 +15,7 @@ mod fields;
 mod forwarded;
 mod frames;
 mod grpc;
+mod guardian;
 mod hellos;
 mod http1_corpus;
 mod http2_corpus;

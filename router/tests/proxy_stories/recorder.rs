@@ -23,6 +23,8 @@ pub struct Message {
     pub content: Content,
     /// The lines behind that.
     pub trailers: Vec<String>,
+    /// The number of the connection that it came over.
+    pub connection: usize,
 }
 
 /// The content of a message.
@@ -43,15 +45,34 @@ pub enum Content {
 pub struct Recorder {
     pub address: SocketAddr,
     messages: Arc<Mutex<Vec<Message>>>,
+    /// Whether each connection has ended.
+    connections: Arc<Mutex<Vec<bool>>>,
 }
 
 impl Recorder {
     /// Answers every message with `name`.
     pub async fn start(name: &'static str) -> Recorder {
-        let messages = Arc::new(Mutex::new(Vec::new()));
-        let list = Arc::clone(&messages);
-        let address = backends::serve(move |stream| record(name, stream, Arc::clone(&list))).await;
-        Recorder { address, messages }
+        let (messages, connections) = (Arc::new(Mutex::new(Vec::new())), Arc::new(Mutex::new(Vec::new())));
+        let (list, ends) = (Arc::clone(&messages), Arc::clone(&connections));
+        let address = backends::serve(move |stream| {
+            let (list, ends) = (Arc::clone(&list), Arc::clone(&ends));
+            async move {
+                let connection = {
+                    let mut ends = ends.lock().unwrap();
+                    ends.push(false);
+                    ends.len() - 1
+                };
+                record(name, stream, connection, list).await;
+                ends.lock().unwrap()[connection] = true;
+            }
+        })
+        .await;
+        Recorder { address, messages, connections }
+    }
+
+    /// Whether nothing more can come over a connection.
+    pub fn has_ended(&self, connection: usize) -> bool {
+        self.connections.lock().unwrap()[connection]
     }
 
     /// Whether a message is not complete, and its connection goes on.
@@ -65,10 +86,11 @@ impl Recorder {
     }
 }
 
-async fn record(name: &'static str, mut stream: TcpStream, list: Arc<Mutex<Vec<Message>>>) {
+async fn record(name: &'static str, mut stream: TcpStream, connection: usize, list: Arc<Mutex<Vec<Message>>>) {
     let mut input = Vec::new();
     while let Some((mut message, length)) = head(&mut stream, &mut input).await {
         input.drain(..length);
+        message.connection = connection;
         // Before the content is complete: a message that breaks off has been seen all the same.
         let at = {
             let mut list = list.lock().unwrap();
@@ -80,10 +102,11 @@ async fn record(name: &'static str, mut stream: TcpStream, list: Arc<Mutex<Vec<M
             Err(why) => why,
         };
         let complete = matches!(message.content, Content::Whole(_));
+        let answer = if message.request.starts_with("HEAD ") { "" } else { name };
+        let answer = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{answer}", answer.len());
         if let Some(seen) = list.lock().unwrap().get_mut(at) {
             *seen = message;
         }
-        let answer = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{name}", name.len());
         if !complete || stream.write_all(answer.as_bytes()).await.is_err() {
             return;
         }
@@ -98,7 +121,9 @@ async fn head(stream: &mut TcpStream, input: &mut Vec<u8>) -> Option<(Message, u
             Progress::Complete => parser.head().len as usize,
             Progress::Invalid(_) => input.len(),
             Progress::Incomplete if more(stream, input).await => continue,
-            Progress::Incomplete => return None,
+            Progress::Incomplete if input.is_empty() => return None,
+            // What is behind a message, and no other one.
+            Progress::Incomplete => input.len(),
         };
         let head = String::from_utf8_lossy(&input[..length]).into_owned();
         let request = match progress {
@@ -106,7 +131,8 @@ async fn head(stream: &mut TcpStream, input: &mut Vec<u8>) -> Option<(Message, u
             _ => "unreadable".to_owned(),
         };
         let host = field_text(&host.exact).to_owned();
-        return Some((Message { request, host, head, content: Content::Coming, trailers: Vec::new() }, length));
+        let (content, trailers) = (Content::Coming, Vec::new());
+        return Some((Message { request, host, head, content, trailers, connection: 0 }, length));
     }
 }
 

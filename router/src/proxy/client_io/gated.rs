@@ -13,7 +13,7 @@ use tokio::io::{AsyncRead, ReadBuf};
 
 use crate::proxy::clock::ClientClock;
 use crate::proxy::http::chunks::ChunkError;
-use crate::proxy::http::gate::{Gate, HeadStep};
+use crate::proxy::http::gate::{Gate, HeadStep, OUR_MINOR};
 
 /// Stands for a request that is refused: the service answers it in its turn, after those before it.
 const STAND_IN: &[u8] = b"GET / HTTP/1.1\r\nhost: refused.invalid\r\nconnection: close\r\n\r\n";
@@ -172,6 +172,10 @@ impl Gated {
             match step {
                 HeadStep::Incomplete => {}
                 HeadStep::Complete(length) => {
+                    let later_minor = self.gate.take_later_minor().map(|minor| self.through + minor);
+                    if let Some(minor) = later_minor.and_then(|minor| self.input.get_mut(minor)) {
+                        *minor = OUR_MINOR;
+                    }
                     self.messages += 1;
                     self.through += length;
                     self.seen = 0;
@@ -221,6 +225,12 @@ impl Gated {
         };
         self.hold(read.get(passed..).unwrap_or_default());
         buf.set_filled(before + passed);
+        if passed > 0
+            && let Some(minor) = self.gate.take_later_minor()
+            && let Some(minor) = buf.filled_mut().get_mut(before + minor)
+        {
+            *minor = OUR_MINOR;
+        }
         Poll::Ready(Ok(passed > 0))
     }
 

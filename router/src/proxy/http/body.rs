@@ -103,7 +103,7 @@ impl UpstreamBody {
 
     fn give_back(&mut self) {
         let Some(lease) = self.lease.take() else { return };
-        if !self.upload.as_ref().is_some_and(|upload| upload.given_up()) {
+        if !self.upload.as_ref().is_some_and(|upload| upload.is_last()) {
             lease.give_back();
         }
     }

@@ -20,7 +20,7 @@ use super::retry::{Outcome, Retries};
 use super::spelling::Spelling;
 use super::times::Times;
 use super::upgrade::{self, Asked};
-use super::upload::{RequestBody, Upload};
+use super::upload::{RequestBody, Upload, is_unexpected};
 use super::{Connection, actions, request_id};
 use crate::proxy::Shared;
 use crate::proxy::access::{AccessRecord, Flag};
@@ -190,13 +190,14 @@ pub fn forward<'r>(
                 Ok((lease, response)) => {
                     if let Some(pause) = exchange.again(Outcome::Answered(response.status())) {
                         exchange.record.place = None;
-                        tokio::spawn(read_off(lease, response, waits.server));
+                        // It has no content.
+                        tokio::spawn(read_off(lease, response, waits.server, false));
                         pause.await;
                         continue;
                     }
                     exchange.end_interim(connection).await;
-                    let Exchange { plan, upload, asked, times, record, in_flight, .. } = *exchange;
-                    let answered = Answered { lease, response, upload, times, until: waits.until };
+                    let Exchange { plan, upload, asked, times, record, in_flight, is_http1, .. } = *exchange;
+                    let answered = Answered { lease, response, upload, times, until: waits.until, is_http1 };
                     let mut response = answer(shared, answered, asked, record, in_flight);
                     let headers = response.headers_mut();
                     target.policy.into_iter().for_each(|backend| modify(&backend.response_headers, headers));
@@ -289,6 +290,7 @@ fn prepare<'r>(
     let times = Times::of(destination);
     let client = connection.client.ip();
     let (mut head, content) = request.into_parts();
+    let unexpected = is_unexpected(&head.method, &content);
     let view = ClientView {
         told: &connection.told,
         tls: connection.tls.is_some(),
@@ -315,7 +317,7 @@ fn prepare<'r>(
     if let Some(spelling) = destination.spelling() {
         spelling.apply(&mut head.extensions);
     }
-    let (body, upload) = RequestBody::new(content, &record.traffic, hold);
+    let (body, upload) = RequestBody::new(content, &record.traffic, hold, unexpected);
     let mut request = Request::from_parts(head, body);
     if let Some(upload) = upload.clone().filter(|_| hold) {
         hyper::ext::on_informational(&mut request, move |response| {
@@ -368,6 +370,8 @@ struct Answered {
     times: Times,
     /// When the response must have come to its end.
     until: Option<Instant>,
+    /// Whether the client speaks HTTP/1, where a response may be the last.
+    is_http1: bool,
 }
 
 fn answer(
@@ -377,7 +381,7 @@ fn answer(
     mut record: Box<AccessRecord>,
     in_flight: InFlight,
 ) -> Response<ResponseBody> {
-    let Answered { lease, response, upload, times, until } = answered;
+    let Answered { lease, response, upload, times, until, is_http1 } = answered;
     if response.status() == StatusCode::SWITCHING_PROTOCOLS {
         return upgrade::switch(shared, response, asked, times.tunnel, record, in_flight);
     }
@@ -393,7 +397,7 @@ fn answer(
     prepare_response(&mut head.headers);
     if let Some(upload) = &upload {
         upload.answered();
-        if upload.given_up() {
+        if is_http1 && upload.is_last() {
             head.headers.insert(CONNECTION, HeaderValue::from_static("close"));
         }
     }

@@ -10,6 +10,8 @@ use super::chunks::{ChunkError, ChunkScanner};
 
 /// Most fields of a head: as many as hyper reads without an allocation.
 pub const MAX_FIELDS: usize = 100;
+/// The digit of HTTP/1.1.
+pub const OUR_MINOR: u8 = b'1';
 /// Longest request target, in bytes: half of the longest head, so that there is room for the fields that say what to
 /// do with it.
 pub const MAX_TARGET: u16 = 16 * 1024;
@@ -20,6 +22,8 @@ pub struct Gate {
     limit: u32,
     parser: HeadParser,
     host: HostBuilder,
+    /// Where the head at hand names a minor version of HTTP/1 that is later than ours.
+    later_minor: Option<usize>,
     body: Option<Body>,
 }
 
@@ -44,7 +48,7 @@ impl Gate {
     /// At the first byte of a connection. `limit` is the longest head, in bytes; more than the parser's
     /// [`router_common::http::MAX_HEAD`] is no more than that.
     pub fn new(limit: u32) -> Self {
-        Gate { limit, parser: HeadParser::new(), host: HostBuilder::new(), body: None }
+        Gate { limit, parser: HeadParser::new(), host: HostBuilder::new(), later_minor: None, body: None }
     }
 
     /// Whether the next byte belongs to a head.
@@ -59,7 +63,10 @@ impl Gate {
 
     /// Looks at a head: `head` is all of it that there is, `seen` what earlier calls had.
     pub fn head(&mut self, head: &[u8], seen: usize) -> HeadStep {
-        let progress = self.parser.feed(&mut self.host, head.get(seen..).unwrap_or_default());
+        let mut progress = self.parser.feed(&mut self.host, head.get(seen..).unwrap_or_default());
+        if progress == Progress::Invalid(HeadError::Version) {
+            progress = self.read_as_http11(head).unwrap_or(progress);
+        }
         let parsed = self.parser.head();
         let is_large = parsed.len > self.limit || progress == Progress::Invalid(HeadError::TooLarge);
         // Whichever it is that makes the head large: what is said is what to shorten.
@@ -86,6 +93,28 @@ impl Gate {
                 }
             }
         }
+    }
+
+    /// A request of HTTP/1.2 or later is one of HTTP/1.1 for whoever knows no more than that (RFC 9110 §2.5).
+    fn read_as_http11(&mut self, head: &[u8]) -> Option<Progress> {
+        // The parser has stopped behind it, at the CR if there is no more of it.
+        let minor = (self.parser.head().len as usize).checked_sub(2)?;
+        let (before, rest) = head.split_at_checked(minor)?;
+        let ([b'2'..=b'9'], behind) = rest.split_at_checked(1)? else { return None };
+        if !before.ends_with(b" HTTP/1.") {
+            return None;
+        }
+        self.parser = HeadParser::new();
+        self.later_minor = Some(minor);
+        self.parser.feed(&mut self.host, before);
+        self.parser.feed(&mut self.host, &[OUR_MINOR]);
+        Some(self.parser.feed(&mut self.host, behind))
+    }
+
+    /// Where the head that is complete now names a later minor version of HTTP/1, which is to be written as
+    /// [`OUR_MINOR`]: hyper reads no other.
+    pub fn take_later_minor(&mut self) -> Option<usize> {
+        self.later_minor.take()
     }
 
     /// Looks at bytes after a head: how many of them belong to its body.
@@ -128,6 +157,8 @@ fn body_of(head: &[u8], http11: bool) -> Result<Option<Body>, StatusCode> {
             &mut length
         } else if name.eq_ignore_ascii_case(b"transfer-encoding") {
             &mut coding
+        } else if looks_like_framing(name) {
+            return Err(StatusCode::BAD_REQUEST);
         } else {
             continue;
         };
@@ -148,6 +179,18 @@ fn body_of(head: &[u8], http11: bool) -> Result<Option<Body>, StatusCode> {
         // Both, or a coding in HTTP/1.0, which has none.
         _ => Err(StatusCode::BAD_REQUEST),
     }
+}
+
+/// Whether a name is not one of the two fields that say where a message ends, but has their letters, and no others:
+/// `Content_Length`, `Transfer--Encoding`. There are readers that take it for the field.
+pub fn looks_like_framing(name: &[u8]) -> bool {
+    const SHORTEST: usize = "contentlength".len();
+    // Nearly always this is known after one letter.
+    let has_letters_of = |known: &str| {
+        let letters = name.iter().filter(|byte| byte.is_ascii_alphanumeric()).map(u8::to_ascii_lowercase);
+        letters.eq(known.bytes().filter(|byte| *byte != b'-')) && !name.eq_ignore_ascii_case(known.as_bytes())
+    };
+    name.len() >= SHORTEST && (has_letters_of("content-length") || has_letters_of("transfer-encoding"))
 }
 
 /// `1*DIGIT`, below 2⁶³ so that no reader overflows.

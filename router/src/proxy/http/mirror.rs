@@ -92,7 +92,10 @@ impl Copy {
             let way =
                 Way { shared, route, target, http1_only: false, within, until: None, keep: false, listener: None };
             match attempt(&way, &mut request, upload.as_deref(), *waits).await {
-                Ok((lease, response)) => return read_off(lease, response, waits.server).await,
+                Ok((lease, response)) => {
+                    let is_last = upload.is_some_and(|upload| upload.is_last());
+                    return read_off(lease, response, waits.server, is_last).await;
+                }
                 Err(trouble) if trouble.unseen => {}
                 Err(trouble) => {
                     tracing::debug!(route = %route.id, flag = trouble.flag.cause(), "a copy of a request is lost");

@@ -3,11 +3,13 @@
 use bytes::Bytes;
 use http::header::{CONNECTION, STRICT_TRANSPORT_SECURITY};
 use http::{HeaderValue, Response, StatusCode, Version, request};
+use hyper::body::Incoming;
 use router_core::policy::RouterPolicy;
 
 use super::body::ResponseBody;
 use super::grpc;
 use super::pages::{self, Kind};
+use super::upload::is_unexpected;
 use crate::proxy::access::{AccessRecord, Flag};
 use crate::proxy::clock::InFlight;
 
@@ -17,14 +19,16 @@ pub struct OwnResponse {
     kind: Kind,
     grpc: bool,
     version: Version,
+    is_last: bool,
     show_cause: bool,
 }
 
 impl OwnResponse {
-    /// To a request with this head.
-    pub fn to(head: &request::Parts, show_cause: bool) -> Self {
+    /// To a request with this head and content.
+    pub fn to(head: &request::Parts, content: Option<&Incoming>, show_cause: bool) -> Self {
         let (kind, grpc) = (Kind::wanted(&head.headers), grpc::is_grpc(&head.headers));
-        OwnResponse { kind, grpc, version: head.version, show_cause }
+        let is_last = content.is_some_and(|content| is_unexpected(&head.method, content));
+        OwnResponse { kind, grpc, version: head.version, is_last, show_cause }
     }
 
     /// An error page: the one that the router has of its own for this status, if it has one.
@@ -57,7 +61,7 @@ impl OwnResponse {
         let status = response.status();
         let headers = response.headers_mut();
         // No connection fields in HTTP/2 (RFC 9113 §8.2.2).
-        if self.version != Version::HTTP_2 && pages::ends_connection(status) {
+        if self.version != Version::HTTP_2 && (self.is_last || pages::ends_connection(status)) {
             headers.insert(CONNECTION, HeaderValue::from_static("close"));
         }
         if self.show_cause && flag != Flag::Fine {

@@ -7,6 +7,7 @@ use http::{HeaderValue, Method, StatusCode, Version, request};
 use router_common::hostname::{HostBuilder, HostKind, field_text, normalise_authority};
 use router_core::model::Hostname;
 
+use super::gate::looks_like_framing;
 use super::upgrade::is_websocket_connect;
 
 /// What a request is for.
@@ -35,7 +36,7 @@ pub enum TargetError {
     /// Host and request target name different hosts.
     #[error("the host and the request target differ")]
     Mismatch,
-    /// Two of Content-Length, or one and Transfer-Encoding.
+    /// Two of Content-Length, or one and Transfer-Encoding, or a field that may be taken for one of them.
     #[error("the length is ambiguous")]
     AmbiguousLength,
     /// A value of HTTP/2 that begins or ends with a blank, which HTTP/1 takes for none of it (RFC 9113 §8.2.1).
@@ -77,9 +78,15 @@ pub fn read_target(head: &request::Parts, first: &FirstHost) -> Result<Target, T
     if lengths.next().is_some() && (lengths.next().is_some() || head.headers.contains_key(TRANSFER_ENCODING)) {
         return Err(TargetError::AmbiguousLength);
     }
-    // Of HTTP/1 the parser has taken them off.
-    if head.version == Version::HTTP_2 && head.headers.values().any(has_blank_edge) {
-        return Err(TargetError::BlankEdge);
+    if head.version == Version::HTTP_2 {
+        // Of HTTP/1 the parser has taken them off,
+        if head.headers.values().any(has_blank_edge) {
+            return Err(TargetError::BlankEdge);
+        }
+        // and the gate has refused these.
+        if head.headers.keys().any(|name| looks_like_framing(name.as_str().as_bytes())) {
+            return Err(TargetError::AmbiguousLength);
+        }
     }
     let mut fields = head.headers.get_all(HOST).iter();
     let field = fields.next();

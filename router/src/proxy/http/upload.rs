@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::task::AtomicWaker;
+use http::Method;
 use hyper::body::{Body, Frame, Incoming, SizeHint};
 use tokio::time::{Instant, Sleep};
 
@@ -29,11 +30,12 @@ pub struct Upload {
     held: AtomicBool,
     given_up: AtomicBool,
     closed: AtomicBool,
+    unexpected: bool,
     body: AtomicWaker,
 }
 
 impl Upload {
-    fn new(held: bool) -> Self {
+    fn new(held: bool, unexpected: bool) -> Self {
         Upload {
             start: Instant::now(),
             last_ms: AtomicU64::new(0),
@@ -42,6 +44,7 @@ impl Upload {
             held: AtomicBool::new(held),
             given_up: AtomicBool::new(false),
             closed: AtomicBool::new(false),
+            unexpected,
             body: AtomicWaker::new(),
         }
     }
@@ -76,6 +79,12 @@ impl Upload {
         }
     }
 
+    /// Whether no other request may follow on the connections that it came and goes over: an endpoint may take the body
+    /// for the next one ([`is_unexpected`]), or will never see its end.
+    pub fn is_last(&self) -> bool {
+        self.unexpected || self.given_up()
+    }
+
     /// Whether the endpoint will never see the end of the body.
     pub fn given_up(&self) -> bool {
         self.given_up.load(Ordering::Acquire)
@@ -88,6 +97,12 @@ impl Upload {
             self.body.wake();
         }
     }
+}
+
+/// Whether a request has content that its method gives no meaning to (RFC 9110 §9.3.1, §9.3.2). There are endpoints that
+/// do not read such content, and take it for the next request.
+pub fn is_unexpected(method: &Method, content: &Incoming) -> bool {
+    !content.is_end_stream() && (method == Method::GET || method == Method::HEAD)
 }
 
 /// Why a request body broke off.
@@ -158,29 +173,28 @@ struct Watch {
 
 impl RequestBody {
     /// The body, counted into `traffic`, and how it stands; `None` for a request without one. One that is held back
-    /// (`hold`) is not read before [`Upload::release`], or before a second has gone.
-    pub fn new(inner: Incoming, traffic: &Arc<Traffic>, hold: bool) -> (Self, Option<Arc<Upload>>) {
+    /// (`hold`) is not read before [`Upload::release`], or before a second has gone. `unexpected`: see [`is_unexpected`].
+    pub fn new(inner: Incoming, traffic: &Arc<Traffic>, hold: bool, unexpected: bool) -> (Self, Option<Arc<Upload>>) {
         if inner.is_end_stream() {
             return (RequestBody { inner: Some(Source::Client(inner)), watch: None, tee: None }, None);
         }
-        let (body, upload) = Self::watched(Source::Client(inner), Arc::clone(traffic), hold);
+        let (body, upload) = Self::watched(Source::Client(inner), Arc::clone(traffic), Upload::new(hold, unexpected));
         (body, Some(upload))
     }
 
-    fn watched(inner: Source, traffic: Arc<Traffic>, hold: bool) -> (Self, Arc<Upload>) {
-        let upload = Arc::new(Upload::new(hold));
+    fn watched(inner: Source, traffic: Arc<Traffic>, upload: Upload) -> (Self, Arc<Upload>) {
+        let upload = Arc::new(upload);
         let watch = Watch { upload: Arc::clone(&upload), traffic, hold: None };
         (RequestBody { inner: Some(inner), watch: Some(watch), tee: None }, upload)
     }
 
     /// A copy of it, made as it is read, which has not begun; and how that one stands.
     pub fn copy(&mut self) -> (Self, Option<Arc<Upload>>) {
-        if self.watch.is_none() {
-            return (RequestBody::default(), None);
-        }
+        let Some(watch) = &self.watch else { return (RequestBody::default(), None) };
+        let upload = Upload::new(false, watch.upload.unexpected);
         let (writer, body) = tee::copy();
         self.tee.get_or_insert_default().add(writer);
-        let (body, upload) = Self::watched(Source::Copy(body), Arc::default(), false);
+        let (body, upload) = Self::watched(Source::Copy(body), Arc::default(), upload);
         (body, Some(upload))
     }
 }

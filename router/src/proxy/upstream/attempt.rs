@@ -11,9 +11,9 @@ use std::pin::{Pin, pin};
 use std::task::Poll;
 use std::time::Duration;
 
-use http::header::{COOKIE, EXPECT, HOST};
+use http::header::{CONTENT_LENGTH, COOKIE, EXPECT, HOST, TRANSFER_ENCODING};
 use http::uri::{Authority, PathAndQuery, Scheme};
-use http::{HeaderValue, Request, Response, StatusCode, Uri, Version, uri};
+use http::{HeaderValue, Method, Request, Response, StatusCode, Uri, Version, uri};
 use http_body_util::BodyExt;
 use hyper::body::{Body, Incoming};
 use tokio::time::{Instant, timeout};
@@ -185,8 +185,9 @@ fn copy(request: &Request<RequestBody>) -> Request<RequestBody> {
     copy
 }
 
-/// Reads an answer to its end, so that its connection can have the next request.
-pub async fn read_off(lease: Lease, response: Response<Incoming>, within: Duration) {
+/// Reads an answer to its end, so that its connection can have the next request, unless it is to have none
+/// (`is_last`).
+pub async fn read_off(lease: Lease, response: Response<Incoming>, within: Duration, is_last: bool) {
     let mut body = response.into_body();
     let end = async {
         while let Some(frame) = body.frame().await {
@@ -196,14 +197,21 @@ pub async fn read_off(lease: Lease, response: Response<Incoming>, within: Durati
         }
         true
     };
-    if let Ok(true) = timeout(within, end).await {
+    if let (Ok(true), false) = (timeout(within, end).await, is_last) {
         lease.give_back();
     }
 }
 
-/// As HTTP/1.1 wants it: the target in origin form and its host in `Host`, cookies in one field (RFC 9113 §8.2.3).
+/// As HTTP/1.1 wants it: the target in origin form and its host in `Host`, cookies in one field (RFC 9113 §8.2.3). hyper
+/// sends no content of unknown length with methods that mostly have none, unless it is told how.
 pub(super) fn for_http1(request: &mut Request<RequestBody>) -> Result<(), Unspeakable> {
     *request.version_mut() = Version::HTTP_11;
+    if !request.body().is_end_stream()
+        && (request.method() == Method::GET || request.method() == Method::HEAD)
+        && !request.headers().contains_key(CONTENT_LENGTH)
+    {
+        request.headers_mut().insert(TRANSFER_ENCODING, HeaderValue::from_static("chunked"));
+    }
     if request.uri().authority().is_some() {
         let uri = std::mem::take(request.uri_mut()).into_parts();
         if let Some(authority) = uri.authority.filter(|_| !request.headers().contains_key(HOST)) {
@@ -229,6 +237,10 @@ pub(super) fn for_http2(
     upload: Option<&Upload>,
 ) -> Result<(), Unspeakable> {
     *request.version_mut() = Version::HTTP_2;
+    if !request.body().is_end_stream() {
+        // Another endpoint may have been told.
+        request.headers_mut().remove(TRANSFER_ENCODING);
+    }
     if request.headers_mut().remove(EXPECT).is_some()
         && let Some(upload) = upload
     {

@@ -35,6 +35,11 @@ fn served(name: &'static str, bytes: impl Into<Vec<u8>>, reached: &'static [&'st
     Row { name, bytes: bytes.into(), statuses, reached, then: GoesOn }
 }
 
+/// It is served, and nothing behind it is.
+fn last(name: &'static str, bytes: impl Into<Vec<u8>>, reached: &'static [&'static str]) -> Row {
+    Row { reached, ..row(name, bytes, &[200], Closes) }
+}
+
 /// `GET /` for a.test with these fields.
 fn get(fields: &str) -> String {
     format!("GET / HTTP/1.1\r\nHost: a.test\r\n{fields}\r\n")
@@ -141,7 +146,19 @@ fn lengths() -> Vec<Row> {
         row("CL 2^64+1", length("18446744073709551617"), &[400], Closes),
         row("CL 2^63", length("9223372036854775808"), &[400], Closes),
         served("CL 01", length("01"), &["A POST /"]),
-        served("CL of a GET", "GET / HTTP/1.1\r\nHost: a.test\r\nContent-Length: 1\r\n\r\nx", &["A GET /"]),
+        last("content of a GET", get("Content-Length: 1\r\n") + "x", &["A GET /"]),
+        last("chunked content of a GET", get("Transfer-Encoding: chunked\r\n") + "1\r\nx\r\n0\r\n\r\n", &["A GET /"]),
+        last("empty chunked content of a GET", get("Transfer-Encoding: chunked\r\n") + "0\r\n\r\n", &["A GET /"]),
+        last("content of a HEAD", get("Content-Length: 1\r\n").replace("GET", "HEAD") + "x", &["A HEAD /"]),
+        row("content of a GET that nobody serves", host("c.test\r\nContent-Length: 1") + "x", &[503], Closes),
+        served("CL 0 of a GET", get("Content-Length: 0\r\n"), &["A GET /"]),
+        served("content of a DELETE", post("Content-Length: 1\r\n", "x").replace("POST", "DELETE"), &["A DELETE /"]),
+        row("Content_Length", post("Content_Length: 1\r\n", ""), &[400], Closes),
+        row("ContentLength", post("ContentLength: 1\r\n", ""), &[400], Closes),
+        row("Transfer_Encoding", post("Transfer_Encoding: chunked\r\n", ""), &[400], Closes),
+        row("Transfer--Encoding", post("transfer--encoding: chunked\r\n", ""), &[400], Closes),
+        row("Content_Length beside CL", post("Content-Length: 1\r\nContent_Length: 1\r\n", "x"), &[400], Closes),
+        served("X-Content-Length", get("X-Content-Length: 1\r\n"), &["A GET /"]),
     ]
 }
 
@@ -220,7 +237,11 @@ fn lines() -> Vec<Row> {
         row("bare LF behind a field", "GET / HTTP/1.1\r\nHost: a.test\n\r\n", &[400], Closes),
         row("bare LF at the end", "GET / HTTP/1.1\r\nHost: a.test\r\n\n", &[400], Closes),
         row("HTTP/1.10", line("GET / HTTP/1.10"), &[505], Closes),
-        row("HTTP/1.2", line("GET / HTTP/1.2"), &[505], Closes),
+        served("HTTP/1.2", line("GET / HTTP/1.2"), &["A GET /"]),
+        served("HTTP/1.9", line("GET /?HTTP/1.2 HTTP/1.9"), &["A GET /?HTTP/1.2"]),
+        row("HTTP/1.2 without Host", "GET / HTTP/1.2\r\n\r\n", &[400], Closes),
+        row("HTTP/1.:", line("GET / HTTP/1.:"), &[505], Closes),
+        row("HTTP/3.2", line("GET / HTTP/3.2"), &[505], Closes),
         row("HTTP/2.0", line("GET / HTTP/2.0"), &[505], Closes),
         row("HTTP/2 preface", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", &[505], Closes),
         row("http/1.1", line("GET / http/1.1"), &[505], Closes),

@@ -109,6 +109,11 @@ fn lengths() -> Vec<Row> {
     ]
 }
 
+/// Content of a method that mostly has none.
+pub fn content_of_a_get() -> Row {
+    with_content(served("content of a GET", request("GET", "a.test", "/", &[]), "A GET /"))
+}
+
 /// h2 ends the whole connection of whoever writes what no field can have (RFC 9113 §5.4.2 lets it).
 fn names_and_values() -> Vec<Row> {
     let hidden = "x\r\n\r\nGET /hidden HTTP/1.1\r\nHost: b.test\r\n\r\n";
@@ -129,6 +134,8 @@ fn names_and_values() -> Vec<Row> {
         row("tab behind a value", get("x", "a\t"), Answered(400)),
         served("empty value", get("x", ""), "A GET /"),
         Row { gone: &["192.0.2.1"], ..served("underscores", get("x_real_ip", "192.0.2.1"), "A GET /") },
+        row("content_length", get("content_length", "5"), Answered(400)),
+        row("transfer--encoding", get("transfer--encoding", "chunked"), Answered(400)),
         Row { gone: &["evil"], ..served("proxy", get("proxy", "evil"), "A GET /") },
     ]
 }

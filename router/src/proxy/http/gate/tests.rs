@@ -116,3 +116,43 @@ fn what_is_too_large_is_told_apart() {
     let refused = HeadStep::Refused(Some(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE));
     assert_eq!(gate.head(&begun.as_bytes()[..1001], 900), refused);
 }
+
+#[test]
+fn names_with_the_letters_of_framing_are_refused() {
+    for name in ["Content_Length", "contentlength", "Transfer--Encoding", "~transfer.encoding~", "TRANSFER_ENCODING"] {
+        assert!(looks_like_framing(name.as_bytes()), "{name}");
+        let fields = format!("X: y\r\n{name}: 3\r\n");
+        assert_eq!(messages(post(&fields, "").as_bytes()), Err(Some(StatusCode::BAD_REQUEST)), "{name}");
+    }
+    for name in [
+        "Content-Length",
+        "TRANSFER-ENCODING",
+        "X-Content-Length",
+        "Content-Length-2",
+        "Content-Lengt",
+        "Cache-Control",
+    ] {
+        assert!(!looks_like_framing(name.as_bytes()), "{name}");
+    }
+}
+
+#[test]
+fn later_minor_versions_are_read_as_ours() {
+    for version in ["HTTP/1.2", "HTTP/1.9"] {
+        let head = post("Transfer-Encoding: chunked\r\n", "").replace("HTTP/1.1", version);
+        let minor = head.find(version).unwrap() + "HTTP/1.".len();
+        // At once, and cut at every byte.
+        for cut in 0..head.len() {
+            let mut gate = Gate::new(32_768);
+            assert_eq!(gate.head(&head.as_bytes()[..cut], 0), HeadStep::Incomplete, "{cut}");
+            assert_eq!(gate.head(head.as_bytes(), cut), HeadStep::Complete(head.len()), "{cut}");
+            assert_eq!(gate.take_later_minor(), Some(minor));
+            assert_eq!(gate.take_later_minor(), None);
+            assert!(!gate.at_head(), "chunked is known");
+        }
+    }
+    for version in ["HTTP/1.", "HTTP/1.10", "HTTP/1.21", "HTTP/1.:", "HTTP/2.2", "HTTP/0.9", "http/1.2", "HTTP/1.2 "] {
+        let head = post("", "").replace("HTTP/1.1", version);
+        assert_eq!(messages(head.as_bytes()), Err(Some(StatusCode::HTTP_VERSION_NOT_SUPPORTED)), "{version}");
+    }
+}
