@@ -10,6 +10,7 @@ mod idle;
 mod load;
 mod rotation;
 mod slow;
+mod smuggler;
 mod smuggling;
 mod stage;
 mod trailers;

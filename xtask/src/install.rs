@@ -21,14 +21,17 @@ const TESTS: &[Tool] = &[
     Tool { program: "curl", package: "curl" },
     Tool { program: "ethtool", package: "ethtool" },
     Tool { program: "h2load", package: "nghttp2-client" },
+    Tool { program: "haproxy", package: "haproxy" },
     Tool { program: "ip", package: "iproute2" },
     Tool { program: "nghttpd", package: "nghttp2-server" },
     Tool { program: "nginx", package: "nginx-light" },
+    Tool { program: "node", package: "nodejs" },
     Tool { program: "openssl", package: "openssl" },
     Tool { program: "wrk", package: "wrk" },
     // Debian's own Python and what it finds; another one may come first on the path.
     Tool { program: "/usr/bin/python3", package: "python3" },
     Tool { program: "/usr/lib/python3/dist-packages/aiohttp/__init__.py", package: "python3-aiohttp" },
+    Tool { program: "/usr/lib/python3/dist-packages/gunicorn/__init__.py", package: "python3-gunicorn" },
     Tool { program: "/usr/lib/python3/dist-packages/grpc/__init__.py", package: "python3-grpcio" },
     Tool { program: "/usr/lib/python3/dist-packages/websockets/__init__.py", package: "python3-websockets" },
 ];
