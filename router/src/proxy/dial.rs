@@ -138,3 +138,6 @@ pub fn random_below(bound: u32) -> u32 {
     mixed ^= mixed >> 31;
     (((mixed >> 32) * u64::from(bound)) >> 32) as u32
 }
+
+#[cfg(test)]
+mod tests;

@@ -30,7 +30,10 @@ async fn no_answer_in_time_counts_too() {
     let health = Health::default();
     let endpoint = Endpoint { address: ([127, 0, 0, 1], 9).into(), target: None, h2c: false };
     for _ in 0..3 {
-        assert!(matches!(connect(&health, &endpoint, Duration::ZERO).await, Err(DialError::Timeout | DialError::Refused(_))));
+        assert!(matches!(
+            connect(&health, &endpoint, Duration::ZERO).await,
+            Err(DialError::Timeout | DialError::Refused(_))
+        ));
     }
     assert!(health.view().unwrap().rests(endpoint.address));
 }
