@@ -3,8 +3,8 @@
 use std::string::String;
 use std::vec::Vec;
 
-use router_common::hostname::{self, HostBuilder, HostError, HostKind, field_text};
-use router_common::http::{HeadHost, HeadParser, MAX_HEAD, Progress as HeadProgress};
+use router_common::hostname::{self, HostBuilder, HostError, HostKind, NormalName, field_text};
+use router_common::http::{HeadError, HeadHost, HeadParser, MAX_HEAD, Progress as HeadProgress, UnreadHost};
 use router_common::tls::{HelloParser, MAX_HELLO, Progress as HelloProgress, Sni, next_of};
 
 /// Fixed seeds of pieces: an input is cut where these say, besides whole and byte by byte.
@@ -58,6 +58,22 @@ pub fn request_head(input: &[u8]) {
         assert_eq!(run(pieces), whole, "another answer for another cut");
     }
     let (parser, host, progress) = whole;
+    // Byte by byte, as the kernel reads.
+    let (mut steps, mut name) = (HeadParser::new(), HostBuilder::new());
+    let mut each = input.iter();
+    let mut step = || each.next().map_or(HeadProgress::Incomplete, |byte| steps.step(&mut name, *byte));
+    let end = (0..input.len()).map(|_| step()).find(|progress| *progress != HeadProgress::Incomplete);
+    assert_eq!((steps, end.unwrap_or(HeadProgress::Incomplete)), (parser, progress), "another answer byte by byte");
+    // Whoever reads the host later finds the same, but for the host.
+    let mut later = HeadParser::new();
+    let unread = later.feed(&mut UnreadHost, input);
+    if progress == HeadProgress::Invalid(HeadError::BadHost) {
+        assert!(later.head().len >= parser.head().len);
+    } else {
+        let (mut all, mut head) = (parser.head(), later.head());
+        (all.host, head.host) = (HeadHost::None, HeadHost::None);
+        assert_eq!((unread, head), (progress, all), "another answer with the host unread");
+    }
     match progress {
         HeadProgress::Incomplete => assert!(input.len() <= MAX_HEAD as usize, "gathers without end"),
         HeadProgress::Invalid(_) => {}
@@ -94,6 +110,19 @@ pub fn host_name(input: &[u8]) {
     if let (Ok((host, HostKind::Name)), Ok((text, ..))) = (result, authority_model(input)) {
         assert_eq!(field_text(&host.exact), text);
         is_normal(&host);
+    }
+    // What is taken for a normal name is one, and one with a port that is not long is taken for that.
+    let quick = NormalName::of_authority(input).map(NormalName::as_str);
+    let name = result.ok().filter(|(_, kind)| *kind == HostKind::Name).map(|(host, _)| host);
+    let (before, port) = input.split_at(input.iter().position(|byte| *byte == b':').unwrap_or(input.len()));
+    match (quick, name) {
+        (Some(quick), Some(name)) => assert_eq!(quick, field_text(&name.exact), "{input:?}"),
+        (Some(quick), None) => panic!("{input:?} has no name, and was taken for {quick}"),
+        (None, Some(name)) => {
+            let is_normal = field_text(&name.exact).as_bytes() == before;
+            assert!(!is_normal || port.len() > 5, "{input:?} has a normal name");
+        }
+        (None, None) => {}
     }
 }
 

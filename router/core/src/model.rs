@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 use std::fmt;
 use std::sync::Arc;
 
-use router_common::hostname::{self, HostError, HostKind};
+use router_common::hostname::{self, HostBuilder, HostError, HostKind, NormalName};
 
 use crate::object::{Kind, ObjectKey, ObjectRef, Texts, compare};
 
@@ -88,6 +88,12 @@ impl fmt::Display for RouterName {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Hostname(Arc<str>);
 
+impl From<NormalName<'_>> for Hostname {
+    fn from(name: NormalName<'_>) -> Self {
+        Hostname(name.as_str().into())
+    }
+}
+
 impl Hostname {
     /// Reads a name as it stands in a route, an SNI or a certificate.
     ///
@@ -109,6 +115,11 @@ impl Hostname {
             HostKind::Name => Ok(Hostname(normal.into())),
             HostKind::IpLiteral => Err(HostError::BadByte),
         }
+    }
+
+    /// What was normalised, unless it is an address.
+    pub fn of(builder: &HostBuilder, kind: HostKind) -> Option<Self> {
+        (kind == HostKind::Name).then(|| Hostname(hostname::field_text(&builder.exact).into()))
     }
 
     /// The name as a text to share.

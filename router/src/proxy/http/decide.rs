@@ -82,12 +82,12 @@ pub fn decide(
         record.host = Some(host.as_ref().map_or_else(|| written(&authority), |host| host.as_str().to_owned()));
     }
     if let Some(tls) = &connection.tls
-        && misdirected(router, tls, host.as_ref())
+        && misdirected(router, tls, host.as_deref())
     {
         return refuse(StatusCode::MISDIRECTED_REQUEST, Flag::Misdirected);
     }
     let asked = Asked::new(head, &authority);
-    let found = find(&router.table, connection, host.as_ref(), &asked);
+    let found = find(&router.table, connection, host.as_deref(), &asked);
     match (&found, &connection.tls) {
         (RequestMatch::PassedThrough, _) => return refuse(StatusCode::MISDIRECTED_REQUEST, Flag::Misdirected),
         (_, Some(ConnectionTls { admitted: false, .. })) => {
@@ -97,7 +97,7 @@ pub fn decide(
     }
     if let Some(method) = cors::preflight(head) {
         // The rule that would have the request that is asked about.
-        let about = find(&router.table, connection, host.as_ref(), &asked.with_method(method));
+        let about = find(&router.table, connection, host.as_deref(), &asked.with_method(method));
         if let RequestMatch::Rule(rule) = about
             && rule.route.admits_source(connection.client.ip())
             && rule.route.rule.as_ref().is_some_and(|policy| policy.cors.is_some())
@@ -125,7 +125,7 @@ pub fn decide(
     match host {
         Some(host) if redirect => {
             let https_port = router.table.https_port.filter(|_| names_listener(&authority, connection.listener));
-            Decision::Redirect { route, host, https_port }
+            Decision::Redirect { route, host: host.into_owned(), https_port }
         }
         _ => {
             let as_sent = connection.tls.is_none() && is_steerable(router, &route);

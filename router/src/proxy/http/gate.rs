@@ -1,10 +1,10 @@
 //! Where one HTTP/1 message ends and the next begins, decided by the same strict parser that the kernel uses, before
 //! hyper sees a byte. hyper reads leniently (bare LF, Content-Length beside Transfer-Encoding); whoever reads a
-//! message differently than the endpoint does lets requests be smuggled.
+//! message differently than the endpoint does lets requests be smuggled. Whether the host is one is asked when the request
+//! is looked up.
 
 use http::StatusCode;
-use router_common::hostname::HostBuilder;
-use router_common::http::{HeadError, HeadParser, Progress};
+use router_common::http::{HeadError, HeadParser, Progress, UnreadHost};
 
 use super::chunks::{ChunkError, ChunkScanner};
 
@@ -21,7 +21,6 @@ pub const MAX_TARGET: u16 = 16 * 1024;
 pub struct Gate {
     limit: u32,
     parser: HeadParser,
-    host: HostBuilder,
     /// Where the head at hand names a minor version of HTTP/1 that is later than ours.
     later_minor: Option<usize>,
     body: Option<Body>,
@@ -48,7 +47,7 @@ impl Gate {
     /// At the first byte of a connection. `limit` is the longest head, in bytes; more than the parser's
     /// [`router_common::http::MAX_HEAD`] is no more than that.
     pub fn new(limit: u32) -> Self {
-        Gate { limit, parser: HeadParser::new(), host: HostBuilder::new(), later_minor: None, body: None }
+        Gate { limit, parser: HeadParser::new(), later_minor: None, body: None }
     }
 
     /// Whether the next byte belongs to a head.
@@ -63,7 +62,7 @@ impl Gate {
 
     /// Looks at a head: `head` is all of it that there is, `seen` what earlier calls had.
     pub fn head(&mut self, head: &[u8], seen: usize) -> HeadStep {
-        let mut progress = self.parser.feed(&mut self.host, head.get(seen..).unwrap_or_default());
+        let mut progress = self.parser.feed(&mut UnreadHost, head.get(seen..).unwrap_or_default());
         if progress == Progress::Invalid(HeadError::Version) {
             progress = self.read_as_http11(head).unwrap_or(progress);
         }
@@ -82,7 +81,7 @@ impl Gate {
                 HeadStep::Refused(error.status().and_then(|status| StatusCode::from_u16(status).ok()))
             }
             Progress::Complete => {
-                (self.parser, self.host) = (HeadParser::new(), HostBuilder::new());
+                self.parser = HeadParser::new();
                 let length = parsed.len as usize;
                 match body_of(head.get(..length).unwrap_or_default(), parsed.http11) {
                     Ok(body) => {
@@ -106,9 +105,9 @@ impl Gate {
         }
         self.parser = HeadParser::new();
         self.later_minor = Some(minor);
-        self.parser.feed(&mut self.host, before);
-        self.parser.feed(&mut self.host, &[OUR_MINOR]);
-        Some(self.parser.feed(&mut self.host, behind))
+        self.parser.feed(&mut UnreadHost, before);
+        self.parser.feed(&mut UnreadHost, &[OUR_MINOR]);
+        Some(self.parser.feed(&mut UnreadHost, behind))
     }
 
     /// Where the head that is complete now names a later minor version of HTTP/1, which is to be written as

@@ -1,10 +1,11 @@
 //! Which host and path a request is for, and whether it says so unambiguously (RFC 9112 §3.2, RFC 9113 §8.3.1).
 
+use std::borrow::Cow;
 use std::sync::OnceLock;
 
 use http::header::{CONTENT_LENGTH, HOST, TRANSFER_ENCODING};
 use http::{HeaderValue, Method, StatusCode, Version, request};
-use router_common::hostname::{HostBuilder, HostKind, field_text, normalise_authority};
+use router_common::hostname::{HostBuilder, NormalName, field_text, normalise_authority};
 use router_core::model::Hostname;
 
 use super::gate::looks_like_framing;
@@ -12,11 +13,11 @@ use super::upgrade::is_websocket_connect;
 
 /// What a request is for.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Target {
+pub enum Target<'f> {
     /// A path on a host.
     Resource {
         /// The host; `None` for an address, which no route has.
-        host: Option<Hostname>,
+        host: Option<Cow<'f, Hostname>>,
         /// The authority as the client wrote it: what the endpoint gets as `Host`.
         authority: HeaderValue,
     },
@@ -68,7 +69,7 @@ pub struct FirstHost(OnceLock<(HeaderValue, Option<Hostname>)>);
 ///
 /// # Errors
 /// The first thing that makes it ambiguous or impossible.
-pub fn read_target(head: &request::Parts, first: &FirstHost) -> Result<Target, TargetError> {
+pub fn read_target<'f>(head: &request::Parts, first: &'f FirstHost) -> Result<Target<'f>, TargetError> {
     let tunnel = head.method == Method::CONNECT && !is_websocket_connect(head);
     if tunnel || head.method == Method::TRACE {
         return Err(TargetError::Method);
@@ -124,19 +125,23 @@ pub fn read_target(head: &request::Parts, first: &FirstHost) -> Result<Target, T
 
 impl FirstHost {
     /// The host of an authority; `None` for an address.
-    fn host(&self, written: &[u8]) -> Result<Option<Hostname>, TargetError> {
+    fn host(&self, written: &[u8]) -> Result<Option<Cow<'_, Hostname>>, TargetError> {
         if let Some((_, host)) = self.0.get().filter(|(authority, _)| authority.as_bytes() == written) {
-            return Ok(host.clone());
+            return Ok(host.as_ref().map(Cow::Borrowed));
         }
-        let (builder, kind) = normalise_authority(written).map_err(|_| TargetError::BadHost)?;
-        let host = match kind {
-            HostKind::Name => Hostname::parse(field_text(&builder.exact)).ok(),
-            HostKind::IpLiteral => None,
+        let host = match NormalName::of_authority(written) {
+            Some(name) => Some(Hostname::from(name)),
+            None => {
+                let (builder, kind) = normalise_authority(written).map_err(|_| TargetError::BadHost)?;
+                Hostname::of(&builder, kind)
+            }
         };
-        if let Ok(authority) = HeaderValue::from_bytes(written) {
+        if self.0.get().is_none()
+            && let Ok(authority) = HeaderValue::from_bytes(written)
+        {
             self.0.get_or_init(|| (authority, host.clone()));
         }
-        Ok(host)
+        Ok(host.map(Cow::Owned))
     }
 }
 

@@ -12,13 +12,22 @@ fn head(version: Version, method: &str, uri: &str, fields: &[(&str, &str)]) -> r
     builder.body(()).unwrap().into_parts().0
 }
 
-fn read(uri: &str, hosts: &[&str]) -> Result<Target, TargetError> {
+fn read(uri: &str, hosts: &[&str]) -> Result<Target<'static>, TargetError> {
     let fields: Vec<_> = hosts.iter().map(|host| ("host", *host)).collect();
-    read_target(&head(Version::HTTP_11, "GET", uri, &fields), &FirstHost::default())
+    let first = FirstHost::default();
+    read_target(&head(Version::HTTP_11, "GET", uri, &fields), &first).map(|target| match target {
+        Target::Resource { host, authority } => {
+            Target::Resource { host: host.map(|host| Cow::Owned(host.into_owned())), authority }
+        }
+        Target::Router => Target::Router,
+    })
 }
 
-fn resource(host: &str, authority: &str) -> Result<Target, TargetError> {
-    Ok(Target::Resource { host: Hostname::parse(host).ok(), authority: HeaderValue::from_str(authority).unwrap() })
+fn resource(host: &str, authority: &str) -> Result<Target<'static>, TargetError> {
+    Ok(Target::Resource {
+        host: Hostname::parse(host).ok().map(Cow::Owned),
+        authority: HeaderValue::from_str(authority).unwrap(),
+    })
 }
 
 #[test]
