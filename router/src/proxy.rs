@@ -27,6 +27,7 @@ mod preface;
 mod prefixed;
 mod proxied;
 mod snapshot;
+mod task_waker;
 mod tls;
 mod upstream;
 mod upstream_tls;

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use tokio::task::coop;
 use tokio::time::{Instant, Sleep};
+use try_lock::TryLock;
 
 /// Most timers that are kept for later. Each keeps the memory of the task that used it last, until it goes off.
 const MAX_SPARE: usize = 256;
@@ -60,6 +61,10 @@ impl Timer {
     }
 }
 
+/// A timer that one task uses time and again. Such a one need not say anew who waits.
+#[derive(Debug, Default)]
+pub struct OwnTimer(TryLock<Timer>);
+
 /// Timers of one runtime that nobody uses at the moment.
 #[derive(Debug, Default)]
 pub struct Timers(Mutex<Vec<Timer>>);
@@ -68,15 +73,30 @@ impl Timers {
     /// A timer, to be given back by dropping it.
     pub fn lend(&self) -> Lent<'_> {
         let timer = self.0.lock().unwrap_or_else(PoisonError::into_inner).pop().unwrap_or_default();
-        Lent { timers: self, timer }
+        Lent { owner: Owner::All(self), timer }
+    }
+}
+
+impl OwnTimer {
+    /// The timer, to be given back by dropping it; while it is lent, a new one.
+    pub fn lend(&self) -> Lent<'_> {
+        let timer = self.0.try_lock().map(|mut timer| std::mem::take(&mut *timer)).unwrap_or_default();
+        Lent { owner: Owner::One(self), timer }
     }
 }
 
 /// A timer that somebody uses.
 #[derive(Debug)]
 pub struct Lent<'t> {
-    timers: &'t Timers,
+    owner: Owner<'t>,
     timer: Timer,
+}
+
+/// Whom it is given back to.
+#[derive(Debug)]
+enum Owner<'t> {
+    All(&'t Timers),
+    One(&'t OwnTimer),
 }
 
 impl Deref for Lent<'_> {
@@ -96,13 +116,22 @@ impl DerefMut for Lent<'_> {
 impl Drop for Lent<'_> {
     fn drop(&mut self) {
         self.timer.stop();
-        self.timer.waiter = None;
         if self.timer.sleep.is_none() {
             return;
         }
-        let mut spare = self.timers.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if spare.len() < MAX_SPARE {
-            spare.push(std::mem::take(&mut self.timer));
+        match self.owner {
+            Owner::All(timers) => {
+                self.timer.waiter = None;
+                let mut spare = timers.0.lock().unwrap_or_else(PoisonError::into_inner);
+                if spare.len() < MAX_SPARE {
+                    spare.push(std::mem::take(&mut self.timer));
+                }
+            }
+            Owner::One(own) => {
+                if let Some(mut place) = own.0.try_lock() {
+                    *place = std::mem::take(&mut self.timer);
+                }
+            }
         }
     }
 }
@@ -131,6 +160,30 @@ mod tests {
             assert!(poll_fn(|cx| Poll::Ready(timer.poll_until(cx, until))).await.is_pending());
         }
         assert_eq!(timers.0.lock().unwrap().len(), 1);
+    }
+
+    #[tokio::test]
+    async fn a_timer_of_ones_own_goes_off_whoever_uses_it() {
+        let own = OwnTimer::default();
+        let (begun, wanted) = (Instant::now(), Duration::from_millis(20));
+        for task in 0..4_u32 {
+            // The same task twice, then others; a timer that is lent does not keep others waiting.
+            let mut timer = own.lend();
+            let mut second = own.lend();
+            let until = begun + wanted * (task + 1);
+            let both = poll_fn(|cx| {
+                let polled = (timer.poll_until(cx, until), second.poll_until(cx, until));
+                if polled.0.is_ready() && polled.1.is_ready() { Poll::Ready(()) } else { Poll::Pending }
+            });
+            if task % 2 == 0 {
+                tokio::time::timeout(LONG, both).await.expect("an end");
+            } else {
+                let other = tokio::task::LocalSet::new();
+                other.run_until(async { tokio::time::timeout(LONG, both).await.expect("an end") }).await;
+            }
+            assert!(begun.elapsed() >= wanted * (task + 1));
+        }
+        assert!(own.0.try_lock().unwrap().sleep.is_some());
     }
 
     #[tokio::test]

@@ -17,7 +17,7 @@ use line::{Line, LineRoute};
 
 pub use flag::Flag;
 pub use log::{AccessLog, AccessLogForm};
-pub use record::{AccessRecord, DataPath, Traffic};
+pub use record::{AccessRecord, DataPath};
 
 /// A connection that the kernel carried, or refused.
 #[derive(Clone, Debug)]

@@ -165,6 +165,17 @@ impl<S> ClientIo<S> {
         self.read_timer.poll(cx, limit)
     }
 
+    /// Behind the last byte of an answer the wait for the next request begins. Nobody has to read again for that when the
+    /// stream will tell of it.
+    fn wait_for_next(&mut self, cx: &mut Context<'_>) {
+        if self.clock.is_freed()
+            && self.gated.as_ref().is_some_and(|gated| gated.will_be_told())
+            && self.poll_read_limit(cx).is_pending()
+        {
+            self.clock.is_read();
+        }
+    }
+
     fn poll_write_limit(&mut self, cx: &mut Context<'_>) -> Poll<io::Error> {
         if self.clock.is_tunnel() {
             return Poll::Pending;
@@ -284,6 +295,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for ClientIo<S> {
         }
         ready!(self.poll_interim(cx))?;
         let flushed = Pin::new(&mut self.inner).poll_flush(cx);
+        if flushed.is_ready() {
+            self.wait_for_next(cx);
+        }
         self.timed_write(cx, flushed)
     }
 

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU16, AtomicUsize, Ordering};
-use std::task::Waker;
+use std::task::{Context, Poll, Waker};
 
-use futures_util::task::AtomicWaker;
 use http::StatusCode;
 
 use super::capacity::Seats;
 use super::interim::Interim;
+use super::task_waker::TaskWaker;
 
 /// Shared by the service and the stream of one connection.
 #[derive(Debug, Default)]
@@ -19,7 +19,11 @@ pub struct ClientClock {
     refused: AtomicU16,
     empty: AtomicBool,
     stalled: AtomicBool,
-    reader: AtomicWaker,
+    reader: TaskWaker,
+    /// The thread that polls the connection at the moment, as [`this_thread`] names it; else 0.
+    polled_by: AtomicUsize,
+    /// A request has ended while the connection was polled, and the stream has not been read since.
+    freed: AtomicBool,
     /// Interim responses on their way from the service to the stream.
     pub interim: Arc<Interim>,
     _seats: Option<Seats>,
@@ -45,12 +49,12 @@ impl ClientClock {
 
     /// Whether a request has not ended.
     pub fn busy(&self) -> bool {
-        self.in_flight.load(Ordering::Acquire) > 0
+        self.in_flight.load(Ordering::SeqCst) > 0
     }
 
     /// Whether the connection is no HTTP any more.
     pub fn is_tunnel(&self) -> bool {
-        self.tunnel.load(Ordering::Acquire)
+        self.tunnel.load(Ordering::SeqCst)
     }
 
     /// The body of the request at hand was given up on: its client does not go on.
@@ -66,6 +70,29 @@ impl ClientClock {
     /// Wakes this reader when a request ends.
     pub fn wake_when_free(&self, reader: &Waker) {
         self.reader.register(reader);
+    }
+
+    /// Whoever reads does so now, and sees what has ended.
+    pub fn is_read(&self) {
+        self.freed.store(false, Ordering::Relaxed);
+    }
+
+    /// Whether a request has ended since whoever reads has read, while the connection was polled.
+    pub fn is_freed(&self) -> bool {
+        self.freed.load(Ordering::Relaxed)
+    }
+
+    /// Polls the connection. Requests mostly end in here, and then it reads on without being woken; if it does not, it is
+    /// polled again.
+    pub fn during<T>(&self, cx: &mut Context<'_>, poll: impl FnOnce(&mut Context<'_>) -> Poll<T>) -> Poll<T> {
+        self.polled_by.store(this_thread(), Ordering::Relaxed);
+        let polled = poll(cx);
+        self.polled_by.store(0, Ordering::Relaxed);
+        if self.freed.load(Ordering::Relaxed) {
+            self.freed.store(false, Ordering::Relaxed);
+            cx.waker().wake_by_ref();
+        }
+        polled
     }
 
     /// The next request that the service gets stands for one that is to be answered with this status. `empty`: the
@@ -90,14 +117,80 @@ pub struct InFlight(Arc<ClientClock>);
 impl InFlight {
     /// The connection has become a tunnel, which has its own timeout.
     pub fn becomes_tunnel(&self) {
-        self.0.tunnel.store(true, Ordering::Release);
+        self.0.tunnel.store(true, Ordering::SeqCst);
         self.0.reader.wake();
     }
 }
 
 impl Drop for InFlight {
     fn drop(&mut self) {
-        self.0.in_flight.fetch_sub(1, Ordering::AcqRel);
-        self.0.reader.wake();
+        self.0.in_flight.fetch_sub(1, Ordering::SeqCst);
+        if self.0.polled_by.load(Ordering::Relaxed) == this_thread() {
+            self.0.freed.store(true, Ordering::Relaxed);
+        } else {
+            self.0.reader.wake();
+        }
+    }
+}
+
+/// A number that no other thread has, and that is not 0.
+fn this_thread() -> usize {
+    thread_local!(static PLACE: u8 = const { 0 });
+    PLACE.with(|place| std::ptr::from_ref(place).addr())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::task::Wake;
+
+    use super::*;
+
+    #[derive(Default)]
+    struct Count(AtomicUsize);
+
+    impl Wake for Count {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    #[test]
+    fn the_end_of_a_request_has_the_stream_read_once() {
+        let (clock, count) = (Arc::<ClientClock>::default(), Arc::<Count>::default());
+        let waker = Waker::from(Arc::clone(&count));
+        let mut cx = Context::from_waker(&waker);
+        let woken = || count.0.swap(0, Ordering::Relaxed);
+        let polled = |cx: &mut Context<'_>, poll: &dyn Fn()| {
+            let pending = |_: &mut Context<'_>| {
+                poll();
+                Poll::<()>::Pending
+            };
+            assert!(clock.during(cx, pending).is_pending());
+        };
+        let first = clock.request();
+        clock.wake_when_free(&waker);
+        polled(&mut cx, &|| assert!(clock.busy()));
+        assert_eq!(woken(), 0);
+        // While the connection is not polled, whoever reads is woken.
+        drop(first);
+        assert_eq!((woken(), clock.busy()), (1, false));
+        // While it is, it is polled again,
+        polled(&mut cx, &|| drop(clock.request()));
+        assert_eq!(woken(), 1);
+        polled(&mut cx, &|| ());
+        assert_eq!(woken(), 0);
+        // unless it has read since.
+        polled(&mut cx, &|| {
+            drop(clock.request());
+            assert!(clock.is_freed());
+            clock.is_read();
+        });
+        assert_eq!(woken(), 0);
+        // The end on another thread is one while nobody polls, as far as this one knows.
+        polled(&mut cx, &|| {
+            let request = clock.request();
+            std::thread::scope(|scope| drop(scope.spawn(|| drop(request)).join()));
+        });
+        assert_eq!((woken(), clock.busy()), (1, false));
     }
 }

@@ -21,7 +21,7 @@ use super::capacity::Seats;
 use super::client_io::{ClientIo, ClientLimits};
 use super::clock::ClientClock;
 use super::hello::{FirstFlight, HelloFailure, read_hello, turn_away};
-use super::http::{Connection, handle};
+use super::http::{Connection, Served, handle};
 use super::preface::{self, Beginning};
 use super::prefixed::Prefixed;
 use super::proxied::Proxied;
@@ -154,8 +154,8 @@ where
         // `ClientIo` has the limits.
         .header_read_timeout(None)
         .max_buf_size(HTTP1_BUFFER);
-    let (service_shared, connection) = (Arc::clone(&shared), Arc::new(connection));
-    let service = service_fn(move |request| handle(Arc::clone(&service_shared), Arc::clone(&connection), request));
+    let served = Arc::new(Served { shared: Arc::clone(&shared), connection });
+    let service = service_fn(move |request| handle(Arc::clone(&served), request));
     let serving = builder.serve_connection(io, service).with_upgrades();
     tokio::pin!(serving);
     drive(&shared, &clock, policy.defer_idle_termination, serving, |serving| serving.graceful_shutdown()).await;
@@ -188,8 +188,8 @@ where
         .max_header_list_size(policy.limits.head.min(MAX_HEAD))
         .max_pending_accept_reset_streams(MAX_PENDING_RESETS)
         .max_local_error_reset_streams(MAX_OWN_RESETS);
-    let (service_shared, connection) = (Arc::clone(&shared), Arc::new(connection));
-    let service = service_fn(move |request| handle(Arc::clone(&service_shared), Arc::clone(&connection), request));
+    let served = Arc::new(Served { shared: Arc::clone(&shared), connection });
+    let service = service_fn(move |request| handle(Arc::clone(&served), request));
     let serving = builder.serve_connection(io, service);
     tokio::pin!(serving);
     drive(&shared, &clock, policy.defer_idle_termination, serving, |serving| serving.graceful_shutdown()).await;
@@ -219,7 +219,7 @@ async fn drive<C, E>(
     // Whether there is a new phase costs a glance. The wait for it, which costs more than most of what a turn does, has
     // the task woken after it was polled once; it is the same task at every turn.
     let served = poll_fn(|cx| {
-        if let Poll::Ready(result) = serving.as_mut().poll(cx) {
+        if let Poll::Ready(result) = clock.during(cx, |cx| serving.as_mut().poll(cx)) {
             return Poll::Ready(Some(result));
         }
         if phases.has_changed().unwrap_or(true) {

@@ -47,6 +47,7 @@ use super::capacity::Seats;
 use super::clock::{ClientClock, InFlight};
 use super::snapshot::ServedRouter;
 use super::tls::client_certificate::ClientCertificate;
+use crate::timer::OwnTimer;
 use body::ResponseBody;
 use compress::{MaybeGzip, accepts_gzip};
 use cors::Sharing;
@@ -75,6 +76,8 @@ pub struct Connection {
     pub told: Told,
     /// Which host its requests are for.
     pub first_host: FirstHost,
+    /// For the waits of its requests, of which HTTP/1 has one at a time.
+    pub timer: OwnTimer,
 }
 
 impl Connection {
@@ -89,7 +92,8 @@ impl Connection {
         let (clock, told) = (Arc::new(ClientClock::new(seats)), Told::of(client.ip(), listener));
         // Counted here: every request has a clone, and connections of other threads have theirs.
         let router = RouterName((*router.0).into());
-        Connection { router, client, listener, tls, clock, told, first_host: FirstHost::default() }
+        let (first_host, timer) = (FirstHost::default(), OwnTimer::default());
+        Connection { router, client, listener, tls, clock, told, first_host, timer }
     }
 
     /// The client's certificate, in DER.
@@ -113,21 +117,30 @@ pub struct ConnectionTls {
     pub is_newest: bool,
 }
 
+/// A connection, and who serves it: one thing, as every request counts up and down what it needs of them.
+#[derive(Debug)]
+pub struct Served {
+    /// Who serves it.
+    pub shared: Arc<Shared>,
+    /// The connection.
+    pub connection: Connection,
+}
+
 /// Answers one request. The routing table is the newest one, so that a change is effective on connections that were
 /// there before it. What needs no waiting is done before there is a future, which is moved around: it is to be small.
 pub fn handle(
-    shared: Arc<Shared>,
-    connection: Arc<Connection>,
+    served: Arc<Served>,
     request: Request<Incoming>,
 ) -> impl Future<Output = Result<Response<MaybeGzip<ResponseBody>>, Infallible>> {
+    let Served { shared, connection } = &*served;
     let (head, content) = request.into_parts();
     let is_http2 = head.version == Version::HTTP_2;
     let mut content = Some(content);
     // Where there is one at all, which hardly any request asks for.
     let upgrade = head.extensions.get::<OnUpgrade>().filter(|_| !is_http2).cloned();
-    let step = begin(&shared, &connection, head, &mut content);
+    let step = begin(shared, connection, head, &mut content);
     if let (Step::Answered(_), Some(client)) = (&step, upgrade) {
-        upgrade::declined(client, &shared);
+        upgrade::declined(client, shared);
     }
     if let Some(content) = content.filter(|_| is_http2) {
         leftover::drain(content);
@@ -135,7 +148,7 @@ pub fn handle(
     async move {
         let response = match step {
             Step::Answered(response) => (*response).map(MaybeGzip::Plain),
-            Step::Forward(ahead) => ahead.go(shared, connection).await,
+            Step::Forward(ahead) => ahead.go(&served).await,
         };
         Ok(response)
     }
@@ -264,18 +277,14 @@ fn shared_with(sharing: Option<&Sharing>, mut response: Response<ResponseBody>) 
 }
 
 impl Ahead {
-    async fn go(
-        self: Box<Self>,
-        shared: Arc<Shared>,
-        connection: Arc<Connection>,
-    ) -> Response<MaybeGzip<ResponseBody>> {
+    async fn go(self: Box<Self>, of: &Served) -> Response<MaybeGzip<ResponseBody>> {
+        let Served { shared, connection } = of;
         let Ahead { served, route, authority, as_sent, own, takes_gzip, sharing, request, record, in_flight } = *self;
         let destination = Destination { route: &route, served: &served, authority: &authority, as_sent };
-        match forward::forward(&shared, &connection, &destination, request, record, in_flight).await {
+        match forward::forward(shared, connection, &destination, request, record, in_flight).await {
             Ok(response) => {
                 let sharing = sharing.as_deref();
-                Finish { served: &served, route: &route, connection: &connection, takes_gzip, sharing }
-                    .response(response)
+                Finish { served: &served, route: &route, connection, takes_gzip, sharing }.response(response)
             }
             Err(Failure { mut status, mut flag, record, in_flight }) => {
                 if connection.clock.body_stalled() {

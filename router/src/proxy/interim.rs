@@ -10,8 +10,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use futures_util::task::AtomicWaker;
 use http::{HeaderMap, StatusCode};
+
+use super::task_waker::TaskWaker;
 
 /// Most that are passed on of one request's.
 pub const MOST: usize = 8;
@@ -31,7 +32,7 @@ pub struct Interim {
     news: AtomicBool,
     /// Whether some have not been written.
     unwritten: AtomicBool,
-    service: AtomicWaker,
+    service: TaskWaker,
 }
 
 #[derive(Debug, Default)]
@@ -42,6 +43,20 @@ struct Waiting {
     count: usize,
     bytes: usize,
     dropped: u64,
+}
+
+/// The request that interim responses are for.
+#[derive(Clone, Copy, Debug)]
+pub struct Turn<'i> {
+    interim: &'i Arc<Interim>,
+    turn: usize,
+}
+
+impl Turn<'_> {
+    /// What the connection to its endpoint tells.
+    pub fn listener(&self) -> Listener {
+        Listener { interim: Arc::clone(self.interim), turn: self.turn }
+    }
 }
 
 /// The request that interim responses are for, as the connection to its endpoint knows it.
@@ -63,14 +78,16 @@ impl Listener {
 
 impl Interim {
     /// A request takes them from now on.
-    pub fn begin(self: &Arc<Self>) -> Listener {
-        let turn = self.turn.fetch_add(1, Ordering::AcqRel) + 1;
-        Listener { interim: Arc::clone(self), turn }
+    pub fn begin(self: &Arc<Self>) -> Turn<'_> {
+        // Nobody else counts.
+        let turn = self.turn.load(Ordering::Relaxed) + 1;
+        self.turn.store(turn, Ordering::Release);
+        Turn { interim: self, turn }
     }
 
     /// Its response goes to hyper now, so none can come before it any more. How many were not passed on.
     pub fn end(&self) -> u64 {
-        self.turn.fetch_add(1, Ordering::AcqRel);
+        self.turn.store(self.turn.load(Ordering::Relaxed) + 1, Ordering::Release);
         if !self.any.load(Ordering::Acquire) {
             return 0;
         }
@@ -103,7 +120,7 @@ impl Interim {
         waiting.count += 1;
         waiting.bytes += bytes;
         waiting.arrived.push((status, headers.clone()));
-        self.news.store(true, Ordering::Release);
+        self.news.store(true, Ordering::SeqCst);
         drop(waiting);
         self.service.wake();
     }
@@ -117,7 +134,7 @@ impl Interim {
     ) -> Poll<T> {
         self.service.register(cx.waker());
         let polled = poll(cx);
-        if self.news.swap(false, Ordering::AcqRel) {
+        if self.news.load(Ordering::SeqCst) && self.news.swap(false, Ordering::SeqCst) {
             let mut waiting = self.lock();
             let prepared: Vec<u8> = waiting.arrived.drain(..).flat_map(prepare).collect();
             waiting.prepared.extend(prepared);
@@ -134,7 +151,7 @@ impl Interim {
 
     /// Whether some are to be written.
     pub fn is_unwritten(&self) -> bool {
-        self.unwritten.load(Ordering::Acquire)
+        self.unwritten.load(Ordering::SeqCst)
     }
 
     /// What is to be written; [`Interim::written`] follows.
@@ -146,7 +163,7 @@ impl Interim {
     pub fn written(&self) {
         let waiting = self.lock();
         if waiting.prepared.is_empty() {
-            self.unwritten.store(false, Ordering::Release);
+            self.unwritten.store(false, Ordering::SeqCst);
             drop(waiting);
             self.service.wake();
         }
@@ -187,7 +204,7 @@ mod tests {
     #[test]
     fn they_are_bounded_in_number_and_in_bytes() {
         let interim = Arc::<Interim>::default();
-        let turn = interim.begin();
+        let turn = interim.begin().listener();
         assert_eq!(written(&interim), "");
         for length in 0..20 {
             turn.hear(HINTS, &fields(length));
@@ -196,7 +213,7 @@ mod tests {
         assert_eq!(written(&interim), "|0|1|2|3|4|5|6|7");
         assert_eq!(interim.end(), 12);
 
-        let turn = interim.begin();
+        let turn = interim.begin().listener();
         // With the four bytes of their name: 104 and 5; the second is too long.
         let rest = MOST_BYTES - 104 - 5 - 4;
         for length in [100, MOST_BYTES - 104, 1, rest, 0] {
@@ -210,11 +227,11 @@ mod tests {
     #[test]
     fn those_of_an_earlier_request_are_nobodys() {
         let interim = Arc::<Interim>::default();
-        let first = interim.begin();
+        let first = interim.begin().listener();
         first.hear(HINTS, &fields(1));
         assert_eq!(interim.end(), 0);
         first.hear(HINTS, &fields(2));
-        let second = interim.begin();
+        let second = interim.begin().listener();
         first.hear(HINTS, &fields(3));
         second.hear(HINTS, &fields(4));
         assert_eq!(written(&interim), "|4");
@@ -223,7 +240,7 @@ mod tests {
     #[test]
     fn what_comes_while_others_are_written_is_waited_for() {
         let interim = Arc::<Interim>::default();
-        let turn = interim.begin();
+        let turn = interim.begin().listener();
         let mut cx = Context::from_waker(noop_waker_ref());
         let mut arrive = |length| {
             turn.hear(HINTS, &fields(length));

@@ -3,7 +3,6 @@
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use router_common::maps::{FlowKey, mapped};
@@ -44,8 +43,8 @@ pub async fn forward(
     let not_the_clients = first.len() as u64;
     first.extend(hello);
     let outcome = relay::relay(client, upstream, first, options, &mut timer).await;
-    record.traffic.bytes_in.store(outcome.to_upstream.saturating_sub(not_the_clients), Ordering::Relaxed);
-    record.traffic.bytes_out.store(outcome.to_client, Ordering::Relaxed);
+    record.bytes_in = outcome.to_upstream.saturating_sub(not_the_clients);
+    record.bytes_out = outcome.to_client;
     record.flag = match outcome.end {
         RelayEnd::Finished => Flag::Fine,
         RelayEnd::ClientReset => Flag::ClientGone,
@@ -73,8 +72,8 @@ pub async fn forward_terminated(
     let Some(mut upstream) = upstream else { return relay::reset_on_close(client.get_ref().0.get_ref()) };
     let idle = route.tunnel_timeout.unwrap_or(timeouts.tunnel);
     let outcome = relay::tunnel(&mut client, &mut upstream, idle).await;
-    record.traffic.bytes_in.store(outcome.to_upstream, Ordering::Relaxed);
-    record.traffic.bytes_out.store(outcome.to_client, Ordering::Relaxed);
+    record.bytes_in = outcome.to_upstream;
+    record.bytes_out = outcome.to_client;
     record.flag = match outcome.end {
         TunnelEnd::Finished => return record.flag = Flag::Fine,
         TunnelEnd::Failed => Flag::ClientGone,

@@ -17,6 +17,8 @@ pub mod connect;
 mod gone;
 pub mod health;
 pub mod heard;
+pub mod hush;
+mod kept;
 pub mod occupancy;
 pub mod plan;
 pub mod pool;

@@ -40,15 +40,6 @@ impl DataPath {
     }
 }
 
-/// Body bytes of a request or payload bytes of a connection, counted while they move.
-#[derive(Debug, Default)]
-pub struct Traffic {
-    /// From the client.
-    pub bytes_in: AtomicU64,
-    /// To the client.
-    pub bytes_out: AtomicU64,
-}
-
 /// Values of the fields that a router logs, in its order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Captured {
@@ -90,8 +81,12 @@ pub struct AccessRecord {
     pub place: Option<Place>,
     /// Its client's visit to the route, where these are limited. It lasts as long as the record.
     pub visit: Option<Visit>,
-    /// Bytes, shared with the bodies that count them.
-    pub traffic: Arc<Traffic>,
+    /// Body bytes of a request, or payload bytes of a connection, from the client, beside those of `upload`.
+    pub bytes_in: u64,
+    /// The same to the client.
+    pub bytes_out: u64,
+    /// Bytes of a request's body, shared with the body, which counts them.
+    pub upload: Option<Arc<AtomicU64>>,
     /// Interim responses of the endpoint that were too many, or too long, to be passed on.
     pub interim_dropped: u64,
     /// How many tries there were to have an endpoint answer.
@@ -130,7 +125,9 @@ impl AccessRecord {
             endpoint: None,
             place: None,
             visit: None,
-            traffic: Arc::default(),
+            bytes_in: 0,
+            bytes_out: 0,
+            upload: None,
             interim_dropped: 0,
             tries: 0,
             flag: Flag::ClientGone,
@@ -216,8 +213,8 @@ impl Drop for AccessRecord {
         if self.discarded {
             return;
         }
-        let bytes_in = self.traffic.bytes_in.load(Ordering::Relaxed);
-        let bytes_out = self.traffic.bytes_out.load(Ordering::Relaxed);
+        let uploaded = self.upload.as_ref().map_or(0, |upload| upload.load(Ordering::Relaxed));
+        let (bytes_in, bytes_out) = (self.bytes_in + uploaded, self.bytes_out);
         if let Some(route) = &self.route {
             let find = || self.log.counters().totals(&self.router, &route.id);
             match route.derived.get::<Plan>() {

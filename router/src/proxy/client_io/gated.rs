@@ -46,6 +46,8 @@ pub struct Gated {
     ended: bool,
     /// Nothing more is let through.
     closed: bool,
+    /// Nothing was there when the stream was last read: it wakes whoever reads when something is.
+    told: bool,
     /// Whether a connection without a request has an answer.
     answer_empty: bool,
 }
@@ -63,6 +65,7 @@ impl Gated {
             broken: None,
             ended: false,
             closed: false,
+            told: false,
             answer_empty,
         }
     }
@@ -81,6 +84,16 @@ impl Gated {
     /// Whether the client has ended its side while a message is in flight.
     pub fn has_ended(&self) -> bool {
         self.ended && !self.closed
+    }
+
+    /// Whether whoever reads is woken by the next thing that there is for it.
+    pub fn will_be_told(&self) -> bool {
+        self.told
+            && self.gate.at_head()
+            && self.held().is_empty()
+            && self.broken.is_none()
+            && !self.ended
+            && !self.closed
     }
 
     /// Whether a client that sends nothing more is told so: one that has begun a head, or never has.
@@ -111,6 +124,7 @@ impl Gated {
         cx: &mut Context<'_>,
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
+        clock.is_read();
         loop {
             if self.taken < self.through {
                 self.give(buf);
@@ -194,7 +208,7 @@ impl Gated {
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<bool>> {
         let before = buf.filled().len();
-        ready!(inner.poll_read(cx, buf))?;
+        ready!(self.poll_inner(inner, cx, buf))?;
         let read = buf.filled().get(before..).unwrap_or_default();
         if read.is_empty() {
             if self.is_empty() {
@@ -247,7 +261,7 @@ impl Gated {
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let before = buf.filled().len();
-        ready!(inner.poll_read(cx, buf))?;
+        ready!(self.poll_inner(inner, cx, buf))?;
         let read = buf.filled().get(before..).unwrap_or_default();
         let belongs = self.gate.body(read).map_err(malformed)?;
         // What was read too much is the next message.
@@ -261,9 +275,20 @@ impl Gated {
         // Mostly there is nothing to read: cleared bytes would be work for every request.
         let mut scratch = [MaybeUninit::uninit(); 8192];
         let mut part = ReadBuf::uninit(&mut scratch);
-        ready!(inner.poll_read(cx, &mut part))?;
+        ready!(self.poll_inner(inner, cx, &mut part))?;
         self.hold(part.filled());
         Poll::Ready(Ok(part.filled().len()))
+    }
+
+    fn poll_inner<S: AsyncRead>(
+        &mut self,
+        inner: Pin<&mut S>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let polled = inner.poll_read(cx, buf);
+        self.told = polled.is_pending();
+        polled
     }
 
     /// A refused head: an answer if it can be given one, and the end.

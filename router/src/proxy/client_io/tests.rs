@@ -13,7 +13,7 @@ const HINTS: &[u8] = b"HTTP/1.1 103 Early Hints\r\n\r\n";
 fn with_hints() -> (ClientIo<DuplexStream>, DuplexStream) {
     let clock = Arc::new(ClientClock::default());
     let turn = clock.interim.begin();
-    turn.hear(StatusCode::EARLY_HINTS, &HeaderMap::new());
+    turn.listener().hear(StatusCode::EARLY_HINTS, &HeaderMap::new());
     let mut cx = Context::from_waker(noop_waker_ref());
     assert!(clock.interim.poll_with(&mut cx, |_| Poll::<()>::Pending, |_| HINTS.to_vec()).is_pending());
     let (stream, client) = duplex(5);

@@ -2,7 +2,6 @@
 
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -14,6 +13,7 @@ use super::headers::prepare_trailers;
 use super::upload::Upload;
 use crate::proxy::access::{AccessRecord, Flag};
 use crate::proxy::clock::InFlight;
+use crate::proxy::upstream::hush;
 use crate::proxy::upstream::pool::Lease;
 
 /// Why a response body broke off.
@@ -67,7 +67,14 @@ impl UpstreamBody {
         if self.until.is_some_and(|until| Instant::now() >= until) {
             return Poll::Ready(Some(Err(BodyError::Stalled)));
         }
-        match Pin::new(&mut self.body).poll_frame(cx) {
+        let (polled, kept) = hush::during(|| Pin::new(&mut self.body).poll_frame(cx));
+        if matches!(polled, Poll::Ready(Some(Ok(_)))) && self.body.is_end_stream() {
+            // That was all of it.
+            kept.forget();
+        } else {
+            kept.wake();
+        }
+        match polled {
             Poll::Ready(Some(Ok(mut frame))) => {
                 self.since = None;
                 prepare_trailers(&mut frame);
@@ -148,7 +155,7 @@ impl ResponseBody {
         match polled {
             Poll::Ready(Some(Ok(frame))) => {
                 let bytes = frame.data_ref().map_or(0, Bytes::len);
-                record.traffic.bytes_out.fetch_add(bytes as u64, Ordering::Relaxed);
+                record.bytes_out += bytes as u64;
                 self.ended = frame.is_trailers();
             }
             Poll::Ready(Some(Err(BodyError::Upstream(_)))) => record.flag = Flag::UpstreamClosed,

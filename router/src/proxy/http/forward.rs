@@ -25,7 +25,7 @@ use super::{Connection, actions, request_id};
 use crate::proxy::Shared;
 use crate::proxy::access::{AccessRecord, Flag};
 use crate::proxy::clock::InFlight;
-use crate::proxy::interim::Listener;
+use crate::proxy::interim::Turn;
 use crate::proxy::limits::TooMany;
 use crate::proxy::snapshot::ServedRouter;
 use crate::proxy::upstream::attempt::{Trouble, Waits, attempt, read_off};
@@ -120,8 +120,8 @@ struct Exchange<'r> {
     is_http1: bool,
     /// There if the rule has any and the request may have them.
     retries: Option<Retries<'r>>,
-    /// Tells the client of interim responses.
-    listener: Option<Listener>,
+    /// Has the client told of interim responses.
+    interim: Option<Turn<'r>>,
 }
 
 /// Sends a request to an endpoint of the route; the next one is tried as long as no endpoint has seen it. What can be
@@ -175,12 +175,11 @@ pub fn forward<'r>(
             exchange.record.place = place;
             exchange.record.tries += 1;
             exchange.modify_for(target);
-            let (way, waits) = exchange.way(shared, route, target);
+            let (way, waits) = exchange.way(shared, connection, route, target);
             let attempted = {
-                let Exchange { request, upload, listener, .. } = &mut *exchange;
-                let way = Way { listener: listener.as_ref(), ..way };
+                let Exchange { request, upload, .. } = &mut *exchange;
                 let answer = pin!(attempt(&way, request, upload.as_deref(), waits));
-                if listener.is_some() {
+                if way.interim.is_some() {
                     destination.tell_meanwhile(answer, connection, target).await
                 } else {
                     answer.await
@@ -231,7 +230,7 @@ pub fn forward<'r>(
     })
 }
 
-impl Exchange<'_> {
+impl<'r> Exchange<'r> {
     /// Does a backend's own work on the request's fields, in the place of what was done for another.
     fn modify_for(&mut self, target: Target<'_>) {
         let Some(unmodified) = self.unmodified.as_deref() else { return };
@@ -262,7 +261,16 @@ impl Exchange<'_> {
     }
 
     /// How a try that begins now goes to an endpoint, and how long it waits.
-    fn way<'r>(&self, shared: &'r Shared, route: &'r ResolvedRoute, target: Target<'r>) -> (Way<'r>, Waits) {
+    fn way<'w>(
+        &self,
+        shared: &'w Shared,
+        connection: &'w Connection,
+        route: &'w ResolvedRoute,
+        target: Target<'w>,
+    ) -> (Way<'w>, Waits)
+    where
+        'r: 'w,
+    {
         let (times, until) = (&self.times, self.times.end_of_try());
         let way = Way {
             shared,
@@ -272,7 +280,8 @@ impl Exchange<'_> {
             within: times.connect,
             until,
             keep: self.retries.as_ref().is_some_and(Retries::are_left),
-            listener: None,
+            interim: self.interim,
+            timer: self.is_http1.then_some(&connection.timer),
         };
         (way, Waits { server: times.server, client: times.client, until })
     }
@@ -317,7 +326,7 @@ fn prepare<'r>(
     if let Some(spelling) = destination.spelling() {
         spelling.apply(&mut head.extensions);
     }
-    let (body, upload) = RequestBody::new(content, &record.traffic, hold, unexpected);
+    let (body, upload) = RequestBody::new(content, &mut record.upload, hold, unexpected);
     let mut request = Request::from_parts(head, body);
     if let Some(upload) = upload.clone().filter(|_| hold) {
         hyper::ext::on_informational(&mut request, move |response| {
@@ -328,7 +337,7 @@ fn prepare<'r>(
     }
     let is_http1 = view.version != Version::HTTP_2;
     // A client of HTTP/1.0 knows no interim responses, and over HTTP/2 hyper has no way to send one.
-    let listener = is_http1.then(|| connection.clock.interim.begin()).filter(|_| view.version == Version::HTTP_11);
+    let interim = is_http1.then(|| connection.clock.interim.begin()).filter(|_| view.version == Version::HTTP_11);
     if let Some(route) = record.route.as_ref().filter(|_| !plan.mirrors.is_empty() && asked.is_none()) {
         let waits = Waits { server: times.server, client: times.client, until: None };
         Mirrors { shared, route, plan, client, connect: times.connect, waits }.send(&mut request);
@@ -348,7 +357,7 @@ fn prepare<'r>(
         in_flight,
         is_http1,
         retries,
-        listener,
+        interim,
     }))
 }
 

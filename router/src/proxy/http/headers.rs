@@ -83,7 +83,10 @@ pub fn prepare_request(headers: &mut HeaderMap, view: &ClientView<'_>) -> Option
         headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
         headers.insert(UPGRADE, protocol.clone());
     }
-    headers.insert(HOST, view.authority.clone());
+    // The client's own field, mostly.
+    if headers.get(HOST) != Some(view.authority) {
+        headers.insert(HOST, view.authority.clone());
+    }
     tell_forwarded(headers, view);
     upgrade
 }
@@ -162,8 +165,10 @@ impl OwnFields {
                 headers.remove(name);
             }
         }
-        for name in OWN_FIELDS.iter().filter(|name| self.has(name)) {
-            headers.remove(name);
+        for (at, name) in OWN_FIELDS.iter().enumerate() {
+            if self.0 & 1 << at != 0 {
+                headers.remove(name);
+            }
         }
     }
 }

@@ -89,8 +89,17 @@ impl Copy {
         while let Ok(pick) = choice.next(&shared.balancer, *connect).await {
             let target = pick.target;
             let within = *connect;
-            let way =
-                Way { shared, route, target, http1_only: false, within, until: None, keep: false, listener: None };
+            let way = Way {
+                shared,
+                route,
+                target,
+                http1_only: false,
+                within,
+                until: None,
+                keep: false,
+                interim: None,
+                timer: None,
+            };
             match attempt(&way, &mut request, upload.as_deref(), *waits).await {
                 Ok((lease, response)) => {
                     let is_last = upload.is_some_and(|upload| upload.is_last());

@@ -2,7 +2,6 @@
 //! that speaks HTTP/2 asks by an extended CONNECT (RFC 8441), which becomes an upgrade of HTTP/1.1.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use aws_lc_rs::digest::{SHA1_FOR_LEGACY_USE_ONLY, digest};
@@ -166,8 +165,8 @@ async fn join(
     // Either fails when its connection ends before the switch is complete.
     let (Ok(client), Ok(upstream)) = tokio::join!(client, upstream) else { return };
     let outcome = relay::tunnel(TokioIo::new(client), TokioIo::new(upstream), idle).await;
-    record.traffic.bytes_in.fetch_add(outcome.to_upstream, Ordering::Relaxed);
-    record.traffic.bytes_out.fetch_add(outcome.to_client, Ordering::Relaxed);
+    record.bytes_in += outcome.to_upstream;
+    record.bytes_out += outcome.to_client;
     record.flag = match outcome.end {
         TunnelEnd::Finished => Flag::Fine,
         TunnelEnd::Failed => Flag::ClientGone,

@@ -14,7 +14,6 @@ use tokio::time::{Instant, Sleep};
 
 use super::headers::prepare_request_trailers;
 use super::tee::{self, CopyBody, Tee};
-use crate::proxy::access::Traffic;
 
 /// How long a body is held back for the endpoint's `100 Continue`. Many endpoints never send one, and a client need
 /// not wait for it either (RFC 9110 §10.1.1); a second is what curl waits.
@@ -167,24 +166,33 @@ impl Source {
 #[derive(Debug)]
 struct Watch {
     upload: Arc<Upload>,
-    traffic: Arc<Traffic>,
+    counter: Arc<AtomicU64>,
     hold: Option<Pin<Box<Sleep>>>,
 }
 
 impl RequestBody {
-    /// The body, counted into `traffic`, and how it stands; `None` for a request without one. One that is held back
+    /// The body, counted into `counter`, which is made for it, and how it stands; `None` for a request without one. One that is held back
     /// (`hold`) is not read before [`Upload::release`], or before a second has gone. `unexpected`: see [`is_unexpected`].
-    pub fn new(inner: Incoming, traffic: &Arc<Traffic>, hold: bool, unexpected: bool) -> (Self, Option<Arc<Upload>>) {
+    pub fn new(
+        inner: Incoming,
+        counter: &mut Option<Arc<AtomicU64>>,
+        hold: bool,
+        unexpected: bool,
+    ) -> (Self, Option<Arc<Upload>>) {
         if inner.is_end_stream() {
             return (RequestBody { inner: Some(Source::Client(inner)), watch: None, tee: None }, None);
         }
-        let (body, upload) = Self::watched(Source::Client(inner), Arc::clone(traffic), Upload::new(hold, unexpected));
+        let (body, upload) = Self::watched(
+            Source::Client(inner),
+            Arc::clone(counter.get_or_insert_default()),
+            Upload::new(hold, unexpected),
+        );
         (body, Some(upload))
     }
 
-    fn watched(inner: Source, traffic: Arc<Traffic>, upload: Upload) -> (Self, Arc<Upload>) {
+    fn watched(inner: Source, counter: Arc<AtomicU64>, upload: Upload) -> (Self, Arc<Upload>) {
         let upload = Arc::new(upload);
-        let watch = Watch { upload: Arc::clone(&upload), traffic, hold: None };
+        let watch = Watch { upload: Arc::clone(&upload), counter, hold: None };
         (RequestBody { inner: Some(inner), watch: Some(watch), tee: None }, upload)
     }
 
@@ -227,7 +235,7 @@ impl Watch {
         match polled {
             Poll::Ready(Some(Ok(frame))) => {
                 let bytes = frame.data_ref().map_or(0, Bytes::len);
-                self.traffic.bytes_in.fetch_add(bytes as u64, Ordering::Relaxed);
+                self.counter.fetch_add(bytes as u64, Ordering::Relaxed);
                 let elapsed = self.upload.start.elapsed().as_millis();
                 self.upload.last_ms.store(u64::try_from(elapsed).unwrap_or(u64::MAX), Ordering::Relaxed);
             }

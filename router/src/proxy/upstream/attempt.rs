@@ -19,12 +19,12 @@ use hyper::body::{Body, Incoming};
 use tokio::time::{Instant, timeout};
 
 use super::connect::Way;
+use super::kept::Kept;
 use super::pool::{FRESH, Lease, MAX_AGE};
 use super::wire::{Fate, Sender, Unanswered};
 use crate::proxy::access::Flag;
 use crate::proxy::http::upload::{RequestBody, Upload};
-use crate::proxy::interim::Listener;
-use crate::proxy::timer::Timers;
+use crate::timer::{Lent, OwnTimer};
 
 /// Pooled connections that may turn out to be closed before a new one is opened.
 const MAX_STALE: u32 = 3;
@@ -89,10 +89,17 @@ pub async fn attempt(
         }
         let once_more = repeatable && !sent_before && (lease.reused || is_http2);
         let keep = once_more || way.keep;
+        let kept = keep.then(|| Kept::of(request));
         let answered = {
-            let mut answer = pin!(begin(&mut lease.sender, request, keep, way.listener));
-            wait(&way.shared.timers, answer.as_mut(), upload, waits).await
+            let mut answer = pin!(lease.sender.send(std::mem::take(request), way.interim));
+            let timer = way.timer.map_or_else(|| way.shared.timers.lend(), OwnTimer::lend);
+            wait(timer, answer.as_mut(), upload, waits).await
         };
+        // An answer may be one that has the request sent again, too.
+        let is_wanted = way.keep || !matches!(answered, Some(Ok(_)));
+        if let Some(kept) = kept.filter(|_| is_wanted) {
+            *request = kept.request();
+        }
         let Some(answered) = answered else { return Err(too_late(&lease, upload, waits)) };
         let Unanswered { unsent, fate } = match answered {
             Ok(response) => return Ok((lease, response)),
@@ -122,20 +129,10 @@ pub async fn attempt(
     }
 }
 
-/// Begins to send the request, or a copy of it.
-fn begin<'s>(
-    sender: &'s mut Sender,
-    request: &mut Request<RequestBody>,
-    keep: bool,
-    listener: Option<&Listener>,
-) -> impl Future<Output = Result<Response<Incoming>, Unanswered>> + use<'s> {
-    sender.send(if keep { copy(request) } else { std::mem::take(request) }, listener)
-}
-
 /// Waits for an answer as long as somebody is still sending; `None` when nobody did for too long. Whoever waits keeps
 /// the future: in here it would take room twice.
 async fn wait<A: Future>(
-    timers: &Timers,
+    mut timer: Lent<'_>,
     mut answer: Pin<&mut A>,
     upload: Option<&Upload>,
     waits: Waits,
@@ -144,7 +141,6 @@ async fn wait<A: Future>(
     let within = |deadline: Instant| waits.until.map_or(deadline, |until| deadline.min(until));
     // Nobody is late before this.
     let mut deadline = within(begun + waits.server.min(waits.client));
-    let mut timer = timers.lend();
     poll_fn(|cx| {
         if let Poll::Ready(answered) = answer.as_mut().poll(cx) {
             return Poll::Ready(Some(answered));
@@ -172,17 +168,6 @@ fn too_late(lease: &Lease, upload: Option<&Upload>, waits: Waits) -> Trouble {
         stream.was_silent();
     }
     Trouble { status: StatusCode::GATEWAY_TIMEOUT, flag: Flag::UpstreamTimeout, unseen: false }
-}
-
-/// The same request, for when the first is lost. It has no body.
-fn copy(request: &Request<RequestBody>) -> Request<RequestBody> {
-    let mut copy = Request::new(RequestBody::default());
-    *copy.method_mut() = request.method().clone();
-    *copy.uri_mut() = request.uri().clone();
-    *copy.version_mut() = request.version();
-    *copy.headers_mut() = request.headers().clone();
-    *copy.extensions_mut() = request.extensions().clone();
-    copy
 }
 
 /// Reads an answer to its end, so that its connection can have the next request, unless it is to have none

@@ -15,14 +15,16 @@ use tokio_rustls::TlsConnector;
 
 use super::choose::Target;
 use super::heard::Heard;
+use super::hush;
 use super::pool::{Bucket, Lease, OpenError, Opener, Peer, PoolKey, Taken, Wire};
 use super::wire::{self, Load, Own, UNTOLD};
 use crate::proxy::Common;
 use crate::proxy::access::Flag;
 use crate::proxy::dial::{self, DialError};
-use crate::proxy::interim::Listener;
+use crate::proxy::interim::Turn;
 use crate::proxy::joined::Joined;
 use crate::proxy::upstream_tls::{TrustError, UpstreamTrust, server_name, service_name};
+use crate::timer::OwnTimer;
 
 /// Longest head of an endpoint's response, in bytes.
 const MAX_RESPONSE_HEAD: usize = 64 * 1024;
@@ -48,7 +50,9 @@ pub struct Way<'r> {
     /// Whether the request may be wanted after it was sent; only one that [`is_repeatable`](super::attempt::is_repeatable).
     pub keep: bool,
     /// Who is told of interim responses.
-    pub listener: Option<&'r Listener>,
+    pub interim: Option<Turn<'r>>,
+    /// The timer for its waits; `None`: any.
+    pub timer: Option<&'r OwnTimer>,
 }
 
 /// A connection that is there.
@@ -231,7 +235,7 @@ where
     let made = http1::Builder::new().max_buf_size(MAX_RESPONSE_HEAD).handshake(io).await;
     let (sender, driver) = made.map_err(|_| (StatusCode::BAD_GATEWAY, Flag::UpstreamClosed))?;
     // Its errors reach whoever sends on it.
-    tokio::spawn(async move { driver.with_upgrades().await.ok() });
+    tokio::spawn(hush::sleeper(async move { driver.with_upgrades().await.ok() }));
     Ok(Connected::Http1(Own::new(sender, heard)))
 }
 

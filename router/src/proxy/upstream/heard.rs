@@ -20,6 +20,8 @@ pub struct Heard(Arc<Ear>);
 #[derive(Debug, Default)]
 struct Ear {
     anything: AtomicBool,
+    /// Whether somebody has waited for the next bytes.
+    is_awaited: AtomicBool,
     next: AtomicWaker,
     listener: Mutex<Option<Listener>>,
 }
@@ -44,7 +46,9 @@ impl Heard {
             if !bytes.is_empty() {
                 let is_first = !ear.anything.load(Ordering::Acquire);
                 ear.anything.store(true, Ordering::Release);
-                ear.next.wake();
+                if ear.is_awaited.load(Ordering::Relaxed) {
+                    ear.next.wake();
+                }
                 tap.hear(bytes, is_first, |status, headers| {
                     let listener = ear.listener.lock().unwrap_or_else(PoisonError::into_inner);
                     listener.iter().for_each(|listener| listener.hear(status, headers));
@@ -53,8 +57,9 @@ impl Heard {
         })
     }
 
-    /// Wakes this task at the next bytes.
+    /// Wakes this task at the next bytes. It is the one that reads them.
     pub fn wake_at_next(&self, task: &Waker) {
+        self.0.is_awaited.store(true, Ordering::Relaxed);
         self.0.next.register(task);
     }
 }

@@ -15,7 +15,7 @@ use tokio::sync::watch;
 use super::heard::Heard;
 use super::pool::OpenError;
 use crate::proxy::http::upload::RequestBody;
-use crate::proxy::interim::Listener;
+use crate::proxy::interim::Turn;
 
 /// Most requests that one HTTP/2 connection carries at the same time, whatever the endpoint allows.
 const MAX_STREAMS: usize = 256;
@@ -68,7 +68,7 @@ impl Own {
 }
 
 impl Sender {
-    /// Sends a request and waits for the response's head; over HTTP/1 `listener` is told of those before it. Sending
+    /// Sends a request and waits for the response's head; over HTTP/1 the client is told of those before it (`interim`). Sending
     /// begins at once, so that the future does not hold the request a second time.
     ///
     /// # Errors
@@ -76,11 +76,11 @@ impl Sender {
     pub fn send(
         &mut self,
         request: Request<RequestBody>,
-        listener: Option<&Listener>,
+        interim: Option<Turn<'_>>,
     ) -> impl Future<Output = Result<Response<Incoming>, Unanswered>> + use<'_> {
         match self {
             Sender::Http1(Own { sender, heard }) => {
-                heard.forget(listener.cloned());
+                heard.forget(interim.map(|turn| turn.listener()));
                 let fate = |_: &hyper::Error| if heard.anything() { Fate::Begun } else { Fate::Lost };
                 Either::Left(sender.try_send_request(request).map_err(move |error| unanswered(error, fate)))
             }

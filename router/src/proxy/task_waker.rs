@@ -1,0 +1,113 @@
+//! A place where the same task waits time and again.
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::task::Waker;
+
+use futures_util::task::AtomicWaker;
+
+/// Nobody has waited.
+const NOBODY: u8 = 0;
+/// One task has.
+const ONE: u8 = 1;
+/// Others have, too.
+const OTHERS: u8 = 2;
+
+/// Wakes whoever waits. For the task that waited first to wait again costs a comparison, where an [`AtomicWaker`] counts
+/// the task up and down and takes turns with whoever wakes. So the first one is woken whether it waits or not.
+///
+/// What is waited for must be written before [`TaskWaker::wake`] and read after [`TaskWaker::register`], both with
+/// [`Ordering::SeqCst`].
+#[derive(Debug, Default)]
+pub struct TaskWaker {
+    who: AtomicU8,
+    first: OnceLock<Waker>,
+    other: AtomicWaker,
+}
+
+impl TaskWaker {
+    /// From now on this task waits; another one, if it was not the first, does no more.
+    pub fn register(&self, task: &Waker) {
+        let is_first = || self.first.get().is_some_and(|first| first.will_wake(task));
+        if self.who.load(Ordering::SeqCst) != NOBODY && is_first() {
+            return;
+        }
+        if self.first.set(task.clone()).is_ok() {
+            self.who.fetch_max(ONE, Ordering::SeqCst);
+        } else if !is_first() {
+            self.other.register(task);
+            self.who.fetch_max(OTHERS, Ordering::SeqCst);
+        }
+    }
+
+    /// Wakes it.
+    pub fn wake(&self) {
+        let who = self.who.load(Ordering::SeqCst);
+        if who == NOBODY {
+            return;
+        }
+        if let Some(first) = self.first.get() {
+            first.wake_by_ref();
+        }
+        if who == OTHERS {
+            self.other.wake();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::AtomicUsize;
+    use std::task::Wake;
+
+    use super::*;
+
+    #[derive(Default)]
+    struct Count(AtomicUsize);
+
+    impl Wake for Count {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+
+    #[test]
+    fn every_task_that_waits_is_woken_and_the_first_one_always() {
+        let counts: [Arc<Count>; 3] = Default::default();
+        let woken = || [0, 1, 2].map(|at: usize| counts[at].0.swap(0, Ordering::SeqCst));
+        let [a, b, c] = [0, 1, 2].map(|at: usize| Waker::from(Arc::clone(&counts[at])));
+        let waker = TaskWaker::default();
+        waker.wake();
+        waker.register(&a);
+        assert_eq!(woken(), [0, 0, 0]);
+        waker.wake();
+        waker.wake();
+        assert_eq!(woken(), [2, 0, 0]);
+        waker.register(&b);
+        waker.wake();
+        waker.wake();
+        assert_eq!(woken(), [2, 1, 0]);
+        waker.register(&b);
+        waker.register(&c);
+        waker.wake();
+        assert_eq!(woken(), [1, 0, 1]);
+    }
+
+    /// Whoever has registered and then sees nothing is woken, whatever the two threads' timing.
+    #[test]
+    fn no_wake_up_is_lost() {
+        for _ in 0..2000 {
+            let (shared, count) = (Arc::new((TaskWaker::default(), AtomicU8::new(0))), Arc::<Count>::default());
+            let other = Arc::clone(&shared);
+            let teller = std::thread::spawn(move || {
+                other.1.store(1, Ordering::SeqCst);
+                other.0.wake();
+            });
+            shared.0.register(&Waker::from(Arc::clone(&count)));
+            let seen = shared.1.load(Ordering::SeqCst);
+            teller.join().unwrap();
+            assert!(seen == 1 || count.0.load(Ordering::SeqCst) == 1);
+        }
+    }
+}
