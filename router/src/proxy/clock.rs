@@ -141,25 +141,15 @@ fn this_thread() -> usize {
 
 #[cfg(test)]
 mod tests {
-    use std::task::Wake;
-
     use super::*;
-
-    #[derive(Default)]
-    struct Count(AtomicUsize);
-
-    impl Wake for Count {
-        fn wake(self: Arc<Self>) {
-            self.0.fetch_add(1, Ordering::Relaxed);
-        }
-    }
+    use crate::proxy::task_waker::Count;
 
     #[test]
     fn the_end_of_a_request_has_the_stream_read_once() {
         let (clock, count) = (Arc::<ClientClock>::default(), Arc::<Count>::default());
         let waker = Waker::from(Arc::clone(&count));
         let mut cx = Context::from_waker(&waker);
-        let woken = || count.0.swap(0, Ordering::Relaxed);
+        let woken = || count.take();
         let polled = |cx: &mut Context<'_>, poll: &dyn Fn()| {
             let pending = |_: &mut Context<'_>| {
                 poll();

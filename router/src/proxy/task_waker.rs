@@ -55,27 +55,36 @@ impl TaskWaker {
     }
 }
 
+/// A task that counts how often it is woken.
+#[cfg(test)]
+#[derive(Default)]
+pub struct Count(std::sync::atomic::AtomicUsize);
+
+#[cfg(test)]
+impl std::task::Wake for Count {
+    fn wake(self: std::sync::Arc<Self>) {
+        self.0.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+#[cfg(test)]
+impl Count {
+    /// How often since this was asked last.
+    pub fn take(&self) -> usize {
+        self.0.swap(0, Ordering::SeqCst)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
-    use std::sync::atomic::AtomicUsize;
-    use std::task::Wake;
 
     use super::*;
-
-    #[derive(Default)]
-    struct Count(AtomicUsize);
-
-    impl Wake for Count {
-        fn wake(self: Arc<Self>) {
-            self.0.fetch_add(1, Ordering::SeqCst);
-        }
-    }
 
     #[test]
     fn every_task_that_waits_is_woken_and_the_first_one_always() {
         let counts: [Arc<Count>; 3] = Default::default();
-        let woken = || [0, 1, 2].map(|at: usize| counts[at].0.swap(0, Ordering::SeqCst));
+        let woken = || [0, 1, 2].map(|at: usize| counts[at].take());
         let [a, b, c] = [0, 1, 2].map(|at: usize| Waker::from(Arc::clone(&counts[at])));
         let waker = TaskWaker::default();
         waker.wake();
@@ -107,7 +116,7 @@ mod tests {
             shared.0.register(&Waker::from(Arc::clone(&count)));
             let seen = shared.1.load(Ordering::SeqCst);
             teller.join().unwrap();
-            assert!(seen == 1 || count.0.load(Ordering::SeqCst) == 1);
+            assert!(seen == 1 || count.take() == 1);
         }
     }
 }

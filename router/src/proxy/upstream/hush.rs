@@ -106,18 +106,9 @@ pub fn during<T>(poll: impl FnOnce() -> Poll<T>) -> (Poll<T>, Kept) {
 #[cfg(test)]
 mod tests {
     use std::sync::Mutex;
-    use std::sync::atomic::{AtomicUsize, Ordering};
 
     use super::*;
-
-    #[derive(Default)]
-    struct Count(AtomicUsize);
-
-    impl Wake for Count {
-        fn wake(self: Arc<Self>) {
-            self.0.fetch_add(1, Ordering::Relaxed);
-        }
-    }
+    use crate::proxy::task_waker::Count;
 
     /// The waker that a task beneath a sleeper gets.
     fn waker(count: &Arc<Count>) -> Waker {
@@ -135,7 +126,7 @@ mod tests {
     #[test]
     fn a_task_is_woken_unless_it_is_hushed_and_its_wake_up_forgotten() {
         let (count, other) = (Arc::<Count>::default(), Arc::<Count>::default());
-        let woken = || (count.0.load(Ordering::Relaxed), other.0.load(Ordering::Relaxed));
+        let woken = || (count.take(), other.take());
         let (task, second) = (waker(&count), waker(&other));
         task.wake_by_ref();
         assert_eq!(woken(), (1, 0));
@@ -145,17 +136,17 @@ mod tests {
             Poll::<()>::Pending
         };
         let (_, kept) = during(|| wakes(&[&task, &task]));
-        assert_eq!(woken(), (1, 0));
+        assert_eq!(woken(), (0, 0));
         kept.wake();
-        assert_eq!(woken(), (2, 0));
+        assert_eq!(woken(), (1, 0));
         during(|| wakes(&[&task])).1.forget();
         during(|| wakes(&[])).1.wake();
-        assert_eq!(woken(), (2, 0));
+        assert_eq!(woken(), (0, 0));
         // Of two, one alone can be kept.
         during(|| wakes(&[&task, &second])).1.forget();
-        assert_eq!(woken(), (3, 0));
+        assert_eq!(woken(), (1, 0));
         task.wake();
-        assert_eq!(woken(), (4, 0));
+        assert_eq!(woken(), (1, 0));
     }
 
     #[test]
@@ -169,8 +160,8 @@ mod tests {
             });
         });
         assert!(std::panic::catch_unwind(panics).is_err());
-        assert_eq!(count.0.load(Ordering::Relaxed), 1);
+        assert_eq!(count.take(), 1);
         task.wake_by_ref();
-        assert_eq!(count.0.load(Ordering::Relaxed), 2);
+        assert_eq!(count.take(), 1);
     }
 }
