@@ -3,7 +3,13 @@
 //! As strict as the RFC lets a server be: what one reader may take for another message than the next reader does is
 //! an error. The parser keeps positions, no bytes, so a head may be split anywhere.
 
-use crate::hostname::{HostBuilder, HostError, HostKind};
+mod host;
+mod run;
+
+use crate::hostname::HostKind;
+
+pub use host::{HostReader, UnreadHost};
+use run::{IN_HOST, IN_TARGET, IN_TOKEN, last_eight, plain, run};
 
 /// Longest request head that is ever read, in bytes; OpenShift's `headerBufferBytes` default.
 pub const MAX_HEAD: u32 = 32 * 1024;
@@ -98,56 +104,6 @@ pub enum HeadHost {
     Name = 1,
     /// An address.
     IpLiteral = 2,
-}
-
-/// Who gets the bytes of the Host field.
-pub trait HostReader {
-    /// Whether they are read at all. If not, they are held to be a host as long as they are visible.
-    const READS: bool;
-
-    /// Takes the next byte.
-    ///
-    /// # Errors
-    /// When it cannot be part of a host and port.
-    fn push_authority(&mut self, byte: u8) -> Result<(), HostError>;
-
-    /// The field has ended.
-    ///
-    /// # Errors
-    /// When that was no host.
-    fn finish(&mut self) -> Result<HostKind, HostError>;
-}
-
-impl HostReader for HostBuilder {
-    const READS: bool = true;
-
-    #[inline(always)]
-    fn push_authority(&mut self, byte: u8) -> Result<(), HostError> {
-        HostBuilder::push_authority(self, byte)
-    }
-
-    #[inline(always)]
-    fn finish(&mut self) -> Result<HostKind, HostError> {
-        HostBuilder::finish(self)
-    }
-}
-
-/// For whoever reads the Host field later: says of all that is visible that it is a name.
-#[derive(Clone, Copy, Debug)]
-pub struct UnreadHost;
-
-impl HostReader for UnreadHost {
-    const READS: bool = false;
-
-    #[inline(always)]
-    fn push_authority(&mut self, byte: u8) -> Result<(), HostError> {
-        if byte > b' ' && byte < 0x7f { Ok(()) } else { Err(HostError::BadByte) }
-    }
-
-    #[inline(always)]
-    fn finish(&mut self) -> Result<HostKind, HostError> {
-        Ok(HostKind::Name)
-    }
 }
 
 /// How far a parser has come.
@@ -528,50 +484,6 @@ const fn is_token(byte: u8) -> bool {
     } else {
         false
     }
-}
-
-/// What a byte may be part of, for readers that no verifier follows.
-static CLASSES: [u8; 256] = {
-    let mut classes = [0; 256];
-    let mut byte = 0;
-    while byte < 256 {
-        let visible = byte > b' ' as usize && byte < 0x7f;
-        classes[byte] = if is_token(byte as u8) { IN_TOKEN } else { 0 }
-            | if visible && byte != b'#' as usize { IN_TARGET } else { 0 }
-            | if visible { IN_HOST } else { 0 };
-        byte += 1;
-    }
-    classes
-};
-const IN_TOKEN: u8 = 1;
-const IN_TARGET: u8 = 2;
-const IN_HOST: u8 = 4;
-
-/// How many bytes at the beginning are of a class.
-fn run(bytes: &[u8], class: u8) -> usize {
-    bytes.iter().take_while(|byte| CLASSES[**byte as usize] & class != 0).count()
-}
-
-/// The last bytes of a run, of which a word has no more.
-fn last_eight(bytes: &[u8], run: usize) -> core::slice::Iter<'_, u8> {
-    bytes.get(run.saturating_sub(8)..run).unwrap_or_default().iter()
-}
-
-/// How many bytes at the beginning a value may have that are no tabs, which are rare.
-fn plain(bytes: &[u8]) -> usize {
-    const EACH: u64 = u64::MAX / 0xff;
-    let (words, _) = bytes.as_chunks::<8>();
-    let is_plain = |word: &&[u8; 8]| {
-        let word = u64::from_ne_bytes(**word);
-        // Bit 7 of each byte that is less than a blank, and of each that is DEL; a borrow from a byte with such a bit
-        // may set others.
-        let control = word.wrapping_sub(EACH * 0x20) & !word;
-        let delete = word ^ (EACH * 0x7f);
-        (control | (delete.wrapping_sub(EACH) & !delete)) & (EACH << 7) == 0
-    };
-    let whole = 8 * words.iter().take_while(is_plain).count();
-    let rest = bytes.get(whole..).unwrap_or_default();
-    whole + rest.iter().take_while(|byte| **byte >= b' ' && **byte != 0x7f).count()
 }
 
 const fn mask(bytes: &[u8], base: u8) -> u64 {

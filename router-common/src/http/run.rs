@@ -1,0 +1,50 @@
+//! Runs of bytes that say the same, for readers that no verifier follows: a table and words instead of single bytes.
+
+use super::is_token;
+
+/// What a byte may be part of.
+static CLASSES: [u8; 256] = {
+    let mut classes = [0; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        let visible = byte > b' ' as usize && byte < 0x7f;
+        classes[byte] = if is_token(byte as u8) { IN_TOKEN } else { 0 }
+            | if visible && byte != b'#' as usize { IN_TARGET } else { 0 }
+            | if visible { IN_HOST } else { 0 };
+        byte += 1;
+    }
+    classes
+};
+/// Of names and methods.
+pub const IN_TOKEN: u8 = 1;
+/// Of a request target.
+pub const IN_TARGET: u8 = 2;
+/// Of a host that is read later.
+pub const IN_HOST: u8 = 4;
+
+/// How many bytes at the beginning are of a class.
+pub fn run(bytes: &[u8], class: u8) -> usize {
+    bytes.iter().take_while(|byte| CLASSES[**byte as usize] & class != 0).count()
+}
+
+/// The last bytes of a run, of which a word has no more.
+pub fn last_eight(bytes: &[u8], run: usize) -> core::slice::Iter<'_, u8> {
+    bytes.get(run.saturating_sub(8)..run).unwrap_or_default().iter()
+}
+
+/// How many bytes at the beginning a value may have that are no tabs, which are rare.
+pub fn plain(bytes: &[u8]) -> usize {
+    const EACH: u64 = u64::MAX / 0xff;
+    let (words, _) = bytes.as_chunks::<8>();
+    let is_plain = |word: &&[u8; 8]| {
+        let word = u64::from_ne_bytes(**word);
+        // Bit 7 of each byte that is less than a blank, and of each that is DEL; a borrow from a byte with such a bit
+        // may set others.
+        let control = word.wrapping_sub(EACH * 0x20) & !word;
+        let delete = word ^ (EACH * 0x7f);
+        (control | (delete.wrapping_sub(EACH) & !delete)) & (EACH << 7) == 0
+    };
+    let whole = 8 * words.iter().take_while(is_plain).count();
+    let rest = bytes.get(whole..).unwrap_or_default();
+    whole + rest.iter().take_while(|byte| **byte >= b' ' && **byte != 0x7f).count()
+}
