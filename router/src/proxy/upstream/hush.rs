@@ -1,8 +1,8 @@
 //! Wake-ups that would find nothing to do.
 //!
 //! hyper wakes the task of a connection to an endpoint whenever a part of a response's content is taken, so that the
-//! connection reads the next one. Behind the last part there is none: the task would look at everything it waits for, find
-//! nothing, and cost each request a tenth of the router's work.
+//! connection reads the next one. Behind the last part there is none: the task would look at everything that it waits for,
+//! and find nothing, once for each request.
 
 use std::cell::Cell;
 use std::future::poll_fn;

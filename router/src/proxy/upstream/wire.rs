@@ -68,8 +68,8 @@ impl Own {
 }
 
 impl Sender {
-    /// Sends a request and waits for the response's head; over HTTP/1 the client is told of those before it (`interim`). Sending
-    /// begins at once, so that the future does not hold the request a second time.
+    /// Sends a request and waits for the response's head; over HTTP/1 the client is told of those before it (`interim`).
+    /// Sending begins at once, so that the future does not hold the request a second time.
     ///
     /// # Errors
     /// What is known of the request when the connection, or the stream, ends before.
