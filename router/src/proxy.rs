@@ -168,7 +168,7 @@ impl Proxy {
         self.workers.stop().await;
         self.serving.abort();
         self.checking.iter().for_each(JoinHandle::abort);
-        self.workers.common.log.flush().await;
+        self.workers.common.log.flush(access::LAST_WAIT).await;
     }
 }
 

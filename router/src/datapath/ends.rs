@@ -56,6 +56,11 @@ impl Reporter {
         }
     }
 
+    /// Where it reports to.
+    pub fn log(&self) -> &AccessLog {
+        &self.access
+    }
+
     /// Counts of what the agent took over.
     pub fn relayed(&self) -> Relayed {
         Arc::clone(&self.relayed)

@@ -18,6 +18,8 @@ use super::ends::Reporter;
 
 /// Ends taken before other work has its turn.
 const TURN: usize = 256;
+/// Longest wait for the lines of a turn: when nobody takes the log, decisions are still counted.
+const LOG_WAIT: Duration = Duration::from_millis(100);
 /// How often a ring is looked into. The programs wake nobody until a quarter of it is full.
 const LOOK: Duration = Duration::from_millis(100);
 
@@ -42,10 +44,31 @@ pub fn follow(
 ///
 /// # Errors
 /// When a ring cannot be opened.
-pub fn drain(pins: &PinFolder, reporter: &RefCell<Reporter>) -> Result<(), DumpError> {
+pub async fn drain(pins: &PinFolder, reporter: &RefCell<Reporter>) -> Result<(), DumpError> {
     let (mut decisions, mut ends) = (open(pins, names::EVENTS)?, open(pins, names::FLOW_ENDS)?);
-    while read_turn(&mut decisions, &mut ends, reporter) {}
+    while read_turn(&mut decisions, &mut ends, reporter) {
+        written(reporter).await;
+    }
     Ok(())
+}
+
+/// Tells of connections that have ended because the router does.
+pub async fn give_up(ends: &[FlowEnd], reporter: &RefCell<Reporter>) {
+    for turn in ends.chunks(TURN) {
+        turn.iter().for_each(|end| reporter.borrow_mut().given_up(end));
+        written(reporter).await;
+    }
+}
+
+/// Lets other work have its turn until the lines of this one are written: what waits in the ring is not lost, whereas
+/// lines that come faster than they are written are.
+async fn written(reporter: &RefCell<Reporter>) {
+    let log = reporter.borrow().log().clone();
+    if log.is_wanted() {
+        log.flush(LOG_WAIT).await;
+    }
+    // Also when the queue was too full to wait.
+    tokio::task::yield_now().await;
 }
 
 fn open(pins: &PinFolder, name: &str) -> Result<RingBuf<MapData>, DumpError> {
@@ -71,7 +94,7 @@ async fn read_all(decisions: RingBuf<MapData>, ends: RingBuf<MapData>, reporter:
         }
         // Ends are taken first and told last: by then the decision about each of the connections has been read.
         while read_turn(decisions.get_mut(), ends.get_mut(), reporter) {
-            tokio::task::yield_now().await;
+            written(reporter).await;
         }
     }
 }

@@ -167,11 +167,11 @@ impl Sweeper {
         Ok(())
     }
 
-    /// Tells of all connections that have not ended: nobody will carry them any more.
+    /// The ends of all connections that have not ended, if nobody carries them any more.
     ///
     /// # Errors
     /// The system call's.
-    pub fn give_up(&mut self, mut ended: impl FnMut(FlowEnd)) -> io::Result<()> {
+    pub fn living(&mut self) -> io::Result<Vec<FlowEnd>> {
         let now = clock(ClockId::Monotonic);
         let mut living = Vec::new();
         self.walk.all(|key, flow| {
@@ -179,11 +179,10 @@ impl Sweeper {
                 living.push((*key, *flow));
             }
         })?;
-        for (key, client) in living {
-            let backend = self.partner(&client);
-            ended(end_of(&key, &client, backend.as_ref(), now, FlowEndReason::Replaced));
-        }
-        Ok(())
+        let end = |(key, client): (FlowKey, Flow)| {
+            end_of(&key, &client, self.partner(&client).as_ref(), now, FlowEndReason::Replaced)
+        };
+        Ok(living.into_iter().map(end).collect())
     }
 
     /// Judges a connection by what is there now, and deletes it if it has to go; its end, if that is to be told.

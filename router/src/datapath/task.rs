@@ -2,7 +2,6 @@
 
 mod state;
 
-use std::cell::RefCell;
 use std::path::Path;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,7 +13,7 @@ use router_core::table::RoutingTable;
 use tokio::sync::watch;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
 
-use super::ends::{Relayed, Reporter};
+use super::ends::Relayed;
 use super::image::MapImage;
 use super::kernel::{Duty, Kernel, KernelError};
 use super::netlink::News;
@@ -135,7 +134,7 @@ pub async fn run(
         }
     }
     if *duty.borrow() == Duty::End {
-        task.give_up();
+        task.give_up().await;
         task.kernel.remove_pins();
     }
     Ok(())
@@ -283,13 +282,14 @@ impl Task {
     }
 
     /// Tells of what has ended and nobody has told of, and of the connections that nobody will carry any more.
-    fn give_up(&mut self) {
-        let reporter: Rc<RefCell<Reporter>> = Rc::clone(&self.state.reporter);
-        if let Err(error) = events::drain(&self.inputs.pins, &reporter) {
+    async fn give_up(&mut self) {
+        let reporter = Rc::clone(&self.state.reporter);
+        if let Err(error) = events::drain(&self.inputs.pins, &reporter).await {
             tracing::warn!(%error, "cannot read what the kernel told last");
         }
-        if let Err(error) = self.sweeper.give_up(|end| reporter.borrow_mut().given_up(&end)) {
-            tracing::warn!(%error, "cannot read the map of flows");
+        match self.sweeper.living() {
+            Ok(ends) => events::give_up(&ends, &reporter).await,
+            Err(error) => tracing::warn!(%error, "cannot read the map of flows"),
         }
     }
 

@@ -22,7 +22,7 @@ use crate::proxy::counters::Counters;
 /// Most lines that wait. Those that come when it is full are dropped, and counted.
 const QUEUE: usize = 16 * 1024;
 /// Longest wait for the lines of a proxy that has stopped.
-const FLUSH: Duration = Duration::from_secs(2);
+pub const LAST_WAIT: Duration = Duration::from_secs(2);
 
 /// How the access log is written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
@@ -162,13 +162,13 @@ impl AccessLog {
         }
     }
 
-    /// Waits until the lines that there are have been written, within bounds.
-    pub async fn flush(&self) {
+    /// Waits until the lines that there are have been written, but not longer than this; not at all when the queue is full.
+    pub async fn flush(&self, longest: Duration) {
         let Some(queue) = &self.0.queue else { return };
         let (done, is_done) = oneshot::channel();
         if queue.try_send(Message::Flush(done)).is_ok() {
             // An error says that the thread is gone, and with it the lines.
-            let _ = tokio::time::timeout(FLUSH, is_done).await;
+            let _ = tokio::time::timeout(longest, is_done).await;
         }
     }
 }
