@@ -120,7 +120,7 @@ pub fn host_name(input: &[u8]) {
         (Some(quick), None) => panic!("{input:?} has no name, and was taken for {quick}"),
         (None, Some(name)) => {
             let is_normal = field_text(&name.exact).as_bytes() == before;
-            assert!(!is_normal || port.len() > 5, "{input:?} has a normal name");
+            assert!(!is_normal || port.len() > 6, "{input:?} has a normal name");
         }
         (None, None) => {}
     }

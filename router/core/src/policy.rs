@@ -1,8 +1,9 @@
 //! What is done to the traffic of a router, and of one route, beside carrying it: timeouts, limits, balance, affinity,
 //! work on headers. Values are final: defaults are filled in and limits applied, so that whoever serves decides nothing.
 
+use std::collections::VecDeque;
 use std::num::NonZeroU32;
-use std::sync::{Arc, LazyLock};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use std::time::Duration;
 
 use rustls::RootCertStore;
@@ -169,6 +170,9 @@ pub struct RoutePolicy {
     pub health_check: Option<Duration>,
 }
 
+/// How many different policies of the last routes are remembered.
+const SHARED: usize = 16;
+
 impl RoutePolicy {
     /// The default, of which there is one.
     pub fn shared_default() -> Arc<Self> {
@@ -176,10 +180,21 @@ impl RoutePolicy {
         Arc::clone(&DEFAULT)
     }
 
-    /// This policy behind an `Arc`: the one that all share, when it is the default.
+    /// This policy behind an `Arc`: the one that all share, when it is the default, or that of one of the last routes,
+    /// when it says the same. Annotations are mostly the same for many routes, and what requests for all of them read
+    /// stays in the processor's cache.
     pub fn shared(self) -> Arc<Self> {
+        static LAST: Mutex<VecDeque<Arc<RoutePolicy>>> = Mutex::new(VecDeque::new());
         let default = Self::shared_default();
-        if self == *default { default } else { Arc::new(self) }
+        if self == *default {
+            return default;
+        }
+        let mut last = LAST.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = last.iter().position(|known| **known == self).and_then(|at| last.remove(at));
+        let policy = known.unwrap_or_else(|| Arc::new(self));
+        last.push_front(Arc::clone(&policy));
+        last.truncate(SHARED);
+        policy
     }
 
     /// Whether something is asked for that takes reading every request of a route that carries requests.

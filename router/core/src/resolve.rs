@@ -209,7 +209,7 @@ pub fn resolve(admitted: &AdmittedRoute, defaults: &TrafficDefaults, endpoints: 
         host: admitted.host().clone(),
         kind: kind(route, admitted),
         cluster: Cluster { services },
-        allow: allowlist(&route.meta.annotations).map(|list| list.nets),
+        allow: allowlist(&route.meta.annotations).map(|list| list.nets.into()),
         proxy_protocol: options.proxy_protocol,
         tunnel_timeout: options.tunnel_timeout.or(defaults.tunnel_timeout),
         forwarded: options.forwarded.unwrap_or(defaults.forwarded),

@@ -167,22 +167,23 @@ impl HostIndex {
     }
 }
 
-/// All routes of one host.
+/// All routes of one host. Fields lie as those of [`ResolvedRoute`].
 #[derive(Debug)]
+#[repr(C)]
 pub struct VirtualHost {
     /// The host.
     pub host: HostMatch,
-    /// The passthrough route, if one is admitted; then `terminated` is empty (openshift.md b.3).
-    pub passthrough: Option<Arc<ResolvedRoute>>,
-    /// Edge and re-encrypt routes, longest path first: what TLS requests are matched against.
-    pub terminated: Few<Arc<ResolvedRoute>>,
-    /// What clear-text requests are matched against, longest path first.
-    pub cleartext: Few<Arc<ResolvedRoute>>,
-    /// The certificate for this host: that of its first terminated route that has one.
-    pub certificate: Option<Arc<CertifiedKey>>,
     /// What rules say of the host. Then there are no Routes: `terminated`, `cleartext` and `certificate` are empty, and
     /// only a connection can be passed through.
     pub site: Option<Box<Site>>,
+    /// What clear-text requests are matched against, longest path first.
+    pub cleartext: Few<Arc<ResolvedRoute>>,
+    /// Edge and re-encrypt routes, longest path first: what TLS requests are matched against.
+    pub terminated: Few<Arc<ResolvedRoute>>,
+    /// The passthrough route, if one is admitted; then `terminated` is empty (openshift.md b.3).
+    pub passthrough: Option<Arc<ResolvedRoute>>,
+    /// The certificate for this host: that of its first terminated route that has one.
+    pub certificate: Option<Arc<CertifiedKey>>,
 }
 
 impl VirtualHost {
@@ -210,35 +211,37 @@ impl VirtualHost {
     }
 }
 
-/// An admitted route, ready to serve. Made by `compile` alone.
+/// An admitted route, ready to serve. Made by `compile` alone. Its fields lie as they are written, those first that every
+/// request reads: of many hosts none is in the processor's cache when it is asked for.
 #[derive(Debug)]
+#[repr(C)]
 pub struct ResolvedRoute {
-    /// Which Route.
-    pub id: RouteId,
-    /// Effective host on this router.
-    pub host: HostMatch,
-    /// What kind of route, with what only that kind may have.
-    pub kind: RouteKind,
-    /// Where its connections or requests go.
-    pub cluster: Cluster,
-    /// `haproxy.router.openshift.io/ip_allowlist`: who may connect. `None`: everyone; empty: nobody.
-    pub allow: Option<Vec<IpNet>>,
-    /// `router.sluice.dev/proxy-protocol: v2`: a PROXY v2 header goes before what a client sends; passthrough only.
-    pub proxy_protocol: bool,
-    /// How long a passthrough connection, or one after an upgrade, may be silent; `None`: the default (1 h).
-    pub tunnel_timeout: Option<Duration>,
-    /// What happens to the forwarding headers of requests.
-    pub forwarded: ForwardedHeaders,
-    /// Something is asked for that takes reading every request; always false for passthrough.
-    pub request_work: bool,
-    /// Its connections must not be steered by the kernel, which could not keep what is asked for.
-    pub relay_only: bool,
+    /// What whoever serves the route works out from it.
+    pub derived: Derived,
     /// What else the route asks for; most routes share the default.
     pub policy: Arc<RoutePolicy>,
     /// What a rule does with its requests; `None` for a Route.
     pub rule: Option<Box<RulePolicy>>,
-    /// What whoever serves the route works out from it.
-    pub derived: Derived,
+    /// What happens to the forwarding headers of requests.
+    pub forwarded: ForwardedHeaders,
+    /// `router.sluice.dev/proxy-protocol: v2`: a PROXY v2 header goes before what a client sends; passthrough only.
+    pub proxy_protocol: bool,
+    /// Something is asked for that takes reading every request; always false for passthrough.
+    pub request_work: bool,
+    /// Its connections must not be steered by the kernel, which could not keep what is asked for.
+    pub relay_only: bool,
+    /// What kind of route, with what only that kind may have.
+    pub kind: RouteKind,
+    /// `haproxy.router.openshift.io/ip_allowlist`: who may connect. `None`: everyone; empty: nobody.
+    pub allow: Option<Box<[IpNet]>>,
+    /// Where its connections or requests go.
+    pub cluster: Cluster,
+    /// How long a passthrough connection, or one after an upgrade, may be silent; `None`: the default (1 h).
+    pub tunnel_timeout: Option<Duration>,
+    /// Which Route.
+    pub id: RouteId,
+    /// Effective host on this router.
+    pub host: HostMatch,
 }
 
 /// A slot for what is worked out from a route when it is first needed, and gone with this version of the route. A table
@@ -263,6 +266,8 @@ impl fmt::Debug for Derived {
         f.debug_tuple("Derived").field(&self.0.get().is_some()).finish()
     }
 }
+
+const _: () = assert!(size_of::<ResolvedRoute>() == 240, "with its counts, four lines of a cache");
 
 impl ResolvedRoute {
     /// Whether it is made of a rule of an object of another kind, and is no Route: services keep their shares then,

@@ -185,7 +185,7 @@ impl Route {
             host: self.host.clone(),
             kind,
             cluster: self.cluster(),
-            allow: self.allow.clone(),
+            allow: self.allow.clone().map(Into::into),
             proxy_protocol: self.proxy_protocol,
             tunnel_timeout: self.tunnel_timeout,
             forwarded: self.forwarded,

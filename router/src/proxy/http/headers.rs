@@ -3,6 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 use std::sync::OnceLock;
 
+use bytes::Bytes;
 use http::header::{CONNECTION, FORWARDED, HOST, TE, TRANSFER_ENCODING, UPGRADE};
 use http::{HeaderMap, HeaderName, HeaderValue, Version};
 use hyper::body::Frame;
@@ -279,10 +280,10 @@ fn forwarded(headers: &HeaderMap, view: &ClientView<'_>, own_proto: &str) -> Opt
     {
         return Some(value.clone());
     }
-    let authority = view.authority.to_str().ok()?;
-    let quote = if is_token(authority) { "" } else { "\"" };
-    let parts = ["for=", &view.told.node, ";host=", quote, authority, quote, ";proto=", proto];
-    let value = HeaderValue::try_from(parts.concat()).ok()?;
+    let authority = view.authority.as_bytes();
+    let quote: &[u8] = if is_token(authority) { b"" } else { b"\"" };
+    let parts = [b"for=", view.told.node.as_bytes(), b";host=", quote, authority, quote, b";proto=", proto.as_bytes()];
+    let value = HeaderValue::from_maybe_shared(Bytes::from(parts.concat())).ok()?;
     view.told.forwarded.get_or_init(|| (view.authority.clone(), proto.into(), value.clone()));
     Some(value)
 }
@@ -297,12 +298,12 @@ fn tell(headers: &mut HeaderMap, view: &ClientView<'_>, name: HeaderName, value:
 /// is no token, which could smuggle parameters into `Forwarded`.
 fn told_proto(headers: &HeaderMap) -> Option<&str> {
     let last = headers.get_all(X_FORWARDED_PROTO).iter().next_back()?;
-    tokens(last).last().filter(|proto| is_token(proto))
+    tokens(last).last().filter(|proto| is_token(proto.as_bytes()))
 }
 
 /// RFC 9110 §5.6.2; a valid authority has none of the other token characters.
-fn is_token(text: &str) -> bool {
-    text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_'))
+fn is_token(text: &[u8]) -> bool {
+    text.iter().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_'))
 }
 
 #[cfg(test)]

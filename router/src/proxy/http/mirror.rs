@@ -44,7 +44,7 @@ pub struct Mirrors<'r> {
 impl Mirrors<'_> {
     /// Sends the copies that are due of a request that is about to be sent.
     pub fn send(&self, request: &mut Request<RequestBody>) {
-        for (number, mirrored) in self.plan.mirrors.iter().enumerate() {
+        for (number, mirrored) in self.plan.mirrors().iter().enumerate() {
             if !mirrored.is_next() {
                 continue;
             }
@@ -117,6 +117,6 @@ impl Copy {
 
     fn of<'p>(&'p self, plan: &'p Plan) -> Option<(&'p Plan, &'p Mirror)> {
         let mirror = self.route.rule.as_ref()?.mirrors.get(self.number)?;
-        Some((&plan.mirrors.get(self.number)?.plan, mirror))
+        Some((&plan.mirrors().get(self.number)?.plan, mirror))
     }
 }

@@ -26,7 +26,7 @@ use tokio::time::Instant;
 use super::affinity::Tag;
 use super::balancer::Balancer;
 use super::health::{Health, View};
-use super::occupancy::{Line, Place};
+use super::occupancy::{Line, Occupancy, Place};
 use super::plan::{Member, Plan, Share, Span};
 use super::pool::Peer;
 use crate::proxy::dial::random_below;
@@ -155,7 +155,7 @@ impl<'r> Choice<'r> {
         }
         let view = health.view();
         if let Some(tag) = self.sticky.filter(|_| self.attempts == 0 && self.avoid.is_none()) {
-            let named = self.plan.members.iter().position(|member| member.tag == tag);
+            let named = self.plan.kept().iter().position(|member| member.tag == tag);
             match named.filter(|index| self.may_connect(view.as_ref(), *index)) {
                 Some(index) => return self.take(index).unwrap_or_else(Found::Full),
                 // It has gone or rests: the client gets another one, and a cookie that says so.
@@ -208,7 +208,7 @@ impl<'r> Choice<'r> {
     }
 
     fn target(&self, index: usize) -> Option<Target<'r>> {
-        self.plan.members.get(index)?.of(self.cluster)
+        self.plan.target(index, self.cluster)
     }
 
     /// One of those that pass, by the route's rule, unless all of them are full; `None` when none passes.
@@ -219,7 +219,7 @@ impl<'r> Choice<'r> {
         may_connect: impl Fn(usize) -> bool,
     ) -> Option<Found<'r>> {
         // Somebody else may be quicker with one that was free, or on trial; then it passes no more.
-        for _ in 0..=self.plan.members.len() {
+        for _ in 0..=self.plan.members().len() {
             let drawn = self.plan.draw(self.client, share, |index| passes(index) && !self.plan.is_full(index));
             let Some(index) = drawn else { break };
             if may_connect(index)
@@ -228,12 +228,12 @@ impl<'r> Choice<'r> {
                 return Some(found);
             }
         }
-        let full = (0..self.plan.members.len()).any(passes);
-        full.then_some(self.plan.state.as_ref()).flatten().map(|state| Found::Full(&state.line))
+        let full = self.plan.members().any(passes);
+        full.then_some(self.plan.state()).flatten().map(|state| Found::Full(&state.line))
     }
 
     fn take(&self, index: usize) -> Result<Found<'r>, &'r Line> {
-        match self.plan.members.get(index).and_then(|member| member.occupancy.as_ref()) {
+        match self.plan.occupancy(index) {
             Some(it) => it.take().map(|place| Found::Free(index, Some(place))).ok_or(it.line()),
             None => Ok(Found::Free(index, None)),
         }
@@ -242,20 +242,21 @@ impl<'r> Choice<'r> {
     /// A place that somebody left to this one.
     fn pick_handed(&mut self, place: Place) -> Result<Pick<'r>, Exhausted> {
         let is_it = |member: &Member| member.occupancy.as_ref().is_some_and(|it| place.is_of(it));
-        match self.plan.members.iter().position(is_it).filter(|index| !self.was_tried(*index)) {
+        match self.plan.kept().iter().position(is_it).filter(|index| !self.was_tried(*index)) {
             Some(index) => self.pick(index, Some(place)),
             None => Err(Exhausted::Busy),
         }
     }
 
     fn pick(&mut self, index: usize, place: Option<Place>) -> Result<Pick<'r>, Exhausted> {
-        let member = self.plan.members.get(index).ok_or(Exhausted::NoEndpoints)?;
-        let target = member.of(self.cluster).ok_or(Exhausted::NoEndpoints)?;
+        let target = self.target(index).ok_or(Exhausted::NoEndpoints)?;
         if let Some(tried) = self.tried.get_mut(self.attempts) {
             *tried = index;
         }
         self.attempts += 1;
-        let set_cookie = if self.sticky == Some(member.tag) { None } else { self.plan.cookie_for(member) };
+        let is_known =
+            self.sticky.is_some_and(|tag| self.plan.kept().get(index).is_some_and(|member| member.tag == tag));
+        let set_cookie = if is_known { None } else { self.plan.cookie_for(index) };
         Ok(Pick { target, place, set_cookie })
     }
 
@@ -279,12 +280,12 @@ impl Plan {
         Choice { cluster, plan: self, client, sticky, share, tried: [0; MAX_ATTEMPTS], attempts: 0, avoid: None }
     }
 
-    fn weight(&self, index: usize) -> u32 {
-        self.members.get(index).map_or(0, |member| member.weight)
+    fn occupancy(&self, index: usize) -> Option<&Arc<Occupancy>> {
+        self.kept().get(index)?.occupancy.as_ref()
     }
 
     fn is_full(&self, index: usize) -> bool {
-        self.members.get(index).and_then(|member| member.occupancy.as_ref()).is_some_and(|it| it.is_full())
+        self.occupancy(index).is_some_and(|it| it.is_full())
     }
 
     /// A member that passes, by the rule; where it is known whose share it is, the one whose turn it is, or by chance.
@@ -295,7 +296,7 @@ impl Plan {
             (_, Some(share)) => share.member.filter(|index| passes(*index)),
             (Balance::Random, None) => self.holder(random_below(self.total())).filter(|index| passes(*index)),
             (Balance::RoundRobin, None) => {
-                let next = || self.turns.holder(self.turn()).and_then(|turn| turn.endpoint);
+                let next = || self.turns()?.holder(self.turn()).and_then(|turn| turn.endpoint);
                 (0..TURNS).filter_map(|_| next()).find(|index| passes(*index))
             }
         };
@@ -304,13 +305,13 @@ impl Plan {
 
     /// By weight among those that pass alone; looks at each.
     fn draw_among(&self, passes: impl Fn(usize) -> bool) -> Option<usize> {
-        let passing = || self.members.iter().enumerate().filter(|(index, _)| passes(*index));
-        let total: u32 = passing().map(|(_, member)| member.weight).sum();
+        let passing = || self.weights().filter(|(index, _)| passes(*index));
+        let total: u32 = passing().map(|(_, weight)| weight).sum();
         let mut ticket = if total == 0 { return None } else { random_below(total) };
         let mut members = passing();
-        let holder = members.find(|(_, member)| {
-            let hit = ticket < member.weight;
-            ticket = ticket.saturating_sub(member.weight);
+        let holder = members.find(|(_, weight)| {
+            let hit = ticket < *weight;
+            ticket = ticket.saturating_sub(*weight);
             hit
         });
         holder.map(|(index, _)| index)
@@ -318,16 +319,16 @@ impl Plan {
 
     /// The least loaded; of several the first one after another place in every turn.
     fn least(&self, passes: impl Fn(usize) -> bool) -> Option<usize> {
-        let passing = (0..self.members.len()).filter(|index| passes(*index));
+        let passing = self.members().filter(|index| passes(*index));
         let count = passing.clone().count() as u32;
         // Turns go by services where these have shares; among the endpoints of one, chance is as good.
         let start = if self.by_share { random_below(count) } else { self.turn().checked_rem(count)? };
         let order = passing.cycle().skip(start as usize).take(count as usize);
-        let loads = order.filter_map(|index| {
-            let member = self.members.get(index)?;
-            let active = u64::from(member.occupancy.as_ref().map_or(0, |it| it.active()));
+        let loads = order.map(|index| {
+            let active = u64::from(self.occupancy(index).map_or(0, |it| it.active()));
             // As HAProxy counts: idle ones are equal whatever their weight, and the request to come belongs to it.
-            Some((index, if active == 0 { 0 } else { (active + 1) * WEIGHT_UNIT / u64::from(member.weight.max(1)) }))
+            let load = |active| (active + 1) * WEIGHT_UNIT / u64::from(self.weight(index).max(1));
+            (index, if active == 0 { 0 } else { load(active) })
         });
         // The first one of several, as `min_by_key` gives.
         loads.min_by_key(|(_, load)| *load).map(|(index, _)| index)
@@ -335,13 +336,13 @@ impl Plan {
 
     /// The highest score.
     fn highest(&self, client: IpAddr, passes: impl Fn(usize) -> bool) -> Option<usize> {
-        let members = self.members.iter().enumerate().filter(|(index, _)| passes(*index));
-        let scored = members.map(|(index, member)| (index, score(client, member.tag, member.weight)));
+        let members = self.weights().zip(self.kept()).filter(|((index, _), _)| passes(*index));
+        let scored = members.map(|((index, weight), member)| (index, score(client, member.tag, weight)));
         scored.max_by(|a, b| a.1.total_cmp(&b.1)).map(|(index, _)| index)
     }
 
     fn turn(&self) -> u32 {
-        self.state.as_ref().map_or(0, |state| state.turn.fetch_add(1, Ordering::Relaxed))
+        self.state().map_or(0, |state| state.turn.fetch_add(1, Ordering::Relaxed))
     }
 }
 

@@ -2,11 +2,13 @@
 
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
+use std::ops::Range;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Instant;
 
 use http::{HeaderMap, HeaderValue};
+use router_core::few::Few;
 use router_core::policy::{Balance, RoutePolicy, SourceLimits};
 use router_core::table::{Cluster, Endpoint, ResolvedRoute, ServiceEndpoints};
 
@@ -45,13 +47,9 @@ impl RouteState {
     }
 }
 
-/// One endpoint of one service of a route.
+/// What is kept of a member, one endpoint of one service of a route, where a route asks for more than a share.
 #[derive(Debug)]
 pub struct Member {
-    service: usize,
-    endpoint: usize,
-    /// Share of this endpoint; 0: only for clients whose cookie names it.
-    pub weight: u32,
     /// What stands for it in a cookie; also what source balancing hashes.
     pub tag: Tag,
     /// What it has to do, if the route asks for counting.
@@ -62,8 +60,9 @@ pub struct Member {
 /// Members that stand beside each other and have the same weight: those of one service.
 #[derive(Debug)]
 pub struct Span {
-    first: usize,
+    first: u32,
     members: u32,
+    /// Share of each of its endpoints; 0: only for clients whose cookie names one.
     weight: u32,
     /// The service's weight.
     share: u32,
@@ -79,7 +78,17 @@ impl Span {
 
     /// Whether this member is one of its own.
     pub fn has(&self, member: usize) -> bool {
-        member.checked_sub(self.first).is_some_and(|at| at < self.members as usize)
+        self.number_of(member).is_some()
+    }
+
+    /// Which of its own this member is.
+    fn number_of(&self, member: usize) -> Option<usize> {
+        member.checked_sub(self.first as usize).filter(|number| *number < self.members as usize)
+    }
+
+    fn all(&self) -> Range<usize> {
+        let first = self.first as usize;
+        first..first + self.members as usize
     }
 }
 
@@ -92,31 +101,45 @@ pub struct Share {
     pub member: Option<usize>,
 }
 
-/// How a route's endpoints are chosen.
+/// How a route's endpoints are chosen. Endpoints are known by number, service by service: its *members*.
+///
+/// Of most routes this is all, in one line of a processor's cache: what 100,000 hosts have does not fit into it, and
+/// each line of a route that a request reads costs as much as a hundred instructions.
 #[derive(Debug)]
+#[repr(align(64))]
 pub struct Plan {
-    /// All endpoints, service by service.
-    pub members: Box<[Member]>,
-    /// The rule.
-    pub balance: Balance,
-    /// There if the rule or a limit needs it.
-    pub state: Option<Arc<RouteState>>,
-    spans: Box<[Span]>,
+    /// One for each service.
+    spans: Few<Span>,
+    /// What the route has served on its router, as soon as it is known.
+    totals: OnceLock<Arc<Totals>>,
+    /// There if the route asks for it.
+    extra: Option<Box<Extra>>,
     /// Sum of all weights: how many tickets there are.
     total: u32,
-    /// Empty unless the rule needs it.
-    pub turns: Turns,
+    /// The rule.
+    pub balance: Balance,
     /// Services keep their shares, whatever becomes of their endpoints: a rule's, and there are several or it fails.
     pub by_share: bool,
     /// Whether some service has its own work on requests' headers.
     pub modifies_requests: bool,
+}
+
+const _: () = assert!(size_of::<Plan>() == 64);
+
+/// What choosing takes beside chance and weight: stickiness, turns, counting, limits, mirrors.
+#[derive(Debug, Default)]
+struct Extra {
+    /// All of them.
+    members: Box<[Member]>,
+    /// There if the rule or a limit needs it.
+    state: Option<Arc<RouteState>>,
+    /// Empty unless the rule needs it.
+    turns: Turns,
     /// How the endpoints of mirrors are chosen.
-    pub mirrors: Box<[Mirrored]>,
+    mirrors: Box<[Mirrored]>,
     cookie: Option<Cookie>,
     /// There if clients have limits.
     sources: Option<(Arc<Sources>, SourceLimits)>,
-    /// What the route has served on its router, as soon as it is known.
-    totals: OnceLock<Arc<Totals>>,
 }
 
 /// How copies of a rule's requests go to one of its mirrors.
@@ -146,8 +169,14 @@ impl Plan {
             share: mirror.share,
             turn: AtomicU32::new(0),
         });
-        let plan = Plan::of(route, &route.cluster, &route.policy, state);
-        Plan { mirrors: mirrors.collect(), cookie: Cookie::of(route), ..plan }
+        let mirrors: Box<[Mirrored]> = mirrors.collect();
+        let cookie = Cookie::of(route);
+        let mut plan = Plan::of(route, &route.cluster, &route.policy, state);
+        if cookie.is_some() || !mirrors.is_empty() {
+            let extra = plan.extra.get_or_insert_with(|| Box::new(Extra::of(route, &route.cluster, &HashMap::new())));
+            (extra.mirrors, extra.cookie) = (mirrors, cookie);
+        }
+        plan
     }
 
     fn of(
@@ -158,8 +187,6 @@ impl Plan {
     ) -> Self {
         let services = &cluster.services;
         let weights = cluster.endpoint_weights();
-        let usable = |service: &ServiceEndpoints| if service.failure().is_some() { 0 } else { service.endpoints.len() };
-
         let shares = || services.iter().filter(|service| service.weight > 0);
         let by_share = route.is_of_rule() && (shares().count() > 1 || shares().any(|s| s.failure().is_some()));
         let active = shares().filter(|service| service.is_usable()).count();
@@ -181,40 +208,32 @@ impl Plan {
         };
         occupancies.values().for_each(|occupancy| occupancy.set_limit(limit));
 
-        let (mut members, mut spans) = (Vec::new(), Vec::new());
-        for (at, (service, weight)) in services.iter().zip(weights).enumerate() {
-            let endpoints = service.endpoints.iter().take(usable(service));
+        let mut first = 0;
+        let spans = services.iter().zip(weights).map(|(service, weight)| {
+            let members = usable(service).len() as u32;
             let (share, failure) = (service.weight, service.failure());
-            spans.push(Span { first: members.len(), members: endpoints.len() as u32, weight, share, failure });
-            members.extend(endpoints.enumerate().map(|(index, endpoint)| Member {
-                service: at,
-                endpoint: index,
-                weight,
-                tag: Tag::of(&route.id, endpoint.address),
-                occupancy: occupancies.get(&endpoint.address).cloned(),
-                cookie: OnceLock::new(),
-            }));
-        }
-        // A Route's service without endpoints has no turn: the others have its share.
-        let of_turns = |span: &Span| if by_share || !span.is_empty() { span.share } else { 0 };
-        let turns = || Turns::new(spans.iter().map(|span| (of_turns(span), span.members as usize)));
-        let turns = has_turns.then(turns).unwrap_or_default();
+            first += members;
+            Span { first: first - members, members, weight, share, failure }
+        });
+        let spans: Few<Span> = spans.collect();
         let total = spans.iter().map(|span| span.members * span.weight).sum();
         let modifies =
             |service: &ServiceEndpoints| service.policy.as_ref().is_some_and(|p| !p.request_headers.is_empty());
+        // A Route's service without endpoints has no turn: the others have its share.
+        let of_turns = |span: &Span| if by_share || !span.is_empty() { span.share } else { 0 };
+        let turns = || Turns::new(spans.iter().map(|span| (of_turns(span), span.members as usize)));
+        let extra = (state.is_some() || balance == Balance::Source).then(|| {
+            let turns = has_turns.then(turns).unwrap_or_default();
+            Box::new(Extra { state, turns, sources, ..Extra::of(route, cluster, &occupancies) })
+        });
         Plan {
-            members: members.into(),
-            balance,
-            state,
-            spans: spans.into(),
+            spans,
+            totals: OnceLock::new(),
+            extra,
             total,
-            turns,
+            balance,
             by_share,
             modifies_requests: services.iter().any(modifies),
-            mirrors: Box::default(),
-            cookie: None,
-            sources,
-            totals: OnceLock::new(),
         }
     }
 
@@ -229,8 +248,8 @@ impl Plan {
             let (service, _) = scored.max_by(|a, b| a.1.total_cmp(&b.1))?;
             return Some(Share { service, member: None });
         }
-        let turn = self.state.as_ref()?.shares.fetch_add(1, Ordering::Relaxed);
-        let Turn { service, endpoint } = self.turns.holder(turn)?;
+        let turn = self.state()?.shares.fetch_add(1, Ordering::Relaxed);
+        let Turn { service, endpoint } = self.turns()?.holder(turn)?;
         Some(Share { service, member: endpoint.filter(|_| self.balance == Balance::RoundRobin) })
     }
 
@@ -247,19 +266,61 @@ impl Plan {
     /// The plan of nothing.
     pub fn none() -> Self {
         Plan {
-            members: Box::default(),
-            balance: Balance::Random,
-            state: None,
-            spans: Box::default(),
+            spans: Few::default(),
+            totals: OnceLock::new(),
+            extra: None,
             total: 0,
-            turns: Turns::default(),
+            balance: Balance::Random,
             by_share: false,
             modifies_requests: false,
-            mirrors: Box::default(),
-            cookie: None,
-            sources: None,
-            totals: OnceLock::new(),
         }
+    }
+
+    /// All members, as numbers.
+    pub fn members(&self) -> Range<usize> {
+        0..self.spans.last().map_or(0, |span| span.all().end)
+    }
+
+    /// All members with their weights.
+    pub fn weights(&self) -> impl Iterator<Item = (usize, u32)> {
+        self.spans.iter().flat_map(|span| span.all().map(|member| (member, span.weight)))
+    }
+
+    /// The share of a member; 0: only for clients whose cookie names it.
+    pub fn weight(&self, member: usize) -> u32 {
+        self.spans.iter().find(|span| span.has(member)).map_or(0, |span| span.weight)
+    }
+
+    /// The endpoint that a member is, in the cluster that the plan was made from.
+    pub fn target<'r>(&self, member: usize, cluster: &'r Cluster) -> Option<Target<'r>> {
+        let mut of_services = self.spans.iter().zip(&cluster.services);
+        let (service, number) = of_services.find_map(|(span, service)| Some((service, span.number_of(member)?)))?;
+        let endpoint = service.endpoints.get(number)?;
+        Some(Target { service: &service.service, endpoint, policy: service.policy.as_ref() })
+    }
+
+    /// What is kept of each member, if anything is.
+    pub fn kept(&self) -> &[Member] {
+        self.extra.as_ref().map_or(&[], |extra| &extra.members)
+    }
+
+    /// What is counted, if the rule or a limit needs it.
+    pub fn state(&self) -> Option<&RouteState> {
+        self.extra.as_ref()?.state.as_deref()
+    }
+
+    /// Whose turn it is when, if the rule needs it.
+    pub fn turns(&self) -> Option<&Turns> {
+        Some(&self.extra.as_ref()?.turns)
+    }
+
+    /// How the endpoints of mirrors are chosen.
+    pub fn mirrors(&self) -> &[Mirrored] {
+        self.extra.as_ref().map_or(&[], |extra| &extra.mirrors)
+    }
+
+    fn cookie(&self) -> Option<&Cookie> {
+        self.extra.as_ref()?.cookie.as_ref()
     }
 
     /// Lets a client's connection or request through, if it keeps to the route's limits; what is returned is to be kept
@@ -268,7 +329,7 @@ impl Plan {
     /// # Errors
     /// [`TooMany`].
     pub fn admit(&self, client: IpAddr) -> Result<Option<Visit>, TooMany> {
-        match &self.sources {
+        match self.extra.as_ref().and_then(|extra| extra.sources.as_ref()) {
             Some((sources, limits)) => sources.admit(limits, client, Instant::now()),
             None => Ok(None),
         }
@@ -284,7 +345,7 @@ impl Plan {
         for span in &self.spans {
             let tickets = span.members * span.weight;
             if ticket < tickets {
-                return Some(span.first + (ticket / span.weight) as usize);
+                return Some((span.first + ticket / span.weight) as usize);
             }
             ticket -= tickets;
         }
@@ -293,30 +354,38 @@ impl Plan {
 
     /// Takes the route's cookie out of a request: the endpoint that the client should stay with.
     pub fn take_cookie(&self, headers: &mut HeaderMap) -> Option<Tag> {
-        self.cookie.as_ref().and_then(|cookie| cookie.take(headers))
+        self.cookie().and_then(|cookie| cookie.take(headers))
     }
 
     /// The cookie that makes a client stay with a member; `None` for a route without affinity.
-    pub fn cookie_for(&self, member: &Member) -> Option<HeaderValue> {
-        let cookie = self.cookie.as_ref()?;
+    pub fn cookie_for(&self, member: usize) -> Option<HeaderValue> {
+        let (cookie, member) = (self.cookie()?, self.kept().get(member)?);
         member.cookie.get_or_init(|| cookie.value(member.tag)).clone()
     }
 
     /// Puts the cookie of [`Plan::cookie_for`] into a response, when one is due.
     pub fn set_cookie(&self, headers: &mut HeaderMap, value: Option<HeaderValue>) {
-        if let Some(cookie) = &self.cookie {
+        if let Some(cookie) = self.cookie() {
             cookie.set(headers, value);
         }
     }
 }
 
-impl Member {
-    /// The service that it belongs to, and its endpoint, in the cluster that the plan was made from.
-    pub fn of<'r>(&self, cluster: &'r Cluster) -> Option<Target<'r>> {
-        let service = cluster.services.get(self.service)?;
-        let endpoint = service.endpoints.get(self.endpoint)?;
-        Some(Target { service: &service.service, endpoint, policy: service.policy.as_ref() })
+impl Extra {
+    /// The members of a cluster of this route, and nothing else.
+    fn of(route: &ResolvedRoute, cluster: &Cluster, occupancies: &HashMap<SocketAddr, Arc<Occupancy>>) -> Self {
+        let members = cluster.services.iter().flat_map(usable).map(|endpoint| Member {
+            tag: Tag::of(&route.id, endpoint.address),
+            occupancy: occupancies.get(&endpoint.address).cloned(),
+            cookie: OnceLock::new(),
+        });
+        Extra { members: members.collect(), ..Extra::default() }
     }
+}
+
+/// A service's endpoints, unless it cannot be used.
+fn usable(service: &ServiceEndpoints) -> &[Endpoint] {
+    if service.failure().is_some() { &[] } else { &service.endpoints }
 }
 
 #[cfg(test)]

@@ -25,10 +25,11 @@ pub fn all(hosts: Hosts) -> impl Iterator<Item = String> {
     (0..count).map(host)
 }
 
-/// Those that are asked for where a client can change its host.
+/// Those that are asked for where a client can change its host; of one host as many requests are made, so that the
+/// client's own work is the same.
 pub fn asked(hosts: Hosts) -> Vec<String> {
     match hosts {
-        Hosts::One => vec![one(hosts)],
+        Hosts::One => vec![one(hosts); ASKED],
         Hosts::Many => (0..ASKED).map(|number| host(number * STRIDE % MANY)).collect(),
     }
 }

@@ -177,7 +177,7 @@ fn a_cookie_is_followed_as_long_as_its_endpoint_serves() {
     let off = RoutePolicy { affinity: Affinity { disabled: true, ..Affinity::default() }, ..RoutePolicy::default() };
     let off = route(&[(1, &[1, 2])], off);
     assert!(first(&balancer, &off, None).is_some_and(|(_, new)| !new));
-    let value = balancer.plan(&both).cookie_for(&balancer.plan(&both).members[1]).unwrap();
+    let value = balancer.plan(&both).cookie_for(1).unwrap();
     assert!(value.to_str().unwrap().contains(&format!("={:032x}; path=/", two.0)), "{value:?}");
 }
 
@@ -378,10 +378,10 @@ fn copies_are_made_of_their_share() {
     route.rule = Some(Box::new(router_core::rule::RulePolicy { mirrors: mirrors.into(), ..Default::default() }));
     let balancer = Balancer::default();
     let plan = balancer.plan(&route);
-    let due = |number: usize| (0..400).filter(|_| plan.mirrors[number].is_next()).count();
+    let due = |number: usize| (0..400).filter(|_| plan.mirrors()[number].is_next()).count();
     assert_eq!([due(0), due(1), due(2)], [400, 100, 0]);
     let ports = (0..8).map(|_| {
-        let mut choice = plan.mirrors[0].plan.choose(&route.rule.as_ref().unwrap().mirrors[0].cluster, CLIENT, None);
+        let mut choice = plan.mirrors()[0].plan.choose(&route.rule.as_ref().unwrap().mirrors[0].cluster, CLIENT, None);
         let pick = choice.next(&balancer, PATIENCE).now_or_never().unwrap().unwrap();
         pick.target.endpoint.address.port()
     });

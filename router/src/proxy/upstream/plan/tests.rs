@@ -28,7 +28,7 @@ fn the_default_is_by_chance_and_in_turn_for_several_services() {
 
 #[test]
 fn only_what_is_counted_has_state() {
-    let has_state = |policy| plan(&[(100, &[1, 2])], policy).state.is_some();
+    let has_state = |policy| plan(&[(100, &[1, 2])], policy).state().is_some();
     assert!(!has_state(RoutePolicy::default()) && !has_state(balanced(Balance::Source)));
     assert!(has_state(balanced(Balance::RoundRobin)) && has_state(balanced(Balance::LeastConnections)));
     assert!(has_state(RoutePolicy { endpoint_connections: NonZeroU32::new(3), ..RoutePolicy::default() }));
@@ -47,7 +47,7 @@ fn counts_outlive_versions_and_absences() {
     let state = Arc::<RouteState>::default();
     let limit = |limit| RoutePolicy { endpoint_connections: NonZeroU32::new(limit), ..RoutePolicy::default() };
     let make = |services: &[(u16, &[u16])], policy| Plan::new(&route(services, policy), || Arc::clone(&state));
-    let occupancy = |plan: &Plan, index: usize| Arc::clone(plan.members[index].occupancy.as_ref().unwrap());
+    let occupancy = |plan: &Plan, index: usize| Arc::clone(plan.kept()[index].occupancy.as_ref().unwrap());
 
     let first = make(&[(1, &[1, 2])], limit(2));
     let places = [occupancy(&first, 0).take().unwrap(), occupancy(&first, 0).take().unwrap()];
@@ -67,8 +67,7 @@ fn tickets_are_held_by_weight() {
     let plan = plan(&[(3, &[1]), (0, &[7]), (6, &[2, 3, 4])], RoutePolicy::default());
     let mut held = BTreeMap::<usize, u32>::new();
     (0..plan.total()).for_each(|ticket| *held.entry(plan.holder(ticket).unwrap()).or_default() += 1);
-    let weights = plan.members.iter().enumerate().filter(|(_, member)| member.weight > 0);
-    assert_eq!(held, weights.map(|(index, member)| (index, member.weight)).collect());
+    assert_eq!(held, plan.weights().filter(|(_, weight)| *weight > 0).collect());
     assert_eq!(held, [(0, 256), (2, 170), (3, 170), (4, 170)].into());
     assert_eq!(plan.holder(plan.total()), None);
 }
