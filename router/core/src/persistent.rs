@@ -5,6 +5,7 @@
 //! memory of many objects counts, and a tree with spare room in its nodes takes half as much again.
 
 mod changes;
+mod hashed;
 mod node;
 
 use std::borrow::Borrow;
@@ -15,6 +16,7 @@ use std::sync::Arc;
 use node::Node;
 
 pub use changes::Changed;
+pub use hashed::Hashed;
 pub use node::Entries;
 
 /// Whether two values are one and the same. What is made anew is another value, even if it says the same.

@@ -170,8 +170,21 @@ pub struct RoutePolicy {
     pub health_check: Option<Duration>,
 }
 
-/// How many different policies of the last routes are remembered.
-const SHARED: usize = 16;
+/// Different policies, the last one first.
+struct LastPolicies(VecDeque<Arc<RoutePolicy>>);
+
+impl LastPolicies {
+    /// How many are remembered.
+    const MOST: usize = 16;
+
+    fn share(&mut self, policy: RoutePolicy) -> Arc<RoutePolicy> {
+        let known = self.0.iter().position(|known| **known == policy).and_then(|at| self.0.remove(at));
+        let policy = known.unwrap_or_else(|| Arc::new(policy));
+        self.0.push_front(Arc::clone(&policy));
+        self.0.truncate(Self::MOST);
+        policy
+    }
+}
 
 impl RoutePolicy {
     /// The default, of which there is one.
@@ -184,17 +197,12 @@ impl RoutePolicy {
     /// when it says the same. Annotations are mostly the same for many routes, and what requests for all of them read
     /// stays in the processor's cache.
     pub fn shared(self) -> Arc<Self> {
-        static LAST: Mutex<VecDeque<Arc<RoutePolicy>>> = Mutex::new(VecDeque::new());
+        static LAST: Mutex<LastPolicies> = Mutex::new(LastPolicies(VecDeque::new()));
         let default = Self::shared_default();
         if self == *default {
             return default;
         }
-        let mut last = LAST.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = last.iter().position(|known| **known == self).and_then(|at| last.remove(at));
-        let policy = known.unwrap_or_else(|| Arc::new(self));
-        last.push_front(Arc::clone(&policy));
-        last.truncate(SHARED);
-        policy
+        LAST.lock().unwrap_or_else(PoisonError::into_inner).share(self)
     }
 
     /// Whether something is asked for that takes reading every request of a route that carries requests.
@@ -262,4 +270,25 @@ pub struct SourceLimits {
     pub connections: Option<NonZeroU32>,
     /// `….rate-http`: most requests in 10 s.
     pub requests: Option<NonZeroU32>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn routes_that_ask_for_the_same_share_their_policy() {
+        let with_timeout =
+            |seconds| RoutePolicy { server_timeout: Some(Duration::from_secs(seconds)), ..RoutePolicy::default() };
+        let mut last = LastPolicies(VecDeque::new());
+        let first = last.share(with_timeout(1));
+        assert!((2..LastPolicies::MOST as u64 + 1).all(|seconds| *last.share(with_timeout(seconds)) != *first));
+        assert!(Arc::ptr_eq(&first, &last.share(with_timeout(1))));
+        // One more than are remembered, and the oldest is made anew.
+        (2..LastPolicies::MOST as u64 + 2).for_each(|seconds| drop(last.share(with_timeout(seconds))));
+        let anew = last.share(with_timeout(1));
+        assert!(!Arc::ptr_eq(&first, &anew) && *first == *anew);
+        assert_eq!(last.0.len(), LastPolicies::MOST);
+        assert!(Arc::ptr_eq(&RoutePolicy::default().shared(), &RoutePolicy::shared_default()));
+    }
 }

@@ -1,14 +1,14 @@
 //! Virtual hosts by name, found by the name's hash. Comparing names takes a visit to each of them, which among 100,000
-//! hosts costs more than all else that a request's routing does; hashes lie side by side in the nodes of the tree.
+//! hosts costs more than all else that a request's routing does.
 
 use std::borrow::Borrow;
 use std::fmt;
-use std::hash::{DefaultHasher, Hasher};
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::ops::Deref;
 use std::sync::{Arc, LazyLock};
 
 use crate::model::{HostMatch, Hostname};
-use crate::persistent::Sorted;
+use crate::persistent::{Hashed, Sorted};
 
 use super::VirtualHost;
 
@@ -18,8 +18,8 @@ static NAMELESS: LazyLock<Hostname> = LazyLock::new(Hostname::default);
 #[derive(Clone, Default)]
 pub struct Hosts {
     by_name: Sorted<Hostname, Arc<VirtualHost>>,
-    /// One of the virtual hosts for each hash of a name.
-    by_hash: Sorted<u64, Arc<VirtualHost>>,
+    /// One of the virtual hosts for each hash of a name, with that name: both are looked at at once.
+    by_hash: Hashed<(Hostname, Arc<VirtualHost>)>,
     /// Hashes that more than one name has, or has had.
     shared: Sorted<u64, ()>,
     of_routes: usize,
@@ -32,8 +32,8 @@ impl Hosts {
     }
 
     fn get_by(&self, hash: u64, name: &str) -> Option<&Arc<VirtualHost>> {
-        let found = self.by_hash.get(&hash)?;
-        if name_of(found).as_str() == name { Some(found) } else { self.by_name.get(name) }
+        let (known, found) = self.by_hash.get(hash)?;
+        if known.as_str() == name { Some(found) } else { self.by_name.get(name) }
     }
 
     /// How many of them are of Routes.
@@ -48,9 +48,9 @@ impl Hosts {
 
     fn insert_by(&mut self, hash: u64, host: Arc<VirtualHost>) {
         let name = name_of(&host).clone();
-        match self.by_hash.get(&hash) {
-            Some(other) if *name_of(other) != name => self.shared.insert(hash, ()),
-            _ => self.by_hash.insert(hash, Arc::clone(&host)),
+        match self.by_hash.get(hash) {
+            Some((other, _)) if *other != name => self.shared.insert(hash, ()),
+            _ => self.by_hash.insert(hash, (name.clone(), Arc::clone(&host))),
         }
         self.of_routes += usize::from(host.is_of_routes());
         let replaced = self.by_name.get(&name).is_some_and(|host| host.is_of_routes());
@@ -67,14 +67,14 @@ impl Hosts {
         let Some(gone) = self.by_name.remove(name) else { return };
         self.of_routes -= usize::from(gone.is_of_routes());
         let own = hash(name.as_str());
-        if self.by_hash.get(&own).is_some_and(|kept| name_of(kept) == name) {
-            self.by_hash.remove(&own);
+        if self.by_hash.get(own).is_some_and(|(kept, _)| kept == name) {
+            self.by_hash.remove(own);
         }
         // Two names in 2^32 have one hash, unless somebody looks for them: then this is what they cost.
-        if self.shared.get(&own).is_some() && self.by_hash.get(&own).is_none() {
-            let other = self.by_name.values().find(|host| hash(name_of(host).as_str()) == own);
-            if let Some(other) = other.map(Arc::clone) {
-                self.by_hash.insert(own, other);
+        if self.shared.get(&own).is_some() && self.by_hash.get(own).is_none() {
+            let other = self.by_name.entries().find(|(name, _)| hash(name.as_str()) == own);
+            if let Some((name, other)) = other {
+                self.by_hash.insert(own, (name.clone(), Arc::clone(other)));
             }
         }
     }
@@ -89,13 +89,15 @@ impl Extend<Arc<VirtualHost>> for Hosts {
         }
         self.by_name.extend(hosts.into_iter().map(|host| (name_of(&host).clone(), host)));
         self.of_routes = self.by_name.values().filter(|host| host.is_of_routes()).count();
-        let mut hashed: Vec<_> = self.by_name.entries().map(|(name, host)| (hash(name.as_str()), host)).collect();
-        hashed.sort_unstable_by_key(|(hash, _)| *hash);
-        self.shared.extend(hashed.windows(2).filter_map(|pair| match pair {
-            [(one, _), (other, _)] if one == other => Some((*one, ())),
+        let mut hashes: Vec<u64> = self.by_name.entries().map(|(name, _)| hash(name.as_str())).collect();
+        let named = hashes.iter().zip(self.by_name.entries());
+        let named: Vec<_> = named.map(|(hash, (name, host))| (*hash, (name.clone(), Arc::clone(host)))).collect();
+        self.by_hash.extend(named);
+        hashes.sort_unstable();
+        self.shared.extend(hashes.windows(2).filter_map(|pair| match pair {
+            [one, other] if one == other => Some((*one, ())),
             _ => None,
         }));
-        self.by_hash.extend(hashed.into_iter().map(|(hash, host)| (hash, Arc::clone(host))));
     }
 }
 
@@ -121,9 +123,10 @@ fn name_of(host: &VirtualHost) -> &Hostname {
     }
 }
 
-/// The same in every process: what is made of the same objects is the same.
+/// With keys of this process: whoever owns routes may choose names, and must not choose which of them share a place.
 fn hash(name: &str) -> u64 {
-    let mut hasher = DefaultHasher::new();
+    static KEYS: LazyLock<RandomState> = LazyLock::new(RandomState::new);
+    let mut hasher = KEYS.build_hasher();
     hasher.write(name.as_bytes());
     hasher.finish()
 }

@@ -1,10 +1,12 @@
 //! What choosing needs to know of a route, worked out once per version of it.
 
+mod extra;
+
 use std::collections::HashMap;
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use http::{HeaderMap, HeaderValue};
@@ -14,48 +16,12 @@ use router_core::table::{Cluster, Endpoint, ResolvedRoute, ServiceEndpoints};
 
 use super::affinity::{Cookie, Tag};
 use super::choose::{Target, score};
-use super::occupancy::{Line, Occupancy};
-use super::turns::{Turn, Turns, is_within};
+use super::turns::{Turn, Turns};
 use crate::proxy::counters::Totals;
-use crate::proxy::limits::{Sources, TooMany, Visit};
+use crate::proxy::limits::{TooMany, Visit};
+use extra::Extra;
 
-/// What is counted for a route, and outlives its versions.
-#[derive(Debug, Default)]
-pub struct RouteState {
-    /// How many choices were made in turn.
-    pub turn: AtomicU32,
-    /// How many times it was asked which service's share a connection or request is.
-    pub shares: AtomicU32,
-    /// Those who wait for any endpoint.
-    pub line: Arc<Line>,
-    /// What its clients do, if they have limits.
-    sources: OnceLock<Arc<Sources>>,
-    occupancies: Mutex<HashMap<SocketAddr, Arc<Occupancy>>>,
-}
-
-impl RouteState {
-    /// Those of these endpoints. Those of others are kept as long as they are in use: an endpoint may come back.
-    fn occupancies<'e>(&self, endpoints: impl Iterator<Item = &'e Endpoint>) -> HashMap<SocketAddr, Arc<Occupancy>> {
-        let mut known = self.occupancies.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut these = HashMap::new();
-        for Endpoint { address, .. } in endpoints {
-            let new = || Arc::new(Occupancy::new(Arc::clone(&self.line)));
-            these.insert(*address, Arc::clone(known.entry(*address).or_insert_with(new)));
-        }
-        known.retain(|address, occupancy| these.contains_key(address) || occupancy.active() > 0);
-        these
-    }
-}
-
-/// What is kept of a member, one endpoint of one service of a route, where a route asks for more than a share.
-#[derive(Debug)]
-pub struct Member {
-    /// What stands for it in a cookie; also what source balancing hashes.
-    pub tag: Tag,
-    /// What it has to do, if the route asks for counting.
-    pub occupancy: Option<Arc<Occupancy>>,
-    cookie: OnceLock<Option<HeaderValue>>,
-}
+pub use extra::{Member, Mirrored, RouteState};
 
 /// Members that stand beside each other and have the same weight: those of one service.
 #[derive(Debug)]
@@ -125,41 +91,6 @@ pub struct Plan {
 }
 
 const _: () = assert!(size_of::<Plan>() == 64);
-
-/// What choosing takes beside chance and weight: stickiness, turns, counting, limits, mirrors.
-#[derive(Debug, Default)]
-struct Extra {
-    /// All of them.
-    members: Box<[Member]>,
-    /// There if the rule or a limit needs it.
-    state: Option<Arc<RouteState>>,
-    /// Empty unless the rule needs it.
-    turns: Turns,
-    /// How the endpoints of mirrors are chosen.
-    mirrors: Box<[Mirrored]>,
-    cookie: Option<Cookie>,
-    /// There if clients have limits.
-    sources: Option<(Arc<Sources>, SourceLimits)>,
-}
-
-/// How copies of a rule's requests go to one of its mirrors.
-#[derive(Debug)]
-pub struct Mirrored {
-    /// Which endpoint.
-    pub plan: Plan,
-    /// Of how many requests: numerator and denominator.
-    share: (u32, u32),
-    turn: AtomicU32,
-}
-
-impl Mirrored {
-    /// Whether the next request is one that is copied. They are spread evenly: of N in a row, no more than
-    /// 3 + log₂ N too many or too few are.
-    pub fn is_next(&self) -> bool {
-        let (of, all) = self.share;
-        of >= all || is_within(self.turn.fetch_add(1, Ordering::Relaxed), of, all)
-    }
-}
 
 impl Plan {
     /// The plan of a route; `state` gives what outlives it.
@@ -368,18 +299,6 @@ impl Plan {
         if let Some(cookie) = self.cookie() {
             cookie.set(headers, value);
         }
-    }
-}
-
-impl Extra {
-    /// The members of a cluster of this route, and nothing else.
-    fn of(route: &ResolvedRoute, cluster: &Cluster, occupancies: &HashMap<SocketAddr, Arc<Occupancy>>) -> Self {
-        let members = cluster.services.iter().flat_map(usable).map(|endpoint| Member {
-            tag: Tag::of(&route.id, endpoint.address),
-            occupancy: occupancies.get(&endpoint.address).cloned(),
-            cookie: OnceLock::new(),
-        });
-        Extra { members: members.collect(), ..Extra::default() }
     }
 }
 

@@ -1,0 +1,105 @@
+//! What few plans have beside shares: stickiness, turns, counting, limits, mirrors.
+
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use http::HeaderValue;
+use router_core::policy::SourceLimits;
+use router_core::table::{Cluster, Endpoint, ResolvedRoute};
+
+use super::{Plan, usable};
+use crate::proxy::limits::Sources;
+use crate::proxy::upstream::affinity::{Cookie, Tag};
+use crate::proxy::upstream::occupancy::{Line, Occupancy};
+use crate::proxy::upstream::turns::{Turns, is_within};
+
+/// What is counted for a route, and outlives its versions.
+#[derive(Debug, Default)]
+pub struct RouteState {
+    /// How many choices were made in turn.
+    pub turn: AtomicU32,
+    /// How many times it was asked which service's share a connection or request is.
+    pub shares: AtomicU32,
+    /// Those who wait for any endpoint.
+    pub line: Arc<Line>,
+    /// What its clients do, if they have limits.
+    pub sources: OnceLock<Arc<Sources>>,
+    pub occupancies: Mutex<HashMap<SocketAddr, Arc<Occupancy>>>,
+}
+
+impl RouteState {
+    /// Those of these endpoints. Those of others are kept as long as they are in use: an endpoint may come back.
+    pub fn occupancies<'e>(
+        &self,
+        endpoints: impl Iterator<Item = &'e Endpoint>,
+    ) -> HashMap<SocketAddr, Arc<Occupancy>> {
+        let mut known = self.occupancies.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut these = HashMap::new();
+        for Endpoint { address, .. } in endpoints {
+            let new = || Arc::new(Occupancy::new(Arc::clone(&self.line)));
+            these.insert(*address, Arc::clone(known.entry(*address).or_insert_with(new)));
+        }
+        known.retain(|address, occupancy| these.contains_key(address) || occupancy.active() > 0);
+        these
+    }
+}
+
+/// What is kept of a member, one endpoint of one service of a route, where a route asks for more than a share.
+#[derive(Debug)]
+pub struct Member {
+    /// What stands for it in a cookie; also what source balancing hashes.
+    pub tag: Tag,
+    /// What it has to do, if the route asks for counting.
+    pub occupancy: Option<Arc<Occupancy>>,
+    /// The cookie that names it, as soon as one was asked for.
+    pub cookie: OnceLock<Option<HeaderValue>>,
+}
+
+/// What choosing takes beside chance and weight.
+#[derive(Debug, Default)]
+pub struct Extra {
+    /// All of them.
+    pub members: Box<[Member]>,
+    /// There if the rule or a limit needs it.
+    pub state: Option<Arc<RouteState>>,
+    /// Empty unless the rule needs it.
+    pub turns: Turns,
+    /// How the endpoints of mirrors are chosen.
+    pub mirrors: Box<[Mirrored]>,
+    pub cookie: Option<Cookie>,
+    /// There if clients have limits.
+    pub sources: Option<(Arc<Sources>, SourceLimits)>,
+}
+
+impl Extra {
+    /// The members of a cluster of this route, and nothing else.
+    pub fn of(route: &ResolvedRoute, cluster: &Cluster, occupancies: &HashMap<SocketAddr, Arc<Occupancy>>) -> Self {
+        let members = cluster.services.iter().flat_map(usable).map(|endpoint| Member {
+            tag: Tag::of(&route.id, endpoint.address),
+            occupancy: occupancies.get(&endpoint.address).cloned(),
+            cookie: OnceLock::new(),
+        });
+        Extra { members: members.collect(), ..Extra::default() }
+    }
+}
+
+/// How copies of a rule's requests go to one of its mirrors.
+#[derive(Debug)]
+pub struct Mirrored {
+    /// Which endpoint.
+    pub plan: Plan,
+    /// Of how many requests: numerator and denominator.
+    pub share: (u32, u32),
+    pub turn: AtomicU32,
+}
+
+impl Mirrored {
+    /// Whether the next request is one that is copied. They are spread evenly: of N in a row, no more than
+    /// 3 + log₂ N too many or too few are.
+    pub fn is_next(&self) -> bool {
+        let (of, all) = self.share;
+        of >= all || is_within(self.turn.fetch_add(1, Ordering::Relaxed), of, all)
+    }
+}
