@@ -101,8 +101,9 @@ keeps connections to its backends, and writes no access log. Sluice's data path 
 request goes through its proxy.
 
 With {} hosts, one in {} has a certificate of its own (in Sluice alone); clear-text requests and new connections ask
-for thousands of them in turn, connections that stay for one in the middle. HAProxy has them in a map, nginx as server
-names, Envoy as domains of a virtual host.\n",
+for thousands of them in turn, connections that stay for one in the middle. With one host clear-text requests are as
+many different ones, by their query, so that the client's own work is the same. HAProxy has the hosts in a map, nginx as
+server names, Envoy as domains of a virtual host.\n",
             machine()?,
             self.build,
             self.plan.milliseconds,
