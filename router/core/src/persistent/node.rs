@@ -9,13 +9,12 @@ const MAX: usize = 32;
 /// A node with fewer is joined with a neighbour, where that has room.
 const MIN: usize = MAX / 4;
 
-/// A part of the tree, shared among versions, in one piece: a look-up in a large tree waits for memory, and for nothing
-/// else.
+/// A part of the tree, shared among versions. Vectors have no spare room.
 pub enum Node<K, V> {
     /// Entries, in order.
-    Leaf(Arc<[(K, V)]>),
+    Leaf(Arc<Vec<(K, V)>>),
     /// Children, all of the same height and none of them empty, each with its smallest key.
-    Inner(Arc<[(K, Node<K, V>)]>),
+    Inner(Arc<Vec<(K, Node<K, V>)>>),
 }
 
 impl<K, V> Clone for Node<K, V> {
@@ -57,10 +56,10 @@ impl<K: Ord + Clone, V: Clone> Node<K, V> {
     /// A tree of entries that are in order, every node but the last ones full.
     pub fn build(entries: Vec<(K, V)>) -> Self {
         let mut level: Vec<(K, Node<K, V>)> = Vec::with_capacity(entries.len().div_ceil(MAX));
-        chunks(entries, |key, chunk| level.push((key, Node::Leaf(chunk.into()))));
+        chunks(entries, |key, chunk| level.push((key, Node::Leaf(Arc::new(chunk)))));
         while level.len() > 1 {
             let mut above = Vec::with_capacity(level.len().div_ceil(MAX));
-            chunks(level, |key, chunk| above.push((key, Node::Inner(chunk.into()))));
+            chunks(level, |key, chunk| above.push((key, Node::Inner(Arc::new(chunk)))));
             level = above;
         }
         level.pop().map_or_else(|| Node::Leaf(Arc::default()), |(_, root)| root)
@@ -88,7 +87,7 @@ impl<K: Ord + Clone, V: Clone> Node<K, V> {
         if let Some(right) = self.insert(key, value, &mut is_new)
             && let Some(smallest) = self.smallest().cloned()
         {
-            *self = Node::Inner(Arc::new([(smallest, self.clone()), right]));
+            *self = Node::Inner(Arc::new(vec![(smallest, self.clone()), right]));
         }
         is_new
     }
@@ -96,28 +95,32 @@ impl<K: Ord + Clone, V: Clone> Node<K, V> {
     /// What no longer fits becomes a node of its own, to the right of this one.
     fn insert(&mut self, key: K, value: V, is_new: &mut bool) -> Option<(K, Self)> {
         match self {
-            Node::Leaf(entries) => match entries.binary_search_by(|(known, _)| known.cmp(&key)) {
-                Ok(i) => {
-                    if let Some(entry) = Arc::make_mut(entries).get_mut(i) {
-                        *entry = (key, value);
+            Node::Leaf(entries) => {
+                let entries = Arc::make_mut(entries);
+                match entries.binary_search_by(|(known, _)| known.cmp(&key)) {
+                    Ok(i) => {
+                        if let Some(entry) = entries.get_mut(i) {
+                            *entry = (key, value);
+                        }
+                        None
                     }
-                    None
+                    Err(i) => {
+                        *is_new = true;
+                        let right = insert_at(entries, i, (key, value))?;
+                        Some((right.first()?.0.clone(), Node::Leaf(Arc::new(right))))
+                    }
                 }
-                Err(i) => {
-                    *is_new = true;
-                    let right = change(entries, |entries| insert_at(entries, i, (key, value)))?;
-                    Some((right.first()?.0.clone(), Node::Leaf(right.into())))
-                }
-            },
+            }
             Node::Inner(children) => {
                 let i = child_of(children, &key);
-                let (smallest, child) = Arc::make_mut(children).get_mut(i)?;
+                let children = Arc::make_mut(children);
+                let (smallest, child) = children.get_mut(i)?;
                 if key < *smallest {
                     *smallest = key.clone();
                 }
                 let right = child.insert(key, value, is_new)?;
-                let right = change(children, |children| insert_at(children, i + 1, right))?;
-                Some((right.first()?.0.clone(), Node::Inner(right.into())))
+                let right = insert_at(children, i + 1, right)?;
+                Some((right.first()?.0.clone(), Node::Inner(Arc::new(right))))
             }
         }
     }
@@ -129,7 +132,7 @@ impl<K: Ord + Clone, V: Clone> Node<K, V> {
     {
         self.remove(key);
         while let Node::Inner(children) = self {
-            let [(_, only)] = &**children else { break };
+            let [(_, only)] = children.as_slice() else { break };
             *self = only.clone();
         }
     }
@@ -140,26 +143,24 @@ impl<K: Ord + Clone, V: Clone> Node<K, V> {
     {
         match self {
             Node::Leaf(entries) => {
+                let entries = Arc::make_mut(entries);
                 if let Ok(i) = entries.binary_search_by(|(known, _)| known.borrow().cmp(key)) {
-                    change(entries, |entries| drop(entries.remove(i)));
+                    entries.remove(i);
+                    entries.shrink_to_fit();
                 }
             }
             Node::Inner(children) => {
                 let i = child_of(children, key);
-                let Some((smallest, child)) = Arc::make_mut(children).get_mut(i) else { return };
+                let children = Arc::make_mut(children);
+                let Some((smallest, child)) = children.get_mut(i) else { return };
                 child.remove(key);
-                let is_empty = child.smallest().is_none();
-                if let Some(key) = child.smallest().filter(|key| *key != smallest) {
-                    *smallest = key.clone();
+                match child.smallest() {
+                    Some(key) if key == smallest => {}
+                    Some(key) => *smallest = key.clone(),
+                    None => drop(children.remove(i)),
                 }
-                if is_empty || child.size() < MIN {
-                    change(children, |children| {
-                        if is_empty {
-                            children.remove(i);
-                        }
-                        join_small(children, i);
-                    });
-                }
+                join_small(children, i);
+                children.shrink_to_fit();
             }
         }
     }
@@ -177,20 +178,11 @@ fn child_of<K: Borrow<Q>, V, Q: Ord + ?Sized>(children: &[(K, Node<K, V>)], key:
     children.partition_point(|(smallest, _)| smallest.borrow() <= key).saturating_sub(1)
 }
 
-/// Changes what a node holds.
-fn change<T: Clone, R>(items: &mut Arc<[T]>, change: impl FnOnce(&mut Vec<T>) -> R) -> R {
-    // With room for one more.
-    let mut changed = Vec::with_capacity(items.len() + 1);
-    changed.extend_from_slice(items);
-    let result = change(&mut changed);
-    *items = changed.into();
-    result
-}
-
 /// Inserts into a vector that holds at most `MAX`; returns the right part if that is too much. What grows at its end
 /// is likely to go on so, and what is left behind stays full.
 fn insert_at<T>(items: &mut Vec<T>, i: usize, item: T) -> Option<Vec<T>> {
     if items.len() < MAX {
+        items.reserve_exact(1);
         items.insert(i, item);
         return None;
     }
@@ -202,6 +194,8 @@ fn insert_at<T>(items: &mut Vec<T>, i: usize, item: T) -> Option<Vec<T>> {
         Some(i) => right.insert(i, item),
         None => items.insert(i, item),
     }
+    items.shrink_to_fit();
+    right.shrink_to_fit();
     Some(right)
 }
 
@@ -223,8 +217,10 @@ fn join_small<K: Ord + Clone, V: Clone>(children: &mut Vec<(K, Node<K, V>)>, i: 
     }
 }
 
-fn append<T: Clone>(left: &mut Arc<[T]>, right: &[T]) {
-    *left = [left, right].concat().into();
+fn append<T: Clone>(left: &mut Arc<Vec<T>>, right: &[T]) {
+    let left = Arc::make_mut(left);
+    left.reserve_exact(right.len());
+    left.extend_from_slice(right);
 }
 
 fn chunks<K: Clone, T>(items: Vec<(K, T)>, mut take: impl FnMut(K, Vec<(K, T)>)) {
