@@ -26,6 +26,7 @@ pub struct RouteState {
     pub line: Arc<Line>,
     /// What its clients do, if they have limits.
     pub sources: OnceLock<Arc<Sources>>,
+    /// What endpoints have to do, where that is counted.
     pub occupancies: Mutex<HashMap<SocketAddr, Arc<Occupancy>>>,
 }
 
@@ -68,6 +69,7 @@ pub struct Extra {
     pub turns: Turns,
     /// How the endpoints of mirrors are chosen.
     pub mirrors: Box<[Mirrored]>,
+    /// There for a route with affinity.
     pub cookie: Option<Cookie>,
     /// There if clients have limits.
     pub sources: Option<(Arc<Sources>, SourceLimits)>,
@@ -92,6 +94,7 @@ pub struct Mirrored {
     pub plan: Plan,
     /// Of how many requests: numerator and denominator.
     pub share: (u32, u32),
+    /// How many requests there were.
     pub turn: AtomicU32,
 }
 
