@@ -315,13 +315,13 @@ pub struct NormalName<'t>(&'t str);
 
 impl<'t> NormalName<'t> {
     /// The name of a `Host` field value or authority that has it in normal form, as nearly all have; `None` where
-    /// [`normalise_authority`] is to be asked. Costs a tenth of that.
+    /// [`normalise_authority`] is to be asked, which costs much more.
     pub fn of_authority(value: &'t [u8]) -> Option<Self> {
         let end = value.iter().take_while(|byte| IN_NORMAL[**byte as usize]).count();
         let (name, port) = value.split_at_checked(end).filter(|(name, _)| name.len() <= MAX_NAME)?;
         let is_label = |label: &&[u8]| !label.is_empty() && label.len() <= MAX_LABEL as usize;
-        let last = name.rsplit(|byte| *byte == b'.').next().filter(is_label)?;
-        // A number may be of an address.
+        let last = name.rsplit(|byte| *byte == b'.').next()?;
+        // A number may be of an address; nor is an empty label one.
         if last.iter().all(u8::is_ascii_digit) || !name.split(|byte| *byte == b'.').all(|label| is_label(&label)) {
             return None;
         }

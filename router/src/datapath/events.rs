@@ -61,7 +61,7 @@ pub async fn give_up(ends: &[FlowEnd], reporter: &RefCell<Reporter>) {
 }
 
 /// Lets other work have its turn until the lines of this one are written: what waits in the ring is not lost, whereas
-/// lines that come faster than they are written are.
+/// lines that come faster than they are written are. When the log's queue is full of other lines nobody waits.
 async fn written(reporter: &RefCell<Reporter>) {
     let log = reporter.borrow().log().clone();
     if log.is_wanted() {

@@ -26,21 +26,19 @@ const CONTROLS: usize = 4;
 const SERVERS: usize = 4;
 /// What no connection should take, unless one does on the direct way; counted and printed.
 const STALL: Duration = Duration::from_millis(100);
-/// A lost SYN costs a second: what fails the test is a connection that took so much longer than the slowest on the direct
-/// way, which shows for how long the machine itself pauses. Less is told apart from that only when nothing else runs.
+/// What fails the test: a lost SYN costs a second. Less is told apart from the machine's own pauses only when nothing
+/// else runs.
 const LOST: Duration = Duration::from_millis(900);
 /// Segments that may be sent again beyond those of the direct way: timers run out on a busy machine.
 const AGAIN: u64 = 20;
 const GOODBYE: &[u8; 8] = b"goodbye.";
 
 /// What connections took.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 struct Took {
     count: usize,
     slowest: Duration,
     stalls: usize,
-    /// Those of at least [`LOST`].
-    slow: Vec<Duration>,
 }
 
 impl Took {
@@ -51,7 +49,6 @@ impl Took {
                 count: sum.count + took.count,
                 slowest: sum.slowest.max(took.slowest),
                 stalls: sum.stalls + took.stalls,
-                slow: [sum.slow, took.slow].concat(),
             })
         })
     }
@@ -66,8 +63,6 @@ struct Round {
     control: Took,
     /// Segments sent again, by clients and by the backend.
     again: (u64, u64),
-    /// Packets that this machine had no room for between two virtual links, whoever's they were.
-    dropped: u64,
 }
 
 #[test]
@@ -79,12 +74,11 @@ fn a_hundred_thousand_short_connections_and_again() -> Result<()> {
         let through = churn(&stage, ROUTER)
             .with_context(|| format!("through the router, round {round}: {}", stage.counters()))?;
         eprintln!("round {round}: {through:?}, direct {direct:?}");
-        let bar = LOST + direct.iter().map(|round| round.main.slowest).fold(through.control.slowest, Duration::max);
-        let stalled = through.main.slow.iter().filter(|took| **took > bar).count() as u64;
-        ensure!(stalled <= through.dropped, "{stalled} stalled: {through:?}; on the direct way: {direct:?}");
+        let bar = direct.iter().map(|round| round.main.slowest).fold(LOST.max(through.control.slowest), Duration::max);
+        ensure!(through.main.slowest <= bar, "a connection stalled: {through:?}; on the direct way: {direct:?}");
         // Whatever is lost costs a fifth of a second or more before it is sent again.
         let again = |round: &Round| round.again.0 + round.again.1;
-        let bar = direct.iter().map(again).max().unwrap_or_default() + AGAIN + through.dropped;
+        let bar = direct.iter().map(again).max().unwrap_or_default() + AGAIN;
         ensure!(again(&through) <= bar, "segments were lost: {through:?}; on the direct way: {direct:?}");
         let count = pinned::dial_counter(&stage.sluice, DialCounter::Confirmed)?;
         ensure!(count == round * CONNECTIONS as u64, "the kernel has made {count} connections in {round} rounds");
@@ -108,7 +102,7 @@ fn churn(stage: &Stage, to: SocketAddr) -> Result<Round> {
     let hello = &short_hello(RAW)?;
     let (begun, over, done) = (AtomicUsize::new(0), AtomicBool::new(false), AtomicBool::new(false));
     let again = || Ok::<_, anyhow::Error>((sent_again(&stage.client)?, sent_again(&stage.backend)?));
-    let (before, dropped_before) = (again()?, dropped()?);
+    let before = again()?;
     stage.listener.set_nonblocking(true)?;
     let (over_all, begin) = (&over, Instant::now());
     let (main, control, all) = thread::scope(|scope| {
@@ -133,8 +127,7 @@ fn churn(stage: &Stage, to: SocketAddr) -> Result<Round> {
         Ok((main, control, all))
     })?;
     let after = again()?;
-    let again = (after.0 - before.0, after.1 - before.1);
-    Ok(Round { all, main, control, again, dropped: dropped()? - dropped_before })
+    Ok(Round { all, main, control, again: (after.0 - before.0, after.1 - before.1) })
 }
 
 /// A client's connections, one after the other, until it is `over` or so many have `begun` at all clients.
@@ -155,7 +148,6 @@ fn connect_again_and_again(
             took.count += 1;
             took.slowest = took.slowest.max(time);
             took.stalls += usize::from(time > STALL);
-            took.slow.extend((time > LOST).then_some(time));
         }
         Ok(took)
     });
@@ -205,11 +197,4 @@ fn sent_again(machine: &Netns) -> Result<u64> {
     let (mut names, mut values) = (tcp.next().context("names")?, tcp.next().context("values")?);
     let place = names.position(|name| name == "RetransSegs").context("RetransSegs")?;
     values.nth(place).context("a value")?.parse().context("a number")
-}
-
-/// Packets dropped because a processor's queue of received ones was full: the second column of each line, hexadecimal.
-fn dropped() -> Result<u64> {
-    let text = std::fs::read_to_string("/proc/net/softnet_stat")?;
-    let of_line = |line: &str| Ok(u64::from_str_radix(line.split(' ').nth(1).context("a second column")?, 16)?);
-    text.lines().map(of_line).sum()
 }
