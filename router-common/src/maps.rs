@@ -403,7 +403,8 @@ pub struct Flow {
     pub end: u8,
     /// Protocol of the listener.
     pub protocol: u8,
-    /// Zero, but for the last byte in the client's entry: 1 once a program has begun to end the connection.
+    /// Zero, but for bits of the last byte: 1 in the client's entry once a program has begun to end the connection, 2 in
+    /// the endpoint's once one has begun to take its port over.
     pub pad: [u8; 2],
 }
 

@@ -248,21 +248,25 @@ fn try_port(settings: &Config, step: u32) -> u32 {
         client.rewrite.delta_tsval = delta;
         backend.rewrite.delta_tsecr = delta.wrapping_neg();
     }
-    if maps::add_flow(&back, backend) {
-        return PORT_OURS;
-    }
-    let Some(old) = maps::flow(&back) else { return PORT_NO_ROOM };
-    if old.state != STATE_CLOSING {
-        return PORT_TAKEN;
-    }
-    take_over(&back, old);
-    // Else another CPU was faster.
-    if maps::add_flow(&back, backend) { PORT_OURS } else { PORT_TAKEN }
+    let Some(old) = maps::flow(&back) else {
+        // Else another CPU was faster, unless it is for room.
+        return if maps::add_flow(&back, backend) {
+            PORT_OURS
+        } else if maps::flow(&back).is_some() {
+            PORT_TAKEN
+        } else {
+            PORT_NO_ROOM
+        };
+    };
+    if old.state == STATE_CLOSING && take_over(&back, old, backend) { PORT_OURS } else { PORT_TAKEN }
 }
 
-/// Ends what is left of an old connection that had the port.
+/// Enters a connection in the place of one that has ended. `false`: another CPU, or the agent, was faster.
 #[inline(always)]
-fn take_over(back: &FlowKey, old: &mut Flow) {
+fn take_over(back: &FlowKey, old: &mut Flow, new: &Flow) -> bool {
+    if !maps::claim_port(old) {
+        return false;
+    }
     let client = old.rewrite.to.reversed();
     if let Some(other) = maps::flow(&client)
         && other.started_ns == old.started_ns
@@ -270,8 +274,11 @@ fn take_over(back: &FlowKey, old: &mut Flow) {
         record::end(old, other);
         maps::remove_flow(&client);
     }
-    maps::remove_flow(back);
-    maps::count(DialCounter::TakenOver);
+    let taken = maps::replace_flow(back, new);
+    if taken {
+        maps::count(DialCounter::TakenOver);
+    }
+    taken
 }
 
 /// The other entry, and the first flight for as long as it may be needed.
