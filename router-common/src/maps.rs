@@ -12,7 +12,7 @@ use crate::translate::Translation;
 
 /// Version of everything in this file. Pins live under `…/v<ABI>/`: programs and agents of different versions never
 /// share maps.
-pub const ABI: u32 = 2;
+pub const ABI: u32 = 3;
 
 /// Map names, at most 15 bytes each (the kernel's limit).
 pub mod names {
@@ -63,6 +63,10 @@ pub mod names {
     pub const DIAL_STATS: &str = "dial_stats";
     /// `u32` route → [`super::RouteName`].
     pub const ROUTES: &str = "routes";
+    /// `u32` interface → `u64` coarse monotonic nanoseconds: until then packets that would leave by the interface, one
+    /// end of a pair, may be handed to its other end at once. The agent goes on promising it for as long as nothing on
+    /// the interface wants to see them.
+    pub const PEERS: &str = "peers";
     /// `u32` 0 → [`super::Meta`].
     pub const META: &str = "sluice_meta";
 }
@@ -79,6 +83,8 @@ pub const MAX_HANDSHAKES: usize = 1 << 16;
 pub const MAX_HELLOS: usize = 1 << 12;
 /// Entries of `flows`: two a connection. Not preallocated.
 pub const MAX_FLOWS: usize = 1 << 19;
+/// Interfaces with another end that is reached at once. Not preallocated.
+pub const MAX_PEERS: usize = 1 << 12;
 /// Endpoints, and slots of all pools together. Not preallocated.
 pub const MAX_ENDPOINTS: usize = 1 << 18;
 /// Verdicts that each CPU remembers; a power of two.

@@ -305,7 +305,7 @@ const fn tcp_after(v6: bool) -> u32 {
 fn write_ip6(packet: &mut impl PacketMut, to: &FlowKey, tcp_len: u32, hops: u8, class: u8) -> bool {
     // Length 0 is what offload has for packets above 64 KiB.
     let [l0, l1] = (if tcp_len > 0xffff { 0 } else { tcp_len as u16 }).to_be_bytes();
-    let ethertype = packet.store_counted(ETHERNET - 2, &[0x86, 0xdd]);
+    let ethertype = packet.store(ETHERNET - 2, &[0x86, 0xdd]);
     let head = [0x60 | class >> 4, class << 4, 0, 0, l0, l1, TCP, hops];
     ethertype && packet.store_counted(ETHERNET, &head) && store_addresses(packet, true, to)
 }
@@ -327,7 +327,7 @@ fn write_ip4(packet: &mut impl PacketMut, to: &FlowKey, tcp_len: u32, hops: u8, 
     let once = (folded & 0xffff) + (folded >> 16);
     let [c0, c1] = (!(((once & 0xffff) + (once >> 16)) as u16)).to_ne_bytes();
     let header = [0x45, class, l0, l1, 0, 0, 0x40, 0, hops, TCP, c0, c1, a, b, c, d, e, f, g, h];
-    packet.store_counted(ETHERNET - 2, &[0x08, 0x00]) && packet.store_counted(ETHERNET, &header)
+    packet.store(ETHERNET - 2, &[0x08, 0x00]) && packet.store_counted(ETHERNET, &header)
 }
 
 /// `ACROSS`: the IP header is written already, and the addresses before it were of the other version.

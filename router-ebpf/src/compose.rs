@@ -200,7 +200,12 @@ fn header_sum(wanted: &Wanted) -> u64 {
 /// Makes it a packet of the other version of IP, in the Ethernet header too: copies are sent with that as it is.
 #[inline(always)]
 fn turn(skb: &Skb, v6: bool) -> bool {
-    skb.turn(v6) && if v6 { skb.put(ETHERNET - 2, &[0x86, 0xdd]) } else { skb.put(ETHERNET - 2, &[0x08, 0x00]) }
+    skb.turn(v6)
+        && if v6 {
+            skb.put_ethernet(ETHERNET - 2, &[0x86, 0xdd])
+        } else {
+            skb.put_ethernet(ETHERNET - 2, &[0x08, 0x00])
+        }
 }
 
 /// Whether it is an IPv4 address, in its IPv4-mapped form.

@@ -312,7 +312,7 @@ pub fn send(skb: &Skb, segment: &Segment) -> i32 {
     let made = make_syn(skb);
     let sent = made && next_hop::send_copy(skb, &client.rewrite.to, client.interface);
     // The Ethernet header is restored for a bridge that this interface may be a port of.
-    let reset = skb.put(0, &macs) && make_reset(skb, segment, made);
+    let reset = skb.put_ethernet(0, &macs) && make_reset(skb, segment, made);
     if sent {
         skb.set_mark(PASS_UP);
         return if reset { TC_ACT_OK } else { TC_ACT_SHOT };

@@ -198,7 +198,7 @@ fn payload(skb: &Skb, client: &Flow) -> i32 {
     let room = (if room < MIN_SEGMENT || room > told { MIN_SEGMENT } else { room }) & !3;
     // Copies leave by the interface that the endpoint's SYN-ACK came in on, to the neighbour that sent it; for the
     // last segment the kernel finds the neighbour itself.
-    if total > room && !skb.put(0, &dial.macs) {
+    if total > room && !skb.put_ethernet(0, &dial.macs) {
         return TC_ACT_SHOT;
     }
     let mut sent = 0;
@@ -211,7 +211,12 @@ fn payload(skb: &Skb, client: &Flow) -> i32 {
             return TC_ACT_SHOT;
         }
         if last {
-            return next_hop::send(skb, &client.rewrite.to, client.interface);
+            let to = &client.rewrite.to;
+            return if total > room {
+                next_hop::send_last(skb, to, client.interface)
+            } else {
+                next_hop::send(skb, to, client.interface)
+            };
         }
         // One that is not sent is lost; the client sends all of it again.
         let _ = skb.send_copy(via);

@@ -216,7 +216,7 @@ fn to_client(skb: &Skb, segment: &Segment, backend: &Flow) -> bool {
     wanted.seq = segment.ack;
     wanted.ack = segment.seq.wrapping_add(segment.payload_len);
     wanted.flags = RST | ACK;
-    skb.put(0, &swapped(&macs)) && compose(skb) && skb.send_copy(skb.interface())
+    skb.put_ethernet(0, &swapped(&macs)) && compose(skb) && skb.send_copy(skb.interface())
 }
 
 #[inline(never)]

@@ -59,7 +59,7 @@ fn alone(action: i32) -> i32 {
 
 #[inline(always)]
 fn ingress(mut skb: Skb) -> i32 {
-    if skb.mark() == PASS_UP {
+    if skb.mark() == PASS_UP || skb.is_tagged() {
         return TC_ACT_OK;
     }
     let Some(segment) = skb::segment(&skb) else { return icmp::packet(&mut skb) };
@@ -76,7 +76,7 @@ fn ingress(mut skb: Skb) -> i32 {
 
 #[inline(always)]
 fn egress(mut skb: Skb) -> i32 {
-    if skb.mark() == OURS || skb.mark() == PASS_UP {
+    if skb.mark() == OURS || skb.mark() == PASS_UP || skb.is_tagged() {
         return TC_ACT_OK;
     }
     let Some(segment) = skb::segment(&skb) else { return TC_ACT_OK };

@@ -12,7 +12,7 @@ use router_common::decide::Decision;
 use router_common::maps::{
     ALLOW_ROUTE_BITS, AllowNet, Config, Decided, EVENT_RING, Endpoint, EndpointState, Event, FLIGHT_HEADROOM,
     FirstFlight, Flow, FlowEnd, FlowKey, HANDSHAKE_DECIDED, Handshake, HostKey, HostRoute, Listener, ListenerKey,
-    MAX_ALLOW, MAX_ENDPOINTS, MAX_FLIGHT, MAX_FLOWS, MAX_HANDSHAKES, MAX_HELLOS, MAX_HOSTS, MAX_LISTENERS,
+    MAX_ALLOW, MAX_ENDPOINTS, MAX_FLIGHT, MAX_FLOWS, MAX_HANDSHAKES, MAX_HELLOS, MAX_HOSTS, MAX_LISTENERS, MAX_PEERS,
     MAX_VERDICTS, Meta, Pool, RouteName, RouteStats, SHORT_FLIGHT, ShortFlight, Slot, SlotKey,
 };
 use router_common::options::Reader;
@@ -67,6 +67,8 @@ static slots: HashMap<SlotKey, Slot, MAX_ENDPOINTS, SPARSE> = HashMap::new();
 static endpoints: HashMap<u32, Endpoint, MAX_ENDPOINTS, SPARSE> = HashMap::new();
 #[btf_map]
 static endpoint_state: HashMap<u32, EndpointState, MAX_ENDPOINTS, SPARSE> = HashMap::new();
+#[btf_map]
+static peers: HashMap<u32, u64, MAX_PEERS, SPARSE> = HashMap::new();
 #[btf_map]
 static config: Array<Config, 1> = Array::new();
 #[btf_map]
@@ -289,6 +291,13 @@ pub fn next_verdict() -> Option<&'static mut Decided> {
     let decided = verdicts.get_ptr_mut(place)?;
     // SAFETY: as for `scratch_memory`.
     Some(unsafe { &mut *decided })
+}
+
+/// Until when packets may be handed to the other end of an interface; 0 for never.
+#[inline(always)]
+pub fn peer_until(interface: u32) -> u64 {
+    // SAFETY: the agent alone writes this map, and a value is one number.
+    unsafe { peers.get(&interface) }.copied().unwrap_or(0)
 }
 
 /// The settings.

@@ -2,8 +2,12 @@
 //!
 //! `bpf_redirect_neigh` looks a packet's route up, with all that the stack keeps of one, unless it is told the next hop.
 //! So each CPU remembers those that `bpf_fib_lookup` has found, for a moment: a route that changes is followed within
-//! [`STANDS`]. Neighbours are the kernel's, for every packet but a copy ([`send_copy`]). Where the look-up does not say (an old kernel, addresses of
-//! this host, forwarding switched off), `bpf_redirect_neigh` finds the way itself.
+//! [`STANDS`]. Neighbours are the kernel's, for every packet but a copy ([`send_copy`]) and those for the other end of the
+//! interface. Where the look-up does not say (an old kernel, addresses of this host, forwarding switched off),
+//! `bpf_redirect_neigh` finds the way itself.
+//!
+//! The other end of a veth in a pod's network namespace takes packets by `bpf_redirect_peer`, without a turn through
+//! the queue of this CPU. Where that is allowed the agent says, in `peers`.
 
 use core::ptr::null_mut;
 
@@ -44,6 +48,10 @@ pub struct Hop {
     known: u32,
     /// Whether `macs` are.
     resolved: u32,
+    /// Whether packets may be handed to the other end of the interface.
+    peer: u32,
+    /// Zero.
+    pad: u32,
     /// The Ethernet addresses of the next hop and ours, as a header has them.
     macs: [u8; 12],
     /// The next hop.
@@ -60,16 +68,39 @@ pub fn send(skb: &Skb, to: &FlowKey, interface: u32) -> i32 {
 /// The same, at a time that is known.
 #[inline(always)]
 pub fn send_at(skb: &Skb, to: &FlowKey, interface: u32, now: u64) -> i32 {
-    skb.set_mark(OURS);
-    let (mut neighbour, mut len) = (null_mut(), 0);
-    if let Some(hop) = hop(skb, to, interface, now)
-        && hop.known != 0
-    {
-        (neighbour, len) = (&raw mut hop.neighbour, size_of::<Neighbour>() as i32);
+    match hop(skb, to, interface, now) {
+        Some(hop) if hop.peer != 0 && may_go_straight(skb, to) => skb.send_to_peer(interface, &hop.macs),
+        hop => send_by(skb, hop, interface),
     }
+}
+
+/// The same behind copies: through the queue that they are in.
+#[inline(always)]
+pub fn send_last(skb: &Skb, to: &FlowKey, interface: u32) -> i32 {
+    // SAFETY: the helper has no precondition.
+    let now = unsafe { bpf_ktime_get_coarse_ns() };
+    send_by(skb, hop(skb, to, interface, now), interface)
+}
+
+#[inline(always)]
+fn send_by(skb: &Skb, hop: Option<&mut Hop>, interface: u32) -> i32 {
+    skb.set_mark(OURS);
+    let (neighbour, len) = match hop {
+        Some(hop) if hop.known != 0 => (&raw mut hop.neighbour, size_of::<Neighbour>() as i32),
+        _ => (null_mut(), 0),
+    };
     // SAFETY: without parameters the helper looks the neighbour up itself; else they are those of the entry.
     let action = unsafe { bpf_redirect_neigh(interface, neighbour, len, 0) };
     if action < 0 { TC_ACT_SHOT } else { action as i32 }
+}
+
+/// Whether the packet can go to an interface's other end as it is. Not one with a route of this host, by which kernels
+/// before 6.16 would go on there; and not one that was of the other version of IP, for which a sum that hardware made
+/// of the packet is not kept true.
+#[inline(always)]
+fn may_go_straight(skb: &Skb, to: &FlowKey) -> bool {
+    let Some(segment) = maps::segment_memory() else { return false };
+    !skb.is_looped() && segment.v6 != is_v4(&to.destination)
 }
 
 /// Sends a copy of the packet there, if the neighbour's address is known. Marked as ours; the packet may have another
@@ -79,7 +110,7 @@ pub fn send_copy(skb: &Skb, to: &FlowKey, interface: u32) -> bool {
     // SAFETY: the helper has no precondition.
     let now = unsafe { bpf_ktime_get_coarse_ns() };
     let Some(hop) = hop(skb, to, interface, now) else { return false };
-    hop.resolved != 0 && skb.put(0, &hop.macs) && skb.send_copy(interface)
+    hop.resolved != 0 && skb.put_ethernet(0, &hop.macs) && skb.send_copy(interface)
 }
 
 /// What is remembered of the way, no older than it may be.
@@ -96,7 +127,7 @@ fn hop(skb: &Skb, to: &FlowKey, interface: u32, now: u64) -> Option<&'static mut
 /// Asks for the next hop.
 #[inline(never)]
 fn find(skb: &Skb, hop: &mut Hop, to: &FlowKey, interface: u32, now: u64) {
-    (hop.known, hop.resolved) = (0, 0);
+    (hop.known, hop.resolved, hop.peer) = (0, 0, 0);
     let Some(memory) = maps::scratch_memory() else { return };
     hop.flow = *to;
     hop.interface = interface;
@@ -130,6 +161,7 @@ fn find(skb: &Skb, hop: &mut Hop, to: &FlowKey, interface: u32, now: u64) {
         let ([a, b, c, d, e, f], [g, h, i, j, k, l]) = (fib.dmac, fib.smac);
         hop.macs = [a, b, c, d, e, f, g, h, i, j, k, l];
         hop.resolved = u32::from(resolved);
+        hop.peer = u32::from(resolved && now < maps::peer_until(interface));
     }
 }
 

@@ -17,14 +17,14 @@ pub fn reset_both(skb: &Skb, segment: &Segment) -> i32 {
     }
     // To the client: as if the listener answered, at the sequence that the client expects next (RFC 9293 §3.5.2).
     let Some(macs) = skb.load::<12>(0) else { return TC_ACT_SHOT };
-    if !reset(skb, segment, true) || !skb.put(0, &swapped(&macs)) {
+    if !reset(skb, segment, true) || !skb.put_ethernet(0, &swapped(&macs)) {
         return TC_ACT_SHOT;
     }
     // Without the client's reset the stack's must still happen, so the result is not looked at: the client will
     // get one from the stack on its next segment.
     let _ = skb.send_copy(skb.interface());
     // To the stack: as if the client gave up, at the sequence that the stack expects next.
-    if !skb.put(0, &macs) || !reset(skb, segment, false) {
+    if !skb.put_ethernet(0, &macs) || !reset(skb, segment, false) {
         return TC_ACT_SHOT;
     }
     TC_ACT_OK

@@ -8,8 +8,8 @@ use core::mem::{MaybeUninit, offset_of};
 use aya_ebpf::EbpfContext;
 use aya_ebpf::bindings::{__sk_buff, BPF_F_INGRESS, BPF_F_PSEUDO_HDR, BPF_F_RECOMPUTE_CSUM, TC_ACT_SHOT};
 use aya_ebpf::helpers::generated::{
-    bpf_clone_redirect, bpf_csum_diff, bpf_l3_csum_replace, bpf_l4_csum_replace, bpf_redirect_neigh,
-    bpf_skb_change_proto, bpf_skb_change_tail, bpf_skb_load_bytes, bpf_skb_store_bytes,
+    bpf_clone_redirect, bpf_csum_diff, bpf_l3_csum_replace, bpf_l4_csum_replace, bpf_redirect_neigh, bpf_redirect_peer,
+    bpf_skb_change_proto, bpf_skb_change_tail, bpf_skb_change_type, bpf_skb_load_bytes, bpf_skb_store_bytes,
 };
 use aya_ebpf::programs::TcContext;
 use router_common::options::OPTIONS_ROOM;
@@ -25,6 +25,8 @@ pub const PASS_UP: u32 = 0x51ce_0002;
 /// Ethernet types (linux/if_ether.h).
 const ETH_P_IP: u32 = 0x0800;
 const ETH_P_IPV6: u32 = 0x86dd;
+/// Type of a packet that is for this host (linux/if_packet.h).
+const PACKET_HOST: u32 = 0;
 /// The loopback device of every network namespace (linux/net: `LOOPBACK_IFINDEX`).
 const LOOPBACK: u32 = 1;
 
@@ -93,10 +95,10 @@ impl Skb {
         unsafe { bpf_skb_store_bytes(self.0.as_ptr().cast(), offset, bytes.as_ptr().cast(), N as u32, flags) == 0 }
     }
 
-    /// Overwrites bytes at `offset`, keeping a complete hardware checksum true.
+    /// Overwrites bytes of the Ethernet header. At ingress a sum that hardware made of the packet does not count it.
     #[inline(always)]
-    pub fn put<const N: usize>(&self, offset: u32, bytes: &[u8; N]) -> bool {
-        self.write(offset, bytes, BPF_F_RECOMPUTE_CSUM as u64)
+    pub fn put_ethernet<const N: usize>(&self, offset: u32, bytes: &[u8; N]) -> bool {
+        self.write(offset, bytes, 0)
     }
 
     /// Copies `len` bytes (1 ..= 64) from `offset` on.
@@ -183,6 +185,19 @@ impl Skb {
         unsafe { (*self.0.skb.skb).ifindex }
     }
 
+    /// Whether the packet came in on the loopback device. It has a route then, which is this host's.
+    #[inline(always)]
+    pub fn is_looped(&self) -> bool {
+        self.interface() == LOOPBACK
+    }
+
+    /// Whether the packet is of a VLAN: it comes by once more, without its tag, on that one's own interface.
+    #[inline(always)]
+    pub fn is_tagged(&self) -> bool {
+        // SAFETY: see `interface`.
+        unsafe { (*self.0.skb.skb).vlan_present != 0 }
+    }
+
     /// The packet's mark.
     #[inline(always)]
     pub fn mark(&self) -> u32 {
@@ -217,6 +232,25 @@ impl Skb {
         let direction = if interface == LOOPBACK { 0 } else { BPF_F_INGRESS as u64 };
         // SAFETY: see `fix_ip_checksum`.
         unsafe { bpf_clone_redirect(self.0.as_ptr().cast(), interface, direction) == 0 }
+    }
+
+    /// Hands the packet to the other end of an interface, with these Ethernet addresses, as if it had gone through it: no
+    /// queue in between, and nothing on the interface sees it go. Only at ingress; where there is no other end, or none
+    /// in another network namespace, it is dropped.
+    #[inline(always)]
+    pub fn send_to_peer(&self, interface: u32, macs: &[u8; 12]) -> i32 {
+        // What a packet loses on its way to another network namespace, and not on this one.
+        self.set_mark(0);
+        // Before Linux 6.16 the other end is not told whom the packet is for.
+        // SAFETY: see `interface` and `fix_ip_checksum`.
+        let typed = unsafe {
+            (*self.0.skb.skb).pkt_type == PACKET_HOST || bpf_skb_change_type(self.0.as_ptr().cast(), PACKET_HOST) == 0
+        };
+        if !typed || !self.put_ethernet(0, macs) {
+            return TC_ACT_SHOT;
+        }
+        // SAFETY: no pointer is passed.
+        unsafe { bpf_redirect_peer(interface, 0) as i32 }
     }
 
     /// Sends the packet out of an interface, by the route and to the neighbour that the kernel finds. Marked as ours.

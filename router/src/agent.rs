@@ -29,6 +29,7 @@ use tokio::sync::watch;
 
 use crate::admin::{self, AdminError, Views};
 use crate::datapath::kernel::{Duty, KernelError};
+use crate::datapath::peers::PeerRedirect;
 use crate::datapath::ports::PortRange;
 use crate::datapath::task::{Inputs, Programmed};
 use crate::datapath::{DataPath, PinFolder};
@@ -56,6 +57,8 @@ pub struct Options {
     pub instance: String,
     /// Which data path.
     pub data_path: DataPath,
+    /// Whether the kernel's packets are handed to the other ends of interfaces.
+    pub peer_redirect: PeerRedirect,
     /// Addresses to listen on.
     pub listen: Vec<IpAddr>,
     /// How to translate.
@@ -156,6 +159,7 @@ pub async fn run(options: Options, inherited: Inherited) -> Result<(), AgentErro
         pins: PinFolder::of(&options.instance),
         access: proxy.access_log(),
         ports: options.snat_ports,
+        peers: options.peer_redirect,
         idle: Timeouts::default().tunnel,
     };
     let mut data_path = KernelDataPath::start(kernel, inputs)?;

@@ -27,6 +27,7 @@ pub mod kernel;
 pub mod maps;
 pub mod netlink;
 pub mod paths;
+pub mod peers;
 pub mod plan;
 pub mod pools;
 pub mod ports;

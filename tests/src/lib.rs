@@ -18,6 +18,7 @@ pub mod sluice;
 pub mod steering;
 pub mod stream;
 pub mod wait;
+pub mod watcher;
 pub mod wire;
 
 use std::path::{Path, PathBuf};

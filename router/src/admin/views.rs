@@ -112,7 +112,7 @@ impl Views {
                 let programmed = Arc::clone(&programmed.borrow());
                 json!({"mode": "kernel", "revision": programmed.revision, "entries": programmed.entries,
                     "failed": programmed.failed, "error": programmed.error, "leftOut": programmed.left_out,
-                    "interfaces": programmed.interfaces, "endpoints": programmed.endpoints,
+                    "interfaces": programmed.interfaces, "peerRedirect": programmed.peers, "endpoints": programmed.endpoints,
                     "connections": programmed.connections, "superseded": programmed.superseded})
             }
             Err(reason) => json!({"mode": "userspace", "reason": reason}),

@@ -143,6 +143,7 @@ impl What {
                     ("IN KERNEL", "/dataPath/revision"),
                     ("CONNECTIONS IN KERNEL", "/dataPath/connections"),
                     ("INTERFACES", "/dataPath/interfaces"),
+                    ("PEER REDIRECT", "/dataPath/peerRedirect"),
                 ],
             ),
         }

@@ -18,6 +18,7 @@ use tracing_subscriber::EnvFilter;
 use super::{StateArgs, TranslationArgs};
 use crate::agent::{self, Options};
 use crate::datapath::DataPath;
+use crate::datapath::peers::PeerRedirect;
 use crate::datapath::ports::PortRange;
 use crate::keep::{self, Inherited};
 use crate::proxy::AccessLogForm;
@@ -36,6 +37,10 @@ pub struct RunArgs {
     /// Which data path: `auto` takes the kernel's if it can be had.
     #[arg(long, value_enum, default_value_t)]
     data_path: DataPath,
+    /// Whether the kernel hands packets for pods of this host straight to their end of the veth pair: `auto` where
+    /// nothing on this end wants to see them leave (queueing disciplines, filters, TCX programs, nftables).
+    #[arg(long, value_enum, default_value_t)]
+    peer_redirect: PeerRedirect,
     /// Address to listen on; repeatable. Ports are the IngressControllers'. [default: every address]
     #[arg(long, value_name = "ADDR")]
     listen: Vec<IpAddr>,
@@ -113,6 +118,7 @@ fn serve(args: RunArgs, inherited: Inherited) -> anyhow::Result<ExitCode> {
         state: args.state.folder(),
         instance: args.instance,
         data_path: args.data_path,
+        peer_redirect: args.peer_redirect,
         listen,
         settings: args.translation.settings(),
         service_ca: args.service_ca.map(service_ca).transpose()?,

@@ -56,6 +56,9 @@ plain!(
 // SAFETY: an integer.
 unsafe impl Plain for u32 {}
 
+// SAFETY: an integer.
+unsafe impl Plain for u64 {}
+
 /// Reads a value from the bytes that the kernel handed over; `None` if they are too few.
 pub fn read<T: Plain>(bytes: &[u8]) -> Option<T> {
     let bytes = bytes.get(..size_of::<T>())?;

@@ -20,11 +20,12 @@ use serde_json::{Value, json};
 use super::PinFolder;
 use super::abi::{Plain, Raw};
 use super::image::RouteMap;
+use super::peers;
 
 pub use connections::connections;
 
 /// All maps that can be dumped, with what they hold.
-pub const MAPS: [(&str, &str); 21] = [
+pub const MAPS: [(&str, &str); 22] = [
     (names::LISTENERS, "listening addresses and the routers they belong to"),
     (names::HTTP_BE, "hosts of clear-text requests"),
     (names::EDGE_REENCRYPT, "hosts whose TLS is terminated"),
@@ -43,6 +44,7 @@ pub const MAPS: [(&str, &str); 21] = [
     (names::SLOTS, "endpoints of pools, with their shares"),
     (names::ENDPOINTS, "endpoints and the ways to them"),
     (names::ENDPOINT_STATE, "what the kernel keeps of endpoints"),
+    (names::PEERS, "interfaces whose other ends packets are handed to"),
     (names::CONFIG, "settings of the programs"),
     (names::DIAL_STATS, "what happened to dials and connections"),
     (names::META, "layout version, writer and table revision"),
@@ -106,6 +108,13 @@ pub fn dump(folder: &PinFolder, name: &str) -> Result<Vec<Value>, DumpError> {
         names::SLOTS => hash(map, slot)?,
         names::ENDPOINTS => hash(map, |id: &u32, v: &Endpoint| endpoint(*id, v))?,
         names::ENDPOINT_STATE => hash(map, |id: &u32, v: &EndpointState| dials::state(*id, v))?,
+        names::PEERS => {
+            let now = peers::monotonic_ns();
+            hash(
+                map,
+                |interface: &u32, until: &u64| json!({"interface": interface, "untilNs": until, "stands": now < *until}),
+            )?
+        }
         names::CONFIG => dials::config(map)?,
         names::DIAL_STATS => dials::counters(map)?,
         _ => {

@@ -12,4 +12,15 @@ pub struct Interfaces {
     pub addresses: BTreeSet<IpAddr>,
     /// MTU of each interface in bytes, by index.
     pub mtu: BTreeMap<u32, u32>,
+    /// Interfaces that are one end of a veth pair (veth(4)) whose other end is in another network namespace, by index.
+    pub pairs: BTreeMap<u32, Pair>,
+}
+
+/// The other end of a veth pair.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pair {
+    /// Its index, in its own namespace.
+    pub index: u32,
+    /// This namespace's id of that one (ip-netns(8), `list-id`).
+    pub namespace: i32,
 }

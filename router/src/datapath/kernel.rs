@@ -320,7 +320,27 @@ impl Kernel {
 
     /// Names of the interfaces that the programs are attached to.
     pub fn attached(&self) -> Vec<String> {
-        self.attached.keys().map(|(name, _)| name.clone()).collect()
+        self.attached_to().map(|(name, _)| name.to_owned()).collect()
+    }
+
+    /// Names and indices of the interfaces that the programs are attached to.
+    pub fn attached_to(&self) -> impl Iterator<Item = (&str, u32)> {
+        self.attached.keys().map(|(name, index)| (name.as_str(), *index))
+    }
+
+    /// Whether a filter with this priority is this instance's.
+    pub fn is_own_filter(&self, priority: u16) -> bool {
+        self.links.is_own_filter(priority)
+    }
+
+    /// Whether no other program is attached by a TCX link to packets that leave by an interface.
+    ///
+    /// # Errors
+    /// When the kernel does not tell (`CAP_SYS_ADMIN` is needed for that).
+    pub fn is_alone_at_egress(&self, interface: &str) -> io::Result<bool> {
+        let program = self.object.program(EGRESS).ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))?;
+        let program: &SchedClassifier = program.try_into().map_err(io::Error::other)?;
+        self.links.is_alone(program, interface, Direction::Egress)
     }
 
     /// Both programs or none: what one of them alone sees of a connection would mislead it.

@@ -1,20 +1,25 @@
 //! rtnetlink(7): interfaces, addresses and routes, asked for and listened to.
 
+mod channel;
+mod ethtool;
+mod watchers;
+
 use std::io;
 use std::net::IpAddr;
 
 use bytes::BytesMut;
-use netlink_packet_core::{NLM_F_DUMP, NLM_F_REQUEST, NetlinkHeader, NetlinkMessage, NetlinkPayload};
+use netlink_packet_core::{NLM_F_DUMP, NetlinkSerializable, ParseableParametrized};
 use netlink_packet_route::RouteNetlinkMessage;
 use netlink_packet_route::address::{AddressAttribute, AddressMessage};
-use netlink_packet_route::link::{LinkAttribute, LinkFlags, LinkLayerType, LinkMessage};
+use netlink_packet_route::link::{InfoKind, LinkAttribute, LinkFlags, LinkInfo, LinkLayerType, LinkMessage};
 use netlink_packet_route::route::{RouteAddress, RouteAttribute, RouteMessage, RouteMetric, RouteType};
-use netlink_sys::{AsyncSocket, AsyncSocketExt, Socket, SocketAddr, TokioSocket, protocols::NETLINK_ROUTE};
+use netlink_sys::{AsyncSocket, AsyncSocketExt, TokioSocket, protocols::NETLINK_ROUTE};
 
-use super::interfaces::Interfaces;
+use super::interfaces::{Interfaces, Pair};
+use channel::{Channel, DATAGRAM, Message};
 
-/// Room for one datagram: the kernel makes dumps of at most 32 KiB each.
-const DATAGRAM: usize = 64 << 10;
+pub use ethtool::Ethtool;
+pub use watchers::{Disciplines, interface_chains};
 
 /// Where the kernel would send a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,9 +35,7 @@ pub struct Hop {
 /// Questions to the kernel. The answers are there at once, so this blocks.
 #[derive(Debug)]
 pub struct Netlink {
-    socket: Socket,
-    sequence: u32,
-    buffer: BytesMut,
+    channel: Channel,
 }
 
 impl Netlink {
@@ -41,10 +44,7 @@ impl Netlink {
     /// # Errors
     /// The system call's.
     pub fn open() -> io::Result<Self> {
-        let mut socket = Socket::new(NETLINK_ROUTE)?;
-        socket.bind_auto()?;
-        socket.connect(&SocketAddr::new(0, 0))?;
-        Ok(Netlink { socket, sequence: 0, buffer: BytesMut::with_capacity(DATAGRAM) })
+        Ok(Netlink { channel: Channel::open(NETLINK_ROUTE)? })
     }
 
     /// Interfaces and addresses as they are now.
@@ -90,57 +90,21 @@ impl Netlink {
         }
     }
 
-    /// Sends a question and hands over the answers: one, or with `NLM_F_DUMP` all until the kernel says done.
+    /// Asks, and hands over the answers that the library can read.
     fn ask(
         &mut self,
         question: RouteNetlinkMessage,
         flags: u16,
         mut take: impl FnMut(RouteNetlinkMessage),
     ) -> io::Result<()> {
-        self.sequence = self.sequence.wrapping_add(1);
-        let mut header = NetlinkHeader::default();
-        header.flags = NLM_F_REQUEST | flags;
-        header.sequence_number = self.sequence;
-        let mut message = NetlinkMessage::new(header, NetlinkPayload::from(question));
-        message.finalize();
-        let mut bytes = vec![0; message.buffer_len()];
-        message.serialize(&mut bytes);
-        self.socket.send(&bytes, 0)?;
-        loop {
-            self.buffer.clear();
-            self.buffer.reserve(DATAGRAM);
-            self.socket.recv(&mut self.buffer, 0)?;
-            let mut rest = &self.buffer[..];
-            while let Some((message, after)) = next_message(rest) {
-                rest = after;
-                // An answer to an earlier question that failed half-way, or a message that the library cannot read.
-                let Some(message) = message.filter(|message| message.header.sequence_number == self.sequence) else {
-                    continue;
-                };
-                match message.payload {
-                    NetlinkPayload::Done(_) => return Ok(()),
-                    NetlinkPayload::Error(error) if error.code.is_some() => return Err(error.to_io()),
-                    NetlinkPayload::InnerMessage(answer) => {
-                        take(answer);
-                        if flags & NLM_F_DUMP == 0 {
-                            return Ok(());
-                        }
-                    }
-                    _ => {}
-                }
+        let mut payload = vec![0; NetlinkSerializable::buffer_len(&question)];
+        question.serialize(&mut payload);
+        self.channel.ask(Message { kind: question.message_type(), payload }, flags, |answer| {
+            if let Ok(answer) = RouteNetlinkMessage::parse_with_param(&answer.payload, answer.kind) {
+                take(answer);
             }
-        }
+        })
     }
-}
-
-/// Splits the first message off a datagram; `None` in its place if it cannot be read.
-fn next_message(bytes: &[u8]) -> Option<(Option<NetlinkMessage<RouteNetlinkMessage>>, &[u8])> {
-    let length = u32::from_ne_bytes(bytes.first_chunk().copied()?) as usize;
-    if length < 16 || length > bytes.len() {
-        return None;
-    }
-    let after = bytes.get(length.next_multiple_of(4)..).unwrap_or_default();
-    Some((NetlinkMessage::deserialize(&bytes[..length]).ok(), after))
 }
 
 /// Whether the socket failed, not the look-up: such errors are not what the kernel says of a route.
@@ -150,15 +114,22 @@ fn is_transport_failure(error: &io::Error) -> bool {
 
 fn note_link(found: &mut Interfaces, link: &LinkMessage) {
     let index = link.header.index;
-    let (mut name, mut mtu) = (None, None);
+    let (mut name, mut mtu, mut veth, mut other, mut namespace) = (None, None, false, None, None);
     for attribute in &link.attributes {
         match attribute {
             LinkAttribute::IfName(text) => name = Some(text.clone()),
             LinkAttribute::Mtu(bytes) => mtu = Some(*bytes),
+            LinkAttribute::LinkInfo(parts) => veth = parts.contains(&LinkInfo::Kind(InfoKind::Veth)),
+            LinkAttribute::Link(index) => other = Some(*index),
+            // Only there if the other end is in another network namespace.
+            LinkAttribute::LinkNetNsId(id) => namespace = Some(*id),
             _ => {}
         }
     }
     found.mtu.extend(mtu.map(|mtu| (index, mtu)));
+    if veth && let (Some(other), Some(namespace)) = (other, namespace) {
+        found.pairs.insert(index, Pair { index: other, namespace });
+    }
     // The program reads packets that begin with an Ethernet header; the loopback's do.
     let ethernet = matches!(link.header.link_layer_type, LinkLayerType::Ether | LinkLayerType::Loopback);
     if let Some(name) = name
@@ -205,7 +176,7 @@ fn usable_hop(route: &RouteMessage) -> Option<Hop> {
     Some(Hop { source: source?, interface: interface?, mtu })
 }
 
-/// What the kernel tells by itself: interfaces, addresses, routes or rules have changed.
+/// What the kernel tells by itself: interfaces, addresses, routes, rules, queueing disciplines or filters have changed.
 pub struct News {
     socket: TokioSocket,
     buffer: BytesMut,
@@ -227,6 +198,7 @@ impl News {
             libc::RTNLGRP_IPV6_ROUTE,
             libc::RTNLGRP_IPV4_RULE,
             libc::RTNLGRP_IPV6_RULE,
+            libc::RTNLGRP_TC,
         ] {
             socket.socket_ref().add_membership(group)?;
         }
@@ -269,13 +241,5 @@ mod tests {
         // A group is no unicast route, and without an interface in the group there is no route at all.
         assert_eq!(netlink.hop_to([224, 0, 0, 1].into()).unwrap(), None);
         assert!(netlink.hop_to([127, 0, 0, 1].into()).unwrap().is_some());
-    }
-
-    #[test]
-    fn garbage_has_no_messages() {
-        assert!(next_message(&[]).is_none());
-        assert!(next_message(&[1, 0, 0]).is_none());
-        assert!(next_message(&[0; 64]).is_none(), "a length of nothing never ends");
-        assert!(next_message(&[0xff; 64]).is_none());
     }
 }

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use aya::maps::MapError;
+use aya::maps::{HashMap, MapError};
 use router_common::maps::names;
 use router_core::table::RoutingTable;
 use tokio::sync::watch;
@@ -17,6 +17,7 @@ use super::ends::Relayed;
 use super::image::MapImage;
 use super::kernel::{Duty, Kernel, KernelError};
 use super::netlink::News;
+use super::peers::{PeerRedirect, Peers};
 use super::ports::{self, PortRange};
 use super::sweep::Sweeper;
 use super::{PinFolder, events};
@@ -30,6 +31,8 @@ const TICK: Duration = Duration::from_secs(1);
 const LOOK_TICKS: u32 = 30;
 /// …and a change waits for others that come with it, but no longer than this.
 const GATHER_NEWS: Duration = Duration::from_millis(50);
+/// Who looks at packets that leave is looked at every so many ticks: not of all of them the kernel tells.
+const PEER_TICKS: u32 = 5;
 /// Between two looks, however many changes there are: a look asks for the way to every endpoint.
 const LOOK_PAUSE: Duration = Duration::from_secs(1);
 
@@ -52,6 +55,8 @@ pub struct Programmed {
     pub error: Option<String>,
     /// Interfaces that the program is attached to.
     pub interfaces: Vec<String>,
+    /// Those of them whose other ends packets are handed to at once.
+    pub peers: Vec<String>,
     /// Connections that the kernel carries, by the last sweep.
     pub connections: usize,
     /// With [`Duty::Drain`]: the kernel carries none any more.
@@ -88,6 +93,8 @@ pub struct Inputs {
     pub access: AccessLog,
     /// Source ports of dials; `None`: see [`super::ports::choose`].
     pub ports: Option<PortRange>,
+    /// Whether packets are handed to the other ends of interfaces.
+    pub peers: PeerRedirect,
     /// Tunnel timeout of routes that have none of their own.
     pub idle: Duration,
 }
@@ -108,13 +115,9 @@ pub async fn run(
 ) -> Result<(), KernelError> {
     let [flows, hellos, short] = [names::FLOWS, names::HELLOS, names::SHORT_HELLOS].map(|name| kernel.take(name));
     let sweeper = Sweeper::new(flows?, hellos?, short?)?;
-    let mut task = Task {
-        state: State::new(kernel.take_maps()?, ports::choose(inputs.ports)?, &inputs).map_err(MapError::IoError)?,
-        kernel,
-        sweeper,
-        inputs,
-        programmed,
-    };
+    let peers = Peers::new(HashMap::try_from(kernel.take(names::PEERS)?)?, inputs.peers);
+    let state = State::new(kernel.take_maps()?, ports::choose(inputs.ports)?, peers, &inputs);
+    let mut task = Task { state: state.map_err(MapError::IoError)?, kernel, sweeper, inputs, programmed };
     loop {
         match task.work(&mut duty).await {
             Err(error) => {
@@ -185,7 +188,7 @@ impl Task {
         let mut tick = interval(TICK);
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut ticks = 0_u32;
-        self.state.look(&mut self.kernel);
+        self.look();
         let mut looked = Instant::now();
         let mut look_at = None;
         // Begins with the first table: ends of connections that an earlier agent left must find their routes' names.
@@ -209,7 +212,7 @@ impl Task {
                 () = at(again) => {}
                 () = at(look_at) => {
                     (look_at, looked) = (None, Instant::now());
-                    if !self.state.look(&mut self.kernel) {
+                    if !self.look() {
                         continue;
                     }
                 }
@@ -230,7 +233,10 @@ impl Task {
                     }
                     ticks = ticks.wrapping_add(1);
                     let due = news.is_none() || ticks.is_multiple_of(LOOK_TICKS);
-                    if !due || !self.state.look(&mut self.kernel) {
+                    if !due && ticks.is_multiple_of(PEER_TICKS) {
+                        self.look_at_peers();
+                    }
+                    if !due || !self.look() {
                         continue;
                     }
                 }
@@ -249,10 +255,24 @@ impl Task {
             reading.get_or_insert_with(|| self.read_events());
             tracing::debug!(target: "timing", revision = table.revision, took = ?begin.elapsed(), "kernel maps written");
             again = (result.failed > 0).then(|| Instant::now() + self.state.retry());
-            let interfaces = self.kernel.attached();
+            let (interfaces, peers) = (self.kernel.attached(), self.state.peers());
             let before = Arc::clone(&self.programmed.borrow());
             let (connections, drained) = (before.connections, before.drained);
-            self.programmed.send_replace(Arc::new(Programmed { interfaces, connections, drained, ..result }));
+            self.programmed.send_replace(Arc::new(Programmed { interfaces, peers, connections, drained, ..result }));
+        }
+    }
+
+    /// Looks at interfaces, routes, and who looks at packets that leave. `false` if nothing changed that the maps follow.
+    fn look(&mut self) -> bool {
+        let changed = self.state.look(&mut self.kernel);
+        self.look_at_peers();
+        changed
+    }
+
+    fn look_at_peers(&mut self) {
+        if self.state.look_at_peers(&self.kernel) {
+            let peers = self.state.peers();
+            self.tell(|programmed| programmed.peers = peers);
         }
     }
 

@@ -42,7 +42,7 @@ pub struct Arguments {
     /// them. Nothing is written.
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     only: Vec<String>,
-    /// Only these ways: kernel, relay, haproxy, nginx, envoy; with commas between them. The direct way is always
+    /// Only these ways: kernel, by-interface, relay, haproxy, nginx, envoy; with commas between them. The direct way is always
     /// measured. Nothing is written.
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     ways: Vec<String>,

@@ -17,6 +17,9 @@ use crate::datapath::PinFolder;
 /// Filters have this one handle under their priority.
 const HANDLE: TcHandle = TcHandle::new(0, 1);
 
+/// The first kernel with TCX links.
+const TCX_SINCE: KernelVersion = KernelVersion::new(6, 6, 0);
+
 /// Which packets of an interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Direction {
@@ -90,7 +93,7 @@ impl Drop for Attached {
 impl Links {
     /// Links that are pinned, or go with their program.
     pub fn new(folder: Option<PinFolder>) -> Links {
-        Links { folder, tcx: KernelVersion::current().is_ok_and(|version| version >= KernelVersion::new(6, 6, 0)) }
+        Links { folder, tcx: KernelVersion::current().is_ok_and(|version| version >= TCX_SINCE) }
     }
 
     /// Uses filters whatever the kernel has.
@@ -161,6 +164,24 @@ impl Links {
             Err(error) => return Err(error),
         };
         Ok(Attached::Filter(Some(program.take_link(id)?)))
+    }
+
+    /// Whether a filter with this priority is of these.
+    pub fn is_own_filter(&self, priority: u16) -> bool {
+        !self.tcx && self.folder.as_ref().is_some_and(|folder| self::priority(folder) == priority)
+    }
+
+    /// Whether a program is the only one at its place, but for filters.
+    ///
+    /// # Errors
+    /// When the kernel does not tell.
+    pub fn is_alone(&self, program: &SchedClassifier, interface: &str, direction: Direction) -> io::Result<bool> {
+        if KernelVersion::current().is_ok_and(|version| version < TCX_SINCE) {
+            return Ok(true);
+        }
+        let own = program.info().map_err(io::Error::other)?.id();
+        let queried = SchedClassifier::query_tcx(interface, direction.attach_type()).map_err(io::Error::other)?;
+        Ok(queried.1.iter().all(|attached| attached.id() == own))
     }
 
     /// Removes pins of links that are not among those attached: their interfaces are gone.

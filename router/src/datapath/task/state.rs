@@ -19,6 +19,7 @@ use crate::datapath::kernel::Kernel;
 use crate::datapath::maps::{KernelMaps, Maps, make_all, reconcile};
 use crate::datapath::netlink::Netlink;
 use crate::datapath::paths::{KernelPaths, PathCache};
+use crate::datapath::peers::Peers;
 use crate::datapath::plan::{Change, plan};
 use crate::datapath::pools::Pools;
 use crate::datapath::ports::PortRange;
@@ -45,6 +46,7 @@ pub(super) struct State {
     ids: RouteIds,
     pools: Pools<PathCache<KernelPaths>>,
     ports: PortRange,
+    peers: Peers,
     interfaces: Interfaces,
     local: Vec<IpAddr>,
     /// The listeners have told once where they listen.
@@ -55,7 +57,7 @@ pub(super) struct State {
 }
 
 impl State {
-    pub fn new(maps: KernelMaps, ports: PortRange, inputs: &Inputs) -> io::Result<Self> {
+    pub fn new(maps: KernelMaps, ports: PortRange, peers: Peers, inputs: &Inputs) -> io::Result<Self> {
         let wanted = Arc::new(Mutex::new(MapImage::default()));
         let paths = PathCache::new(KernelPaths::new(Netlink::open()?));
         Ok(State {
@@ -66,6 +68,7 @@ impl State {
             ids: RouteIds::default(),
             pools: Pools::new(paths),
             ports,
+            peers,
             interfaces: Interfaces::default(),
             local: Vec::new(),
             listening: false,
@@ -140,6 +143,16 @@ impl State {
             self.lowered = None;
         }
         self.lowered.is_none()
+    }
+
+    /// Looks which interfaces' other ends may be reached at once. `false` if nothing changed.
+    pub fn look_at_peers(&mut self, kernel: &Kernel) -> bool {
+        self.peers.renew(kernel, &self.interfaces, self.pools.paths.source.netlink())
+    }
+
+    /// Names of the interfaces whose other ends are reached at once.
+    pub fn peers(&self) -> Vec<String> {
+        self.peers.names().to_vec()
     }
 
     /// Leads the maps to what is intended, as far as they let.

@@ -22,6 +22,7 @@ fn colour(way: Way) -> &'static str {
     match way {
         Way::Direct => "#555555",
         Way::Kernel => "#0b6e4f",
+        Way::ByInterface => "#3a9d74",
         Way::Relay => "#6bbf59",
         Way::HaProxy => "#4f81bd",
         Way::Nginx => "#9bbbe0",

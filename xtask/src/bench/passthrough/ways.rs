@@ -24,6 +24,8 @@ pub enum Way {
     Direct,
     /// Sluice with its kernel data path.
     Kernel,
+    /// The same where every packet leaves by an interface, as it does towards other hosts.
+    ByInterface,
     /// Sluice without.
     Relay,
     /// HAProxy.
@@ -36,13 +38,15 @@ pub enum Way {
 
 impl Way {
     /// In the order of tables.
-    pub const ALL: [Way; 6] = [Way::Direct, Way::Kernel, Way::Relay, Way::HaProxy, Way::Nginx, Way::Envoy];
+    pub const ALL: [Way; 7] =
+        [Way::Direct, Way::Kernel, Way::ByInterface, Way::Relay, Way::HaProxy, Way::Nginx, Way::Envoy];
 
     /// Name in tables.
     pub fn name(self) -> &'static str {
         match self {
             Way::Direct => "direct",
             Way::Kernel => "Sluice kernel",
+            Way::ByInterface => "Sluice kernel, by interface",
             Way::Relay => "Sluice relay",
             Way::HaProxy => Peer::HaProxy.name(),
             Way::Nginx => Peer::Nginx.name(),
@@ -55,6 +59,7 @@ impl Way {
         match self {
             Way::Direct => "direct",
             Way::Kernel => "kernel",
+            Way::ByInterface => "by-interface",
             Way::Relay => "relay",
             Way::HaProxy => "haproxy",
             Way::Nginx => "nginx",
@@ -65,7 +70,7 @@ impl Way {
     /// The other project whose it is.
     pub fn peer(self) -> Option<Peer> {
         match self {
-            Way::Direct | Way::Kernel | Way::Relay => None,
+            Way::Direct | Way::Kernel | Way::ByInterface | Way::Relay => None,
             Way::HaProxy => Some(Peer::HaProxy),
             Way::Nginx => Some(Peer::Nginx),
             Way::Envoy => Some(Peer::Envoy),
@@ -101,11 +106,11 @@ impl Lane {
         let mut instance = None;
         let router = match way {
             Way::Direct => None,
-            Way::Kernel | Way::Relay => {
+            Way::Kernel | Way::ByInterface | Way::Relay => {
                 let started =
                     Instance { sluice: tools.sluice.clone(), name: format!("bench-{}-{number}", std::process::id()) };
                 let running = started.start(way, &middle, &folder)?;
-                instance = (way == Way::Kernel).then_some(started);
+                instance = (way != Way::Relay).then_some(started);
                 Some(running)
             }
             Way::HaProxy | Way::Nginx | Way::Envoy => {
@@ -186,7 +191,8 @@ impl Instance {
         fs::write(manifests.join("router.yaml"), self::manifests(middle))?;
         let mut command = middle.netns.command(&self.sluice)?;
         command.arg("run").arg("--manifests").arg(manifests).arg("--state").arg(folder.join("state"));
-        command.args(["--data-path", if way == Way::Kernel { "kernel" } else { "userspace" }]);
+        command.args(["--data-path", if way == Way::Relay { "userspace" } else { "kernel" }]);
+        command.args(["--peer-redirect", if way == Way::Kernel { "auto" } else { "never" }]);
         command.args(["--instance", &self.name, "--drain", "1"]);
         // No access log, as with the peers.
         command.env("SLUICE_LOG", "warn");
