@@ -1,11 +1,13 @@
 //! Embeds the kernel program if `cargo xtask build-ebpf` has built it; without it the agent still builds and serves
-//! everything in user space, and says so.
+//! everything in user space, and says so. Has the linker align the agent's code for huge pages.
 #![allow(clippy::expect_used, reason = "a build script reports by failing")]
 
 use std::path::PathBuf;
 use std::{env, fs};
 
 fn main() {
+    // Segments begin where huge pages do (`text.rs`).
+    println!("cargo::rustc-link-arg-bins=-Wl,-z,max-page-size=0x200000,-z,separate-code");
     let manifest = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets it"));
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets it")).join("sluice.bpf.o");
     let folder = manifest.join("../target/bpf");

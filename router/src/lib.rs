@@ -9,4 +9,5 @@ pub mod proxy;
 pub mod relay;
 pub mod source;
 pub mod status;
+pub mod text;
 pub mod timer;

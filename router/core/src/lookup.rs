@@ -111,6 +111,9 @@ impl RouterTable {
                 return first(site.cleartext.as_deref(), request);
             }
             let Some(route) = longest(&candidate.cleartext, request.path()) else { continue };
+            if route.is_plain {
+                return RequestMatch::Forward(route);
+            }
             return match &route.kind {
                 RouteKind::Passthrough { redirect: true } => RequestMatch::RedirectToHttps(route),
                 RouteKind::Passthrough { redirect: false } => RequestMatch::NoRoute,
@@ -133,9 +136,12 @@ impl RouterTable {
 }
 
 fn longest<'t>(routes: &'t [Arc<ResolvedRoute>], path: &str) -> Option<&'t Arc<ResolvedRoute>> {
-    routes.iter().find(|route| match &route.kind {
-        RouteKind::Http { path: prefix, .. } => prefix.covers(path),
-        RouteKind::Passthrough { .. } => true,
+    routes.iter().find(|route| {
+        route.is_plain
+            || match &route.kind {
+                RouteKind::Http { path: prefix, .. } => prefix.covers(path),
+                RouteKind::Passthrough { .. } => true,
+            }
     })
 }
 

@@ -204,12 +204,15 @@ pub fn resolve(admitted: &AdmittedRoute, defaults: &TrafficDefaults, endpoints: 
             policy: None,
         })
         .collect();
+    let kind = kind(route, admitted);
+    let allow = allowlist(&route.meta.annotations).map(|list| list.nets.into());
     ResolvedRoute {
         id: route.meta.key.route_id(),
         host: admitted.host().clone(),
-        kind: kind(route, admitted),
+        is_plain: ResolvedRoute::is_plain(&kind, allow.as_deref()),
+        kind,
         cluster: Cluster { services },
-        allow: allowlist(&route.meta.annotations).map(|list| list.nets.into()),
+        allow,
         proxy_protocol: options.proxy_protocol,
         tunnel_timeout: options.tunnel_timeout.or(defaults.tunnel_timeout),
         forwarded: options.forwarded.unwrap_or(defaults.forwarded),

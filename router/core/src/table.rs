@@ -230,6 +230,9 @@ pub struct ResolvedRoute {
     pub request_work: bool,
     /// Its connections must not be steered by the kernel, which could not keep what is asked for.
     pub relay_only: bool,
+    /// Every clear-text request for the host goes to the route, whoever sends it: known from `kind` and `allow`, which
+    /// need not be looked at then. Where it is false, they must be.
+    pub is_plain: bool,
     /// What kind of route, with what only that kind may have.
     pub kind: RouteKind,
     /// `haproxy.router.openshift.io/ip_allowlist`: who may connect. `None`: everyone; empty: nobody.
@@ -313,10 +316,20 @@ impl ResolvedRoute {
         format!("{prefix}:{}:{}", self.id.namespace, self.id.name)
     }
 
+    /// What [`ResolvedRoute::is_plain`] is for a route with this kind and these sources.
+    pub fn is_plain(kind: &RouteKind, allow: Option<&[IpNet]>) -> bool {
+        let goes_on = |tls: &HttpTls| tls.insecure == InsecurePolicy::Allow;
+        let RouteKind::Http { path, tls } = kind else { return false };
+        path.as_str().is_empty() && tls.as_ref().is_none_or(goes_on) && allow.is_none()
+    }
+
     /// Whether this source address may use the route.
     pub fn admits_source(&self, source: IpAddr) -> bool {
-        let source = source.to_canonical();
-        self.allow.as_ref().is_none_or(|nets| nets.iter().any(|net| net.contains(&source)))
+        let is_listed = |nets: &[IpNet]| {
+            let source = source.to_canonical();
+            nets.iter().any(|net| net.contains(&source))
+        };
+        self.is_plain || self.allow.as_deref().is_none_or(is_listed)
     }
 }
 

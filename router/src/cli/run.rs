@@ -22,6 +22,7 @@ use crate::datapath::peers::PeerRedirect;
 use crate::datapath::ports::PortRange;
 use crate::keep::{self, Inherited};
 use crate::proxy::AccessLogForm;
+use crate::text::{self, HugeText};
 
 /// Arguments of `sluice run`.
 #[derive(Debug, Args)]
@@ -64,6 +65,10 @@ pub struct RunArgs {
     /// Seconds that connections may go on after SIGTERM.
     #[arg(long, default_value_t = 30, value_name = "SECONDS")]
     drain: u64,
+    /// Whether the program's code is put on huge pages: `auto` if the kernel has transparent ones. Uprobes, and profilers
+    /// that go by files, want `never`.
+    #[arg(long, value_enum, default_value_t)]
+    huge_text: HugeText,
     /// Log lines as JSON.
     #[arg(long)]
     log_json: bool,
@@ -95,6 +100,13 @@ pub fn run(args: RunArgs) -> anyhow::Result<ExitCode> {
         log.json().init();
     } else {
         log.with_ansi(false).init();
+    }
+    if args.huge_text == HugeText::Auto {
+        match text::on_huge_pages() {
+            Ok(0) => {}
+            Ok(bytes) => tracing::debug!(bytes, "the program's code is on huge pages"),
+            Err(error) => tracing::debug!(%error, "the program's code cannot be put on huge pages"),
+        }
     }
     // Before there is a runtime, or anything else that might use the descriptors.
     let inherited = keep::inherit().context("what was handed over cannot be used")?;

@@ -88,6 +88,7 @@ fn route(kind: Kind, name: &str, host: HostMatch, serves: RouteKind, endpoints: 
         tunnel_timeout: None,
         forwarded: Default::default(),
         request_work: false,
+        is_plain: false,
         relay_only: false,
         policy: Arc::default(),
         rule: Some(Box::default()),

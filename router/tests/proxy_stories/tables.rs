@@ -190,6 +190,7 @@ impl Route {
             tunnel_timeout: self.tunnel_timeout,
             forwarded: self.forwarded,
             request_work: false,
+            is_plain: false,
             relay_only: false,
             policy: Arc::new(self.policy.clone()),
             rule: self.rule.clone().map(Box::new),

@@ -206,6 +206,7 @@ impl Maker {
             tunnel_timeout: self.traffic.tunnel_timeout,
             forwarded: self.traffic.forwarded,
             request_work: true,
+            is_plain: false,
             relay_only: policy.needs_relay(),
             policy: policy.shared(),
             rule: rule.map(Box::new),

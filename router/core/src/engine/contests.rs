@@ -102,6 +102,7 @@ fn site(host: HostMatch, route: &Arc<GatewayRoute>) -> VirtualHost {
         tunnel_timeout: None,
         forwarded: Default::default(),
         request_work: true,
+        is_plain: false,
         relay_only: false,
         policy: Arc::default(),
         rule: Some(Box::new(RulePolicy { action: crate::rule::Action::Answer(204), ..RulePolicy::default() })),

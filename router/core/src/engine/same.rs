@@ -179,6 +179,8 @@ fn same_route(a: &ResolvedRoute, b: &ResolvedRoute) -> bool {
         relay_only,
         policy,
         rule,
+        // They follow from the rest.
+        is_plain: _,
         derived: _,
     } = a;
     *id == b.id

@@ -41,6 +41,7 @@ fn resolved(kind: Kind, called: &str, host: HostMatch, serves: RouteKind) -> Arc
         tunnel_timeout: None,
         forwarded: ForwardedHeaders::default(),
         request_work: false,
+        is_plain: false,
         relay_only: false,
         policy: Arc::default(),
         rule: None,

@@ -194,3 +194,31 @@ fn routes_that_ask_for_nothing_share_one_policy() {
     assert!(Arc::ptr_eq(&policies[0], &policies[1]));
     assert_eq!(policies[2].balance, Some(Balance::Source));
 }
+
+#[test]
+fn plain_is_a_route_that_has_every_clear_text_request_of_its_host() {
+    let plain = |spec: Value, annotations: Value| {
+        let router = router([annotated("a/b", spec, annotations)]);
+        let route = router.routes.values().next().unwrap();
+        let name = crate::model::Hostname::parse("h.test").unwrap();
+        let source = [192, 0, 2, 1].into();
+        let found =
+            |path| matches!(router.match_cleartext_request(&name, path), crate::lookup::RequestMatch::Forward(_));
+        // What it promises.
+        assert!(!route.is_plain || (found("/") && found("/any/path") && route.admits_source(source)), "{route:?}");
+        route.is_plain
+    };
+    let host = |more: Value| {
+        let mut spec = json!({ "host": "h.test" });
+        spec.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        spec
+    };
+    let edge = |insecure| host(json!({ "tls": { "termination": "edge", "insecureEdgeTerminationPolicy": insecure } }));
+    assert!(plain(host(json!({})), json!({})));
+    assert!(plain(edge("Allow"), json!({})));
+    assert!(!plain(edge("None"), json!({})));
+    assert!(!plain(edge("Redirect"), json!({})));
+    assert!(!plain(host(json!({ "path": "/shop" })), json!({})));
+    assert!(!plain(host(json!({ "tls": { "termination": "passthrough" } })), json!({})));
+    assert!(!plain(host(json!({})), json!({ "haproxy.router.openshift.io/ip_allowlist": "198.51.100.0/24" })));
+}

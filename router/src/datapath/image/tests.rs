@@ -286,6 +286,7 @@ fn a_rule_with_a_share_that_is_lost_needs_the_relay() {
             tunnel_timeout: None,
             forwarded: Default::default(),
             request_work: false,
+            is_plain: false,
             relay_only: false,
             policy: Arc::default(),
             rule: None,

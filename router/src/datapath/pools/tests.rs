@@ -50,6 +50,7 @@ fn route(services: &[(u16, &[u8])]) -> ResolvedRoute {
         tunnel_timeout: None,
         forwarded: Default::default(),
         request_work: false,
+        is_plain: false,
         relay_only: false,
         policy: Arc::default(),
         rule: None,

@@ -392,7 +392,8 @@ fn answer(
 ) -> Response<ResponseBody> {
     let Answered { lease, response, upload, times, until, is_http1 } = answered;
     if response.status() == StatusCode::SWITCHING_PROTOCOLS {
-        return upgrade::switch(shared, response, asked, times.tunnel, record, in_flight);
+        let tunnel = times.of_tunnel(record.route.as_deref());
+        return upgrade::switch(shared, response, asked, tunnel, record, in_flight);
     }
     if response.status().is_success() && asked.as_ref().is_some_and(Asked::is_connect) {
         return upgrade::refuse(shared, record, in_flight);

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use router_core::rule::RulePolicy;
+use router_core::table::ResolvedRoute;
 use tokio::time::Instant;
 
 use super::forward::Destination;
@@ -20,8 +21,8 @@ pub struct Times {
     pub until: Option<Instant>,
     /// What one try has.
     of_try: Option<Duration>,
-    /// What a tunnel that comes of it has.
-    pub tunnel: Duration,
+    /// What a tunnel that comes of it has, unless its route says otherwise.
+    tunnel: Duration,
 }
 
 impl Times {
@@ -40,8 +41,13 @@ impl Times {
             server: route.policy.server_timeout.unwrap_or_else(server),
             until: all.map(|time| Instant::now() + time),
             of_try,
-            tunnel: route.tunnel_timeout.unwrap_or(timeouts.tunnel),
+            tunnel: timeouts.tunnel,
         }
+    }
+
+    /// How long a tunnel that comes of it may be silent. Few requests become one, so the route is asked only then.
+    pub fn of_tunnel(&self, route: Option<&ResolvedRoute>) -> Duration {
+        route.and_then(|route| route.tunnel_timeout).unwrap_or(self.tunnel)
     }
 
     /// When a try that begins now must be over.

@@ -27,6 +27,7 @@ pub fn route(services: &[(u16, &[u16])], policy: RoutePolicy) -> ResolvedRoute {
         tunnel_timeout: None,
         forwarded: Default::default(),
         request_work: false,
+        is_plain: false,
         relay_only: false,
         policy: Arc::new(policy),
         rule: None,
