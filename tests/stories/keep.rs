@@ -357,7 +357,8 @@ fn cleanup_removes_what_a_killed_agent_left_and_nothing_of_one_that_lives() -> R
     kill(i32::try_from(agent.id())?, Signal::KILL)?;
     agent.ended(PATIENCE)?;
     let folder = Path::new("/sys/fs/bpf/sluice").join(&instance);
-    assert!(folder.join("v2/links/lo-ingress").exists(), "the programs stay attached without an agent");
+    let link = format!("v{}/links/lo-ingress", router_common::maps::ABI);
+    assert!(folder.join(link).exists(), "the programs stay attached without an agent");
     let removed = cleanup()?;
     assert!(removed.status.success() && !folder.exists(), "{removed:?}");
     assert!(cleanup()?.status.success(), "there being nothing is fine");
