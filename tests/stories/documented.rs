@@ -104,3 +104,12 @@ fn what_is_said_to_be_tested_of_hostile_input_is() -> Result<()> {
     }
     Ok(())
 }
+
+/// The command that the README shows for the maps is for those of this build.
+#[test]
+fn the_readme_names_the_folder_of_the_maps() -> Result<()> {
+    let readme = fs::read_to_string(workspace().join("README.md"))?;
+    let folder = format!("/sys/fs/bpf/sluice/default/v{}/", router_common::maps::ABI);
+    ensure!(readme.contains(&folder), "README.md does not name {folder}");
+    Ok(())
+}

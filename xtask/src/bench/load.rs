@@ -8,6 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
+use router_common::maps::{ABI, names};
 
 use super::document::{self, machine};
 use super::folder::{self, Setting};
@@ -114,7 +115,8 @@ fn measure(sluice: &Path, work: &Work) -> Result<Results> {
     };
     let in_proxy = |host: &str| probe::serves(setting.http, host);
     let proxy: Vec<_> = (0..CHANGES).map(|_| change(&in_proxy)).collect::<Result<_>>()?;
-    let map = HostMap::open(&Path::new("/sys/fs/bpf/sluice").join(INSTANCE).join("v2/http_be"))?;
+    let map =
+        HostMap::open(&Path::new("/sys/fs/bpf/sluice").join(INSTANCE).join(format!("v{ABI}")).join(names::HTTP_BE))?;
     let in_kernel = |host: &str| map.has(host);
     let kernel: Vec<_> = (0..CHANGES).map(|_| change(&in_kernel)).collect::<Result<_>>()?;
     Ok(Results {
