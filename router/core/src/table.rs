@@ -230,8 +230,8 @@ pub struct ResolvedRoute {
     pub request_work: bool,
     /// Its connections must not be steered by the kernel, which could not keep what is asked for.
     pub relay_only: bool,
-    /// Every clear-text request for the host goes to the route, whoever sends it: known from `kind` and `allow`, which
-    /// need not be looked at then. Where it is false, they must be.
+    /// Every clear-text request for the host goes to the route, whoever sends it, unless a longer path takes it: known from
+    /// `kind` and `allow`, which need not be looked at then. Where it is false, they must be.
     pub is_plain: bool,
     /// What kind of route, with what only that kind may have.
     pub kind: RouteKind,
