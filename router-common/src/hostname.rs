@@ -298,15 +298,28 @@ pub fn normalise_authority(value: &[u8]) -> Result<(HostBuilder, HostKind), Host
     Ok((builder, kind))
 }
 
-/// What names in normal form are made of.
-static IN_NORMAL: [bool; 256] = {
-    let mut bytes = [false; 256];
+/// What a byte is in a name in normal form.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Part {
+    None,
+    Dot,
+    Digit,
+    Other,
+}
+
+static PARTS: [Part; 256] = {
+    let mut parts = [Part::None; 256];
     let mut byte = 0;
     while byte < 256 {
-        bytes[byte] = matches!(byte as u8, b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_' | b'.');
+        parts[byte] = match byte as u8 {
+            b'.' => Part::Dot,
+            b'0'..=b'9' => Part::Digit,
+            b'a'..=b'z' | b'-' | b'_' => Part::Other,
+            _ => Part::None,
+        };
         byte += 1;
     }
-    bytes
+    parts
 };
 
 /// A name in normal form, part of a text that has it.
@@ -317,14 +330,21 @@ impl<'t> NormalName<'t> {
     /// The name of a `Host` field value or authority that has it in normal form, as nearly all have; `None` where
     /// [`normalise_authority`] is to be asked, which costs much more.
     pub fn of_authority(value: &'t [u8]) -> Option<Self> {
-        let end = value.iter().take_while(|byte| IN_NORMAL[**byte as usize]).count();
-        let (name, port) = value.split_at_checked(end).filter(|(name, _)| name.len() <= MAX_NAME)?;
-        let is_label = |label: &&[u8]| !label.is_empty() && label.len() <= MAX_LABEL as usize;
-        let last = name.rsplit(|byte| *byte == b'.').next()?;
+        let (mut length, mut label, mut is_number) = (0, 0, true);
+        for byte in value {
+            match PARTS[*byte as usize] {
+                Part::None => break,
+                Part::Dot if label == 0 || label > MAX_LABEL as usize => return None,
+                Part::Dot => (label, is_number) = (0, true),
+                part => (label, is_number) = (label + 1, is_number && part == Part::Digit),
+            }
+            length += 1;
+        }
         // A number may be of an address; nor is an empty label one.
-        if last.iter().all(u8::is_ascii_digit) || !name.split(|byte| *byte == b'.').all(|label| is_label(&label)) {
+        if is_number || label > MAX_LABEL as usize || length > MAX_NAME {
             return None;
         }
+        let (name, port) = value.split_at_checked(length)?;
         let is_port = match port {
             [] => true,
             [b':', digits @ ..] => {

@@ -13,6 +13,7 @@ mod folder;
 pub mod http;
 mod load;
 mod network;
+mod order;
 pub mod passthrough;
 mod probe;
 mod programs;

@@ -46,7 +46,14 @@ impl RouterTable {
     /// has no name: a connection without SNI, a request for an address.
     pub fn candidates<'h>(&self, host: impl Into<Option<&'h Hostname>>) -> impl Iterator<Item = &Arc<VirtualHost>> {
         let host = host.into();
-        let exact = host.and_then(|host| self.hosts.exact.get(host));
+        self.candidates_behind(host.and_then(|host| self.hosts.exact.get(host)), host)
+    }
+
+    fn candidates_behind<'t, 'h>(
+        &'t self,
+        exact: Option<&'t Arc<VirtualHost>>,
+        host: Option<&'h Hostname>,
+    ) -> impl Iterator<Item = &'t Arc<VirtualHost>> + use<'t, 'h> {
         // Looked for when the exact host will not do.
         let wildcard = iter::once_with(move || self.hosts.wildcard.get(host?.parent()?)).flatten();
         exact.into_iter().chain(wildcard).chain(self.wide_candidates(host))
@@ -106,7 +113,11 @@ impl RouterTable {
         request: &(impl Request + ?Sized),
     ) -> RequestMatch<'_> {
         let host = host.into();
-        for candidate in self.candidates(host) {
+        let exact = host.and_then(|host| self.hosts.exact.get_with_plain(host.as_str()));
+        if let Some((_, Some(route))) = exact {
+            return RequestMatch::Forward(route);
+        }
+        for candidate in self.candidates_behind(exact.map(|(host, _)| host), host) {
             if let Some(site) = &candidate.site {
                 return first(site.cleartext.as_deref(), request);
             }

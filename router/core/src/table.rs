@@ -4,6 +4,7 @@ mod hosts;
 
 use std::any::Any;
 use std::collections::BTreeSet;
+use std::mem::offset_of;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -192,6 +193,14 @@ impl VirtualHost {
         self.site.is_none() && self.passthrough.as_ref().is_none_or(|route| route.id.kind == Kind::Route)
     }
 
+    /// The route that every clear-text request of this host is forwarded to, whatever it asks for and whoever asks.
+    pub fn plain_cleartext(&self) -> Option<&Arc<ResolvedRoute>> {
+        match &*self.cleartext {
+            [route] if route.is_plain && self.site.is_none() => Some(route),
+            _ => None,
+        }
+    }
+
     /// The route that every clear-text request of this host belongs to, where nothing needs single requests to be
     /// read: then a connection may be carried whole to an endpoint of the route, as its bytes are. There must be one
     /// clear-text route, without path, redirect or re-encryption, whose forwarding headers are `Never` set and whose
@@ -199,15 +208,7 @@ impl VirtualHost {
     /// for. A client's `Proxy` and `X-SSL…` fields are then not taken out.
     pub fn steerable_cleartext(&self) -> Option<&ResolvedRoute> {
         let [route] = &*self.cleartext else { return None };
-        let is_plain = match &route.kind {
-            RouteKind::Passthrough { .. } => false,
-            RouteKind::Http { path, tls } => {
-                let goes_on_in_clear =
-                    tls.as_ref().is_none_or(|tls| tls.insecure == InsecurePolicy::Allow && tls.reencrypt.is_none());
-                path.as_str().is_empty() && goes_on_in_clear
-            }
-        };
-        (is_plain && route.is_left_alone()).then_some(&**route)
+        (ResolvedRoute::is_plain(&route.kind, None) && route.is_left_alone()).then_some(&**route)
     }
 }
 
@@ -230,15 +231,15 @@ pub struct ResolvedRoute {
     pub request_work: bool,
     /// Its connections must not be steered by the kernel, which could not keep what is asked for.
     pub relay_only: bool,
-    /// Every clear-text request for the host goes to the route, whoever sends it, unless a longer path takes it: known from
-    /// `kind` and `allow`, which need not be looked at then. Where it is false, they must be.
+    /// Every clear-text request for the host goes to the route, whoever sends it, unless a longer path takes it, and on in
+    /// clear text: known from `kind` and `allow`, which need not be looked at then. Where it is false, they must be.
     pub is_plain: bool,
+    /// Where its connections or requests go: in the line beside the first one, which processors fetch together.
+    pub cluster: Cluster,
     /// What kind of route, with what only that kind may have.
     pub kind: RouteKind,
     /// `haproxy.router.openshift.io/ip_allowlist`: who may connect. `None`: everyone; empty: nobody.
     pub allow: Option<Box<[IpNet]>>,
-    /// Where its connections or requests go.
-    pub cluster: Cluster,
     /// How long a passthrough connection, or one after an upgrade, may be silent; `None`: the default (1 h).
     pub tunnel_timeout: Option<Duration>,
     /// Which Route.
@@ -271,6 +272,7 @@ impl fmt::Debug for Derived {
 }
 
 const _: () = assert!(size_of::<ResolvedRoute>() == 240, "with its counts, four lines of a cache");
+const _: () = assert!(offset_of!(ResolvedRoute, cluster) == 48, "where the second line begins, behind the counts");
 
 impl ResolvedRoute {
     /// Whether it is made of a rule of an object of another kind, and is no Route: services keep their shares then,
@@ -318,7 +320,7 @@ impl ResolvedRoute {
 
     /// What [`ResolvedRoute::is_plain`] is for a route with this kind and these sources.
     pub fn is_plain(kind: &RouteKind, allow: Option<&[IpNet]>) -> bool {
-        let goes_on = |tls: &HttpTls| tls.insecure == InsecurePolicy::Allow;
+        let goes_on = |tls: &HttpTls| tls.insecure == InsecurePolicy::Allow && tls.reencrypt.is_none();
         let RouteKind::Http { path, tls } = kind else { return false };
         path.as_str().is_empty() && tls.as_ref().is_none_or(goes_on) && allow.is_none()
     }

@@ -34,6 +34,7 @@ fn resolved(kind: Kind, called: &str, host: HostMatch, serves: RouteKind) -> Arc
     Arc::new(ResolvedRoute {
         id: RouteId { namespace: "ns".into(), name: called.into(), kind, part: 0 },
         host,
+        is_plain: ResolvedRoute::is_plain(&serves, None),
         kind: serves,
         cluster: Cluster::default(),
         allow: None,
@@ -41,7 +42,6 @@ fn resolved(kind: Kind, called: &str, host: HostMatch, serves: RouteKind) -> Arc
         tunnel_timeout: None,
         forwarded: ForwardedHeaders::default(),
         request_work: false,
-        is_plain: false,
         relay_only: false,
         policy: Arc::default(),
         rule: None,
@@ -108,6 +108,37 @@ fn told(found: &RequestMatch<'_>) -> String {
         RequestMatch::Closed => "404".to_owned(),
         RequestMatch::NoRoute => "503".to_owned(),
     }
+}
+
+/// What is kept beside a host's hash is that of the newest version of the host.
+#[test]
+fn a_hosts_only_route_is_found_without_the_host_as_long_as_it_is_the_only_one() {
+    let serves = |path| RouteKind::Http { path: PathMatch::parse(path).unwrap(), tls: None };
+    let route = |called, path| resolved(Kind::Route, called, host("a.test"), serves(path));
+    let of = |routes: Vec<_>| Arc::new(VirtualHost { cleartext: Few::from(routes), ..empty("a.test") });
+    let mut router = router(vec![of(vec![route("first", "")]), of_route("b.test", "/only")]);
+    let plain =
+        |router: &RouterTable, host| router.hosts.exact.get_with_plain(host)?.1.map(|route| route.id.name.to_string());
+    let asked = |router: &RouterTable, path: &str| told(&router.match_cleartext_request(&name("a.test"), path));
+    assert_eq!(plain(&router, "a.test").as_deref(), Some("first"));
+    assert_eq!(asked(&router, "/deep"), "route first");
+    assert_eq!((plain(&router, "b.test"), plain(&router, "c.test")), (None, None));
+
+    router.hosts.extend(vec![of(vec![route("deep", "/deep"), route("first", "")])]);
+    assert_eq!(plain(&router, "a.test"), None);
+    assert_eq!((asked(&router, "/deep"), asked(&router, "/")), ("route deep".into(), "route first".into()));
+
+    router.hosts.extend(vec![of(vec![route("second", "")])]);
+    assert_eq!((plain(&router, "a.test").as_deref(), asked(&router, "/deep")), (Some("second"), "route second".into()));
+
+    let deep = || Some(vec![rule("rule", prefix("/deep"))]);
+    let kept = VirtualHost { cleartext: Few::from(vec![route("second", "")]), ..empty("a.test") };
+    let site = Arc::into_inner(site("a.test", deep(), None)).unwrap().site;
+    router.hosts.extend(vec![Arc::new(VirtualHost { site, ..kept })]);
+    assert_eq!((plain(&router, "a.test"), asked(&router, "/")), (None, "404".into()));
+
+    router.hosts.exact.remove(&name("a.test"));
+    assert_eq!((plain(&router, "a.test"), asked(&router, "/deep")), (None, "503".into()));
 }
 
 #[test]

@@ -7,10 +7,12 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use std::ops::Deref;
 use std::sync::{Arc, LazyLock};
 
+use siphasher::sip128::{Hash128, Hasher128, SipHasher13};
+
 use crate::model::{HostMatch, Hostname};
 use crate::persistent::{Hashed, Sorted};
 
-use super::VirtualHost;
+use super::{ResolvedRoute, VirtualHost};
 
 static NAMELESS: LazyLock<Hostname> = LazyLock::new(Hostname::default);
 
@@ -18,22 +20,45 @@ static NAMELESS: LazyLock<Hostname> = LazyLock::new(Hostname::default);
 #[derive(Clone, Default)]
 pub struct Hosts {
     by_name: Sorted<Hostname, Arc<VirtualHost>>,
-    /// One of the virtual hosts for each hash of a name, with that name: both are looked at at once.
-    by_hash: Hashed<(Hostname, Arc<VirtualHost>)>,
-    /// Hashes that more than one name has, or has had.
+    /// One of the virtual hosts for each first half of a name's hash.
+    by_hash: Hashed<Entry>,
+    /// First halves that more than one name has, or has had.
     shared: Sorted<u64, ()>,
     of_routes: usize,
 }
 
+/// What a look-up finds, in half a line of a processor's cache: to look at the name, or at the virtual host, is to wait
+/// for another one.
+#[derive(Clone)]
+struct Entry {
+    /// The second half of its name's hash. Who has the same 128 bits has the same name, as good as certainly: for one
+    /// pair of names to be alike by chance, 2^64 would have to be looked up, and nobody sees hashes to choose names by.
+    check: u64,
+    host: Arc<VirtualHost>,
+    /// See [`VirtualHost::plain_cleartext`].
+    plain: Option<Arc<ResolvedRoute>>,
+}
+
+const _: () = assert!(size_of::<(u64, Entry)>() == 32);
+
 impl Hosts {
     /// The virtual host of a name.
     pub fn get<N: Borrow<str> + ?Sized>(&self, name: &N) -> Option<&Arc<VirtualHost>> {
-        self.get_by(hash(name.borrow()), name.borrow())
+        self.get_with_plain(name.borrow()).map(|(host, _)| host)
     }
 
-    fn get_by(&self, hash: u64, name: &str) -> Option<&Arc<VirtualHost>> {
-        let (known, found) = self.by_hash.get(hash)?;
-        if known.as_str() == name { Some(found) } else { self.by_name.get(name) }
+    /// The virtual host of a name, and its [`VirtualHost::plain_cleartext`] where that is known without a look at it.
+    pub fn get_with_plain(&self, name: &str) -> Option<(&Arc<VirtualHost>, Option<&Arc<ResolvedRoute>>)> {
+        self.get_by(hash(name), name)
+    }
+
+    fn get_by(&self, hash: Hash128, name: &str) -> Option<(&Arc<VirtualHost>, Option<&Arc<ResolvedRoute>>)> {
+        let found = self.by_hash.get(hash.h1)?;
+        if found.check == hash.h2 {
+            Some((&found.host, found.plain.as_ref()))
+        } else {
+            self.by_name.get(name).map(|host| (host, None))
+        }
     }
 
     /// How many of them are of Routes.
@@ -46,11 +71,11 @@ impl Hosts {
         self.insert_by(hash(name_of(&host).as_str()), host);
     }
 
-    fn insert_by(&mut self, hash: u64, host: Arc<VirtualHost>) {
+    fn insert_by(&mut self, hash: Hash128, host: Arc<VirtualHost>) {
         let name = name_of(&host).clone();
-        match self.by_hash.get(hash) {
-            Some((other, _)) if *other != name => self.shared.insert(hash, ()),
-            _ => self.by_hash.insert(hash, (name.clone(), Arc::clone(&host))),
+        match self.by_hash.get(hash.h1) {
+            Some(other) if other.check != hash.h2 => self.shared.insert(hash.h1, ()),
+            _ => self.by_hash.insert(hash.h1, Entry::new(hash, &host)),
         }
         self.of_routes += usize::from(host.is_of_routes());
         let replaced = self.by_name.get(&name).is_some_and(|host| host.is_of_routes());
@@ -63,20 +88,26 @@ impl Hosts {
         self.remove_by(hash, name);
     }
 
-    fn remove_by(&mut self, hash: impl Fn(&str) -> u64, name: &Hostname) {
+    fn remove_by(&mut self, hash: impl Fn(&str) -> Hash128, name: &Hostname) {
         let Some(gone) = self.by_name.remove(name) else { return };
         self.of_routes -= usize::from(gone.is_of_routes());
         let own = hash(name.as_str());
-        if self.by_hash.get(own).is_some_and(|(kept, _)| kept == name) {
-            self.by_hash.remove(own);
+        if self.by_hash.get(own.h1).is_some_and(|kept| kept.check == own.h2) {
+            self.by_hash.remove(own.h1);
         }
-        // Two names in 2^32 have one hash, unless somebody looks for them: then this is what they cost.
-        if self.shared.get(&own).is_some() && self.by_hash.get(own).is_none() {
-            let other = self.by_name.entries().find(|(name, _)| hash(name.as_str()) == own);
-            if let Some((name, other)) = other {
-                self.by_hash.insert(own, (name.clone(), Arc::clone(other)));
+        // Two of 2^32 names have such a half in common. Then this is what they cost.
+        if self.shared.get(&own.h1).is_some() && self.by_hash.get(own.h1).is_none() {
+            let mut others = self.by_name.entries().map(|(name, host)| (hash(name.as_str()), host));
+            if let Some((hash, other)) = others.find(|(hash, _)| hash.h1 == own.h1) {
+                self.by_hash.insert(own.h1, Entry::new(hash, other));
             }
         }
+    }
+}
+
+impl Entry {
+    fn new(hash: Hash128, host: &Arc<VirtualHost>) -> Self {
+        Entry { check: hash.h2, host: Arc::clone(host), plain: host.plain_cleartext().cloned() }
     }
 }
 
@@ -89,10 +120,13 @@ impl Extend<Arc<VirtualHost>> for Hosts {
         }
         self.by_name.extend(hosts.into_iter().map(|host| (name_of(&host).clone(), host)));
         self.of_routes = self.by_name.values().filter(|host| host.is_of_routes()).count();
-        let mut hashes: Vec<u64> = self.by_name.entries().map(|(name, _)| hash(name.as_str())).collect();
-        let named = hashes.iter().zip(self.by_name.entries());
-        let named: Vec<_> = named.map(|(hash, (name, host))| (*hash, (name.clone(), Arc::clone(host)))).collect();
-        self.by_hash.extend(named);
+        let hashed = self.by_name.entries().map(|(name, host)| {
+            let hash = hash(name.as_str());
+            (hash.h1, Entry::new(hash, host))
+        });
+        let hashed: Vec<_> = hashed.collect();
+        let mut hashes: Vec<u64> = hashed.iter().map(|(hash, _)| *hash).collect();
+        self.by_hash.extend(hashed);
         hashes.sort_unstable();
         self.shared.extend(hashes.windows(2).filter_map(|pair| match pair {
             [one, other] if one == other => Some((*one, ())),
@@ -124,11 +158,11 @@ fn name_of(host: &VirtualHost) -> &Hostname {
 }
 
 /// With keys of this process: whoever owns routes may choose names, and must not choose which of them share a place.
-fn hash(name: &str) -> u64 {
-    static KEYS: LazyLock<RandomState> = LazyLock::new(RandomState::new);
-    let mut hasher = KEYS.build_hasher();
+fn hash(name: &str) -> Hash128 {
+    static KEYS: LazyLock<[u64; 2]> = LazyLock::new(|| [0, 1].map(|key: u8| RandomState::new().hash_one(key)));
+    let mut hasher = SipHasher13::new_with_keys(KEYS[0], KEYS[1]);
     hasher.write(name.as_bytes());
-    hasher.finish()
+    hasher.finish128()
 }
 
 #[cfg(test)]

@@ -23,8 +23,8 @@ const PROXY_CONNECTION: HeaderName = HeaderName::from_static("proxy-connection")
 #[derive(Debug)]
 pub struct Told {
     client: HeaderValue,
-    /// The client as `Forwarded` names it (RFC 7239 §6).
-    node: Box<str>,
+    /// How its elements of `Forwarded` begin: the client as that names it (RFC 7239 §6), and what comes next.
+    begin: Box<str>,
     port: HeaderValue,
     /// The first element of `Forwarded` that was told, with the authority and scheme that it tells: those of nearly all
     /// requests of a connection.
@@ -36,12 +36,12 @@ impl Told {
     pub fn of(client: IpAddr, listener: SocketAddr) -> Self {
         // Addresses and numbers are visible ASCII.
         let value = |text: String| HeaderValue::try_from(text).unwrap_or(HeaderValue::from_static("unknown"));
-        let node = match client {
-            IpAddr::V4(client) => client.to_string(),
-            IpAddr::V6(client) => format!("\"[{client}]\""),
+        let begin: String = match client {
+            IpAddr::V4(client) => format!("for={client};host="),
+            IpAddr::V6(client) => format!("for=\"[{client}]\";host="),
         };
         let port = HeaderValue::from(listener.port());
-        Told { client: value(client.to_string()), node: node.into(), port, forwarded: OnceLock::new() }
+        Told { client: value(client.to_string()), begin: begin.into(), port, forwarded: OnceLock::new() }
     }
 }
 
@@ -282,8 +282,12 @@ fn forwarded(headers: &HeaderMap, view: &ClientView<'_>, own_proto: &str) -> Opt
     }
     let authority = view.authority.as_bytes();
     let quote: &[u8] = if is_token(authority) { b"" } else { b"\"" };
-    let parts = [b"for=", view.told.node.as_bytes(), b";host=", quote, authority, quote, b";proto=", proto.as_bytes()];
-    let value = HeaderValue::from_maybe_shared(Bytes::from(parts.concat())).ok()?;
+    let begin = view.told.begin.as_bytes();
+    let mut element = Vec::with_capacity(begin.len() + authority.len() + proto.len() + 16);
+    for part in [begin, quote, authority, quote, b";proto=", proto.as_bytes()] {
+        element.extend_from_slice(part);
+    }
+    let value = HeaderValue::from_maybe_shared(Bytes::from(element)).ok()?;
     view.told.forwarded.get_or_init(|| (view.authority.clone(), proto.into(), value.clone()));
     Some(value)
 }

@@ -221,6 +221,7 @@ async fn connect(
 
 fn reencrypt(route: &ResolvedRoute) -> Option<&Reencrypt> {
     match &route.kind {
+        _ if route.is_plain => None,
         RouteKind::Http { tls: Some(HttpTls { reencrypt, .. }), .. } => reencrypt.as_ref(),
         _ => None,
     }

@@ -10,6 +10,7 @@ use super::network::Network;
 use super::tools;
 use super::ways::{Hosts, Lane, Way};
 use crate::bench::bars::{Ratios, median};
+use crate::bench::order::order;
 use crate::bench::tools::Tools;
 use crate::bench::usage::{self, Processor};
 
@@ -200,8 +201,7 @@ pub struct Plan {
     pub pause: Duration,
 }
 
-/// Runs all rounds. Within one, every measure goes over all ways before the next, and each measure begins with
-/// another way, so that whatever slows the machine for a while slows all of them.
+/// Runs all rounds. Within one, every measure goes over all ways before the next, in an [`order`] of its own.
 pub fn rounds(
     tools: &Tools,
     network: &Network,
@@ -214,8 +214,7 @@ pub fn rounds(
     for round in 0..plan.rounds {
         for (place, measure) in MEASURES.iter().enumerate().filter(|(_, measure)| chosen(measure)) {
             eprintln!("xtask: round {} of {}: {}", round + 1, plan.rounds, measure.title);
-            for step in 0..lanes.len() {
-                let index = (turn + step) % lanes.len();
+            for index in order(round, turn, lanes.len()) {
                 let lane = &lanes[index];
                 let wanted = measure.many || lane.way.hosts == Hosts::One;
                 let figure = if wanted { one(tools, network, lane, measure, plan)? } else { None };

@@ -90,7 +90,7 @@ kernel; and the client's part of all the machine's work.\n"
             text,
             "`cargo xtask bench http`, on {}, of {}. Client, router and backend each have a network namespace, with veth links between
 them, and share the cores. All ways are open all the time, each through a router namespace of its own; every measure
-goes over all ways before the next, {} ms each, in {} rounds. Figures are medians of the rounds; in parentheses the median
+goes over all ways before the next, in changing order, {} ms each, in {} rounds. Figures are medians of the rounds; in parentheses the median
 of the ratios to the best peer in the same round.
 
 The client is wrk for HTTP/1.1, h2load for HTTP/2, and a client of our own for new connections (it verifies nothing, so

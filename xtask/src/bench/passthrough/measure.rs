@@ -13,6 +13,7 @@ use super::network::Network;
 use super::usage::Processor;
 use super::ways::{Lane, Way};
 use crate::bench::bars::{Ratios, median};
+use crate::bench::order::order;
 
 /// One row of the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -209,8 +210,8 @@ pub struct Plan {
     pub pause: Duration,
 }
 
-/// Runs all rounds of the groups that are chosen. Within one, every measure goes over all ways before the next, and each measure begins with
-/// another way, so that whatever slows the machine for a while slows all of them.
+/// Runs all rounds of the groups that are chosen. Within one, every measure goes over all ways before the next, in an
+/// [`order`] of its own.
 pub fn rounds(
     tools: &Tools,
     network: &Network,
@@ -232,8 +233,7 @@ pub fn rounds(
         for (at, group) in GROUPS.into_iter().enumerate().filter(|(_, group)| chosen(group)) {
             eprintln!("xtask: round {} of {rounds}: {}", round + 1, group.title);
             for (place, measure) in group.measures().into_iter().enumerate() {
-                for step in 0..lanes.len() {
-                    let index = (turn + step) % lanes.len();
+                for index in order(round, turn, lanes.len()) {
                     let rate = one(tools, network, &lanes[index], measure, milliseconds, &mut columns[index])?;
                     columns[index].rates[at][place].push(rate);
                 }

@@ -65,7 +65,7 @@ veth links between them, and share the cores. The direct way is the router's nam
 Both ends are on this host, behind veth links, as pods are: there Sluice's kernel path hands packets straight to their
 ends of the links. “Sluice kernel, by interface” does not (`--peer-redirect never`), and stands for clients and endpoints
 on other hosts; no bar is judged by it. All ways are open all the time, each through a router namespace of its own; every measure goes over all ways before the
-next, {} ms each, in {} rounds. Before each round is a pause, in which Sluice's agent sweeps up the connections of the
+next, in changing order, {} ms each, in {} rounds. Before each round is a pause, in which Sluice's agent sweeps up the connections of the
 round before, which the kernel keeps for 10 s: bulk data is measured without that. Figures are medians of the rounds; in
 parentheses the median of the ratios to the direct way in the same round. Clients send a real ClientHello of 517 bytes
 in one segment, or of 1,800 bytes (X25519MLKEM768) in two; then both ends speak plain bytes, so nobody's TLS is
