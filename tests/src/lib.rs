@@ -9,6 +9,7 @@ pub mod frames;
 pub mod hello;
 pub mod netns;
 pub mod nginx;
+pub mod pauses;
 pub mod pinned;
 pub mod pki;
 pub mod process;

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail, ensure};
 use router_common::verdict::DialCounter;
 use tests::hello;
+use tests::pauses::Pauses;
 use tests::sluice::DataPath;
 use tests::steering::{BACK, BACKEND_PORT, Family, HOST, Setup, Stage};
 use tests::stream::{self, Pair, joined};
@@ -138,7 +139,7 @@ fn ports_come_round_without_timestamps(data_path: DataPath) -> Result<()> {
 /// The backend's machine remembers each connection for a minute (TIME-WAIT): a new one from the same port must look newer.
 fn ports_come_round(data_path: DataPath, timestamps: bool) -> Result<()> {
     const CONNECTIONS: u32 = 500;
-    // Less than a minimal retransmission timeout (200 ms), more than a busy machine's hiccups.
+    // Less than a minimal retransmission timeout (200 ms). What the machine stands still for is not counted.
     const STALL: Duration = Duration::from_millis(150);
     let mut setup = Setup::new(Family::V4);
     if data_path == DataPath::Kernel {
@@ -148,8 +149,9 @@ fn ports_come_round(data_path: DataPath, timestamps: bool) -> Result<()> {
     if !timestamps {
         stage.backend.set("ipv4/tcp_timestamps", "0")?;
     }
-    let mut stalls = Vec::new();
+    let (mut stalls, pauses) = (Vec::new(), Pauses::watch());
     for number in 0..CONNECTIONS {
+        pauses.reset();
         let start = Instant::now();
         let Pair { mut client, mut origin } = stage.connect()?;
         origin.write_all(b"goodbye")?;
@@ -159,8 +161,12 @@ fn ports_come_round(data_path: DataPath, timestamps: bool) -> Result<()> {
         ensure!(received == "goodbye", "{received:?} arrived");
         client.shutdown(Shutdown::Write)?;
         ensure!(stream::read_once(&mut origin)? == 0, "bytes after the end");
-        if start.elapsed() > STALL {
-            stalls.push((number, start.elapsed()));
+        let elapsed = start.elapsed();
+        if elapsed > STALL {
+            let lost = pauses.lost();
+            if elapsed.saturating_sub(lost) > STALL {
+                stalls.push((number, elapsed, lost));
+            }
         }
     }
     // The scheduler may hold one up, on a machine that does other things too.
