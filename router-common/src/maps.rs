@@ -12,7 +12,7 @@ use crate::translate::Translation;
 
 /// Version of everything in this file. Pins live under `…/v<ABI>/`: programs and agents of different versions never
 /// share maps.
-pub const ABI: u32 = 3;
+pub const ABI: u32 = 4;
 
 /// Map names, at most 15 bytes each (the kernel's limit).
 pub mod names {
@@ -89,8 +89,11 @@ pub const MAX_PEERS: usize = 1 << 12;
 pub const MAX_ENDPOINTS: usize = 1 << 18;
 /// Verdicts that each CPU remembers; a power of two.
 pub const MAX_VERDICTS: usize = 1 << 12;
-/// Bytes of an event ring, a power of two and a multiple of the page size.
+/// Bytes of the ring of decisions, a power of two and a multiple of the page size.
 pub const EVENT_RING: usize = 1 << 22;
+/// Bytes of the ring of ends, likewise: room for 120,000, which is as long as an agent needs to come back when thirty
+/// thousand connections a second end.
+pub const END_RING: usize = 1 << 24;
 /// Most bytes of a first flight that the kernel reads; a longer one is passed up.
 pub const MAX_FLIGHT: u32 = 4096;
 /// Most bytes of one in `short_hellos`.

@@ -173,7 +173,7 @@ impl FlowEndReason {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum DialCounter {
-    /// Ends that the full ring lost; the agent's sweep reports them.
+    /// Ends that nobody tells of: the ring was full still when their entries were needed.
     EndsLost = 0,
     /// Connections dialed.
     Dialed = 1,
@@ -197,11 +197,13 @@ pub enum DialCounter {
     Untranslated = 10,
     /// Later requests of clear-text connections with another Host.
     OtherHost = 11,
+    /// Ends that found the ring full. The agent's sweep tells of them, unless their entries are needed before.
+    EndsLate = 12,
 }
 
 impl DialCounter {
     /// All counters with their names, by index.
-    pub const ALL: [(DialCounter, &'static str); 12] = [
+    pub const ALL: [(DialCounter, &'static str); 13] = [
         (DialCounter::EndsLost, "ends-lost"),
         (DialCounter::Dialed, "dialed"),
         (DialCounter::Confirmed, "confirmed"),
@@ -214,6 +216,7 @@ impl DialCounter {
         (DialCounter::StackSilenced, "stack-silenced"),
         (DialCounter::Untranslated, "untranslated"),
         (DialCounter::OtherHost, "other-host"),
+        (DialCounter::EndsLate, "ends-late"),
     ];
 }
 

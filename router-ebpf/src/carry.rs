@@ -155,7 +155,7 @@ fn begins_anew(segment: &Segment, client: &mut Flow) -> bool {
         if client.state != STATE_CLOSING {
             finish(client, backend, FlowEndReason::Replaced);
         }
-        record::end(client, backend);
+        record::last_of(client, backend);
     }
     forget(&segment.flow, client);
     true

@@ -271,7 +271,7 @@ fn take_over(back: &FlowKey, old: &mut Flow, new: &Flow) -> bool {
     if let Some(other) = maps::flow(&client)
         && other.started_ns == old.started_ns
     {
-        record::end(old, other);
+        record::last_of(old, other);
         maps::remove_flow(&client);
     }
     let taken = maps::replace_flow(back, new);

@@ -10,7 +10,7 @@ use aya_ebpf::helpers::generated::bpf_probe_read_kernel;
 use aya_ebpf::macros::btf_map;
 use router_common::decide::Decision;
 use router_common::maps::{
-    ALLOW_ROUTE_BITS, AllowNet, Config, Decided, EVENT_RING, Endpoint, EndpointState, Event, FLIGHT_HEADROOM,
+    ALLOW_ROUTE_BITS, AllowNet, Config, Decided, END_RING, EVENT_RING, Endpoint, EndpointState, Event, FLIGHT_HEADROOM,
     FirstFlight, Flow, FlowEnd, FlowKey, HANDSHAKE_DECIDED, Handshake, HostKey, HostRoute, Listener, ListenerKey,
     MAX_ALLOW, MAX_ENDPOINTS, MAX_FLIGHT, MAX_FLOWS, MAX_HANDSHAKES, MAX_HELLOS, MAX_HOSTS, MAX_LISTENERS, MAX_PEERS,
     MAX_VERDICTS, Meta, Pool, RouteName, RouteStats, SHORT_FLIGHT, ShortFlight, Slot, SlotKey,
@@ -58,7 +58,7 @@ static sluice_meta: Array<Meta, 1> = Array::new();
 #[btf_map]
 static flows: HashMap<FlowKey, Flow, MAX_FLOWS, SPARSE> = HashMap::new();
 #[btf_map]
-pub static flow_ends: RingBuf<FlowEnd, EVENT_RING> = RingBuf::new();
+pub static flow_ends: RingBuf<FlowEnd, END_RING> = RingBuf::new();
 #[btf_map]
 static pools: HashMap<u32, Pool, MAX_HOSTS, SPARSE> = HashMap::new();
 #[btf_map]

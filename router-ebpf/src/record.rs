@@ -6,9 +6,7 @@ use aya_ebpf::helpers::bpf_ktime_get_boot_ns;
 use aya_ebpf::helpers::generated::bpf_ringbuf_query;
 use router_common::decide::Decision;
 use router_common::hostname::NAME_FIELD;
-use router_common::maps::{
-    ConnVerdict, EVENT_RING, Event, FLOW_REPORTED, Flow, FlowEnd, FlowKey, Listener, SIDE_CLIENT,
-};
+use router_common::maps::{ConnVerdict, Event, FLOW_REPORTED, Flow, FlowEnd, FlowKey, Listener, SIDE_CLIENT};
 use router_common::verdict::{DialCounter, Verdict};
 
 use crate::maps::{self, events, flow_ends, reason_stats, route_stats};
@@ -67,14 +65,14 @@ pub fn decision(flow: &FlowKey, listener: Listener, decision: Decision, read: Re
 /// The agent looks into its rings a few times a second; waking it for every connection would cost more than the
 /// connection does. It is woken by the entry that fills a quarter of the room, and by those that fill the others.
 #[inline(always)]
-fn wakeup<T>(ring: &'static RingBuf<T, EVENT_RING>) -> u64 {
-    const QUARTER: u64 = EVENT_RING as u64 / 4;
+fn wakeup<T, const BYTES: usize>(ring: &'static RingBuf<T, BYTES>) -> u64 {
+    let quarter = const { BYTES as u64 / 4 };
     // The kernel puts 8 bytes before every entry, and entries at multiples of 8.
     let entry = const { (size_of::<T>() as u64 + 8 + 7) & !7 };
     // SAFETY: the address of the static is what stands for the map until it is loaded.
     let waiting = unsafe { bpf_ringbuf_query((&raw const *ring).cast_mut().cast(), BPF_RB_AVAIL_DATA as u64) };
     // With this entry, which was reserved before, and perhaps one of another CPU.
-    let fills_one = waiting >= QUARTER && waiting % QUARTER < 2 * entry;
+    let fills_one = waiting >= quarter && waiting % quarter < 2 * entry;
     if fills_one { BPF_RB_FORCE_WAKEUP as u64 } else { BPF_RB_NO_WAKEUP as u64 }
 }
 
@@ -99,18 +97,26 @@ fn count_route(decision: &Decision) {
     }
 }
 
-/// Tells the end of a connection, once, given its two entries in any order.
-#[inline(never)]
+/// Counts and tells the end of a connection that ends now, given its two entries in any order.
+#[inline(always)]
 pub fn end(one: &mut Flow, other: &mut Flow) {
     let from_client = one.side == SIDE_CLIENT;
-    if (one.own | other.own) & FLOW_REPORTED != 0 {
-        return;
-    }
     count_end(if from_client { one } else { other }, if from_client { other } else { one });
-    let Some(mut entry) = flow_ends.reserve(0) else {
-        // The agent's sweep reports it, unless the port is needed before.
-        return maps::count(DialCounter::EndsLost);
-    };
+    tell_end(one, other, DialCounter::EndsLate);
+}
+
+/// Tells the end of a connection that has ended, if nobody has told of it, because its entries are needed.
+#[inline(always)]
+pub fn last_of(one: &mut Flow, other: &mut Flow) {
+    if (one.own | other.own) & FLOW_REPORTED == 0 {
+        tell_end(one, other, DialCounter::EndsLost);
+    }
+}
+
+#[inline(never)]
+fn tell_end(one: &mut Flow, other: &mut Flow, untold: DialCounter) {
+    let from_client = one.side == SIDE_CLIENT;
+    let Some(mut entry) = flow_ends.reserve(0) else { return maps::count(untold) };
     let (client, backend) = if from_client { (&*one, &*other) } else { (&*other, &*one) };
     let event: *mut FlowEnd = entry.as_mut_ptr();
     // SAFETY: the ring gave room for a whole FlowEnd, aligned to 8; every field is written before submission.

@@ -5,6 +5,7 @@ pub mod cli;
 pub mod datapath;
 pub mod demo;
 pub mod keep;
+pub mod log_writer;
 pub mod proxy;
 pub mod relay;
 pub mod source;

@@ -64,7 +64,7 @@ use workers::{Worker, Workers};
 use crate::keep::Sockets;
 use crate::timer::{self, Timers};
 
-pub use access::{AccessLog, AccessLogForm, Carried, Flag};
+pub use access::{AccessLog, AccessLogForm, Carried, Flag, Mark};
 pub use counters::RouteCounters;
 pub use listeners::{BindState, ListenerState, Protocol};
 

@@ -21,6 +21,7 @@ use crate::datapath::DataPath;
 use crate::datapath::peers::PeerRedirect;
 use crate::datapath::ports::PortRange;
 use crate::keep::{self, Inherited};
+use crate::log_writer::LogWriter;
 use crate::proxy::AccessLogForm;
 use crate::text::{self, HugeText};
 
@@ -95,7 +96,7 @@ fn instance_name(text: &str) -> Result<String, String> {
 pub fn run(args: RunArgs) -> anyhow::Result<ExitCode> {
     // `SLUICE_LOG=kernel=debug,access=info` and the like; the access log is on by default.
     let filter = EnvFilter::try_from_env("SLUICE_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
-    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(LogWriter);
     if args.log_json {
         log.json().init();
     } else {

@@ -17,6 +17,8 @@ use crate::proxy::{AccessLog, Carried, Flag};
 
 /// Names of live connections to wildcard hosts that are remembered; for more, the log has the wildcard.
 const NAMES: usize = 1 << 16;
+/// Ends that the sweep found and that wait to be told.
+const SWEPT: usize = 1 << 16;
 /// Routes that have left the table and whose connections may still end.
 const GONE: usize = 1 << 12;
 
@@ -32,6 +34,7 @@ pub struct Reporter {
     relayed: Relayed,
     names: Names,
     gone: Gone,
+    swept: VecDeque<FlowEnd>,
 }
 
 /// A route, as a line names it.
@@ -53,6 +56,7 @@ impl Reporter {
             relayed: Relayed::default(),
             names: Names::default(),
             gone: Gone::default(),
+            swept: VecDeque::new(),
         }
     }
 
@@ -138,6 +142,21 @@ impl Reporter {
     pub fn ended(&mut self, end: &FlowEnd) {
         let flag = FlowEndReason::from_code(end.reason).map_or(Flag::Fine, flag);
         self.line(end, flag);
+    }
+
+    /// An end that the sweep found. It waits for its turn among those of the ring: after the ring was full there may be
+    /// more at once than the log has room for.
+    pub fn swept(&mut self, end: FlowEnd) {
+        if self.swept.len() < SWEPT {
+            self.swept.push_back(end);
+        } else {
+            self.ended(&end);
+        }
+    }
+
+    /// The oldest of those, so many at most.
+    pub fn take_swept(&mut self, most: usize) -> Vec<FlowEnd> {
+        self.swept.drain(..most.min(self.swept.len())).collect()
     }
 
     /// The end of a connection that nobody carries any more, because the router ends.

@@ -119,7 +119,9 @@ pub async fn run(
     let state = State::new(kernel.take_maps()?, ports::choose(inputs.ports)?, peers, &inputs);
     let mut task = Task { state: state.map_err(MapError::IoError)?, kernel, sweeper, inputs, programmed };
     loop {
-        match task.work(&mut duty).await {
+        let ended = task.work(&mut duty).await;
+        events::tell_swept(&task.state.reporter).await;
+        match ended {
             Err(error) => {
                 // Maps that nobody can write must not steer anybody.
                 task.kernel.remove_pins();
@@ -280,7 +282,7 @@ impl Task {
         let reporter = Rc::clone(&self.state.reporter);
         let default = self.inputs.idle;
         let idle = |route| reporter.borrow().tunnel_timeout(route).unwrap_or(default);
-        if let Err(error) = self.sweeper.sweep(idle, |end| reporter.borrow_mut().ended(&end)) {
+        if let Err(error) = self.sweeper.sweep(idle, |end| reporter.borrow_mut().swept(end)) {
             tracing::warn!(%error, "cannot sweep the map of flows");
         }
         let Some(live) = self.sweeper.live() else { return };

@@ -7,7 +7,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
+use router_common::maps::{END_RING, FlowEnd};
 use router_common::verdict::DialCounter;
+use rustix::process::{Pid, Signal, kill_process};
 use tests::hello::short_hello;
 use tests::netns::Netns;
 use tests::pinned;
@@ -73,7 +75,9 @@ fn a_hundred_thousand_short_connections_and_again() -> Result<()> {
         direct.push(churn(&stage, BACKEND).context("on the direct way")?);
         let through = churn(&stage, ROUTER)
             .with_context(|| format!("through the router, round {round}: {}", stage.counters()))?;
-        eprintln!("round {round}: {through:?}, direct {direct:?}");
+        let ends = [DialCounter::EndsLate, DialCounter::EndsLost];
+        let [late, lost] = ends.map(|one| pinned::dial_counter(&stage.sluice, one));
+        eprintln!("round {round}: {through:?}, direct {direct:?}; ends so far: {} late, {} lost", late?, lost?);
         let bar = direct.iter().map(|round| round.main.slowest).fold(LOST.max(through.control.slowest), Duration::max);
         ensure!(through.main.slowest <= bar, "a connection stalled: {through:?}; on the direct way: {direct:?}");
         // Whatever is lost costs a fifth of a second or more before it is sent again.
@@ -84,7 +88,7 @@ fn a_hundred_thousand_short_connections_and_again() -> Result<()> {
         ensure!(count == round * CONNECTIONS as u64, "the kernel has made {count} connections in {round} rounds");
         stage.nothing_is_left()?;
     }
-    // An end that found the ring full is told by the sweep, unless its port was needed before that.
+    // An end that found the ring full is told by the sweep, unless its port is needed while the ring is full still.
     let lost = pinned::dial_counter(&stage.sluice, DialCounter::EndsLost)?;
     ensure!(lost <= CONNECTIONS as u64 / 100, "the full ring lost {lost} ends");
     let mut lines = 0;
@@ -93,7 +97,38 @@ fn a_hundred_thousand_short_connections_and_again() -> Result<()> {
         lines + lost >= 2 * CONNECTIONS as u64
     })
     .with_context(|| format!("{lines} lines, {lost} lost"))?;
-    ensure!(lines <= 2 * CONNECTIONS as u64, "{lines} lines in the access log");
+    ensure!(lines + lost == 2 * CONNECTIONS as u64, "{lines} lines in the access log, {lost} ends lost");
+    Ok(())
+}
+
+/// More ends than the ring has room for, and nobody who takes them out: each is counted once for its route, and either told
+/// or counted as lost.
+#[test]
+fn ends_while_the_agent_stands_still() -> Result<()> {
+    let stage = Stage::new()?;
+    let agent = i32::try_from(stage.agent()?).ok().and_then(Pid::from_raw).context("a process id is positive")?;
+    kill_process(agent, Signal::STOP)?;
+    for round in 1..=2 {
+        churn(&stage, ROUTER).with_context(|| format!("round {round}: {}", stage.counters()))?;
+    }
+    kill_process(agent, Signal::CONT)?;
+    stage.nothing_is_left()?;
+    let total = 2 * CONNECTIONS as u64;
+    let [late, lost] = [DialCounter::EndsLate, DialCounter::EndsLost];
+    let (late, lost) = (pinned::dial_counter(&stage.sluice, late)?, pinned::dial_counter(&stage.sluice, lost)?);
+    eprintln!("ends: {late} late, {lost} lost");
+    let room = (END_RING / (size_of::<FlowEnd>() + 8)) as u64;
+    ensure!(late == total - room, "{late} ends of {total} found a ring full that has room for {room}");
+    ensure!(lost < late, "all {lost} of those that found the ring full are lost, also those whose ports nobody needed");
+    let ended = stage.route_stats("ended")?;
+    ensure!(ended == total, "the route has {ended} ended connections instead of {total}");
+    let mut lines = 0;
+    wait::wait_until("the access log has all that are not lost", PATIENCE, || {
+        lines = stage.lines().len() as u64;
+        lines + lost >= total
+    })
+    .with_context(|| format!("{lines} lines, {lost} lost"))?;
+    ensure!(lines + lost == total, "{lines} lines in the access log, {lost} ends lost");
     Ok(())
 }
 

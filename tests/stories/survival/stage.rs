@@ -136,13 +136,20 @@ impl Stage {
             let count = pinned::dial_counter(&self.sluice, counter)?;
             ensure!(count == total, "{counter:?}: {count} instead of {total}");
         }
-        let stats = self.sluice.dump(names::ROUTE_STATS)?;
         for field in ["steer", "ended"] {
-            let rows = stats.as_array().context("a list")?.iter();
-            let count: u64 = rows.filter_map(|row| row[field].as_u64()).sum();
-            ensure!(count == total, "{field}: the routes have {count} connections instead of {total}: {stats}");
+            let count = self.route_stats(field)?;
+            ensure!(count == total, "{field}: the routes have {count} connections instead of {total}");
         }
         Ok(())
+    }
+
+    /// A counter of routes, summed over all.
+    ///
+    /// # Errors
+    /// When the map cannot be read.
+    pub fn route_stats(&self, field: &str) -> Result<u64> {
+        let stats = self.sluice.dump(names::ROUTE_STATS)?;
+        Ok(stats.as_array().context("a list")?.iter().filter_map(|row| row[field].as_u64()).sum())
     }
 
     /// Clients of the kernel's lines in the access log.

@@ -17,6 +17,7 @@ use tokio::sync::oneshot;
 
 use super::line::Line;
 use super::syslog::Sender;
+use crate::log_writer;
 use crate::proxy::counters::Counters;
 
 /// Most lines that wait. Those that come when it is full are dropped, and counted.
@@ -164,12 +165,28 @@ impl AccessLog {
 
     /// Waits until the lines that there are have been written, but not longer than this; not at all when the queue is full.
     pub async fn flush(&self, longest: Duration) {
-        let Some(queue) = &self.0.queue else { return };
-        let (done, is_done) = oneshot::channel();
-        if queue.try_send(Message::Flush(done)).is_ok() {
-            // An error says that the thread is gone, and with it the lines.
-            let _ = tokio::time::timeout(longest, is_done).await;
+        if let Some(mark) = self.mark() {
+            mark.reached(longest).await;
         }
+    }
+
+    /// Marks the end of the lines that there are; `None` when nobody writes, or the queue is full.
+    pub fn mark(&self) -> Option<Mark> {
+        let (done, is_done) = oneshot::channel();
+        self.0.queue.as_ref()?.try_send(Message::Flush(done)).ok()?;
+        Some(Mark(is_done))
+    }
+}
+
+/// A place in the queue of lines.
+#[derive(Debug)]
+pub struct Mark(oneshot::Receiver<()>);
+
+impl Mark {
+    /// Waits until all lines before it have been written, but not longer than this.
+    pub async fn reached(self, longest: Duration) {
+        // An error says that the thread is gone, and with it the lines.
+        let _ = tokio::time::timeout(longest, self.0).await;
     }
 }
 
@@ -197,13 +214,14 @@ impl Writer {
     /// Writes until there is nobody left to send.
     fn run(mut self, lines: &Receiver<Message>) {
         let mut told = 0;
+        log_writer::gather();
         loop {
             let message = match lines.try_recv() {
                 Ok(message) => message,
                 Err(TryRecvError::Disconnected) => break,
                 Err(TryRecvError::Empty) => {
-                    self.flush();
                     told = self.tell_dropped(told);
+                    self.flush();
                     match lines.recv() {
                         Ok(message) => message,
                         Err(_) => break,
@@ -253,6 +271,7 @@ impl Writer {
     }
 
     fn flush(&mut self) {
+        log_writer::write_out();
         if !self.out.is_empty() {
             let mut out = io::stdout().lock();
             // Whoever has closed the pipe does not read any more.
