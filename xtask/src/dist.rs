@@ -1,12 +1,16 @@
 //! `cargo xtask dist`: the build to ship. A build that counts which way its code goes is put under the benchmarks' load,
 //! and the one to ship is compiled from these counts (profile-guided optimization, the rustc book's chapter of that
-//! name): what every request runs through lies together, and is inlined where it pays.
+//! name): what every request runs through lies together, and is inlined where it pays. Where LLVM's BOLT can be had, its
+//! code is laid out once more when it is linked (`layout.rs`).
+
+mod layout;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{env, fs};
 
 use anyhow::{Context, Result, ensure};
+use layout::Layout;
 
 use crate::process::{self, cargo};
 use crate::{ebpf, install};
@@ -38,14 +42,19 @@ pub fn build(root: &Path) -> Result<PathBuf> {
         fs::remove_dir_all(&counts).with_context(|| format!("removing {}", counts.display()))?;
     }
     let counting = compiler.sluice(root, &folder, &format!("-Cprofile-generate={}", counts.display()))?;
-    for load in LOADS {
-        eprintln!("xtask: counting under `{}`", load.join(" "));
-        process::run(Command::new(env::current_exe()?).args(load).env("SLUICE_BINARY", &counting))?;
-    }
+    under_load(&counting)?;
     ensure!(counts.is_dir(), "the build that counts has written nothing to {}", counts.display());
     process::run(Command::new(merge).arg("merge").arg("-o").arg(&merged).arg(&counts))?;
 
-    let built = compiler.sluice(root, &folder, &format!("-Cprofile-use={}", merged.display()))?;
+    let mut flags = format!("-Cprofile-use={}", merged.display());
+    let layout = Layout::find();
+    if layout.is_some() {
+        flags = format!("{flags} {}", layout::LINK);
+    }
+    let mut built = compiler.sluice(root, &folder, &flags)?;
+    if let Some(layout) = layout {
+        built = layout.of(&built, &folder.join("layout"), under_load)?;
+    }
     let to = binary(root);
     fs::create_dir_all(to.parent().context("a file has a folder")?)?;
     // Renamed into place: the old one may be running.
@@ -53,6 +62,15 @@ pub fn build(root: &Path) -> Result<PathBuf> {
     fs::copy(&built, &part).with_context(|| format!("copying {}", built.display()))?;
     fs::rename(&part, &to).with_context(|| format!("writing {}", to.display()))?;
     Ok(to)
+}
+
+/// Has a build that counts serve what is counted.
+fn under_load(counting: &Path) -> Result<()> {
+    for load in LOADS {
+        eprintln!("xtask: counting under `{}`", load.join(" "));
+        process::run(Command::new(env::current_exe()?).args(load).env("SLUICE_BINARY", counting))?;
+    }
+    Ok(())
 }
 
 /// The compiler that cargo uses.
@@ -85,13 +103,13 @@ impl Compiler {
         Ok(program)
     }
 
-    /// `sluice` with one flag more. A target that is named keeps the flag from build scripts and macros.
-    fn sluice(&self, root: &Path, folder: &Path, flag: &str) -> Result<PathBuf> {
+    /// `sluice` with more flags. A target that is named keeps the flag from build scripts and macros.
+    fn sluice(&self, root: &Path, folder: &Path, more: &str) -> Result<PathBuf> {
         let flags = env::var("RUSTFLAGS").unwrap_or_default();
         let mut command = cargo(root);
         command.args(["build", "--locked", "--release", "--package", "router", "--bin", "sluice"]);
         command.args(["--target", &self.host, "--target-dir"]).arg(folder);
-        process::run(command.env("RUSTFLAGS", format!("{flags} {flag}")))?;
+        process::run(command.env("RUSTFLAGS", format!("{flags} {more}")))?;
         Ok(folder.join(&self.host).join("release/sluice"))
     }
 }
