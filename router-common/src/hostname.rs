@@ -298,29 +298,25 @@ pub fn normalise_authority(value: &[u8]) -> Result<(HostBuilder, HostKind), Host
     Ok((builder, kind))
 }
 
-/// What a byte is in a name in normal form.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Part {
-    None,
-    Dot,
-    Digit,
-    Other,
-}
-
-static PARTS: [Part; 256] = {
-    let mut parts = [Part::None; 256];
+/// What a byte is in a name in normal form; 0: in none.
+static PARTS: [u8; 256] = {
+    let mut parts = [0; 256];
     let mut byte = 0;
     while byte < 256 {
         parts[byte] = match byte as u8 {
-            b'.' => Part::Dot,
-            b'0'..=b'9' => Part::Digit,
-            b'a'..=b'z' | b'-' | b'_' => Part::Other,
-            _ => Part::None,
+            b'.' => PART_DOT,
+            b'0'..=b'9' => PART_DIGIT,
+            b'a'..=b'z' | b'-' | b'_' => PART_OTHER,
+            _ => 0,
         };
         byte += 1;
     }
     parts
 };
+
+const PART_DOT: u8 = 1;
+const PART_DIGIT: u8 = 2;
+const PART_OTHER: u8 = 4;
 
 /// A name in normal form, part of a text that has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -330,18 +326,24 @@ impl<'t> NormalName<'t> {
     /// The name of a `Host` field value or authority that has it in normal form, as nearly all have; `None` where
     /// [`normalise_authority`] is to be asked, which costs much more.
     pub fn of_authority(value: &'t [u8]) -> Option<Self> {
-        let (mut length, mut label, mut is_number) = (0, 0, true);
+        // Where the label begins, and what it has been made of.
+        let (mut length, mut begin, mut parts) = (0, 0, 0);
         for byte in value {
-            match PARTS[*byte as usize] {
-                Part::None => break,
-                Part::Dot if label == 0 || label > MAX_LABEL as usize => return None,
-                Part::Dot => (label, is_number) = (0, true),
-                part => (label, is_number) = (label + 1, is_number && part == Part::Digit),
+            let part = PARTS[*byte as usize];
+            if part <= PART_DOT {
+                if part == 0 {
+                    break;
+                }
+                if length == begin || length - begin > MAX_LABEL as usize {
+                    return None;
+                }
+                (begin, parts) = (length + 1, 0);
             }
+            parts |= part;
             length += 1;
         }
         // A number may be of an address; nor is an empty label one.
-        if is_number || label > MAX_LABEL as usize || length > MAX_NAME {
+        if parts & PART_OTHER == 0 || length - begin > MAX_LABEL as usize || length > MAX_NAME {
             return None;
         }
         let (name, port) = value.split_at_checked(length)?;

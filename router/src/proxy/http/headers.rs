@@ -282,11 +282,10 @@ fn forwarded(headers: &HeaderMap, view: &ClientView<'_>, own_proto: &str) -> Opt
     }
     let authority = view.authority.as_bytes();
     let quote: &[u8] = if is_token(authority) { b"" } else { b"\"" };
-    let begin = view.told.begin.as_bytes();
-    let mut element = Vec::with_capacity(begin.len() + authority.len() + proto.len() + 16);
-    for part in [begin, quote, authority, quote, b";proto=", proto.as_bytes()] {
-        element.extend_from_slice(part);
-    }
+    let parts = [view.told.begin.as_bytes(), quote, authority, quote, b";proto=", proto.as_bytes()];
+    // Of its very length: with room to spare `Bytes` would allocate once more.
+    let mut element = Vec::with_capacity(parts.iter().map(|part| part.len()).sum());
+    parts.into_iter().for_each(|part| element.extend_from_slice(part));
     let value = HeaderValue::from_maybe_shared(Bytes::from(element)).ok()?;
     view.told.forwarded.get_or_init(|| (view.authority.clone(), proto.into(), value.clone()));
     Some(value)
