@@ -334,6 +334,8 @@ fn an_agent_that_ends_waits_for_connections_and_tells_of_those_it_could_not_wait
     let mut agent = seat.start(&["--drain", "3"])?;
     let (first, second) = (seat.connect(&listener, "a.test")?, seat.connect(&listener, "a.test")?);
     let (ends, stays) = (first.client.local_addr()?, second.client.local_addr()?);
+    // So many that their lines are not written in no time.
+    let others = (0..500).map(|_| seat.connect(&listener, "a.test")).collect::<Result<Vec<_>>>()?;
     let line = |agent: &Process, client: SocketAddr| {
         let begin = format!("client={client} ");
         let found = wait_for("the line", PATIENCE, || agent.output().into_iter().find(|line| line.contains(&begin)));
@@ -353,6 +355,8 @@ fn an_agent_that_ends_waits_for_connections_and_tells_of_those_it_could_not_wait
         line_of_second.contains("flags=\"DC\"") && line_of_second.contains("datapath=\"kernel\""),
         "{line_of_second}"
     );
+    let told = agent.output().iter().filter(|line| line.contains("flags=\"DC\"")).count();
+    ensure!(told == others.len() + 1, "{told} of {} connections that stayed have a line", others.len() + 1);
     ensure!(!seat.pin(names::FLOWS).exists(), "pins are left");
 
     // Without connections it does not wait.

@@ -21,8 +21,8 @@ use super::peers::{PeerRedirect, Peers};
 use super::ports::{self, PortRange};
 use super::sweep::Sweeper;
 use super::{PinFolder, events};
-use crate::proxy::AccessLog;
 use crate::proxy::listeners::ListenerState;
+use crate::proxy::{AccessLog, LAST_WAIT};
 use state::State;
 
 /// Between two sweeps.
@@ -313,6 +313,8 @@ impl Task {
             Ok(ends) => events::give_up(&ends, &reporter).await,
             Err(error) => tracing::warn!(%error, "cannot read the map of flows"),
         }
+        // The proxy, which waits for its own lines, has ended by now, and the process is about to.
+        self.inputs.access.flush(LAST_WAIT).await;
     }
 
     fn tell(&self, change: impl FnOnce(&mut Programmed)) {

@@ -22,7 +22,7 @@ use crate::proxy::counters::Counters;
 
 /// Most lines that wait. Those that come when it is full are dropped, and counted.
 const QUEUE: usize = 16 * 1024;
-/// Longest wait for the lines of a proxy that has stopped.
+/// Longest wait for the lines of a proxy, or of a data path, that has stopped.
 pub const LAST_WAIT: Duration = Duration::from_secs(2);
 
 /// How the access log is written.
