@@ -1,6 +1,7 @@
 //! The agent behind the `sluice` binary: sources, data path, proxy, status writer, admin. `agent` alone wires them.
 pub mod admin;
 pub mod agent;
+pub mod allocator;
 pub mod cli;
 pub mod datapath;
 pub mod demo;

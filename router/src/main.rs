@@ -4,11 +4,12 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use mimalloc::MiMalloc;
+use router::allocator::LastFreed;
 use router::cli::{self, Cli};
 
 /// The system's allocator takes twice as long for a request once the heap has held a table of 100,000 objects.
 #[global_allocator]
-static ALLOCATOR: MiMalloc = MiMalloc;
+static ALLOCATOR: LastFreed<MiMalloc> = LastFreed(MiMalloc);
 
 fn main() -> ExitCode {
     match cli::run(Cli::parse()) {

@@ -13,6 +13,7 @@ pub mod gate;
 pub mod grpc;
 pub mod headers;
 pub mod interim;
+mod join;
 mod leftover;
 pub mod mirror;
 pub mod modify;

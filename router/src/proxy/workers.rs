@@ -11,6 +11,7 @@ use tokio::runtime::{Builder, Handle};
 use tokio::sync::oneshot;
 
 use super::{Active, Common, Phase, Shared};
+use crate::allocator::Keeping;
 
 const SWEEP_POOL: Duration = Duration::from_secs(10);
 
@@ -109,6 +110,7 @@ impl Worker {
         let ((stop, stopped), (end, ended)) = (oneshot::channel(), oneshot::channel());
         let pool = Arc::clone(&shared.pool);
         thread::Builder::new().name(format!("worker-{}", shared.worker)).spawn(move || {
+            let _keeping = Keeping::new();
             runtime.spawn(async move {
                 let mut sweep = tokio::time::interval(SWEEP_POOL);
                 loop {
