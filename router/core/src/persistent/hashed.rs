@@ -19,7 +19,10 @@ pub struct Hashed<V> {
     len: usize,
 }
 
-type Slot<V> = Option<(u64, V)>;
+/// Aligned so that those of half a line lie in one line each: what counts the references to a table stands before it.
+#[derive(Clone)]
+#[repr(align(32))]
+struct Slot<V>(Option<(u64, V)>);
 
 /// A table of 2^n slots, of which at least a quarter is free, or none at all.
 struct Chunk<V> {
@@ -102,7 +105,7 @@ impl<V: Clone> Hashed<V> {
     fn rebuild(&mut self, bits: u32) {
         let chunks: Vec<Chunk<V>> = (0..1_usize << bits).map(|_| Chunk::default()).collect();
         let old = std::mem::replace(self, Hashed { chunks: chunks.into(), bits, len: 0 });
-        let entries = old.chunks.iter().flat_map(|chunk| chunk.slots.iter().flatten());
+        let entries = old.chunks.iter().flat_map(|chunk| chunk.slots.iter().filter_map(|slot| slot.0.as_ref()));
         entries.for_each(|(hash, value)| self.insert(*hash, value.clone()));
     }
 }
@@ -121,8 +124,8 @@ impl<V: Clone> Extend<(u64, V)> for Hashed<V> {
 impl<V: Clone> Chunk<V> {
     fn get(&self, hash: u64) -> Option<&V> {
         match self.slots.get(position(&self.slots, hash)?)? {
-            Some((_, value)) => Some(value),
-            None => None,
+            Slot(Some((_, value))) => Some(value),
+            Slot(None) => None,
         }
     }
 
@@ -140,12 +143,12 @@ impl<V: Clone> Chunk<V> {
         let Some(mut free) = position(&self.slots, hash) else { return };
         let slots = Arc::make_mut(&mut self.slots);
         let mask = slots.len() - 1;
-        self.used -= usize::from(slots.get_mut(free).and_then(Option::take).is_some());
+        self.used -= usize::from(slots.get_mut(free).and_then(|slot| slot.0.take()).is_some());
         // What was put behind the slot because it was taken moves there.
         let mut at = free;
         loop {
             at = (at + 1) & mask;
-            let Some(Some((next, _))) = slots.get(at) else { break };
+            let Some(Slot(Some((next, _)))) = slots.get(at) else { break };
             let wanted = *next as usize & mask;
             let may_move = at.wrapping_sub(wanted) & mask >= at.wrapping_sub(free) & mask;
             if may_move {
@@ -159,8 +162,8 @@ impl<V: Clone> Chunk<V> {
     }
 
     fn resize(&mut self, size: usize) {
-        let mut slots: Vec<Slot<V>> = vec![None; size];
-        for (hash, value) in self.slots.iter().flatten() {
+        let mut slots: Vec<Slot<V>> = vec![Slot(None); size];
+        for (hash, value) in self.slots.iter().filter_map(|slot| slot.0.as_ref()) {
             put(&mut slots, *hash, value.clone());
         }
         self.slots = slots.into();
@@ -171,14 +174,14 @@ impl<V: Clone> Chunk<V> {
 fn position<V>(slots: &[Slot<V>], hash: u64) -> Option<usize> {
     let mask = slots.len().checked_sub(1)?;
     let mut places = (0..=mask).map(|step| (hash as usize).wrapping_add(step) & mask);
-    let is_it = |slot: &Slot<V>| slot.as_ref().is_none_or(|(known, _)| *known == hash);
+    let is_it = |slot: &Slot<V>| slot.0.as_ref().is_none_or(|(known, _)| *known == hash);
     places.find(|place| slots.get(*place).is_some_and(is_it))
 }
 
 /// Whether the hash is a new one.
 fn put<V>(slots: &mut [Slot<V>], hash: u64, value: V) -> bool {
     let slot = position(slots, hash).and_then(|place| slots.get_mut(place));
-    slot.is_some_and(|slot| slot.replace((hash, value)).is_none())
+    slot.is_some_and(|slot| slot.0.replace((hash, value)).is_none())
 }
 
 #[cfg(test)]
@@ -192,10 +195,10 @@ mod tests {
     fn check(hashed: &Hashed<u32>, model: &HashMap<u64, u32>) {
         assert_eq!(hashed.len(), model.len());
         assert!(model.iter().all(|(hash, value)| hashed.get(*hash) == Some(value)));
-        let there = hashed.chunks.iter().flat_map(|chunk| chunk.slots.iter().flatten());
+        let there = hashed.chunks.iter().flat_map(|chunk| chunk.slots.iter().filter_map(|slot| slot.0.as_ref()));
         assert_eq!(there.count(), model.len());
         for chunk in hashed.chunks.iter() {
-            assert_eq!(chunk.used, chunk.slots.iter().flatten().count());
+            assert_eq!(chunk.used, chunk.slots.iter().filter(|slot| slot.0.is_some()).count());
             assert!(chunk.slots.is_empty() || chunk.used * 4 <= chunk.slots.len() * 3);
         }
     }
