@@ -292,12 +292,13 @@ fn sigusr2_upgrades_too() -> Result<()> {
 
 #[test]
 fn an_upgrade_to_an_agent_that_does_not_get_ready_says_why_and_changes_nothing() -> Result<()> {
-    let stage = Stage::new(DataPath::UserSpace, &["--ready-within", "1"])?;
+    // Waited for once, by the agent that hangs; the one in the end has to be ready by then, whatever else the machine does.
+    let stage = Stage::new(DataPath::UserSpace, &["--ready-within", "10"])?;
     let agent = stage.agent()?;
     let failures = [
         ("exit 7", "ended with exit code 7"),
         ("kill -9 $$", "was ended by signal 9"),
-        ("exec sleep 600", "was not ready within 1 s"),
+        ("exec sleep 600", "was not ready within 10 s"),
     ];
     for (script, why) in failures {
         stage.install_script(script)?;
