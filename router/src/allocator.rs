@@ -1,9 +1,9 @@
 //! The program's allocator: a worker gets first what it has freed last.
 //!
 //! mimalloc hands out the blocks of a page in turn, so a request is given memory that was used many requests ago and
-//! has left the processor's second cache since: some 40 of its lines a request. Here each worker keeps what it frees, a
-//! few blocks of each size, and takes the last one first. It is also the shorter way: to keep a block takes half the
-//! instructions of giving it back.
+//! has left the processor's second cache since. Here each worker keeps what it frees, some blocks of each size, and takes
+//! the last one first. Of 43 lines a request that a cache of 2 MiB misses it misses 32 then, and a request takes 750
+//! instructions less (simulated, clear text, 64 connections).
 //!
 //! Other threads keep nothing: they allocate little, and come and go.
 
@@ -20,7 +20,7 @@ const FINE: usize = 1024;
 /// The largest size that is kept, in bytes: hyper's first buffer.
 const LARGEST: usize = 8192;
 const CLASSES: usize = FINE / GRAIN + 4 * (LARGEST / FINE).ilog2() as usize;
-/// Most blocks of each size that a thread keeps: requests that it has at hand at once. With all sizes, 5.5 MiB.
+/// Most blocks of each size that a thread keeps: requests that it has at hand at once. With all sizes, 5 MiB.
 const MOST: u32 = 64;
 
 /// Free blocks of one size, each of which begins with a pointer to the next.
