@@ -24,14 +24,15 @@ const CLASSES: usize = FINE / GRAIN + 4 * (LARGEST / FINE).ilog2() as usize;
 const MOST: u32 = 64;
 
 /// Free blocks of one size, each of which begins with a pointer to the next.
-struct Kept {
+struct FreeList {
     first: Cell<Option<NonNull<u8>>>,
     /// How many more are kept.
     room: Cell<u32>,
 }
 
 thread_local! {
-    static KEPT: [Kept; CLASSES] = const { [const { Kept { first: Cell::new(None), room: Cell::new(0) } }; CLASSES] };
+    static KEPT: [FreeList; CLASSES] =
+        const { [const { FreeList { first: Cell::new(None), room: Cell::new(0) } }; CLASSES] };
 }
 
 /// Another allocator, with what a thread keeps before it.
@@ -65,7 +66,7 @@ fn give_back(free: impl Fn(NonNull<u8>, Layout)) {
             kept.room.set(0);
             let mut first = kept.first.take();
             while let Some(block) = first {
-                // SAFETY: as in `Kept::take`.
+                // SAFETY: as in `FreeList::take`.
                 first = unsafe { block.cast().read() };
                 free(block, layout);
             }
@@ -73,7 +74,7 @@ fn give_back(free: impl Fn(NonNull<u8>, Layout)) {
     });
 }
 
-impl Kept {
+impl FreeList {
     #[inline(always)]
     fn take(&self) -> Option<NonNull<u8>> {
         let block = self.first.get()?;
@@ -133,7 +134,7 @@ unsafe impl<A: GlobalAlloc> GlobalAlloc for LastFreed<A> {
         // SAFETY: the caller's promises; the layout of a class has at least the size and the alignment.
         let inner = |layout| unsafe { self.0.alloc(layout) };
         let Some((class, layout)) = class_of(layout) else { return inner(layout) };
-        match KEPT.with(|kept| kept.get(class).and_then(Kept::take)) {
+        match KEPT.with(|kept| kept.get(class).and_then(FreeList::take)) {
             Some(block) => block.as_ptr(),
             None => inner(layout),
         }
