@@ -64,7 +64,7 @@ use workers::{Worker, Workers};
 use crate::keep::Sockets;
 use crate::timer::{self, Timers};
 
-pub use access::{AccessLog, AccessLogForm, Carried, Flag, LAST_WAIT, Mark};
+pub use access::{AccessLog, AccessLogForm, Carried, Flag, Mark};
 pub use counters::RouteCounters;
 pub use listeners::{BindState, ListenerState, Protocol};
 
@@ -168,7 +168,7 @@ impl Proxy {
         self.workers.stop().await;
         self.serving.abort();
         self.checking.iter().for_each(JoinHandle::abort);
-        self.workers.common.log.flush(LAST_WAIT).await;
+        self.workers.common.log.flush().await;
     }
 }
 

@@ -21,8 +21,8 @@ use super::peers::{PeerRedirect, Peers};
 use super::ports::{self, PortRange};
 use super::sweep::Sweeper;
 use super::{PinFolder, events};
+use crate::proxy::AccessLog;
 use crate::proxy::listeners::ListenerState;
-use crate::proxy::{AccessLog, LAST_WAIT};
 use state::State;
 
 /// Between two sweeps.
@@ -314,7 +314,7 @@ impl Task {
             Err(error) => tracing::warn!(%error, "cannot read the map of flows"),
         }
         // The proxy, which waits for its own lines, has ended by now, and the process is about to.
-        self.inputs.access.flush(LAST_WAIT).await;
+        self.inputs.access.flush().await;
     }
 
     fn tell(&self, change: impl FnOnce(&mut Programmed)) {

@@ -16,7 +16,7 @@ use router_core::model::{RouteId, RouterName};
 use line::{Line, LineRoute};
 
 pub use flag::Flag;
-pub use log::{AccessLog, AccessLogForm, LAST_WAIT, Mark};
+pub use log::{AccessLog, AccessLogForm, Mark};
 pub use record::{AccessRecord, DataPath};
 
 /// A connection that the kernel carried, or refused.

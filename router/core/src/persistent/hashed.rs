@@ -105,7 +105,7 @@ impl<V: Clone> Hashed<V> {
     fn rebuild(&mut self, bits: u32) {
         let chunks: Vec<Chunk<V>> = (0..1_usize << bits).map(|_| Chunk::default()).collect();
         let old = std::mem::replace(self, Hashed { chunks: chunks.into(), bits, len: 0 });
-        let entries = old.chunks.iter().flat_map(|chunk| chunk.slots.iter().filter_map(|slot| slot.0.as_ref()));
+        let entries = old.chunks.iter().flat_map(Chunk::entries);
         entries.for_each(|(hash, value)| self.insert(*hash, value.clone()));
     }
 }
@@ -127,6 +127,10 @@ impl<V: Clone> Chunk<V> {
             Slot(Some((_, value))) => Some(value),
             Slot(None) => None,
         }
+    }
+
+    fn entries(&self) -> impl Iterator<Item = &(u64, V)> {
+        self.slots.iter().filter_map(|slot| slot.0.as_ref())
     }
 
     /// Whether the hash is a new one.
@@ -163,7 +167,7 @@ impl<V: Clone> Chunk<V> {
 
     fn resize(&mut self, size: usize) {
         let mut slots: Vec<Slot<V>> = vec![Slot(None); size];
-        for (hash, value) in self.slots.iter().filter_map(|slot| slot.0.as_ref()) {
+        for (hash, value) in self.entries() {
             put(&mut slots, *hash, value.clone());
         }
         self.slots = slots.into();
@@ -195,10 +199,10 @@ mod tests {
     fn check(hashed: &Hashed<u32>, model: &HashMap<u64, u32>) {
         assert_eq!(hashed.len(), model.len());
         assert!(model.iter().all(|(hash, value)| hashed.get(*hash) == Some(value)));
-        let there = hashed.chunks.iter().flat_map(|chunk| chunk.slots.iter().filter_map(|slot| slot.0.as_ref()));
+        let there = hashed.chunks.iter().flat_map(Chunk::entries);
         assert_eq!(there.count(), model.len());
         for chunk in hashed.chunks.iter() {
-            assert_eq!(chunk.used, chunk.slots.iter().filter(|slot| slot.0.is_some()).count());
+            assert_eq!(chunk.used, chunk.entries().count());
             assert!(chunk.slots.is_empty() || chunk.used * 4 <= chunk.slots.len() * 3);
         }
     }

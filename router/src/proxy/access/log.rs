@@ -23,7 +23,7 @@ use crate::proxy::counters::Counters;
 /// Most lines that wait. Those that come when it is full are dropped, and counted.
 const QUEUE: usize = 16 * 1024;
 /// Longest wait for the lines of a proxy, or of a data path, that has stopped.
-pub const LAST_WAIT: Duration = Duration::from_secs(2);
+const LAST_WAIT: Duration = Duration::from_secs(2);
 
 /// How the access log is written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
@@ -163,10 +163,10 @@ impl AccessLog {
         }
     }
 
-    /// Waits until the lines that there are have been written, but not longer than this; not at all when the queue is full.
-    pub async fn flush(&self, longest: Duration) {
+    /// Waits until the lines that there are have been written, for `LAST_WAIT` at most; not at all when the queue is full.
+    pub async fn flush(&self) {
         if let Some(mark) = self.mark() {
-            mark.reached(longest).await;
+            mark.reached(LAST_WAIT).await;
         }
     }
 

@@ -159,6 +159,6 @@ fn a_line_that_finds_no_room_is_counted_and_not_waited_for() {
 async fn flushing_waits_for_the_lines_before_it() {
     let log = AccessLog::start(AccessLogForm::Json, Arc::new(Counters::default()));
     log.write(line());
-    log.flush(LAST_WAIT).await;
+    log.flush().await;
     assert_eq!(log.dropped(), 0);
 }
