@@ -24,6 +24,7 @@ mod plot;
 mod report;
 mod sluice;
 mod tools;
+mod turns;
 mod ways;
 
 /// Arguments of `bench http`.

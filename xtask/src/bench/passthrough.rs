@@ -78,8 +78,10 @@ impl Arguments {
     }
 }
 
-/// Milliseconds of one measurement.
-const TIME: u32 = 500;
+/// Milliseconds of one part of a measurement.
+const TIME: u32 = 100;
+/// Of a measurement.
+const PARTS: u32 = 5;
 /// The same when quick.
 const QUICK_TIME: u32 = 200;
 /// Before every round: the kernel path keeps what ended for 10 s, and the agent then sweeps it up, which must not be in
@@ -145,16 +147,16 @@ fn measure(tools: &Tools, arguments: &Arguments) -> Result<Results> {
             Err(error) => eprintln!("xtask: idle connections on the way {}: {error:#}", lane.way.name()),
         }
     }
-    let time = if arguments.quick { QUICK_TIME } else { TIME };
+    let (time, parts) = if arguments.quick { (QUICK_TIME, 1) } else { (TIME, PARTS) };
     let pause = if arguments.quick { Duration::ZERO } else { PAUSE };
     let rounds = if arguments.quick { 1 } else { usize::from(arguments.rounds) };
     let chosen = |group: &measure::Group| arguments.measures(group.id);
-    let plan = measure::Plan { rounds, milliseconds: time, pause };
+    let plan = measure::Plan { rounds, parts, milliseconds: time, pause };
     let columns = measure::rounds(tools, &network, &lanes, chosen, plan)?;
     let steered = dialed(&lanes).zip(dialed_before).map(|(after, before)| after - before);
     let versions = lanes.iter().filter_map(|lane| lane.way.peer()?.version(&tools.root)).collect();
     let build = tools.build.clone();
-    Ok(Results { build, rounds, milliseconds: time, columns, idle, steered, versions, left_out })
+    Ok(Results { build, plan, columns, idle, steered, versions, left_out })
 }
 
 /// Connections that Sluice's kernel path has dialed so far; `None` if that cannot be known.

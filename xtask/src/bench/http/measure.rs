@@ -7,8 +7,8 @@ use anyhow::Result;
 
 use super::load::Outcome;
 use super::network::Network;
-use super::tools;
 use super::ways::{Hosts, Lane, Way};
+use super::{tools, turns};
 use crate::bench::bars::{Ratios, median};
 use crate::bench::order::order;
 use crate::bench::tools::Tools;
@@ -58,6 +58,13 @@ pub struct Measure {
     pub bar: Option<f64>,
     /// Whether Sluice's 99th percentile must be no greater than that peer's.
     pub tail: bool,
+}
+
+impl Measure {
+    /// Whether its rate is measured once more, over all ways in [`turns`]: those of wrk's that have bars.
+    pub fn is_in_turns(&self) -> bool {
+        self.bar.is_some() && matches!(self.kind, Kind::Requests { .. })
+    }
 }
 
 const SMALL: Kind = Kind::Requests { tls: false, method: "GET", path: "/", body: 0 };
@@ -153,6 +160,13 @@ impl Figure {
         self.load / self.processor.busy
     }
 
+    /// The same with the times of single requests from another figure, and with what failed there.
+    fn with_times_of(mut self, other: &Figure) -> Figure {
+        (self.outcome.p50, self.outcome.p99) = (other.outcome.p50, other.outcome.p99);
+        self.outcome.errors += other.outcome.errors;
+        self
+    }
+
     /// Microseconds of the router's processes, in user mode and in the kernel, for each unit.
     pub fn each(&self) -> [f64; 2] {
         [self.processor.user, self.processor.system].map(|seconds| seconds * 1e6 / self.outcome.units as f64)
@@ -214,13 +228,23 @@ pub fn rounds(
     for round in 0..plan.rounds {
         for (place, measure) in MEASURES.iter().enumerate().filter(|(_, measure)| chosen(measure)) {
             eprintln!("xtask: round {} of {}: {}", round + 1, plan.rounds, measure.title);
+            let mut figures = vec![None; lanes.len()];
             for index in order(round, turn, lanes.len()) {
                 let lane = &lanes[index];
-                let wanted = measure.many || lane.way.hosts == Hosts::One;
-                let figure = if wanted { one(tools, network, lane, measure, plan)? } else { None };
-                columns[index].figures[place].push(figure);
+                if measure.many || lane.way.hosts == Hosts::One {
+                    figures[index] = one(tools, network, lane, measure, plan)?;
+                }
             }
             turn += 1;
+            if measure.is_in_turns() {
+                let in_turns = turns::carry(network, lanes, measure, round)?;
+                figures = figures
+                    .into_iter()
+                    .zip(in_turns)
+                    .map(|(whole, turns)| Some(turns?.with_times_of(&whole?)))
+                    .collect();
+            }
+            columns.iter_mut().zip(figures).for_each(|(column, figure)| column.figures[place].push(figure));
         }
     }
     Ok(columns)

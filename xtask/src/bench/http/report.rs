@@ -93,6 +93,10 @@ them, and share the cores. All ways are open all the time, each through a router
 goes over all ways before the next, in changing order, {} ms each, in {} rounds. Figures are medians of the rounds; in parentheses the median
 of the ratios to the best peer in the same round.
 
+Requests on connections that stay and are short are measured twice: for their times as above, and for all else with the clients of
+all ways started, which go on in turn, 100 ms each, until each has had 2 s. What this machine has to give changes from
+one second to the next by more than the ways differ; so all of them have the same seconds.
+
 The client is wrk for HTTP/1.1, h2load for HTTP/2, and a client of our own for new connections (it verifies nothing, so
 that the router's work is most of it) and WebSockets. TLS is 1.3 with X25519, AES-128-GCM and an ECDSA certificate
 (P-256), and no session is resumed: a new connection is a full handshake, one request, and closed by the router. Backends

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 
 use super::load::Outcome;
 use super::measure::{BODY, Kind, Measure};
@@ -17,6 +17,8 @@ use crate::process::text;
 
 /// wrk's threads, and h2load's.
 const THREADS: &str = "2";
+/// Seconds for which wrk would run if it were not interrupted.
+const LONG: u64 = 3600;
 /// What wrk and everything else that uses OpenSSL by its configuration file speaks: as the other clients.
 const OPENSSL: &str = "openssl_conf = init\n[init]\nssl_conf = ssl\n[ssl]\nsystem_default = client\n[client]
 MinProtocol = TLSv1.3\nCiphersuites = TLS_AES_128_GCM_SHA256\nGroups = X25519\n";
@@ -66,21 +68,9 @@ impl Files {
 pub fn carry(tools: &Tools, network: &Network, lane: &Lane, measure: &Measure, milliseconds: u64) -> Result<Outcome> {
     let connections = measure.connections.to_string();
     match measure.kind {
-        Kind::Requests { tls, method, path, body } => {
-            let mut command = network.client.command_with_hosts("wrk", &lane.files.etc_hosts)?;
-            let scheme = if tls { "https" } else { "http" };
-            // wrk's shortest time is a second.
-            let seconds = milliseconds.div_ceil(1000).to_string();
-            command.args(["--threads", THREADS, "--connections", &connections, "--duration", &seconds]);
-            command.args(["--timeout", "10", "--script"]).arg(&lane.files.script);
-            command.arg(format!("{scheme}://{}/", lane.name));
-            // A connection's server name stays, and with it the host.
-            let names = if tls { &lane.files.name } else { &lane.files.names };
-            command.arg("--").arg(names).args([method, path, &body.to_string()]);
-            command.env("OPENSSL_CONF", &lane.files.openssl);
-            let said = output(&mut command)?;
-            let line = said.lines().find_map(|line| line.strip_prefix("sluice: "));
-            Outcome::read(line.with_context(|| format!("wrk printed no numbers, but\n{said}"))?)
+        Kind::Requests { .. } => {
+            let said = output(&mut wrk(network, lane, measure, Some(milliseconds))?)?;
+            of_wrk(&said)
         }
         Kind::Streams(streams) => {
             let mut command = network.client.command("h2load")?;
@@ -111,6 +101,37 @@ pub fn carry(tools: &Tools, network: &Network, lane: &Lane, measure: &Measure, m
             Outcome::read(&output(&mut command)?)
         }
     }
+}
+
+/// wrk with the load of a measure that is its, for some milliseconds or until it is interrupted.
+///
+/// # Errors
+/// When the measure is another's.
+pub fn wrk(network: &Network, lane: &Lane, measure: &Measure, milliseconds: Option<u64>) -> Result<Command> {
+    let Kind::Requests { tls, method, path, body } = measure.kind else {
+        bail!("wrk has no load for {}", measure.title)
+    };
+    let mut command = network.client.command_with_hosts("wrk", &lane.files.etc_hosts)?;
+    let scheme = if tls { "https" } else { "http" };
+    // wrk's shortest time is a second.
+    let seconds = milliseconds.map_or(LONG, |milliseconds| milliseconds.div_ceil(1000)).to_string();
+    command.args(["--threads", THREADS, "--connections", &measure.connections.to_string(), "--duration", &seconds]);
+    command.args(["--timeout", "10", "--script"]).arg(&lane.files.script);
+    command.arg(format!("{scheme}://{}/", lane.name));
+    // A connection's server name stays, and with it the host.
+    let names = if tls { &lane.files.name } else { &lane.files.names };
+    command.arg("--").arg(names).args([method, path, &body.to_string()]);
+    command.env("OPENSSL_CONF", &lane.files.openssl);
+    Ok(command)
+}
+
+/// The numbers that wrk's script prints.
+///
+/// # Errors
+/// When there are none.
+pub fn of_wrk(said: &str) -> Result<Outcome> {
+    let line = said.lines().find_map(|line| line.strip_prefix("sluice: "));
+    Outcome::read(line.with_context(|| format!("wrk printed no numbers, but\n{said}"))?)
 }
 
 fn output(command: &mut Command) -> Result<String> {

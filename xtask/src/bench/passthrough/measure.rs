@@ -8,6 +8,7 @@ use clap::ValueEnum;
 
 use super::Tools;
 use super::load::Load;
+use super::load::client::Outcome;
 use super::load::hello::Hello;
 use super::network::Network;
 use super::usage::Processor;
@@ -204,14 +205,16 @@ impl Column {
 pub struct Plan {
     /// How often.
     pub rounds: usize,
-    /// Of one measurement.
+    /// Of one measurement. The ways take turns with them, so that all have the same time of a machine that others share.
+    pub parts: u32,
+    /// Of one part.
     pub milliseconds: u32,
     /// Before each round.
     pub pause: Duration,
 }
 
-/// Runs all rounds of the groups that are chosen. Within one, every measure goes over all ways before the next, in an
-/// [`order`] of its own.
+/// Runs all rounds of the groups that are chosen. Within one, every part of a measure goes over all ways before the next,
+/// in an [`order`] of its own.
 pub fn rounds(
     tools: &Tools,
     network: &Network,
@@ -219,7 +222,7 @@ pub fn rounds(
     chosen: impl Fn(&Group) -> bool,
     plan: Plan,
 ) -> Result<Vec<Column>> {
-    let Plan { rounds, milliseconds, pause } = plan;
+    let Plan { rounds, parts, milliseconds, pause } = plan;
     let mut columns: Vec<Column> = lanes.iter().map(|lane| Column::new(lane.way)).collect();
     if GROUPS.iter().any(|group| chosen(group) && group.is_bulk()) {
         rest(lanes, plan, &mut columns)?;
@@ -233,11 +236,17 @@ pub fn rounds(
         for (at, group) in GROUPS.into_iter().enumerate().filter(|(_, group)| chosen(group)) {
             eprintln!("xtask: round {} of {rounds}: {}", round + 1, group.title);
             for (place, measure) in group.measures().into_iter().enumerate() {
-                for index in order(round, turn, lanes.len()) {
-                    let rate = one(tools, network, &lanes[index], measure, milliseconds, &mut columns[index])?;
-                    columns[index].rates[at][place].push(rate);
+                let mut sums = vec![Some(Outcome::default()); lanes.len()];
+                for _ in 0..parts {
+                    for index in order(round, turn, lanes.len()) {
+                        let part = one(tools, network, &lanes[index], measure, milliseconds, &mut columns[index])?;
+                        sums[index] = sums[index].zip(part).map(|(sum, part)| sum.then(part));
+                    }
+                    turn += 1;
                 }
-                turn += 1;
+                for (column, sum) in columns.iter_mut().zip(sums) {
+                    column.rates[at][place].push(sum.as_ref().map(Outcome::rate));
+                }
             }
         }
     }
@@ -247,7 +256,7 @@ pub fn rounds(
 /// What routers use without any load, for as long as bulk data is carried in all rounds.
 fn rest(lanes: &[Lane], plan: Plan, columns: &mut [Column]) -> Result<()> {
     let bulk: usize = GROUPS.iter().filter(|group| group.is_bulk()).map(|group| group.connections.len()).sum();
-    let time = Duration::from_millis(u64::from(plan.milliseconds)) * u32::try_from(plan.rounds * bulk)?;
+    let time = Duration::from_millis(u64::from(plan.milliseconds * plan.parts)) * u32::try_from(plan.rounds * bulk)?;
     thread::sleep(plan.pause);
     eprintln!("xtask: {} s at rest", time.as_secs());
     let begin = Instant::now();
@@ -267,7 +276,7 @@ fn one(
     measure: Measure,
     milliseconds: u32,
     column: &mut Column,
-) -> Result<Option<f64>> {
+) -> Result<Option<Outcome>> {
     let processes = lane.processes()?;
     let (before, begin) = (Processor::of(&processes)?, Instant::now());
     let outcome = match lane.carry(tools, network, measure, milliseconds) {
@@ -299,7 +308,7 @@ fn one(
         }
         Load::Echo | Load::Idle => {}
     }
-    Ok(Some(outcome.rate()))
+    Ok(Some(outcome))
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 
 use super::MANY;
 use super::idle::Idle;
-use super::measure::{Column, GROUPS, Group};
+use super::measure::{Column, GROUPS, Group, Plan};
 use super::network::{DESCRIPTORS, HOSTS};
 use super::plot;
 use super::ways::Way;
@@ -22,10 +22,8 @@ const NOTHING: f64 = 0.0005;
 pub struct Results {
     /// Which build of Sluice was measured.
     pub build: String,
-    /// How often.
-    pub rounds: usize,
-    /// How long each time.
-    pub milliseconds: u32,
+    /// How often and how long.
+    pub plan: Plan,
     /// By way; the first is the direct one.
     pub columns: Vec<Column>,
     /// By way, where it could be measured.
@@ -65,7 +63,8 @@ veth links between them, and share the cores. The direct way is the router's nam
 Both ends are on this host, behind veth links, as pods are: there Sluice's kernel path hands packets straight to their
 ends of the links. “Sluice kernel, by interface” does not (`--peer-redirect never`), and stands for clients and endpoints
 on other hosts; no bar is judged by it. All ways are open all the time, each through a router namespace of its own; every measure goes over all ways before the
-next, in changing order, {} ms each, in {} rounds. Before each round is a pause, in which Sluice's agent sweeps up the connections of the
+next, in changing order, {} times {} ms each, in {} rounds: what this machine has to give changes all the time, and so
+all ways have the same time of it. Before each round is a pause, in which Sluice's agent sweeps up the connections of the
 round before, which the kernel keeps for 10 s: bulk data is measured without that. Figures are medians of the rounds; in
 parentheses the median of the ratios to the direct way in the same round. Clients send a real ClientHello of 517 bytes
 in one segment, or of 1,800 bytes (X25519MLKEM768) in two; then both ends speak plain bytes, so nobody's TLS is
@@ -74,8 +73,9 @@ first because whoever does keeps the ports for a minute.
 Every process may have {DESCRIPTORS} descriptors. No router writes an access log.\n",
             machine()?,
             self.build,
-            self.milliseconds,
-            self.rounds,
+            self.plan.parts,
+            self.plan.milliseconds,
+            self.plan.rounds,
         )?;
         if !self.versions.is_empty() {
             writeln!(

@@ -59,6 +59,11 @@ impl Outcome {
         self.units as f64 / self.elapsed.as_secs_f64()
     }
 
+    /// With what was carried behind it.
+    pub fn then(self, next: Outcome) -> Outcome {
+        Outcome { elapsed: self.elapsed + next.elapsed, ..self.and(next) }
+    }
+
     fn and(self, other: Outcome) -> Outcome {
         Outcome {
             units: self.units + other.units,
