@@ -23,12 +23,14 @@ pub struct TcpOptions {
     pub pad: [u8; 2],
 }
 
-const END: u8 = 0;
-const NOP: u8 = 1;
+// Kinds (RFC 9293 §3.1, RFC 7323, RFC 2018).
+pub(crate) const END: u8 = 0;
+pub(crate) const NOP: u8 = 1;
 const MSS: u8 = 2;
 const SCALE: u8 = 3;
 const SACK_PERMITTED: u8 = 4;
-const TIMESTAMPS: u8 = 8;
+pub(crate) const SACK: u8 = 5;
+pub(crate) const TIMESTAMPS: u8 = 8;
 /// The largest shift that counts (RFC 7323 §2.3).
 const MAX_SHIFT: u8 = 14;
 /// Most bytes of options (RFC 9293 §3.1: the header's length is in four bits, in words).

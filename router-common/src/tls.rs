@@ -4,118 +4,16 @@
 //! it as do not matter. It keeps no input, so a hello may be split at any byte, over any number of segments and
 //! TLS records. A hello of 1.7 KB takes some 30 steps.
 
+mod hello;
+
 use crate::hostname::{HostBuilder, HostError, HostKind};
+
+pub use hello::{AlpnSet, Hello, HelloError, Progress, Sni, Step};
 
 /// Most bytes of a ClientHello message, its 4-byte header included, that are ever read (rustls has the same limit).
 pub const MAX_HELLO: u32 = 64 * 1024;
 /// Most bytes in one plaintext record (RFC 8446 §5.1).
 pub const MAX_RECORD: u16 = 1 << 14;
-
-const ALERT_UNEXPECTED_MESSAGE: u8 = 10;
-const ALERT_RECORD_OVERFLOW: u8 = 22;
-const ALERT_ILLEGAL_PARAMETER: u8 = 47;
-const ALERT_DECODE_ERROR: u8 = 50;
-const ALERT_PROTOCOL_VERSION: u8 = 70;
-
-/// Why bytes are not a ClientHello that may be routed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub enum HelloError {
-    /// The first byte is no TLS record type: clear text, SSLv2, noise.
-    NotTls = 1,
-    /// A TLS record, but of another type than handshake.
-    NotHandshake,
-    /// The record's major version is not 3.
-    RecordVersion,
-    /// A record longer than [`MAX_RECORD`].
-    RecordOverflow,
-    /// A record without content; forbidden for handshakes (RFC 8446 §5.1).
-    EmptyRecord,
-    /// The first handshake message is not a ClientHello.
-    NotClientHello,
-    /// Longer than [`MAX_HELLO`].
-    TooLarge,
-    /// A length does not fit what encloses it.
-    Length,
-    /// Two server_name extensions, or two host names in one.
-    DuplicateSni,
-    /// The host name is not one.
-    BadName,
-}
-
-impl HelloError {
-    /// The TLS alert that answers it (RFC 8446 §6); `None`: close without a word.
-    pub const fn alert(self) -> Option<u8> {
-        match self {
-            HelloError::NotTls | HelloError::NotHandshake => None,
-            HelloError::RecordVersion => Some(ALERT_PROTOCOL_VERSION),
-            HelloError::RecordOverflow => Some(ALERT_RECORD_OVERFLOW),
-            HelloError::EmptyRecord | HelloError::NotClientHello => Some(ALERT_UNEXPECTED_MESSAGE),
-            HelloError::DuplicateSni => Some(ALERT_ILLEGAL_PARAMETER),
-            HelloError::TooLarge | HelloError::Length | HelloError::BadName => Some(ALERT_DECODE_ERROR),
-        }
-    }
-}
-
-/// The server name that a complete hello asks for. The name itself is in the [`HostBuilder`] that was filled.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub enum Sni {
-    /// No server_name extension, or one with only unknown name types.
-    None = 0,
-    /// A DNS name.
-    Name = 1,
-    /// An address, which RFC 6066 forbids: treated like no name.
-    IpLiteral = 2,
-}
-
-/// Which of the protocols that matter here a hello offers. A bit set, so that it fits a map value.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[repr(transparent)]
-pub struct AlpnSet(pub u8);
-
-impl AlpnSet {
-    /// `h2`.
-    pub const H2: u8 = 1;
-    /// `http/1.1`.
-    pub const HTTP11: u8 = 2;
-    /// Any other protocol.
-    pub const OTHER: u8 = 4;
-
-    /// Whether a protocol of this bit is offered.
-    pub const fn has(self, bit: u8) -> bool {
-        self.0 & bit != 0
-    }
-}
-
-/// What a complete ClientHello says.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Hello {
-    /// Whom the client wants.
-    pub sni: Sni,
-    /// What it wants to speak.
-    pub alpn: AlpnSet,
-}
-
-/// How far a parser has come.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Progress {
-    /// More bytes are needed.
-    Incomplete,
-    /// The whole hello was read.
-    Complete,
-    /// It can never be routed.
-    Invalid(HelloError),
-}
-
-/// One step's result: how many bytes it consumed (at least one) and how far the parser has come.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Step {
-    /// Bytes consumed.
-    pub consumed: u32,
-    /// State after them.
-    pub progress: Progress,
-}
 
 // What the next field is. Plain constants and not an enum: the value lives in map memory.
 const MESSAGE_TYPE: u8 = 0;

@@ -7,9 +7,15 @@
 //! Checksums follow the differences (RFC 1624 eqn. 3), whatever the hardware has left to do, so that no byte of payload
 //! is ever read.
 
+mod difference;
+mod rewriter;
+
 use crate::maps::FlowKey;
-use crate::options::{MAX_OPTIONS, OPTIONS_ROOM};
+use crate::options::{NOP, TIMESTAMPS};
 use crate::packet::{ACK, ETHERNET, Packet, SYN, Segment};
+
+pub use difference::Difference;
+pub use rewriter::{REWRITER_STEPS, Rewriter};
 
 /// What the packets of one direction need.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,158 +77,6 @@ pub trait PacketMut: Packet {
     }
 }
 
-/// Translates options one at a time, so that the kernel can do it in a loop that its verifier need not walk through.
-/// What is malformed ends the walk, as it ends the receiver's, and stays as it is.
-#[derive(Clone, Copy, Debug)]
-#[repr(C)]
-pub struct Rewriter {
-    /// The options.
-    pub bytes: [u8; OPTIONS_ROOM],
-    /// The difference so far.
-    pub difference: Difference,
-    /// How many bytes they are, at most [`MAX_OPTIONS`].
-    pub len: u32,
-    /// Position of the next one, or of the next number of one.
-    pub at: u32,
-    /// Numbers left of the option that is being translated.
-    pub numbers: u32,
-    /// What is added to the next number, and to the one after it, by turns.
-    pub deltas: [u32; 2],
-    /// What is added to timestamp value, timestamp echo reply, and SACK's numbers.
-    pub all_deltas: [u32; 3],
-}
-
-impl Rewriter {
-    /// At the beginning of `len` bytes of options, which are still to be filled in.
-    #[inline(always)]
-    pub fn new(len: u32, all_deltas: [u32; 3]) -> Self {
-        let difference = Difference::default();
-        Rewriter { bytes: [0; OPTIONS_ROOM], difference, len, at: 0, numbers: 0, deltas: [0; 2], all_deltas }
-    }
-
-    /// The same, in memory that is there.
-    #[inline(always)]
-    pub fn begin_anew(&mut self, len: u32, all_deltas: [u32; 3]) {
-        self.difference = Difference::default();
-        self.len = len;
-        self.at = 0;
-        self.numbers = 0;
-        self.all_deltas = all_deltas;
-    }
-
-    /// One step of at most [`REWRITER_STEPS`]. `false`: that was all.
-    #[inline(always)]
-    pub fn step(&mut self) -> bool {
-        if self.numbers != 0 {
-            self.numbers -= 1;
-            self.number();
-            return true;
-        }
-        let at = self.at;
-        // The last byte alone can only be padding.
-        if at + 1 >= self.len {
-            return false;
-        }
-        let kind = self.byte(at);
-        if kind == END {
-            return false;
-        }
-        if kind == NOP {
-            self.at = at + 1;
-            return true;
-        }
-        let length = self.byte(at + 1) as u32;
-        if length < 2 || at + length > self.len {
-            return false;
-        }
-        let [value, echo, sack] = self.all_deltas;
-        if kind == TIMESTAMPS && length == 10 {
-            self.begin(2, [value, echo]);
-        } else if kind == SACK && length >= 10 && (length - 2).is_multiple_of(8) {
-            self.begin((length - 2) / 4, [sack; 2]);
-        } else {
-            self.at = at + length;
-        }
-        true
-    }
-
-    #[inline(always)]
-    fn begin(&mut self, numbers: u32, deltas: [u32; 2]) {
-        self.at += 2;
-        self.numbers = numbers;
-        self.deltas = deltas;
-    }
-
-    /// Translates the number of four bytes at the position.
-    #[inline(always)]
-    fn number(&mut self) {
-        let at = self.at;
-        let old = [self.byte(at), self.byte(at + 1), self.byte(at + 2), self.byte(at + 3)];
-        let new = u32::from_be_bytes(old).wrapping_add(self.deltas[0]).to_be_bytes();
-        let mut change = Difference::default();
-        change.change_bytes(old, new);
-        // Ethernet, IP and TCP headers before the options are of even length.
-        self.difference.add_at(at, change);
-        self.set(at, new[0]);
-        self.set(at + 1, new[1]);
-        self.set(at + 2, new[2]);
-        self.set(at + 3, new[3]);
-        self.at = at + 4;
-        self.deltas = [self.deltas[1], self.deltas[0]];
-    }
-
-    /// The mask is the bound that the verifier sees.
-    #[inline(always)]
-    fn byte(&self, at: u32) -> u8 {
-        self.bytes[at as usize & (OPTIONS_ROOM - 1)]
-    }
-
-    #[inline(always)]
-    fn set(&mut self, at: u32, byte: u8) {
-        self.bytes[at as usize & (OPTIONS_ROOM - 1)] = byte;
-    }
-}
-
-/// Most steps of a [`Rewriter`]: 40 NOPs; anything else takes fewer for its bytes.
-pub const REWRITER_STEPS: u32 = MAX_OPTIONS;
-
-/// Σ(~old + new) over changed words (RFC 1624 eqn. 3), in the byte order of memory: RFC 1071 §2(B) makes the sum
-/// independent of it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[repr(transparent)]
-pub struct Difference(u64);
-
-impl Difference {
-    /// Counts a change of four bytes at an even offset, given as the number that they are in network order. A field of
-    /// two bytes counts as one of four with zeros before it.
-    #[inline(always)]
-    pub fn change(&mut self, old: u32, new: u32) {
-        self.change_bytes(old.to_be_bytes(), new.to_be_bytes());
-    }
-
-    /// Counts a change of four bytes at an even offset.
-    #[inline(always)]
-    pub fn change_bytes(&mut self, old: [u8; 4], new: [u8; 4]) {
-        let (old, new) = (!u32::from_ne_bytes(old) as u64, u32::from_ne_bytes(new) as u64);
-        // Some 2³¹ changes fit.
-        self.0 = self.0.wrapping_add(old).wrapping_add(new);
-    }
-
-    /// Counts the changes of another difference whose bytes begin at `offset`. At an odd one each byte is in the other
-    /// half of its word, and the sum has its bytes swapped (RFC 1071 §2(B)): that is 2⁸ times itself, modulo 2¹⁶ − 1.
-    #[inline(always)]
-    pub fn add_at(&mut self, offset: u32, other: Difference) {
-        self.0 = self.0.wrapping_add((other.folded() as u64) << ((offset & 1) * 8));
-    }
-
-    /// The sum in 32 bits, as `bpf_l3_csum_replace` and `bpf_l4_csum_replace` take it with size 0.
-    #[inline(always)]
-    pub fn folded(self) -> u32 {
-        let once = (self.0 & 0xffff_ffff) + (self.0 >> 32);
-        ((once & 0xffff_ffff) + (once >> 32)) as u32
-    }
-}
-
 const IP_CHECKSUM: u32 = ETHERNET + 10;
 const IP4_ADDRESSES: u32 = ETHERNET + 12;
 const IP6_ADDRESSES: u32 = ETHERNET + 8;
@@ -236,11 +90,6 @@ const OPTIONS: u32 = 20;
 const AFTER_TIMESTAMPS: u32 = 32;
 
 const TCP: u8 = 6;
-
-const END: u8 = 0;
-const NOP: u8 = 1;
-const SACK: u8 = 5;
-const TIMESTAMPS: u8 = 8;
 
 /// Bytes that are written in words of four.
 #[repr(C, align(8))]
@@ -396,7 +245,7 @@ fn translate_headers<const ACROSS: bool>(packet: &mut impl PacketMut, segment: &
         let Some(difference) = packet.rewrite_options(options, end - options, [deltas[0], deltas[1], sack]) else {
             return false;
         };
-        rest.0 = rest.0.wrapping_add(difference as u64);
+        rest.add_folded(difference);
     }
     (ACROSS || segment.v6 || packet.fix_ip_checksum(IP_CHECKSUM, pseudo.folded()))
         && packet.fix_tcp_checksum(tcp + CHECKSUM, pseudo.folded(), true)

@@ -1,19 +1,19 @@
 //! Every map, and typed access to it. Names and layouts are those of `router_common::maps`.
 #![allow(non_upper_case_globals, reason = "a map is named in the kernel as the static is here")]
 
-use core::mem::offset_of;
+mod carried;
+mod flights;
 
-use aya_ebpf::bindings::{BPF_ANY, BPF_EXIST, BPF_F_NO_PREALLOC, BPF_NOEXIST, bpf_fib_lookup};
+use aya_ebpf::bindings::{BPF_ANY, BPF_F_NO_PREALLOC, bpf_fib_lookup};
 use aya_ebpf::btf_maps::lpm_trie::Key;
 use aya_ebpf::btf_maps::{Array, HashMap, LpmTrie, LruHashMap, PerCpuArray, PerCpuHashMap, RingBuf};
-use aya_ebpf::helpers::generated::bpf_probe_read_kernel;
 use aya_ebpf::macros::btf_map;
 use router_common::decide::Decision;
 use router_common::maps::{
-    ALLOW_ROUTE_BITS, AllowNet, Config, Decided, END_RING, EVENT_RING, Endpoint, EndpointState, Event, FLIGHT_HEADROOM,
-    FirstFlight, Flow, FlowEnd, FlowKey, HANDSHAKE_DECIDED, Handshake, HostKey, HostRoute, Listener, ListenerKey,
-    MAX_ALLOW, MAX_ENDPOINTS, MAX_FLIGHT, MAX_FLOWS, MAX_HANDSHAKES, MAX_HELLOS, MAX_HOSTS, MAX_LISTENERS, MAX_PEERS,
-    MAX_VERDICTS, Meta, Pool, RouteName, RouteStats, SHORT_FLIGHT, ShortFlight, Slot, SlotKey,
+    ALLOW_ROUTE_BITS, AllowNet, Config, Decided, END_RING, EVENT_RING, Endpoint, EndpointState, Event, FirstFlight,
+    Flow, FlowEnd, FlowKey, HANDSHAKE_DECIDED, Handshake, HostKey, HostRoute, Listener, ListenerKey, MAX_ALLOW,
+    MAX_ENDPOINTS, MAX_FLIGHT, MAX_FLOWS, MAX_HANDSHAKES, MAX_HELLOS, MAX_HOSTS, MAX_LISTENERS, MAX_PEERS,
+    MAX_VERDICTS, Meta, Pool, RouteName, RouteStats, ShortFlight, Slot, SlotKey,
 };
 use router_common::options::Reader;
 use router_common::packet::Segment;
@@ -23,7 +23,9 @@ use router_common::verdict::{DIAL_COUNTERS, DialCounter, REASON_CODES};
 use crate::compose::Wanted;
 use crate::first_flight::ParseLoop;
 use crate::next_hop::{Hop, MAX_HOPS};
-use crate::skb::at_most_4096;
+
+pub use carried::*;
+pub use flights::*;
 
 const SPARSE: usize = BPF_F_NO_PREALLOC as usize;
 
@@ -193,95 +195,6 @@ pub fn forget_handshake(flow: &FlowKey) {
     let _ = handshakes.remove(flow);
 }
 
-/// The first flight that was begun for a connection.
-#[inline(always)]
-pub fn gathered_flight(flow: &FlowKey) -> Option<&'static mut FirstFlight> {
-    // SAFETY: an entry is written by runs of its own connection only; `forget` of the agent's sweep may free it for
-    // another connection, and then this one is seconds old and what is read decides nothing but a relay.
-    hellos.get_ptr_mut(flow).map(|flight| unsafe { &mut *flight })
-}
-
-/// The first flight that waits for its endpoint.
-#[inline(always)]
-pub fn dialed_flight(flow: &FlowKey) -> Option<&'static mut ShortFlight> {
-    if let Some(flight) = short_hellos.get_ptr_mut(flow) {
-        // SAFETY: as for `gathered_flight`.
-        return Some(unsafe { &mut *flight });
-    }
-    let flight: *mut ShortFlight = hellos.get_ptr_mut(flow)?.cast();
-    // SAFETY: as for `gathered_flight`; a long one begins like a short one, and is larger.
-    let flight = unsafe { &mut *flight };
-    // Without a pool it is not complete: left over from an older connection, or of a later request.
-    (flight.dial.slots != 0).then_some(flight)
-}
-
-/// Bytes of a flight before those that were received.
-const BEFORE: u32 = offset_of!(FirstFlight, bytes) as u32 + FLIGHT_HEADROOM;
-
-/// Copies a first flight that was begun into the working memory, as far as bytes were received.
-#[inline(always)]
-pub fn read_gathered_flight(memory: &mut Scratch, flight: &FirstFlight) -> bool {
-    const AT: usize = offset_of!(FirstFlight, hello);
-    const { assert!(AT as u32 == BEFORE + MAX_FLIGHT && offset_of!(FirstFlight, host) > AT) };
-    let (to, from): (*mut u8, *const u8) = ((&raw mut memory.flight).cast(), (&raw const *flight).cast());
-    // SAFETY: both are FirstFlights, and each length is at most what they have there; integers only, so any bytes are
-    // one. Helper calls, where loops would be followed by the verifier.
-    unsafe {
-        bpf_probe_read_kernel(to.cast(), BEFORE + at_most_4096(flight.received), from.cast()) == 0
-            && bpf_probe_read_kernel(to.add(AT).cast(), (size_of::<FirstFlight>() - AT) as u32, from.add(AT).cast())
-                == 0
-    }
-}
-
-/// Copies a first flight that waits for its endpoint into the working memory, but for what has been read of it.
-#[inline(always)]
-pub fn read_dialed_flight(memory: &mut Scratch, flight: &ShortFlight) -> bool {
-    let (to, from) = ((&raw mut memory.flight).cast(), (&raw const *flight).cast());
-    // SAFETY: as in `read_gathered_flight`: of more than a short one's bytes it is the begin of a long one.
-    unsafe { bpf_probe_read_kernel(to, BEFORE + at_most_4096(flight.received), from) == 0 }
-}
-
-/// Keeps a first flight for the next segment. `false`: no room.
-#[inline(always)]
-pub fn keep_gathered_flight(flow: &FlowKey, flight: &FirstFlight) -> bool {
-    hellos.insert(flow, flight, BPF_ANY as u64).is_ok()
-}
-
-/// Keeps a first flight that is complete, in one place. `false`: no room.
-#[inline(always)]
-pub fn keep_dialed_flight(flow: &FlowKey, flight: &FirstFlight) -> bool {
-    if flight.received > SHORT_FLIGHT {
-        let _ = short_hellos.remove(flow);
-        return keep_gathered_flight(flow, flight);
-    }
-    if flight.segments > 1 {
-        forget_gathered_flight(flow);
-    }
-    let short: *const ShortFlight = (&raw const *flight).cast();
-    // SAFETY: a long one begins like a short one, and is larger.
-    short_hellos.insert(flow, unsafe { &*short }, BPF_ANY as u64).is_ok()
-}
-
-/// Forgets a first flight that was not dialed for.
-#[inline(always)]
-pub fn forget_gathered_flight(flow: &FlowKey) {
-    // A missing entry is what is wanted.
-    let _ = hellos.remove(flow);
-}
-
-/// Forgets a first flight, wherever it is.
-#[inline(always)]
-pub fn forget_first_flight(flow: &FlowKey) {
-    let _ = short_hellos.remove(flow);
-    forget_gathered_flight(flow);
-}
-
-/// Forgets one that has been acknowledged; whether it was there. Of two CPUs that do it at once, one is told so.
-#[inline(always)]
-pub fn take_dialed_flight(flow: &FlowKey) -> bool {
-    short_hellos.remove(flow).is_ok() || hellos.remove(flow).is_ok()
-}
-
 /// This CPU's next place in the record of verdicts.
 #[inline(always)]
 pub fn next_verdict() -> Option<&'static mut Decided> {
@@ -365,63 +278,6 @@ pub fn fence(word: &mut u32) {
             in("r1") &raw mut *word,
         );
     }
-}
-
-/// Whether this program, and no other, is to end a connection, given its client's entry.
-#[inline(always)]
-pub fn claim_end(client: &mut Flow) -> bool {
-    claim(client, 1 << 24)
-}
-
-/// Whether this program, and no other, may have the port of a connection that has ended, given its endpoint's entry.
-#[inline(always)]
-pub fn claim_port(backend: &mut Flow) -> bool {
-    claim(backend, 1 << 25)
-}
-
-/// Sets a bit of the word that ends with `Flow::pad`, atomically; whether it was not set.
-#[inline(always)]
-fn claim(flow: &mut Flow, bit: u64) -> bool {
-    const {
-        assert!(offset_of!(Flow, end) % 4 == 0 && offset_of!(Flow, pad) == offset_of!(Flow, end) + 2);
-    }
-    let mut before = bit;
-    // SAFETY: the word of `end`, `protocol` and `pad`, whose last byte is what is changed.
-    unsafe {
-        core::arch::asm!(
-            "w0 = atomic_fetch_or((u32 *)(r1 + 0), w0)",
-            inout("r0") before,
-            in("r1") &raw mut flow.end,
-        );
-    }
-    before & bit == 0
-}
-
-/// An entry of the connections that the kernel carries.
-#[inline(always)]
-pub fn flow(key: &FlowKey) -> Option<&'static mut Flow> {
-    let flow = flows.get_ptr_mut(key)?;
-    // SAFETY: each field has one writer (see `Flow`), and every field is an integer of the machine's size or less.
-    Some(unsafe { &mut *flow })
-}
-
-/// Makes an entry. `false`: there is one, or no room.
-#[inline(always)]
-pub fn add_flow(key: &FlowKey, flow: &Flow) -> bool {
-    flows.insert(key, flow, BPF_NOEXIST as u64).is_ok()
-}
-
-/// Makes an entry in the place of the one that there is. `false`: there is none any more, or no room.
-#[inline(always)]
-pub fn replace_flow(key: &FlowKey, flow: &Flow) -> bool {
-    flows.insert(key, flow, BPF_EXIST as u64).is_ok()
-}
-
-/// Deletes an entry.
-#[inline(always)]
-pub fn remove_flow(key: &FlowKey) {
-    // A missing entry is what is wanted.
-    let _ = flows.remove(key);
 }
 
 /// Counts an event of dialing.

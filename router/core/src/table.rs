@@ -1,28 +1,33 @@
 //! The routing table: one immutable snapshot that the kernel maps, the proxy and the status report are made from.
 
+mod cluster;
 mod hosts;
+mod kind;
 
 use std::any::Any;
 use std::collections::BTreeSet;
 use std::mem::offset_of;
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use std::{fmt, iter};
 
 use ipnet::IpNet;
-use rustls::RootCertStore;
 use rustls::sign::CertifiedKey;
 
 use crate::few::Few;
-use crate::model::{HostMatch, Hostname, PathMatch, RouteId, RouterName};
+use crate::model::{HostMatch, Hostname, RouteId, RouterName};
 use crate::object::Kind;
 use crate::parse::ForwardedHeaders;
 use crate::persistent::{Changed, Sorted};
 use crate::policy::{RoutePolicy, RouterPolicy};
-use crate::rule::{BackendPolicy, RulePolicy, Site};
+use crate::rule::{RulePolicy, Site};
 
+pub use cluster::{Cluster, Endpoint, ServiceEndpoints};
 pub use hosts::Hosts;
+pub use kind::{HttpTls, InsecurePolicy, Reencrypt, RouteKind};
+
+use cluster::{ROUTE_SHARES, RULE_SHARES};
 
 /// Everything that traffic needs, at one revision.
 #[derive(Debug, Default)]
@@ -333,130 +338,6 @@ impl ResolvedRoute {
         };
         self.is_plain || self.allow.as_deref().is_none_or(is_listed)
     }
-}
-
-/// The kinds of route. A passthrough route *cannot* carry a path or a certificate.
-#[derive(Debug)]
-pub enum RouteKind {
-    /// Requests are read: clear text, edge, re-encrypt.
-    Http {
-        /// Path prefix.
-        path: PathMatch,
-        /// `None` for a route without `spec.tls`.
-        tls: Option<HttpTls>,
-    },
-    /// The TLS stream is forwarded as it is.
-    Passthrough {
-        /// `insecureEdgeTerminationPolicy: Redirect`: clear text is sent to https.
-        redirect: bool,
-    },
-}
-
-/// TLS of an edge or re-encrypt route.
-#[derive(Debug)]
-pub struct HttpTls {
-    /// What clear-text requests get.
-    pub insecure: InsecurePolicy,
-    /// The route's own certificate.
-    pub certificate: Option<Arc<CertifiedKey>>,
-    /// Present for re-encrypt.
-    pub reencrypt: Option<Reencrypt>,
-}
-
-/// `spec.tls.insecureEdgeTerminationPolicy`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum InsecurePolicy {
-    /// Not served: 503.
-    None,
-    /// Served as over TLS.
-    Allow,
-    /// 302 to https.
-    Redirect,
-}
-
-/// How a re-encrypt route's backend is verified.
-#[derive(Clone, Debug)]
-pub struct Reencrypt {
-    /// `destinationCACertificate`: the chain must end here, any name is good (openshift.md a.9).
-    /// `None`: the service CA, and the name must be `<service>.<namespace>.svc`.
-    pub destination_ca: Option<Arc<RootCertStore>>,
-}
-
-/// Weighted services and their endpoints.
-#[derive(Clone, Debug, Default)]
-pub struct Cluster {
-    /// Services with their usable endpoints. Those of weight 0 are for clients whose cookie names an endpoint of theirs;
-    /// they are there only where a route has affinity by cookie.
-    pub services: Few<ServiceEndpoints>,
-}
-
-impl Cluster {
-    /// The share that each endpoint of a service gets, by service: the service's weight divided by its endpoints, scaled
-    /// so that the largest is 256 and the smallest non-zero is 1. Where one service alone has weight and endpoints it
-    /// is 1 (openshift.md a.8).
-    pub fn endpoint_weights(&self) -> Vec<u32> {
-        self.scaled_weights(ROUTE_SHARES)
-    }
-
-    fn scaled_weights(&self, scale: f64) -> Vec<u32> {
-        let is_active = |s: &ServiceEndpoints| s.weight > 0 && s.is_usable();
-        let share = |s: &ServiceEndpoints| f64::from(s.weight) / s.endpoints.len() as f64;
-        let shares = || self.services.iter().filter(|s| is_active(s)).map(share);
-        let (active, largest) = (shares().count(), shares().fold(0.0, f64::max));
-        let weight = |s: &ServiceEndpoints| match active {
-            _ if !is_active(s) => 0,
-            1 => 1,
-            _ => ((share(s) / largest * scale) as u32).max(1),
-        };
-        self.services.iter().map(weight).collect()
-    }
-
-    fn weighted_endpoints(&self, scale: f64) -> Vec<(&Endpoint, u32)> {
-        let weighted = self.services.iter().zip(self.scaled_weights(scale)).filter(|(_, weight)| *weight > 0);
-        weighted.flat_map(|(s, weight)| s.endpoints.iter().map(move |endpoint| (endpoint, weight))).collect()
-    }
-}
-
-/// The largest share of an endpoint of a Route, as HAProxy counts.
-const ROUTE_SHARES: f64 = 256.0;
-/// The largest share of an endpoint of a rule: with weights from 1 to 1,000,000 a share is off by less than one in 250.
-const RULE_SHARES: f64 = (1 << 28) as f64;
-
-/// One service of a route.
-#[derive(Clone, Debug)]
-pub struct ServiceEndpoints {
-    /// Service name, in the route's namespace.
-    pub service: Arc<str>,
-    /// 0 – 256; of rules, up to 1,000,000.
-    pub weight: u32,
-    /// Endpoints that the port filter leaves: ready ones, or where none is ready those that are draining.
-    pub endpoints: Arc<[Endpoint]>,
-    /// What a rule's backend has of its own; `None` for a Route's, and for most.
-    pub policy: Option<Arc<BackendPolicy>>,
-}
-
-impl ServiceEndpoints {
-    /// The status that its share of the requests is answered with, when it cannot be used at all.
-    pub fn failure(&self) -> Option<u16> {
-        self.policy.as_ref()?.failure
-    }
-
-    /// Whether there is an endpoint that may serve its share.
-    pub fn is_usable(&self) -> bool {
-        self.failure().is_none() && !self.endpoints.is_empty()
-    }
-}
-
-/// Where a connection goes.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Endpoint {
-    /// Address and port.
-    pub address: SocketAddr,
-    /// Name of the pod, when the slice tells.
-    pub target: Option<Arc<str>>,
-    /// The port's `appProtocol`, or else its name, says HTTP/2 without TLS (openshift.md a.8); plain and edge routes use
-    /// it, re-encrypting ones negotiate.
-    pub h2c: bool,
 }
 
 #[cfg(test)]

@@ -1,96 +1,40 @@
 //! A request on its way to an endpoint, and the response on its way back.
 
+mod answered;
+mod destination;
+
 use std::future::{poll_fn, ready};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 
 use futures_util::future::Either;
-use http::header::{CONNECTION, EXPECT, HOST};
-use http::{HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode, Version};
+use http::header::EXPECT;
+use http::{HeaderMap, Request, Response, StatusCode, Version};
 use hyper::body::Incoming;
 use router_core::table::ResolvedRoute;
 use tokio::time::{Instant, Sleep, sleep};
 
-use super::body::{ResponseBody, UpstreamBody};
-use super::headers::{ClientView, prepare_request, prepare_response};
-use super::interim;
+use super::Connection;
+use super::body::ResponseBody;
+use super::headers::{ClientView, prepare_request};
 use super::mirror::Mirrors;
 use super::modify::modify;
 use super::retry::{Outcome, Retries};
-use super::spelling::Spelling;
 use super::times::Times;
 use super::upgrade::{self, Asked};
 use super::upload::{RequestBody, Upload, is_unexpected};
-use super::{Connection, actions, request_id};
 use crate::proxy::Shared;
 use crate::proxy::access::{AccessRecord, Flag};
 use crate::proxy::clock::InFlight;
 use crate::proxy::interim::Turn;
 use crate::proxy::limits::TooMany;
-use crate::proxy::snapshot::ServedRouter;
 use crate::proxy::upstream::attempt::{Trouble, Waits, attempt, read_off};
 use crate::proxy::upstream::choose::{Choice, Exhausted, Pick, Target};
 use crate::proxy::upstream::connect::Way;
 use crate::proxy::upstream::plan::Plan;
-use crate::proxy::upstream::pool::Lease;
 
-/// Where a request goes, and as what.
-#[derive(Clone, Copy, Debug)]
-pub struct Destination<'r> {
-    /// The route.
-    pub route: &'r ResolvedRoute,
-    /// Its router.
-    pub served: &'r ServedRouter,
-    /// Host and port as the client wrote them.
-    pub authority: &'r HeaderValue,
-    /// See [`ClientView::as_sent`].
-    pub as_sent: bool,
-}
-
-impl Destination<'_> {
-    /// What a router may do to a request's fields that has been prepared: the actions of the router and, with the last
-    /// word, those of the route (openshift.md a.10) or the rule, and the request's id.
-    fn act(&self, headers: &mut HeaderMap, connection: &Connection) {
-        let policy = &self.served.table.policy;
-        for actions in [&policy.actions, &self.route.policy.actions].into_iter().flatten() {
-            actions::apply(&actions.request, headers, connection.certificate());
-        }
-        if let Some(rule) = &self.route.rule {
-            if let Some(host) = rule.rewrite_host.as_ref().and_then(|host| HeaderValue::from_str(host.as_str()).ok()) {
-                headers.insert(HOST, host);
-            }
-            modify(&rule.request_headers, headers);
-        }
-        let Some(id) = &policy.unique_id else { return };
-        let value = request_id::next(id, connection.client, connection.listener);
-        if let (Ok(name), Some(value)) = (HeaderName::try_from(&*id.name), value) {
-            headers.insert(name, value);
-        }
-    }
-
-    /// Waits for an endpoint's answer, and tells the client of interim ones.
-    async fn tell_meanwhile<A: Future>(
-        &self,
-        mut answer: Pin<&mut A>,
-        connection: &Connection,
-        target: Target<'_>,
-    ) -> A::Output {
-        let act = |headers: &mut HeaderMap| {
-            target.policy.into_iter().for_each(|backend| modify(&backend.response_headers, headers));
-            self.route.rule.iter().for_each(|rule| modify(&rule.response_headers, headers));
-            for actions in [&self.route.policy.actions, &self.served.table.policy.actions].into_iter().flatten() {
-                actions::apply(&actions.response, headers, connection.certificate());
-            }
-        };
-        let head = |(status, headers)| interim::head(status, headers, self.served.spelling.as_ref(), act);
-        poll_fn(|cx| connection.clock.interim.poll_with(cx, |cx| answer.as_mut().poll(cx), head)).await
-    }
-
-    /// How the names of a message are spelled, if not as always.
-    fn spelling(&self) -> Option<&Spelling> {
-        self.served.spelling.as_ref().filter(|_| self.route.policy.adjust_case)
-    }
-}
+use answered::{Answered, answer};
+pub use destination::Destination;
 
 /// Why there is no response from an endpoint, with what the router's own response needs.
 #[derive(Debug)]
@@ -370,49 +314,4 @@ fn expects_continue(headers: &mut HeaderMap, version: Version) -> bool {
         headers.remove(EXPECT);
     }
     can_be_told
-}
-
-struct Answered {
-    lease: Lease,
-    response: Response<Incoming>,
-    upload: Option<Arc<Upload>>,
-    times: Times,
-    /// When the response must have come to its end.
-    until: Option<Instant>,
-    /// Whether the client speaks HTTP/1, where a response may be the last.
-    is_http1: bool,
-}
-
-fn answer(
-    shared: &Arc<Shared>,
-    answered: Answered,
-    asked: Option<Asked>,
-    mut record: Box<AccessRecord>,
-    in_flight: InFlight,
-) -> Response<ResponseBody> {
-    let Answered { lease, response, upload, times, until, is_http1 } = answered;
-    if response.status() == StatusCode::SWITCHING_PROTOCOLS {
-        let tunnel = times.of_tunnel(record.route.as_deref());
-        return upgrade::switch(shared, response, asked, tunnel, record, in_flight);
-    }
-    if response.status().is_success() && asked.as_ref().is_some_and(Asked::is_connect) {
-        return upgrade::refuse(shared, record, in_flight);
-    }
-    if let Some(asked) = asked {
-        asked.declined(shared);
-    }
-    record.status = Some(response.status());
-    record.flag = Flag::Fine;
-    let (mut head, body) = response.into_parts();
-    prepare_response(&mut head.headers);
-    if let Some(upload) = &upload {
-        upload.answered();
-        if is_http1 && upload.is_last() {
-            head.headers.insert(CONNECTION, HeaderValue::from_static("close"));
-        }
-    }
-    head.version = Version::HTTP_11;
-    head.extensions.clear();
-    let body = UpstreamBody { body, lease: Some(lease), upload, limit: times.server, until, wait: None, since: None };
-    Response::from_parts(head, ResponseBody::upstream(body, record, in_flight))
 }

@@ -13,16 +13,16 @@ const LIFETIME: Duration = Duration::from_secs(300);
 
 /// Sessions by their id, the oldest going first, for 5 minutes at most.
 #[derive(Default)]
-pub struct Sessions(Mutex<Kept>);
+pub struct Sessions(Mutex<Stored>);
 
 #[derive(Default)]
-struct Kept {
+struct Stored {
     by_id: HashMap<Vec<u8>, (Instant, Vec<u8>)>,
     /// Oldest first. Has ids of sessions that were taken, too.
     ids: VecDeque<(Instant, Vec<u8>)>,
 }
 
-impl Kept {
+impl Stored {
     fn make_room(&mut self, now: Instant) {
         while self.ids.front().is_some_and(|(put, _)| self.ids.len() >= CAPACITY || is_over(*put, now)) {
             let Some((put, id)) = self.ids.pop_front() else { return };
@@ -39,7 +39,7 @@ fn is_over(put: Instant, now: Instant) -> bool {
 }
 
 impl Sessions {
-    fn kept(&self) -> MutexGuard<'_, Kept> {
+    fn kept(&self) -> MutexGuard<'_, Stored> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

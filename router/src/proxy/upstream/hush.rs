@@ -65,12 +65,12 @@ pub async fn sleeper<F: Future>(task: F) -> F::Output {
 
 /// A wake-up that was kept.
 #[must_use = "the task may have something to do"]
-pub struct Kept(Option<Arc<Sleeper>>);
+pub struct WakeUp(Option<Arc<Sleeper>>);
 
-impl Kept {
+impl WakeUp {
     /// Passes it on.
     pub fn wake(self) {
-        if let Kept(Some(sleeper)) = self {
+        if let WakeUp(Some(sleeper)) = self {
             sleeper.0.wake_by_ref();
         }
     }
@@ -80,14 +80,14 @@ impl Kept {
 }
 
 /// Polls, and keeps the wake-up of a [`sleeper`].
-pub fn during<T>(poll: impl FnOnce() -> Poll<T>) -> (Poll<T>, Kept) {
+pub fn during<T>(poll: impl FnOnce() -> Poll<T>) -> (Poll<T>, WakeUp) {
     /// However it ends.
     struct Guard;
     impl Guard {
-        fn kept(&self) -> Kept {
+        fn kept(&self) -> WakeUp {
             match HUSH.take() {
-                Hush::Kept(sleeper) => Kept(Some(sleeper)),
-                Hush::Off | Hush::On => Kept(None),
+                Hush::Kept(sleeper) => WakeUp(Some(sleeper)),
+                Hush::Off | Hush::On => WakeUp(None),
             }
         }
     }

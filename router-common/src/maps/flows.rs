@@ -1,0 +1,145 @@
+//! Connections that the kernel carries.
+
+use crate::translate::Translation;
+
+/// One direction of a TCP connection, as its packets carry it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(C)]
+pub struct FlowKey {
+    /// Source address.
+    pub source: [u8; 16],
+    /// Destination address.
+    pub destination: [u8; 16],
+    /// Source port.
+    pub source_port: u16,
+    /// Destination port.
+    pub destination_port: u16,
+}
+
+impl FlowKey {
+    /// The other direction.
+    #[inline(always)]
+    pub const fn reversed(&self) -> FlowKey {
+        FlowKey {
+            source: self.destination,
+            destination: self.source,
+            source_port: self.destination_port,
+            destination_port: self.source_port,
+        }
+    }
+}
+
+/// A SYN was sent to the endpoint.
+pub const STATE_DIALING: u8 = 1;
+/// The first payload was sent, and is not acknowledged yet.
+pub const STATE_CONFIRMING: u8 = 2;
+/// Packets are translated, and nothing else happens.
+pub const STATE_ESTABLISHED: u8 = 3;
+/// The connection has ended; the entry lingers for repeated packets and may be taken over at any time.
+pub const STATE_CLOSING: u8 = 4;
+
+/// Entry of packets from the client.
+pub const SIDE_CLIENT: u8 = 1;
+/// Entry of packets from the endpoint.
+pub const SIDE_BACKEND: u8 = 2;
+
+/// This side sent a FIN ([`Flow::fin_end`] holds).
+pub const FLOW_FIN: u8 = 1;
+/// This side has acknowledged the other's FIN.
+pub const FLOW_FIN_ACKED: u8 = 2;
+/// The end was told through `flow_ends`.
+pub const FLOW_REPORTED: u8 = 4;
+/// Of clear text: later requests are checked.
+pub const FLOW_CLEARTEXT: u8 = 8;
+/// The two sides use different versions of IP.
+pub const FLOW_ACROSS: u8 = 16;
+/// A later request has begun, and its head is not complete: as far as it was read, it is kept like a first flight.
+pub const FLOW_IN_HEAD: u8 = 32;
+
+/// One direction of a connection that the kernel carries. The entry of the other direction has the reverse of
+/// `rewrite.to` as its key. Each field has one writer: the packets of this direction, but for `peer`, `state`, `end`
+/// and `ended_ns`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub struct Flow {
+    /// How its packets are rewritten.
+    pub rewrite: Translation,
+    /// Interface that they leave by.
+    pub interface: u32,
+    /// Route id.
+    pub route: u32,
+    /// Payload bytes of this direction, repeated ones included.
+    pub bytes: u64,
+    /// Packets of this direction (before segmentation by offload).
+    pub packets: u64,
+    /// Coarse monotonic nanoseconds of the last packet.
+    pub last_ns: u64,
+    /// Monotonic nanoseconds of the dial.
+    pub started_ns: u64,
+    /// Monotonic nanoseconds of the end.
+    pub ended_ns: u64,
+    /// Sequence number after this side's FIN, as this side counts.
+    pub fin_end: u32,
+    /// Sequence number after the last byte that this side was seen to send.
+    pub next_seq: u32,
+    /// Endpoint id.
+    pub endpoint: u32,
+    /// Router id.
+    pub router: u32,
+    /// `STATE_*`.
+    pub state: u8,
+    /// `SIDE_*`.
+    pub side: u8,
+    /// `FLOW_*` bits of this direction.
+    pub own: u8,
+    /// `FLOW_*` bits of the other direction, written by its packets.
+    pub peer: u8,
+    /// Why it ended: [`crate::verdict::FlowEndReason`]; 0 while it lives.
+    pub end: u8,
+    /// Protocol of the listener.
+    pub protocol: u8,
+    /// Zero, but for bits of the last byte: 1 in the client's entry once a program has begun to end the connection, 2 in
+    /// the endpoint's once one has begun to take its port over.
+    pub pad: [u8; 2],
+}
+
+/// The end of a connection that the kernel carried, as the ring buffer carries it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub struct FlowEnd {
+    /// Client → listener.
+    pub client: FlowKey,
+    /// Our address → endpoint.
+    pub backend: FlowKey,
+    /// Monotonic nanoseconds of the dial.
+    pub started_ns: u64,
+    /// Monotonic nanoseconds of the end.
+    pub ended_ns: u64,
+    /// Payload bytes from the client.
+    pub bytes_in: u64,
+    /// Payload bytes to the client.
+    pub bytes_out: u64,
+    /// Packets from the client.
+    pub packets_in: u64,
+    /// Packets to the client.
+    pub packets_out: u64,
+    /// Router id.
+    pub router: u32,
+    /// Route id.
+    pub route: u32,
+    /// Endpoint id.
+    pub endpoint: u32,
+    /// [`crate::verdict::FlowEndReason`].
+    pub reason: u8,
+    /// Protocol of the listener.
+    pub protocol: u8,
+    /// Zero.
+    pub pad: [u8; 2],
+}
+
+const _: () = {
+    assert!(size_of::<FlowKey>() == 16 + 16 + 2 + 2);
+    assert!(size_of::<Translation>() == size_of::<FlowKey>() + 4 * 4 + 4);
+    assert!(size_of::<Flow>() == size_of::<Translation>() + 2 * 4 + 5 * 8 + 4 * 4 + 8);
+    assert!(size_of::<FlowEnd>() == 2 * size_of::<FlowKey>() + 6 * 8 + 3 * 4 + 4);
+};

@@ -1,0 +1,119 @@
+//! The options of a packet, one step at a time.
+
+use super::Difference;
+use crate::options::{END, MAX_OPTIONS, NOP, OPTIONS_ROOM, SACK, TIMESTAMPS};
+
+/// Translates options one at a time, so that the kernel can do it in a loop that its verifier need not walk through.
+/// What is malformed ends the walk, as it ends the receiver's, and stays as it is.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct Rewriter {
+    /// The options.
+    pub bytes: [u8; OPTIONS_ROOM],
+    /// The difference so far.
+    pub difference: Difference,
+    /// How many bytes they are, at most [`MAX_OPTIONS`].
+    pub len: u32,
+    /// Position of the next one, or of the next number of one.
+    pub at: u32,
+    /// Numbers left of the option that is being translated.
+    pub numbers: u32,
+    /// What is added to the next number, and to the one after it, by turns.
+    pub deltas: [u32; 2],
+    /// What is added to timestamp value, timestamp echo reply, and SACK's numbers.
+    pub all_deltas: [u32; 3],
+}
+
+impl Rewriter {
+    /// At the beginning of `len` bytes of options, which are still to be filled in.
+    #[inline(always)]
+    pub fn new(len: u32, all_deltas: [u32; 3]) -> Self {
+        let difference = Difference::default();
+        Rewriter { bytes: [0; OPTIONS_ROOM], difference, len, at: 0, numbers: 0, deltas: [0; 2], all_deltas }
+    }
+
+    /// The same, in memory that is there.
+    #[inline(always)]
+    pub fn begin_anew(&mut self, len: u32, all_deltas: [u32; 3]) {
+        self.difference = Difference::default();
+        self.len = len;
+        self.at = 0;
+        self.numbers = 0;
+        self.all_deltas = all_deltas;
+    }
+
+    /// One step of at most [`REWRITER_STEPS`]. `false`: that was all.
+    #[inline(always)]
+    pub fn step(&mut self) -> bool {
+        if self.numbers != 0 {
+            self.numbers -= 1;
+            self.number();
+            return true;
+        }
+        let at = self.at;
+        // The last byte alone can only be padding.
+        if at + 1 >= self.len {
+            return false;
+        }
+        let kind = self.byte(at);
+        if kind == END {
+            return false;
+        }
+        if kind == NOP {
+            self.at = at + 1;
+            return true;
+        }
+        let length = self.byte(at + 1) as u32;
+        if length < 2 || at + length > self.len {
+            return false;
+        }
+        let [value, echo, sack] = self.all_deltas;
+        if kind == TIMESTAMPS && length == 10 {
+            self.begin(2, [value, echo]);
+        } else if kind == SACK && length >= 10 && (length - 2).is_multiple_of(8) {
+            self.begin((length - 2) / 4, [sack; 2]);
+        } else {
+            self.at = at + length;
+        }
+        true
+    }
+
+    #[inline(always)]
+    fn begin(&mut self, numbers: u32, deltas: [u32; 2]) {
+        self.at += 2;
+        self.numbers = numbers;
+        self.deltas = deltas;
+    }
+
+    /// Translates the number of four bytes at the position.
+    #[inline(always)]
+    fn number(&mut self) {
+        let at = self.at;
+        let old = [self.byte(at), self.byte(at + 1), self.byte(at + 2), self.byte(at + 3)];
+        let new = u32::from_be_bytes(old).wrapping_add(self.deltas[0]).to_be_bytes();
+        let mut change = Difference::default();
+        change.change_bytes(old, new);
+        // Ethernet, IP and TCP headers before the options are of even length.
+        self.difference.add_at(at, change);
+        self.set(at, new[0]);
+        self.set(at + 1, new[1]);
+        self.set(at + 2, new[2]);
+        self.set(at + 3, new[3]);
+        self.at = at + 4;
+        self.deltas = [self.deltas[1], self.deltas[0]];
+    }
+
+    /// The mask is the bound that the verifier sees.
+    #[inline(always)]
+    fn byte(&self, at: u32) -> u8 {
+        self.bytes[at as usize & (OPTIONS_ROOM - 1)]
+    }
+
+    #[inline(always)]
+    fn set(&mut self, at: u32, byte: u8) {
+        self.bytes[at as usize & (OPTIONS_ROOM - 1)] = byte;
+    }
+}
+
+/// Most steps of a [`Rewriter`]: 40 NOPs; anything else takes fewer for its bytes.
+pub const REWRITER_STEPS: u32 = MAX_OPTIONS;
