@@ -2,7 +2,7 @@
 
 /// The route wants a PROXY v2 header before the client's first bytes.
 pub const POOL_PROXY_V2: u32 = 1;
-/// The agent wants an [`Event`] of each dial, as of everything else that is decided: it needs the name.
+/// The agent wants an [`Event`](super::Event) of each dial, as of everything else that is decided: it needs the name.
 pub const POOL_TOLD: u32 = 2;
 
 /// The endpoints of a route: slots 0 .. `slots` of pool `id`. Ids are never given twice: a new set of slots is written

@@ -22,7 +22,7 @@ pub struct Destination<'r> {
     pub served: &'r ServedRouter,
     /// Host and port as the client wrote them.
     pub authority: &'r HeaderValue,
-    /// See [`ClientView::as_sent`].
+    /// See [`ClientView::as_sent`](super::super::headers::ClientView::as_sent).
     pub as_sent: bool,
 }
 
