@@ -29,7 +29,9 @@ impl Tools {
     pub fn new(root: &Path) -> Result<Tools> {
         // As with the end-to-end tests, another build can be measured.
         let (sluice, build) = match std::env::var_os("SLUICE_BINARY").map(PathBuf::from) {
-            Some(other) if is_dist(root, &other) => (other, "the build of `cargo xtask dist`".to_owned()),
+            Some(other) if is_dist(root, &other) => {
+                (other, "the build of `cargo xtask dist` (`SLUICE_BINARY=target/dist/sluice`)".to_owned())
+            }
             Some(other) => {
                 let build = format!("the build at {}", other.display());
                 (other, build)
@@ -40,6 +42,7 @@ impl Tools {
                 (process::build_sluice(root, true)?, "the release build".to_owned())
             }
         };
+        eprintln!("xtask: measuring {build}");
         process::run(process::cargo(root).args(["build", "--locked", "--release", "--package", "xtask"]))?;
         let work = std::env::temp_dir().join(format!("sluice-bench-{}", std::process::id()));
         fs::create_dir_all(&work)?;
