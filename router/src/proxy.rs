@@ -57,7 +57,7 @@ use listeners::Listeners;
 use snapshot::{Snapshot, Snapshots};
 use upstream::balancer::Balancer;
 use upstream::pool::Pool;
-use upstream::{checks, probes};
+use upstream::{checks, gone, probes};
 use upstream_tls::UpstreamTls;
 use workers::{Worker, Workers};
 
@@ -319,7 +319,7 @@ struct Serve {
 impl Serve {
     fn table(&mut self, table: &Arc<RoutingTable>) {
         let common = &self.workers.common;
-        let gone = upstream::gone(&self.current, table);
+        let gone = gone::gone(&self.current, table);
         common.log.follow(table);
         self.current = self.snapshots.make(table, &self.current);
         for Worker { shared, .. } in self.workers.iter() {

@@ -14,7 +14,7 @@ pub mod balancer;
 pub mod checks;
 pub mod choose;
 pub mod connect;
-mod gone;
+pub mod gone;
 pub mod health;
 pub mod heard;
 pub mod hush;
@@ -28,5 +28,3 @@ mod tap;
 pub(crate) mod testing;
 pub mod turns;
 pub mod wire;
-
-pub use gone::gone;

@@ -7,7 +7,7 @@ use anyhow::{Context, Result, ensure};
 use rustix::process::Signal;
 use tests::nginx::Nginx;
 use tests::process::Process;
-use tests::sluice::Sluice;
+use tests::sluice::{self, Sluice};
 use tests::wait::{PATIENCE, wait_until};
 
 use super::stage::{HTTP, HTTPS, Stage, Tls, at};
@@ -82,6 +82,14 @@ fn endpoints(sluice: &Sluice) -> Result<String> {
     Ok(sluice.get("endpoints")?.to_string())
 }
 
+/// Connections to an endpoint that are not over for the one who opened them, as `ss` prints them.
+fn connections_to(stage: &Stage, endpoint: SocketAddr) -> Result<String> {
+    let states = ["state", "syn-sent", "state", "established", "state", "close-wait"];
+    let output =
+        sluice::output(stage.netns.command("ss")?.arg("-tnH").args(states).args(["dst", &endpoint.to_string()]))?;
+    Ok(String::from_utf8(output.stdout)?)
+}
+
 #[test]
 fn a_roll_over_of_all_endpoints_under_load_fails_no_request() -> Result<()> {
     const PODS: u16 = 3;
@@ -111,6 +119,11 @@ fn a_roll_over_of_all_endpoints_under_load_fails_no_request() -> Result<()> {
         wait_until("the router knows the new endpoint alone", PATIENCE, || {
             let has = |address: SocketAddr| endpoints(&sluice).map(|text| text.contains(&format!("\"{address}\"")));
             has(at(port)).unwrap_or(false) && !has(old).unwrap_or(true)
+        })?;
+        // nginx resets what waits to be accepted, and what it has not read of a connection that it keeps; whoever sent a
+        // POST there cannot know whether it was seen. So it ends when the router has let go of it.
+        wait_until("the router has no connection to the old endpoint", PATIENCE, || {
+            connections_to(&stage, old).is_ok_and(|lines| lines.is_empty())
         })?;
         ends.quit().with_context(|| format!("{old}"))?;
         replaced += 1;

@@ -74,7 +74,7 @@ pub async fn attempt(
     waits: Waits,
 ) -> Result<(Lease, Response<Incoming>), Trouble> {
     let repeatable = is_repeatable(request);
-    let bucket = way.shared.pool.bucket(way.key());
+    let bucket = way.bucket();
     let mut idle = if repeatable { MAX_AGE } else { FRESH };
     let mut stale = 0;
     let mut sent_before = false;

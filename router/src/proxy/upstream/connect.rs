@@ -14,6 +14,7 @@ use tokio::time::{Instant, timeout};
 use tokio_rustls::TlsConnector;
 
 use super::choose::Target;
+use super::gone::is_there;
 use super::heard::Heard;
 use super::hush;
 use super::pool::{Bucket, Lease, OpenError, Opener, Peer, PoolKey, Taken, Wire};
@@ -67,8 +68,8 @@ pub enum Connected {
 type Trusted = (TlsConnector, rustls_pki_types::ServerName<'static>);
 
 impl Way<'_> {
-    /// What connections are as good for this request as a new one.
-    pub fn key(&self) -> PoolKey {
+    /// What connections have in common that this request may go over.
+    fn key(&self) -> PoolKey {
         let of_policy = self.target.peer();
         let of_route = || {
             reencrypt(self.route).map(|reencrypt| Peer::Service {
@@ -84,6 +85,12 @@ impl Way<'_> {
             None => Wire::Http1,
         };
         PoolKey { address: self.target.endpoint.address, wire }
+    }
+
+    /// The connections that are as good for this request as a new one, if they may be kept.
+    pub fn bucket(&self) -> Arc<Bucket> {
+        let is_there = || is_there(&self.shared.snapshot.load(), &self.route.id, self.target.endpoint.address);
+        self.shared.pool.bucket(self.key(), is_there)
     }
 
     /// A connection that has been idle for at most `idle`, a stream of one that has room, or a new one.

@@ -132,14 +132,20 @@ pub struct Pool {
 }
 
 impl Pool {
-    /// The connections of this key.
-    pub fn bucket(&self, key: PoolKey) -> Arc<Bucket> {
+    /// The connections of this key. A request may know an older table than the newest, and an endpoint that was retired:
+    /// `is_there` tells, and where it does not hold, nothing is kept. A table must be known to it before what the table
+    /// lacks is retired; then either it says so, or [`Pool::retire`] finds the bucket.
+    pub fn bucket(&self, key: PoolKey, is_there: impl FnOnce() -> bool) -> Arc<Bucket> {
         let mut buckets = lock(&self.buckets);
         if let Some(known) = buckets.get(&key) {
             return Arc::clone(known);
         }
         let bucket = Arc::new(Bucket::new(key.clone()));
-        buckets.insert(key, Arc::clone(&bucket));
+        if is_there() {
+            buckets.insert(key, Arc::clone(&bucket));
+        } else {
+            bucket.retire();
+        }
         bucket
     }
 

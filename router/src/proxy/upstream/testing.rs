@@ -1,13 +1,15 @@
-//! Routes for the tests of choosing.
+//! Routes, and routers that have them, for tests.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use router_core::model::{HostMatch, Hostname, PathMatch, RouteId};
+use router_core::model::{HostMatch, Hostname, PathMatch, RouteId, RouterName};
 use router_core::object::Kind;
-use router_core::policy::RoutePolicy;
+use router_core::policy::{RoutePolicy, RouterPolicy, Timeouts};
 use router_core::rule::BackendPolicy;
-use router_core::table::{Cluster, Endpoint, HttpTls, InsecurePolicy, ResolvedRoute, RouteKind, ServiceEndpoints};
+use router_core::table::{
+    Cluster, Endpoint, HttpTls, InsecurePolicy, ResolvedRoute, RouteKind, RouterTable, ServiceEndpoints,
+};
 
 /// A clear-text route named `shop/cart`; each service has a weight and endpoints at 127.0.0.1, by port.
 pub fn route(services: &[(u16, &[u16])], policy: RoutePolicy) -> ResolvedRoute {
@@ -56,7 +58,22 @@ pub fn edge(mut route: ResolvedRoute, insecure: InsecurePolicy) -> ResolvedRoute
     route
 }
 
-/// Its address.
+/// A router with these routes.
+pub fn router(name: &str, routes: &[Arc<ResolvedRoute>], timeouts: Timeouts) -> Arc<RouterTable> {
+    Arc::new(RouterTable {
+        name: RouterName(name.into()),
+        id: 1,
+        domain: "apps.test".into(),
+        http_port: Some(0),
+        https_port: Some(0),
+        default_certificate: None,
+        policy: Arc::new(RouterPolicy { timeouts, ..RouterPolicy::default() }),
+        hosts: Default::default(),
+        routes: routes.iter().map(|route| (route.id.clone(), Arc::clone(route))).collect(),
+    })
+}
+
+/// The address of the endpoint at a port.
 pub fn address(port: u16) -> SocketAddr {
     ([127, 0, 0, 1], port).into()
 }

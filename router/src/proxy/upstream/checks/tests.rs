@@ -1,11 +1,11 @@
 //! What is checked when, and what a check does.
 
-use router_core::model::{RouteId, RouterName};
-use router_core::policy::{RoutePolicy, RouterPolicy, Timeouts};
+use router_core::model::RouteId;
+use router_core::policy::{RoutePolicy, Timeouts};
 use tokio::net::TcpListener;
 
 use super::*;
-use crate::proxy::upstream::testing::{address, route};
+use crate::proxy::upstream::testing::{address, route, router};
 
 const FIVE: Duration = Duration::from_secs(5);
 
@@ -18,18 +18,7 @@ fn named(name: &str, ports: &[u16], interval: Option<Duration>) -> Arc<ResolvedR
 /// A router with these routes and this interval.
 fn table(routes: &[Arc<ResolvedRoute>], interval: Duration) -> Arc<RoutingTable> {
     let timeouts = Timeouts { health_check: interval, ..Timeouts::default() };
-    let router = RouterTable {
-        name: RouterName("default".into()),
-        id: 1,
-        domain: "apps.test".into(),
-        http_port: Some(0),
-        https_port: Some(0),
-        default_certificate: None,
-        policy: Arc::new(RouterPolicy { timeouts, ..RouterPolicy::default() }),
-        hosts: Default::default(),
-        routes: routes.iter().map(|route| (route.id.clone(), Arc::clone(route))).collect(),
-    };
-    Arc::new(RoutingTable { revision: 1, routers: vec![Arc::new(router)] })
+    Arc::new(RoutingTable { revision: 1, routers: vec![router("default", routes, timeouts)] })
 }
 
 impl Schedule {

@@ -68,19 +68,19 @@ async fn use_once(mut lease: Lease) -> Lease {
 #[tokio::test]
 async fn an_idle_connection_is_taken_again_and_a_fresh_one_first() {
     let pool = Pool::default();
-    let bucket = pool.bucket(key(1, Wire::Http1));
+    let bucket = pool.bucket(key(1, Wire::Http1), || true);
     let first = use_once(opener(bucket.take(MAX_AGE)).http1(own().await)).await;
     assert!(!first.reused);
     first.give_back();
     // HTTP/1.1 connections are opened side by side.
     assert!(ready(bucket.take(MAX_AGE)).reused);
     assert!(matches!(bucket.take(MAX_AGE), Taken::Open(_)));
-    assert!(matches!(pool.bucket(key(2, Wire::Http1)).take(MAX_AGE), Taken::Open(_)), "another endpoint");
+    assert!(matches!(pool.bucket(key(2, Wire::Http1), || true).take(MAX_AGE), Taken::Open(_)), "another endpoint");
 }
 
 #[tokio::test]
 async fn what_may_not_be_sent_twice_takes_no_connection_that_was_idle_for_long() {
-    let bucket = Pool::default().bucket(key(1, Wire::Http1));
+    let bucket = Pool::default().bucket(key(1, Wire::Http1), || true);
     use_once(opener(bucket.take(MAX_AGE)).http1(own().await)).await.give_back();
     assert!(matches!(bucket.take(Duration::ZERO), Taken::Open(_)));
     assert!(ready(bucket.take(FRESH)).reused, "it is still there");
@@ -88,7 +88,7 @@ async fn what_may_not_be_sent_twice_takes_no_connection_that_was_idle_for_long()
 
 #[tokio::test]
 async fn streams_share_a_connection_until_it_is_full() {
-    let bucket = Pool::default().bucket(key(1, Wire::Http2));
+    let bucket = Pool::default().bucket(key(1, Wire::Http2), || true);
     let opening = opener(bucket.take(MAX_AGE));
     assert!(matches!(bucket.take(MAX_AGE), Taken::Wait(_)), "one opens it for all");
     let first = opening.http2(shared(2).await).unwrap();
@@ -101,7 +101,7 @@ async fn streams_share_a_connection_until_it_is_full() {
 
 #[tokio::test]
 async fn whoever_waits_for_an_opening_shares_its_end() {
-    let bucket = Pool::default().bucket(key(1, Wire::Http2));
+    let bucket = Pool::default().bucket(key(1, Wire::Http2), || true);
     let wait = |bucket: &Arc<Bucket>| match bucket.take(MAX_AGE) {
         Taken::Wait(opening) => opening.done(),
         other => panic!("{other:?}"),
@@ -126,7 +126,7 @@ async fn whoever_waits_for_an_opening_shares_its_end() {
 
 #[tokio::test]
 async fn a_connection_over_which_nothing_comes_gets_no_new_streams() {
-    let bucket = Pool::default().bucket(key(1, Wire::Http2));
+    let bucket = Pool::default().bucket(key(1, Wire::Http2), || true);
     let first = opener(bucket.take(MAX_AGE)).http2(shared(100).await).unwrap();
     let second = use_once(ready(bucket.take(MAX_AGE))).await;
     let silent = |lease: &Lease| match &lease.sender {
@@ -144,7 +144,7 @@ async fn a_connection_over_which_nothing_comes_gets_no_new_streams() {
 #[tokio::test]
 async fn endpoints_that_are_gone_keep_no_connection() {
     let pool = Pool::default();
-    let (gone, stays) = (pool.bucket(key(1, Wire::Http1)), pool.bucket(key(2, Wire::Http1)));
+    let (gone, stays) = (pool.bucket(key(1, Wire::Http1), || true), pool.bucket(key(2, Wire::Http1), || true));
     let idle = use_once(opener(gone.take(MAX_AGE)).http1(own().await)).await;
     let in_use = opener(gone.take(MAX_AGE)).http1(own().await);
     idle.give_back();
@@ -152,14 +152,30 @@ async fn endpoints_that_are_gone_keep_no_connection() {
     pool.retire(&HashSet::from([(Ipv4Addr::LOCALHOST, 1).into()]));
     use_once(in_use).await.give_back();
     assert!(matches!(gone.take(MAX_AGE), Taken::Open(_)));
-    assert!(matches!(pool.bucket(key(1, Wire::Http1)).take(MAX_AGE), Taken::Open(_)));
+    assert!(matches!(pool.bucket(key(1, Wire::Http1), || true).take(MAX_AGE), Taken::Open(_)));
     assert!(ready(stays.take(MAX_AGE)).reused);
+}
+
+#[tokio::test]
+async fn a_request_that_knows_an_endpoint_for_longer_than_the_table_leaves_no_connection() {
+    let pool = Pool::default();
+    for wire in [Wire::Http1, Wire::Http2] {
+        let bucket = pool.bucket(key(1, wire.clone()), || false);
+        let opening = opener(bucket.take(MAX_AGE));
+        let lease = match wire {
+            Wire::Http2 => opening.http2(shared(2).await).unwrap(),
+            _ => opening.http1(own().await),
+        };
+        use_once(lease).await.give_back();
+        assert!(matches!(bucket.take(MAX_AGE), Taken::Open(_)));
+        assert!(lock(&pool.buckets).is_empty(), "the next one, which may know it again, begins anew");
+    }
 }
 
 #[tokio::test]
 async fn the_sweep_forgets_what_is_closed_and_what_nobody_uses() {
     let pool = Pool::default();
-    let bucket = pool.bucket(key(1, Wire::Http1));
+    let bucket = pool.bucket(key(1, Wire::Http1), || true);
     let lease = use_once(opener(bucket.take(MAX_AGE)).http1(own().await)).await;
     lease.give_back();
     pool.sweep();
