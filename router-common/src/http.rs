@@ -113,6 +113,12 @@ impl HeadParser {
         self.state >= LINE_LF
     }
 
+    /// Whether nothing was read, or nothing but empty lines.
+    #[inline(always)]
+    pub fn is_empty(&self) -> bool {
+        self.state == START
+    }
+
     /// Takes all of `bytes`, or as many as the head needs.
     pub fn feed<H: HostReader>(&mut self, host: &mut H, bytes: &[u8]) -> Progress {
         let mut left = bytes;

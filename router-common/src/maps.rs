@@ -19,7 +19,7 @@ pub use routes::*;
 
 /// Version of everything in this module. Pins live under `…/v<ABI>/`: programs and agents of different versions never
 /// share maps.
-pub const ABI: u32 = 4;
+pub const ABI: u32 = 5;
 
 /// Most entries of each route map. Not preallocated: an unused entry costs the 16 bytes of its hash bucket.
 pub const MAX_HOSTS: usize = 1 << 18;
@@ -31,6 +31,9 @@ pub const MAX_LISTENERS: usize = 1024;
 pub const MAX_HANDSHAKES: usize = 1 << 16;
 /// First flights gathered or not yet acknowledged at a time; beyond, connections are passed up.
 pub const MAX_HELLOS: usize = 1 << 12;
+/// Later requests of clear text whose heads have begun and not ended. Not preallocated; beyond, what begins one is dropped,
+/// and its client sends it again.
+pub const MAX_LATER_HEADS: usize = 1 << 16;
 /// Entries of `flows`: two a connection. Not preallocated.
 pub const MAX_FLOWS: usize = 1 << 19;
 /// Interfaces with another end that is reached at once. Not preallocated.

@@ -4,8 +4,8 @@ use aya_ebpf::bindings::TC_ACT_SHOT;
 use aya_ebpf::helpers::bpf_ktime_get_ns;
 use aya_ebpf::helpers::generated::bpf_ktime_get_coarse_ns;
 use router_common::maps::{
-    FLOW_ACROSS, FLOW_CLEARTEXT, FLOW_FIN, FLOW_FIN_ACKED, FLOW_REPORTED, Flow, FlowKey, SIDE_CLIENT, STATE_CLOSING,
-    STATE_CONFIRMING, STATE_DIALING, STATE_ESTABLISHED,
+    FLOW_ACROSS, FLOW_CLEARTEXT, FLOW_FIN, FLOW_FIN_ACKED, FLOW_IN_HEAD, FLOW_REPORTED, Flow, FlowKey, SIDE_CLIENT,
+    STATE_CLOSING, STATE_CONFIRMING, STATE_DIALING, STATE_ESTABLISHED,
 };
 use router_common::packet::{ACK, FIN, RST, SYN, Segment};
 use router_common::translate::{translate, translate_across};
@@ -21,6 +21,9 @@ use crate::skb::Skb;
 /// A reset counts as the end only this close after the last byte that was seen of its sender (RFC 5961 §3 wants it
 /// exact, and the receiver of the packet sees to that; some packets before it may have been lost on their way here).
 const RESET_WINDOW: u32 = 1 << 16;
+
+/// Nanoseconds by which a packet may come behind one that was sent after it: what a path that is bad can do.
+const REORDERED: u64 = 100_000_000;
 
 /// A packet of a connection that the kernel carries. `None`: the entry was of an old connection, and is gone.
 #[inline(always)]
@@ -58,6 +61,7 @@ fn forward(skb: &mut Skb, segment: &Segment, flow: &mut Flow) -> i32 {
     if end.wrapping_sub(flow.next_seq) <= i32::MAX as u32 {
         flow.next_seq = end;
     }
+    flow.acked = segment.ack;
     let across_families = flow.own & FLOW_ACROSS != 0;
     if !(if across_families { across(skb, segment, flow) } else { within(skb, segment, flow) }) {
         maps::count(DialCounter::Untranslated);
@@ -103,7 +107,7 @@ fn unusual(skb: &Skb, segment: &Segment, flow: &mut Flow) -> u32 {
         }
     }
     if flow.own & FLOW_CLEARTEXT != 0 && segment.payload_len != 0 && segment.flags & RST == 0 {
-        match later_request::look(skb, segment, flow) {
+        match later_request::look(skb, segment, flow, other) {
             later_request::GOES_ON => {}
             later_request::EARLY => return TC_ACT_SHOT as u32,
             _ => return later_request::reset(skb, segment, flow, other) as u32,
@@ -117,10 +121,10 @@ fn unusual(skb: &Skb, segment: &Segment, flow: &mut Flow) -> u32 {
         return FORWARD;
     }
     if flow.state == STATE_CLOSING {
-        if flow.end != FlowEndReason::Finished as u8 && segment.payload_len != 0 && ended_by(flow, from_client) {
+        if ended_by(flow, from_client) && lives_on(segment, flow) {
             // Whoever sent that reset was not this side.
-            flow.pad = [0; 2];
-            other.pad = [0; 2];
+            flow.claims = 0;
+            other.claims = 0;
             flow.state = STATE_ESTABLISHED;
             other.state = STATE_ESTABLISHED;
         }
@@ -135,6 +139,14 @@ fn unusual(skb: &Skb, segment: &Segment, flow: &mut Flow) -> u32 {
 fn ended_by(flow: &Flow, from_client: bool) -> bool {
     let reset = if from_client { FlowEndReason::ClientReset } else { FlowEndReason::BackendReset };
     flow.end == reset as u8
+}
+
+/// Whether a packet can come from nobody who has sent the reset that ended the connection: it has data, or it comes when
+/// nothing that was sent before the reset is still on its way.
+#[inline(always)]
+fn lives_on(segment: &Segment, flow: &Flow) -> bool {
+    // SAFETY: the helper has no precondition.
+    segment.payload_len != 0 || unsafe { bpf_ktime_get_ns() }.wrapping_sub(flow.ended_ns) > REORDERED
 }
 
 /// A SYN of the client on a tuple that has an entry: whether it begins a new connection. On a connection that lives it
@@ -173,8 +185,10 @@ fn first_byte(client: &Flow, segment: &Segment) -> u32 {
 /// Follows the FINs: once both sides have sent one and acknowledged the other's, the connection has ended.
 #[inline(always)]
 fn fins(segment: &Segment, flow: &mut Flow, other: &mut Flow) {
-    if segment.flags & FIN != 0 {
-        flow.fin_end = segment.seq.wrapping_add(segment.payload_len).wrapping_add(1);
+    let end = segment.seq.wrapping_add(segment.payload_len);
+    // Nothing follows a FIN: one before what this side was seen to send is not its own.
+    if segment.flags & FIN != 0 && end.wrapping_sub(flow.next_seq) <= i32::MAX as u32 {
+        flow.fin_end = end.wrapping_add(1);
         flow.own |= FLOW_FIN;
         other.peer |= FLOW_FIN;
     }
@@ -227,6 +241,9 @@ fn forget_flight(key: &FlowKey, flow: &Flow, from_client: bool) {
 pub fn forget(key: &FlowKey, client: &Flow) {
     let backend = client.rewrite.to.reversed();
     maps::forget_first_flight(key);
+    if client.own & FLOW_IN_HEAD != 0 {
+        maps::forget_later_head(key);
+    }
     maps::remove_flow(key);
     maps::remove_flow(&backend);
 }

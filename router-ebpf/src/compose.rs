@@ -4,9 +4,9 @@ use core::mem::offset_of;
 
 use aya_ebpf::bindings::__sk_buff;
 use aya_ebpf::programs::TcContext;
-use router_common::maps::{FLIGHT_HEADROOM, FlowKey};
+use router_common::maps::{FLIGHT_HEADROOM, FirstFlight, FlowKey, MAX_FLIGHT};
 use router_common::options;
-use router_common::packet::ETHERNET;
+use router_common::packet::{ETHERNET, Packet, Segment};
 
 use crate::maps::{self, Scratch};
 use crate::skb::{self, Skb};
@@ -165,7 +165,9 @@ fn write(skb: &Skb) -> bool {
     let partial = wanted.sum == SUM_PARTIAL;
     if !partial {
         sum += header_sum(wanted);
-        sum += payload_sum(memory) as u64;
+        // Nothing is behind it: see `Wanted::len`.
+        let (start, len) = (memory.wanted.start, memory.wanted.len);
+        sum += sum_of_gathered(memory, start, len) as u64;
     }
     let [c0, c1] = if partial { fold(sum) } else { !fold(sum) }.to_ne_bytes();
     let wanted = &mut memory.wanted;
@@ -234,16 +236,44 @@ fn position(memory: &Scratch, at: u32) -> *const u8 {
     unsafe { (&raw const memory.flight.bytes).cast::<u8>().add((skb::hidden(at) & POSITIONS) as usize) }
 }
 
-/// Sum of the payload.
+/// Where a segment is copied to for its sum to be checked: behind all of the flight, in the slack.
+const SPARE: u32 = 6144;
+const _: () = assert!(SPARE as usize >= size_of::<FirstFlight>() && SPARE <= POSITIONS);
+
+/// Whether a segment's checksum is wrong, which the stack would see only after these programs. What the kernel has made
+/// or merged itself has no checksum yet, only the pseudo header's sum in its place; of the rest, hardware has often seen
+/// to it. Longer ones than 4,096 bytes are taken for good: nothing is dialed for them.
 #[inline(never)]
-fn payload_sum(memory: &mut Scratch) -> u32 {
-    let (start, len) = (memory.wanted.start, memory.wanted.len);
+pub fn is_damaged(skb: &Skb, segment: &Segment) -> bool {
+    let Some(memory) = maps::scratch_memory() else { return false };
+    let len = segment.payload.wrapping_sub(segment.tcp).wrapping_add(segment.payload_len);
+    let mut sum = (PROTOCOL_TCP as u32 + len).to_be() as u64;
+    // What makes an IPv4 address one of 16 bytes adds nothing (RFC 1071: 0xffff is zero).
+    let (source, destination) = (words(&segment.flow.source), words(&segment.flow.destination));
+    for at in 0..4 {
+        sum += source[at] as u64 + destination[at] as u64;
+    }
+    let Some([a, b]) = skb.load::<2>(segment.tcp + CHECKSUM) else { return false };
+    if u16::from_ne_bytes([a, b]) == fold(sum) || skb.is_verified() || len > MAX_FLIGHT {
+        return false;
+    }
+    let to = position(memory, SPARE).cast_mut();
+    // SAFETY: `position` leaves 4,096 bytes.
+    if !unsafe { skb.load_to(segment.tcp, to, len) } {
+        return false;
+    }
+    fold(sum + sum_of_gathered(memory, SPARE, len) as u64) != 0xffff
+}
+
+/// Sum of `len` bytes, at most 4,096, from a position on. Nothing may be behind them that is still needed.
+#[inline(never)]
+fn sum_of_gathered(memory: &mut Scratch, start: u32, len: u32) -> u32 {
     if len == 0 {
         return 0;
     }
     let odd = len & 3;
     if odd != 0 {
-        // The last word is filled with zeros. Nothing is behind it: see `Wanted::len`.
+        // The last word is filled with zeros.
         let end = position(memory, start.wrapping_add(len)).cast_mut();
         // SAFETY: within the scratch memory, which is this run's alone.
         unsafe {

@@ -90,7 +90,7 @@ pub fn begin(skb: &Skb, segment: &Segment, listener: Listener, handshake: &Hands
 
 /// Draws a slot by weight.
 #[inline(always)]
-fn draw(dial: &mut Dial) -> bool {
+pub fn draw(dial: &mut Dial) -> bool {
     // SAFETY: the helper has no precondition (both calls).
     let (column, coin) = unsafe { (bpf_get_prandom_u32(), bpf_get_prandom_u32()) };
     dial.slot = ((column as u64 * dial.slots as u64) >> 32) as u32;
@@ -191,6 +191,8 @@ fn prepare(memory: &mut Scratch, key: &FlowKey, endpoint: &Endpoint, arrived: u3
     backend.side = SIDE_BACKEND;
     begin_entry(client, now);
     begin_entry(backend, now);
+    client.judged = client.next_seq;
+    client.retries = flight.dial.attempts;
     if is_v4(&endpoint.address) != is_v4(&key.source) {
         client.own |= FLOW_ACROSS;
         backend.own |= FLOW_ACROSS;
@@ -218,7 +220,10 @@ fn begin_entry(flow: &mut Flow, now: u64) {
     flow.own = 0;
     flow.peer = 0;
     flow.end = 0;
-    flow.pad = [0; 2];
+    flow.acked = 0;
+    flow.judged = 0;
+    flow.retries = 0;
+    flow.claims = 0;
 }
 
 const PORT_TAKEN: u32 = 0;

@@ -4,7 +4,7 @@
 use aya_ebpf::bindings::TC_ACT_SHOT;
 use aya_ebpf::helpers::bpf_ktime_get_ns;
 use router_common::maps::{
-    Dial, FLIGHT_HEADROOM, Flow, Handshake, OPTION_SCALE, OPTION_TIMESTAMPS, SIDE_CLIENT, STATE_CONFIRMING,
+    Dial, FLIGHT_HEADROOM, Flow, Handshake, OPTION_SCALE, OPTION_TIMESTAMPS, Pool, SIDE_CLIENT, STATE_CONFIRMING,
     STATE_DIALING, STATE_ESTABLISHED, ShortFlight,
 };
 use router_common::options::TcpOptions;
@@ -143,6 +143,7 @@ fn answered(skb: &Skb, segment: &Segment, client: &mut Flow, backend: &mut Flow,
     client.rewrite.delta_ack = delta;
     backend.rewrite.delta_seq = delta.wrapping_neg();
     backend.next_seq = segment.seq.wrapping_add(1);
+    backend.acked = segment.ack;
     windows(client, backend, handshake, &options);
     if handshake.options & options.present & OPTION_TIMESTAMPS != 0 {
         // The listener's clock, in milliseconds as Linux counts, has gone on since it told its time; the client must
@@ -266,7 +267,8 @@ fn from_client_dialing(segment: &Segment, client: &mut Flow, backend: &mut Flow)
     if !maps::read_dialed_flight(memory, flight) {
         return DROP;
     }
-    if waited >= GIVEN && flight.dial.attempts + 1 < MAX_ATTEMPTS && flight.dial.slots > 1 {
+    let others = flight.dial.slots > 1 || new_pool(&flight.dial, client.route).is_some();
+    if waited >= GIVEN && flight.dial.attempts + 1 < MAX_ATTEMPTS && others {
         return NEXT_ENDPOINT;
     }
     maps::count(DialCounter::SynAgain);
@@ -287,28 +289,59 @@ fn next_endpoint() -> u32 {
     let Some(client) = maps::flow(&memory.key) else { return NO_CLIENT };
     let Some(backend) = maps::flow(&client.rewrite.to.reversed()) else { return NO_CLIENT };
     memory.arrived = backend.interface;
-    let dial = &mut memory.flight.dial;
-    dial.attempts += 1;
-    let slots = if dial.slots == 0 { 1 } else { dial.slots };
-    let index = dial.slot.wrapping_add(dial.attempts as u32) % slots;
-    let tried_all = dial.attempts >= MAX_ATTEMPTS || dial.attempts as u32 >= slots;
-    let next = if tried_all { None } else { maps::slot(dial.pool, index) };
     memory.client.route = client.route;
     memory.client.router = client.router;
     memory.client.protocol = client.protocol;
-    if let Some(next) = next {
-        dial.endpoint = next.endpoint;
+    if choose_another(&mut memory.flight.dial, client.route) {
         maps::count(DialCounter::NextEndpoint);
         carry::forget(&memory.key, client);
         if dial::enter(&memory.key, memory.arrived) == dial::ENTERED {
             return ANOTHER;
         }
+        // The connection ends as the one that was prepared in its place.
+        let Scratch { client, backend, .. } = memory;
+        carry::finish(client, backend, FlowEndReason::Refused);
         return NO_OTHER;
     }
     maps::count(DialCounter::Refused);
     carry::finish(client, backend, FlowEndReason::Refused);
     carry::forget(&memory.key, client);
     NO_OTHER
+}
+
+/// Chooses an endpoint that was not tried yet, for as many times as one connection may. Where the route's endpoints have
+/// changed since, it is one of those that the route has now: the one that was tried may have gone with the change.
+#[inline(always)]
+fn choose_another(dial: &mut Dial, route: u32) -> bool {
+    dial.attempts += 1;
+    if dial.attempts >= MAX_ATTEMPTS {
+        return false;
+    }
+    if let Some(pool) = new_pool(dial, route) {
+        dial.pool = pool.id;
+        dial.slots = pool.slots;
+        return dial::draw(dial) && is_there(dial.endpoint);
+    }
+    let slots = if dial.slots == 0 { 1 } else { dial.slots };
+    if dial.attempts as u32 >= slots {
+        return false;
+    }
+    let index = dial.slot.wrapping_add(dial.attempts as u32) % slots;
+    let Some(next) = maps::slot(dial.pool, index) else { return false };
+    dial.endpoint = next.endpoint;
+    is_there(dial.endpoint)
+}
+
+/// Whether all is there that a dial needs to know of an endpoint.
+#[inline(always)]
+fn is_there(endpoint: u32) -> bool {
+    maps::endpoint(endpoint).is_some() && maps::state_of_endpoint(endpoint).is_some()
+}
+
+/// The route's endpoints, if they are others than those that are dialed.
+#[inline(always)]
+fn new_pool(dial: &Dial, route: u32) -> Option<Pool> {
+    maps::pool(route).filter(|pool| pool.id != dial.pool)
 }
 
 /// Makes any packet a reset to the client, at the number that it expects next.

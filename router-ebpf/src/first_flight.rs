@@ -17,7 +17,7 @@ use router_common::packet::{ACK, FIN, RST, SYN, Segment};
 use router_common::tls;
 use router_common::verdict::{DialCounter, Reason, Verdict};
 
-use crate::compose::compose;
+use crate::compose::{compose, is_damaged};
 use crate::dial;
 use crate::handshake;
 use crate::maps::{self, Scratch};
@@ -97,6 +97,10 @@ fn pass(flow: &FlowKey, listener: Listener, reason: Reason) -> i32 {
 #[inline(always)]
 fn gather(skb: &Skb, segment: &Segment, listener: Listener, handshake: &mut Handshake) -> i32 {
     let flow = &segment.flow;
+    if is_damaged(skb, segment) {
+        // The stack drops it, and counts it.
+        return TC_ACT_OK;
+    }
     let Some(memory) = maps::scratch_memory() else { return TC_ACT_OK };
     let begun = if handshake.state & HANDSHAKE_GATHERING != 0 { maps::gathered_flight(flow) } else { None };
     match begun {

@@ -72,6 +72,10 @@ fn answered(skb: &mut Skb, segment: &Segment, listener: Listener, client: &FlowK
     if segment.ack != handshake.client_isn.wrapping_add(1) {
         return;
     }
+    if handshake.state & HANDSHAKE_COMPLETE != 0 && handshake.listener_isn == segment.seq {
+        // Sent again: what the first one told holds, and an answer to this one should reach the stack.
+        return;
+    }
     handshake.listener_isn = segment.seq;
     handshake.listener_tsval = options.tsval;
     handshake.listener_shift = options.shift;

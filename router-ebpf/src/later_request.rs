@@ -6,6 +6,9 @@
 //! as many segments as they come in. A head goes on to the endpoint as it comes, but for the segment that completes one
 //! for another host: no endpoint has a whole request that is not its own. Content is not followed, so a request that
 //! begins behind content within a segment is not seen.
+//!
+//! Segments are looked at in the order of their numbers. Where one is missing, those behind it that may belong to a head
+//! which begins in it are dropped and come again; content goes on, so that the endpoint tells the client what is missing.
 
 use aya_ebpf::bindings::{__sk_buff, TC_ACT_SHOT};
 use aya_ebpf::programs::TcContext;
@@ -25,6 +28,9 @@ use crate::words;
 
 /// Where a request's method has ended at the latest (the registered ones have at most 17 bytes, RFC 9110 §16.1.1).
 const METHOD: u32 = 20;
+/// Bytes behind what is missing that may be the rest of a head: more than nearly all heads have. One that is longer, and
+/// of which a part went by unread, ends the connection.
+const HEAD_BEHIND: u32 = MAX_FLIGHT;
 /// Most heads, and parts of 4,096 bytes of them, that are read of one segment: all of one that was merged.
 const MAX_PARTS: u32 = 16;
 
@@ -33,7 +39,7 @@ const MAX_PARTS: u32 = 16;
 pub const GOES_ON: u32 = 0;
 /// A request for a host of another route ends in it, or something that may be one.
 const FOR_ANOTHER: u32 = 1;
-/// Something is missing before it. It is dropped, and comes again behind that.
+/// Something is missing before it, or there is no room for what was read of it. It is dropped, and comes again.
 pub const EARLY: u32 = 2;
 /// A request has begun that does not end in it.
 const BEGUN: u32 = 3;
@@ -42,32 +48,35 @@ const CONTENT: u32 = 4;
 /// There is more to read.
 const AGAIN: u32 = 5;
 
-/// What becomes of a client's segment.
+/// What becomes of a client's segment, given both entries.
 #[inline(never)]
-pub fn look(skb: &Skb, segment: &Segment, client: &mut Flow) -> u32 {
+pub fn look(skb: &Skb, segment: &Segment, client: &mut Flow, backend: &Flow) -> u32 {
     let Some(memory) = maps::scratch_memory() else { return GOES_ON };
-    let mut from = 0;
-    if client.own & FLOW_IN_HEAD != 0 {
-        let Some(begun) = maps::gathered_flight(&segment.flow) else { return FOR_ANOTHER };
-        from = begun.received.wrapping_sub(segment.seq);
-        if from > i32::MAX as u32 {
-            return EARLY;
-        }
-        if from >= segment.payload_len {
-            return GOES_ON;
-        }
-        if !maps::read_gathered_flight(memory, begun) {
+    let in_head = client.own & FLOW_IN_HEAD != 0;
+    // What the endpoint has acknowledged went by here, some of it perhaps while something before it was missing.
+    let acked = backend.acked.wrapping_add(backend.rewrite.delta_ack);
+    if is_after(acked, client.judged) && !is_after(acked, client.next_seq) {
+        if in_head {
             return FOR_ANOTHER;
         }
+        client.judged = acked;
+    }
+    let end = segment.seq.wrapping_add(segment.payload_len);
+    if !is_after(end, client.judged) {
+        // Sent again.
+        return GOES_ON;
+    }
+    if is_after(segment.seq, client.judged) {
+        let near = segment.seq.wrapping_sub(client.judged) < HEAD_BEHIND;
+        return if in_head || near || may_be_request(skb, segment, 0) { EARLY } else { GOES_ON };
+    }
+    let from = client.judged.wrapping_sub(segment.seq);
+    if in_head {
+        let Some(begun) = maps::later_head(&segment.flow) else { return FOR_ANOTHER };
+        maps::read_later_head(memory, begun);
         let read = heads(skb, client, from);
         if read != CONTENT {
             return keep(segment, client, read);
-        }
-    } else {
-        // What was seen before has been judged, and is only sent again.
-        let end = segment.seq.wrapping_add(segment.payload_len);
-        if client.next_seq.wrapping_sub(end) <= i32::MAX as u32 {
-            return GOES_ON;
         }
     }
     if !may_be_request(skb, segment, from) {
@@ -78,11 +87,17 @@ pub fn look(skb: &Skb, segment: &Segment, client: &mut Flow) -> u32 {
     keep(segment, client, read)
 }
 
+/// Whether a sequence number is behind another one (RFC 9293 §3.4: modulo 2³²).
+#[inline(always)]
+fn is_after(one: u32, other: u32) -> bool {
+    one.wrapping_sub(other).wrapping_sub(1) < i32::MAX as u32
+}
+
 /// Reads one head after the other from a position in the segment on.
 #[inline(never)]
 fn heads(skb: &Skb, client: &Flow, from: u32) -> u32 {
     let Some(memory) = maps::scratch_memory() else { return FOR_ANOTHER };
-    memory.later = from;
+    memory.later_at = from;
     let mut part = 0;
     while part < MAX_PARTS {
         part += 1;
@@ -110,7 +125,7 @@ pub unsafe extern "C" fn sluice_later_request(ctx: *mut __sk_buff, router: u32, 
 
 #[inline(always)]
 fn part(skb: &Skb, segment: &Segment, memory: &mut Scratch, router: u32, route: u32) -> u32 {
-    let from = memory.later;
+    let from = memory.later_at;
     if from >= segment.payload_len {
         return BEGUN;
     }
@@ -128,7 +143,7 @@ fn part(skb: &Skb, segment: &Segment, memory: &mut Scratch, router: u32, route: 
         PARSE_DONE if is_for_another(memory, router, route) => FOR_ANOTHER,
         PARSE_DONE => {
             let from = from + memory.parse.read();
-            memory.later = from;
+            memory.later_at = from;
             if from >= segment.payload_len || !may_be_request(skb, segment, from) {
                 return GOES_ON;
             }
@@ -136,7 +151,7 @@ fn part(skb: &Skb, segment: &Segment, memory: &mut Scratch, router: u32, route: 
             AGAIN
         }
         PARSE_MORE => {
-            memory.later = from + len;
+            memory.later_at = from + len;
             AGAIN
         }
         _ if memory.flight.head.has_line() => FOR_ANOTHER,
@@ -144,20 +159,25 @@ fn part(skb: &Skb, segment: &Segment, memory: &mut Scratch, router: u32, route: 
     }
 }
 
-/// Keeps what was read of a request that has begun, or forgets it.
+/// Keeps what was read of a request that has begun, or forgets it; the segment was looked at then.
 #[inline(never)]
 fn keep(segment: &Segment, client: &mut Flow, read: u32) -> u32 {
     let Some(memory) = maps::scratch_memory() else { return FOR_ANOTHER };
-    if read == BEGUN {
-        memory.flight.received = segment.seq.wrapping_add(segment.payload_len);
+    if read == FOR_ANOTHER {
+        return FOR_ANOTHER;
+    }
+    // A line that is empty may stand before a request, and behind content.
+    if read == BEGUN && !memory.flight.head.is_empty() {
+        if !maps::keep_later_head(&segment.flow, memory) {
+            return EARLY;
+        }
         client.own |= FLOW_IN_HEAD;
-        return if maps::keep_gathered_flight(&segment.flow, &memory.flight) { GOES_ON } else { FOR_ANOTHER };
-    }
-    if client.own & FLOW_IN_HEAD != 0 {
+    } else if client.own & FLOW_IN_HEAD != 0 {
         client.own &= !FLOW_IN_HEAD;
-        maps::forget_gathered_flight(&segment.flow);
+        maps::forget_later_head(&segment.flow);
     }
-    if read == FOR_ANOTHER { FOR_ANOTHER } else { GOES_ON }
+    client.judged = segment.seq.wrapping_add(segment.payload_len);
+    GOES_ON
 }
 
 /// Whether the head that was read is for a host of another route.
@@ -176,20 +196,21 @@ fn is_for_another(memory: &mut Scratch, router: u32, route: u32) -> bool {
     found.is_none_or(|host| host.route != route)
 }
 
-/// Whether a word and a space stand at a position of it, as nearly no content begins; of what is too short for that the
-/// first letter counts.
+/// Whether a word and a space stand at a position of it, as nearly no content begins, or an empty line, which may be
+/// before a request (RFC 9112 §2.2); of what is too short for a word the first letter counts.
 #[inline(always)]
 fn may_be_request(skb: &Skb, segment: &Segment, from: u32) -> bool {
+    let begins = |first: u8| first.is_ascii_uppercase() || first == b'\r';
     if segment.payload_len - from < METHOD {
-        return skb.load::<1>(segment.payload + from).is_some_and(|[first]| first.is_ascii_uppercase());
+        return skb.load::<1>(segment.payload + from).is_some_and(|[first]| begins(first));
     }
     let Some(begin) = skb.load::<{ METHOD as usize }>(segment.payload + from) else { return false };
-    if !begin[0].is_ascii_uppercase() {
+    if !begins(begin[0]) {
         return false;
     }
     let mut i = 1;
     while i < METHOD as usize {
-        if begin[i] == b' ' {
+        if begin[i] == b' ' || begin[i] == b'\n' {
             return true;
         }
         i += 1;
@@ -204,7 +225,7 @@ pub fn reset(skb: &Skb, segment: &Segment, client: &mut Flow, backend: &mut Flow
     carry::finish(client, backend, FlowEndReason::OtherHost);
     // A client that does not get its reset gets one from the endpoint, for whatever it sends next.
     let _ = to_client(skb, segment, backend);
-    to_backend(skb, segment, client)
+    to_backend(skb, client)
 }
 
 #[inline(never)]
@@ -220,11 +241,12 @@ fn to_client(skb: &Skb, segment: &Segment, backend: &Flow) -> bool {
 }
 
 #[inline(never)]
-fn to_backend(skb: &Skb, segment: &Segment, client: &Flow) -> i32 {
+fn to_backend(skb: &Skb, client: &Flow) -> i32 {
     let Some(memory) = maps::scratch_memory() else { return TC_ACT_SHOT };
     let Scratch { wanted, .. } = memory;
     wanted.begin(skb, &client.rewrite.to);
-    wanted.seq = segment.seq.wrapping_add(client.rewrite.delta_seq);
+    // What it expects next, whatever the segment repeats (RFC 5961 §3.2).
+    wanted.seq = client.judged.wrapping_add(client.rewrite.delta_seq);
     wanted.flags = RST;
     if compose(skb) { next_hop::send(skb, &client.rewrite.to, client.interface) } else { TC_ACT_SHOT }
 }

@@ -11,9 +11,9 @@ use aya_ebpf::macros::btf_map;
 use router_common::decide::Decision;
 use router_common::maps::{
     ALLOW_ROUTE_BITS, AllowNet, Config, Decided, END_RING, EVENT_RING, Endpoint, EndpointState, Event, FirstFlight,
-    Flow, FlowEnd, FlowKey, HANDSHAKE_DECIDED, Handshake, HostKey, HostRoute, Listener, ListenerKey, MAX_ALLOW,
-    MAX_ENDPOINTS, MAX_FLIGHT, MAX_FLOWS, MAX_HANDSHAKES, MAX_HELLOS, MAX_HOSTS, MAX_LISTENERS, MAX_PEERS,
-    MAX_VERDICTS, Meta, Pool, RouteName, RouteStats, ShortFlight, Slot, SlotKey,
+    Flow, FlowEnd, FlowKey, HANDSHAKE_DECIDED, Handshake, HostKey, HostRoute, LaterHead, Listener, ListenerKey,
+    MAX_ALLOW, MAX_ENDPOINTS, MAX_FLIGHT, MAX_FLOWS, MAX_HANDSHAKES, MAX_HELLOS, MAX_HOSTS, MAX_LATER_HEADS,
+    MAX_LISTENERS, MAX_PEERS, MAX_VERDICTS, Meta, Pool, RouteName, RouteStats, ShortFlight, Slot, SlotKey,
 };
 use router_common::options::Reader;
 use router_common::packet::Segment;
@@ -47,6 +47,8 @@ static handshakes: LruHashMap<FlowKey, Handshake, MAX_HANDSHAKES> = LruHashMap::
 static hellos: HashMap<FlowKey, FirstFlight, MAX_HELLOS> = HashMap::new();
 #[btf_map]
 static short_hellos: HashMap<FlowKey, ShortFlight, MAX_HELLOS> = HashMap::new();
+#[btf_map]
+static later_heads: HashMap<FlowKey, LaterHead, MAX_LATER_HEADS, SPARSE> = HashMap::new();
 #[btf_map]
 static verdicts: PerCpuArray<Decided, MAX_VERDICTS> = PerCpuArray::new();
 #[btf_map]
@@ -104,7 +106,9 @@ pub struct Scratch {
     /// Where the parser is.
     pub parse: ParseLoop,
     /// Where in a segment's payload the reader of later requests is.
-    pub later: u32,
+    pub later_at: u32,
+    /// What is kept of one.
+    pub later_head: LaterHead,
     /// The options that are read.
     pub options: Reader,
     /// The options that are translated.

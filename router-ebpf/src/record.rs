@@ -134,7 +134,8 @@ fn tell_end(one: &mut Flow, other: &mut Flow, untold: DialCounter) {
         (&raw mut (*event).endpoint).write(client.endpoint);
         (&raw mut (*event).reason).write(one.end);
         (&raw mut (*event).protocol).write(client.protocol);
-        (&raw mut (*event).pad).write([0; 2]);
+        (&raw mut (*event).retries).write(client.retries);
+        (&raw mut (*event).pad).write(0);
     }
     entry.submit(wakeup(&flow_ends));
     one.own |= FLOW_REPORTED;

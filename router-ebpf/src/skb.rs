@@ -6,10 +6,13 @@
 use core::mem::{MaybeUninit, offset_of};
 
 use aya_ebpf::EbpfContext;
-use aya_ebpf::bindings::{__sk_buff, BPF_F_INGRESS, BPF_F_PSEUDO_HDR, BPF_F_RECOMPUTE_CSUM, TC_ACT_SHOT};
+use aya_ebpf::bindings::{
+    __sk_buff, BPF_CSUM_LEVEL_QUERY, BPF_F_INGRESS, BPF_F_PSEUDO_HDR, BPF_F_RECOMPUTE_CSUM, TC_ACT_SHOT,
+};
 use aya_ebpf::helpers::generated::{
-    bpf_clone_redirect, bpf_csum_diff, bpf_l3_csum_replace, bpf_l4_csum_replace, bpf_redirect_neigh, bpf_redirect_peer,
-    bpf_skb_change_proto, bpf_skb_change_tail, bpf_skb_change_type, bpf_skb_load_bytes, bpf_skb_store_bytes,
+    bpf_clone_redirect, bpf_csum_diff, bpf_csum_level, bpf_l3_csum_replace, bpf_l4_csum_replace, bpf_redirect_neigh,
+    bpf_redirect_peer, bpf_skb_change_proto, bpf_skb_change_tail, bpf_skb_change_type, bpf_skb_load_bytes,
+    bpf_skb_store_bytes,
 };
 use aya_ebpf::programs::TcContext;
 use router_common::options::OPTIONS_ROOM;
@@ -176,6 +179,13 @@ impl Skb {
             self.write(field, &before, 0);
         }
         false
+    }
+
+    /// Whether hardware, or the kernel on its way here, has found the packet's checksums right.
+    #[inline(always)]
+    pub fn is_verified(&self) -> bool {
+        // SAFETY: see `fix_ip_checksum`; the helper only tells.
+        unsafe { bpf_csum_level(self.0.as_ptr().cast(), BPF_CSUM_LEVEL_QUERY as u64) >= 0 }
     }
 
     /// Index of the interface that the packet came in on, or leaves by.

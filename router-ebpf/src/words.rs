@@ -6,8 +6,9 @@
 
 use core::mem::offset_of;
 
-use router_common::hostname::NAME_FIELD;
-use router_common::maps::{Event, FirstFlight};
+use router_common::hostname::{HostBuilder, NAME_FIELD};
+use router_common::http::HeadParser;
+use router_common::maps::{Event, FirstFlight, LaterHead};
 
 const NAME_WORDS: usize = NAME_FIELD / 8;
 /// Before and behind the bytes of a first flight.
@@ -51,6 +52,23 @@ pub fn copy_name(to: &mut [u8; NAME_FIELD], from: &[u8; NAME_FIELD]) {
     // SAFETY: both are NAME_FIELD bytes. The kernel aligns map values to 8, and in each of the values that have names
     // (HostKey in Scratch, HostBuilder) they stand at a multiple of 8.
     unsafe { copy_words::<NAME_WORDS>((&raw mut *to).cast(), (&raw const *from).cast()) }
+}
+
+/// Copies a parser of heads, and the name that it reads, between map values.
+#[inline(always)]
+pub fn copy_head(head: &mut HeadParser, host: &mut HostBuilder, from_head: &HeadParser, from_host: &HostBuilder) {
+    const HEAD_WORDS: usize = size_of::<HeadParser>() / 8;
+    const HOST_WORDS: usize = size_of::<HostBuilder>() / 8;
+    const {
+        assert!(size_of::<HeadParser>() % 8 == 0 && size_of::<HostBuilder>() % 8 == 0);
+        assert!(offset_of!(FirstFlight, head) % 8 == 0 && offset_of!(FirstFlight, host) % 8 == 0);
+        assert!(offset_of!(LaterHead, head) % 8 == 0 && offset_of!(LaterHead, host) % 8 == 0);
+    }
+    // SAFETY: both are in FirstFlights or LaterHeads in map values, at multiples of 8; integers only.
+    unsafe {
+        copy_words::<HEAD_WORDS>((&raw mut *head).cast(), (&raw const *from_head).cast());
+        copy_words::<HOST_WORDS>((&raw mut *host).cast(), (&raw const *from_host).cast());
+    }
 }
 
 /// Writes a name, or none, to where an event has it.

@@ -16,8 +16,10 @@ use router::datapath::maps::{KernelMaps, reconcile};
 use router::datapath::paths::Path;
 use router::datapath::pools::{EndpointEntry, PoolEntry, SlotEntry};
 use router::datapath::sweep::{Sweeper, clock};
+use router_common::hostname::HostBuilder;
+use router_common::http::HeadParser;
 use router_common::maps::{
-    Config, FLOW_REPORTED, Flow, FlowKey, PROTOCOL_HTTP, PROTOCOL_TLS, SIDE_BACKEND, SIDE_CLIENT, STATE_CLOSING,
+    Config, FLOW_REPORTED, Flow, FlowKey, LaterHead, PROTOCOL_HTTP, PROTOCOL_TLS, SIDE_BACKEND, SIDE_CLIENT, STATE_CLOSING,
     STATE_ESTABLISHED, mapped, names,
 };
 use router_common::translate::Translation;
@@ -144,6 +146,8 @@ fn pair(client: u16, change: impl Fn(&mut Flow)) -> [(FlowKey, Flow); 2] {
         ended_ns: 0,
         fin_end: 0,
         next_seq: 0,
+        acked: 0,
+        judged: 0,
         endpoint: 5,
         router: 7,
         state: STATE_ESTABLISHED,
@@ -152,7 +156,8 @@ fn pair(client: u16, change: impl Fn(&mut Flow)) -> [(FlowKey, Flow); 2] {
         peer: 0,
         end: 0,
         protocol: PROTOCOL_TLS,
-        pad: [0; 2],
+        retries: 0,
+        claims: 0,
     };
     change(&mut entry);
     let rewrite = Translation { to: key(client).reversed(), ..translation };
@@ -192,13 +197,16 @@ fn a_walk_wants_the_map_that_it_is_for() {
 #[test]
 fn the_sweep_deletes_what_is_over_and_nothing_else() {
     let mut kernel = kernel();
-    let [map, hellos, short_hellos] =
-        [names::FLOWS, names::HELLOS, names::SHORT_HELLOS].map(|name| kernel.take(name).unwrap());
+    let [map, hellos, short_hellos, later_heads] =
+        [names::FLOWS, names::HELLOS, names::SHORT_HELLOS, names::LATER_HEADS].map(|name| kernel.take(name).unwrap());
     let mut walk = Walk::<FlowKey, Flow>::new(&map).unwrap();
-    let Map::HashMap(data) = &map else { panic!("a hash map") };
-    let copy = aya::maps::MapData::from_id(data.info().unwrap().id()).unwrap();
-    let mut flows: HashMap<_, Raw<FlowKey>, Raw<Flow>> = HashMap::try_from(Map::HashMap(copy)).unwrap();
-    let mut sweeper = Sweeper::new(map, hellos, short_hellos).unwrap();
+    let copy = |map: &Map| {
+        let Map::HashMap(data) = map else { panic!("a hash map") };
+        Map::HashMap(aya::maps::MapData::from_id(data.info().unwrap().id()).unwrap())
+    };
+    let mut flows: HashMap<_, Raw<FlowKey>, Raw<Flow>> = HashMap::try_from(copy(&map)).unwrap();
+    let mut heads: HashMap<_, Raw<FlowKey>, Raw<LaterHead>> = HashMap::try_from(copy(&later_heads)).unwrap();
+    let mut sweeper = Sweeper::new(map, hellos, short_hellos, later_heads).unwrap();
     let long_ago = (clock(ClockId::Monotonic) - Duration::from_secs(20)).as_nanos() as u64;
     let closing = |told: u8| {
         move |flow: &mut Flow| {
@@ -222,6 +230,13 @@ fn the_sweep_deletes_what_is_over_and_nothing_else() {
         flows.insert(Raw(key), Raw(flow), 0).unwrap();
     }
     assert_eq!(sweeper.highest_ids().unwrap(), (2, 5));
+    // Of a connection that goes on, of one that ends here, and of one that has gone; and one that has just begun.
+    let boot = clock(ClockId::Boottime);
+    for (client, age) in [(1, 20), (4, 20), (8, 20), (9, 0)] {
+        let read_ns = (boot - Duration::from_secs(age)).as_nanos() as u64;
+        let head = LaterHead { read_ns, head: HeadParser::new(), host: HostBuilder::new() };
+        heads.insert(Raw(key(client)), Raw(head), 0).unwrap();
+    }
     let mut ended = Vec::new();
     let timeout = |route| Duration::from_secs(if route == 2 { 10 } else { 3600 });
     sweeper
@@ -234,6 +249,9 @@ fn the_sweep_deletes_what_is_over_and_nothing_else() {
     walk.all(|key, _| left.push((key.source_port, key.destination_port))).unwrap();
     left.sort_unstable();
     assert_eq!(left, [(1, 443), (8443, 1), (8443, 5)]);
+    let mut kept: Vec<_> = heads.keys().map(|key| key.unwrap().0.source_port).collect();
+    kept.sort_unstable();
+    assert_eq!(kept, [1, 9]);
     // Those of the first pass that were seen before they were deleted are not live any more in the second.
     sweeper.sweep(timeout, |end| panic!("told twice: {end:?}")).unwrap();
     assert_eq!(sweeper.live(), Some(1));

@@ -2,10 +2,12 @@
 
 use anyhow::{Context, Result, bail};
 use aya::maps::{HashMap, Map, MapData, MapError, PerCpuArray};
-use router_common::maps::{FirstFlight, Flow, FlowKey, Handshake, ShortFlight, names};
+use router_common::maps::{FirstFlight, Flow, FlowKey, Handshake, LaterHead, ShortFlight, names};
 use router_common::verdict::DialCounter;
+use serde_json::Value;
 
 use crate::sluice::Sluice;
+use crate::wait;
 
 /// A [`FlowKey`] as bytes.
 pub type Key = [u8; size_of::<FlowKey>()];
@@ -22,6 +24,8 @@ pub type Flows = Connections<{ size_of::<Flow>() }>;
 pub type Hellos = Connections<{ size_of::<FirstFlight>() }>;
 /// `short_hellos`.
 pub type ShortHellos = Connections<{ size_of::<ShortFlight>() }>;
+/// `later_heads`.
+pub type LaterHeads = Connections<{ size_of::<LaterHead>() }>;
 /// `handshakes`.
 pub type Handshakes = Connections<{ size_of::<Handshake>() }>;
 
@@ -52,6 +56,16 @@ impl ShortHellos {
     /// When the router has none.
     pub fn of(sluice: &Sluice) -> Result<ShortHellos> {
         Connections::open(sluice, names::SHORT_HELLOS)
+    }
+}
+
+impl LaterHeads {
+    /// Opens it.
+    ///
+    /// # Errors
+    /// When the router has none.
+    pub fn of(sluice: &Sluice) -> Result<LaterHeads> {
+        Connections::open(sluice, names::LATER_HEADS)
     }
 }
 
@@ -119,6 +133,28 @@ impl<const VALUE: usize> Connections<VALUE> {
             Err(error) => bail!(error),
         }
     }
+}
+
+/// Waits until nothing is left of any connection: no flow, no first flight, no later head.
+///
+/// # Errors
+/// When some stays, with some of the flows.
+pub fn nothing_is_left(sluice: &Sluice) -> Result<()> {
+    let (flows, hellos, short) = (Flows::of(sluice)?, Hellos::of(sluice)?, ShortHellos::of(sluice)?);
+    let heads = LaterHeads::of(sluice)?;
+    let mut left = [0; 4];
+    wait::wait_until("nothing is left of any connection", wait::PATIENCE * 2, || {
+        let counts = [flows.count(), hellos.count(), short.count(), heads.count()];
+        left = counts.map(|count| count.unwrap_or(usize::MAX));
+        left == [0; 4]
+    })
+    .with_context(|| {
+        let dump = sluice.dump(names::FLOWS).unwrap_or(Value::Null);
+        let some: Vec<_> = dump.as_array().into_iter().flatten().take(5).collect();
+        let [flows, long, short, heads] = left;
+        format!("{flows} flows, {long} and {short} first flights and {heads} later heads stay, among them {some:?}")
+    })
+    .map(drop)
 }
 
 /// A counter of the programs, over all CPUs.

@@ -1,5 +1,7 @@
 //! Clear text that the kernel carries: a route that wants no forwarding headers, and later requests for another host.
 
+mod order;
+
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 
@@ -12,6 +14,7 @@ use tests::pinned;
 use tests::sluice::{DataPath, Options, Sluice};
 use tests::stream::read_some;
 use tests::wait;
+use tests::wire::{Plan, Wire};
 
 const NEVER: &str = "haproxy.router.openshift.io/set-forwarded-headers: never, \
                      haproxy.router.openshift.io/disable_cookies: \"true\"";
@@ -24,16 +27,26 @@ struct Stage {
     address: SocketAddr,
     one: TcpListener,
     two: TcpListener,
-    _router: Netns,
+    router: Netns,
+    _wire: Option<Wire>,
     _manifests: TempDir,
 }
 
 impl Stage {
     /// Hosts `one` and `two`, each with a backend of its own; `two` wants forwarding headers.
     fn new() -> Result<Stage> {
+        Stage::behind(None)
+    }
+
+    /// The same, with a link to the backends that passes through user space if there is a plan for it.
+    fn behind(plan: Option<Plan>) -> Result<Stage> {
         let (client, router, backend) = (Netns::new("client")?, Netns::new("router")?, Netns::new("backend")?);
         client.link(("eth0", &["10.82.1.2/24"]), &router, ("front", &["10.82.1.1/24"]))?;
-        router.link(("back", &["10.82.2.1/24"]), &backend, ("eth0", &["10.82.2.2/24", "10.82.2.3/24"]))?;
+        let (back, hosts): (&[&str], &[&str]) = (&["10.82.2.1/24"], &["10.82.2.2/24", "10.82.2.3/24"]);
+        let wire = match plan {
+            Some(plan) => Some(Wire::lay((&router, "back", back), (&backend, "eth0", hosts), plan)?),
+            None => router.link(("back", back), &backend, ("eth0", hosts)).map(|()| None)?,
+        };
         let listen = |address: &str| backend.run(|| Ok(TcpListener::bind((address, BACKEND_PORT))?));
         let (one, two) = (listen("10.82.2.2")?, listen("10.82.2.3")?);
         let never = format!("metadata: {{annotations: {{{NEVER}}}, ");
@@ -48,7 +61,7 @@ impl Stage {
         folder::replace(&manifests.path().join("all.yaml"), &text.concat())?;
         let sluice = Sluice::start(&router, manifests.path(), &Options::network(DataPath::Kernel))?;
         let address = SocketAddr::from(([10, 82, 1, 1], HTTP_PORT));
-        Ok(Stage { sluice, client, address, one, two, _router: router, _manifests: manifests })
+        Ok(Stage { sluice, client, address, one, two, router, _wire: wire, _manifests: manifests })
     }
 
     fn open(&self) -> Result<TcpStream> {
@@ -247,6 +260,18 @@ fn a_later_request_for_another_host_is_told_behind_others_and_in_large_heads() -
     refused(&stage, &[&behind]).context("behind another request")?;
     let none = b"GET /none HTTP/1.1\r\nHost: one.apps.test, two.apps.test\r\n\r\n";
     refused(&stage, &[none]).context("for what is no host")?;
+
+    // Empty lines before a request are no part of it (RFC 9112 §2.2).
+    for empty in ["\r\n", "\r\n\r\n"] {
+        let [own, other] = ["one", "two"].map(|host| [empty.as_bytes(), &request("/e", host, "")].concat());
+        refused(&stage, &[&other]).context("behind an empty line")?;
+        refused(&stage, &[empty.as_bytes(), &request("/e", "two", "")]).context("behind one of its own segment")?;
+        let (mut client, mut origin) = stage.carried()?;
+        client.write_all(&own)?;
+        let mut received = vec![0; own.len()];
+        origin.read_exact(&mut received)?;
+        ensure!(received == own, "the request was changed");
+    }
 
     // Content that looks like the begin of a request, for a while.
     for content in ["HELLO", "HELLO WORLD", "HELLO /WORLD HT"] {

@@ -101,7 +101,7 @@ pub struct Dial {
 pub struct FirstFlight {
     /// Boot-time nanoseconds of the first segment; the agent sweeps old ones that belong to no flow.
     pub started_ns: u64,
-    /// Bytes taken; of a later request the sequence number after what was read of it.
+    /// Bytes taken.
     pub received: u32,
     /// Segments taken.
     pub segments: u32,
@@ -116,6 +116,18 @@ pub struct FirstFlight {
     /// The TLS parser, when the listener speaks TLS.
     pub hello: HelloParser,
     /// The HTTP parser, when it speaks HTTP.
+    pub head: HeadParser,
+    /// The name.
+    pub host: HostBuilder,
+}
+
+/// The head of a later request on clear text, as far as it was read: up to [`super::Flow::judged`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub struct LaterHead {
+    /// Boot-time nanoseconds of its last segment; the agent sweeps old ones that belong to no flow.
+    pub read_ns: u64,
+    /// The HTTP parser.
     pub head: HeadParser,
     /// The name.
     pub host: HostBuilder,
@@ -155,6 +167,7 @@ const _: () = {
                 + size_of::<HostBuilder>()
                 + (FLIGHT_HEADROOM + MAX_FLIGHT) as usize
     );
+    assert!(size_of::<LaterHead>() == 8 + size_of::<HeadParser>() + size_of::<HostBuilder>());
     assert!(size_of::<ShortFlight>() == 8 + 4 * 4 + size_of::<Dial>() + (FLIGHT_HEADROOM + SHORT_FLIGHT) as usize);
     assert!(offset_of!(ShortFlight, received) == offset_of!(FirstFlight, received));
     assert!(offset_of!(ShortFlight, segments) == offset_of!(FirstFlight, segments));

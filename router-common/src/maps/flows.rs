@@ -53,7 +53,7 @@ pub const FLOW_REPORTED: u8 = 4;
 pub const FLOW_CLEARTEXT: u8 = 8;
 /// The two sides use different versions of IP.
 pub const FLOW_ACROSS: u8 = 16;
-/// A later request has begun, and its head is not complete: as far as it was read, it is kept like a first flight.
+/// A later request has begun, and its head is not complete: `later_heads` has what was read of it.
 pub const FLOW_IN_HEAD: u8 = 32;
 
 /// One direction of a connection that the kernel carries. The entry of the other direction has the reverse of
@@ -82,6 +82,10 @@ pub struct Flow {
     pub fin_end: u32,
     /// Sequence number after the last byte that this side was seen to send.
     pub next_seq: u32,
+    /// Acknowledgement number of this side's last packet, before its translation.
+    pub acked: u32,
+    /// Of a client of clear text: the sequence number up to which nothing is missing and everything was looked at.
+    pub judged: u32,
     /// Endpoint id.
     pub endpoint: u32,
     /// Router id.
@@ -98,9 +102,11 @@ pub struct Flow {
     pub end: u8,
     /// Protocol of the listener.
     pub protocol: u8,
-    /// Zero, but for bits of the last byte: 1 in the client's entry once a program has begun to end the connection, 2 in
-    /// the endpoint's once one has begun to take its port over.
-    pub pad: [u8; 2],
+    /// Endpoints that were tried in vain before this one.
+    pub retries: u8,
+    /// 1 in the client's entry once a program has begun to end the connection, 2 in the endpoint's once one has begun to
+    /// take its port over.
+    pub claims: u8,
 }
 
 /// The end of a connection that the kernel carried, as the ring buffer carries it.
@@ -133,13 +139,15 @@ pub struct FlowEnd {
     pub reason: u8,
     /// Protocol of the listener.
     pub protocol: u8,
+    /// Endpoints that were tried in vain before this one.
+    pub retries: u8,
     /// Zero.
-    pub pad: [u8; 2],
+    pub pad: u8,
 }
 
 const _: () = {
     assert!(size_of::<FlowKey>() == 16 + 16 + 2 + 2);
     assert!(size_of::<Translation>() == size_of::<FlowKey>() + 4 * 4 + 4);
-    assert!(size_of::<Flow>() == size_of::<Translation>() + 2 * 4 + 5 * 8 + 4 * 4 + 8);
+    assert!(size_of::<Flow>() == size_of::<Translation>() + 2 * 4 + 5 * 8 + 6 * 4 + 8);
     assert!(size_of::<FlowEnd>() == 2 * size_of::<FlowKey>() + 6 * 8 + 3 * 4 + 4);
 };

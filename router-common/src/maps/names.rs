@@ -20,6 +20,9 @@ pub const HELLOS: &str = "hellos";
 /// [`super::FlowKey`] → [`super::ShortFlight`]: those of at most [`super::SHORT_FLIGHT`] bytes, as most are. The kernel
 /// copies a value as a whole.
 pub const SHORT_HELLOS: &str = "short_hellos";
+/// [`super::FlowKey`] → [`super::LaterHead`]: later requests on clear text that the kernel carries, as far as they were
+/// read.
+pub const LATER_HEADS: &str = "later_heads";
 /// Place → [`super::Decided`], per CPU: a record of the newest connections, read by people only. A CPU writes its
 /// places in turns.
 pub const VERDICTS: &str = "verdicts";

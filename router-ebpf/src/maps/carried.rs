@@ -19,14 +19,14 @@ pub fn claim_port(backend: &mut Flow) -> bool {
     claim(backend, 1 << 25)
 }
 
-/// Sets a bit of the word that ends with `Flow::pad`, atomically; whether it was not set.
+/// Sets a bit of the word that ends with `Flow::claims`, atomically; whether it was not set.
 #[inline(always)]
 fn claim(flow: &mut Flow, bit: u64) -> bool {
     const {
-        assert!(offset_of!(Flow, end) % 4 == 0 && offset_of!(Flow, pad) == offset_of!(Flow, end) + 2);
+        assert!(offset_of!(Flow, end) % 4 == 0 && offset_of!(Flow, claims) == offset_of!(Flow, end) + 3);
     }
     let mut before = bit;
-    // SAFETY: the word of `end`, `protocol` and `pad`, whose last byte is what is changed.
+    // SAFETY: the word of `end`, `protocol`, `retries` and `claims`, whose last byte is what is changed.
     unsafe {
         core::arch::asm!(
             "w0 = atomic_fetch_or((u32 *)(r1 + 0), w0)",

@@ -1,13 +1,15 @@
-//! First flights: those that are gathered, and those that wait for their endpoint.
+//! First flights: those that are gathered, and those that wait for their endpoint. And heads of later requests.
 
 use core::mem::offset_of;
 
 use aya_ebpf::bindings::BPF_ANY;
+use aya_ebpf::helpers::bpf_ktime_get_boot_ns;
 use aya_ebpf::helpers::generated::bpf_probe_read_kernel;
-use router_common::maps::{FLIGHT_HEADROOM, FirstFlight, FlowKey, MAX_FLIGHT, SHORT_FLIGHT, ShortFlight};
+use router_common::maps::{FLIGHT_HEADROOM, FirstFlight, FlowKey, LaterHead, MAX_FLIGHT, SHORT_FLIGHT, ShortFlight};
 
-use super::{Scratch, hellos, short_hellos};
+use super::{Scratch, hellos, later_heads, short_hellos};
 use crate::skb::at_most_4096;
+use crate::words;
 
 /// The first flight that was begun for a connection.
 #[inline(always)]
@@ -96,4 +98,34 @@ pub fn forget_first_flight(flow: &FlowKey) {
 #[inline(always)]
 pub fn take_dialed_flight(flow: &FlowKey) -> bool {
     short_hellos.remove(flow).is_ok() || hellos.remove(flow).is_ok()
+}
+
+/// The later request that has begun on a connection.
+#[inline(always)]
+pub fn later_head(flow: &FlowKey) -> Option<&'static LaterHead> {
+    // SAFETY: as for `gathered_flight`.
+    unsafe { later_heads.get(flow) }
+}
+
+/// Copies what was read of a later request into the working memory, to where it is read on.
+#[inline(always)]
+pub fn read_later_head(memory: &mut Scratch, later: &LaterHead) {
+    words::copy_head(&mut memory.flight.head, &mut memory.flight.host, &later.head, &later.host);
+}
+
+/// Keeps a later request as it was read in the working memory. `false`: no room.
+#[inline(always)]
+pub fn keep_later_head(flow: &FlowKey, memory: &mut Scratch) -> bool {
+    let Scratch { later_head: later, flight, .. } = memory;
+    // SAFETY: the helper has no precondition.
+    later.read_ns = unsafe { bpf_ktime_get_boot_ns() };
+    words::copy_head(&mut later.head, &mut later.host, &flight.head, &flight.host);
+    later_heads.insert(flow, &*later, BPF_ANY as u64).is_ok()
+}
+
+/// Forgets a later request.
+#[inline(always)]
+pub fn forget_later_head(flow: &FlowKey) {
+    // A missing entry is what is wanted.
+    let _ = later_heads.remove(flow);
 }

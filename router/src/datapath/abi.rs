@@ -2,8 +2,8 @@
 
 use router_common::maps::{
     AllowNet, Config, ConnVerdict, Decided, Endpoint, EndpointState, Event, FirstFlight, Flow, FlowEnd, FlowKey,
-    Handshake, HostKey, HostRoute, Listener, ListenerKey, Meta, Pool, RouteName, RouteStats, ShortFlight, Slot,
-    SlotKey,
+    Handshake, HostKey, HostRoute, LaterHead, Listener, ListenerKey, Meta, Pool, RouteName, RouteStats, ShortFlight,
+    Slot, SlotKey,
 };
 
 /// A type that may be read from and written to kernel memory.
@@ -42,6 +42,7 @@ plain!(
     Handshake,
     HostKey,
     HostRoute,
+    LaterHead,
     Listener,
     ListenerKey,
     Meta,

@@ -11,8 +11,9 @@ use aya::maps::{Array, HashMap, Map, MapData, MapError, PerCpuArray, PerCpuHashM
 use router_common::hostname::field_text;
 use router_common::maps::{
     ALLOW_ROUTE_BITS, AllowNet, ConnVerdict, Decided, Endpoint, EndpointState, FirstFlight, FlowKey,
-    HANDSHAKE_COMPLETE, HANDSHAKE_DECIDED, Handshake, HostKey, HostRoute, Listener, ListenerKey, Meta, POOL_PROXY_V2,
-    POOL_TOLD, PROTOCOL_TLS, Pool, ROUTE_ALLOW_LIST, RouteName, RouteStats, ShortFlight, Slot, SlotKey, names,
+    HANDSHAKE_COMPLETE, HANDSHAKE_DECIDED, Handshake, HostKey, HostRoute, LaterHead, Listener, ListenerKey, Meta,
+    POOL_PROXY_V2, POOL_TOLD, PROTOCOL_TLS, Pool, ROUTE_ALLOW_LIST, RouteName, RouteStats, ShortFlight, Slot, SlotKey,
+    names,
 };
 use router_common::verdict::{REASON_CODES, Reason, Verdict};
 use serde_json::{Value, json};
@@ -25,7 +26,7 @@ use super::peers;
 pub use connections::connections;
 
 /// All maps that can be dumped, with what they hold.
-pub const MAPS: [(&str, &str); 22] = [
+pub const MAPS: [(&str, &str); 23] = [
     (names::LISTENERS, "listening addresses and the routers they belong to"),
     (names::HTTP_BE, "hosts of clear-text requests"),
     (names::EDGE_REENCRYPT, "hosts whose TLS is terminated"),
@@ -35,6 +36,7 @@ pub const MAPS: [(&str, &str); 22] = [
     (names::HANDSHAKES, "connections whose first data is awaited"),
     (names::HELLOS, "first flights that are not complete, or long and not acknowledged"),
     (names::SHORT_HELLOS, "first flights that are not acknowledged"),
+    (names::LATER_HEADS, "later requests on clear text whose heads are not complete"),
     (names::VERDICTS, "decisions about the newest connections"),
     (names::ROUTE_STATS, "connections by route and verdict"),
     (names::REASON_STATS, "connections by reason"),
@@ -99,6 +101,7 @@ pub fn dump(folder: &PinFolder, name: &str) -> Result<Vec<Value>, DumpError> {
         names::SHORT_HELLOS => hash(map, |k: &FlowKey, v: &ShortFlight| {
             merge(flow(k), json!({"startedNs": v.started_ns, "received": v.received, "segments": v.segments}))
         })?,
+        names::LATER_HEADS => hash(map, |k: &FlowKey, v: &LaterHead| merge(flow(k), json!({"readNs": v.read_ns})))?,
         names::VERDICTS => verdicts(map)?,
         names::ROUTE_STATS => route_stats(map)?,
         names::REASON_STATS => reason_stats(map)?,

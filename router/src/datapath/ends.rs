@@ -131,6 +131,7 @@ impl Reporter {
                     endpoint: None,
                     bytes_in: 0,
                     bytes_out: 0,
+                    retries: 0,
                     flag: Flag::SourceNotAllowed,
                     duration: Duration::ZERO,
                 });
@@ -181,6 +182,7 @@ impl Reporter {
             endpoint: Some(endpoint),
             bytes_in: end.bytes_in,
             bytes_out: end.bytes_out,
+            retries: end.retries.into(),
             flag,
             duration: Duration::from_nanos(end.ended_ns.saturating_sub(end.started_ns)),
         });

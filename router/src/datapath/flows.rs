@@ -97,7 +97,8 @@ pub fn end_of(key: &FlowKey, client: &Flow, backend: Option<&Flow>, now: Duratio
         endpoint: client.endpoint,
         reason: reason as u8,
         protocol: client.protocol,
-        pad: [0; 2],
+        retries: client.retries,
+        pad: 0,
     }
 }
 

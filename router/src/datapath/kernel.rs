@@ -6,14 +6,13 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::{fs, io};
 
-use aya::maps::{HashMap, Map, MapData, MapError, RingBuf};
+use aya::maps::{Map, MapData, MapError, RingBuf};
 use aya::programs::ProgramError;
 use aya::programs::tc::SchedClassifier;
 use aya::{Ebpf, EbpfError, EbpfLoader, VerifierLogLevel};
-use router_common::maps::{FirstFlight, FlowKey, names};
+use router_common::maps::names;
 
 use super::PinFolder;
-use super::abi::Raw;
 use super::interfaces::Interfaces;
 use super::maps::KernelMaps;
 use super::ports::PortsError;
@@ -217,14 +216,6 @@ impl Kernel {
     /// [`KernelError::Map`]; also when taken twice.
     pub fn take_events(&mut self) -> Result<RingBuf<MapData>, KernelError> {
         Ok(RingBuf::try_from(self.take(names::EVENTS)?)?)
-    }
-
-    /// The map of unfinished first flights, for the sweep.
-    ///
-    /// # Errors
-    /// [`KernelError::Map`]; also when taken twice.
-    pub fn take_hellos(&mut self) -> Result<HashMap<MapData, Raw<FlowKey>, Raw<FirstFlight>>, KernelError> {
-        Ok(HashMap::try_from(self.take(names::HELLOS)?)?)
     }
 
     /// Any other map, by name.

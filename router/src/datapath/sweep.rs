@@ -5,7 +5,7 @@ use std::io;
 use std::time::Duration;
 
 use aya::maps::{HashMap, Map, MapData, MapError};
-use router_common::maps::{FirstFlight, Flow, FlowEnd, FlowKey, STATE_CLOSING, ShortFlight};
+use router_common::maps::{FirstFlight, Flow, FlowEnd, FlowKey, LaterHead, STATE_CLOSING, ShortFlight};
 use router_common::verdict::FlowEndReason;
 use rustix::time::{ClockId, clock_gettime};
 
@@ -31,6 +31,7 @@ pub struct Sweeper {
     flows: HashMap<MapData, Raw<FlowKey>, Raw<Flow>>,
     hellos: HashMap<MapData, Raw<FlowKey>, Raw<FirstFlight>>,
     short_hellos: HashMap<MapData, Raw<FlowKey>, Raw<ShortFlight>>,
+    later_heads: HashMap<MapData, Raw<FlowKey>, Raw<LaterHead>>,
     walk: Walk<FlowKey, Flow>,
     passes: u64,
     /// Connections that have not ended, as far as this pass has come.
@@ -62,16 +63,23 @@ impl Pass {
 }
 
 impl Sweeper {
-    /// A sweeper of `flows`, `hellos` and `short_hellos`.
+    /// A sweeper of `flows`, `hellos`, `short_hellos` and `later_heads`.
     ///
     /// # Errors
     /// When a map is not as this build expects it.
-    pub fn new(flows: Map, hellos: Map, short_hellos: Map) -> Result<Self, MapError> {
-        let walk = Walk::new(&flows)?;
-        let (flows, hellos) = (HashMap::try_from(flows)?, HashMap::try_from(hellos)?);
-        let short_hellos = HashMap::try_from(short_hellos)?;
-        let (pass, rest_until) = (Pass::default(), Duration::ZERO);
-        Ok(Sweeper { flows, hellos, short_hellos, walk, passes: 0, seen: 0, live: None, pass, rest_until })
+    pub fn new(flows: Map, hellos: Map, short_hellos: Map, later_heads: Map) -> Result<Self, MapError> {
+        Ok(Sweeper {
+            walk: Walk::new(&flows)?,
+            flows: HashMap::try_from(flows)?,
+            hellos: HashMap::try_from(hellos)?,
+            short_hellos: HashMap::try_from(short_hellos)?,
+            later_heads: HashMap::try_from(later_heads)?,
+            passes: 0,
+            seen: 0,
+            live: None,
+            pass: Pass::default(),
+            rest_until: Duration::ZERO,
+        })
     }
 
     /// Connections that had not ended when the map was last gone through; `None` before that.
@@ -239,14 +247,17 @@ impl Sweeper {
         self.get(&other_direction(client)).filter(|backend| backend.started_ns == client.started_ns)
     }
 
-    /// Forgets first flights whose clients went silent. Those of connections that are being dialed are theirs.
+    /// Forgets first flights whose clients went silent, and heads of later requests. Those of connections that the kernel
+    /// carries are theirs.
     fn sweep_flights(&mut self) {
         let now = clock(ClockId::Boottime);
         let old = |started| now.saturating_sub(Duration::from_nanos(started)) > FLIGHT_LIFE;
         let long = self.hellos.iter().map(|entry| entry.map(|(key, Raw(flight))| (key, flight.started_ns)));
         let short = self.short_hellos.iter().map(|entry| entry.map(|(key, Raw(flight))| (key, flight.started_ns)));
+        let later = self.later_heads.iter().map(|entry| entry.map(|(key, Raw(head))| (key, head.read_ns)));
         let over: Vec<_> = long
             .chain(short)
+            .chain(later)
             .filter_map(Result::ok)
             .filter(|(Raw(key), started)| old(*started) && self.get(key).is_none())
             .map(|(Raw(key), _)| key)
@@ -258,6 +269,7 @@ impl Sweeper {
         // Deleted by the program in the meantime: as wanted.
         let _ = self.hellos.remove(&Raw(*key));
         let _ = self.short_hellos.remove(&Raw(*key));
+        let _ = self.later_heads.remove(&Raw(*key));
     }
 }
 

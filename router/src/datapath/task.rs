@@ -113,8 +113,9 @@ pub async fn run(
     programmed: watch::Sender<Arc<Programmed>>,
     mut duty: watch::Receiver<Duty>,
 ) -> Result<(), KernelError> {
-    let [flows, hellos, short] = [names::FLOWS, names::HELLOS, names::SHORT_HELLOS].map(|name| kernel.take(name));
-    let sweeper = Sweeper::new(flows?, hellos?, short?)?;
+    let swept = [names::FLOWS, names::HELLOS, names::SHORT_HELLOS, names::LATER_HEADS];
+    let [flows, hellos, short, later] = swept.map(|name| kernel.take(name));
+    let sweeper = Sweeper::new(flows?, hellos?, short?, later?)?;
     let peers = Peers::new(HashMap::try_from(kernel.take(names::PEERS)?)?, inputs.peers);
     let state = State::new(kernel.take_maps()?, ports::choose(inputs.ports)?, peers, &inputs);
     let mut task = Task { state: state.map_err(MapError::IoError)?, kernel, sweeper, inputs, programmed };

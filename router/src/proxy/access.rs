@@ -38,6 +38,8 @@ pub struct Carried<'c> {
     pub bytes_in: u64,
     /// Payload bytes to the client.
     pub bytes_out: u64,
+    /// Endpoints that were tried in vain before that one.
+    pub retries: u32,
     /// Why it ended.
     pub flag: Flag,
     /// From the first bytes to the end.
@@ -69,7 +71,7 @@ impl AccessLog {
             answered: None,
             duration: one.duration,
             interim_dropped: 0,
-            retries: 0,
+            retries: one.retries,
             flag: one.flag,
             data_path: DataPath::Kernel,
             captured: None,

@@ -8,7 +8,7 @@ use router_common::verdict::DialCounter;
 use serde_json::Value;
 
 use super::Stage;
-use crate::pinned::{self, Flows, Hellos, ShortHellos};
+use crate::pinned;
 use crate::stream::Pair;
 use crate::{sluice, wait};
 
@@ -109,16 +109,7 @@ impl Stage {
         if !self.steers() {
             return Ok(());
         }
-        let (flows, hellos) = (Flows::of(&self.sluice)?, Hellos::of(&self.sluice)?);
-        let short = ShortHellos::of(&self.sluice)?;
-        let mut left = (0, 0);
-        wait::wait_until("no flow and no first flight is left", wait::PATIENCE * 2, || {
-            let flights = hellos.count().and_then(|long| Ok(long + short.count()?));
-            left = (flows.count().unwrap_or(usize::MAX), flights.unwrap_or(usize::MAX));
-            left == (0, 0)
-        })
-        .with_context(|| format!("{} flows and {} first flights stay", left.0, left.1))
-        .map(drop)
+        pinned::nothing_is_left(&self.sluice)
     }
 
     /// TCP sockets of the router's machine that are connected to anybody, as `ss` prints them.

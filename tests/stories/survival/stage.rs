@@ -8,12 +8,11 @@ use std::ops::RangeInclusive;
 use anyhow::{Context, Result, ensure};
 use router_common::maps::names;
 use router_common::verdict::DialCounter;
-use serde_json::Value;
 use tempfile::TempDir;
 use tests::folder;
 use tests::netns::Netns;
 use tests::nginx::{self, Nginx};
-use tests::pinned::{self, Flows, Hellos, ShortHellos};
+use tests::pinned;
 use tests::sluice::{self, DataPath, Options, Sluice};
 use tests::wait::{self, PATIENCE};
 
@@ -173,19 +172,6 @@ impl Stage {
     /// # Errors
     /// When some stay.
     pub fn nothing_is_left(&self) -> Result<()> {
-        let (flows, hellos) = (Flows::of(&self.sluice)?, Hellos::of(&self.sluice)?);
-        let short = ShortHellos::of(&self.sluice)?;
-        let mut left = (0, 0);
-        wait::wait_until("no flow and no first flight is left", PATIENCE * 2, || {
-            let flights = hellos.count().and_then(|long| Ok(long + short.count()?));
-            left = (flows.count().unwrap_or(usize::MAX), flights.unwrap_or(usize::MAX));
-            left == (0, 0)
-        })
-        .with_context(|| {
-            let flows = self.sluice.dump(names::FLOWS).unwrap_or(Value::Null);
-            let some: Vec<_> = flows.as_array().into_iter().flatten().take(5).collect();
-            format!("{} flows and {} first flights stay, among them {some:?}", left.0, left.1)
-        })
-        .map(drop)
+        pinned::nothing_is_left(&self.sluice)
     }
 }

@@ -38,6 +38,8 @@ pub fn flow(state: u8) -> Flow {
         ended_ns: 0,
         fin_end: 0,
         next_seq: 0,
+        acked: 0,
+        judged: 0,
         endpoint: 6,
         router: 7,
         state,
@@ -46,7 +48,8 @@ pub fn flow(state: u8) -> Flow {
         peer: 0,
         end: 0,
         protocol: 2,
-        pad: [0; 2],
+        retries: 0,
+        claims: 0,
     }
 }
 

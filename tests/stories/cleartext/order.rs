@@ -1,0 +1,205 @@
+//! Later requests whose segments are lost, come in another order, or come again in others; and those for whose beginnings
+//! there is no room. The client is raw: it sends what it is told, and sends nothing again by itself.
+
+use std::io::{Read, Write};
+use std::net::{IpAddr, SocketAddr, TcpStream};
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use router_common::maps::names;
+use router_common::verdict::DialCounter;
+use tests::pinned::LaterHeads;
+use tests::raw::{self, End, Nature, Place};
+use tests::stream;
+use tests::wait;
+use tests::wire::{Fate, Frame};
+
+use super::{BACKEND_PORT, Stage, answer, request, serve, until_reset};
+
+/// Payload of the raw client's segments.
+const SEGMENT: usize = 1000;
+/// Length of the answer to a request.
+const ANSWER: usize = 27;
+
+/// A raw client, and the connection at the backend; so many bytes of the stream are over, all of them answered.
+struct Raw {
+    client: End,
+    origin: TcpStream,
+    over: usize,
+}
+
+impl Raw {
+    /// A connection that the kernel carries, on which a request was served.
+    fn carried(stage: &Stage) -> Result<Raw> {
+        stage.client.without_offloads("eth0")?;
+        stage.router.without_offloads("front")?;
+        let address = SocketAddr::new(raw::address_on(IpAddr::from([10, 82, 1, 2])), 20_000);
+        let place = Place { at: (&stage.client, "eth0"), gateway: (&stage.router, "front"), address };
+        let mut client = End::connect(&place, stage.address, Nature::COMMON)?;
+        let first = request("/first", "one", "");
+        client.send(&first)?;
+        let mut origin = stream::accept(&stage.one)?;
+        serve(&mut origin)?;
+        client.receive(ANSWER)?;
+        client.all_acknowledged()?;
+        ensure!(stage.counted(DialCounter::Dialed)? == 1, "the kernel did not dial");
+        Ok(Raw { client, origin, over: first.len() })
+    }
+
+    /// Counts these bytes as sent; what becomes of them is another matter.
+    fn begin(&mut self, text: &[u8]) -> Result<()> {
+        self.client.sent(text.len())
+    }
+
+    /// Sends these bytes of what has begun.
+    fn send(&mut self, text: &[u8], from: usize, to: usize) -> Result<()> {
+        self.client.send_again(self.over + from, text.get(from..to).context("so many bytes")?)
+    }
+
+    /// Checks that the connection ends, and the backend has not got all of this.
+    fn refused(mut self, stage: &Stage, text: &[u8]) -> Result<()> {
+        self.client.resets()?;
+        let seen = until_reset(&mut self.origin)?;
+        ensure!(!seen.windows(text.len()).any(|seen| seen == text), "the backend got a request that is not its own");
+        ensure!(stage.counted(DialCounter::OtherHost)? == 1, "the reset was not counted");
+        Ok(())
+    }
+
+    /// Checks that the backend has got exactly this.
+    fn received(&mut self, text: &[u8]) -> Result<()> {
+        let mut received = vec![0; text.len()];
+        self.origin.read_exact(&mut received)?;
+        ensure!(received == text, "something else arrived: {:?}", String::from_utf8_lossy(&received));
+        Ok(())
+    }
+}
+
+/// A request with content of so many bytes, of which no segment looks like a request.
+fn upload(host: &str, length: usize) -> Vec<u8> {
+    let mut text = request("/upload", host, &format!("Content-Length: {length}\r\n"));
+    text.extend((0..length).map(|at| b'a' + (at % 23) as u8));
+    text
+}
+
+#[test]
+fn a_request_for_another_host_that_was_lost_is_told_when_it_comes_behind_its_content() -> Result<()> {
+    let stage = Stage::new()?;
+    let mut raw = Raw::carried(&stage)?;
+    let text = upload("two", 8000);
+    raw.begin(&text)?;
+    // Its first segments are lost, those far behind them arrive.
+    raw.send(&text, 6 * SEGMENT, 7 * SEGMENT)?;
+    raw.send(&text, 7 * SEGMENT, text.len())?;
+    raw.send(&text, 0, SEGMENT)?;
+    raw.refused(&stage, &text[..SEGMENT])
+}
+
+#[test]
+fn a_head_for_another_host_is_told_when_its_segments_change_places() -> Result<()> {
+    let stage = Stage::new()?;
+    let mut raw = Raw::carried(&stage)?;
+    let text = request("/late", "two", &format!("Cookie: {}\r\n", "c".repeat(1500)));
+    raw.begin(&text)?;
+    for (from, to) in [(SEGMENT, text.len()), (0, SEGMENT), (SEGMENT, text.len())] {
+        raw.send(&text, from, to)?;
+    }
+    raw.refused(&stage, &text)
+}
+
+#[test]
+fn a_request_for_another_host_is_told_when_it_comes_with_what_was_read_already() -> Result<()> {
+    let stage = Stage::new()?;
+    let mut raw = Raw::carried(&stage)?;
+    let (own, other) = (request("/own", "one", ""), request("/other", "two", ""));
+    let text = [own.clone(), other.clone()].concat();
+    raw.begin(&own)?;
+    raw.send(&text, 0, own.len())?;
+    serve(&mut raw.origin)?;
+    raw.client.receive(2 * ANSWER)?;
+    raw.begin(&other)?;
+    // The answer's acknowledgement was lost, say: the client sends the end of the one with the next.
+    raw.send(&text, own.len() - 10, text.len())?;
+    raw.refused(&stage, &other)
+}
+
+#[test]
+fn what_comes_in_another_order_reaches_its_backend_in_the_right_one() -> Result<()> {
+    let stage = Stage::new()?;
+    let mut raw = Raw::carried(&stage)?;
+    let text = upload("one", 20_000);
+    raw.begin(&text)?;
+    let ends = |from: usize| (from, (from + SEGMENT).min(text.len()));
+    // The first is lost, all others come; then those that were held back come once more, as no one has acknowledged them.
+    for (from, to) in (SEGMENT..text.len()).step_by(SEGMENT).map(ends) {
+        raw.send(&text, from, to)?;
+    }
+    for (from, to) in (0..6 * SEGMENT).step_by(SEGMENT).map(ends) {
+        raw.send(&text, from, to)?;
+    }
+    raw.received(&text)?;
+    raw.client.all_acknowledged()?;
+    raw.over += text.len();
+    // Nothing is missing any more: the next ones are judged again.
+    let own = request("/own", "one", "");
+    raw.client.send(&own)?;
+    raw.received(&own)?;
+    raw.over += own.len();
+    let other = request("/other", "two", "");
+    raw.begin(&other)?;
+    raw.send(&other, 0, other.len())?;
+    raw.refused(&stage, &other)
+}
+
+#[test]
+fn a_full_map_of_later_requests_ends_no_connection() -> Result<()> {
+    let stage = Stage::new()?;
+    let (mut client, mut origin) = stage.carried()?;
+    let own = request("/own", "one", &format!("Cookie: {}\r\n", "c".repeat(100)));
+    let (begin, rest) = own.split_at(60);
+    let mut heads = LaterHeads::of(&stage.sluice)?;
+    let filled = heads.fill()?;
+    // There is no room for what its first segment tells; the client sends that again until there is.
+    client.write_all(begin)?;
+    client.write_all(rest)?;
+    filled.iter().try_for_each(|key| heads.delete(key))?;
+    ensure!(serve(&mut origin)?.as_bytes() == own, "the request was changed");
+    answer(&mut client)?;
+    ensure!(heads.count()? == 0, "what was read stays");
+    client.write_all(&request("/other", "two", ""))?;
+    until_reset(&mut client)?;
+    Ok(())
+}
+
+/// The first head is long, so that it waits in `hellos` for its acknowledgement; that comes late, and what looks like the
+/// begin of a request comes before it.
+#[test]
+fn content_that_comes_before_the_endpoint_has_acknowledged_the_head_ends_no_connection() -> Result<()> {
+    let late = |frame: &Frame| {
+        // The SYN-ACK is the first.
+        if !frame.forward && frame.index == 1 { Fate::Late(Duration::from_secs(1)) } else { Fate::Pass }
+    };
+    let stage = Stage::behind(Some(Box::new(late)))?;
+    let mut client = stage.open()?;
+    let cookie = format!("Content-Length: 5\r\nCookie: {}\r\n", "c".repeat(1200));
+    let head = request("/long", "one", &cookie);
+    client.write_all(&head)?;
+    let mut origin = stream::accept(&stage.one)?;
+    ensure!(serve(&mut origin)?.as_bytes() == head, "the head was changed");
+    client.write_all(b"HELLO")?;
+    let mut content = [0; 5];
+    origin.read_exact(&mut content)?;
+    ensure!(&content == b"HELLO", "the content was changed");
+    answer(&mut client)?;
+    let mut states = Vec::new();
+    wait::wait_until("the kernel has seen that the head has arrived", wait::PATIENCE, || {
+        let flows = stage.sluice.dump(names::FLOWS).ok().and_then(|dump| dump.as_array().cloned()).unwrap_or_default();
+        states = flows.iter().map(|flow| flow["state"].as_str().unwrap_or_default().to_owned()).collect();
+        states == ["established", "established"]
+    })
+    .with_context(|| format!("they are {states:?}"))?;
+    client.write_all(&request("/own", "one", ""))?;
+    serve(&mut origin)?;
+    answer(&mut client)?;
+    ensure!(origin.local_addr()?.port() == BACKEND_PORT, "another backend");
+    Ok(())
+}
