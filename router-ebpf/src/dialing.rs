@@ -271,6 +271,10 @@ fn from_client_dialing(segment: &Segment, client: &mut Flow, backend: &mut Flow)
     if waited >= GIVEN && flight.dial.attempts + 1 < MAX_ATTEMPTS && others {
         return NEXT_ENDPOINT;
     }
+    // The endpoint may be behind another interface since: of a pod that was made anew, or by another route.
+    if let Some(endpoint) = maps::endpoint(client.endpoint) {
+        client.interface = endpoint.interface;
+    }
     maps::count(DialCounter::SynAgain);
     SYN_AGAIN
 }

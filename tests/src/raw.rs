@@ -173,6 +173,21 @@ impl End {
         Ok(())
     }
 
+    /// Sends the next bytes as they look when they were damaged on their way: the last one is another, and the checksum does
+    /// not fit. They are still to be sent.
+    ///
+    /// # Errors
+    /// When the link is gone.
+    pub fn send_damaged(&self, payload: &[u8]) -> Result<()> {
+        let payload = payload.to_vec();
+        let mut frame =
+            self.frame(Packet { seq: self.next, ack: Some(self.expected), payload, ..Packet::default() })?;
+        if let Some(last) = frame.last_mut() {
+            *last ^= 1;
+        }
+        self.frames.send(&frame)
+    }
+
     /// Sends bytes at an offset of the stream again, or ahead of time; what is next does not change.
     ///
     /// # Errors
@@ -274,14 +289,18 @@ impl End {
         self.send_packet(Packet { seq, ack: Some(self.expected), payload: payload.to_vec(), ..Packet::default() })
     }
 
-    /// Fills in what every packet has, and sends it.
     fn send_packet(&mut self, packet: Packet) -> Result<()> {
+        self.frames.send(&self.frame(packet)?)
+    }
+
+    /// Fills in what every packet has.
+    fn frame(&self, packet: Packet) -> Result<Vec<u8>> {
         let shift = if packet.syn { 0 } else { self.shift() };
         let window = u16::try_from(self.nature.window >> shift).unwrap_or(u16::MAX);
         let with_timestamps =
             if packet.syn && packet.ack.is_none() { self.nature.clock.is_some() } else { self.timestamps_agreed() };
         let timestamps = with_timestamps.then(|| (self.clock(), self.newest));
-        self.frames.send(&Packet { window, timestamps, ..packet }.write(&self.path)?)
+        Packet { window, timestamps, ..packet }.write(&self.path)
     }
 
     fn syn(&self) -> Packet {

@@ -27,6 +27,8 @@ pub enum DataPath {
     Kernel,
     /// Without.
     UserSpace,
+    /// As it can be had (`auto`), by a process that may not load programs.
+    Forbidden,
 }
 
 /// How a router is to be run.
@@ -69,13 +71,25 @@ impl Sluice {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let instance = format!("test-{}-{}", process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
         let state = TempDir::new()?;
-        let mut command = netns.command(binary()?)?;
+        let mut command = match options.data_path {
+            DataPath::Kernel | DataPath::UserSpace => netns.command(binary()?)?,
+            DataPath::Forbidden => {
+                let mut command = netns.command("setpriv")?;
+                command.arg("--bounding-set=-bpf,-sys_admin").arg(binary()?);
+                command
+            }
+        };
         if options.kept {
             command.args(["keep", "--"]);
         }
         command.arg("run").arg("--manifests").arg(manifests).arg("--state").arg(state.path());
         command.args(["--instance", &instance]);
-        command.args(["--data-path", if options.data_path == DataPath::Kernel { "kernel" } else { "userspace" }]);
+        let data_path = match options.data_path {
+            DataPath::Kernel => "kernel",
+            DataPath::UserSpace => "userspace",
+            DataPath::Forbidden => "auto",
+        };
+        command.args(["--data-path", data_path]);
         if options.any_endpoint {
             command.args(["--endpoint-addresses", "any"]);
         }

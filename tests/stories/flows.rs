@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use anyhow::{Context, Result, ensure};
 use router_common::maps::{ABI, names};
 use rustix::process::Signal;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tempfile::TempDir;
 use tests::folder;
 use tests::hello::client_hello;
@@ -362,5 +362,98 @@ fn an_agent_that_ends_waits_for_connections_and_tells_of_those_it_could_not_wait
     // Without connections it does not wait.
     let mut agent = seat.start(&["--drain", "3600"])?;
     agent.terminate(PATIENCE)?;
+    Ok(())
+}
+
+/// One connection on a path: its line in the access log, as JSON.
+fn line_of(data_path: DataPath) -> Result<Value> {
+    let arguments = ["--access-log", "json"].map(str::to_owned).to_vec();
+    let stage = Stage::new(data_path, Setup { arguments, ..Setup::new(Family::V4) })?;
+    stage.connect()?.exchange(1, 5000, 7000)?;
+    let found = wait_for("a line", PATIENCE, || {
+        let output = stage.sluice.output();
+        output.iter().find_map(|line| serde_json::from_str::<Value>(line).ok().filter(|line| line["time"].is_string()))
+    });
+    Ok(found.with_context(|| stage.sluice.output().join("\n"))?.0)
+}
+
+#[test]
+fn a_connections_line_is_the_same_on_either_path() -> Result<()> {
+    let [mut kernel, mut relay] = [line_of(DataPath::Kernel)?, line_of(DataPath::UserSpace)?];
+    ensure!((&kernel["datapath"], &relay["datapath"]) == (&"kernel".into(), &"relay".into()), "{kernel} {relay}");
+    ensure!(kernel["bytes_out"] == 7000, "{kernel}");
+    for line in [&mut kernel, &mut relay] {
+        // What is of this connection alone.
+        for field in ["datapath", "time", "duration_ms"] {
+            ensure!(!line[field].is_null(), "{field} is missing");
+            line[field] = Value::Null;
+        }
+        let client = line["client"].as_str().and_then(|client| client.split(':').next()).map(str::to_owned);
+        line["client"] = client.into();
+    }
+    assert_eq!(kernel, relay);
+    Ok(())
+}
+
+/// `auto` without the right to load programs: everything is relayed, and status and log say why.
+#[test]
+fn without_the_kernel_everything_is_relayed_and_the_reason_is_named() -> Result<()> {
+    let stage = Stage::new(DataPath::Forbidden, Setup::new(Family::V4))?;
+    stage.connect()?.exchange(2, 5000, 5000)?;
+    stage.carried(1)?;
+    let told = stage.sluice.output().into_iter().find(|line| line.contains("user-space data path: "));
+    let told = told.with_context(|| stage.sluice.output().join("\n"))?;
+    ensure!(told.contains("CAP_BPF"), "{told}");
+    let status = stage.sluice.get("status")?.to_string();
+    ensure!(status.contains("CAP_BPF"), "{status}");
+    Ok(())
+}
+
+/// An interface that comes while the router runs carries connections like one that was there, and so does one that came
+/// again.
+#[test]
+fn connections_of_interfaces_that_come_and_go_are_carried() -> Result<()> {
+    let stage = Stage::new(DataPath::Kernel, Setup::new(Family::V4))?;
+    stage.connect()?.greet()?;
+    for round in 0..2 {
+        let pod = Netns::new("pod")?;
+        stage.router.link(("late", &["10.81.9.1/24"]), &pod, ("eth0", &["10.81.9.2/24"]))?;
+        let listener = pod.run(|| Ok(TcpListener::bind(("10.81.9.2", BACKEND_PORT))?))?;
+        stage.change(HOST, &[listener.local_addr()?])?;
+        wait_until("the kernel knows the endpoint's interface", PATIENCE, || {
+            let endpoints = stage.sluice.dump(names::ENDPOINTS).unwrap_or_default();
+            endpoints
+                .as_array()
+                .is_some_and(|all| all.iter().any(|one| one["address"] == format!("10.81.9.2:{BACKEND_PORT}")))
+        })
+        .with_context(|| stage.sluice.dump(names::ENDPOINTS).unwrap_or_default().to_string())?;
+        let mut last = None;
+        wait_until("its connections are carried", PATIENCE, || {
+            let pair = stream::connect(&stage.client, stage.address, &listener, HOST);
+            last = pair.and_then(|pair| stage.check(&pair).and_then(|()| pair.exchange(round, 50_000, 50_000))).err();
+            last.is_none()
+        })
+        .with_context(|| format!("round {round}: {last:?}"))?;
+        stage.router.ip(&["link", "delete", "late"])?;
+    }
+    Ok(())
+}
+
+#[test]
+fn what_the_agent_takes_over_is_counted_for_its_route_by_reason() -> Result<()> {
+    let annotations = "haproxy.router.openshift.io/balance: leastconn";
+    let stage = Stage::new(DataPath::Kernel, Setup { annotations, ..Setup::new(Family::V4) })?;
+    for _ in 0..3 {
+        stream::connect(&stage.client, stage.address, &stage.listener, HOST)?.greet()?;
+    }
+    let counted = || {
+        let routes = stage.sluice.get("routes").unwrap_or_default();
+        let route = routes.as_array().and_then(|routes| routes.iter().find(|route| route["host"] == HOST)).cloned();
+        route.unwrap_or_default()["kernel"].clone()
+    };
+    wait_until("three are counted", PATIENCE, || counted()["relayed"] == json!({"needs-relay": 3}))
+        .with_context(|| counted().to_string())?;
+    let kernel = counted();
+    ensure!((&kernel["steered"], &kernel["passed"]) == (&json!(0), &json!(3)), "{kernel}");
     Ok(())
 }

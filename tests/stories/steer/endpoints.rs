@@ -12,6 +12,7 @@ use tests::pauses::Pauses;
 use tests::sluice::DataPath;
 use tests::steering::{BACK, BACKEND_PORT, Family, HOST, Setup, Stage};
 use tests::stream::{self, Pair, joined};
+use tests::wait;
 
 on_both_data_paths! {
     one_endpoint_of_two_refuses,
@@ -113,6 +114,30 @@ fn answer(stage: &Stage) -> Result<std::net::TcpStream> {
     stage.check_port(origin.peer_addr()?.port())?;
     origin.write_all(b"ok")?;
     Ok(origin)
+}
+
+/// Pods are replaced while clients connect: whoever is being dialed may be gone, and the route has others by then.
+#[test]
+fn an_endpoint_that_goes_while_it_is_dialed_gives_way_to_the_one_that_comes() -> Result<()> {
+    let family = Family::V4;
+    let (nobody, somebody) = (endpoint(family, 99, BACKEND_PORT), endpoint(family, 2, BACKEND_PORT));
+    let stage = Stage::new(DataPath::Kernel, Setup { endpoints: vec![nobody], ..Setup::new(family) })?;
+    stage.silence(nobody)?;
+    thread::scope(|scope| {
+        let client = scope.spawn(|| answered(&stage));
+        wait::wait_until("the kernel dials", wait::PATIENCE, || {
+            stage.dial_counter(DialCounter::Dialed).is_ok_and(|dials| dials == 1)
+        })?;
+        stage.change(HOST, &[somebody])?;
+        drop(answer(&stage)?);
+        joined(client)
+    })?;
+    let is_line = |line: &String| line.contains(" access: ") && line.contains("retries=1");
+    wait::wait_until("the access log has the connection, and that it was tried twice", wait::PATIENCE, || {
+        stage.sluice.output().iter().any(is_line)
+    })
+    .with_context(|| stage.sluice.output().join("\n"))
+    .map(drop)
 }
 
 /// The relay gives it 5 s. The kernel path forgets the dial after as long, and what the client sends again after that,

@@ -1,11 +1,12 @@
 //! Ends that no stack would be: sequence numbers and clocks about to wrap, repeated and overlapping segments, small
 //! windows. The client or the backend is raw, the other end is a stack, which drops what is not exactly right.
 
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr};
 use std::thread;
+use std::time::Duration;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use tests::hello::{client_hello, short_hello};
 use tests::raw::{self, End, Nature, Place};
 use tests::sluice::DataPath;
@@ -19,10 +20,14 @@ on_both_data_paths! {
     backends_whose_numbers_wrap_over_ipv6,
     hellos_whose_segments_are_repeated,
     hellos_whose_segments_come_in_another_order,
+    hellos_that_are_damaged_on_their_way,
+    a_client_that_says_nothing_is_given_up,
 }
 
 /// Bytes each way: enough for numbers a few packets before their wrap to wrap, either of the two ends' own.
 const LENGTH: usize = 60_000;
+/// Longest that a client which says nothing waits for the end: what the stack gives it, and then the proxy.
+const GIVEN_UP: Duration = Duration::from_secs(30);
 /// Payload of a raw end's segments.
 const SEGMENT: usize = 1200;
 
@@ -240,4 +245,36 @@ fn hellos_whose_segments_come_in_another_order(data_path: DataPath) -> Result<()
         talk(&stage, end, &hello, Dialer::Any, first).with_context(|| format!("parts {order:?}"))?;
     }
     stage.all_ended()
+}
+
+/// The stack drops what has a wrong checksum, and so must whoever reads it before the stack.
+fn hellos_that_are_damaged_on_their_way(data_path: DataPath) -> Result<()> {
+    for family in [Family::V4, Family::V6] {
+        let stage = Stage::new(data_path, setup(family))?;
+        for (port, hello) in (20_000..).zip([short_hello(HOST)?, client_hello(HOST)?]) {
+            let end = client(&stage, port, Nature::COMMON)?;
+            talk(&stage, end, &hello, Dialer::Certain, |end| {
+                for segment in hello.chunks(SEGMENT) {
+                    end.send_damaged(segment)?;
+                    end.send(segment)?;
+                }
+                Ok(())
+            })
+            .with_context(|| format!("{family:?}, {} bytes", hello.len()))?;
+        }
+        stage.all_ended()?;
+    }
+    Ok(())
+}
+
+/// On the kernel's path the stack waits with its socket for the first bytes (`TCP_DEFER_ACCEPT`), but not for ever.
+fn a_client_that_says_nothing_is_given_up(data_path: DataPath) -> Result<()> {
+    let stage = Stage::new(data_path, Setup::new(Family::V4))?;
+    let mut client = stream::open(&stage.client, stage.address)?;
+    client.set_read_timeout(Some(GIVEN_UP))?;
+    match stream::read_once(&mut client) {
+        Ok(0) => Ok(()),
+        Err(error) if error.kind() == ErrorKind::ConnectionReset => Ok(()),
+        other => bail!("instead of an end: {other:?}"),
+    }
 }
