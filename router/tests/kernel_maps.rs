@@ -256,3 +256,13 @@ fn the_sweep_deletes_what_is_over_and_nothing_else() {
     sweeper.sweep(timeout, |end| panic!("told twice: {end:?}")).unwrap();
     assert_eq!(sweeper.live(), Some(1));
 }
+
+#[test]
+fn the_verifier_has_room_to_spare() {
+    // Of the million instructions that the kernel walks through at most (`BPF_COMPLEXITY_LIMIT_INSNS`).
+    let programs = kernel().programs().unwrap();
+    assert_eq!(programs.len(), 2);
+    for program in programs {
+        assert!((1..400_000).contains(&program.verified), "{} for {}", program.verified, program.name);
+    }
+}
