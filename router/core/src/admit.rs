@@ -182,6 +182,10 @@ impl<'r> Claims<'r, '_> {
             return Err(reject(RejectReason::RouteNotAdmitted, "wildcard routes are not allowed"));
         }
         let host_match = host::host_match(route, host)?;
+        if let HostMatch::Wildcard(domain) = &host_match {
+            // The first label is decoration: what is served is every name of the domain.
+            policy.domains.check(domain.as_str())?;
+        }
         let contested = self.foreign.on(&host_match).filter(|_| !self.hosts.is_held(&host_match));
         if let Some((_, claim)) = contested.as_ref().filter(|(_, claim)| claim.age < OwnedAge::of(&route.meta)) {
             return Err(foreign::refusal(route, host, claim));

@@ -146,7 +146,8 @@ impl Engine {
         dirty: BTreeSet<ObjectKey>,
         is_new: bool,
     ) {
-        let are_wanted = sites::are_wanted(resources) || !self.sites.is_empty();
+        let denies = !self.settings.domains.denied.is_empty();
+        let are_wanted = denies || sites::are_wanted(resources) || !self.sites.is_empty();
         let may_differ = are_wanted && (is_new || sites::may_differ(resources, &state.resources));
         let make = || {
             (self.apis)(Surroundings {
@@ -167,7 +168,7 @@ impl Engine {
             let settled = apis.iter().zip(self.sites.lost()).map(|(api, lost)| api.settle(lost)).collect();
             let before: Vec<SiteTable> = state.names().map(|name| self.sites.served(name)).collect();
             let names = state.names().cloned().collect();
-            self.sites.settle(settled, resources, &names, &self.settings.cluster_domain);
+            self.sites.settle(settled, resources, &names, &self.settings);
             // Routers that were made anew have no sites yet.
             let before = before.into_iter().map(|before| if is_new { SiteTable::default() } else { before });
             state.follow_sites(&self.sites, before);
@@ -350,5 +351,7 @@ impl State {
 
 #[cfg(test)]
 mod contests;
+#[cfg(test)]
+mod denied;
 #[cfg(test)]
 mod tests;

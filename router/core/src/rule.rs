@@ -9,8 +9,8 @@ use rustls::RootCertStore;
 use rustls::sign::CertifiedKey;
 
 use crate::gateway::spec::{Cors, HeaderModifier, HostPattern, RequestMatcher};
-use crate::model::Hostname;
-use crate::object::ObjectRef;
+use crate::model::{Hostname, RouterName};
+use crate::object::{Kind, ObjectKey, ObjectRef};
 use crate::parse::TlsVersion;
 use crate::table::{Cluster, ResolvedRoute};
 
@@ -28,6 +28,19 @@ pub struct Site {
     pub cleartext: Option<Arc<[Arc<Rule>]>>,
     /// The same for TLS that is terminated here.
     pub tls: Option<SiteTls>,
+}
+
+impl Site {
+    /// That of a domain that the operator has denied. It is the router's own and serves nothing.
+    pub fn denied(router: &RouterName) -> Self {
+        let owner = ObjectRef { kind: Kind::IngressController, key: ObjectKey::new("", &router.0) };
+        Site { owner, listener: "--denied-domains".into(), cleartext: None, tls: None }
+    }
+
+    /// Whether it stands for a domain that the operator has denied. Nothing else is a router's own.
+    pub fn is_denied(&self) -> bool {
+        self.owner.kind == Kind::IngressController
+    }
 }
 
 /// How a site terminates TLS.

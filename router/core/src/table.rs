@@ -108,18 +108,17 @@ impl HostIndex {
         self.has_only_sites() || around.into_iter().any(|domain| self.domains.contains(domain))
     }
 
-    /// Whether any virtual host is of another kind than Routes.
+    /// Whether any virtual host is of an object of another kind than Route.
     pub fn has_sites(&self) -> bool {
         let named = [&self.exact, &self.wildcard, &self.suffix];
-        named.iter().any(|hosts| hosts.of_routes() < hosts.len())
-            || self.any.as_ref().is_some_and(|any| !any.is_of_routes())
+        named.iter().any(|hosts| hosts.of_sites() > 0) || self.any.as_ref().is_some_and(|any| any.is_of_site())
     }
 
     /// Whether there are virtual hosts, and none of them is of Routes.
     pub fn has_only_sites(&self) -> bool {
         let named = [&self.exact, &self.wildcard, &self.suffix];
         let has_routes = named.iter().any(|hosts| hosts.of_routes() > 0);
-        self.has_sites() && !has_routes && self.any.as_ref().is_none_or(|any| !any.is_of_routes())
+        self.has_sites() && !has_routes && self.any.as_ref().is_none_or(|any| any.is_of_site())
     }
 
     /// The entry for exactly this match.
@@ -196,6 +195,11 @@ impl VirtualHost {
     /// Whether Routes have the host, and not objects of another kind.
     pub fn is_of_routes(&self) -> bool {
         self.site.is_none() && self.passthrough.as_ref().is_none_or(|route| route.id.kind == Kind::Route)
+    }
+
+    /// Whether an object of another kind has the host; a denied domain is nobody's.
+    pub fn is_of_site(&self) -> bool {
+        !self.is_of_routes() && self.site.as_ref().is_none_or(|site| !site.is_denied())
     }
 
     /// The route that every clear-text request of this host is forwarded to, whatever it asks for and whoever asks.

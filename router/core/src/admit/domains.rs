@@ -1,6 +1,8 @@
 //! Domains that a router may or may not serve (openshift.md b.2), as OpenShift's router takes them from
 //! `ROUTER_DENIED_DOMAINS` and `ROUTER_ALLOWED_DOMAINS`.
 
+use crate::model::{HostMatch, Hostname};
+
 use super::{RejectReason, Rejection, reject};
 
 /// Domains that are denied, and the only ones that are allowed. A domain stands for itself and all names under it.
@@ -16,6 +18,12 @@ impl DomainLists {
     /// Whether a host may be served. An empty host is left to other checks.
     pub(super) fn check(&self, host: &str) -> Result<(), Rejection> {
         self.fault(host).map_or(Ok(()), |message| Err(reject(RejectReason::RouteNotAdmitted, message)))
+    }
+
+    /// The hosts that every router closes: what is denied is not found below a wildcard either.
+    pub(crate) fn closed(&self) -> impl Iterator<Item = HostMatch> {
+        let names = self.denied.iter().filter_map(|domain| Hostname::parse(domain).ok());
+        names.flat_map(|name| [HostMatch::Exact(name.clone()), HostMatch::Suffix(name)])
     }
 
     /// Why a host may not be served; `None`: it may. For a wildcard, its domain is asked for. An empty host is left to

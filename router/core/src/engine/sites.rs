@@ -10,12 +10,15 @@ use super::refused;
 use super::same::{Kept, routes_of};
 use crate::admit::{ForeignClaim, ForeignClaims, contested};
 use crate::compile;
+use crate::few::Few;
 use crate::model::{HostMatch, Hostname, RouteId, RouterName};
 use crate::object::{Kind, ObjectKey, ObjectRef};
 use crate::persistent::Sorted;
 use crate::resources::Resources;
+use crate::rule::Site;
 use crate::sites::{Lost, RouterPorts, Settled, Told, Want};
 use crate::table::{HostIndex, ResolvedRoute, RouterTable, VirtualHost};
+use crate::translate::Settings;
 
 /// See the module.
 #[derive(Debug, Default)]
@@ -178,14 +181,13 @@ impl Sites {
         self.served.get(router).cloned().unwrap_or_default()
     }
 
-    /// Takes over what the APIs serve and say. `routers` are those of IngressControllers; `domain` is that of the
-    /// routers that are made.
+    /// Takes over what the APIs serve and say, and closes denied domains. `routers` are those of IngressControllers.
     pub fn settle(
         &mut self,
         settled: Vec<Settled>,
         resources: &Resources,
         routers: &BTreeSet<RouterName>,
-        domain: &str,
+        settings: &Settings,
     ) {
         let (mut made, mut hosts, mut told) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
         let mut delegated: BTreeMap<RouterName, BTreeSet<Hostname>> = BTreeMap::new();
@@ -208,8 +210,13 @@ impl Sites {
             }
             told.extend(statuses);
         }
+        let closed: Vec<HostMatch> = settings.domains.closed().collect();
+        for router in routers.iter().chain(made.keys()).filter(|_| !closed.is_empty()) {
+            let closed = closed.iter().map(|host| denied(host.clone(), router));
+            hosts.entry(router.clone()).or_insert_with(Vec::new).extend(closed);
+        }
         self.keep_hosts(hosts, delegated);
-        self.make_routers(made, routers, domain);
+        self.make_routers(made, routers, &settings.cluster_domain);
         refused::tell(resources, &mut told);
         self.tell(told);
     }
@@ -312,6 +319,18 @@ impl SiteTable {
         hosts.extend(added);
         routes.extend(added_routes);
         Some(table.with(hosts, routes))
+    }
+}
+
+/// A host that nothing serves, and that no wider host has either: it has its place in the table and in the kernel's maps.
+fn denied(host: HostMatch, router: &RouterName) -> VirtualHost {
+    VirtualHost {
+        host,
+        passthrough: None,
+        terminated: Few::default(),
+        cleartext: Few::default(),
+        certificate: None,
+        site: Some(Box::new(Site::denied(router))),
     }
 }
 

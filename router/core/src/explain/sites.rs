@@ -17,6 +17,9 @@ const MAX_RULES: usize = 32;
 
 /// Whether a host with a site has something for the query, and in words. It is the last that is asked in any case.
 pub fn judge(site: &Site, query: &Query) -> String {
+    if site.is_denied() {
+        return "is in the list of denied domains; wider hosts are not asked".to_owned();
+    }
     let Some(rules) = rules(site, query) else {
         let other = if query.protocol == Protocol::Http { "over TLS" } else { "in clear text" };
         return format!("is of {}, which serves it {other} only", site.listener);
@@ -271,6 +274,11 @@ pub fn serve(router: &RouterTable, route: &ResolvedRoute, prefix: Option<&str>, 
 
 /// The verdict and the fix for what a site does not serve.
 pub fn closed(host: &VirtualHost, site: &Site, query: &Query, out: &mut Explanation) {
+    if site.is_denied() {
+        out.verdict = format!("404: {} is in the list of denied domains", host.host);
+        out.fix = Some("ask for another host, or change --denied-domains of the agent".to_owned());
+        return;
+    }
     let rules = rules(site, query);
     let Some(rules) = rules else {
         let (answer, other) = match query.protocol {

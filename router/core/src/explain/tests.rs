@@ -7,8 +7,12 @@ use crate::testing::{controller, resources, route, slice};
 use crate::translate::{Settings, translate};
 
 fn explained(objects: &[Value], query: &str) -> Explanation {
+    explained_with(&Settings::default(), objects, query)
+}
+
+fn explained_with(settings: &Settings, objects: &[Value], query: &str) -> Explanation {
     let resources = resources(objects.iter().cloned());
-    let translation = translate(&resources, &Settings::default());
+    let translation = translate(&resources, settings);
     let facts = Facts { table: &translation.table, report: &translation.report, resources: &resources };
     explain(facts, &Query::parse(query).unwrap())
 }
@@ -96,6 +100,23 @@ fn a_refused_wildcard_names_the_policy() {
         "503: Route a/wild wants it and is not served: RouteNotAdmitted: wildcard routes are not allowed"
     );
     assert!(explanation.fix.unwrap().contains("WildcardsAllowed"));
+}
+
+#[test]
+fn a_denied_name_below_a_wildcard_is_said_to_be_denied() {
+    let mut settings = Settings::default();
+    settings.domains.denied = vec!["www.wild.test".to_owned()];
+    let admission = json!({ "routeAdmission": { "wildcardPolicy": "WildcardsAllowed" } });
+    let wild = route("a/wild", 1, json!({ "host": "any.wild.test", "wildcardPolicy": "Subdomain" }));
+    let objects = [controller("default", admission), wild];
+    for query in ["http://www.wild.test/", "https://www.wild.test/", "http://deep.www.wild.test/"] {
+        let explanation = explained_with(&settings, &objects, query);
+        assert!(!explanation.served && explanation.verdict.starts_with("404: "), "{query}: {}", explanation.verdict);
+        assert!(explanation.verdict.ends_with("is in the list of denied domains"), "{}", explanation.verdict);
+        assert_eq!(explanation.fix.unwrap(), "ask for another host, or change --denied-domains of the agent");
+        let text = explained_with(&settings, &objects, query).steps;
+        assert!(format!("{text:?}").contains("is in the list of denied domains; wider hosts are not asked"));
+    }
 }
 
 #[test]

@@ -25,18 +25,14 @@ impl Domains {
         self.narrowed(host).is_empty().then_some("not in the list of allowed domains")
     }
 
-    /// What may be served of a host: itself, or where only a part of it is allowed, that.
+    /// What may be served of a host: itself, or where only a part of it is allowed, that. Routers close the parts that
+    /// are denied.
     pub fn narrowed(&self, host: &HostPattern) -> Vec<HostPattern> {
         let allowed = match self.allowed.is_empty() {
             true => vec![host.clone()],
             false => self.allowed.iter().filter_map(|allowed| allowed.intersect(host)).collect(),
         };
         allowed.into_iter().filter(|host| !self.is_denied(host)).collect()
-    }
-
-    /// The parts of a host that are not served although it is.
-    pub fn closed<'d>(&'d self, host: &'d HostPattern) -> impl Iterator<Item = &'d HostPattern> {
-        self.denied.iter().filter(move |denied| host.covers(denied))
     }
 
     fn is_denied(&self, host: &HostPattern) -> bool {

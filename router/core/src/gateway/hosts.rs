@@ -190,11 +190,6 @@ impl Hosts {
             let (Some(mut site), Some((meta, kind))) = (site, owner) else { continue };
             site.owner = ObjectRef { kind, key: meta.key.clone() };
             let age = OwnedAge::of(meta);
-            for closed in domains.closed(&host) {
-                let site = Site { cleartext: None, tls: None, ..site.clone() };
-                let built = Built { age: age.clone(), site, passthrough: None };
-                self.built.entry((router.name.clone(), closed.to_match())).or_insert(built);
-            }
             self.built.insert((router.name.clone(), host.to_match()), Built { age, site, passthrough });
         }
     }

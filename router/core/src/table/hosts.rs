@@ -25,6 +25,7 @@ pub struct Hosts {
     /// First halves that more than one name has, or has had.
     shared: Sorted<u64, ()>,
     of_routes: usize,
+    of_sites: usize,
 }
 
 /// What a look-up finds, in half a line of a processor's cache: to look at the name, or at the virtual host, is to wait
@@ -66,6 +67,11 @@ impl Hosts {
         self.of_routes
     }
 
+    /// How many of them are of objects of other kinds.
+    pub fn of_sites(&self) -> usize {
+        self.of_sites
+    }
+
     /// Puts a virtual host in the place of whatever its name had.
     pub fn insert(&mut self, host: Arc<VirtualHost>) {
         self.insert_by(hash(name_of(&host).as_str()), host);
@@ -77,10 +83,17 @@ impl Hosts {
             Some(other) if other.check != hash.h2 => self.shared.insert(hash.h1, ()),
             _ => self.by_hash.insert(hash.h1, Entry::new(hash, &host)),
         }
+        if let Some(replaced) = self.by_name.get(&name).cloned() {
+            self.uncount(&replaced);
+        }
         self.of_routes += usize::from(host.is_of_routes());
-        let replaced = self.by_name.get(&name).is_some_and(|host| host.is_of_routes());
-        self.of_routes -= usize::from(replaced);
+        self.of_sites += usize::from(host.is_of_site());
         self.by_name.insert(name, host);
+    }
+
+    fn uncount(&mut self, gone: &VirtualHost) {
+        self.of_routes -= usize::from(gone.is_of_routes());
+        self.of_sites -= usize::from(gone.is_of_site());
     }
 
     /// Forgets a name.
@@ -90,7 +103,7 @@ impl Hosts {
 
     fn remove_by(&mut self, hash: impl Fn(&str) -> Hash128, name: &Hostname) {
         let Some(gone) = self.by_name.remove(name) else { return };
-        self.of_routes -= usize::from(gone.is_of_routes());
+        self.uncount(&gone);
         let own = hash(name.as_str());
         if self.by_hash.get(own.h1).is_some_and(|kept| kept.check == own.h2) {
             self.by_hash.remove(own.h1);
@@ -120,6 +133,7 @@ impl Extend<Arc<VirtualHost>> for Hosts {
         }
         self.by_name.extend(hosts.into_iter().map(|host| (name_of(&host).clone(), host)));
         self.of_routes = self.by_name.values().filter(|host| host.is_of_routes()).count();
+        self.of_sites = self.by_name.values().filter(|host| host.is_of_site()).count();
         let hashed = self.by_name.entries().map(|(name, host)| {
             let hash = hash(name.as_str());
             (hash.h1, Entry::new(hash, host))
