@@ -178,14 +178,6 @@ impl<'r> Parent<'r> {
             Some(section) => above.rules.get(*rule).and_then(|rule| rule.name.as_ref()) == Some(section),
             None => true,
         };
-        let meant = self.slots.iter_mut().enumerate().filter(named);
-        let mut meant: Vec<_> = meant.filter_map(|(rule, slot)| Some((rule, slot.as_mut()?))).collect();
-        if meant.is_empty() {
-            let refusal = Refusal::NoSection(no_section(above, reference));
-            let all = self.slots.iter().enumerate().filter(|(_, slot)| slot.is_some());
-            self.refused.extend(all.map(|(rule, _)| (rule, key.clone(), refusal.clone())));
-            return Err(refusal);
-        }
         let refusal = if child.kind != above.kind {
             Some(Refusal::Kind(format!("{} cannot hang on {}", a(child.kind), a(above.kind))))
         } else if reference.port.is_some() {
@@ -194,6 +186,8 @@ impl<'r> Parent<'r> {
         } else {
             (context.refusal)(child).map(|(reason, message)| Refusal::Unsupported(reason, message))
         };
+        let meant = self.slots.iter_mut().enumerate().filter(named);
+        let mut meant: Vec<_> = meant.filter_map(|(rule, slot)| Some((rule, slot.as_mut()?))).collect();
         if refusal.is_none() {
             let admits = |slot: &Slot<'_>| slot.takes_own_kind && slots.admits(slot, above, &key.namespace);
             let mut found = false;
@@ -209,21 +203,34 @@ impl<'r> Parent<'r> {
                 return Ok(());
             }
         }
-        let refusal = refusal.unwrap_or_else(|| {
-            Refusal::NotAllowed(format!("{} admits no {} of namespace {}", name(above), child.kind, key.namespace))
-        });
-        self.refused.extend(meant.iter().map(|(rule, _)| (*rule, key.clone(), refusal.clone())));
+        let mut hearing: Vec<usize> = meant.iter().map(|(rule, _)| *rule).collect();
+        let refusal = refusal.unwrap_or_else(|| not_taken(above, reference, child, !hearing.is_empty()));
+        if hearing.is_empty() {
+            let all = self.slots.iter().enumerate().filter(|(_, slot)| slot.is_some());
+            hearing.extend(all.map(|(rule, _)| rule));
+        }
+        self.refused.extend(hearing.into_iter().map(|rule| (rule, key.clone(), refusal.clone())));
         Err(refusal)
     }
 }
 
-fn no_section(above: &GatewayRoute, reference: &ParentRef) -> String {
+/// What a child is told that no slot takes. `means_slots`: there are slots of the name that it writes. Another namespace
+/// is not told: it would learn which rules there are.
+fn not_taken(above: &GatewayRoute, reference: &ParentRef, child: &GatewayRoute, means_slots: bool) -> Refusal {
+    let (parent, namespace) = (name(above), &child.meta.key.namespace);
+    let is_own = *namespace == above.meta.key.namespace;
     match &reference.section {
-        Some(section) if above.rules.iter().any(|rule| rule.name.as_ref() == Some(section)) => {
-            format!("rule {section} of {} is no slot", name(above))
+        Some(section) if !is_own => {
+            let message =
+                format!("{parent} has no rule {section} that admits {} of namespace {namespace}", a(child.kind));
+            Refusal::NotAllowed(message)
         }
-        Some(section) => format!("{} has no rule named {section}", name(above)),
-        None => format!("{} has no slot", name(above)),
+        Some(section) if !means_slots && above.rules.iter().any(|rule| rule.name.as_ref() == Some(section)) => {
+            Refusal::NoSection(format!("rule {section} of {parent} is no slot"))
+        }
+        Some(section) if !means_slots => Refusal::NoSection(format!("{parent} has no rule named {section}")),
+        None if !means_slots => Refusal::NoSection(format!("{parent} has no slot")),
+        _ => Refusal::NotAllowed(format!("{parent} admits no {} of namespace {namespace}", child.kind)),
     }
 }
 

@@ -149,6 +149,26 @@ fn a_section_names_the_slot() {
 }
 
 #[test]
+fn another_namespace_does_not_learn_which_rules_there_are() {
+    let plain = format!("{{name: plain, {}", to("v3", &prefix("/plain"), "").trim_start_matches('{'));
+    let rules = [to_slot("own", &prefix("/own"), ""), to_slot("open", &prefix("/open"), ""), plain];
+    let top = route("infra/top", GW, "", &rules);
+    let told = |open: &str, rule: &str| {
+        let child = route("web/child", &under_rule("infra/top", rule), "", &[to("web", "", "")]);
+        let slots = [slot("infra/own", "Same"), slot("infra/open", open)];
+        let world = world(&[&[top.clone(), child], slots.as_slice()].concat());
+        accepted(&world, "web/child", &format!("top#{rule}"))
+    };
+    for open in ["Same", "All"] {
+        for rule in ["own", "plain", "none"] {
+            let why = format!("infra/top has no rule {rule} that admits an HTTPRoute of namespace web");
+            assert_eq!(told(open, rule), format!("False NotAllowedByParent: {why}"), "{open}");
+        }
+    }
+    assert_eq!(told("All", "open"), "True Accepted: 1 inclusion path");
+}
+
+#[test]
 fn of_several_slots_those_count_that_admit_the_child() {
     let top = route("infra/top", GW, "", &[to_slot("a", &prefix("/a"), ""), to_slot("b", &prefix("/b"), "")]);
     let child = route("web/child", &under("infra/top"), "", &[to("web", "", "")]);
