@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::json;
 
 use super::conditions::conditions;
-use super::spec::{CONTROLLER_NAME, GROUP};
+use super::spec::{BUNDLE_VERSION, CONTROLLER_NAME, GROUP};
 use crate::object::{Kind, ObjectRef};
 use crate::resources::Resources;
 use crate::sites::{Row, Told};
@@ -56,8 +56,6 @@ pub const FEATURES: [&str; 38] = [
 
 /// Minor versions of the API's definitions that are understood, of major version 1.
 const MINOR_VERSIONS: std::ops::RangeInclusive<u32> = 0..=6;
-/// Annotation of the API's definitions with their version, e.g. `v1.6.1`.
-const BUNDLE_VERSION: &str = "gateway.networking.k8s.io/bundle-version";
 
 /// The GatewayClasses of Sluice.
 #[derive(Debug, Default)]

@@ -13,6 +13,8 @@ use crate::selector::LabelSelector;
 
 /// `gateway.networking.k8s.io`.
 pub const GROUP: &str = "gateway.networking.k8s.io";
+/// Annotation of the API's definitions with their version, e.g. `v1.6.1`.
+pub const BUNDLE_VERSION: &str = "gateway.networking.k8s.io/bundle-version";
 /// The group of [`RouteSlot`].
 pub const SLUICE_GROUP: &str = "gateway.sluice.dev";
 /// `GatewayClass.spec.controllerName` of the classes that are Sluice's.

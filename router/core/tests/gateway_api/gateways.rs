@@ -59,6 +59,32 @@ spec:
 }
 
 #[test]
+fn a_class_is_told_of_definitions_that_are_not_understood() {
+    let definition = |name: &str, annotations: &str| {
+        format!(
+            "---\nkind: CustomResourceDefinition\nmetadata: {{name: {name}, annotations: {{{annotations}}}}}\nspec: {{}}\n"
+        )
+    };
+    let version = |version: &str| {
+        let annotations = format!(
+            "gateway.networking.k8s.io/bundle-version: {version}, kubectl.kubernetes.io/last-applied-configuration: x"
+        );
+        World::new(&definition("gateways.gateway.networking.k8s.io", &annotations))
+    };
+    let supported = |world: &World| world.condition("GatewayClass sluice", "SupportedVersion");
+    assert_eq!(supported(&version("v1.6.1")), "True/SupportedVersion");
+    let world = version("v1.7.0");
+    assert_eq!(supported(&world), "False/UnsupportedVersion");
+    let conditions = world.status("GatewayClass sluice")["conditions"].clone();
+    let message = conditions.as_array().unwrap().iter().find(|it| it["type"] == "SupportedVersion").unwrap();
+    let told = "the installed definitions are of version \"v1.7.0\"; v1.0 to v1.6 are understood";
+    assert_eq!(message["message"], told);
+    // Definitions of other groups say nothing of this API.
+    let other = definition("things.example.com", "gateway.networking.k8s.io/bundle-version: v9.0.0");
+    assert_eq!(supported(&World::new(&other)), "True/SupportedVersion");
+}
+
+#[test]
 fn a_class_of_ours_is_accepted_and_lists_its_features() {
     let world = World::new(
         "

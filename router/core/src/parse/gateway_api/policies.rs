@@ -8,7 +8,9 @@ use super::gateway::{SLOT, allowed_routes};
 use super::read::{self, Unsupported};
 use super::references;
 use crate::field::Findings;
-use crate::gateway::spec::{BackendTlsPolicy, GROUP, HostPattern, ObjectReference, ReferenceGrant, RouteSlot};
+use crate::gateway::spec::{
+    BUNDLE_VERSION, BackendTlsPolicy, GROUP, HostPattern, ObjectReference, ReferenceGrant, RouteSlot,
+};
 use crate::object::{Manifest, Meta};
 use crate::parse::CustomResourceDefinition;
 use crate::parse::fields::Fields;
@@ -174,10 +176,11 @@ pub fn route_slot(meta: Meta, spec: &mut Fields<'_>, manifest: Manifest, finding
     RouteSlot { meta, manifest, allowed }
 }
 
-/// Reads a CustomResourceDefinition, of which nothing is checked. Annotations are dropped: `kubectl apply` keeps a copy
-/// of the whole schema in one.
+/// Reads a CustomResourceDefinition, of which nothing is checked. Of the annotations the version alone is kept: `kubectl
+/// apply` keeps a copy of the whole schema in one.
 pub fn definition(mut meta: Meta, object: &Value) -> CustomResourceDefinition {
-    meta.annotations.clear();
+    let version = meta.annotations.get(BUNDLE_VERSION).map(|version| (BUNDLE_VERSION.to_owned(), version.to_owned()));
+    meta.annotations = version.into_iter().collect();
     let is_http_route = *meta.key.name == *format!("httproutes.{GROUP}");
     let versions = object.pointer("/spec/versions").and_then(Value::as_array).into_iter().flatten();
     let mut stored = versions.filter(|version| version.get("storage") == Some(&Value::Bool(true)));
