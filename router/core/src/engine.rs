@@ -303,7 +303,7 @@ impl State {
                 continue;
             };
             let conflicts = slot.good.iter().flat_map(|route| self.conflicts_of(route)).collect::<Arc<[_]>>();
-            let ingress = self.ingress(slot);
+            let ingress = self.ingress(&key, slot);
             if conflicts.is_empty() {
                 self.conflicts.remove(&key);
             } else {
@@ -319,7 +319,7 @@ impl State {
     }
 
     /// What routers say of a route, in order of router.
-    fn ingress(&self, slot: &Slot<Route>) -> Ingress {
+    fn ingress(&self, key: &ObjectKey, slot: &Slot<Route>) -> Ingress {
         let good = slot.good.as_deref();
         if let (Some(route), None) = (good, &slot.refused) {
             let mut selecting = self.routers.iter().filter(|served| served.selects(route));
@@ -340,8 +340,7 @@ impl State {
                     }
                     entries.push(entry);
                 }
-                // Nobody knows which routers would select a route that cannot be read, so every router reports it.
-                (None, Some(refused)) => entries.push(served.refused_entry(refused)),
+                (None, Some(refused)) => entries.extend(served.refused_entry(key, refused, &self.resources)),
                 (None, None) => {}
             }
         }

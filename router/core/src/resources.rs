@@ -3,11 +3,14 @@
 
 use std::sync::Arc;
 
+use serde_json::Value;
+
 use crate::contour::spec::{TlsCertificateDelegation, Vertex};
 use crate::gateway::spec::{BackendTlsPolicy, Gateway, GatewayClass, GatewayRoute, ReferenceGrant, RouteSlot};
 use crate::object::{Kind, Manifest, ObjectKey, TextMap};
 use crate::parse::{
     ConfigMap, CustomResourceDefinition, EndpointSlice, IngressController, Namespace, Object, Route, Secret, Service,
+    WildcardPolicy,
 };
 use crate::persistent::{Changed, Same, Sorted};
 
@@ -104,7 +107,25 @@ impl Refused {
     /// `spec.host` as it was written; empty when there is none.
     pub fn host(&self) -> String {
         let manifest = self.manifest.value();
-        manifest.pointer("/spec/host").and_then(serde_json::Value::as_str).unwrap_or_default().to_owned()
+        manifest.pointer("/spec/host").and_then(Value::as_str).unwrap_or_default().to_owned()
+    }
+
+    /// `metadata.labels`; `None` when they are not texts by name.
+    pub fn labels(&self) -> Option<TextMap> {
+        let manifest = self.manifest.value();
+        let Some(labels) = manifest.pointer("/metadata/labels").filter(|labels| !labels.is_null()) else {
+            return Some(TextMap::default());
+        };
+        labels.as_object()?.iter().map(|(name, text)| Some((name.clone(), text.as_str()?.to_owned()))).collect()
+    }
+
+    /// `spec.wildcardPolicy` of a Route; `None` where it says nothing that is known.
+    pub fn wildcard_policy(&self) -> WildcardPolicy {
+        let manifest = self.manifest.value();
+        match manifest.pointer("/spec/wildcardPolicy").and_then(Value::as_str) {
+            Some("Subdomain") => WildcardPolicy::Subdomain,
+            _ => WildcardPolicy::None,
+        }
     }
 }
 

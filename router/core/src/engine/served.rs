@@ -112,9 +112,14 @@ impl Served {
         Some(self.identity.entry(&self.host_of(route), route.wildcard_policy, Arc::clone(conditions)))
     }
 
-    /// The status entry of a route that cannot be read.
-    pub fn refused_entry(&self, refused: &Refused) -> IngressEntry {
-        self.identity.entry(&refused.host(), WildcardPolicy::None, Arc::new([invalid_manifest(refused)]))
+    /// The status entry of a route that cannot be read; `None` if the router does not select it. Where its labels cannot
+    /// be read either, every router may be meant.
+    pub fn refused_entry(&self, key: &ObjectKey, refused: &Refused, resources: &Resources) -> Option<IngressEntry> {
+        let (routes, namespaces) = (&self.router.route_selector, &self.router.namespace_selector);
+        let is_selected = (routes.is_empty() || refused.labels().is_none_or(|labels| routes.matches(&labels)))
+            && (namespaces.is_empty() || namespaces.matches(&resources.namespace_labels(&key.namespace)));
+        let conditions = || Arc::new([invalid_manifest(refused)]);
+        is_selected.then(|| self.identity.entry(&refused.host(), refused.wildcard_policy(), conditions()))
     }
 
     /// Whom a route lost to, if it did.

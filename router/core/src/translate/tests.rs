@@ -188,6 +188,40 @@ fn a_refused_version_leaves_the_last_good_one_serving() {
 }
 
 #[test]
+fn a_route_without_a_good_version_is_told_by_the_routers_that_select_it() {
+    let ports = |http: u16| json!({ "hostNetwork": { "httpPort": http, "httpsPort": http + 1 } });
+    let router = |name: &str, http: u16, spec: Value| {
+        let mut controller = controller(name, spec);
+        controller["spec"]["endpointPublishingStrategy"] = ports(http);
+        controller
+    };
+    let by_name = |name: &str| json!({ "matchLabels": { "kubernetes.io/metadata.name": name } });
+    let routers = [
+        router("all", 8080, json!({ "domain": "all.test" })),
+        router("blue", 8180, json!({ "domain": "blue.test", "routeSelector": { "matchLabels": { "shard": "blue" } } })),
+        router("red", 8280, json!({ "domain": "red.test", "routeSelector": { "matchLabels": { "shard": "red" } } })),
+        router("shop", 8380, json!({ "domain": "shop.test", "namespaceSelector": by_name("shop") })),
+        router("blog", 8480, json!({ "domain": "blog.test", "namespaceSelector": by_name("blog") })),
+    ];
+    let told = |labels: Value| -> Vec<(String, &str)> {
+        let mut object = route("shop/cart", 1, json!({ "host": "UPPER.test", "wildcardPolicy": "Subdomain" }));
+        object["metadata"]["labels"] = labels;
+        let mut resources = resources(routers.clone());
+        let key = ObjectKey::new("shop", "cart");
+        let problem = refused(object, "r.yaml:9: spec.host: Invalid value");
+        resources.routes.insert(key.clone(), Slot { good: None, refused: Some(problem) });
+        let entries = translate(&resources, &Settings::default()).report.routes[&key].to_vec();
+        assert!(entries.iter().all(|entry| entry.conditions[0].reason == "InvalidManifest"));
+        entries.into_iter().map(|entry| (entry.router_name.to_string(), entry.wildcard_policy)).collect()
+    };
+    let subdomain = |names: &[&str]| -> Vec<_> { names.iter().map(|name| ((*name).to_owned(), "Subdomain")).collect() };
+    assert_eq!(told(json!({ "shard": "blue" })), subdomain(&["all", "blue", "shop"]));
+    assert_eq!(told(Value::Null), subdomain(&["all", "shop"]));
+    // What cannot be read may mean any of them.
+    assert_eq!(told(json!({ "shard": 1 })), subdomain(&["all", "blue", "red", "shop"]));
+}
+
+#[test]
 fn an_allowlist_without_a_valid_address_lets_nobody_in_and_says_so() {
     let mut object = route("a/r", 1, json!({ "host": "h.test" }));
     object["metadata"]["annotations"] = json!({ ALLOWLIST: "10. nonsense" });
