@@ -70,10 +70,10 @@ pub fn attach<'r>(
             let Some(state) = gates.get(gate) else { continue };
             let found = match &refusal {
                 Some((reason, message)) => Err(Condition::new("Accepted", false, reason.clone(), message.clone())),
-                None => hooks(route, parent, state, resources).and_then(|hooks| rivals.keep(route, gate, hooks)),
+                None => hooks(route, parent, state, resources).and_then(|hooks| rivals.keep(route, gate, state, hooks)),
             };
             let (accepted, hooks) = match found {
-                Ok(hooks) => (Condition::new("Accepted", true, "Accepted", ""), hooks),
+                Ok((hooks, note)) => (Condition::new("Accepted", true, "Accepted", note), hooks),
                 Err(accepted) => (accepted, Vec::new()),
             };
             parents.push(Parent { index, gate, accepted, hooks });
@@ -192,28 +192,39 @@ pub fn common(listener: &HostPattern, hostnames: &[HostPattern]) -> Vec<HostPatt
 struct Rivals(HashMap<(usize, usize), [PatternSet; 2]>);
 
 impl Rivals {
-    /// Drops the listeners on which a route of the other kind is before this one, and notes the others.
-    fn keep(&mut self, route: &GatewayRoute, gate: usize, hooks: Vec<Hook>) -> Result<Vec<Hook>, Condition> {
-        let (own, other) = match route.kind {
-            Kind::HttpRoute => (0, 1),
-            Kind::GrpcRoute => (1, 0),
-            _ => return Ok(hooks),
+    /// Drops the listeners on which a route of the other kind is before this one, says which, and notes the others.
+    fn keep(
+        &mut self,
+        route: &GatewayRoute,
+        gate: usize,
+        state: &Gate<'_>,
+        hooks: Vec<Hook>,
+    ) -> Result<(Vec<Hook>, String), Condition> {
+        let (own, other, rival) = match route.kind {
+            Kind::HttpRoute => (0, 1, Kind::GrpcRoute),
+            Kind::GrpcRoute => (1, 0, Kind::HttpRoute),
+            _ => return Ok((hooks, String::new())),
         };
-        let mut kept = Vec::new();
+        let (mut kept, mut lost) = (Vec::new(), Vec::new());
         for hook in hooks {
             let sets = self.0.entry((gate, hook.listener)).or_default();
-            if !hook.hosts.iter().any(|host| sets[other].meets(host)) {
+            if hook.hosts.iter().any(|host| sets[other].meets(host)) {
+                lost.extend(state.listeners.get(hook.listener).map(|placed| &*placed.listener.name));
+            } else {
                 hook.hosts.iter().for_each(|host| sets[own].insert(host));
                 kept.push(hook);
             }
         }
         if kept.is_empty() {
-            let rival = if route.kind == Kind::HttpRoute { Kind::GrpcRoute } else { Kind::HttpRoute };
             let message = format!(
                 "an older {rival} has one of the hostnames on the same listener, which cannot be shared; choose another"
             );
             return Err(Condition::new("Accepted", false, "HostnameConflict", message));
         }
-        Ok(kept)
+        let note = match lost.is_empty() {
+            true => String::new(),
+            false => format!("not on {}, where an older {rival} has one of the hostnames", lost.join(", ")),
+        };
+        Ok((kept, note))
     }
 }

@@ -139,3 +139,33 @@ spec: {gatewayClassName: sluice, listeners: [{name: http, port: 80, protocol: HT
         assert_eq!((&*found.0, &*found.1), accepted, "{http:?} {grpc:?}");
     }
 }
+
+#[test]
+fn a_route_is_told_on_which_listeners_an_older_one_of_the_other_kind_is() {
+    let manifests = "
+kind: Gateway
+metadata: {namespace: infra, name: g}
+spec:
+  gatewayClassName: sluice
+  listeners:
+  - {name: one, port: 80, protocol: HTTP}
+  - {name: two, port: 8080, protocol: HTTP}
+  - {name: three, port: 8081, protocol: HTTP}
+---
+kind: HTTPRoute
+metadata: {namespace: infra, name: web, creationTimestamp: '2024-01-01T00:00:00Z'}
+spec:
+  parentRefs: [{name: g, sectionName: two}, {name: g, sectionName: three}]
+  hostnames: [a.test]
+  rules: [{backendRefs: [{name: v1, port: 8080}]}]
+---
+kind: GRPCRoute
+metadata: {namespace: infra, name: rpc, creationTimestamp: '2024-01-02T00:00:00Z'}
+spec: {parentRefs: [{name: g}], hostnames: [a.test], rules: [{backendRefs: [{name: v1, port: 8080}]}]}
+";
+    let world = World::new(manifests);
+    let accepted = world.status("GRPCRoute infra/rpc")["parents"][0]["conditions"][0].clone();
+    assert_eq!((&accepted["type"], &accepted["status"]), (&"Accepted".into(), &"True".into()));
+    assert_eq!(accepted["message"], "not on two, three, where an older HTTPRoute has one of the hostnames");
+    assert_eq!(world.http(80, &Ask::grpc("a.test/any.Service/Any")), "v1");
+}
