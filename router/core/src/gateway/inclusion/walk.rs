@@ -18,6 +18,8 @@ const MOST_MATCHES: usize = 1024;
 /// How many matches may hang below one top, of all children. A child of many slots has its matches in each of them, so
 /// a few routes could otherwise make millions of rules.
 const MOST_BELOW: usize = 16_384;
+/// How many matches are looked at below one top, those of children that cannot hang there included.
+const MOST_LOOKED_AT: usize = 16 * MOST_BELOW;
 /// How many ways from one top may lead to one route. Trees of people have a few; without a limit, some tens of routes
 /// that all name each other would keep the engine busy for ever.
 const MOST_WAYS: usize = 64;
@@ -78,6 +80,8 @@ struct Walk<'r> {
     matches: HashMap<(ObjectRef, ObjectRef, usize), usize>,
     /// Matches of all children.
     below: usize,
+    /// The same, and those of children that cannot hang where they want to.
+    looked_at: usize,
     rules: Vec<EffectiveRule>,
     ways: Vec<Way<'r>>,
 }
@@ -93,6 +97,7 @@ impl<'r> Walk<'r> {
             tries: HashMap::new(),
             matches: HashMap::new(),
             below: 0,
+            looked_at: 0,
             rules: Vec::new(),
             ways: Vec::new(),
         }
@@ -166,28 +171,32 @@ impl<'r> Walk<'r> {
             return Err(Refusal::Filter("RequestRedirect in a rule with a slot".to_owned()));
         }
         let hosts = narrow(&state.hosts, &child.hostnames)?;
-        self.count(child, state)?;
-        state.below(child, &hosts)
-    }
-
-    /// Counts the matches that a child adds below a slot.
-    fn count(&mut self, child: &GatewayRoute, state: &State) -> Result<(), Refusal> {
-        let Some((parent, rule)) = self.stack.last() else { return Ok(()) };
+        let Some((parent, rule)) = self.stack.last() else { return state.below(child, &hosts) };
+        // The matches that the child adds below the slot. Those of one that does not come to hang there take no room.
         let key = (reference_of(child), reference_of(parent), *rule);
         let sum = self.matches.entry(key).or_default();
         let added: usize = child.rules.iter().map(|rule| rule.matches.len() * state.alternatives.len()).sum();
         if *sum + added > MOST_MATCHES {
             let message = format!("{} matches with those of the slot; at most {MOST_MATCHES} may be", *sum + added);
-            return Err(Refusal::Unsupported("UnsupportedValue".to_owned(), message));
+            return Err(unsupported(message));
         }
         if self.below + added > MOST_BELOW {
-            let message = format!("with it more than {MOST_BELOW} matches would hang below one route");
-            return Err(Refusal::Unsupported("UnsupportedValue".to_owned(), message));
+            return Err(unsupported(format!("with it more than {MOST_BELOW} matches would hang below one route")));
         }
+        self.looked_at += added;
+        if self.looked_at > MOST_LOOKED_AT {
+            let message = format!("more than {MOST_LOOKED_AT} matches of routes want to be below one route");
+            return Err(unsupported(message));
+        }
+        let below = state.below(child, &hosts)?;
         *sum += added;
         self.below += added;
-        Ok(())
+        Ok(below)
     }
+}
+
+fn unsupported(message: String) -> Refusal {
+    Refusal::Unsupported("UnsupportedValue".to_owned(), message)
 }
 
 /// What is said from the listener down to some level.

@@ -252,6 +252,22 @@ fn a_child_has_a_thousand_matches_below_a_slot_at_most() {
 }
 
 #[test]
+fn children_that_do_not_come_to_hang_there_take_no_room() {
+    let many = |n: usize, at: &str| (0..n).map(|i| prefix(&format!("/{at}{i}"))).collect::<Vec<_>>().join(", ");
+    let rewrite = ", filters: [{type: URLRewrite, urlRewrite: {hostname: else.test}}]";
+    let top = route("infra/top", GW, "", &[to_slot("s", &many(8, "p"), rewrite)]);
+    // Seventeen times 1,024 matches: more than may hang below one route, if they hung there.
+    let rules = vec![to("v2", &many(64, "c"), rewrite); 2];
+    let clashing = (0..17).map(|i| aged(&format!("infra/c{i}"), 1, &under("infra/top"), "", &rules));
+    let good = aged("infra/good", 2, &under("infra/top"), "", &[to("v1", &prefix("/good"), "")]);
+    let objects: Vec<_> = [top, slot("infra/s", "Same")].into_iter().chain(clashing).chain([good]).collect();
+    let world = world(&objects);
+    assert!(accepted(&world, "infra/c16", "top").starts_with("False Conflicted: "));
+    assert_eq!(accepted(&world, "infra/good", "top"), "True Accepted: 1 inclusion path");
+    assert_eq!(get(&world, "x.test/p7/good"), "v1");
+}
+
+#[test]
 fn a_more_specific_rule_of_the_parent_comes_before_its_slot() {
     let top = route(
         "infra/top",
