@@ -215,6 +215,8 @@ pub struct IncludedRow {
     pub parent: RowParent,
     /// `Accepted`.
     pub accepted: Condition,
+    /// Rules that some way to it does not serve, as they ask for what is not done there, and what that is.
+    pub dropped: BTreeMap<usize, BTreeSet<String>>,
     /// `inclusions` and `inclusionPaths`, where the CRD has them; they stand beside `conditions`.
     pub members: Vec<(&'static str, Value)>,
     /// The same for lists.

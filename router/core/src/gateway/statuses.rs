@@ -22,6 +22,7 @@ use crate::status::Condition;
 struct Line {
     parent: Value,
     accepted: Condition,
+    dropped: BTreeMap<usize, BTreeSet<String>>,
     members: Vec<(&'static str, Value)>,
     row: Row,
 }
@@ -117,7 +118,8 @@ impl Model<'_> {
             message: accepted.message.clone(),
             winners: fate.winners,
         };
-        Line { parent: reference(route, parent.index, written), accepted, members: Vec::new(), row }
+        let parent = reference(route, parent.index, written);
+        Line { parent, accepted, dropped: BTreeMap::new(), members: Vec::new(), row }
     }
 
     /// A row that is there because of inclusion.
@@ -149,7 +151,8 @@ impl Model<'_> {
             (row.admitted, row.reason, row.message) =
                 (accepted.holds, accepted.reason.clone(), accepted.message.clone());
         }
-        (key, Line { parent, accepted, members: included.members.clone(), row })
+        let (dropped, members) = (included.dropped.clone(), included.members.clone());
+        (key, Line { parent, accepted, dropped, members, row })
     }
 
     /// Whether a listener is among those that a row is about.
@@ -200,7 +203,8 @@ fn told(route: &GatewayRoute, worth: &Worth, lines: BTreeMap<PlaceKey, Line>) ->
     let generation = route.meta.generation;
     let (mut parents, mut rows) = (Vec::new(), Vec::new());
     for line in lines.into_values() {
-        let list = [&line.accepted, &worth.resolved].into_iter().chain(&worth.partial);
+        let partial = worth.partial(&line.dropped);
+        let list = [&line.accepted, &worth.resolved].into_iter().chain(&partial);
         let mut parent = Map::new();
         parent.insert("parentRef".to_owned(), line.parent);
         parent.insert("controllerName".to_owned(), json!(CONTROLLER_NAME));

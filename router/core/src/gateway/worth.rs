@@ -1,6 +1,6 @@
 //! What a route's own text is worth, wherever it hangs: which rules cannot be served, what cannot be resolved.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::conditions::Faults;
@@ -16,20 +16,29 @@ use crate::status::Condition;
 pub struct Worth {
     /// `ResolvedRefs`.
     pub resolved: Condition,
-    /// `PartiallyInvalid`; only there when it holds.
-    pub partial: Option<Condition>,
+    /// Rules that ask for what is not done, by index, where others are left.
+    bad: BTreeMap<usize, Vec<String>>,
 }
 
 impl Worth {
     /// Looks at a route.
     pub fn new(resources: &Resources, route: &GatewayRoute, resolver: &Resolver<'_>) -> Self {
         let (bad, faults) = look(resources, route);
-        let partial = (!bad.is_empty() && bad.len() < route.rules.len()).then(|| {
+        let bad = if bad.len() < route.rules.len() { bad } else { BTreeMap::new() };
+        Worth { resolved: resolver.condition(route, faults), bad }
+    }
+
+    /// `PartiallyInvalid`, where it holds: of the route's own text, and of rules that are dropped in this row alone.
+    pub fn partial(&self, dropped: &BTreeMap<usize, BTreeSet<String>>) -> Option<Condition> {
+        let mut bad = self.bad.clone();
+        for (rule, words) in dropped {
+            bad.entry(*rule).or_default().extend(words.iter().cloned());
+        }
+        (!bad.is_empty()).then(|| {
             let rules: Vec<_> = bad.keys().map(|rule| format!("{rule}")).collect();
             let message = format!("Dropped Rule {}: {}", rules.join(", "), words(&bad));
             Condition::new("PartiallyInvalid", true, "UnsupportedValue", message)
-        });
-        Worth { resolved: resolver.condition(route, faults), partial }
+        })
     }
 
     /// Reason and message of Accepted when no rule of a route can be served.

@@ -115,7 +115,7 @@ fn direct(
         &accepted,
         &live,
     );
-    IncludedRow { parent: RowParent::Direct(i), accepted, members, line }
+    IncludedRow { parent: RowParent::Direct(i), accepted, dropped: dropped(&live), members, line }
 }
 
 /// The rows of the listeners that a child is reached from only through other routes.
@@ -149,7 +149,8 @@ fn roots(tops: &[Top<'_>], route: &GatewayRoute, ways: &[&Way<'_>], hanging: &Ha
             let line = line(format!("Gateway {gateway}#{section}"), &accepted, &live);
             let mut members = Vec::new();
             members.extend(hanging.of_listener(route, &gateway, section).map(|entries| ("inclusions", entries)));
-            IncludedRow { parent: RowParent::Root { gateway, section: section.into() }, accepted, members, line }
+            let parent = RowParent::Root { gateway, section: section.into() };
+            IncludedRow { parent, accepted, dropped: dropped(&live), members, line }
         })
         .collect();
     if let Some(last) = rows.last_mut().filter(|_| left_out > 0) {
@@ -258,6 +259,17 @@ fn count(ways: usize) -> String {
 fn with_notes(message: String, live: &[&Way<'_>]) -> String {
     let notes: BTreeSet<_> = live.iter().flat_map(|way| &way.notes).cloned().collect();
     if notes.is_empty() { message } else { format!("{message}; {}", sentence(notes)) }
+}
+
+/// What rules are not served on some of these ways, and why.
+fn dropped(live: &[&Way<'_>]) -> BTreeMap<usize, BTreeSet<String>> {
+    let mut dropped: BTreeMap<usize, BTreeSet<String>> = BTreeMap::new();
+    for way in live {
+        for (rule, what) in &way.dropped {
+            dropped.entry(*rule).or_default().insert(format!("via {}: {what}", via(&way.slots)));
+        }
+    }
+    dropped
 }
 
 /// A few of these texts, and how many there are beside.

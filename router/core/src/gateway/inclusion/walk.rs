@@ -46,7 +46,12 @@ pub struct Way<'r> {
     pub result: Result<Arc<[HostPattern]>, Refusal>,
     /// What of it has no effect there.
     pub notes: Vec<String>,
+    /// Rules that are not served there, as they ask for what is not done, and what that is.
+    pub dropped: Dropped,
 }
+
+/// Rules by their place, and what they ask for that is not done.
+pub type Dropped = BTreeMap<usize, String>;
 
 /// Walks down from every top.
 pub fn walk<'r>(context: &Context<'_>, edges: &'r Edges<'r>, tops: &'r [Top<'r>]) -> Walked<'r> {
@@ -143,8 +148,9 @@ impl<'r> Walk<'r> {
                 Ok(below) => below.notes.iter().cloned().chain(taken.shadowed(candidate.route, &below.hosts)).collect(),
                 Err(_) => Vec::new(),
             };
+            let dropped = below.as_ref().map(|below| below.dropped.clone()).unwrap_or_default();
             let (child, references) = (candidate.route, candidate.references.as_slice());
-            self.ways.push(Way { top: self.top, slots: self.stack.clone(), child, references, result, notes });
+            self.ways.push(Way { top: self.top, slots: self.stack.clone(), child, references, result, notes, dropped });
             if let Ok(below) = below {
                 attached = true;
                 self.serve(child, below.states);
@@ -219,6 +225,7 @@ struct Below {
     /// For each of its rules.
     states: Vec<State>,
     notes: Vec<String>,
+    dropped: Dropped,
 }
 
 impl State {
@@ -243,32 +250,59 @@ impl State {
 
     /// A route below this; its hosts are these.
     fn below(&self, route: &Arc<GatewayRoute>, hosts: &Arc<[HostPattern]>) -> Result<Below, Refusal> {
-        let mut notes = Vec::new();
-        let mut states = Vec::with_capacity(route.rules.len());
-        for i in 0..route.rules.len() {
-            states.push(self.rule(route, i, hosts, &mut notes)?);
+        // First of all rules, as matches are many.
+        let filters = route.rules.iter().enumerate().map(|(i, rule)| {
+            // What is not done of a rule is told as that of any route; it serves nothing.
+            let is_done = rule.unsupported.is_empty();
+            let chain = is_done.then(|| filters::chain(&self.filters, route, &rule.filters)).transpose();
+            chain.map_err(|what| Refusal::Filter(format!("rule {i}: {what}")))
+        });
+        let filters = filters.collect::<Result<Vec<_>, Refusal>>()?;
+        let (mut notes, mut dropped) = (Vec::new(), Dropped::new());
+        let mut states = Vec::with_capacity(filters.len());
+        for (i, filters) in filters.into_iter().enumerate() {
+            let nothing = || self.serving_nothing(route, i, hosts);
+            let state = match filters {
+                None => nothing(),
+                Some(filters) => self.rule(route, i, nothing(), filters, &mut notes).unwrap_or_else(|what| {
+                    dropped.insert(i, what);
+                    nothing()
+                }),
+            };
+            states.push(state);
         }
-        if !notes.is_empty() && states.iter().all(|state| state.alternatives.is_empty()) {
-            return Err(Refusal::Match(notes.join("; ")));
+        if states.iter().all(|state| state.alternatives.is_empty()) {
+            if !dropped.is_empty() {
+                let words = dropped.iter().map(|(i, what)| format!("rule {i}: {what}"));
+                return Err(unsupported(words.chain(notes).collect::<Vec<_>>().join("; ")));
+            }
+            if !notes.is_empty() {
+                return Err(Refusal::Match(notes.join("; ")));
+            }
         }
-        Ok(Below { hosts: hosts.clone(), states, notes })
+        Ok(Below { hosts: hosts.clone(), states, notes, dropped })
     }
 
+    /// A rule below this that serves nothing.
+    fn serving_nothing(&self, route: &Arc<GatewayRoute>, i: usize, hosts: &Arc<[HostPattern]>) -> State {
+        let level = Level { route: route.clone(), rule: i, hosts: hosts.clone() };
+        let levels = self.levels.iter().cloned().chain([level]).collect();
+        State { levels, hosts: hosts.clone(), ..State::nothing() }
+    }
+
+    /// A rule below this, made of one that serves nothing.
+    ///
+    /// # Errors
+    /// What it asks for that is not done there.
     fn rule(
         &self,
         route: &Arc<GatewayRoute>,
         i: usize,
-        hosts: &Arc<[HostPattern]>,
+        nothing: State,
+        filters: Vec<AuthoredFilter>,
         notes: &mut Vec<String>,
-    ) -> Result<State, Refusal> {
-        let level = Level { route: route.clone(), rule: i, hosts: hosts.clone() };
-        let levels = self.levels.iter().cloned().chain([level]).collect();
-        // What is not done of a rule is told as that of any route; it serves nothing.
-        let Some(rule) = route.rules.get(i).filter(|rule| rule.unsupported.is_empty()) else {
-            return Ok(State { levels, hosts: hosts.clone(), ..State::nothing() });
-        };
-        let contradicts = |what: String| Refusal::Filter(format!("rule {i}: {what}"));
-        let filters = filters::chain(&self.filters, route, &rule.filters).map_err(contradicts)?;
+    ) -> Result<State, String> {
+        let Some(rule) = route.rules.get(i) else { return Ok(nothing) };
         let mut alternatives = Vec::with_capacity(self.alternatives.len() * rule.matches.len());
         for above in &self.alternatives {
             for (j, own) in rule.matches.iter().enumerate() {
@@ -281,22 +315,18 @@ impl State {
                     Err(Mismatch::Empty(what)) => {
                         notes.push(format!("match {j} of rule {i} is for no request: {what}"))
                     }
-                    Err(Mismatch::Unsupported(what)) => {
-                        let message = format!("rule {i}: {what}");
-                        return Err(Refusal::Unsupported("UnsupportedValue".to_owned(), message));
-                    }
+                    Err(Mismatch::Unsupported(what)) => return Err(what),
                 }
             }
         }
         Ok(State {
-            levels,
-            hosts: hosts.clone(),
             alternatives,
             filters,
             request_timeout: filters::shorter(self.request_timeout, rule.request_timeout),
             backend_timeout: filters::shorter(self.backend_timeout, rule.backend_timeout),
             retry: rule.retry.clone().or_else(|| self.retry.clone()),
             replaced: self.replaced || rule.filters.iter().any(replaces_prefix),
+            ..nothing
         })
     }
 

@@ -207,6 +207,30 @@ fn expressions_below_a_path_are_refused() {
 }
 
 #[test]
+fn an_expression_below_a_path_costs_its_own_rule_alone() {
+    let regex = "{path: {type: RegularExpression, value: '/v[0-9]+'}}";
+    let top = route("infra/top", GW, "", &[to_slot("s", &prefix("/a"), ""), to_slot("t", &prefix("/"), "")]);
+    let rules = [to("v1", &prefix("/b"), ""), to("v2", regex, "")];
+    let child = |parent: &str| route("infra/child", parent, "", &rules);
+    let with = |parent: &str| world(&[top.clone(), slot("infra/s", "Same"), slot("infra/t", "Same"), child(parent)]);
+    let below_path = with(&super::under_rule("infra/top", "s"));
+    assert_eq!([get(&below_path, "x.test/a/b"), get(&below_path, "x.test/a/v1")], ["v1", "404"]);
+    assert_eq!(accepted(&below_path, "infra/child", "top#s"), "True Accepted: 1 inclusion path");
+    let told = "True UnsupportedValue: Dropped Rule 1: rule 1: via infra/top#s: a path of type RegularExpression below a \
+                path; write PathPrefix or Exact";
+    for parent in ["top#s", "gw#http"] {
+        let row = super::row(&below_path, "HTTPRoute infra/child", parent).unwrap();
+        assert_eq!(super::condition(&row, "PartiallyInvalid"), told, "{parent}");
+    }
+    assert_eq!(state_of(&below_path, "infra/s"), ["1", "True Attached"]);
+    // At the top of a path the same rule serves, and nothing is dropped.
+    let at_top = with(&super::under_rule("infra/top", "t"));
+    assert_eq!([get(&at_top, "x.test/b"), get(&at_top, "x.test/v1")], ["v1", "v2"]);
+    let row = super::row(&at_top, "HTTPRoute infra/child", "top#t").unwrap();
+    assert_eq!(super::condition(&row, "PartiallyInvalid"), "-");
+}
+
+#[test]
 fn conditions_of_the_parent_are_never_replaced() {
     let header = |name: &str, value: &str| format!("{{headers: [{{name: {name}, value: {value:?}}}]}}");
     let world = two(&header("X-Team", "red"), &header("x-team", "blue"));
