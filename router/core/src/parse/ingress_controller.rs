@@ -104,6 +104,8 @@ impl WildcardAdmission {
     }
 }
 
+/// Which ports there are.
+const PUBLISHING: &str = "endpointPublishingStrategy";
 /// Fields that say how and where OpenShift runs its router.
 const DEPLOYMENT: &[&str] = &["replicas", "nodePlacement", "haproxyVersion"];
 /// What only OpenShift's own router has.
@@ -129,7 +131,7 @@ pub(super) fn parse(meta: Meta, mut object: Fields<'_>, findings: &mut Findings)
     let namespace_selector = selector::parse(spec.mapping("namespaceSelector", findings), findings);
     let route_selector = selector::parse(spec.mapping("routeSelector", findings), findings);
     let (namespace_ownership, wildcard_admission) = admission(spec.mapping("routeAdmission", findings), findings);
-    let publishing = publishing::parse(spec.mapping("endpointPublishingStrategy", findings), findings);
+    let publishing = publishing::parse(spec.mapping(PUBLISHING, findings), findings);
     let tls_profile = security::profile(&mut spec, findings);
     let client_tls = security::client_tls(&mut spec, findings);
     let http = http::parse(&mut spec, findings);
@@ -173,6 +175,9 @@ fn without_effect(controller: &IngressController, spec: &Fields<'_>) -> Vec<Fiel
     let http = &controller.http;
     let tuning = controller.tuning.without_effect();
     let mut paths: Vec<FieldPath> = tuning.map(|name| spec.path("tuningOptions").key(name)).collect();
+    // There is nothing yet that such a port would serve.
+    let stats = controller.publishing.stats_port.map(|_| spec.path(PUBLISHING).key("hostNetwork").key("statsPort"));
+    paths.extend(stats);
     paths.extend_from_slice(&http.without_effect);
     paths.extend_from_slice(&controller.logging.without_effect);
     paths.extend_from_slice(&controller.logging.format_without_effect);

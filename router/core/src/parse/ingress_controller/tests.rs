@@ -101,6 +101,18 @@ fn fields_without_effect_are_warned_of_at_their_place() {
     assert_eq!((publishing.kind, publishing.proxy_protocol), (PublishingKind::NodePortService, true));
 }
 
+#[test]
+fn a_port_for_statistics_has_no_effect_and_the_others_have() {
+    let network = |ports: serde_json::Value| json!({ "endpointPublishingStrategy": { "hostNetwork": ports } });
+    let paths = |ports| -> Vec<String> {
+        controller_of(network(ports)).without_effect.iter().map(ToString::to_string).collect()
+    };
+    let none: [&str; 0] = [];
+    assert_eq!(paths(json!({ "httpPort": 8080, "httpsPort": 8443 })), none);
+    let path = "spec.endpointPublishingStrategy.hostNetwork.statsPort";
+    assert_eq!(paths(json!({ "httpPort": 8080, "httpsPort": 8443, "statsPort": 1936 })), [path]);
+}
+
 /// The paths without effect of a controller with this `logging.access`, or its errors.
 fn logged(access: serde_json::Value) -> Result<Vec<String>, Vec<String>> {
     let object = controller("c", json!({ "logging": { "access": access } }));
