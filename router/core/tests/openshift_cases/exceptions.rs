@@ -45,6 +45,7 @@ pub const EXCEPTIONS: &[Exception] = &[
     exception("host_assignment/039", 1, Ground::Permission, SUBRESOURCE),
     exception("host_assignment/045", 1, Ground::Permission, SUBRESOURCE),
     exception("host_assignment/048", 1, Ground::Permission, SUBRESOURCE),
+    exception("map_files/033", 3, Ground::NotTheEngine, "the original asks the map only about what is passed through"),
     exception("request_routing_derived/003", 1, Ground::Decision(2), "the label of a wildcard may not be empty"),
     exception("request_routing_derived/012", 1, Ground::Decision(5), "the exact host wins, whatever its termination"),
     exception("rewrite_target/009", 1, Ground::NotTheEngine, "backslashes of HAProxy's configuration"),

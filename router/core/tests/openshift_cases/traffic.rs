@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use router_core::lookup::{RequestMatch, SniMatch};
 use router_core::model::Hostname;
-use router_core::parse::RewriteTarget;
+use router_core::parse::{ForwardedHeaders, RewriteTarget};
 use router_core::table::{ResolvedRoute, RouterTable};
 use serde_json::{Value, json};
 
@@ -107,6 +107,15 @@ pub fn hsts(case: &Value, _: &[Value]) -> Vec<String> {
     let object = &case["objects"][0];
     let found = annotated(&object["tls"], &object["annotations"]).policy.hsts.clone();
     differ("value", found.as_deref(), case["expect"]["header_value"].as_str())
+}
+
+/// When a request gets forwarding headers of the router's.
+pub fn forwarded_headers(case: &Value, _: &[Value]) -> Vec<String> {
+    let found = match annotated(&Value::Null, &case["objects"][0]["annotations"]).forwarded {
+        ForwardedHeaders::IfNone => "only if request has no Forwarded header",
+        _ => "another",
+    };
+    differ("mode", Some(found), case["expect"]["mode"].as_str())
 }
 
 /// Whether an endpoint speaks HTTP/2 in clear text.
