@@ -70,7 +70,7 @@ enum Verb {
 #[derive(Debug, Args)]
 pub struct TranslationArgs {
     /// The cluster's ingress domain, for generated hosts and for a router whose IngressController names no domain.
-    #[arg(long, default_value = "apps.localhost", value_name = "DOMAIN")]
+    #[arg(long, default_value = "apps.localhost", value_parser = domain, value_name = "DOMAIN")]
     cluster_domain: String,
     /// Which endpoint addresses may be used: `cluster` leaves out loopback, link-local and metadata addresses; `any`
     /// is for a folder that is the operator's own.
@@ -196,3 +196,6 @@ fn end_with_the_reader() {
     // SAFETY: restores a signal's default action, before there are other threads; no handler is involved.
     unsafe { libc::signal(libc::SIGPIPE, libc::SIG_DFL) };
 }
+
+#[cfg(test)]
+mod tests;
