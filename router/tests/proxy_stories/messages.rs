@@ -1,5 +1,6 @@
 //! HTTP messages on their way through: bodies, answers without one, connections that are used again.
 
+use router_core::table::InsecurePolicy;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
@@ -98,6 +99,22 @@ async fn answers_without_a_body_keep_their_fields() {
         assert_eq!((answer.status, answer.field(field), answer.body.as_str()), (status, Some(value), ""), "{method}");
     }
     eventually("the counters", async || rig.proxy.counters().iter().any(|c| c.served == 3 && c.failed == 0)).await;
+}
+
+#[tokio::test]
+async fn a_chunked_answer_with_a_length_beside_comes_whole() {
+    let backend = backends::serve(|mut stream| async move {
+        let _ = stream.read(&mut [0; 4096]).await;
+        let head = b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n";
+        let _ = stream.write_all(&[&head[..], b"a\r\nwhole text\r\n0\r\n\r\n"].concat()).await;
+    })
+    .await;
+    let rig =
+        Rig::serve(&[Route::new("both.apps.test", "").insecure(InsecurePolicy::Allow).edge(None).to(backend)]).await;
+    let answer = client::get(rig.http, "both.apps.test", "/").await;
+    assert_eq!((answer.field("content-length"), answer.body.as_str()), (None, "whole text"));
+    let answers = client::get_h2(rig.https, "both.apps.test", &[("both.apps.test", "/")]).await;
+    assert_eq!(answers, [(hyper::StatusCode::OK, "whole text".to_owned())]);
 }
 
 #[tokio::test]

@@ -3,7 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 use std::sync::OnceLock;
 
-use http::header::{CONNECTION, FORWARDED, HOST, TE, TRANSFER_ENCODING, UPGRADE};
+use http::header::{CONNECTION, CONTENT_LENGTH, FORWARDED, HOST, TE, TRANSFER_ENCODING, UPGRADE};
 use http::{HeaderMap, HeaderName, HeaderValue, Version};
 use hyper::body::Frame;
 use router_core::parse::ForwardedHeaders;
@@ -92,9 +92,14 @@ pub fn prepare_request(headers: &mut HeaderMap, view: &ClientView<'_>) -> Option
     upgrade
 }
 
-/// Prepares a response's fields for the client.
+/// Prepares a response's fields for the client. A length beside `Transfer-Encoding` is not the content's, and goes with
+/// that (RFC 9112 §6.3).
 pub fn prepare_response(headers: &mut HeaderMap) {
-    OwnFields::of(headers).strip(headers);
+    let own = OwnFields::of(headers);
+    own.strip(headers);
+    if own.has(&TRANSFER_ENCODING) {
+        headers.remove(CONTENT_LENGTH);
+    }
 }
 
 /// Prepares the fields behind a body, if this is them. Those of a connection have no place there (RFC 9110 §6.5.1), and

@@ -56,6 +56,16 @@ fn hop_by_hop_fields_go_and_protected_ones_stay() {
 }
 
 #[test]
+fn a_length_beside_a_coding_goes_with_it() {
+    let mut headers = map(&[("transfer-encoding", "chunked"), ("content-length", "3"), ("x-mine", "1")]);
+    prepare_response(&mut headers);
+    assert_eq!(headers.keys().map(HeaderName::as_str).collect::<Vec<_>>(), ["x-mine"]);
+    let mut headers = map(&[("content-length", "3")]);
+    prepare_response(&mut headers);
+    assert_eq!(all(&headers, "content-length"), ["3"]);
+}
+
+#[test]
 fn forged_fields_go() {
     let mut headers = map(&[
         ("proxy", "http://evil.test"),
