@@ -7,6 +7,7 @@ pub mod chunks;
 pub mod compress;
 pub mod cors;
 pub mod decide;
+mod escape;
 pub mod finish;
 pub mod forward;
 pub mod gate;

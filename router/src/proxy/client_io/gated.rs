@@ -13,7 +13,7 @@ use tokio::io::{AsyncRead, ReadBuf};
 
 use crate::proxy::clock::ClientClock;
 use crate::proxy::http::chunks::ChunkError;
-use crate::proxy::http::gate::{Gate, HeadStep, OUR_MINOR};
+use crate::proxy::http::gate::{Gate, HeadStep};
 
 /// Stands for a request that is refused: the service answers it in its turn, after those before it.
 const STAND_IN: &[u8] = b"GET / HTTP/1.1\r\nhost: refused.invalid\r\nconnection: close\r\n\r\n";
@@ -186,12 +186,13 @@ impl Gated {
             match step {
                 HeadStep::Incomplete => {}
                 HeadStep::Complete(length) => {
-                    let later_minor = self.gate.take_later_minor().map(|minor| self.through + minor);
-                    if let Some(minor) = later_minor.and_then(|minor| self.input.get_mut(minor)) {
-                        *minor = OUR_MINOR;
-                    }
                     self.messages += 1;
-                    self.through += length;
+                    let head = self.through..self.through + length;
+                    self.through = head.end;
+                    if let Some(rewritten) = self.gate.take_rewritten() {
+                        self.through = head.start + rewritten.len();
+                        self.input.splice(head, rewritten);
+                    }
                     self.seen = 0;
                 }
                 HeadStep::Refused(status) => self.end(clock, status),
@@ -222,6 +223,14 @@ impl Gated {
             HeadStep::Complete(length) => {
                 self.messages += 1;
                 let rest = read.get(length..).unwrap_or_default();
+                if let Some(rewritten) = self.gate.take_rewritten() {
+                    // It is longer, mostly: hyper's buffer may have no room for it.
+                    self.input.extend_from_slice(&rewritten);
+                    self.through = self.input.len();
+                    self.input.extend_from_slice(rest);
+                    buf.set_filled(before);
+                    return Poll::Ready(Ok(false));
+                }
                 let body = if self.gate.at_head() || rest.is_empty() { Ok(0) } else { self.gate.body(rest) };
                 // The head goes on its way all the same: its request is what the error is told about.
                 self.broken = body.err();
@@ -239,12 +248,6 @@ impl Gated {
         };
         self.hold(read.get(passed..).unwrap_or_default());
         buf.set_filled(before + passed);
-        if passed > 0
-            && let Some(minor) = self.gate.take_later_minor()
-            && let Some(minor) = buf.filled_mut().get_mut(before + minor)
-        {
-            *minor = OUR_MINOR;
-        }
         Poll::Ready(Ok(passed > 0))
     }
 

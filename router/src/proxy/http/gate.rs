@@ -3,15 +3,18 @@
 //! message differently than the endpoint does lets requests be smuggled. Whether the host is one is asked when the request
 //! is looked up.
 
-use http::StatusCode;
-use router_common::http::{HeadError, HeadParser, Progress, UnreadHost};
+use std::ops::Range;
+
+use http::{StatusCode, Uri};
+use router_common::http::{Head, HeadError, HeadParser, Progress, TargetForm, UnreadHost};
 
 use super::chunks::{ChunkError, ChunkScanner};
+use super::escape::escaped;
 
 /// Most fields of a head: as many as hyper reads without an allocation.
 pub const MAX_FIELDS: usize = 100;
 /// The digit of HTTP/1.1.
-pub const OUR_MINOR: u8 = b'1';
+const OUR_MINOR: u8 = b'1';
 /// Longest request target, in bytes: half of the longest head, so that there is room for the fields that say what to
 /// do with it.
 pub const MAX_TARGET: u16 = 16 * 1024;
@@ -23,6 +26,8 @@ pub struct Gate {
     parser: HeadParser,
     /// Where the head at hand names a minor version of HTTP/1 that is later than ours.
     later_minor: Option<usize>,
+    /// The complete head in other words.
+    rewritten: Option<Vec<u8>>,
     body: Option<Body>,
 }
 
@@ -47,7 +52,7 @@ impl Gate {
     /// At the first byte of a connection. `limit` is the longest head, in bytes; more than the parser's
     /// [`router_common::http::MAX_HEAD`] is no more than that.
     pub fn new(limit: u32) -> Self {
-        Gate { limit, parser: HeadParser::new(), later_minor: None, body: None }
+        Gate { limit, parser: HeadParser::new(), later_minor: None, rewritten: None, body: None }
     }
 
     /// Whether the next byte belongs to a head.
@@ -83,15 +88,49 @@ impl Gate {
             Progress::Complete => {
                 self.parser = HeadParser::new();
                 let length = parsed.len as usize;
-                match body_of(head.get(..length).unwrap_or_default(), parsed.http11) {
-                    Ok(body) => {
-                        self.body = body;
-                        HeadStep::Complete(length)
-                    }
+                match self.accept(head.get(..length).unwrap_or_default(), &parsed) {
+                    Ok(()) => HeadStep::Complete(length),
                     Err(status) => HeadStep::Refused(Some(status)),
                 }
             }
         }
+    }
+
+    /// Looks at what the parser has left open of a complete head.
+    fn accept(&mut self, head: &[u8], parsed: &Head) -> Result<(), StatusCode> {
+        let body = body_of(head, parsed.http11)?;
+        let start = parsed.target_start as usize;
+        let target = head.get(start..).and_then(|rest| rest.get(..parsed.target_len.into())).unwrap_or_default();
+        let escaped = escaped(target);
+        // In origin form nothing else can be wrong with it.
+        if parsed.form != TargetForm::Origin && Uri::try_from(escaped.as_deref().unwrap_or(target)).is_err() {
+            return Err(StatusCode::BAD_REQUEST);
+        }
+        if escaped.is_some() || self.later_minor.is_some() {
+            self.rewrite(head, start..start + target.len(), escaped)?;
+        }
+        self.body = body;
+        Ok(())
+    }
+
+    /// Words a head as hyper reads it; what is longer then must not be too long.
+    #[cold]
+    fn rewrite(&mut self, head: &[u8], target: Range<usize>, escaped: Option<Vec<u8>>) -> Result<(), StatusCode> {
+        let mut rewritten = head.to_vec();
+        if let Some(minor) = self.later_minor.take().and_then(|minor| rewritten.get_mut(minor)) {
+            *minor = OUR_MINOR;
+        }
+        if let Some(escaped) = escaped {
+            if escaped.len() > MAX_TARGET.into() {
+                return Err(StatusCode::URI_TOO_LONG);
+            }
+            rewritten.splice(target, escaped);
+        }
+        if rewritten.len() > self.limit as usize {
+            return Err(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE);
+        }
+        self.rewritten = Some(rewritten);
+        Ok(())
     }
 
     /// A request of HTTP/1.2 or later is one of HTTP/1.1 for whoever knows no more than that (RFC 9110 §2.5).
@@ -110,10 +149,10 @@ impl Gate {
         Some(self.parser.feed(&mut UnreadHost, behind))
     }
 
-    /// Where the head that is complete now names a later minor version of HTTP/1, which is to be written as
-    /// [`OUR_MINOR`]: hyper reads no other.
-    pub fn take_later_minor(&mut self) -> Option<usize> {
-        self.later_minor.take()
+    /// What hyper is to read in the place of the head that is complete now, if not that: it reads no minor version of
+    /// HTTP/1 that is later than ours, and not every byte in a target.
+    pub fn take_rewritten(&mut self) -> Option<Vec<u8>> {
+        self.rewritten.take()
     }
 
     /// Looks at bytes after a head: how many of them belong to its body.

@@ -140,14 +140,14 @@ fn names_with_the_letters_of_framing_are_refused() {
 fn later_minor_versions_are_read_as_ours() {
     for version in ["HTTP/1.2", "HTTP/1.9"] {
         let head = post("Transfer-Encoding: chunked\r\n", "").replace("HTTP/1.1", version);
-        let minor = head.find(version).unwrap() + "HTTP/1.".len();
+        let ours = head.replace(version, "HTTP/1.1").into_bytes();
         // At once, and cut at every byte.
         for cut in 0..head.len() {
             let mut gate = Gate::new(32_768);
             assert_eq!(gate.head(&head.as_bytes()[..cut], 0), HeadStep::Incomplete, "{cut}");
             assert_eq!(gate.head(head.as_bytes(), cut), HeadStep::Complete(head.len()), "{cut}");
-            assert_eq!(gate.take_later_minor(), Some(minor));
-            assert_eq!(gate.take_later_minor(), None);
+            assert_eq!(gate.take_rewritten(), Some(ours.clone()));
+            assert_eq!(gate.take_rewritten(), None);
             assert!(!gate.at_head(), "chunked is known");
         }
     }
@@ -155,4 +155,27 @@ fn later_minor_versions_are_read_as_ours() {
         let head = post("", "").replace("HTTP/1.1", version);
         assert_eq!(messages(head.as_bytes()), Err(Some(StatusCode::HTTP_VERSION_NOT_SUPPORTED)), "{version}");
     }
+}
+
+#[test]
+fn targets_that_hyper_cannot_read_are_escaped_or_refused() {
+    let get = |target: &str| format!("GET {target} HTTP/1.2\r\nHost: a.test\r\nX: \"<>`\r\n\r\n");
+    let mut gate = Gate::new(32_768);
+    let head = get("/<a>?q={\"a\":1}");
+    assert_eq!(gate.head(head.as_bytes(), 0), HeadStep::Complete(head.len()));
+    let ours = get("/%3Ca%3E?q={%22a%22:1}").replace("HTTP/1.2", "HTTP/1.1").into_bytes();
+    assert_eq!(gate.take_rewritten(), Some(ours));
+    for served in ["http://a.test/?\"", "a.test", "*", "/a:b", "//"] {
+        let lengths = messages(get(served).as_bytes());
+        assert_eq!(lengths, Ok(vec![get(served).len()]), "{served}");
+    }
+    for refused in ["a/b", "a:b:c", "http:///", "http://<a>/", "http://a.test:b:c/"] {
+        assert_eq!(messages(get(refused).as_bytes()), Err(Some(StatusCode::BAD_REQUEST)), "{refused}");
+    }
+    // What is too long only then is too long as well.
+    let target = format!("/?{}", "\"".repeat(6_000));
+    assert_eq!(messages(get(&target).as_bytes()), Err(Some(StatusCode::URI_TOO_LONG)));
+    let mut small = Gate::new(1000);
+    let refused = HeadStep::Refused(Some(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE));
+    assert_eq!(small.head(get(&format!("/?{}", "\"".repeat(400))).as_bytes(), 0), refused);
 }
