@@ -43,8 +43,8 @@ pub enum TargetError {
     /// A value of HTTP/2 that begins or ends with a blank, which HTTP/1 takes for none of it (RFC 9113 §8.2.1).
     #[error("a field's value begins or ends with a blank")]
     BlankEdge,
-    /// A byte in the path that no path may have.
-    #[error("the path is not valid")]
+    /// A byte in the path or query that none may have.
+    #[error("the path or query is not valid")]
     BadPath,
     /// TRACE is not for a reverse proxy, nor is CONNECT but for a WebSocket over HTTP/2 (RFC 8441).
     #[error("the method is not allowed")]
@@ -112,7 +112,7 @@ pub fn read_target<'f>(head: &request::Parts, first: &'f FirstHost) -> Result<Ta
     if head.uri.path() == "*" && head.method == Method::OPTIONS {
         return Ok(Target::Router);
     }
-    if !path_is_valid(head.uri.path()) {
+    if !path_is_valid(head.uri.path()) || !head.uri.query().is_none_or(str::is_ascii) {
         return Err(TargetError::BadPath);
     }
     // What the client wrote as a field is shared, not copied.
@@ -158,8 +158,8 @@ fn ports_agree(a: &HostBuilder, b: &HostBuilder) -> bool {
     }
 }
 
-/// Paths are compared byte by byte and passed on as they are. Raw non-ASCII bytes and an encoded NUL are where
-/// readers begin to differ.
+/// Paths are compared byte by byte and passed on as they are. Raw non-ASCII bytes, which no query may have either, and an
+/// encoded NUL are where readers begin to differ.
 fn path_is_valid(path: &str) -> bool {
     path.starts_with('/') && path.is_ascii() && !path.contains("%00")
 }

@@ -178,6 +178,8 @@ fn targets() -> Vec<Row> {
         row("absolute :path", target("http://b.test/"), MALFORMED),
         row("* of a GET", target("*"), Answered(400)),
         row("non-ASCII :path", target("/ä"), Answered(400)),
+        row("non-ASCII query in :path", target("/?ä"), Answered(400)),
+        row("quotes in the query of :path", target("/?\""), MALFORMED),
         served("two slashes in :path", target("//b.test/"), "A GET //b.test/"),
     ]
 }

@@ -77,6 +77,8 @@ fn methods_and_paths() {
     );
     assert_eq!(read("/a%00b", &["a.test"]), Err(TargetError::BadPath));
     assert_eq!(read("/caf\u{e9}", &["a.test"]), Err(TargetError::BadPath));
+    assert_eq!(read("/?caf\u{e9}", &["a.test"]), Err(TargetError::BadPath));
+    assert_eq!(read("/?%00", &["a.test"]), resource("a.test", "a.test"));
 }
 
 #[test]
