@@ -8,7 +8,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use crate::tables::{Rig, Route, table, under};
-use crate::{backends, client};
+use crate::{backends, client, log};
 
 #[tokio::test]
 async fn ambiguous_requests_are_refused() {
@@ -69,6 +69,29 @@ async fn what_is_no_http_is_closed_without_a_word() {
         let mut answer = Vec::new();
         stream.read_to_end(&mut answer).await.unwrap();
         assert_eq!(answer, b"", "{bytes:?}");
+    }
+}
+
+#[tokio::test]
+async fn each_refused_request_has_a_line_that_says_why() {
+    let rig = Rig::serve(&[]).await;
+    let cases = [
+        (rig.http, "GET a.test/x HTTP/1.1\r\nHost: a.test\r\n\r\n", 400, "BR"),
+        (rig.http, "GET a.test:1:2 HTTP/1.1\r\nHost: a.test\r\n\r\n", 400, "BR"),
+        (rig.http, "GET / HTTP/1.1\r\n\r\n", 400, "BR"),
+        (rig.http, "", 400, "ER"),
+        (rig.https, "GET / HTTP/1.1\r\nHost: a.test\r\n\r\n", 0, "BH"),
+    ];
+    for (address, text, status, flag) in cases {
+        let mut stream = TcpStream::connect(address).await.unwrap();
+        let client = stream.local_addr().unwrap().to_string();
+        stream.write_all(text.as_bytes()).await.unwrap();
+        stream.shutdown().await.unwrap();
+        let _ = stream.read_to_end(&mut Vec::new()).await;
+        let listener = address.to_string();
+        let its = |line: &serde_json::Value| line["client"] == *client && line["listener"] == *listener;
+        let line = log::line_where("the line", its).await;
+        assert_eq!((line["status"].as_u64().unwrap_or(0), line["flags"].as_str()), (status, Some(flag)), "{text:?}");
     }
 }
 

@@ -106,9 +106,14 @@ impl Gated {
         self.answer_empty && self.messages == 0 && self.held().is_empty()
     }
 
-    /// Gives up on the current head: the service will answer with this status, and the connection ends.
+    /// Gives up on waiting for the current head: the service will answer with this status, and the connection ends.
     pub fn refuse(&mut self, clock: &ClientClock, status: StatusCode) {
-        clock.refuse(status, self.messages == 0 && self.held().is_empty());
+        self.stand_in(clock, status, self.messages == 0 && self.held().is_empty());
+    }
+
+    /// Has the service answer with this status in the place of a head; `empty`: nothing has come on the connection.
+    fn stand_in(&mut self, clock: &ClientClock, status: StatusCode, empty: bool) {
+        clock.refuse(status, empty);
         self.input.truncate(self.through);
         self.input.extend_from_slice(STAND_IN);
         self.through = self.input.len();
@@ -297,7 +302,7 @@ impl Gated {
     /// A refused head: an answer if it can be given one, and the end.
     fn end(&mut self, clock: &ClientClock, status: Option<StatusCode>) {
         match status {
-            Some(status) => self.refuse(clock, status),
+            Some(status) => self.stand_in(clock, status, false),
             None => self.closed = true,
         }
     }
