@@ -15,7 +15,7 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 use tokio::io::Interest;
 use tokio::net::TcpStream;
 
-use super::upstream::health::Health;
+use super::upstream::health::{Health, Step};
 use crate::timer::Timer;
 
 /// Why no connection came about.
@@ -69,19 +69,20 @@ pub async fn connect_with(
         }
         Err(error) => Some(Err(error)),
     };
+    let step = Step::Tcp(endpoint.address);
     match connected {
         Some(Ok(stream)) => {
-            health.succeeded(endpoint.address);
+            health.succeeded(&step);
             Ok(stream)
         }
         Some(Err(error)) => {
             if is_of_endpoint(&error) {
-                health.failed(endpoint.address, Instant::now());
+                health.failed(&step, Instant::now());
             }
             Err(DialError::Refused(error))
         }
         None => {
-            health.failed(endpoint.address, Instant::now());
+            health.failed(&step, Instant::now());
             Err(DialError::Timeout)
         }
     }

@@ -117,7 +117,7 @@ async fn connect(
     opening: Opening,
     record: &mut AccessRecord,
 ) -> Option<TcpStream> {
-    let mut choice = shared.balancer.plan(route).choose(&route.cluster, record.client.ip(), None);
+    let mut choice = shared.balancer.plan(route).choose(route, &route.cluster, record.client.ip(), None);
     record.flag = Flag::NoEndpoints;
     loop {
         let pick = match choice.next(&shared.balancer, timeout).await {

@@ -1,11 +1,15 @@
 //! Re-encrypt: what the backend's certificate must be.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use router::proxy::ProxyConfig;
+use router_core::policy::{RouterPolicy, Timeouts};
+use tokio::io::AsyncReadExt;
 
 use crate::pki::Ca;
-use crate::tables::{Rig, Route, table};
+use crate::tables::{Rig, Route, table, under};
 use crate::{backends, client, log, pki};
 
 #[tokio::test]
@@ -78,4 +82,35 @@ async fn an_endpoint_may_be_its_own_ca_while_it_is_valid() {
     for (host, status) in [("listed.self.test", 200), ("other.self.test", 502), ("expired.self.test", 502)] {
         assert_eq!(client::get_tls(rig.https, Some(host), host, "/").await.status, status, "{host}");
     }
+}
+
+#[tokio::test]
+async fn an_endpoint_that_hangs_in_tls_is_passed_over_though_it_accepts() {
+    let ca = Ca::new("CA of one that hangs");
+    let hellos = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&hellos);
+    let hanging = backends::serve(move |mut stream| {
+        let count = Arc::clone(&count);
+        async move {
+            // Checks send nothing.
+            if stream.read(&mut [0; 1]).await.is_ok_and(|read| read == 1) {
+                count.fetch_add(1, Ordering::SeqCst);
+                std::future::pending().await
+            }
+        }
+    })
+    .await;
+    let good = backends::https("good", pki::server_config(ca.leaf(&["cart.shop.svc"]))).await;
+    let (connect, health_check) = (Duration::from_millis(300), Duration::from_millis(10));
+    let timeouts = Timeouts { connect, health_check, ..Timeouts::default() };
+    let route = Route::new("hangs.re.test", "").reencrypt(Some(ca.roots())).service("cart", &[hanging, good]);
+    let policy = RouterPolicy { timeouts, ..RouterPolicy::default() };
+    let rig = Rig::start(ProxyConfig::default(), under(policy, table(&[route], None))).await;
+    for _ in 0..60 {
+        let answer = client::get_tls(rig.https, Some("hangs.re.test"), "hangs.re.test", "/").await;
+        assert_eq!(answer.status, 200);
+    }
+    // Three until it rests, and one whenever a rest is over; half of them would be 30.
+    let hellos = hellos.load(Ordering::SeqCst);
+    assert!((3..=8).contains(&hellos), "{hellos}");
 }

@@ -14,10 +14,10 @@ async fn an_address_that_refuses_comes_to_rest_and_one_that_accepts_does_not() {
     bound.bind(&std::net::SocketAddr::from(([127, 0, 0, 1], 0)).into()).unwrap();
     let endpoint = Endpoint { address: bound.local_addr().unwrap().as_socket().unwrap(), target: None, h2c: false };
     for _ in 0..3 {
-        assert!(health.view().is_none_or(|view| !view.rests(endpoint.address)));
+        assert!(health.view().is_none_or(|view| !view.rests(endpoint.address, || None)));
         assert!(matches!(connect(&health, &endpoint, PATIENCE).await, Err(DialError::Refused(_))));
     }
-    assert!(health.view().unwrap().rests(endpoint.address));
+    assert!(health.view().unwrap().rests(endpoint.address, || None));
     drop(bound);
     let listener = TcpListener::bind(endpoint.address).await.unwrap();
     connect(&health, &endpoint, PATIENCE).await.unwrap();
@@ -35,7 +35,7 @@ async fn no_answer_in_time_counts_too() {
             Err(DialError::Timeout | DialError::Refused(_))
         ));
     }
-    assert!(health.view().unwrap().rests(endpoint.address));
+    assert!(health.view().unwrap().rests(endpoint.address, || None));
 }
 
 #[test]

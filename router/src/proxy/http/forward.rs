@@ -287,7 +287,7 @@ fn prepare<'r>(
         Mirrors { shared, route, plan, client, connect: times.connect, waits }.send(&mut request);
     }
     let unmodified = plan.modifies_requests.then(|| Box::new(request.headers().clone()));
-    let choice = plan.choose(&route.cluster, client, sticky);
+    let choice = plan.choose(route, &route.cluster, client, sticky);
     let retries = Retries::of(route, &request).filter(|_| asked.is_none());
     Ok(Box::new(Exchange {
         plan,

@@ -84,7 +84,7 @@ impl Copy {
         let Copy { shared, route, connect, waits, .. } = self;
         let plan = shared.balancer.plan(route);
         let Some((mirrored, Mirror { cluster, .. })) = self.of(plan) else { return };
-        let mut choice = mirrored.choose(cluster, self.client, None);
+        let mut choice = mirrored.choose(route, cluster, self.client, None);
         // An error: there is no endpoint (left).
         while let Ok(pick) = choice.next(&shared.balancer, *connect).await {
             let target = pick.target;

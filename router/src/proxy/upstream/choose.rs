@@ -20,11 +20,12 @@ use std::time::Duration;
 use http::HeaderValue;
 use router_core::policy::Balance;
 use router_core::rule::BackendPolicy;
-use router_core::table::{Cluster, Endpoint};
+use router_core::table::{Cluster, Endpoint, ResolvedRoute};
 use tokio::time::Instant;
 
 use super::affinity::Tag;
 use super::balancer::Balancer;
+use super::connect::reencrypt;
 use super::health::{Health, View};
 use super::occupancy::{Line, Occupancy, Place};
 use super::plan::{Member, Plan, Share, Span};
@@ -53,6 +54,18 @@ impl Target<'_> {
     /// Whom TLS is spoken with, where the backend's policy says that it is.
     pub fn peer(&self) -> Option<Peer> {
         self.policy.filter(|policy| policy.tls.is_some()).map(|policy| Peer::Policy(Arc::clone(policy)))
+    }
+
+    /// Whom TLS is spoken with for a route.
+    pub fn peer_for(&self, route: &ResolvedRoute) -> Option<Peer> {
+        let of_route = || {
+            reencrypt(route).map(|reencrypt| Peer::Service {
+                ca: reencrypt.destination_ca.clone(),
+                service: Arc::clone(self.service),
+                namespace: Arc::clone(&route.id.namespace),
+            })
+        };
+        self.peer().or_else(of_route)
     }
 }
 
@@ -87,6 +100,7 @@ pub enum Exhausted {
 /// The endpoints to try for one request or connection, one after the other, none twice.
 #[derive(Debug)]
 pub struct Choice<'r> {
+    route: &'r ResolvedRoute,
     cluster: &'r Cluster,
     plan: &'r Plan,
     client: IpAddr,
@@ -197,13 +211,16 @@ impl<'r> Choice<'r> {
     }
 
     fn rests(&self, view: Option<&View>, index: usize) -> bool {
-        let rests = |(view, target): (&View, Target<'_>)| view.rests(target.endpoint.address) || view.is_ill(target);
+        let rests = |(view, target): (&View, Target<'_>)| {
+            view.rests(target.endpoint.address, || target.peer_for(self.route)) || view.is_ill(target)
+        };
         view.zip(self.target(index)).is_some_and(rests)
     }
 
     fn may_connect(&self, view: Option<&View>, index: usize) -> bool {
-        let may =
-            |(view, target): (&View, Target<'_>)| !view.is_ill(target) && view.may_connect(target.endpoint.address);
+        let may = |(view, target): (&View, Target<'_>)| {
+            !view.is_ill(target) && view.may_connect(target.endpoint.address, || target.peer_for(self.route))
+        };
         view.zip(self.target(index)).is_none_or(may)
     }
 
@@ -274,10 +291,17 @@ enum Found<'r> {
 }
 
 impl Plan {
-    /// The endpoints to try for a client that asks for the cluster of this plan; `sticky` is what its cookie says.
-    pub fn choose<'r>(&'r self, cluster: &'r Cluster, client: IpAddr, sticky: Option<Tag>) -> Choice<'r> {
+    /// The endpoints to try for a client that asks for the cluster of this plan, the route's or one of its mirrors';
+    /// `sticky` is what its cookie says.
+    pub fn choose<'r>(
+        &'r self,
+        route: &'r ResolvedRoute,
+        cluster: &'r Cluster,
+        client: IpAddr,
+        sticky: Option<Tag>,
+    ) -> Choice<'r> {
         let share = self.next_share(client);
-        Choice { cluster, plan: self, client, sticky, share, tried: [0; MAX_ATTEMPTS], attempts: 0, avoid: None }
+        Choice { route, cluster, plan: self, client, sticky, share, tried: [0; MAX_ATTEMPTS], attempts: 0, avoid: None }
     }
 
     fn occupancy(&self, index: usize) -> Option<&Arc<Occupancy>> {

@@ -1,5 +1,6 @@
 //! A connection for a request: one from the pool, or a new one.
 
+use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,11 +11,12 @@ use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use router_core::rule::BackendPolicy;
 use router_core::table::{Endpoint, HttpTls, Reencrypt, ResolvedRoute, RouteKind};
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::time::{Instant, timeout};
+use tokio::time::{Instant, timeout, timeout_at};
 use tokio_rustls::TlsConnector;
 
 use super::choose::Target;
 use super::gone::is_there;
+use super::health::Step;
 use super::heard::Heard;
 use super::hush;
 use super::pool::{Bucket, Lease, OpenError, Opener, Peer, PoolKey, Taken, Wire};
@@ -70,15 +72,7 @@ type Trusted = (TlsConnector, rustls_pki_types::ServerName<'static>);
 impl Way<'_> {
     /// What connections have in common that this request may go over.
     fn key(&self) -> PoolKey {
-        let of_policy = self.target.peer();
-        let of_route = || {
-            reencrypt(self.route).map(|reencrypt| Peer::Service {
-                ca: reencrypt.destination_ca.clone(),
-                service: Arc::clone(self.target.service),
-                namespace: Arc::clone(&self.route.id.namespace),
-            })
-        };
-        let wire = match of_policy.or_else(of_route) {
+        let wire = match self.target.peer_for(self.route) {
             Some(peer) if self.http1_only => Wire::TlsHttp1(peer),
             Some(peer) => Wire::Tls(peer),
             None if self.target.endpoint.h2c && !self.http1_only => Wire::Http2,
@@ -141,7 +135,7 @@ impl Way<'_> {
 
     async fn connect(&self, key: &PoolKey) -> Result<Connected, OpenError> {
         let tls = self.trust(&key.wire)?;
-        connect(self.shared, self.target.endpoint, key.wire == Wire::Http2, tls, || self.patience()).await
+        connect(self.shared, self.target.endpoint, &key.wire, tls, self.patience()).await
     }
 
     /// How TLS is made with the endpoint, and its name.
@@ -178,13 +172,14 @@ fn trust_policy(
 }
 
 /// Connects to an endpoint for a request of the router's own, as for its clients' requests: what is spoken is the
-/// endpoint's and its backend's, and each of the two steps has this long.
+/// endpoint's and its backend's (`wire`).
 ///
 /// # Errors
 /// Why it cannot be reached.
 pub async fn connect_to(
     common: &Common,
     endpoint: &Endpoint,
+    wire: &Wire,
     policy: &Arc<BackendPolicy>,
     within: Duration,
 ) -> Result<Connected, OpenError> {
@@ -196,37 +191,49 @@ pub async fn connect_to(
         }
         None => None,
     };
-    connect(common, endpoint, endpoint.h2c && tls.is_none(), tls, || within).await
+    connect(common, endpoint, wire, tls, within).await
 }
 
+/// Connects, and makes TLS if there is to be, all of it `within` this long.
 async fn connect(
     common: &Common,
     endpoint: &Endpoint,
-    is_http2: bool,
+    wire: &Wire,
     tls: Option<Trusted>,
-    patience: impl Fn() -> Duration,
+    within: Duration,
 ) -> Result<Connected, OpenError> {
-    let dialled = dial::connect(&common.balancer.health, endpoint, patience()).await;
-    let stream = dialled.map_err(|error| match error {
+    let (health, deadline) = (&common.balancer.health, Instant::now() + within);
+    let stream = dial::connect(health, endpoint, within).await.map_err(|error| match error {
         DialError::Timeout => (StatusCode::GATEWAY_TIMEOUT, Flag::UpstreamTimeout),
         DialError::Refused(_) => (StatusCode::SERVICE_UNAVAILABLE, Flag::UpstreamConnectFailure),
     })?;
-    let Some((connector, name)) = tls else {
+    let (Some((connector, name)), Wire::Tls(peer) | Wire::TlsHttp1(peer)) = (tls, wire) else {
         let stream = Joined(stream);
-        return if is_http2 { http2(stream).await } else { http1(stream).await };
+        return if *wire == Wire::Http2 { http2(stream).await } else { http1(stream).await };
     };
-    match timeout(patience(), connector.connect(name, Joined(stream))).await {
-        Ok(Ok(stream)) if stream.get_ref().1.alpn_protocol() == Some(b"h2") => http2(stream).await,
-        Ok(Ok(stream)) => http1(stream).await,
+    let step = Step::Tls(endpoint.address, peer.clone());
+    match timeout_at(deadline, connector.connect(name, Joined(stream))).await {
+        Ok(Ok(stream)) => {
+            health.succeeded(&step);
+            if stream.get_ref().1.alpn_protocol() == Some(b"h2") { http2(stream).await } else { http1(stream).await }
+        }
         Ok(Err(error)) => {
             tracing::debug!(endpoint = %endpoint.address, %error, "TLS with the endpoint failed");
+            // Whatever was said, a certificate above all, is between the two: only who hangs up does not serve.
+            if error.kind() != io::ErrorKind::InvalidData {
+                health.failed(&step, Instant::now().into_std());
+            }
             Err((StatusCode::BAD_GATEWAY, Flag::UpstreamCertificate))
         }
-        Err(_) => Err((StatusCode::GATEWAY_TIMEOUT, Flag::UpstreamTimeout)),
+        Err(_) => {
+            health.failed(&step, Instant::now().into_std());
+            Err((StatusCode::GATEWAY_TIMEOUT, Flag::UpstreamTimeout))
+        }
     }
 }
 
-fn reencrypt(route: &ResolvedRoute) -> Option<&Reencrypt> {
+/// How a route has TLS spoken with its endpoints, if they are not those of a policy.
+pub fn reencrypt(route: &ResolvedRoute) -> Option<&Reencrypt> {
     match &route.kind {
         _ if route.is_plain => None,
         RouteKind::Http { tls: Some(HttpTls { reencrypt, .. }), .. } => reencrypt.as_ref(),

@@ -1,6 +1,10 @@
 //! Passive health: an address that several times in a row could not be connected to rests, each time for twice as
 //! long. When a rest is over, one connection finds out for all.
 //!
+//! The same holds for TLS with an address, for each [`Peer`] by itself: one who asks for a name that the endpoint does
+//! not know must not make it rest for others. A certificate that is refused counts for nothing, nor does whatever else
+//! is said in a handshake: that costs no time, and it is the route's trust that does not fit.
+//!
 //! An address that connects costs nothing here: only those that failed last are known. Addresses that rest are used all
 //! the same when there is nothing else to choose; that is for `choose` to see.
 //! So are endpoints that are ill by the health checks of their backend ([`probes`](super::probes)): these are known here
@@ -16,7 +20,7 @@ use arc_swap::{ArcSwap, Guard};
 use router_core::rule::HealthCheck;
 
 use super::choose::Target;
-use super::pool::{PoolKey, Wire};
+use super::pool::{Peer, PoolKey, Wire};
 
 /// Failures in a row after which an address rests.
 const THRESHOLD: u32 = 3;
@@ -28,6 +32,23 @@ const LONGEST_REST: Duration = Duration::from_secs(30);
 const TRIAL: Duration = Duration::from_secs(5);
 /// After how long without failure an address is forgotten: nobody connects to it any more.
 const FORGET: Duration = Duration::from_secs(300);
+
+/// What can fail of a connection, each for itself.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Step {
+    /// To connect to an address.
+    Tcp(SocketAddr),
+    /// The TLS handshake behind that, with whom it is to be.
+    Tls(SocketAddr, Peer),
+}
+
+impl Step {
+    fn address(&self) -> &SocketAddr {
+        match self {
+            Step::Tcp(address) | Step::Tls(address, _) => address,
+        }
+    }
+}
 
 /// An endpoint as a backend asks it for its health: what is spoken counts, and how it is asked.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -53,7 +74,9 @@ impl Checked {
 
 #[derive(Clone, Debug, Default)]
 struct Known {
-    failed: HashMap<SocketAddr, Arc<Failures>>,
+    failed: HashMap<Step, Arc<Failures>>,
+    /// Whether a handshake is among them.
+    has_tls: bool,
     ill: HashSet<Checked>,
 }
 
@@ -63,7 +86,7 @@ impl Known {
     }
 }
 
-/// What is known of addresses that failed last.
+/// What is known of what failed last.
 #[derive(Debug)]
 pub struct Health {
     start: Instant,
@@ -81,6 +104,12 @@ struct Failures {
     on_trial: AtomicBool,
 }
 
+impl Failures {
+    fn rest(&self, now: u64) -> bool {
+        self.rests_until.load(Ordering::Relaxed) > now
+    }
+}
+
 impl Default for Health {
     fn default() -> Self {
         Health { start: Instant::now(), known: ArcSwap::default(), writing: Mutex::default() }
@@ -94,12 +123,12 @@ impl Health {
         (!known.is_empty()).then(|| View { known, now: self.ms(Instant::now()) })
     }
 
-    /// A connection could not be made, or not in time.
-    pub fn failed(&self, address: SocketAddr, now: Instant) {
-        let (now, failures) = (self.ms(now), self.failures(address));
+    /// A step has failed, or was not made in time.
+    pub fn failed(&self, step: &Step, now: Instant) {
+        let (now, failures) = (self.ms(now), self.failures(step));
         failures.last.store(now, Ordering::Relaxed);
         let was_on_trial = failures.on_trial.swap(false, Ordering::Relaxed);
-        if failures.rests_until.load(Ordering::Relaxed) > now && !was_on_trial {
+        if failures.rest(now) && !was_on_trial {
             // Begun before the rest, or chosen for lack of others: it is no news.
             return;
         }
@@ -112,7 +141,7 @@ impl Health {
 
     /// Lets an address that has come to rest do so for this long from now: somebody else finds out.
     pub fn extend_rest(&self, address: SocketAddr, now: Instant, rest: Duration) {
-        if let Some(failures) = self.known.load().failed.get(&address)
+        if let Some(failures) = self.known.load().failed.get(&Step::Tcp(address))
             && failures.in_a_row.load(Ordering::Relaxed) >= THRESHOLD
         {
             failures.on_trial.store(false, Ordering::Relaxed);
@@ -120,10 +149,10 @@ impl Health {
         }
     }
 
-    /// A connection was made.
-    pub fn succeeded(&self, address: SocketAddr) {
-        if self.known.load().failed.contains_key(&address) {
-            self.change(|known| drop(known.failed.remove(&address)));
+    /// A step was made.
+    pub fn succeeded(&self, step: &Step) {
+        if self.known.load().failed.contains_key(step) {
+            self.change(|known| drop(known.failed.remove(step)));
         }
     }
 
@@ -144,19 +173,18 @@ impl Health {
     pub fn forget(&self, gone: &HashSet<SocketAddr>, now: Instant) {
         let before = self.ms(now).saturating_sub(ms(FORGET));
         let is_old = |failures: &Failures| failures.last.load(Ordering::Relaxed) < before;
-        let is_known =
-            |(address, failures): (&SocketAddr, &Arc<Failures>)| !gone.contains(address) && !is_old(failures);
+        let is_known = |(step, failures): (&Step, &Arc<Failures>)| !gone.contains(step.address()) && !is_old(failures);
         if !self.known.load().failed.iter().all(is_known) {
-            self.change(|known| known.failed.retain(|address, failures| is_known((address, failures))));
+            self.change(|known| known.failed.retain(|step, failures| is_known((step, failures))));
         }
     }
 
-    fn failures(&self, address: SocketAddr) -> Arc<Failures> {
-        if let Some(failures) = self.known.load().failed.get(&address) {
+    fn failures(&self, step: &Step) -> Arc<Failures> {
+        if let Some(failures) = self.known.load().failed.get(step) {
             return Arc::clone(failures);
         }
         let mut failures = Arc::default();
-        self.change(|known| failures = Arc::clone(known.failed.entry(address).or_default()));
+        self.change(|known| failures = Arc::clone(known.failed.entry(step.clone()).or_default()));
         failures
     }
 
@@ -164,6 +192,7 @@ impl Health {
         let _writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
         let mut known = Known::clone(&self.known.load());
         change(&mut known);
+        known.has_tls = known.failed.keys().any(|step| matches!(step, Step::Tls(..)));
         self.known.store(Arc::new(known));
     }
 
@@ -191,15 +220,28 @@ impl View {
         !self.known.ill.is_empty() && Checked::of(target).is_some_and(|checked| self.known.ill.contains(&checked))
     }
 
-    /// Whether an address rests.
-    pub fn rests(&self, address: SocketAddr) -> bool {
-        self.known.failed.get(&address).is_some_and(|failures| failures.rests_until.load(Ordering::Relaxed) > self.now)
+    /// Whether an endpoint rests, or TLS with it; `peer` is asked whom that would be with.
+    pub fn rests(&self, address: SocketAddr, peer: impl FnOnce() -> Option<Peer>) -> bool {
+        self.failures(address, peer).into_iter().flatten().any(|failures| failures.rest(self.now))
     }
 
-    /// Whether the caller may connect to an address: it does not rest, or its rest is over and the caller is the first
+    /// Whether the caller may connect to an endpoint: it does not rest, or its rest is over and the caller is the first
     /// to come after it.
-    pub fn may_connect(&self, address: SocketAddr) -> bool {
-        let Some(failures) = self.known.failed.get(&address) else { return true };
+    pub fn may_connect(&self, address: SocketAddr, peer: impl FnOnce() -> Option<Peer>) -> bool {
+        let failures = self.failures(address, peer);
+        let failures = || failures.into_iter().flatten();
+        // Nobody is to find out about one step who may not take the other.
+        !failures().any(|failures| failures.rest(self.now)) && failures().all(|failures| self.is_first(failures))
+    }
+
+    fn failures(&self, address: SocketAddr, peer: impl FnOnce() -> Option<Peer>) -> [Option<&Arc<Failures>>; 2] {
+        let known = &self.known;
+        let peer = if known.has_tls { peer() } else { None };
+        let tls = peer.and_then(|peer| known.failed.get(&Step::Tls(address, peer)));
+        [known.failed.get(&Step::Tcp(address)), tls]
+    }
+
+    fn is_first(&self, failures: &Failures) -> bool {
         let until = failures.rests_until.load(Ordering::Relaxed);
         if until == 0 {
             return true;

@@ -203,7 +203,9 @@ impl Patient {
                 Err(_) => Answer::Failed,
             };
         };
-        let Ok(connected) = connect_to(&self.common, &self.endpoint, &self.policy, within).await else {
+        let Ok(connected) =
+            connect_to(&self.common, &self.endpoint, &self.checked.key.wire, &self.policy, within).await
+        else {
             return Answer::Failed;
         };
         let Some(mut request) = get(question) else { return Answer::Failed };

@@ -98,9 +98,9 @@ async fn without_any_client_an_endpoint_comes_to_rest_and_back() {
     let (_tables, receiver) = watch::channel(table);
     let balancer = Arc::<Balancer>::default();
     let checks = tokio::spawn(run(Arc::clone(&balancer), receiver));
-    let rests = || balancer.health.view().is_some_and(|view| view.rests(dead));
+    let rests = || balancer.health.view().is_some_and(|view| view.rests(dead, || None));
     eventually(rests).await;
-    assert!(!balancer.health.view().unwrap().rests(address(ports[0])));
+    assert!(!balancer.health.view().unwrap().rests(address(ports[0]), || None));
     live.accept().await.unwrap();
     socket.listen(16).unwrap();
     eventually(|| balancer.health.view().is_none()).await;

@@ -6,6 +6,10 @@ fn address(last: u8) -> SocketAddr {
     ([192, 0, 2, last], 80).into()
 }
 
+fn tcp(last: u8) -> Step {
+    Step::Tcp(address(last))
+}
+
 struct Stage(Health);
 
 impl Stage {
@@ -18,15 +22,15 @@ impl Stage {
     }
 
     fn fail(&self, times: usize, seconds: f64) {
-        (0..times).for_each(|_| self.0.failed(address(1), self.at(seconds)));
+        (0..times).for_each(|_| self.0.failed(&tcp(1), self.at(seconds)));
     }
 
     fn rests(&self, seconds: f64) -> bool {
-        self.0.view().is_some_and(|view| view.at(&self.0, self.at(seconds)).rests(address(1)))
+        self.0.view().is_some_and(|view| view.at(&self.0, self.at(seconds)).rests(address(1), || None))
     }
 
     fn may_connect(&self, seconds: f64) -> bool {
-        self.0.view().is_none_or(|view| view.at(&self.0, self.at(seconds)).may_connect(address(1)))
+        self.0.view().is_none_or(|view| view.at(&self.0, self.at(seconds)).may_connect(address(1), || None))
     }
 }
 
@@ -36,13 +40,13 @@ fn nobody_rests_who_has_not_failed_often_enough_in_a_row() {
     assert!(stage.0.view().is_none());
     stage.fail(2, 1.0);
     assert!(!stage.rests(1.0) && stage.may_connect(1.0) && stage.may_connect(1.0));
-    stage.0.succeeded(address(1));
+    stage.0.succeeded(&tcp(1));
     assert!(stage.0.view().is_none());
     stage.fail(2, 2.0);
     assert!(!stage.rests(2.0));
     stage.fail(1, 2.0);
     assert!(stage.rests(2.0) && stage.rests(2.9) && !stage.may_connect(2.9));
-    assert!(!stage.0.view().unwrap().at(&stage.0, stage.at(2.0)).rests(address(2)));
+    assert!(!stage.0.view().unwrap().at(&stage.0, stage.at(2.0)).rests(address(2), || None));
 }
 
 #[test]
@@ -58,7 +62,7 @@ fn after_a_rest_one_finds_out_for_all() {
     assert!(stage.rests(3.49) && !stage.rests(3.51));
     // The one who was to find out went away without a word: in time it is another one's turn.
     assert!(stage.may_connect(3.51) && !stage.may_connect(8.5) && stage.may_connect(8.52));
-    stage.0.succeeded(address(1));
+    stage.0.succeeded(&tcp(1));
     assert!(stage.may_connect(8.53) && stage.may_connect(8.53));
 }
 
@@ -71,8 +75,29 @@ fn whoever_is_checked_rests_until_a_check_succeeds() {
     stage.fail(1, 0.0);
     stage.0.extend_rest(address(1), stage.at(0.0), Duration::from_secs(10));
     assert!(stage.rests(9.9) && !stage.may_connect(9.9));
-    stage.0.succeeded(address(1));
+    stage.0.succeeded(&tcp(1));
     assert!(stage.may_connect(9.9));
+}
+
+#[test]
+fn tls_rests_for_its_peer_alone_whatever_connects() {
+    let stage = Stage::new();
+    let peer = |service: &str| Peer::Service { ca: None, service: service.into(), namespace: "shop".into() };
+    let tls = Step::Tls(address(1), peer("cart"));
+    (0..3).for_each(|_| stage.0.failed(&tls, stage.at(0.0)));
+    stage.0.succeeded(&tcp(1));
+    let view = |seconds| stage.0.view().unwrap().at(&stage.0, stage.at(seconds));
+    let rests = |service: &str| view(0.5).rests(address(1), || Some(peer(service)));
+    assert!(rests("cart") && !rests("till") && !stage.rests(0.5));
+    let may = |seconds, service: &str| view(seconds).may_connect(address(1), || Some(peer(service)));
+    assert!(!may(0.5, "cart") && may(0.5, "till") && stage.may_connect(0.5));
+    // As long as there is no connection, nobody finds out about TLS.
+    stage.fail(3, 0.5);
+    assert!(!may(1.4, "cart"));
+    stage.0.succeeded(&tcp(1));
+    assert!(may(1.4, "cart") && !may(1.4, "cart"));
+    stage.0.succeeded(&tls);
+    assert!(stage.0.view().is_none());
 }
 
 #[test]
@@ -94,9 +119,9 @@ fn who_is_not_asked_for_is_forgotten() {
     stage.fail(3, 0.0);
     stage.0.forget(&HashSet::new(), stage.at(299.0));
     assert!(stage.0.view().is_some());
-    stage.0.failed(address(2), stage.at(299.0));
+    stage.0.failed(&tcp(2), stage.at(299.0));
     stage.0.forget(&HashSet::new(), stage.at(301.0));
-    assert_eq!(stage.0.known.load().failed.keys().collect::<Vec<_>>(), [&address(2)]);
+    assert_eq!(stage.0.known.load().failed.keys().collect::<Vec<_>>(), [&tcp(2)]);
     stage.0.forget(&HashSet::from([address(2), address(3)]), stage.at(301.0));
     assert!(stage.0.view().is_none());
 }
@@ -110,6 +135,6 @@ fn threads_that_fail_at_once_count_once_a_rest() {
         }
     });
     // Eight may have passed the look at the rest before any of them set it.
-    assert!(stage.0.failures(address(1)).in_a_row.load(Ordering::Relaxed) <= THRESHOLD + 8);
+    assert!(stage.0.failures(&tcp(1)).in_a_row.load(Ordering::Relaxed) <= THRESHOLD + 8);
     assert!(stage.rests(0.5));
 }
