@@ -3,7 +3,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use router_common::maps::{FlowKey, mapped};
 use router_common::proxy_v2;
@@ -119,6 +119,7 @@ async fn connect(
 ) -> Option<TcpStream> {
     let mut choice = shared.balancer.plan(route).choose(route, &route.cluster, record.client.ip(), None);
     record.flag = Flag::NoEndpoints;
+    let mut left = timeout;
     loop {
         let pick = match choice.next(&shared.balancer, timeout).await {
             Ok(pick) => pick,
@@ -132,7 +133,8 @@ async fn connect(
                 return None;
             }
         };
-        match dial::connect_with(timer, &shared.balancer.health, pick.target.endpoint, timeout, opening).await {
+        let (begun, within) = (Instant::now(), choice.patience(left));
+        match dial::connect_with(timer, &shared.balancer.health, pick.target.endpoint, within, opening).await {
             Ok(stream) => {
                 record.endpoint = Some(pick.target.endpoint.address);
                 record.place = pick.place;
@@ -143,6 +145,7 @@ async fn connect(
             Err(DialError::Refused(_)) => record.flag = Flag::UpstreamConnectFailure,
             Err(DialError::Timeout) => record.flag = Flag::UpstreamTimeout,
         }
+        left = left.saturating_sub(begun.elapsed());
     }
 }
 

@@ -29,6 +29,17 @@ pub fn refusing() -> SocketAddr {
     address
 }
 
+/// An address that answers no SYN: it listens, and has all the connections that it may have. Whoever has the socket can
+/// let it listen for more.
+pub fn black_hole() -> (socket2::Socket, SocketAddr) {
+    let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
+    socket.bind(&SocketAddr::from(([127, 0, 0, 1], 0)).into()).unwrap();
+    socket.listen(0).unwrap();
+    let address = socket.local_addr().unwrap().as_socket().unwrap();
+    std::mem::forget(std::net::TcpStream::connect(address).unwrap());
+    (socket, address)
+}
+
 /// Serves each connection with `work`.
 pub async fn serve<F>(work: impl Fn(TcpStream) -> F + Send + Sync + 'static) -> SocketAddr
 where

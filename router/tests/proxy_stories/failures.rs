@@ -1,13 +1,13 @@
 //! Backends that fail, each in its way.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use router::proxy::ProxyConfig;
 use router_core::policy::{RouterPolicy, Timeouts};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use crate::tables::{Rig, Route, table, under};
+use crate::tables::{Rig, Route, eventually, table, under};
 use crate::{backends, client, log};
 
 /// A router that waits for endpoints and clients for 300 ms.
@@ -26,6 +26,67 @@ async fn a_refusing_endpoint_is_passed_over() {
         let answer = client::get(rig.http, "over.test", "/").await;
         assert!(answer.body.starts_with("alive GET /\n"), "{answer:?}");
     }
+}
+
+/// A router that gives connecting this long.
+async fn connecting_within(connect: Duration, health_check: Duration, routes: &[Route]) -> Rig {
+    let timeouts = Timeouts { connect, health_check, ..Timeouts::default() };
+    let policy = RouterPolicy { timeouts, ..RouterPolicy::default() };
+    Rig::start(ProxyConfig::default(), under(policy, table(routes, None))).await
+}
+
+/// What a request gets, and how long that takes.
+async fn timed(rig: &Rig, host: &str) -> (u16, Duration) {
+    let begun = Instant::now();
+    let status = client::get(rig.http, host, "/").await.status;
+    (status, begun.elapsed())
+}
+
+#[tokio::test]
+async fn endpoints_that_do_not_answer_cost_the_time_to_connect_once_and_then_next_to_none() {
+    let holes = [backends::black_hole(), backends::black_hole(), backends::black_hole(), backends::black_hole()];
+    let addresses: Vec<_> = holes.iter().map(|(_, address)| *address).collect();
+    let connect = Duration::from_secs(2);
+    let never = Duration::from_secs(3600);
+    let rig = connecting_within(connect, never, &[Route::new("holes.test", "").service("app", &addresses)]).await;
+    let three = tokio::join!(timed(&rig, "holes.test"), timed(&rig, "holes.test"), timed(&rig, "holes.test"));
+    for (status, took) in [three.0, three.1, three.2] {
+        assert!(status == 504 && took < 2 * connect, "{status} after {took:?}");
+    }
+    // The fourth may come so late that somebody has to find out anew.
+    let mut last = (0, connect);
+    for _ in 0..8 {
+        last = timed(&rig, "holes.test").await;
+        if last.1 < connect / 4 {
+            break;
+        }
+    }
+    assert!(last.0 == 503 && last.1 < connect / 4, "{last:?}");
+}
+
+#[tokio::test]
+async fn an_endpoint_that_is_known_to_be_down_is_served_from_as_soon_as_it_is_back() {
+    let (hole, address) = backends::black_hole();
+    let connect = Duration::from_millis(500);
+    let rig = connecting_within(connect, connect, &[Route::new("back.test", "").to(address)]).await;
+    for _ in 0..3 {
+        assert_eq!(timed(&rig, "back.test").await.0, 504);
+    }
+    eventually("the quick answer", async || timed(&rig, "back.test").await.0 == 503).await;
+    let line = log::line_where("the refusal", |line| line["host"] == "back.test" && line["status"] == 503).await;
+    assert_eq!(line["flags"], "UF");
+    hole.listen(16).unwrap();
+    hole.set_nonblocking(true).unwrap();
+    let listener = tokio::net::TcpListener::from_std(hole.into()).unwrap();
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            tokio::spawn(async move {
+                let _ = stream.read(&mut [0; 1024]).await;
+                let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n").await;
+            });
+        }
+    });
+    eventually("the answer", async || timed(&rig, "back.test").await.0 == 200).await;
 }
 
 #[tokio::test]

@@ -6,6 +6,7 @@ mod destination;
 use std::future::{poll_fn, ready};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::future::Either;
 use http::header::EXPECT;
@@ -59,6 +60,8 @@ struct Exchange<'r> {
     upload: Option<Arc<Upload>>,
     asked: Option<Asked>,
     times: Times,
+    /// How long connecting may take, in all that is tried before the request is sent again.
+    left: Duration,
     record: Box<AccessRecord>,
     in_flight: InFlight,
     is_http1: bool,
@@ -149,8 +152,15 @@ pub fn forward<'r>(
                     return Ok(response);
                 }
                 Err(trouble) => {
-                    let Trouble { status, flag, unseen } = trouble;
-                    last = (status, flag);
+                    let Trouble { status, flag, unseen, connecting } = trouble;
+                    last = match flag {
+                        // It was known before, and there was no time to be late.
+                        Flag::UpstreamTimeout if unseen && exchange.choice.is_last_resort() => {
+                            (StatusCode::SERVICE_UNAVAILABLE, Flag::UpstreamConnectFailure)
+                        }
+                        _ => (status, flag),
+                    };
+                    exchange.left = exchange.left.saturating_sub(connecting);
                     exchange.record.place = None;
                     if exchange.times.are_over() {
                         break;
@@ -189,6 +199,7 @@ impl<'r> Exchange<'r> {
             return None;
         }
         self.choice.again();
+        self.left = self.times.connect;
         Some(Box::pin(sleep(pause)))
     }
 
@@ -221,7 +232,7 @@ impl<'r> Exchange<'r> {
             route,
             target,
             http1_only: self.asked.is_some(),
-            within: times.connect,
+            within: self.choice.patience(self.left),
             until,
             keep: self.retries.as_ref().is_some_and(Retries::are_left),
             interim: self.interim,
@@ -296,6 +307,7 @@ fn prepare<'r>(
         unmodified,
         upload,
         asked,
+        left: times.connect,
         times,
         record,
         in_flight,

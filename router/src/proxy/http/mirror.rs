@@ -85,10 +85,11 @@ impl Copy {
         let plan = shared.balancer.plan(route);
         let Some((mirrored, Mirror { cluster, .. })) = self.of(plan) else { return };
         let mut choice = mirrored.choose(route, cluster, self.client, None);
+        let mut left = *connect;
         // An error: there is no endpoint (left).
         while let Ok(pick) = choice.next(&shared.balancer, *connect).await {
             let target = pick.target;
-            let within = *connect;
+            let within = choice.patience(left);
             let way = Way {
                 shared,
                 route,
@@ -105,7 +106,7 @@ impl Copy {
                     let is_last = upload.is_some_and(|upload| upload.is_last());
                     return read_off(lease, response, waits.server, is_last).await;
                 }
-                Err(trouble) if trouble.unseen => {}
+                Err(trouble) if trouble.unseen => left = left.saturating_sub(trouble.connecting),
                 Err(trouble) => {
                     tracing::debug!(route = %route.id, flag = trouble.flag.cause(), "a copy of a request is lost");
                     return;

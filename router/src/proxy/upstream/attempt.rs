@@ -38,6 +38,15 @@ pub struct Trouble {
     pub flag: Flag,
     /// The endpoint has not seen the request, which is still there.
     pub unseen: bool,
+    /// How long it took to find out that there is no connection.
+    pub connecting: Duration,
+}
+
+impl Trouble {
+    /// With a request that no other endpoint is to see.
+    pub(crate) fn seen(status: StatusCode, flag: Flag) -> Self {
+        Trouble { status, flag, unseen: false, connecting: Duration::ZERO }
+    }
 }
 
 /// How long may nothing move, depending on who has to.
@@ -80,7 +89,10 @@ pub async fn attempt(
     let mut sent_before = false;
     loop {
         let leased = way.lease(&bucket, idle).await;
-        let mut lease = leased.map_err(|(status, flag)| Trouble { status, flag, unseen: !sent_before })?;
+        let mut lease = leased.map_err(|((status, flag), connecting)| {
+            let unseen = !sent_before;
+            Trouble { status, flag, unseen, connecting }
+        })?;
         let is_http2 = matches!(lease.sender, Sender::Http2(_));
         if is_http2 {
             for_http2(request, bucket.key.wire.scheme(), upload)?;
@@ -124,7 +136,8 @@ pub async fn attempt(
             } else {
                 (StatusCode::BAD_GATEWAY, Flag::UpstreamClosed)
             };
-            return Err(Trouble { status, flag, unseen: was_unsent && !sent_before });
+            let unseen = was_unsent && !sent_before;
+            return Err(Trouble { status, flag, unseen, connecting: Duration::ZERO });
         }
     }
 }
@@ -162,12 +175,12 @@ async fn wait<A: Future>(
 
 fn too_late(lease: &Lease, upload: Option<&Upload>, waits: Waits) -> Trouble {
     if !waits.are_over() && upload.is_some_and(Upload::waits_for_client) {
-        return Trouble { status: StatusCode::REQUEST_TIMEOUT, flag: Flag::ClientTimeout, unseen: false };
+        return Trouble::seen(StatusCode::REQUEST_TIMEOUT, Flag::ClientTimeout);
     }
     if let Sender::Http2(stream) = &lease.sender {
         stream.was_silent();
     }
-    Trouble { status: StatusCode::GATEWAY_TIMEOUT, flag: Flag::UpstreamTimeout, unseen: false }
+    Trouble::seen(StatusCode::GATEWAY_TIMEOUT, Flag::UpstreamTimeout)
 }
 
 /// Reads an answer to its end, so that its connection can have the next request, unless it is to have none
@@ -249,7 +262,7 @@ pub(super) struct Unspeakable;
 
 impl From<Unspeakable> for Trouble {
     fn from(Unspeakable: Unspeakable) -> Self {
-        Trouble { status: StatusCode::BAD_REQUEST, flag: Flag::BadRequest, unseen: false }
+        Trouble::seen(StatusCode::BAD_REQUEST, Flag::BadRequest)
     }
 }
 

@@ -6,7 +6,8 @@
 //! * source: the highest weighted random score of client address and endpoint (rendezvous hashing): when an endpoint
 //!   comes or goes, only clients that it gets or had move.
 //!
-//! Endpoints that rest (`health`) are chosen only when no other is left: nothing is won by not trying.
+//! Endpoints that rest (`health`) are chosen only when no other is left, and then not waited for for long: nothing is won
+//! by not trying, nor by waiting.
 //!
 //! Services of rules keep their shares: first it is found out whose turn it is, then the service's endpoints are chosen
 //! between. A backend that cannot be used has its share of failures, and one without endpoints too. Where endpoints
@@ -34,6 +35,9 @@ use crate::proxy::dial::random_below;
 
 /// Most endpoints that are tried for one connection or request.
 pub const MAX_ATTEMPTS: usize = 4;
+/// How long all tries together may take to connect to endpoints that rest, of which no other is left: nobody waits for
+/// what is known to be down, and still everybody finds out that it is back.
+const LAST_RESORT: Duration = Duration::from_millis(100);
 /// Turns after which round robin takes what comes: nearly all endpoints rest.
 const TURNS: usize = 8;
 /// So that loads per weight are told apart in whole numbers; more than the greatest weight, 256.
@@ -111,6 +115,8 @@ pub struct Choice<'r> {
     attempts: usize,
     /// Not this one, as long as there are others.
     avoid: Option<usize>,
+    /// Whether none but such as rest, or are ill, were left to try.
+    last_resort: bool,
 }
 
 impl<'r> Choice<'r> {
@@ -132,6 +138,22 @@ impl<'r> Choice<'r> {
     pub fn again(&mut self) {
         self.avoid = self.attempts.checked_sub(1).and_then(|last| self.tried.get(last)).copied();
         self.attempts = 0;
+    }
+
+    /// How long connecting to the endpoint that is tried may take when all tries together have this long: half of it, as
+    /// long as there are others.
+    pub fn patience(&self, left: Duration) -> Duration {
+        let most = MAX_ATTEMPTS.min(self.plan.members().len());
+        if self.last_resort {
+            // No more than a few.
+            return left.min(LAST_RESORT / (most as u32).max(1));
+        }
+        if self.attempts < most { left / 2 } else { left }
+    }
+
+    /// Whether the endpoint that is tried rests, or is ill, as do all others: it has little time to connect.
+    pub fn is_last_resort(&self) -> bool {
+        self.last_resort
     }
 
     async fn wait(
@@ -167,6 +189,7 @@ impl<'r> Choice<'r> {
         if self.attempts >= MAX_ATTEMPTS {
             return Found::Nobody(Exhausted::Tried);
         }
+        self.last_resort = false;
         let view = health.view();
         if let Some(tag) = self.sticky.filter(|_| self.attempts == 0 && self.avoid.is_none()) {
             let named = self.plan.kept().iter().position(|member| member.tag == tag);
@@ -202,6 +225,7 @@ impl<'r> Choice<'r> {
             }
         }
         if let Some(found) = self.take_one(None, is_left, |_| true) {
+            self.last_resort = view.is_some();
             return found;
         }
         if self.avoid.take().is_some() {
@@ -301,7 +325,19 @@ impl Plan {
         sticky: Option<Tag>,
     ) -> Choice<'r> {
         let share = self.next_share(client);
-        Choice { route, cluster, plan: self, client, sticky, share, tried: [0; MAX_ATTEMPTS], attempts: 0, avoid: None }
+        let tried = [0; MAX_ATTEMPTS];
+        Choice {
+            route,
+            cluster,
+            plan: self,
+            client,
+            sticky,
+            share,
+            tried,
+            attempts: 0,
+            avoid: None,
+            last_resort: false,
+        }
     }
 
     fn occupancy(&self, index: usize) -> Option<&Arc<Occupancy>> {

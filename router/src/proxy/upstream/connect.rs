@@ -11,7 +11,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use router_core::rule::BackendPolicy;
 use router_core::table::{Endpoint, HttpTls, Reencrypt, ResolvedRoute, RouteKind};
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::time::{Instant, timeout, timeout_at};
+use tokio::time::{Instant, timeout_at};
 use tokio_rustls::TlsConnector;
 
 use super::choose::Target;
@@ -46,7 +46,7 @@ pub struct Way<'r> {
     pub target: Target<'r>,
     /// Whether only HTTP/1.1 will do: it is to be left for another protocol.
     pub http1_only: bool,
-    /// How long connecting may take, and TLS after it.
+    /// How long connecting may take, with TLS.
     pub within: Duration,
     /// When the request has no more time.
     pub until: Option<Instant>,
@@ -90,37 +90,51 @@ impl Way<'_> {
     /// A connection that has been idle for at most `idle`, a stream of one that has room, or a new one.
     ///
     /// # Errors
-    /// Why none could be opened.
-    pub async fn lease(&self, bucket: &Arc<Bucket>, idle: Duration) -> Result<Lease, OpenError> {
+    /// Why none could be opened, and how long that took.
+    pub async fn lease(&self, bucket: &Arc<Bucket>, idle: Duration) -> Result<Lease, (OpenError, Duration)> {
         match bucket.take(idle) {
             Taken::Ready(lease) => Ok(lease),
             // Boxed: it is rare, and every request would carry the room for it.
-            none => Box::pin(self.wait_or_open(bucket, idle, none)).await,
+            none => {
+                Box::pin(async move {
+                    let begun = Instant::now();
+                    self.wait_or_open(bucket, idle, none, begun).await.map_err(|error| (error, begun.elapsed()))
+                })
+                .await
+            }
         }
     }
 
-    async fn wait_or_open(&self, bucket: &Arc<Bucket>, idle: Duration, mut taken: Taken) -> Result<Lease, OpenError> {
+    async fn wait_or_open(
+        &self,
+        bucket: &Arc<Bucket>,
+        idle: Duration,
+        mut taken: Taken,
+        begun: Instant,
+    ) -> Result<Lease, OpenError> {
+        let deadline = begun + self.within;
+        let deadline = self.until.map_or(deadline, |until| until.min(deadline));
         loop {
             match taken {
                 Taken::Ready(lease) => return Ok(lease),
-                Taken::Wait(opening) => match timeout(self.patience(), opening.done()).await {
+                Taken::Wait(opening) => match timeout_at(deadline, opening.done()).await {
                     Ok(done) => done?,
                     Err(_) => return Err((StatusCode::GATEWAY_TIMEOUT, Flag::UpstreamTimeout)),
                 },
-                Taken::Open(opener) => return self.open(&bucket.key, opener).await,
+                Taken::Open(opener) => return self.open(&bucket.key, opener, deadline).await,
             }
             taken = bucket.take(idle);
         }
     }
 
-    async fn open(&self, key: &PoolKey, opener: Opener) -> Result<Lease, OpenError> {
+    async fn open(&self, key: &PoolKey, opener: Opener, deadline: Instant) -> Result<Lease, OpenError> {
         let closed = (StatusCode::BAD_GATEWAY, Flag::UpstreamClosed);
-        match self.connect(key).await {
+        match self.connect(key, deadline).await {
             Ok(Connected::Http1(own)) => Ok(opener.http1(own)),
             Ok(Connected::Http2(shared)) => opener.http2(shared).ok_or(closed),
             Err(error) => {
                 // Those who wait may have more time than this request: without a word they go on by themselves.
-                if self.until.is_none_or(|until| Instant::now() < until) {
+                if error.1 != Flag::UpstreamTimeout {
                     opener.failed(error);
                 }
                 Err(error)
@@ -128,14 +142,10 @@ impl Way<'_> {
         }
     }
 
-    /// How long the next step of connecting may take.
-    fn patience(&self) -> Duration {
-        self.until.map_or(self.within, |until| self.within.min(until.saturating_duration_since(Instant::now())))
-    }
-
-    async fn connect(&self, key: &PoolKey) -> Result<Connected, OpenError> {
+    async fn connect(&self, key: &PoolKey, deadline: Instant) -> Result<Connected, OpenError> {
         let tls = self.trust(&key.wire)?;
-        connect(self.shared, self.target.endpoint, &key.wire, tls, self.patience()).await
+        let within = deadline.saturating_duration_since(Instant::now());
+        connect(self.shared, self.target.endpoint, &key.wire, tls, within).await
     }
 
     /// How TLS is made with the endpoint, and its name.

@@ -157,6 +157,30 @@ fn who_rests_is_chosen_only_when_nobody_else_is_left() {
 }
 
 #[test]
+fn all_tries_share_the_time_to_connect_and_who_rests_has_little() {
+    let balancer = Balancer::default();
+    let times = |route: &ResolvedRoute| {
+        let (mut left, mut times) = (Duration::from_secs(4), Vec::new());
+        let mut choice = balancer.plan(route).choose(route, &route.cluster, CLIENT, None);
+        while choice.next(&balancer, PATIENCE).now_or_never().unwrap().is_ok() {
+            times.push(choice.patience(left).as_millis());
+            left -= choice.patience(left);
+        }
+        times
+    };
+    let of = |ports: &[u16]| route(&[(1, ports)], RoutePolicy::default());
+    assert_eq!(times(&of(&[1])), [4_000]);
+    assert_eq!(times(&of(&[1, 2, 3])), [2_000, 1_000, 1_000]);
+    assert_eq!(times(&of(&[1, 2, 3, 4, 5])), [2_000, 1_000, 500, 500]);
+    rest(&balancer, 1);
+    assert_eq!(times(&of(&[1])), [100]);
+    // Nobody who is well has less for others that are not.
+    assert_eq!(times(&of(&[1, 2])), [2_000, 50]);
+    (2..=5).for_each(|port| rest(&balancer, port));
+    assert_eq!(times(&of(&[1, 2, 3, 4, 5])), [25; 4]);
+}
+
+#[test]
 fn a_cookie_is_followed_as_long_as_its_endpoint_serves() {
     let balancer = Balancer::default();
     let both = route(&[(1, &[1, 2])], RoutePolicy::default());
