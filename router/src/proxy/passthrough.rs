@@ -143,7 +143,7 @@ async fn connect(
                 return Some(stream);
             }
             Err(DialError::Refused(_)) => record.flag = Flag::UpstreamConnectFailure,
-            Err(DialError::Timeout) => record.flag = Flag::UpstreamTimeout,
+            Err(DialError::Timeout) => record.flag = Flag::UpstreamConnectTimeout,
         }
         left = left.saturating_sub(begun.elapsed());
     }

@@ -1,8 +1,11 @@
 //! `logging.access`: lines that go to a syslog server, in the router's own form.
 
+use std::time::Duration;
+
 use router::proxy::{AccessLogForm, ProxyConfig};
 use router_core::parse::{LogFormat, Syslog};
-use router_core::policy::{AccessLogPolicy, RouterPolicy};
+use router_core::policy::{AccessLogPolicy, RouterPolicy, Timeouts};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UdpSocket;
 use tokio::time::timeout;
 
@@ -81,4 +84,44 @@ async fn lines_that_cannot_be_sent_are_counted_and_delay_nobody() {
     }
     let log = rig.proxy.access_log();
     crate::tables::eventually("three lost lines", async || log.dropped() == 3).await;
+}
+
+#[tokio::test]
+async fn a_line_says_at_which_step_an_endpoint_failed() {
+    async fn after(begin: &'static [u8], hangs: bool) -> std::net::SocketAddr {
+        backends::serve(move |mut stream| async move {
+            let _ = stream.read(&mut [0; 1024]).await;
+            let _ = stream.write_all(begin).await;
+            if hangs {
+                let _ = stream.read_to_end(&mut Vec::new()).await;
+            }
+        })
+        .await
+    }
+    const BEGIN: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nbegin";
+    let (_hole, hole) = backends::black_hole();
+    let cases = [
+        ("sC", 504, hole),
+        ("SC", 503, backends::refusing()),
+        ("sH", 504, after(b"", true).await),
+        ("SH", 502, after(b"", false).await),
+        ("sD", 200, after(BEGIN, true).await),
+        ("SD", 200, after(BEGIN, false).await),
+    ];
+    let server = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+    let short = Duration::from_millis(300);
+    let timeouts = Timeouts { connect: short, server: short, ..Timeouts::default() };
+    let policy = RouterPolicy { timeouts, ..policy(&server, Some("%ST %ts")) };
+    let routes: Vec<Route> =
+        cases.iter().map(|(_, _, to)| Route::new(&format!("p{}.steps.test", to.port()), "").to(*to)).collect();
+    let rig = Rig::start(ProxyConfig::default(), under(policy, table(&routes, None))).await;
+    for (state, status, to) in cases {
+        let mut stream = tokio::net::TcpStream::connect(rig.http).await.unwrap();
+        let request = format!("GET / HTTP/1.1\r\nHost: p{}.steps.test\r\nConnection: close\r\n\r\n", to.port());
+        stream.write_all(request.as_bytes()).await.unwrap();
+        // A response that breaks off may end in a reset.
+        let _ = stream.read_to_end(&mut Vec::new()).await;
+        let line = received(&server).await;
+        assert!(line.ends_with(&format!("]: {status} {state}\n")), "{line} instead of {state}");
+    }
 }

@@ -18,9 +18,15 @@ pub enum Flag {
     InvalidBackend,
     /// No endpoint accepted a connection.
     UpstreamConnectFailure,
-    /// An endpoint did not connect, answer or go on in time.
+    /// An endpoint did not connect in time.
+    UpstreamConnectTimeout,
+    /// An endpoint did not answer in time.
     UpstreamTimeout,
-    /// The endpoint ended its connection before the response was complete, or reset it.
+    /// The endpoint did not go on with its response in time.
+    UpstreamStalled,
+    /// The endpoint ended its connection, or reset it, before the response had begun.
+    UpstreamHungUp,
+    /// The endpoint did so before the response was complete.
     UpstreamClosed,
     /// TLS with the endpoint failed; above all, its certificate was refused.
     UpstreamCertificate,
@@ -63,8 +69,8 @@ impl Flag {
             Flag::NoEndpoints => "NE",
             Flag::InvalidBackend => "IB",
             Flag::UpstreamConnectFailure => "UF",
-            Flag::UpstreamTimeout => "UT",
-            Flag::UpstreamClosed => "UC",
+            Flag::UpstreamConnectTimeout | Flag::UpstreamTimeout | Flag::UpstreamStalled => "UT",
+            Flag::UpstreamHungUp | Flag::UpstreamClosed => "UC",
             Flag::UpstreamCertificate => "UV",
             Flag::NoDestinationCa => "NCA",
             Flag::ClientGone => "DC",
@@ -92,8 +98,8 @@ impl Flag {
             Flag::NoEndpoints => "no-endpoints",
             Flag::InvalidBackend => "invalid-backend",
             Flag::UpstreamConnectFailure => "backend-unreachable",
-            Flag::UpstreamTimeout => "backend-timeout",
-            Flag::UpstreamClosed => "backend-closed",
+            Flag::UpstreamConnectTimeout | Flag::UpstreamTimeout | Flag::UpstreamStalled => "backend-timeout",
+            Flag::UpstreamHungUp | Flag::UpstreamClosed => "backend-closed",
             Flag::UpstreamCertificate => "backend-certificate",
             Flag::NoDestinationCa => "no-destination-ca",
             Flag::ClientGone => "client-gone",
@@ -118,7 +124,10 @@ impl Flag {
             Flag::NoRoute | Flag::NoRule | Flag::RuleAnswer => "SC",
             Flag::NoEndpoints | Flag::InvalidBackend | Flag::UpstreamConnectFailure => "SC",
             Flag::UpstreamCertificate | Flag::NoDestinationCa => "SC",
+            Flag::UpstreamConnectTimeout => "sC",
             Flag::UpstreamTimeout => "sH",
+            Flag::UpstreamStalled => "sD",
+            Flag::UpstreamHungUp => "SH",
             Flag::UpstreamClosed => "SD",
             Flag::ClientGone => "CD",
             Flag::ClientTimeout => "cR",

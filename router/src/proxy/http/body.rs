@@ -159,7 +159,7 @@ impl ResponseBody {
                 self.ended = frame.is_trailers();
             }
             Poll::Ready(Some(Err(BodyError::Upstream(_)))) => record.flag = Flag::UpstreamClosed,
-            Poll::Ready(Some(Err(BodyError::Stalled))) => record.flag = Flag::UpstreamTimeout,
+            Poll::Ready(Some(Err(BodyError::Stalled))) => record.flag = Flag::UpstreamStalled,
             Poll::Ready(None) => self.ended = true,
             Poll::Pending => {}
         }

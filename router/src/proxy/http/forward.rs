@@ -155,7 +155,7 @@ pub fn forward<'r>(
                     let Trouble { status, flag, unseen, connecting } = trouble;
                     last = match flag {
                         // It was known before, and there was no time to be late.
-                        Flag::UpstreamTimeout if unseen && exchange.choice.is_last_resort() => {
+                        Flag::UpstreamConnectTimeout if unseen && exchange.choice.is_last_resort() => {
                             (StatusCode::SERVICE_UNAVAILABLE, Flag::UpstreamConnectFailure)
                         }
                         _ => (status, flag),

@@ -33,7 +33,7 @@ impl From<Trouble> for Outcome {
     fn from(trouble: Trouble) -> Self {
         match trouble.flag {
             _ if trouble.unseen => Outcome::Unreachable,
-            Flag::UpstreamClosed | Flag::UpstreamTimeout => Outcome::Unanswered,
+            Flag::UpstreamHungUp | Flag::UpstreamTimeout | Flag::UpstreamConnectTimeout => Outcome::Unanswered,
             _ => Outcome::Other,
         }
     }

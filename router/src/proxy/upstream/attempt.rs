@@ -134,7 +134,7 @@ pub async fn attempt(
             let (status, flag) = if failed {
                 (StatusCode::BAD_REQUEST, Flag::BadRequest)
             } else {
-                (StatusCode::BAD_GATEWAY, Flag::UpstreamClosed)
+                (StatusCode::BAD_GATEWAY, Flag::UpstreamHungUp)
             };
             let unseen = was_unsent && !sent_before;
             return Err(Trouble { status, flag, unseen, connecting: Duration::ZERO });

@@ -119,7 +119,7 @@ impl Way<'_> {
                 Taken::Ready(lease) => return Ok(lease),
                 Taken::Wait(opening) => match timeout_at(deadline, opening.done()).await {
                     Ok(done) => done?,
-                    Err(_) => return Err((StatusCode::GATEWAY_TIMEOUT, Flag::UpstreamTimeout)),
+                    Err(_) => return Err((StatusCode::GATEWAY_TIMEOUT, Flag::UpstreamConnectTimeout)),
                 },
                 Taken::Open(opener) => return self.open(&bucket.key, opener, deadline).await,
             }
@@ -128,13 +128,13 @@ impl Way<'_> {
     }
 
     async fn open(&self, key: &PoolKey, opener: Opener, deadline: Instant) -> Result<Lease, OpenError> {
-        let closed = (StatusCode::BAD_GATEWAY, Flag::UpstreamClosed);
+        let closed = (StatusCode::BAD_GATEWAY, Flag::UpstreamHungUp);
         match self.connect(key, deadline).await {
             Ok(Connected::Http1(own)) => Ok(opener.http1(own)),
             Ok(Connected::Http2(shared)) => opener.http2(shared).ok_or(closed),
             Err(error) => {
                 // Those who wait may have more time than this request: without a word they go on by themselves.
-                if error.1 != Flag::UpstreamTimeout {
+                if error.1 != Flag::UpstreamConnectTimeout {
                     opener.failed(error);
                 }
                 Err(error)
@@ -214,7 +214,7 @@ async fn connect(
 ) -> Result<Connected, OpenError> {
     let (health, deadline) = (&common.balancer.health, Instant::now() + within);
     let stream = dial::connect(health, endpoint, within).await.map_err(|error| match error {
-        DialError::Timeout => (StatusCode::GATEWAY_TIMEOUT, Flag::UpstreamTimeout),
+        DialError::Timeout => (StatusCode::GATEWAY_TIMEOUT, Flag::UpstreamConnectTimeout),
         DialError::Refused(_) => (StatusCode::SERVICE_UNAVAILABLE, Flag::UpstreamConnectFailure),
     })?;
     let (Some((connector, name)), Wire::Tls(peer) | Wire::TlsHttp1(peer)) = (tls, wire) else {
@@ -237,7 +237,7 @@ async fn connect(
         }
         Err(_) => {
             health.failed(&step, Instant::now().into_std());
-            Err((StatusCode::GATEWAY_TIMEOUT, Flag::UpstreamTimeout))
+            Err((StatusCode::GATEWAY_TIMEOUT, Flag::UpstreamConnectTimeout))
         }
     }
 }
@@ -258,7 +258,7 @@ where
     let heard = Heard::default();
     let io = TokioIo::new(heard.hear(stream));
     let made = http1::Builder::new().max_buf_size(MAX_RESPONSE_HEAD).handshake(io).await;
-    let (sender, driver) = made.map_err(|_| (StatusCode::BAD_GATEWAY, Flag::UpstreamClosed))?;
+    let (sender, driver) = made.map_err(|_| (StatusCode::BAD_GATEWAY, Flag::UpstreamHungUp))?;
     // Its errors reach whoever sends on it.
     tokio::spawn(hush::sleeper(async move { driver.with_upgrades().await.ok() }));
     Ok(Connected::Http1(Own::new(sender, heard)))
@@ -277,7 +277,7 @@ where
         .initial_stream_window_size(STREAM_WINDOW)
         .initial_connection_window_size(CONNECTION_WINDOW);
     let made = builder.handshake(TokioIo::new(heard.hear(stream))).await;
-    let (sender, mut driver) = made.map_err(|_| (StatusCode::BAD_GATEWAY, Flag::UpstreamClosed))?;
+    let (sender, mut driver) = made.map_err(|_| (StatusCode::BAD_GATEWAY, Flag::UpstreamHungUp))?;
     let load = Arc::new(Load::default());
     let told = Arc::clone(&load);
     tokio::spawn(std::future::poll_fn(move |cx| {

@@ -87,9 +87,9 @@ fn troubles_are_told_apart() {
         Outcome::from(Trouble { status: StatusCode::BAD_GATEWAY, flag, unseen, connecting: Duration::ZERO })
     };
     assert_eq!(trouble(Flag::UpstreamConnectFailure, true), Outcome::Unreachable);
-    assert_eq!(trouble(Flag::UpstreamTimeout, true), Outcome::Unreachable);
+    assert_eq!(trouble(Flag::UpstreamConnectTimeout, true), Outcome::Unreachable);
     assert_eq!(trouble(Flag::UpstreamTimeout, false), Outcome::Unanswered);
-    assert_eq!(trouble(Flag::UpstreamClosed, false), Outcome::Unanswered);
+    assert_eq!(trouble(Flag::UpstreamHungUp, false), Outcome::Unanswered);
     assert_eq!(trouble(Flag::ClientTimeout, false), Outcome::Other);
     assert_eq!(trouble(Flag::BadRequest, false), Outcome::Other);
 }
