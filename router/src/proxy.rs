@@ -27,6 +27,7 @@ mod preface;
 mod prefixed;
 mod proxied;
 mod snapshot;
+mod streams;
 mod task_waker;
 mod tls;
 mod upstream;

@@ -106,7 +106,8 @@ enum Wait {
     Head,
     /// More of a body.
     Body,
-    /// Nothing: the service is at work.
+    /// Nothing: the service is at work. Each of its waits has an end, and so has that of a stream of HTTP/2 for its
+    /// client (`streams`).
     Busy,
 }
 

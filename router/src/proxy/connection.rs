@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
+use futures_util::TryFutureExt;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use router_common::http::MAX_HEAD;
@@ -26,6 +27,7 @@ use super::preface::{self, Beginning};
 use super::prefixed::Prefixed;
 use super::proxied::Proxied;
 use super::snapshot::ServedRouter;
+use super::streams::{InParts, Streams};
 use super::tls::terminate::terminate;
 use super::{Phase, Protocol, Shared, passthrough, proxied};
 
@@ -161,17 +163,6 @@ where
     drive(&shared, &clock, policy.defer_idle_termination, serving, |serving| serving.graceful_shutdown()).await;
 }
 
-/// Starts the tasks of HTTP/2's streams. Each is put where it stays first: on its way into the runtime a task's future
-/// is moved eight times, and these have 1.5 KB.
-#[derive(Clone, Copy, Debug)]
-struct OnHeap;
-
-impl<F: Future<Output = ()> + Send + 'static> hyper::rt::Executor<F> for OnHeap {
-    fn execute(&self, stream: F) {
-        tokio::spawn(Box::pin(stream));
-    }
-}
-
 /// Serves HTTP/2 on a stream to its end.
 pub(super) async fn serve_http2<S>(shared: Arc<Shared>, connection: Connection, stream: S)
 where
@@ -180,7 +171,8 @@ where
     let clock = Arc::clone(&connection.clock);
     let policy = policy_of(&shared, &connection.router);
     let io = TokioIo::new(ClientIo::new(stream, false, Arc::clone(&clock), ClientLimits::of(&policy)));
-    let mut builder = hyper::server::conn::http2::Builder::new(OnHeap);
+    let streams = Streams { patience: policy.timeouts.client };
+    let mut builder = hyper::server::conn::http2::Builder::new(streams);
     builder
         .timer(TokioTimer::new())
         .enable_connect_protocol()
@@ -189,7 +181,8 @@ where
         .max_pending_accept_reset_streams(MAX_PENDING_RESETS)
         .max_local_error_reset_streams(MAX_OWN_RESETS);
     let served = Arc::new(Served { shared: Arc::clone(&shared), connection });
-    let service = service_fn(move |request| handle(Arc::clone(&served), request));
+    let service =
+        service_fn(move |request| handle(Arc::clone(&served), request).map_ok(|response| response.map(InParts::of)));
     let serving = builder.serve_connection(io, service);
     tokio::pin!(serving);
     drive(&shared, &clock, policy.defer_idle_termination, serving, |serving| serving.graceful_shutdown()).await;

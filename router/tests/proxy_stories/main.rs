@@ -20,6 +20,7 @@ mod hellos;
 mod http1_corpus;
 mod http2_corpus;
 mod http2_floods;
+mod http2_windows;
 mod interim;
 mod leaving;
 mod limits;
