@@ -33,6 +33,11 @@ use super::{Phase, Protocol, Shared, passthrough, proxied};
 
 /// Most concurrent requests of one HTTP/2 connection.
 const MAX_STREAMS: u32 = 128;
+/// How much of a request's content may wait for an endpoint that is slow to take it, in bytes per HTTP/2 stream: so much
+/// comes at most in each round trip, which is long with many clients.
+const STREAM_WINDOW: u32 = 256 * 1024;
+/// The same for all streams of a connection, 32 MiB: with less, uploads that stand still would stop the others.
+const CONNECTION_WINDOW: u32 = MAX_STREAMS * STREAM_WINDOW;
 /// Most requests of one HTTP/2 connection that were taken back before they were looked at ("rapid reset",
 /// CVE-2023-44487); h2's own default.
 const MAX_PENDING_RESETS: usize = 20;
@@ -177,6 +182,8 @@ where
         .timer(TokioTimer::new())
         .enable_connect_protocol()
         .max_concurrent_streams(MAX_STREAMS)
+        .initial_stream_window_size(STREAM_WINDOW)
+        .initial_connection_window_size(CONNECTION_WINDOW)
         .max_header_list_size(policy.limits.head.min(MAX_HEAD))
         .max_pending_accept_reset_streams(MAX_PENDING_RESETS)
         .max_local_error_reset_streams(MAX_OWN_RESETS);

@@ -1,16 +1,26 @@
-//! Flow control of HTTP/2 (RFC 9113 §5.2): who opens no window is not waited for without end.
+//! Flow control of HTTP/2 (RFC 9113 §5.2): who opens no window harms nobody, and is not waited for without end.
 
 use std::net::SocketAddr;
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use futures_util::future::{join_all, poll_fn};
+use h2::SendStream;
+use http::{Request, Response, StatusCode};
+use hyper::body::Bytes;
 use router::proxy::ProxyConfig;
 use router_core::policy::{RouterPolicy, Timeouts};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::sync::watch;
+use tokio::time::timeout;
 
+use crate::backends_h2::one_worker;
 use crate::frames::{
     DATA, END_HEADERS, END_STREAM, Frame, HEADERS, PREFACE, RST_STREAM, SETTINGS, WINDOW_UPDATE, frame, next,
 };
-use crate::tables::{Rig, Route, table, under};
+use crate::tables::{PATIENCE, Rig, Route, table, under};
 use crate::{backends, client, log, pki};
 
 /// The code that a stream is reset with whose content nobody takes (RFC 9113 §7).
@@ -139,4 +149,120 @@ async fn a_client_that_takes_a_little_now_and_then_is_not_given_up() {
         }
     }
     assert!(begun.elapsed() > 2 * patience);
+}
+
+/// Sends zeroes as long as there is room for them, and counts those of everybody.
+async fn pour(mut stream: SendStream<Bytes>, length: usize, poured: Arc<watch::Sender<usize>>) {
+    let mut left = length;
+    while left > 0 {
+        stream.reserve_capacity(left.min(16 * 1024));
+        let Some(Ok(room)) = poll_fn(|cx| stream.poll_capacity(cx)).await else { return };
+        let part = room.min(left);
+        left -= part;
+        if stream.send_data(Bytes::from(vec![0; part]), left == 0).is_err() {
+            return;
+        }
+        poured.send_modify(|all| *all += part);
+    }
+}
+
+/// What has been poured, once it is so much.
+async fn until_poured(poured: &watch::Sender<usize>, much: usize) {
+    let mut poured = poured.subscribe();
+    let reached = poured.wait_for(|all| *all >= much);
+    timeout(PATIENCE, reached).await.expect("they pour").unwrap();
+}
+
+const MIB: usize = 1 << 20;
+
+/// Answers in HTTP/2 with 1 MiB; for `/live` when those for others have as much on the way as once stopped a connection.
+async fn pouring(connections: Arc<AtomicUsize>) -> SocketAddr {
+    let poured = Arc::new(watch::Sender::new(0));
+    backends::serve(move |stream| {
+        connections.fetch_add(1, Ordering::SeqCst);
+        let poured = Arc::clone(&poured);
+        async move {
+            let mut connection = h2::server::handshake(stream).await.unwrap();
+            while let Some(Ok((request, mut respond))) = connection.accept().await {
+                let poured = Arc::clone(&poured);
+                tokio::spawn(async move {
+                    let body = respond.send_response(Response::new(()), false).unwrap();
+                    if request.uri().path() == "/live" {
+                        until_poured(&poured, 2 * MIB).await;
+                    }
+                    pour(body, MIB, poured).await;
+                });
+            }
+        }
+    })
+    .await
+}
+
+#[tokio::test]
+async fn readers_that_stand_still_do_not_stop_others_on_the_same_endpoint_connection() {
+    const HOST: &str = "still.apps.test";
+    let connections = Arc::new(AtomicUsize::new(0));
+    let backend = pouring(Arc::clone(&connections)).await;
+    let rig = one_worker(&[Route::new(HOST, "").edge(None).to(backend).h2c()]).await;
+    let mut still = with_window(&rig, HOST, 0).await;
+    still.write_all(&(0..100).flat_map(|index| get(HOST, 2 * index + 1)).collect::<Vec<u8>>()).await.unwrap();
+    // Another client, over whatever it speaks.
+    let live = timeout(PATIENCE / 2, client::get_tls(rig.https, Some(HOST), HOST, "/live")).await;
+    let live = live.expect("it is not stopped by the others");
+    assert_eq!((live.status, live.body.len()), (200, MIB));
+    assert_eq!(connections.load(Ordering::SeqCst), 1);
+}
+
+/// Takes no content over HTTP/2, but for `/live`, which it answers at the end of it.
+async fn taking_nothing() -> SocketAddr {
+    backends::serve(move |stream| async move {
+        let mut server = h2::server::Builder::new();
+        // Not the endpoint's windows are what is looked at here.
+        let mut connection =
+            server.initial_connection_window_size(16 << 20).handshake::<_, Bytes>(stream).await.unwrap();
+        let mut kept = Vec::new();
+        while let Some(Ok((request, mut respond))) = connection.accept().await {
+            if request.uri().path() != "/live" {
+                kept.push((request, respond));
+                continue;
+            }
+            tokio::spawn(async move {
+                let mut body = request.into_body();
+                while let Some(Ok(data)) = body.data().await {
+                    let _ = body.flow_control().release_capacity(data.len());
+                }
+                respond.send_response(Response::new(()), true).unwrap();
+            });
+        }
+    })
+    .await
+}
+
+#[tokio::test]
+async fn uploads_that_stand_still_do_not_stop_others_of_their_connection() {
+    const HOST: &str = "uploads.apps.test";
+    let rig = one_worker(&[Route::new(HOST, "").edge(None).to(taking_nothing().await).h2c()]).await;
+    let stream = client::tls(rig.https, Some(HOST), &["h2"]).await;
+    let (mut sender, connection) = h2::client::handshake(stream).await.unwrap();
+    tokio::spawn(connection);
+    let poured = Arc::new(watch::Sender::new(0));
+    let mut upload = async |path: &str| {
+        let request = Request::post(format!("https://{HOST}{path}")).body(()).unwrap();
+        sender = sender.clone().ready().await.unwrap();
+        sender.send_request(request, false).unwrap()
+    };
+    let mut waiting = Vec::new();
+    for _ in 0..100 {
+        let (answer, body) = upload("/still").await;
+        tokio::spawn(pour(body, 8 * MIB, Arc::clone(&poured)));
+        waiting.push(answer);
+    }
+    // As much as once stopped a connection.
+    until_poured(&poured, MIB).await;
+    let (answer, body) = upload("/live").await;
+    tokio::spawn(pour(body, 2 * MIB, Arc::new(watch::Sender::new(0))));
+    let answer = timeout(PATIENCE / 2, answer).await.expect("it is not stopped by the others").unwrap();
+    assert_eq!(answer.status(), StatusCode::OK);
+    // The others wait all the same.
+    assert!(poll_fn(|cx| std::task::Poll::Ready(pin!(join_all(&mut waiting)).poll(cx))).await.is_pending());
 }

@@ -31,9 +31,11 @@ use crate::timer::OwnTimer;
 
 /// Longest head of an endpoint's response, in bytes.
 const MAX_RESPONSE_HEAD: usize = 64 * 1024;
-/// How much of a response may wait for a client that is slow to read, in bytes: per HTTP/2 stream, and per connection.
-const STREAM_WINDOW: u32 = 512 * 1024;
-const CONNECTION_WINDOW: u32 = 2 * 1024 * 1024;
+/// How much of a response may wait for a client that is slow to read, in bytes per HTTP/2 stream: so much is on the way
+/// at most in each round trip, which in a cluster takes a millisecond or less.
+const STREAM_WINDOW: u32 = 128 * 1024;
+/// The same for all streams of a connection, 16 MiB: with less, clients that stand still would stop the others.
+const CONNECTION_WINDOW: u32 = wire::MAX_STREAMS * STREAM_WINDOW;
 
 /// Which endpoint a connection leads to, and how it is made.
 #[derive(Clone, Copy, Debug)]

@@ -18,7 +18,7 @@ use crate::proxy::http::upload::RequestBody;
 use crate::proxy::interim::Turn;
 
 /// Most requests that one HTTP/2 connection carries at the same time, whatever the endpoint allows.
-const MAX_STREAMS: usize = 256;
+pub const MAX_STREAMS: u32 = 128;
 /// How many it carries before the endpoint has said what it allows. More may be refused, which not every request
 /// survives.
 pub const UNTOLD: usize = 1;
@@ -138,7 +138,7 @@ impl Load {
     /// What the endpoint allows (`SETTINGS_MAX_CONCURRENT_STREAMS`), or [`UNTOLD`] when it has not said. One stream is
     /// tried even when it allows none: hyper waits.
     pub fn allow(&self, streams: usize) {
-        self.allowed.store(streams.clamp(1, MAX_STREAMS), Ordering::Relaxed);
+        self.allowed.store(streams.clamp(1, MAX_STREAMS as usize), Ordering::Relaxed);
         if streams != UNTOLD && !self.is_known() {
             self.know();
         }
