@@ -20,6 +20,7 @@ mod hello;
 mod http;
 mod interim;
 mod joined;
+mod keep_alive;
 mod limits;
 pub mod listeners;
 mod passthrough;

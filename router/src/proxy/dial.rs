@@ -15,6 +15,7 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 use tokio::io::Interest;
 use tokio::net::TcpStream;
 
+use super::keep_alive::keep_alive;
 use super::upstream::health::{Health, Step};
 use crate::timer::Timer;
 
@@ -92,8 +93,9 @@ pub async fn connect_with(
 fn begin(address: SocketAddr, opening: Opening) -> io::Result<TcpStream> {
     let family = if address.is_ipv6() { AddressFamily::INET6 } else { AddressFamily::INET };
     let socket = socket_with(family, SocketType::STREAM, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC, None)?;
-    // Latency only; a socket that refuses the option still carries the bytes.
+    // A socket that refuses these still carries the bytes.
     let _ = set_tcp_nodelay(&socket, true);
+    let _ = keep_alive(&socket);
     if opening == Opening::AtOnce {
         // Whoever is kept from sending after all acknowledges within 200 ms.
         let _ = set_tcp_quickack(&socket, false);

@@ -18,6 +18,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use super::capacity::Capacity;
+use super::keep_alive::keep_alive;
 use super::workers::Workers;
 use accept::{Acceptor, Descriptors};
 
@@ -178,8 +179,9 @@ impl Listeners {
         if config.steered || !opened {
             defer_accept(&socket, config.steered)?;
         }
-        // Connections have it from their listener. Latency only; without it they still carry the bytes.
+        // Connections have both from their listener, and without them they still carry the bytes.
         let _ = socket.set_tcp_nodelay(true);
+        let _ = keep_alive(&socket);
         socket.listen(BACKLOG)?;
         socket.set_nonblocking(true)?;
         let listener = std::net::TcpListener::from(socket);

@@ -51,3 +51,4 @@ mod termination;
 mod tls_profile;
 mod trailers;
 mod upgrades;
+mod vanished;
