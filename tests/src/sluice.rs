@@ -39,6 +39,8 @@ pub struct Options {
     pub any_endpoint: bool,
     /// Whether `sluice keep` runs it.
     pub kept: bool,
+    /// How many descriptors it may have (`RLIMIT_NOFILE`), if not as many as others.
+    pub descriptors: Option<u32>,
     /// Further arguments of `sluice run`.
     pub arguments: Vec<String>,
 }
@@ -46,12 +48,12 @@ pub struct Options {
 impl Options {
     /// For a folder whose endpoints are on loopback.
     pub const fn loopback(data_path: DataPath) -> Options {
-        Options { data_path, any_endpoint: true, kept: false, arguments: Vec::new() }
+        Options { data_path, any_endpoint: true, kept: false, descriptors: None, arguments: Vec::new() }
     }
 
     /// For a folder whose endpoints are elsewhere.
     pub const fn network(data_path: DataPath) -> Options {
-        Options { data_path, any_endpoint: false, kept: false, arguments: Vec::new() }
+        Options { data_path, any_endpoint: false, kept: false, descriptors: None, arguments: Vec::new() }
     }
 }
 
@@ -71,14 +73,15 @@ impl Sluice {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let instance = format!("test-{}-{}", process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
         let state = TempDir::new()?;
-        let mut command = match options.data_path {
-            DataPath::Kernel | DataPath::UserSpace => netns.command(binary()?)?,
-            DataPath::Forbidden => {
-                let mut command = netns.command("setpriv")?;
-                command.arg("--bounding-set=-bpf,-sys_admin").arg(binary()?);
-                command
-            }
-        };
+        // `env` does nothing more than what is to be run.
+        let mut command = netns.command("env")?;
+        if options.data_path == DataPath::Forbidden {
+            command.args(["setpriv", "--bounding-set=-bpf,-sys_admin"]);
+        }
+        if let Some(descriptors) = options.descriptors {
+            command.arg("prlimit").arg(format!("--nofile={descriptors}"));
+        }
+        command.arg(binary()?);
         if options.kept {
             command.args(["keep", "--"]);
         }

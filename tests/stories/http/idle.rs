@@ -1,10 +1,11 @@
-//! Ten thousand clients that stay and say nothing.
+//! Ten thousand clients that stay and say nothing, and more clients than there are descriptors.
 
 use std::io::Write;
 use std::net::TcpStream;
 
 use anyhow::{Context, Result, ensure};
 use tests::nginx::Nginx;
+use tests::sluice::{DataPath, Options};
 use tests::stream::{self, read_until};
 use tests::wait::{PATIENCE, wait_until};
 
@@ -70,4 +71,38 @@ fn ten_thousand_idle_connections_cost_little_and_leave_nothing_behind() -> Resul
     let before = rounds[..3].iter().copied().max().unwrap_or_default();
     ensure!(rounds[3] <= before + before / 10, "memory rises from round to round: {rounds:?}");
     ask(&mut first, request.as_bytes()).context("the first client")
+}
+
+/// Fewer descriptors than there are clients: those who came first are served, the others wait in the kernel's queue, and
+/// have their turn when some of the first have gone.
+#[test]
+fn clients_wait_while_there_are_no_descriptors_and_nobody_is_turned_away() -> Result<()> {
+    const DESCRIPTORS: u32 = 300;
+    const MANY: usize = 400;
+    let stage = Stage::new("few", "")?;
+    let block = format!("server {{ listen {}; location / {{ return 200 {:?}; }} }}", at(9001), "still here");
+    let _nginx = Nginx::with(&stage.netns, &[at(9001)], &block)?;
+    stage.service("few", &[at(9001)])?;
+    let host = stage.route("few", "few", Tls::Without, &[])?;
+    let sluice = stage.serve_with(Options { descriptors: Some(DESCRIPTORS), ..Options::loopback(DataPath::UserSpace) })?;
+    let request = format!("GET / HTTP/1.1\r\nHost: {host}\r\n\r\n");
+    let mut clients = (0..MANY).map(|_| stream::open(&stage.netns, at(HTTP))).collect::<Result<Vec<_>>>()?;
+    // Each has said what it wants, and is answered when it has been accepted.
+    clients.iter_mut().try_for_each(|client| client.write_all(request.as_bytes()))?;
+    let served = |stream: &mut TcpStream| {
+        let answer = read_until(stream, BODY)?;
+        ensure!(answer.starts_with(b"HTTP/1.1 200 "), "{:?}", String::from_utf8_lossy(&answer));
+        Ok(())
+    };
+    let waiting = clients.split_off(100);
+    clients.iter_mut().try_for_each(served).context("who came first")?;
+    ensure!(sluice.descriptors()? <= DESCRIPTORS as usize, "more descriptors than there are");
+    // Who is served stays served, though others wait.
+    clients.iter_mut().try_for_each(|client| ask(client, request.as_bytes())).context("who came first, again")?;
+    drop(clients);
+    for (number, mut next) in waiting.into_iter().enumerate() {
+        // It goes when it was served.
+        served(&mut next).with_context(|| format!("client {} of {MANY}", 100 + number))?;
+    }
+    Ok(())
 }

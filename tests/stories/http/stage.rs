@@ -69,9 +69,16 @@ impl Stage {
     /// # Errors
     /// When it does not become ready.
     pub fn serve_by(&self, data_path: DataPath) -> Result<Sluice> {
+        self.serve_with(Options::loopback(data_path))
+    }
+
+    /// As [`Stage::serve`], with other options.
+    ///
+    /// # Errors
+    /// When it does not become ready.
+    pub fn serve_with(&self, options: Options) -> Result<Sluice> {
         let arguments = ["--drain", "0"].map(str::to_owned).to_vec();
-        let options = Options { arguments, ..Options::loopback(data_path) };
-        Sluice::start(&self.netns, self.manifests.path(), &options)
+        Sluice::start(&self.netns, self.manifests.path(), &Options { arguments, ..options })
     }
 
     /// Writes a manifest, in one step.
