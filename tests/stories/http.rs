@@ -1,6 +1,7 @@
 //! Requests through the proxy, with clients and servers that are not ours: what they need of a router between them, and
 //! what they do not notice of it.
 
+mod annotations;
 mod events;
 mod expect;
 mod faults;

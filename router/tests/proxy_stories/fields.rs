@@ -17,7 +17,7 @@ use router_core::policy::{ErrorPages, RoutePolicy, RouterPolicy};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::tables::{Rig, Route, table, under};
-use crate::{backends, client, pki};
+use crate::{backends, client, pki, sites};
 
 fn set(name: &str, value: &str, direction: Direction) -> HeaderAction {
     HeaderAction { name: name.into(), change: HeaderChange::Set(HeaderValue::parse(value, direction).unwrap()) }
@@ -191,6 +191,20 @@ async fn pages_of_the_router_stand_for_its_own() {
     }
     let bad = client::request(rig.http, "GET /%00 HTTP/1.1\r\nHost: down.test\r\n\r\n").await;
     assert_eq!((bad.status, bad.field("x-page")), (400, None));
+}
+
+#[tokio::test]
+async fn a_page_for_404_is_the_routers_and_not_the_endpoints() {
+    let page = "HTTP/1.0 404 Not Found\r\nContent-Type: text/html\r\nX-Page: own\r\n\r\n<h1>Nothing here</h1>\n";
+    let pages = ErrorPages { not_found: Some(Arc::new(ErrorPage::parse(page).unwrap())), ..ErrorPages::default() };
+    let app = fixed("HTTP/1.1 404 Not Found\r\nContent-Length: 4\r\nConnection: close\r\n\r\nmine").await;
+    let shut = sites::site("shut.pages.test").cleartext(&[sites::rule("deep", "/deep").to(app)]);
+    let policy = RouterPolicy { pages, ..RouterPolicy::default() };
+    let rig = Rig::start(ProxyConfig::default(), under(policy, sites::table(vec![shut], &[]))).await;
+    let answer = client::get(rig.http, "shut.pages.test", "/").await;
+    assert_eq!((answer.status, answer.field("x-page"), &*answer.body), (404, Some("own"), "<h1>Nothing here</h1>\n"));
+    let of_endpoint = client::get(rig.http, "shut.pages.test", "/deep").await;
+    assert_eq!((of_endpoint.status, of_endpoint.field("x-page"), &*of_endpoint.body), (404, None, "mine"));
 }
 
 #[tokio::test]
