@@ -108,7 +108,8 @@ pub fn text(translation: &Translation) -> String {
         }
         for entry in entries.to_vec() {
             let host = if entry.host.is_empty() { "(no host)" } else { &entry.host };
-            let wildcard = if entry.wildcard_policy == "Subdomain" { " and its siblings" } else { "" };
+            let is_wildcard = entry.wildcard_policy == "Subdomain" && !entry.host.is_empty();
+            let wildcard = if is_wildcard { " and its siblings" } else { "" };
             text.push_str(&format!("  router {}: {host}{wildcard}\n", entry.router_name));
             entry.conditions.iter().for_each(|condition| text.push_str(&format!("    {}\n", words(condition))));
             let router = table.router(&entry.router_name);

@@ -221,7 +221,7 @@ fn flag(reason: FlowEndReason) -> Flag {
         FlowEndReason::BackendReset => Flag::UpstreamClosed,
         FlowEndReason::Refused => Flag::UpstreamConnectFailure,
         FlowEndReason::Idle => Flag::Idle,
-        FlowEndReason::Silent => Flag::UpstreamTimeout,
+        FlowEndReason::Silent => Flag::UpstreamConnectTimeout,
         FlowEndReason::OtherHost => Flag::Misdirected,
     }
 }
