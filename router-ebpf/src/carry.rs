@@ -185,10 +185,10 @@ fn first_byte(client: &Flow, segment: &Segment) -> u32 {
 /// Follows the FINs: once both sides have sent one and acknowledged the other's, the connection has ended.
 #[inline(always)]
 fn fins(segment: &Segment, flow: &mut Flow, other: &mut Flow) {
-    let end = segment.seq.wrapping_add(segment.payload_len);
-    // Nothing follows a FIN: one before what this side was seen to send is not its own.
+    let end = segment.seq.wrapping_add(segment.payload_len).wrapping_add(1);
+    // Nothing follows a FIN but acknowledgements behind it: one before what this side was seen to send is not its own.
     if segment.flags & FIN != 0 && end.wrapping_sub(flow.next_seq) <= i32::MAX as u32 {
-        flow.fin_end = end.wrapping_add(1);
+        flow.fin_end = end;
         flow.own |= FLOW_FIN;
         other.peer |= FLOW_FIN;
     }

@@ -15,13 +15,12 @@ use crate::carry;
 use crate::compose::compose;
 use crate::dial;
 use crate::maps::{self, Scratch};
+use crate::next_endpoint;
 use crate::next_hop;
 use crate::options::read as read_options;
 use crate::reject::swapped;
 use crate::skb::Skb;
 
-/// Endpoints that are tried for one connection.
-const MAX_ATTEMPTS: u8 = 4;
 /// Nanoseconds that an endpoint is given before a packet of the client goes to another one: the client sends its first
 /// payload again after 0.2 s or more, and doubles that, so the first endpoint gets three SYNs and each other one.
 const GIVEN: u64 = 1_000_000_000;
@@ -72,11 +71,7 @@ pub fn act(skb: &Skb, segment: &Segment, flow: &mut Flow, other: &mut Flow, next
     let Some(memory) = maps::scratch_memory() else { return TC_ACT_SHOT };
     memory.key = if from_client { segment.flow } else { flow.rewrite.to.reversed() };
     if next == NEXT_ENDPOINT {
-        let dialed = next_endpoint();
-        if dialed == NO_CLIENT {
-            return TC_ACT_SHOT;
-        }
-        return if dialed == ANOTHER { dial::syn(skb) } else { refuse(skb) };
+        return next_endpoint::dial(skb);
     }
     let client = if from_client { flow } else { other };
     if next == SYN_AGAIN {
@@ -267,8 +262,7 @@ fn from_client_dialing(segment: &Segment, client: &mut Flow, backend: &mut Flow)
     if !maps::read_dialed_flight(memory, flight) {
         return DROP;
     }
-    let others = flight.dial.slots > 1 || new_pool(&flight.dial, client.route).is_some();
-    if waited >= GIVEN && flight.dial.attempts + 1 < MAX_ATTEMPTS && others {
+    if waited >= GIVEN && next_endpoint::may_be(&flight.dial, client.route) {
         return NEXT_ENDPOINT;
     }
     // The endpoint may be behind another interface since: of a pod that was made anew, or by another route.
@@ -277,89 +271,6 @@ fn from_client_dialing(segment: &Segment, client: &mut Flow, backend: &mut Flow)
     }
     maps::count(DialCounter::SynAgain);
     SYN_AGAIN
-}
-
-/// [`next_endpoint`]: the connection is gone.
-const NO_CLIENT: u32 = 0;
-/// [`next_endpoint`]: another endpoint is entered.
-const ANOTHER: u32 = 1;
-/// [`next_endpoint`]: there is no other.
-const NO_OTHER: u32 = 2;
-
-/// Goes on to another endpoint, with the client's key and the first flight in the working memory.
-#[inline(never)]
-fn next_endpoint() -> u32 {
-    let Some(memory) = maps::scratch_memory() else { return NO_CLIENT };
-    let Some(client) = maps::flow(&memory.key) else { return NO_CLIENT };
-    let Some(backend) = maps::flow(&client.rewrite.to.reversed()) else { return NO_CLIENT };
-    memory.arrived = backend.interface;
-    memory.client.route = client.route;
-    memory.client.router = client.router;
-    memory.client.protocol = client.protocol;
-    if choose_another(&mut memory.flight.dial, client.route) {
-        maps::count(DialCounter::NextEndpoint);
-        carry::forget(&memory.key, client);
-        if dial::enter(&memory.key, memory.arrived) == dial::ENTERED {
-            return ANOTHER;
-        }
-        // The connection ends as the one that was prepared in its place.
-        let Scratch { client, backend, .. } = memory;
-        carry::finish(client, backend, FlowEndReason::Refused);
-        return NO_OTHER;
-    }
-    maps::count(DialCounter::Refused);
-    carry::finish(client, backend, FlowEndReason::Refused);
-    carry::forget(&memory.key, client);
-    NO_OTHER
-}
-
-/// Chooses an endpoint that was not tried yet, for as many times as one connection may. Where the route's endpoints have
-/// changed since, it is one of those that the route has now: the one that was tried may have gone with the change.
-#[inline(always)]
-fn choose_another(dial: &mut Dial, route: u32) -> bool {
-    dial.attempts += 1;
-    if dial.attempts >= MAX_ATTEMPTS {
-        return false;
-    }
-    if let Some(pool) = new_pool(dial, route) {
-        dial.pool = pool.id;
-        dial.slots = pool.slots;
-        return dial::draw(dial) && is_there(dial.endpoint);
-    }
-    let slots = if dial.slots == 0 { 1 } else { dial.slots };
-    if dial.attempts as u32 >= slots {
-        return false;
-    }
-    let index = dial.slot.wrapping_add(dial.attempts as u32) % slots;
-    let Some(next) = maps::slot(dial.pool, index) else { return false };
-    dial.endpoint = next.endpoint;
-    is_there(dial.endpoint)
-}
-
-/// Whether all is there that a dial needs to know of an endpoint.
-#[inline(always)]
-fn is_there(endpoint: u32) -> bool {
-    maps::endpoint(endpoint).is_some() && maps::state_of_endpoint(endpoint).is_some()
-}
-
-/// The route's endpoints, if they are others than those that are dialed.
-#[inline(always)]
-fn new_pool(dial: &Dial, route: u32) -> Option<Pool> {
-    maps::pool(route).filter(|pool| pool.id != dial.pool)
-}
-
-/// Makes any packet a reset to the client, at the number that it expects next.
-#[inline(never)]
-fn refuse(skb: &Skb) -> i32 {
-    let Some(memory) = maps::scratch_memory() else { return TC_ACT_SHOT };
-    let Scratch { wanted, flight, key, arrived, .. } = memory;
-    let handshake = &flight.dial.handshake;
-    wanted.begin(skb, &key.reversed());
-    wanted.seq = handshake.listener_isn.wrapping_add(1);
-    wanted.ack = handshake.client_isn.wrapping_add(1).wrapping_add(flight.received);
-    wanted.flags = RST | ACK;
-    let interface = *arrived;
-    if compose(skb) { next_hop::send(skb, &wanted.flow, interface) } else { TC_ACT_SHOT }
 }
 
 /// A packet of the endpoint after its SYN-ACK, before its acknowledgement of the first payload.

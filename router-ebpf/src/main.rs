@@ -25,6 +25,7 @@ mod handshake;
 mod icmp;
 mod later_request;
 mod maps;
+mod next_endpoint;
 mod next_hop;
 mod options;
 mod record;

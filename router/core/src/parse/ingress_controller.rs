@@ -104,6 +104,8 @@ impl WildcardAdmission {
     }
 }
 
+/// What the API makes of a `hostNetwork` without `statsPort`.
+const DEFAULT_STATS_PORT: u16 = 1936;
 /// Which ports there are.
 const PUBLISHING: &str = "endpointPublishingStrategy";
 /// Fields that say how and where OpenShift runs its router.
@@ -175,8 +177,9 @@ fn without_effect(controller: &IngressController, spec: &Fields<'_>) -> Vec<Fiel
     let http = &controller.http;
     let tuning = controller.tuning.without_effect();
     let mut paths: Vec<FieldPath> = tuning.map(|name| spec.path("tuningOptions").key(name)).collect();
-    // There is nothing yet that such a port would serve.
-    let stats = controller.publishing.stats_port.map(|_| spec.path(PUBLISHING).key("hostNetwork").key("statsPort"));
+    // There is nothing yet that such a port would serve. The API's default nobody has asked for.
+    let stats = controller.publishing.stats_port.filter(|port| *port != DEFAULT_STATS_PORT);
+    let stats = stats.map(|_| spec.path(PUBLISHING).key("hostNetwork").key("statsPort"));
     paths.extend(stats);
     paths.extend_from_slice(&http.without_effect);
     paths.extend_from_slice(&controller.logging.without_effect);

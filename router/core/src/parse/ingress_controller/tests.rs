@@ -110,7 +110,8 @@ fn a_port_for_statistics_has_no_effect_and_the_others_have() {
     let none: [&str; 0] = [];
     assert_eq!(paths(json!({ "httpPort": 8080, "httpsPort": 8443 })), none);
     let path = "spec.endpointPublishingStrategy.hostNetwork.statsPort";
-    assert_eq!(paths(json!({ "httpPort": 8080, "httpsPort": 8443, "statsPort": 1936 })), [path]);
+    assert_eq!(paths(json!({ "httpPort": 8080, "httpsPort": 8443, "statsPort": 1937 })), [path]);
+    assert_eq!(paths(json!({ "httpPort": 8080, "httpsPort": 8443, "statsPort": 1936 })), none, "the API's default");
 }
 
 /// The paths without effect of a controller with this `logging.access`, or its errors.

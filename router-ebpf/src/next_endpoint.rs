@@ -1,0 +1,117 @@
+//! A dial that an endpoint has refused, or left without an answer: the next endpoint, a bounded number of times, and then
+//! the client is told.
+
+use aya_ebpf::bindings::TC_ACT_SHOT;
+use router_common::maps::{Dial, Pool};
+use router_common::packet::{ACK, RST};
+use router_common::verdict::{DialCounter, FlowEndReason};
+
+use crate::carry;
+use crate::compose::compose;
+use crate::dial;
+use crate::maps::{self, Scratch};
+use crate::next_hop;
+use crate::skb::Skb;
+
+/// Endpoints that are tried for one connection.
+const MAX_ATTEMPTS: u8 = 4;
+
+/// [`next_endpoint`]: the connection is gone.
+const NO_CLIENT: u32 = 0;
+/// [`next_endpoint`]: another endpoint is entered.
+const ANOTHER: u32 = 1;
+/// [`next_endpoint`]: there is no other.
+const NO_OTHER: u32 = 2;
+
+/// Whether there may be another endpoint for a dial.
+#[inline(always)]
+pub fn may_be(dial: &Dial, route: u32) -> bool {
+    dial.attempts + 1 < MAX_ATTEMPTS && (dial.slots > 1 || new_pool(dial, route).is_some())
+}
+
+/// Makes any packet the SYN to another endpoint, or a reset to the client if there is none; the client's key and the first
+/// flight are in the working memory.
+#[inline(always)]
+pub fn dial(skb: &Skb) -> i32 {
+    match next_endpoint() {
+        ANOTHER => dial::syn(skb),
+        NO_OTHER => refuse(skb),
+        _ => TC_ACT_SHOT,
+    }
+}
+
+/// Goes on to another endpoint, with the client's key and the first flight in the working memory.
+#[inline(never)]
+fn next_endpoint() -> u32 {
+    let Some(memory) = maps::scratch_memory() else { return NO_CLIENT };
+    let Some(client) = maps::flow(&memory.key) else { return NO_CLIENT };
+    let Some(backend) = maps::flow(&client.rewrite.to.reversed()) else { return NO_CLIENT };
+    memory.arrived = backend.interface;
+    memory.client.route = client.route;
+    memory.client.router = client.router;
+    memory.client.protocol = client.protocol;
+    if choose_another(&mut memory.flight.dial, client.route) {
+        maps::count(DialCounter::NextEndpoint);
+        carry::forget(&memory.key, client);
+        if dial::enter(&memory.key, memory.arrived) == dial::ENTERED {
+            return ANOTHER;
+        }
+        // The connection ends as the one that was prepared in its place.
+        let Scratch { client, backend, .. } = memory;
+        carry::finish(client, backend, FlowEndReason::Refused);
+        return NO_OTHER;
+    }
+    maps::count(DialCounter::Refused);
+    carry::finish(client, backend, FlowEndReason::Refused);
+    carry::forget(&memory.key, client);
+    NO_OTHER
+}
+
+/// Chooses an endpoint that was not tried yet, for as many times as one connection may. Where the route's endpoints have
+/// changed since, it is one of those that the route has now: the one that was tried may have gone with the change.
+#[inline(always)]
+fn choose_another(dial: &mut Dial, route: u32) -> bool {
+    dial.attempts += 1;
+    if dial.attempts >= MAX_ATTEMPTS {
+        return false;
+    }
+    if let Some(pool) = new_pool(dial, route) {
+        dial.pool = pool.id;
+        dial.slots = pool.slots;
+        return dial::draw(dial) && is_there(dial.endpoint);
+    }
+    let slots = if dial.slots == 0 { 1 } else { dial.slots };
+    if dial.attempts as u32 >= slots {
+        return false;
+    }
+    let index = dial.slot.wrapping_add(dial.attempts as u32) % slots;
+    let Some(next) = maps::slot(dial.pool, index) else { return false };
+    dial.endpoint = next.endpoint;
+    is_there(dial.endpoint)
+}
+
+/// Whether all is there that a dial needs to know of an endpoint.
+#[inline(always)]
+fn is_there(endpoint: u32) -> bool {
+    maps::endpoint(endpoint).is_some() && maps::state_of_endpoint(endpoint).is_some()
+}
+
+/// The route's endpoints, if they are others than those that are dialed.
+#[inline(always)]
+fn new_pool(dial: &Dial, route: u32) -> Option<Pool> {
+    maps::pool(route).filter(|pool| pool.id != dial.pool)
+}
+
+/// Makes any packet a reset to the client, at the number that it expects next.
+#[inline(never)]
+fn refuse(skb: &Skb) -> i32 {
+    let Some(memory) = maps::scratch_memory() else { return TC_ACT_SHOT };
+    let Scratch { wanted, flight, key, arrived, .. } = memory;
+    let handshake = &flight.dial.handshake;
+    wanted.begin(skb, &key.reversed());
+    wanted.seq = handshake.listener_isn.wrapping_add(1);
+    wanted.ack = handshake.client_isn.wrapping_add(1).wrapping_add(flight.received);
+    wanted.flags = RST | ACK;
+    let interface = *arrived;
+    if compose(skb) { next_hop::send(skb, &wanted.flow, interface) } else { TC_ACT_SHOT }
+}
