@@ -4,7 +4,7 @@
 use aya_ebpf::bindings::TC_ACT_SHOT;
 use aya_ebpf::helpers::bpf_ktime_get_ns;
 use router_common::maps::{
-    Dial, FLIGHT_HEADROOM, Flow, Handshake, OPTION_SCALE, OPTION_TIMESTAMPS, Pool, SIDE_CLIENT, STATE_CONFIRMING,
+    Dial, FLIGHT_HEADROOM, Flow, Handshake, OPTION_SCALE, OPTION_TIMESTAMPS, SIDE_CLIENT, STATE_CONFIRMING,
     STATE_DIALING, STATE_ESTABLISHED, ShortFlight,
 };
 use router_common::options::TcpOptions;

@@ -19,8 +19,8 @@ use router::datapath::sweep::{Sweeper, clock};
 use router_common::hostname::HostBuilder;
 use router_common::http::HeadParser;
 use router_common::maps::{
-    Config, FLOW_REPORTED, Flow, FlowKey, LaterHead, PROTOCOL_HTTP, PROTOCOL_TLS, SIDE_BACKEND, SIDE_CLIENT, STATE_CLOSING,
-    STATE_ESTABLISHED, mapped, names,
+    Config, FLOW_REPORTED, Flow, FlowKey, LaterHead, PROTOCOL_HTTP, PROTOCOL_TLS, SIDE_BACKEND, SIDE_CLIENT,
+    STATE_CLOSING, STATE_ESTABLISHED, mapped, names,
 };
 use router_common::translate::Translation;
 use router_common::verdict::{FlowEndReason, Reason};

@@ -28,12 +28,19 @@ pub enum DialError {
     /// It did not answer in time.
     #[error("no answer in time")]
     Timeout,
+    /// This process, or this machine, has as many descriptors open as it may have. One may be free after
+    /// [`DESCRIPTOR_PAUSE`].
+    #[error("no descriptor is left: {0}")]
+    NoDescriptor(io::Error),
 }
+
+/// When to try again where there was no descriptor: connections come and go by the millisecond where there are so many.
+pub const DESCRIPTOR_PAUSE: Duration = Duration::from_millis(10);
 
 /// Connects to an endpoint, and tells `health` how it went.
 ///
 /// # Errors
-/// [`DialError::Refused`] and [`DialError::Timeout`].
+/// See [`DialError`].
 pub async fn connect(health: &Health, endpoint: &Endpoint, timeout: Duration) -> Result<TcpStream, DialError> {
     connect_with(&mut Timer::default(), health, endpoint, timeout, Opening::AnyTime).await
 }
@@ -51,7 +58,7 @@ pub enum Opening {
 /// The same with a timer that is there already.
 ///
 /// # Errors
-/// [`DialError::Refused`] and [`DialError::Timeout`].
+/// See [`DialError`].
 pub async fn connect_with(
     timer: &mut Timer,
     health: &Health,
@@ -76,6 +83,7 @@ pub async fn connect_with(
             health.succeeded(&step);
             Ok(stream)
         }
+        Some(Err(error)) if is_of_descriptors(&error) => Err(DialError::NoDescriptor(error)),
         Some(Err(error)) => {
             if is_of_endpoint(&error) {
                 health.failed(&step, Instant::now());
@@ -115,6 +123,10 @@ fn outcome(stream: &TcpStream) -> io::Result<()> {
 }
 
 /// Whether it is the endpoint's fault, and not that of a router without descriptors or ports.
+fn is_of_descriptors(error: &io::Error) -> bool {
+    [Errno::MFILE, Errno::NFILE].iter().any(|none| error.raw_os_error() == Some(none.raw_os_error()))
+}
+
 fn is_of_endpoint(error: &io::Error) -> bool {
     use io::ErrorKind as Kind;
     let of_endpoint = [

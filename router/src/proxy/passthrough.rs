@@ -10,6 +10,7 @@ use router_common::proxy_v2;
 use router_core::policy::Timeouts;
 use router_core::table::ResolvedRoute;
 use tokio::net::TcpStream;
+use tokio::time::sleep;
 use tokio_rustls::server::TlsStream;
 
 use super::Shared;
@@ -134,7 +135,14 @@ async fn connect(
             }
         };
         let (begun, within) = (Instant::now(), choice.patience(left));
-        match dial::connect_with(timer, &shared.balancer.health, pick.target.endpoint, within, opening).await {
+        let connected = loop {
+            let endpoint = pick.target.endpoint;
+            match dial::connect_with(timer, &shared.balancer.health, endpoint, within, opening).await {
+                Err(DialError::NoDescriptor(_)) if begun.elapsed() < within => sleep(dial::DESCRIPTOR_PAUSE).await,
+                connected => break connected,
+            }
+        };
+        match connected {
             Ok(stream) => {
                 record.endpoint = Some(pick.target.endpoint.address);
                 record.place = pick.place;
@@ -144,6 +152,7 @@ async fn connect(
             }
             Err(DialError::Refused(_)) => record.flag = Flag::UpstreamConnectFailure,
             Err(DialError::Timeout) => record.flag = Flag::UpstreamConnectTimeout,
+            Err(DialError::NoDescriptor(_)) => record.flag = Flag::Busy,
         }
         left = left.saturating_sub(begun.elapsed());
     }

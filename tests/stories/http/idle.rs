@@ -19,6 +19,11 @@ const BODY: &[u8] = b"still here";
 /// One request on a connection that stays.
 fn ask(stream: &mut TcpStream, request: &[u8]) -> Result<()> {
     stream.write_all(request)?;
+    answered(stream)
+}
+
+/// The answer to it.
+fn answered(stream: &mut TcpStream) -> Result<()> {
     let answer = read_until(stream, BODY)?;
     ensure!(answer.starts_with(b"HTTP/1.1 200 "), "{:?}", String::from_utf8_lossy(&answer));
     Ok(())
@@ -84,25 +89,21 @@ fn clients_wait_while_there_are_no_descriptors_and_nobody_is_turned_away() -> Re
     let _nginx = Nginx::with(&stage.netns, &[at(9001)], &block)?;
     stage.service("few", &[at(9001)])?;
     let host = stage.route("few", "few", Tls::Without, &[])?;
-    let sluice = stage.serve_with(Options { descriptors: Some(DESCRIPTORS), ..Options::loopback(DataPath::UserSpace) })?;
+    let sluice =
+        stage.serve_with(Options { descriptors: Some(DESCRIPTORS), ..Options::loopback(DataPath::UserSpace) })?;
     let request = format!("GET / HTTP/1.1\r\nHost: {host}\r\n\r\n");
     let mut clients = (0..MANY).map(|_| stream::open(&stage.netns, at(HTTP))).collect::<Result<Vec<_>>>()?;
     // Each has said what it wants, and is answered when it has been accepted.
     clients.iter_mut().try_for_each(|client| client.write_all(request.as_bytes()))?;
-    let served = |stream: &mut TcpStream| {
-        let answer = read_until(stream, BODY)?;
-        ensure!(answer.starts_with(b"HTTP/1.1 200 "), "{:?}", String::from_utf8_lossy(&answer));
-        Ok(())
-    };
     let waiting = clients.split_off(100);
-    clients.iter_mut().try_for_each(served).context("who came first")?;
+    clients.iter_mut().try_for_each(answered).context("who came first")?;
     ensure!(sluice.descriptors()? <= DESCRIPTORS as usize, "more descriptors than there are");
     // Who is served stays served, though others wait.
     clients.iter_mut().try_for_each(|client| ask(client, request.as_bytes())).context("who came first, again")?;
     drop(clients);
     for (number, mut next) in waiting.into_iter().enumerate() {
         // It goes when it was served.
-        served(&mut next).with_context(|| format!("client {} of {MANY}", 100 + number))?;
+        answered(&mut next).with_context(|| format!("client {} of {MANY}", 100 + number))?;
     }
     Ok(())
 }

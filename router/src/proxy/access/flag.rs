@@ -42,7 +42,8 @@ pub enum Flag {
     ClientCertificate,
     /// The client's address has asked for more than the route's limits allow (429).
     RateLimited,
-    /// Every endpoint has as many requests as it may have, and none ended in time (503).
+    /// Every endpoint has as many requests as it may have, or the router as many descriptors, and none ended in time
+    /// (503).
     Busy,
     /// The request belongs on another connection (421).
     Misdirected,

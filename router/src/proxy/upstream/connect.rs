@@ -11,7 +11,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use router_core::rule::BackendPolicy;
 use router_core::table::{Endpoint, HttpTls, Reencrypt, ResolvedRoute, RouteKind};
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, sleep, timeout_at};
 use tokio_rustls::TlsConnector;
 
 use super::choose::Target;
@@ -123,7 +123,11 @@ impl Way<'_> {
                     Ok(done) => done?,
                     Err(_) => return Err((StatusCode::GATEWAY_TIMEOUT, Flag::UpstreamConnectTimeout)),
                 },
-                Taken::Open(opener) => return self.open(&bucket.key, opener, deadline).await,
+                Taken::Open(opener) => match self.open(&bucket.key, opener, deadline).await {
+                    // Another request may give its connection back, or a descriptor.
+                    Err((_, Flag::Busy)) if Instant::now() < deadline => sleep(dial::DESCRIPTOR_PAUSE).await,
+                    opened => return opened,
+                },
             }
             taken = bucket.take(idle);
         }
@@ -136,7 +140,7 @@ impl Way<'_> {
             Ok(Connected::Http2(shared)) => opener.http2(shared).ok_or(closed),
             Err(error) => {
                 // Those who wait may have more time than this request: without a word they go on by themselves.
-                if error.1 != Flag::UpstreamConnectTimeout {
+                if !matches!(error.1, Flag::UpstreamConnectTimeout | Flag::Busy) {
                     opener.failed(error);
                 }
                 Err(error)
@@ -218,6 +222,7 @@ async fn connect(
     let stream = dial::connect(health, endpoint, within).await.map_err(|error| match error {
         DialError::Timeout => (StatusCode::GATEWAY_TIMEOUT, Flag::UpstreamConnectTimeout),
         DialError::Refused(_) => (StatusCode::SERVICE_UNAVAILABLE, Flag::UpstreamConnectFailure),
+        DialError::NoDescriptor(_) => (StatusCode::SERVICE_UNAVAILABLE, Flag::Busy),
     })?;
     let (Some((connector, name)), Wire::Tls(peer) | Wire::TlsHttp1(peer)) = (tls, wire) else {
         let stream = Joined(stream);
