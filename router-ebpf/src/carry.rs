@@ -61,7 +61,9 @@ fn forward(skb: &mut Skb, segment: &Segment, flow: &mut Flow) -> i32 {
     if end.wrapping_sub(flow.next_seq) <= i32::MAX as u32 {
         flow.next_seq = end;
     }
-    flow.acked = segment.ack;
+    if segment.flags & ACK != 0 {
+        flow.acked = segment.ack;
+    }
     let across_families = flow.own & FLOW_ACROSS != 0;
     if !(if across_families { across(skb, segment, flow) } else { within(skb, segment, flow) }) {
         maps::count(DialCounter::Untranslated);
@@ -186,8 +188,9 @@ fn first_byte(client: &Flow, segment: &Segment) -> u32 {
 #[inline(always)]
 fn fins(segment: &Segment, flow: &mut Flow, other: &mut Flow) {
     let end = segment.seq.wrapping_add(segment.payload_len).wrapping_add(1);
-    // Nothing follows a FIN but acknowledgements behind it: one before what this side was seen to send is not its own.
-    if segment.flags & FIN != 0 && end.wrapping_sub(flow.next_seq) <= i32::MAX as u32 {
+    // Nothing follows a FIN: one before what the other side has acknowledged is not this side's.
+    let acked = other.acked.wrapping_add(other.rewrite.delta_ack);
+    if segment.flags & FIN != 0 && end.wrapping_sub(acked) <= i32::MAX as u32 {
         flow.fin_end = end;
         flow.own |= FLOW_FIN;
         other.peer |= FLOW_FIN;

@@ -192,6 +192,8 @@ fn prepare(memory: &mut Scratch, key: &FlowKey, endpoint: &Endpoint, arrived: u3
     begin_entry(client, now);
     begin_entry(backend, now);
     client.judged = client.next_seq;
+    // The listener's SYN, so far.
+    client.acked = flight.dial.handshake.listener_isn.wrapping_add(1);
     client.retries = flight.dial.attempts;
     if is_v4(&endpoint.address) != is_v4(&key.source) {
         client.own |= FLOW_ACROSS;

@@ -247,6 +247,24 @@ impl End {
         self.all_acknowledged()
     }
 
+    /// Sends a FIN so many bytes before what is next, as somebody would who only guesses; this end goes on.
+    ///
+    /// # Errors
+    /// When the link is gone.
+    pub fn forge_fin(&mut self, before: u32) -> Result<()> {
+        let seq = self.next.wrapping_sub(before);
+        self.send_packet(Packet { seq, ack: Some(self.expected), fin: true, ..Packet::default() })
+    }
+
+    /// Sends a reset so many bytes behind what is next, likewise.
+    ///
+    /// # Errors
+    /// When the link is gone.
+    pub fn forge_reset(&mut self, behind: u32) -> Result<()> {
+        let seq = self.next.wrapping_add(behind);
+        self.send_packet(Packet { seq, ack: Some(self.expected), rst: true, ..Packet::default() })
+    }
+
     /// Waits for the other end's FIN.
     ///
     /// # Errors

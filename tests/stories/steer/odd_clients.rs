@@ -7,11 +7,14 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
+use router_common::maps::names;
+use serde_json::Value;
 use tests::hello::{client_hello, short_hello};
 use tests::raw::{self, End, Nature, Place};
 use tests::sluice::DataPath;
 use tests::steering::{BACK, BACKEND_PORT, FRONT, Family, HOST, Setup, Stage};
 use tests::stream::{self, joined};
+use tests::wait;
 
 on_both_data_paths! {
     clients_whose_numbers_wrap,
@@ -22,6 +25,8 @@ on_both_data_paths! {
     hellos_whose_segments_come_in_another_order,
     hellos_that_are_damaged_on_their_way,
     a_client_that_says_nothing_is_given_up,
+    a_forged_fin_of_the_past_ends_nothing,
+    a_forged_reset_ends_no_connection_whose_client_only_acknowledges,
 }
 
 /// Bytes each way: enough for numbers a few packets before their wrap to wrap, either of the two ends' own.
@@ -277,4 +282,56 @@ fn a_client_that_says_nothing_is_given_up(data_path: DataPath) -> Result<()> {
         Err(error) if error.kind() == ErrorKind::ConnectionReset => Ok(()),
         other => bail!("instead of an end: {other:?}"),
     }
+}
+
+/// Whoever only guesses a client's numbers must not end its half of a connection whose other half has ended.
+fn a_forged_fin_of_the_past_ends_nothing(data_path: DataPath) -> Result<()> {
+    let stage = Stage::new(data_path, setup(Family::V4))?;
+    let mut end = client(&stage, 20_000, Nature::COMMON)?;
+    let hello = short_hello(HOST)?;
+    end.send(&hello)?;
+    let mut origin = stream::accept_with(&stage.listener, &hello)?;
+    stage.check_port(origin.peer_addr()?.port())?;
+    end.all_acknowledged()?;
+    end.forge_fin(200)?;
+    origin.shutdown(Shutdown::Write)?;
+    end.finished()?;
+    for part in [&b"first"[..], b"second"] {
+        end.send(part)?;
+        end.all_acknowledged()?;
+        let mut received = vec![0; part.len()];
+        origin.read_exact(&mut received)?;
+        ensure!(received == part, "something else arrived");
+    }
+    if stage.steers() {
+        let flows = stage.sluice.dump(names::FLOWS)?;
+        let lives = |flow: &Value| flow["state"] == "established";
+        ensure!(flows.as_array().is_some_and(|flows| flows.len() == 2 && flows.iter().all(lives)), "{flows}");
+    }
+    end.finish()?;
+    stage.all_ended()
+}
+
+/// The backend challenges a reset that is not at the number it expects (RFC 5961 §3.2), and goes on. So does the client,
+/// which has nothing to send but acknowledgements.
+fn a_forged_reset_ends_no_connection_whose_client_only_acknowledges(data_path: DataPath) -> Result<()> {
+    let stage = Stage::new(data_path, setup(Family::V4))?;
+    let mut end = client(&stage, 20_000, Nature::COMMON)?;
+    let hello = short_hello(HOST)?;
+    end.send(&hello)?;
+    let mut origin = stream::accept_with(&stage.listener, &hello)?;
+    end.all_acknowledged()?;
+    end.forge_reset(100)?;
+    let mut sent = 0;
+    wait::wait_until("the connection goes on", wait::PATIENCE, || {
+        sent += 1000;
+        let went_on = origin.write_all(&[7; 1000]).map_err(Into::into).and_then(|()| end.receive(sent));
+        let lives = |flow: &Value| flow["state"] == "established";
+        let flows = if stage.steers() { stage.sluice.dump(names::FLOWS) } else { Ok(Value::Array(Vec::new())) };
+        went_on.is_ok() && flows.is_ok_and(|flows| flows.as_array().is_some_and(|flows| flows.iter().all(lives)))
+    })?;
+    origin.shutdown(Shutdown::Write)?;
+    end.finished()?;
+    end.finish()?;
+    stage.all_ended()
 }
