@@ -39,14 +39,16 @@ enum Verb {
     Upgrade(StateArgs),
     /// Check manifests: exit 0, or 3 with file:line:column, what is wrong and what to write instead.
     Validate {
-        /// Folder of manifests.
+        /// Folder of manifests, or a single file.
+        #[arg(value_name = "DIR|FILE")]
         dir: PathBuf,
         #[command(flatten)]
         translation: TranslationArgs,
     },
     /// Show every object that gets a status, with that status, as the API server would store it.
     Translate {
-        /// Folder of manifests.
+        /// Folder of manifests, or a single file.
+        #[arg(value_name = "DIR|FILE")]
         dir: PathBuf,
         #[command(flatten)]
         translation: TranslationArgs,
@@ -176,7 +178,7 @@ pub fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Verb::Run(args) => run::run(args),
         Verb::Keep(args) => keep::run(args),
         Verb::Upgrade(state) => upgrade::run(&state),
-        Verb::Validate { dir, translation } => validate::run(&dir, &translation.settings()),
+        Verb::Validate { dir, translation } => validate::run(&dir, &translation.settings(), jiff::Timestamp::now()),
         Verb::Translate { dir, translation, output } => {
             translate::run(&dir, &translation.settings(), output, jiff::Timestamp::now())
         }

@@ -5,8 +5,9 @@ pub mod directory;
 mod document;
 mod entry;
 mod manifests;
+mod unrendered;
 mod walk;
 mod watch;
 
 pub use diagnostic::{Diagnostic, Severity};
-pub use directory::{Directory, OpenError, Snapshot};
+pub use directory::{Directory, OpenError, Snapshot, folder_of};

@@ -2,7 +2,9 @@
 //!
 //! Checks (openshift.md a.9): the PEM must parse, unknown block types are an error, the leaf stands first, the key
 //! matches the leaf, a `caCertificate` must have signed the leaf, and no signature by a CA may be MD2, MD5 or SHA-1.
-//! Expiry and names are not looked at: an expired certificate is served, and the client decides.
+//! Expiry and names do not decide: an expired certificate is served, and the client decides; [`refusals`] says how.
+
+mod refusal;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
@@ -17,6 +19,8 @@ use rustls::{CertificateError, client::WebPkiServerVerifier, client::danger::Ser
 use x509_parser::prelude::{FromDer, ParsedExtension, X509Certificate};
 
 use crate::object::Texts;
+
+pub use refusal::refusals;
 
 /// Which text is no good.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

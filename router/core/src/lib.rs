@@ -25,6 +25,7 @@ pub mod resources;
 pub mod rule;
 pub mod selector;
 pub mod services;
+pub mod shown;
 pub mod sites;
 pub mod status;
 pub mod table;

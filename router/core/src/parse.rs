@@ -13,6 +13,7 @@ mod meta;
 pub mod names;
 mod route;
 mod secret;
+mod unread;
 mod update;
 
 use std::sync::Arc;
@@ -38,6 +39,7 @@ pub use route::{
     Backend, CertificateSource, HeldTls, Material, Route, TargetPort, Traffic, WildcardPolicy, generated_host,
 };
 pub use secret::{Namespace, Secret, TlsPair};
+pub use unread::instead_of;
 pub use update::{COMPARED, check_update, parse_update, reread_good, reread_refused};
 
 use crate::certificate::MaterialCache;

@@ -46,6 +46,8 @@ impl Site {
 /// How a site terminates TLS.
 #[derive(Clone, Debug)]
 pub struct SiteTls {
+    /// The object that names the certificates.
+    pub shown_by: ObjectRef,
     /// The first that suits a client is shown.
     pub certificates: Vec<Arc<CertifiedKey>>,
     /// The lowest version; never below that of the router's profile. `None`: as the router says.

@@ -16,7 +16,7 @@ use router_core::status::{Condition, StatusReport, merge_controller, merge_other
 use router_core::translate::{Settings, Translation, translate};
 use serde_json::{Value, json};
 
-use crate::source::Directory;
+use crate::source::{Directory, folder_of};
 
 /// `-o`: how the objects are written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
@@ -38,8 +38,9 @@ pub enum Format {
 pub fn run(folder: &Path, settings: &Settings, format: Format, now: Timestamp) -> anyhow::Result<ExitCode> {
     let defaults = Defaults { cluster_domain: settings.cluster_domain.clone() };
     let (_, snapshot) = Directory::open(folder, defaults)?;
+    let (shown, _) = folder_of(folder);
     for problem in snapshot.diagnostics.iter() {
-        eprintln!("{}", problem.display_in(folder));
+        eprintln!("{}", problem.display_in(shown));
     }
     let translation = translate(&snapshot.resources, settings);
     let report = &translation.report;

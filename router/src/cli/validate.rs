@@ -1,4 +1,4 @@
-//! `sluice validate DIR`: everything that is wrong with a folder of manifests, each with its place and what to write
+//! `sluice validate DIR|FILE`: everything that is wrong with a folder of manifests, each with its place and what to write
 //! instead.
 
 use std::io::Write;
@@ -6,14 +6,16 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::Context;
+use jiff::Timestamp;
 use router_core::field::FieldPath;
 use router_core::object::{Kind, ObjectKey, ObjectRef};
 use router_core::parse::Defaults;
+use router_core::shown;
 use router_core::sites::Row;
 use router_core::translate::{Settings, Translation, translate};
 use serde_json::Value;
 
-use crate::source::{Diagnostic, Directory, Severity};
+use crate::source::{Diagnostic, Directory, Severity, folder_of};
 
 /// Exit code for invalid input.
 pub const INVALID: u8 = 3;
@@ -45,22 +47,23 @@ impl Findings {
 ///
 /// # Errors
 /// The folder cannot be read, or stdout cannot be written.
-pub fn run(folder: &Path, settings: &Settings) -> anyhow::Result<ExitCode> {
-    let findings = validate(folder, settings)?;
+pub fn run(folder: &Path, settings: &Settings, now: Timestamp) -> anyhow::Result<ExitCode> {
+    let findings = validate(folder, settings, now)?;
+    let (shown, _) = folder_of(folder);
     let mut out = std::io::stdout().lock();
     for problem in &findings.problems {
-        writeln!(out, "{}", problem.display_in(folder)).context("cannot write to stdout")?;
+        writeln!(out, "{}", problem.display_in(shown)).context("cannot write to stdout")?;
     }
     eprintln!("{}", findings.summary());
     Ok(if findings.errors() == 0 { ExitCode::SUCCESS } else { ExitCode::from(INVALID) })
 }
 
 /// Reads a folder and collects what is wrong with it: what single objects show, and as warnings what only all of them
-/// together do, such as a host that two routes want.
+/// together do, such as a host that two routes want. Certificates are judged as of `now`.
 ///
 /// # Errors
 /// The folder cannot be read.
-pub fn validate(folder: &Path, settings: &Settings) -> anyhow::Result<Findings> {
+pub fn validate(folder: &Path, settings: &Settings, now: Timestamp) -> anyhow::Result<Findings> {
     let defaults = Defaults { cluster_domain: settings.cluster_domain.clone() };
     let (directory, snapshot) = Directory::open(folder, defaults)?;
     let resources = &snapshot.resources;
@@ -78,7 +81,8 @@ pub fn validate(folder: &Path, settings: &Settings) -> anyhow::Result<Findings> 
             severity: Severity::Warning,
         });
     };
-    for warning in &translation.warnings {
+    let certificates = shown::warnings(&translation.table, resources, now);
+    for warning in translation.warnings.iter().chain(&certificates) {
         warn(&warning.object, &warning.path, &warning.message);
     }
     for (object, message) in refusals(&translation) {

@@ -1,4 +1,4 @@
-//! A folder of manifests as a source of objects.
+//! A folder of manifests, or a single file, as a source of objects.
 //!
 //! The folder is looked at, never trusted to be quiet: files are read between two looks at their metadata, a file that
 //! is empty right after a change counts as being written, and whatever cannot be read leaves what was read last in
@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use router_core::field::FieldPath;
 use router_core::object::ObjectRef;
-use router_core::parse::Defaults;
+use router_core::parse::{Defaults, instead_of};
 use router_core::resources::Resources;
 
 use super::diagnostic::{Diagnostic, Severity};
@@ -47,7 +47,7 @@ pub struct Snapshot {
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
     /// It is not there, or may not be read.
-    #[error("cannot read the folder {path}: {message}")]
+    #[error("cannot read {path}: {message}")]
     Unreadable {
         /// The folder.
         path: PathBuf,
@@ -69,6 +69,8 @@ pub enum Scope {
 #[derive(Debug)]
 pub struct Directory {
     root: PathBuf,
+    /// The only file that is read, where one was given instead of a folder.
+    only: Option<Arc<str>>,
     reader: Reader,
     files: BTreeMap<Arc<str>, FileState>,
     index: Index,
@@ -100,15 +102,17 @@ impl FileState {
 }
 
 impl Directory {
-    /// Reads a folder for the first time.
+    /// Reads a folder, or a single file, for the first time.
     ///
     /// # Errors
     /// [`OpenError::Unreadable`]. Faults of single files are diagnostics of the snapshot.
     pub fn open(root: impl AsRef<Path>, defaults: Defaults) -> Result<(Directory, Snapshot), OpenError> {
         let given = root.as_ref();
         let unreadable = |message: String| OpenError::Unreadable { path: given.to_owned(), message };
+        let (folder, only) = folder_of(given);
         let mut directory = Directory {
-            root: std::path::absolute(given).map_err(|error| unreadable(error.to_string()))?,
+            root: std::path::absolute(folder).map_err(|error| unreadable(error.to_string()))?,
+            only,
             reader: Reader::new(defaults),
             files: BTreeMap::new(),
             index: Index::default(),
@@ -177,7 +181,7 @@ impl Directory {
     }
 
     fn rescan_everything(&mut self) -> bool {
-        self.listing = walk::walk(&self.root);
+        self.listing = walk::walk(&self.root, self.only.as_ref());
         let stale: Vec<Arc<str>> = self
             .listing
             .files
@@ -304,7 +308,8 @@ impl Directory {
         diagnostics.extend(self.revised.values().flat_map(|(_, revised)| revised.iter().cloned()));
         for ((api_version, kind), (file, at, count)) in unknown {
             let rest = if count > 1 { format!(", and {} more of it", count - 1) } else { String::new() };
-            let message = format!("kind {kind} of {api_version} is not read, ignored{rest}");
+            let advice = instead_of(api_version, kind).map(|advice| format!("; {advice}")).unwrap_or_default();
+            let message = format!("kind {kind} of {api_version} is not read, ignored{rest}{advice}");
             let mut diagnostic = Diagnostic::of_file(&file, Severity::Warning, message);
             (diagnostic.line, diagnostic.column) = (at.line, at.column);
             diagnostics.push(diagnostic);
@@ -312,6 +317,16 @@ impl Directory {
         diagnostics.extend(self.index.duplicates());
         diagnostics.sort();
         diagnostics
+    }
+}
+
+/// The folder of what was given, and the file where that is one. A file in the working directory is in the folder `.`.
+pub fn folder_of(given: &Path) -> (&Path, Option<Arc<str>>) {
+    let name = given.file_name().and_then(|name| name.to_str()).filter(|_| given.is_file());
+    match (name, given.parent()) {
+        (Some(name), Some(parent)) if parent.as_os_str().is_empty() => (Path::new("."), Some(name.into())),
+        (Some(name), Some(parent)) => (parent, Some(name.into())),
+        _ => (given, None),
     }
 }
 

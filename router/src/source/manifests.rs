@@ -16,6 +16,7 @@ use serde_json::Value;
 use super::diagnostic::{Diagnostic, Severity};
 use super::document::{self, Content, Document, Fault, Mark, Node};
 use super::entry::{Entry, Place};
+use super::unrendered;
 
 /// Deepest nesting of lists of objects.
 const MAX_LISTS: usize = 4;
@@ -91,6 +92,10 @@ impl Reader {
             content.unknown.extend(part.unknown.iter().cloned());
             content.broken = content.broken.take().or_else(|| part.broken.clone());
             content.parts.insert(id, part);
+        }
+        let has_errors = |noted: &[Diagnostic]| noted.iter().any(|noted| noted.severity == Severity::Error);
+        if has_errors(&content.diagnostics) || content.noted.iter().any(|entry| has_errors(&entry.diagnostics)) {
+            unrendered::explain(file, text, &mut content.diagnostics);
         }
         content
     }

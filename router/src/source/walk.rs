@@ -66,15 +66,22 @@ pub fn is_manifest(name: &str) -> bool {
     !name.starts_with('.') && matches!(extension, Some("yaml" | "yml" | "json"))
 }
 
-/// Looks at the folder and its subfolders, following links; each folder once, however many links lead to it.
-pub fn walk(root: &Path) -> Listing {
+/// Looks at the folder and its subfolders, following links; each folder once, however many links lead to it. `only`:
+/// at this file of it alone, whatever its name ends with.
+pub fn walk(root: &Path, only: Option<&Arc<str>>) -> Listing {
     let mut listing = Listing::default();
     match fs::metadata(root) {
         Ok(metadata) => listing.identity = Some((metadata.dev(), metadata.ino())),
         Err(error) => drop(listing.unreadable.insert("".into(), error.to_string())),
     }
-    if let Some(identity) = listing.identity {
-        walk_folder(root, "", 0, &mut BTreeSet::from([identity]), &mut listing);
+    match (listing.identity, only) {
+        (Some(_), Some(file)) => match fs::metadata(root.join(&**file)) {
+            Ok(metadata) => drop(listing.files.insert(Arc::clone(file), Stamp::of(&metadata))),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => drop(listing.unreadable.insert(Arc::clone(file), error.to_string())),
+        },
+        (Some(identity), None) => walk_folder(root, "", 0, &mut BTreeSet::from([identity]), &mut listing),
+        (None, _) => {}
     }
     listing
 }

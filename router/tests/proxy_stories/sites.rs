@@ -129,7 +129,8 @@ impl SiteOf {
     pub fn tls(mut self, certificates: &[&Arc<CertifiedKey>], rules: &[RuleOf]) -> SiteOf {
         let certificates = certificates.iter().map(|key| Arc::clone(key)).collect();
         let rules = rules.iter().map(RuleOf::made).collect();
-        self.tls = Some(SiteTls { certificates, minimum: None, rules, tcp: None });
+        let shown_by = ObjectRef { kind: Kind::Gateway, key: ObjectKey::new("shop", "g") };
+        self.tls = Some(SiteTls { shown_by, certificates, minimum: None, rules, tcp: None });
         self
     }
 

@@ -57,7 +57,9 @@ impl Maker {
             HostTls::None => (Some(all()), None, None),
             HostTls::Passthrough { .. } => (some(), tcp, None),
             HostTls::Terminate { certificate, minimum, .. } => {
+                let has_tls = |start: &&Arc<Vertex>| start.virtual_host.as_ref().is_some_and(|host| host.tls.is_some());
                 let site_tls = SiteTls {
+                    shown_by: claim.start.filter(has_tls).unwrap_or(claim.root).object(),
                     certificates: vec![Arc::clone(certificate)],
                     minimum: Some(*minimum),
                     rules: if asks_for_tcp { Arc::from([]) } else { all() },

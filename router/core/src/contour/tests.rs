@@ -23,7 +23,7 @@ use crate::resources::Resources;
 use crate::rule::{Action, PathChange, Rule};
 use crate::sites::{Api, Lost, RouterPorts, Settled, Surroundings};
 use crate::table::{ResolvedRoute, VirtualHost};
-use crate::testing::{resources, service, slice};
+use crate::testing::{authority, resources, service, slice};
 use crate::translate::Settings;
 
 fn object(api_version: &str, kind: &str, id: &str, spec: Value) -> Value {

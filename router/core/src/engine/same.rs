@@ -52,7 +52,7 @@ impl<'o> Kept<'o> {
         if let Some(rules) = cleartext {
             self.rules(rules);
         }
-        if let Some(SiteTls { certificates: _, minimum: _, rules, tcp }) = tls {
+        if let Some(SiteTls { shown_by: _, certificates: _, minimum: _, rules, tcp }) = tls {
             self.rules(rules);
             if let Some(route) = tcp {
                 self.route(route);
@@ -125,8 +125,9 @@ fn same_site(a: &Site, b: &Site) -> bool {
         && *listener == b.listener
         && same_option(cleartext.as_deref(), b.cleartext.as_deref(), same_rules)
         && same_option(tls.as_ref(), b.tls.as_ref(), |a, b| {
-            let SiteTls { certificates, minimum, rules, tcp } = a;
-            same_items(certificates, &b.certificates)
+            let SiteTls { shown_by, certificates, minimum, rules, tcp } = a;
+            *shown_by == b.shown_by
+                && same_items(certificates, &b.certificates)
                 && *minimum == b.minimum
                 && same_rules(rules, &b.rules)
                 && same_option(tcp.as_ref(), b.tcp.as_ref(), Arc::ptr_eq)

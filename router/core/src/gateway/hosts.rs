@@ -282,7 +282,13 @@ impl<'m> Serving<'m> {
         if let Some(name) = name.filter(|_| certificates.len() > 1) {
             certificates.sort_by_cached_key(|pair| !covers(pair, &name));
         }
-        (!certificates.is_empty()).then_some(SiteTls { certificates, minimum: None, rules, tcp })
+        (!certificates.is_empty()).then_some(SiteTls {
+            shown_by: self.gate.clone(),
+            certificates,
+            minimum: None,
+            rules,
+            tcp,
+        })
     }
 
     /// Where connections for a host go: to the first TLSRoute, or nowhere. The others that want the very host are noted.

@@ -62,7 +62,9 @@ fn prefix(path: &str) -> RequestMatcher {
 type Rules = Option<Vec<Arc<Rule>>>;
 
 fn site(host_text: &str, cleartext: Rules, tls: Rules) -> Arc<VirtualHost> {
-    let tls = tls.map(|rules| SiteTls { certificates: Vec::new(), minimum: None, rules: rules.into(), tcp: None });
+    let shown_by = ObjectRef { kind: Kind::Gateway, key: ObjectKey::new("shop", "g") };
+    let tls =
+        tls.map(|rules| SiteTls { shown_by, certificates: Vec::new(), minimum: None, rules: rules.into(), tcp: None });
     let owner = ObjectRef { kind: Kind::HttpRoute, key: ObjectKey::new("ns", "owner") };
     let site = Site { owner, listener: "Gateway ns/g#l".into(), cleartext: cleartext.map(Arc::from), tls };
     Arc::new(VirtualHost { site: Some(Box::new(site)), ..empty(host_text) })

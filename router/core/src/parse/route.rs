@@ -7,7 +7,7 @@ mod tls;
 
 use std::sync::Arc;
 
-use crate::certificate::{self, MaterialCache};
+use crate::certificate::MaterialCache;
 use crate::few::Few;
 use crate::field::{FieldError, FieldPath, Findings};
 use crate::model::PathMatch;
@@ -163,9 +163,6 @@ pub(super) fn parse(
     let backends = backends::parse(&mut spec, findings);
     let target_port = backends::target_port(&mut spec, findings);
     let traffic = tls::parse(&mut spec, path, materials, findings);
-    if let Some(traffic) = &traffic {
-        check_name(traffic, &host, wildcard_policy, &spec, findings);
-    }
     let header_actions = header_actions(&mut spec, traffic.as_ref(), findings);
     for fault in traffic.iter().flat_map(|traffic| TrafficOptions::read(&meta.annotations, traffic).1) {
         findings.warn(FieldPath::of(&["metadata", "annotations", &fault.annotation]), fault.message);
@@ -219,30 +216,6 @@ fn check_generated(host: &str, path: FieldPath, findings: &mut Findings) {
     if let Some(fault) = fault {
         let message = format!("the generated host {host:?} is no host: {fault}; write spec.host or spec.subdomain");
         findings.error(path, message);
-    }
-}
-
-/// Warns of a certificate that is not made out for the host. It is served, as in OpenShift; clients will refuse it.
-fn check_name(
-    traffic: &Traffic,
-    host: &str,
-    policy: Option<WildcardPolicy>,
-    spec: &Fields<'_>,
-    findings: &mut Findings,
-) {
-    let Traffic::Http { tls: Some(tls), .. } = traffic else { return };
-    let Ok(Material { certificate: CertificateSource::Inline(pair), .. }) = &tls.material else { return };
-    let domain = host.split_once('.').map(|(_, domain)| domain).filter(|_| policy == Some(WildcardPolicy::Subdomain));
-    let (name, shown) = match domain {
-        Some(domain) => (format!("any-name.{domain}"), format!("*.{domain}")),
-        None => (host.to_owned(), host.to_owned()),
-    };
-    if !host.is_empty() && !certificate::covers(pair, &name) {
-        let message = format!(
-            "is not made out for {shown}, so clients will refuse it; use one with that name (subjectAltName), or \
-             another host"
-        );
-        findings.warn(spec.path("tls").key("certificate"), message);
     }
 }
 

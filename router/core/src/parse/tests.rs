@@ -129,29 +129,6 @@ fn material_that_is_no_good_leaves_a_route_that_holds_its_host() {
 }
 
 #[test]
-fn a_certificate_for_other_names_is_warned_of_and_served() {
-    let made = rcgen::generate_simple_self_signed(vec!["h.test".to_owned(), "*.w.test".to_owned()]).unwrap();
-    let tls = json!({ "termination": "edge", "certificate": made.cert.pem(), "key": made.signing_key.serialize_pem() });
-    let warned = |host: &str, policy: &str| -> Vec<String> {
-        let object = route("a/b", 1, json!({ "host": host, "wildcardPolicy": policy, "tls": tls }));
-        assert!(route_of(object.clone()).material_errors().is_empty());
-        parsed(object).warnings.iter().map(ToString::to_string).collect()
-    };
-    for (host, policy) in [("h.test", "None"), ("a.w.test", "None"), ("www.w.test", "Subdomain")] {
-        assert_eq!(warned(host, policy), Vec::<String>::new(), "{host}");
-    }
-    for (host, policy, shown) in
-        [("i.test", "None", "i.test"), ("w.test", "None", "w.test"), ("h.test", "Subdomain", "*.test")]
-    {
-        let expected = format!(
-            "spec.tls.certificate: is not made out for {shown}, so clients will refuse it; use one with that name \
-             (subjectAltName), or another host"
-        );
-        assert_eq!(warned(host, policy), [expected], "{host}");
-    }
-}
-
-#[test]
 fn unknown_fields_are_warnings_with_advice() {
     let mut object = route("a/b", 1, json!({ "host": "h.test", "Path": "/x", "nonsense": 1 }));
     object["spec"]["tls"] = json!({ "terminations": "edge" });

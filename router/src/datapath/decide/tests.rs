@@ -82,6 +82,7 @@ fn sites() -> impl Strategy<Value = VirtualHost> {
                 [Arc::new(Rule { matcher: Default::default(), prefix: "/".into(), route, origin: "".into() })].into()
             };
             let tls = SiteTls {
+                shown_by: ObjectRef { kind: Kind::Gateway, key: ObjectKey::new("ns", "g") },
                 certificates: Vec::new(),
                 minimum: None,
                 rules: if tls { rules() } else { [].into() },

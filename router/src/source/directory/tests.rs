@@ -79,6 +79,51 @@ fn unknown_kinds_are_reported_once_each() {
 }
 
 #[test]
+fn a_single_file_is_read_whatever_its_name_and_nothing_beside_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("routes.txt");
+    fs::write(&path, route("a", "a.test")).unwrap();
+    fs::write(folder.path().join("b.yaml"), route("b", "b.test")).unwrap();
+    let (mut directory, snapshot) = open(&path);
+    assert_eq!((hosts(&snapshot), problems(&snapshot)), (vec!["a=a.test".to_owned()], vec![]));
+    let origin = snapshot.resources.routes.get(&ObjectKey::new("shop", "a")).unwrap().meta.origin.to_string();
+    assert_eq!(origin, "routes.txt:1:1");
+    fs::write(&path, route("a", "a2.test")).unwrap();
+    assert_eq!(hosts(&directory.rescan(&Scope::Everything).unwrap()), ["a=a2.test"]);
+}
+
+#[test]
+fn what_is_to_be_rendered_first_is_told_how() {
+    let folder = tempfile::tempdir().unwrap();
+    let told = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        fs::write(&path, text).unwrap();
+        let (_, snapshot) = open(&path);
+        problems(&snapshot)
+    };
+    let chart = "Chart.yaml: belongs to a Helm chart; render the chart and give the result instead: `helm template CHART > \
+                 rendered.yaml`";
+    assert_eq!(told("Chart.yaml", "apiVersion: v2\nname: shop\nversion: 1.0.0\n"), [chart]);
+    let values = chart.replace("Chart.yaml:", "values.yaml:");
+    assert_eq!(told("values.yaml", "host: a.test\n"), [values]);
+    let kustomize = "kustomization.yaml: belongs to kustomize; build it and give the result instead: `kubectl kustomize DIR > \
+                     rendered.yaml`";
+    assert_eq!(told("kustomization.yaml", "resources: [a.yaml]\n"), [kustomize]);
+    let template = "is a template ({{ … }}); render it first: `helm template CHART > rendered.yaml`";
+    for host in ["{{ .Values.host }}", "\"{{ .Values.host }}\"", "{{ include \"host\" . }}.test"] {
+        let told = told("route.yaml", &route("a", host));
+        assert!(told.iter().any(|told| *told == format!("route.yaml:7:{}: {template}", if host.starts_with('"') { 10 } else { 9 })), "{told:?}");
+    }
+    // Text in braces that is served as it stands is no template.
+    let annotated = route("a", "a.test").replace("metadata:\n", "metadata:\n  annotations: {x: \"{{ y }}\"}\n");
+    assert_eq!(told("route.yaml", &annotated), Vec::<String>::new());
+    let old = "apiVersion: v1\nkind: Route\nmetadata: {name: x}\n";
+    let expected = "old.yaml:1:1: warning: kind Route of v1 is not read, ignored; write apiVersion: route.openshift.io/v1, and \
+                    the fields as that version has them";
+    assert_eq!(told("old.yaml", old), [expected]);
+}
+
+#[test]
 fn of_two_definitions_the_first_counts_and_the_second_is_reported() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("b.yaml"), route("r", "second.test")).unwrap();

@@ -422,11 +422,19 @@ fn certificate_delegations_are_told_what_they_come_to() {
     let world = World::new(vec![
         secret("a/tls", &["x.test"]),
         delegation("a", "tls", json!(["b"])),
+        json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"namespace": "a", "name": "ca"},
+            "stringData": {"ca.crt": authority("the CA of the backends")}}),
+        json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"namespace": "a", "name": "opaque"},
+            "stringData": {"password": "none"}}),
+        delegation("a", "ca", json!(["b"])),
+        delegation("a", "opaque", json!(["b"])),
         delegation("a", "none", json!(["b"])),
         delegation("a", "empty", json!([])),
     ]);
     for (name, status, message) in [
         ("lend-tls", "True", "Valid TLSCertificateDelegation"),
+        ("lend-ca", "True", "Valid TLSCertificateDelegation"),
+        ("lend-opaque", "False", "delegations[0]: TLS Secret [opaque] not found or is malformed"),
         ("lend-none", "False", "delegations[0]: TLS Secret [none] not found or is malformed"),
         ("lend-empty", "False", "delegations[0]: targetNamespaces is empty, so nobody may use the Secret"),
     ] {

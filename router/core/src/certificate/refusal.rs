@@ -1,0 +1,78 @@
+//! Why clients refuse a certificate that is served all the same: its names (RFC 9525), and the dates of its chain.
+
+use jiff::Timestamp;
+use rustls::sign::CertifiedKey;
+use x509_parser::prelude::{FromDer, GeneralName, X509Certificate};
+
+use super::covers;
+
+/// Most names of a certificate that are written into a message.
+const SHOWN_NAMES: usize = 5;
+
+/// Why clients that ask for a name refuse a certificate at a moment, each with what to do; empty when they take it.
+/// Who signed it is not looked at: whom clients trust is not known here. `name`: as clients ask, `None` for every name;
+/// `shown`: as messages write it; `now`: `None` leaves dates out.
+pub fn refusals(pair: &CertifiedKey, name: Option<&str>, shown: &str, now: Option<Timestamp>) -> Vec<String> {
+    let mut refusals = Vec::new();
+    for (i, certificate) in pair.cert.iter().enumerate() {
+        let Ok((_, parsed)) = X509Certificate::from_der(certificate) else { continue };
+        if i == 0 {
+            refusals.extend(name_refusal(pair, &parsed, name, shown));
+        }
+        let Some(now) = now else { break };
+        let subject = parsed.subject().to_string();
+        // A CA that is its own issuer is the client's to judge, and it has its own copy.
+        if i > 0 && parsed.subject() == parsed.issuer() {
+            continue;
+        }
+        let which = if i == 0 { String::new() } else { format!("has an intermediate certificate ({subject}) that ") };
+        let time = |seconds: i64| {
+            Timestamp::from_second(seconds).map_or_else(|_| "an unknown time".into(), |at| at.to_string())
+        };
+        let (begin, end) = (parsed.validity().not_before.timestamp(), parsed.validity().not_after.timestamp());
+        if end < now.as_second() {
+            refusals.push(format!("{which}expired at {}, so clients refuse it; renew it", time(end)));
+        } else if begin > now.as_second() {
+            let message = "so clients refuse it until then; use one that is valid now, or set this machine's clock";
+            refusals.push(format!("{which}is valid from {}, {message}", time(begin)));
+        }
+    }
+    refusals
+}
+
+fn name_refusal(pair: &CertifiedKey, leaf: &X509Certificate<'_>, name: Option<&str>, shown: &str) -> Option<String> {
+    let names = leaf.subject_alternative_name().ok().flatten().map(|it| &it.value.general_names);
+    let names: Vec<String> = names
+        .into_iter()
+        .flatten()
+        .filter_map(|name| match name {
+            GeneralName::DNSName(name) => Some((*name).to_owned()),
+            GeneralName::IPAddress(bytes) => Some(address(bytes)?.to_string()),
+            _ => None,
+        })
+        .collect();
+    if names.is_empty() {
+        let message = "has no subjectAltName, so clients refuse it whatever its common name says; have it issued with \
+                       the names of its hosts";
+        return Some(message.to_owned());
+    }
+    let name = name?;
+    if covers(pair, name) {
+        return None;
+    }
+    let more = names.len().saturating_sub(SHOWN_NAMES);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    let listed = names.iter().take(SHOWN_NAMES).map(String::as_str).collect::<Vec<_>>().join(", ");
+    Some(format!(
+        "is made out for {listed}{more} and not for {shown}, so clients refuse it; use one with that name \
+         (subjectAltName), or another host"
+    ))
+}
+
+fn address(bytes: &[u8]) -> Option<std::net::IpAddr> {
+    match bytes.len() {
+        4 => <[u8; 4]>::try_from(bytes).ok().map(Into::into),
+        16 => <[u8; 16]>::try_from(bytes).ok().map(Into::into),
+        _ => None,
+    }
+}
