@@ -13,6 +13,7 @@ pub mod engine;
 pub mod explain;
 pub mod few;
 pub mod field;
+pub mod flag;
 pub mod gateway;
 pub mod lookup;
 pub mod model;

@@ -1,6 +1,5 @@
 //! The access log: one line for each connection that is relayed and each request that is proxied.
 
-mod flag;
 mod format;
 mod httplog;
 mod line;
@@ -15,9 +14,9 @@ use router_core::model::{RouteId, RouterName};
 
 use line::{Line, LineRoute};
 
-pub use flag::Flag;
 pub use log::{AccessLog, AccessLogForm, Mark};
 pub use record::{AccessRecord, DataPath};
+pub use router_core::flag::Flag;
 
 /// A connection that the kernel carried, or refused.
 #[derive(Clone, Debug)]

@@ -105,9 +105,15 @@ impl Line {
             retries = Some(self.retries).filter(|retries| *retries > 0),
             interim_dropped = Some(self.interim_dropped).filter(|dropped| *dropped > 0),
             flags = self.flag.code(),
+            cause = self.cause(),
             datapath = self.data_path.as_str(),
             captured,
         );
+    }
+
+    /// Why it did not end well, as one word.
+    fn cause(&self) -> Option<&'static str> {
+        (self.flag != Flag::Fine).then(|| self.flag.cause())
     }
 
     /// When it ended.
@@ -138,6 +144,7 @@ impl Line {
             ("endpoint", self.endpoint.map(|to| to.to_string().into())),
             ("retries", Some(self.retries).filter(|retries| *retries > 0).map(Value::from)),
             ("interim_dropped", Some(self.interim_dropped).filter(|dropped| *dropped > 0).map(Value::from)),
+            ("cause", self.cause().map(Value::from)),
             ("answered_ms", self.answered.map(|answered| millis(answered).into())),
             ("captured", self.captured.as_ref().map(|captured| captured_members(captured).into())),
         ];
