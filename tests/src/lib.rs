@@ -3,7 +3,9 @@
 //! Every story makes its own namespaces, so stories run side by side with fixed ports. Nothing is skipped: a story that
 //! cannot run fails with one line that says what it lacks.
 
+pub mod claims;
 pub mod client;
+pub mod echo;
 pub mod folder;
 pub mod frames;
 pub mod hello;

@@ -27,9 +27,17 @@ impl Ca {
     /// # Errors
     /// When it cannot be made or written.
     pub fn new() -> Result<Ca> {
+        Ca::named("test CA")
+    }
+
+    /// A new one with a name of its own.
+    ///
+    /// # Errors
+    /// When it cannot be made or written.
+    pub fn named(name: &str) -> Result<Ca> {
         let mut params = CertificateParams::new(Vec::new())?;
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        params.distinguished_name.push(DnType::CommonName, "test CA");
+        params.distinguished_name.push(DnType::CommonName, name);
         let ca = Ca { issuer: CertifiedIssuer::self_signed(params, KeyPair::generate()?)?, folder: TempDir::new()? };
         fs::write(ca.file(), ca.pem())?;
         Ok(ca)
@@ -52,6 +60,14 @@ impl Ca {
     pub fn leaf(&self, name: &str) -> Result<Leaf> {
         let mut params = CertificateParams::new(vec![name.to_owned()])?;
         params.distinguished_name.push(DnType::CommonName, name);
+        self.sign(params)
+    }
+
+    /// A certificate with these contents. No two have the same key or serial number.
+    ///
+    /// # Errors
+    /// When it cannot be made.
+    pub fn sign(&self, params: CertificateParams) -> Result<Leaf> {
         let key = KeyPair::generate()?;
         let certificate = params.signed_by(&key, &self.issuer)?.pem();
         Ok(Leaf { certificate, key: key.serialize_pem() })

@@ -1,0 +1,88 @@
+//! The lines of a `requests` section.
+//!
+//! | line | what it does |
+//! |---|---|
+//! | `$ curl ARGUMENTS URL` | asks the router with curl, and `sluice explain` for the same request |
+//! | `$ x20 curl …` | as often, and tells how often who answered |
+//! | `$ ~x20 curl …` | as often, and tells who answered |
+//! | `$ curl … &`, `$ wait` | asks, goes on when a backend has the request; `wait` tells what came of all of them |
+//! | `$ release` | lets backends answer that `hold` |
+//! | `$ await BACKEND` | waits for the backend's next request (of a mirror), and tells what it saw |
+//! | `$ openssl s_client ARGUMENTS` | a TLS handshake with the router, and `sluice explain` for the server name |
+//! | `$ send PORT`, `$ send PORT tls NAME` | sends the lines behind `> ` as they are, each with CR LF |
+//! | `$ apply NAME` | puts the section `== manifests later NAME` into the folder, waits until it is served |
+//! | `! reason` | why `explain` cannot know what the request above met; only where it does not |
+
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail, ensure};
+
+use super::story::Section;
+
+/// A command of a story.
+#[derive(Clone, Debug)]
+pub struct Command {
+    /// The last of its lines in the section: what comes out stands behind it.
+    pub last: usize,
+    /// How often it is given.
+    pub times: usize,
+    /// Whether only the set of those who answer is told.
+    pub is_vague: bool,
+    /// Whether the next command begins while it is under way.
+    pub in_background: bool,
+    /// Program and arguments, or a verb of the stage.
+    pub words: Vec<String>,
+    /// The lines behind `> `.
+    pub sent: Vec<String>,
+    /// What stands behind `! `.
+    pub excuse: Option<String>,
+}
+
+/// How long anything in a story may take.
+pub const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Reads the commands of a section.
+///
+/// # Errors
+/// When a line is none.
+pub fn commands(section: &Section) -> Result<Vec<Command>> {
+    let mut commands: Vec<Command> = Vec::new();
+    for (at, line) in section.lines.iter().enumerate() {
+        let line = line.trim_end();
+        if let Some(text) = line.strip_prefix("$ ") {
+            commands.push(command(at, text).with_context(|| format!("command {text:?}"))?);
+            continue;
+        }
+        if line.is_empty() || line.starts_with('#') {
+            continue;
+        }
+        let last = commands.last_mut().filter(|last| last.last + 1 == at);
+        let last = last.with_context(|| format!("{line:?} is no command, and follows none"))?;
+        last.last = at;
+        match line.split_at_checked(2) {
+            Some(("> ", sent)) => last.sent.push(sent.to_owned()),
+            Some(("! ", excuse)) => last.excuse = Some(excuse.to_owned()),
+            _ if line == ">" => last.sent.push(String::new()),
+            _ => bail!("{line:?} is no line of a story; write `$ `, `> `, `! ` or `#` before it"),
+        }
+    }
+    Ok(commands)
+}
+
+fn command(at: usize, text: &str) -> Result<Command> {
+    let mut words = shlex::split(text).context("a quote is not closed")?;
+    let in_background = words.last().is_some_and(|word| word == "&");
+    if in_background {
+        words.pop();
+    }
+    let (mut times, mut is_vague) = (1, false);
+    let first = words.first().context("a command has a program")?;
+    if let Some((before, count)) = first.split_once('x').filter(|(before, _)| ["", "~"].contains(before))
+        && let Ok(count) = count.parse()
+    {
+        (times, is_vague) = (count, !before.is_empty());
+        words.remove(0);
+    }
+    ensure!(!words.is_empty() && (1..=500).contains(&times), "what is to be done, and how often?");
+    Ok(Command { last: at, times, is_vague, in_background, words, sent: Vec::new(), excuse: None })
+}

@@ -1,0 +1,111 @@
+//! What became of a request, as its client and the backends saw it.
+
+use std::sync::Arc;
+
+use crate::echo::Seen;
+
+/// What the client got.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Got {
+    /// A response.
+    Response {
+        /// The first line.
+        line: String,
+        /// Its status.
+        status: u16,
+        /// Header fields and trailers, names in lower case.
+        fields: Vec<(String, String)>,
+        /// The content.
+        body: String,
+    },
+    /// No response, in words.
+    Nothing(String),
+}
+
+/// What became of a request.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// What the client got.
+    pub got: Got,
+    /// The backend that answered, and what it saw.
+    pub answered: Option<Arc<Seen>>,
+    /// What backends saw of it that did not answer, in order; without mirrors.
+    pub tried: Vec<Arc<Seen>>,
+}
+
+impl Got {
+    /// A response from its head and content.
+    pub fn response(line: &str, fields: Vec<(String, String)>, body: String) -> Got {
+        let status = line.split(' ').nth(1).and_then(|code| code.parse().ok()).unwrap_or_default();
+        Got::Response { line: line.trim_end().to_owned(), status, fields, body }
+    }
+
+    /// The first field of a name, in lower case.
+    pub fn field(&self, name: &str) -> Option<&str> {
+        match self {
+            Got::Response { fields, .. } => {
+                fields.iter().find(|(found, _)| found == name).map(|(_, value)| value.as_str())
+            }
+            Got::Nothing(_) => None,
+        }
+    }
+
+    /// In one line.
+    pub fn summary(&self) -> &str {
+        match self {
+            Got::Response { line, .. } => line,
+            Got::Nothing(why) => why,
+        }
+    }
+}
+
+impl Outcome {
+    /// The backends that had it, whoever answered.
+    pub fn backends(&self) -> impl Iterator<Item = &str> {
+        self.tried.iter().chain(&self.answered).map(|seen| seen.backend.as_str())
+    }
+
+    /// Who answered, in words.
+    pub fn who(&self) -> &str {
+        match (&self.answered, &self.got) {
+            (Some(seen), _) => &seen.backend,
+            (None, Got::Response { .. }) => "the router",
+            (None, Got::Nothing(_)) => "nobody",
+        }
+    }
+
+    /// All of it as lines: these fields of the answer, and these of what the backend saw.
+    pub fn lines(&self, answer: &[String], seen: &[String]) -> Vec<String> {
+        const ALWAYS: [&str; 4] = ["location", "x-sluice-cause", "grpc-status", "grpc-message"];
+        let mut lines = vec![self.got.summary().to_owned()];
+        if let Got::Response { fields, body, .. } = &self.got {
+            let shown = |name: &str| ALWAYS.contains(&name) || answer.iter().any(|shown| shown == name);
+            let fields = fields.iter().filter(|(name, _)| shown(name));
+            lines.extend(fields.map(|(name, value)| format!("  {name}: {value}")));
+            if answer.iter().any(|shown| shown == "body") {
+                lines.extend(body.lines().map(|line| format!("  | {line}")));
+            }
+        }
+        for other in &self.tried {
+            lines.push(format!("{} saw {}, and the answer is not its own", other.backend, other.request));
+        }
+        if let Some(saw) = &self.answered {
+            lines.extend(what(saw, seen));
+        }
+        lines
+    }
+}
+
+/// What a backend saw as lines.
+pub fn what(saw: &Seen, shown: &[String]) -> Vec<String> {
+    let mut lines = vec![format!("{} saw {}", saw.backend, saw.request)];
+    let is_shown = |name: &str| shown.iter().any(|shown| shown.eq_ignore_ascii_case(name));
+    let fields = saw.fields.iter().filter(|(name, _)| is_shown(name) || is_shown("all"));
+    lines.extend(fields.map(|(name, value)| format!("  {name}: {value}")));
+    lines.extend(saw.about.iter().map(|about| format!("  [{about}]")));
+    if is_shown("body") {
+        lines.extend(String::from_utf8_lossy(&saw.body).lines().map(|line| format!("  | {line}")));
+    }
+    lines.extend(saw.trailers.iter().map(|(name, value)| format!("  trailer {name}: {value}")));
+    lines
+}

@@ -1,0 +1,137 @@
+//! What curl cannot do: bytes as they are written, and handshakes by `openssl s_client`.
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::path::Path;
+use std::process::Stdio;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use rustls::{ClientConnection, StreamOwned};
+use rustls_pki_types::ServerName;
+
+use super::cast::ROUTER;
+use super::command::PATIENCE;
+use super::explained::Question;
+use super::outcome::Got;
+use crate::client::trusting;
+use crate::netns::Netns;
+
+/// How long a connection is quiet before it is taken to stay open.
+const QUIET: Duration = Duration::from_millis(1500);
+
+/// Sends lines to a port of the router, over TLS if a server name is given, and reads the answers: each response, and
+/// how the connection ends.
+///
+/// # Errors
+/// When the namespace cannot be entered, or the CA cannot be read.
+pub fn send(netns: &Netns, port: u16, name: Option<&str>, lines: &[String], ca: &Path) -> Result<Vec<Got>> {
+    let address = SocketAddr::new(ROUTER, port);
+    let Ok(stream) = netns.run(|| Ok(TcpStream::connect_timeout(&address, PATIENCE)?)) else {
+        return Ok(vec![Got::Nothing("no connection".to_owned())]);
+    };
+    stream.set_read_timeout(Some(QUIET))?;
+    let text: String = lines.iter().map(|line| format!("{line}\r\n")).collect();
+    let mut received = Vec::new();
+    let open = match name {
+        Some(name) => {
+            let config = Arc::new(trusting(&std::fs::read(ca)?)?);
+            let name = ServerName::try_from(name.to_owned())?;
+            exchange(StreamOwned::new(ClientConnection::new(config, name)?, stream), &text, &mut received)
+        }
+        None => exchange(stream, &text, &mut received),
+    };
+    let mut answers = responses(&String::from_utf8_lossy(&received));
+    if !open {
+        answers.push(Got::Nothing("the connection ends".to_owned()));
+    } else if answers.is_empty() {
+        answers.push(Got::Nothing("the connection stays open without an answer".to_owned()));
+    }
+    Ok(answers)
+}
+
+/// Sends and reads until the other end closes, or is quiet; whether the connection is open.
+fn exchange(mut stream: impl Read + Write, text: &str, received: &mut Vec<u8>) -> bool {
+    if stream.write_all(text.as_bytes()).and_then(|()| stream.flush()).is_err() {
+        return false;
+    }
+    let mut buffer = [0; 16_384];
+    loop {
+        match stream.read(&mut buffer) {
+            Ok(0) => return false,
+            Ok(read) => received.extend_from_slice(&buffer[..read]),
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => return true,
+            Err(_) => return false,
+        }
+    }
+}
+
+/// The responses of a connection, cut by their lengths; what is no response is one without a status.
+fn responses(text: &str) -> Vec<Got> {
+    let mut answers = Vec::new();
+    let mut rest = text;
+    while let Some((head, after)) = rest.split_once("\r\n\r\n") {
+        let mut lines = head.lines();
+        let line = lines.next().unwrap_or_default();
+        let fields: Vec<_> = lines
+            .filter_map(|line| line.split_once(':'))
+            .map(|(name, value)| (name.to_ascii_lowercase(), value.trim().to_owned()))
+            .collect();
+        let length = fields.iter().find(|(name, _)| name == "content-length").and_then(|(_, value)| value.parse().ok());
+        let at = length.unwrap_or_else(|| after.find("HTTP/1.").unwrap_or(after.len())).min(after.len());
+        let (body, after) = after.split_at_checked(at).unwrap_or((after, ""));
+        answers.push(Got::response(line, fields, body.to_owned()));
+        rest = after;
+    }
+    if !rest.is_empty() {
+        answers.push(Got::response(rest.trim_end(), Vec::new(), String::new()));
+    }
+    answers
+}
+
+/// What the lines ask for, if they are a request with a host.
+pub fn question(port: u16, name: Option<&str>, lines: &[String]) -> Option<Question> {
+    let mut words = lines.first()?.split(' ');
+    let (method, target, version) = (words.next()?, words.next()?, words.next()?);
+    let host = lines.iter().find_map(|line| line.strip_prefix("Host: "))?;
+    let (scheme, usual) = if name.is_some() { ("https", 443) } else { ("http", 80) };
+    let port = if port == usual || host.contains(':') { String::new() } else { format!(":{port}") };
+    let is_request = target.starts_with('/') && version.starts_with("HTTP/1.");
+    is_request.then(|| {
+        let mut question = Question {
+            url: format!("{scheme}://{host}{port}{target}"),
+            method: (method != "GET").then(|| method.to_owned()),
+            ..Question::default()
+        };
+        let fields = lines.iter().skip(1).take_while(|line| !line.is_empty());
+        fields.filter(|line| !line.starts_with("Host: ")).for_each(|line| question.add_field(line));
+        question
+    })
+}
+
+/// A handshake by `openssl s_client -brief` with further arguments, as lines; and the name that was asked for.
+///
+/// # Errors
+/// When it cannot be run.
+pub fn handshake(netns: &Netns, arguments: &[String], ca: &Path) -> Result<(Vec<String>, Option<Question>, bool)> {
+    const SHOWN: [&str; 5] =
+        ["Protocol version: ", "Ciphersuite: ", "Peer certificate: ", "Verification", "Server Temp Key: "];
+    let mut command = netns.command("openssl")?;
+    command.args(arguments).arg("-brief").arg("-CAfile").arg(ca);
+    if !arguments.iter().any(|argument| argument == "-connect") {
+        command.arg("-connect").arg(SocketAddr::new(ROUTER, 443).to_string());
+    }
+    let output = command.stdin(Stdio::null()).output().context("openssl cannot be run")?;
+    let said = format!("{}{}", String::from_utf8_lossy(&output.stderr), String::from_utf8_lossy(&output.stdout));
+    let is_done = said.contains("CONNECTION ESTABLISHED");
+    let mut lines: Vec<String> =
+        said.lines().filter(|line| SHOWN.iter().any(|shown| line.starts_with(shown))).map(str::to_owned).collect();
+    if !is_done {
+        let alert = said.lines().find_map(|line| line.split_once("SSL alert number ").map(|(_, number)| number.trim()));
+        lines = vec![alert.map_or("no TLS: the connection ends".to_owned(), |alert| format!("no TLS: alert {alert}"))];
+    }
+    let name = arguments.iter().position(|argument| argument == "-servername").and_then(|at| arguments.get(at + 1));
+    let question = name.map(|name| Question { url: name.clone(), ..Question::default() });
+    Ok((lines, question, is_done))
+}

@@ -1,0 +1,81 @@
+//! What backends have seen, in the order in which it came.
+
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// A request as a backend saw it.
+#[derive(Clone, Debug, Default)]
+pub struct Seen {
+    /// Who saw it.
+    pub backend: String,
+    /// The first line: method, target, version.
+    pub request: String,
+    /// Header fields in order; over HTTP/1.1 in the spelling that came.
+    pub fields: Vec<(String, String)>,
+    /// What is known of the connection: the PROXY header, TLS.
+    pub about: Vec<String>,
+    /// The content.
+    pub body: Vec<u8>,
+    /// Trailer fields.
+    pub trailers: Vec<(String, String)>,
+}
+
+impl Seen {
+    /// All of it as lines.
+    pub fn lines(&self) -> String {
+        let mut lines = vec![self.backend.clone(), self.request.clone()];
+        lines.extend(self.fields.iter().map(|(name, value)| format!("{name}: {value}")));
+        lines.extend(self.about.iter().map(|about| format!("[{about}]")));
+        if !self.body.is_empty() {
+            lines.push(format!("[content {}]", String::from_utf8_lossy(&self.body)));
+        }
+        lines.extend(self.trailers.iter().map(|(name, value)| format!("[trailer {name}: {value}]")));
+        lines.push(String::new());
+        lines.join("\n")
+    }
+}
+
+/// What all backends of a stage have seen.
+#[derive(Clone, Default)]
+pub struct Log(Arc<(Mutex<Vec<Arc<Seen>>>, Condvar)>);
+
+impl Log {
+    /// Adds an entry; its number, counted from 0.
+    pub fn add(&self, backend: &str, seen: Seen) -> usize {
+        let mut entries = self.entries();
+        entries.push(Arc::new(Seen { backend: backend.to_owned(), ..seen }));
+        self.0.1.notify_all();
+        entries.len() - 1
+    }
+
+    /// How many entries there are.
+    pub fn count(&self) -> usize {
+        self.entries().len()
+    }
+
+    /// How many entries a backend has.
+    pub fn count_of(&self, backend: &str) -> usize {
+        self.entries().iter().filter(|seen| seen.backend == backend).count()
+    }
+
+    /// The entries from a number on, with their numbers.
+    pub fn since(&self, number: usize) -> Vec<(usize, Arc<Seen>)> {
+        self.entries().iter().cloned().enumerate().skip(number).collect()
+    }
+
+    /// Waits until a backend has this many entries; the last of them, or `None` when the time is over.
+    pub fn wait_for(&self, backend: &str, count: usize, within: Duration) -> Option<Arc<Seen>> {
+        let nth = |entries: &[Arc<Seen>]| {
+            let mut of_backend = entries.iter().filter(|seen| seen.backend == backend);
+            of_backend.nth(count.checked_sub(1)?).cloned()
+        };
+        let waited = self.0.1.wait_timeout_while(self.entries(), within, |entries| nth(entries).is_none());
+        let (entries, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        nth(&entries)
+    }
+
+    fn entries(&self) -> MutexGuard<'_, Vec<Arc<Seen>>> {
+        // Entries are whole whatever became of who added one.
+        self.0.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
