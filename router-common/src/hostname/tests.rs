@@ -130,6 +130,49 @@ fn key_fields_hold_the_name_and_the_wildcard_that_covers_it() {
 }
 
 #[test]
+fn authorities_in_normal_form_are_taken_at_once_up_to_every_limit() {
+    let label = |length: usize| "l".repeat(length);
+    // Three labels of 63 and one of 61 are 253 bytes.
+    let name = |last: usize| [label(63), label(63), label(63), label(last)].join(".");
+    for (text, length) in [
+        (label(63), 63),
+        (label(63) + ".test", 68),
+        (String::from("a.") + &label(63), 65),
+        (name(61), 253),
+        (name(61) + ":443", 253),
+        (String::from("a.test"), 6),
+        (String::from("a.test:"), 6),
+        (String::from("a.test:9999"), 6),
+        (String::from("a.test:65535"), 6),
+        (String::from("a.test:00080"), 6),
+    ] {
+        let found = NormalName::of_authority(text.as_bytes()).map(NormalName::as_str);
+        assert_eq!(found, text.get(..length), "{text}");
+    }
+    for text in [
+        label(64),
+        label(64) + ".test",
+        String::from("a.") + &label(64),
+        name(62),
+        String::new(),
+        String::from(":80"),
+        String::from(".a"),
+        String::from("a..b"),
+        String::from("a.test."),
+        String::from("10.0.0.1"),
+        String::from("A.test"),
+        String::from("a.test:65536"),
+        String::from("a.test:99999"),
+        String::from("a.test:000080"),
+        String::from("a.test:8o"),
+        String::from("a.test/x"),
+        String::from("[::1]"),
+    ] {
+        assert_eq!(NormalName::of_authority(text.as_bytes()).map(NormalName::as_str), None, "{text}");
+    }
+}
+
+#[test]
 fn every_string_of_four_odd_characters_agrees_with_the_model() {
     const BYTES: &[u8] = b"aZ0-_.:[]*g";
     let n = BYTES.len();

@@ -54,3 +54,6 @@ impl LabelSelector {
         })
     }
 }
+
+#[cfg(test)]
+mod tests;

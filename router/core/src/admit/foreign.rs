@@ -72,3 +72,6 @@ pub(super) fn refusal(route: &Route, host: &str, claim: &ForeignClaim) -> Reject
     };
     Rejection { reason: RejectReason::HostAlreadyClaimed, message, winner: Some(owner.clone()) }
 }
+
+#[cfg(test)]
+mod tests;

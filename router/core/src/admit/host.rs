@@ -52,3 +52,6 @@ pub fn host_match(route: &Route, host: &Arc<str>) -> Result<HostMatch, Rejection
         },
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -59,6 +59,25 @@ fn of_two_controllers_with_one_domain_the_older_one_has_it() {
 }
 
 #[test]
+fn names_of_routers_that_are_made_for_ports_are_kept_for_them() {
+    for (name, is_kept) in [
+        ("gateway-8080", true),
+        ("gateway-1", true),
+        ("gateway-70000", false),
+        ("gateway-web", false),
+        ("gateway", false),
+        ("my-gateway-8080", false),
+    ] {
+        let plan = planned([controller(name, json!({}))]);
+        assert_eq!(plan.routers.is_empty(), is_kept, "{name}");
+        let kept = format!(
+            "Admitted=False Invalid: the name {name:?} is kept for the router of a port that only Gateways have; choose another"
+        );
+        assert_eq!(conditions(&plan)[0] == kept, is_kept, "{:?}", conditions(&plan));
+    }
+}
+
+#[test]
 fn a_port_conflict_degrades_the_younger_one() {
     let ports = json!({ "hostNetwork": { "httpPort": 8080, "httpsPort": 443 } });
     let plan = planned([

@@ -32,6 +32,17 @@ fn endpoints_of_all_slices_and_families_are_used_once_in_order() {
 }
 
 #[test]
+fn what_was_found_is_shared_until_too_much_of_it_is_kept() {
+    let index = EndpointIndex::new(&Resources::default(), EndpointAddresses::Filtered);
+    let ask = |at: usize| index.of_service(ObjectKey::new("a", &format!("s{at}")), PortChoice::Target(None));
+    let first = ask(0);
+    (1..KEPT).for_each(|at| drop(ask(at)));
+    assert!(Arc::ptr_eq(&first, &ask(0)), "asked again, it is the same");
+    (KEPT..4 * KEPT).for_each(|at| drop(ask(at)));
+    assert!(index.known.borrow().len() <= KEPT + 1, "services that nobody has are forgotten");
+}
+
+#[test]
 fn a_target_port_is_the_name_or_the_number_of_an_endpoint_port() {
     let found = |target: serde_json::Value| {
         let mut slice = slice("shop/web", &["10.0.0.1"], 8080);
