@@ -3,6 +3,7 @@
 mod bounds;
 mod descriptions;
 mod domains;
+mod policies;
 mod properties;
 mod proxies;
 mod resilience;
