@@ -49,6 +49,7 @@ use super::capacity::Seats;
 use super::clock::{ClientClock, InFlight};
 use super::snapshot::ServedRouter;
 use super::tls::client_certificate::ClientCertificate;
+use super::upstream::private::Private;
 use crate::timer::OwnTimer;
 use body::ResponseBody;
 use compress::{MaybeGzip, accepts_gzip};
@@ -80,6 +81,8 @@ pub struct Connection {
     pub first_host: FirstHost,
     /// For the waits of its requests, of which HTTP/1 has one at a time.
     pub timer: OwnTimer,
+    /// Connections to endpoints that are for its requests alone.
+    pub private: Private,
 }
 
 impl Connection {
@@ -94,8 +97,8 @@ impl Connection {
         let (clock, told) = (Arc::new(ClientClock::new(seats)), Told::of(client.ip(), listener));
         // Counted here: every request has a clone, and connections of other threads have theirs.
         let router = RouterName((*router.0).into());
-        let (first_host, timer) = (FirstHost::default(), OwnTimer::default());
-        Connection { router, client, listener, tls, clock, told, first_host, timer }
+        let (first_host, timer, private) = (FirstHost::default(), OwnTimer::default(), Private::default());
+        Connection { router, client, listener, tls, clock, told, first_host, timer, private }
     }
 
     /// The client's certificate, in DER.

@@ -22,6 +22,7 @@ mod kept;
 pub mod occupancy;
 pub mod plan;
 pub mod pool;
+pub mod private;
 pub mod probes;
 mod tap;
 #[cfg(test)]

@@ -237,6 +237,8 @@ impl<'r> Exchange<'r> {
             keep: self.retries.as_ref().is_some_and(Retries::are_left),
             interim: self.interim,
             timer: self.is_http1.then_some(&connection.timer),
+            private: Some(&connection.private),
+            turn: times.server,
         };
         (way, Waits { server: times.server, client: times.client, until })
     }
@@ -298,7 +300,8 @@ fn prepare<'r>(
         Mirrors { shared, route, plan, client, connect: times.connect, waits }.send(&mut request);
     }
     let unmodified = plan.modifies_requests.then(|| Box::new(request.headers().clone()));
-    let choice = plan.choose(route, &route.cluster, client, sticky);
+    let mut choice = plan.choose(route, &route.cluster, client, sticky);
+    choice.bind(connection.private.bound(plan, route));
     let retries = Retries::of(route, &request).filter(|_| asked.is_none());
     Ok(Box::new(Exchange {
         plan,

@@ -100,6 +100,8 @@ impl Copy {
                 keep: false,
                 interim: None,
                 timer: None,
+                private: None,
+                turn: waits.server,
             };
             match attempt(&way, &mut request, upload.as_deref(), *waits).await {
                 Ok((lease, response)) => {

@@ -83,14 +83,14 @@ pub async fn attempt(
     waits: Waits,
 ) -> Result<(Lease, Response<Incoming>), Trouble> {
     let repeatable = is_repeatable(request);
-    let bucket = way.bucket();
+    let mut bucket = way.bucket(request.headers());
     let mut idle = if repeatable { MAX_AGE } else { FRESH };
     let mut stale = 0;
     let mut sent_before = false;
     loop {
         let leased = way.lease(&bucket, idle).await;
         let mut lease = leased.map_err(|((status, flag), connecting)| {
-            let unseen = !sent_before;
+            let unseen = !sent_before && way.may_leave(&bucket, flag);
             Trouble { status, flag, unseen, connecting }
         })?;
         let is_http2 = matches!(lease.sender, Sender::Http2(_));
@@ -114,10 +114,16 @@ pub async fn attempt(
         }
         let Some(answered) = answered else { return Err(too_late(&lease, upload, waits)) };
         let Unanswered { unsent, fate } = match answered {
-            Ok(response) => return Ok((lease, response)),
+            Ok(response) => {
+                way.answered(&mut lease, &response);
+                return Ok((lease, response));
+            }
             Err(unanswered) => unanswered,
         };
         let was_unsent = unsent.is_some();
+        if fate == Fate::NotOverHttp2 && bucket.key.wire.peer().is_some() {
+            bucket.want_http1();
+        }
         if let Some(unsent) = unsent {
             *request = *unsent;
         }
@@ -126,6 +132,9 @@ pub async fn attempt(
             if stale >= MAX_STALE {
                 idle = Duration::ZERO;
             }
+        } else if once_more && bucket.wants_http1() {
+            sent_before = true;
+            bucket = way.http1_bucket();
         } else if once_more && (fate == Fate::Refused || (fate == Fate::Lost && lease.reused)) {
             sent_before = true;
             idle = Duration::ZERO;

@@ -13,13 +13,13 @@
 //! between. A backend that cannot be used has its share of failures, and one without endpoints too. Where endpoints
 //! rest, or were tried in vain, those of other services step in as for Routes.
 
+mod draw;
+
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use http::HeaderValue;
-use router_core::policy::Balance;
 use router_core::rule::BackendPolicy;
 use router_core::table::{Cluster, Endpoint, ResolvedRoute};
 use tokio::time::Instant;
@@ -28,20 +28,18 @@ use super::affinity::Tag;
 use super::balancer::Balancer;
 use super::connect::reencrypt;
 use super::health::{Health, View};
-use super::occupancy::{Line, Occupancy, Place};
+use super::occupancy::{Line, Place};
 use super::plan::{Member, Plan, Share, Span};
 use super::pool::Peer;
-use crate::proxy::dial::random_below;
+use super::private::Bound;
+
+pub use draw::score;
 
 /// Most endpoints that are tried for one connection or request.
 pub const MAX_ATTEMPTS: usize = 4;
 /// How long all tries together may take to connect to endpoints that rest, of which no other is left: nobody waits for
 /// what is known to be down, and still everybody finds out that it is back.
 const LAST_RESORT: Duration = Duration::from_millis(100);
-/// Turns after which round robin takes what comes: nearly all endpoints rest.
-const TURNS: usize = 8;
-/// So that loads per weight are told apart in whole numbers; more than the greatest weight, 256.
-const WEIGHT_UNIT: u64 = 1 << 16;
 
 /// An endpoint of a route, with the service that it belongs to, which names it for TLS.
 #[derive(Clone, Copy, Debug)]
@@ -109,6 +107,8 @@ pub struct Choice<'r> {
     plan: &'r Plan,
     client: IpAddr,
     sticky: Option<Tag>,
+    /// The endpoint that the client's connection is bound to.
+    bound: Option<Bound>,
     /// Whose share it is, for rules.
     share: Option<Share>,
     tried: [usize; MAX_ATTEMPTS],
@@ -132,6 +132,11 @@ impl<'r> Choice<'r> {
             // Boxed: it is rare, and every request would carry the room for it.
             Found::Full(line) => Box::pin(self.wait(balancer, line, Instant::now() + patience)).await,
         }
+    }
+
+    /// The client's connection is bound to this endpoint: it is tried first, and again.
+    pub fn bind(&mut self, bound: Option<Bound>) {
+        self.bound = bound;
     }
 
     /// For a request that is sent again: all endpoints may be tried anew, the last one only if it stands alone.
@@ -191,6 +196,11 @@ impl<'r> Choice<'r> {
         }
         self.last_resort = false;
         let view = health.view();
+        if let Some(Bound { member, is_alive }) = self.bound.filter(|_| self.attempts == 0)
+            && (is_alive || self.may_connect(view.as_ref(), member))
+        {
+            return self.take(member).unwrap_or_else(Found::Full);
+        }
         if let Some(tag) = self.sticky.filter(|_| self.attempts == 0 && self.avoid.is_none()) {
             let named = self.plan.kept().iter().position(|member| member.tag == tag);
             match named.filter(|index| self.may_connect(view.as_ref(), *index)) {
@@ -332,6 +342,7 @@ impl Plan {
             plan: self,
             client,
             sticky,
+            bound: None,
             share,
             tried,
             attempts: 0,
@@ -339,95 +350,6 @@ impl Plan {
             last_resort: false,
         }
     }
-
-    fn occupancy(&self, index: usize) -> Option<&Arc<Occupancy>> {
-        self.kept().get(index)?.occupancy.as_ref()
-    }
-
-    fn is_full(&self, index: usize) -> bool {
-        self.occupancy(index).is_some_and(|it| it.is_full())
-    }
-
-    /// A member that passes, by the rule; where it is known whose share it is, the one whose turn it is, or by chance.
-    fn draw(&self, client: IpAddr, share: Option<Share>, passes: impl Fn(usize) -> bool) -> Option<usize> {
-        let drawn = match (self.balance, share) {
-            (Balance::LeastConnections, _) => return self.least(passes),
-            (Balance::Source, _) => return self.highest(client, passes),
-            (_, Some(share)) => share.member.filter(|index| passes(*index)),
-            (Balance::Random, None) => self.holder(random_below(self.total())).filter(|index| passes(*index)),
-            (Balance::RoundRobin, None) => {
-                let next = || self.turns()?.holder(self.turn()).and_then(|turn| turn.endpoint);
-                (0..TURNS).filter_map(|_| next()).find(|index| passes(*index))
-            }
-        };
-        drawn.or_else(|| self.draw_among(passes))
-    }
-
-    /// By weight among those that pass alone; looks at each.
-    fn draw_among(&self, passes: impl Fn(usize) -> bool) -> Option<usize> {
-        let passing = || self.weights().filter(|(index, _)| passes(*index));
-        let total: u32 = passing().map(|(_, weight)| weight).sum();
-        let mut ticket = if total == 0 { return None } else { random_below(total) };
-        let mut members = passing();
-        let holder = members.find(|(_, weight)| {
-            let hit = ticket < *weight;
-            ticket = ticket.saturating_sub(*weight);
-            hit
-        });
-        holder.map(|(index, _)| index)
-    }
-
-    /// The least loaded; of several the first one after another place in every turn.
-    fn least(&self, passes: impl Fn(usize) -> bool) -> Option<usize> {
-        let passing = self.members().filter(|index| passes(*index));
-        let count = passing.clone().count() as u32;
-        // Turns go by services where these have shares; among the endpoints of one, chance is as good.
-        let start = if self.by_share { random_below(count) } else { self.turn().checked_rem(count)? };
-        let order = passing.cycle().skip(start as usize).take(count as usize);
-        let loads = order.map(|index| {
-            let active = u64::from(self.occupancy(index).map_or(0, |it| it.active()));
-            // As HAProxy counts: idle ones are equal whatever their weight, and the request to come belongs to it.
-            let load = |active| (active + 1) * WEIGHT_UNIT / u64::from(self.weight(index).max(1));
-            (index, if active == 0 { 0 } else { load(active) })
-        });
-        // The first one of several, as `min_by_key` gives.
-        loads.min_by_key(|(_, load)| *load).map(|(index, _)| index)
-    }
-
-    /// The highest score.
-    fn highest(&self, client: IpAddr, passes: impl Fn(usize) -> bool) -> Option<usize> {
-        let members = self.weights().zip(self.kept()).filter(|((index, _), _)| passes(*index));
-        let scored = members.map(|((index, weight), member)| (index, score(client, member.tag, weight)));
-        scored.max_by(|a, b| a.1.total_cmp(&b.1)).map(|(index, _)| index)
-    }
-
-    fn turn(&self) -> u32 {
-        self.state().map_or(0, |state| state.turn.fetch_add(1, Ordering::Relaxed))
-    }
-}
-
-/// ln(u) / weight, where u is a hash in (0, 1]: the highest one is each member's with the probability of its share of
-/// all weights (Efraimidis and Spirakis 2006).
-pub fn score(client: IpAddr, tag: Tag, weight: u32) -> f64 {
-    let address = match client.to_canonical() {
-        IpAddr::V4(v4) => u128::from(v4.to_bits()),
-        IpAddr::V6(v6) => v6.to_bits(),
-    };
-    let mixed = mix(mix(fold(address)) ^ fold(tag.0));
-    let unit = ((mixed >> 11) + 1) as f64 / (1_u64 << 53) as f64;
-    unit.ln() / f64::from(weight.max(1))
-}
-
-fn fold(number: u128) -> u64 {
-    ((number >> 64) as u64).rotate_left(32) ^ number as u64
-}
-
-/// The finaliser of SplitMix64 (Steele, Lea, Flood 2014).
-fn mix(number: u64) -> u64 {
-    let mut mixed = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    mixed ^ (mixed >> 31)
 }
 
 #[cfg(test)]

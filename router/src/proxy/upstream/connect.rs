@@ -1,5 +1,7 @@
 //! A connection for a request: one from the pool, or a new one.
 
+mod which;
+
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -10,16 +12,18 @@ use hyper::client::conn::{http1, http2};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use router_core::rule::BackendPolicy;
 use router_core::table::{Endpoint, HttpTls, Reencrypt, ResolvedRoute, RouteKind};
+use rustls::AlertDescription;
 use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::Semaphore;
 use tokio::time::{Instant, sleep, timeout_at};
 use tokio_rustls::TlsConnector;
 
 use super::choose::Target;
-use super::gone::is_there;
 use super::health::Step;
 use super::heard::Heard;
 use super::hush;
 use super::pool::{Bucket, Lease, OpenError, Opener, Peer, PoolKey, Taken, Wire};
+use super::private::Private;
 use super::wire::{self, Load, Own, UNTOLD};
 use crate::proxy::Common;
 use crate::proxy::access::Flag;
@@ -58,6 +62,10 @@ pub struct Way<'r> {
     pub interim: Option<Turn<'r>>,
     /// The timer for its waits; `None`: any.
     pub timer: Option<&'r OwnTimer>,
+    /// What the client's connection has of its own; `None`: the request is nobody's.
+    pub private: Option<&'r Private>,
+    /// How long it may wait for its turn on a connection that carries one request at a time.
+    pub turn: Duration,
 }
 
 /// A connection that is there.
@@ -68,53 +76,77 @@ pub enum Connected {
     Http2(wire::Shared),
 }
 
+/// Why there is no connection.
+enum Failed {
+    /// The endpoint speaks TLS, and no HTTP/1.1.
+    NoHttp1,
+    /// Anything else.
+    Otherwise(OpenError),
+}
+
+impl From<OpenError> for Failed {
+    fn from(error: OpenError) -> Self {
+        Failed::Otherwise(error)
+    }
+}
+
+impl From<Failed> for OpenError {
+    fn from(failed: Failed) -> Self {
+        match failed {
+            Failed::NoHttp1 => (StatusCode::BAD_GATEWAY, Flag::UpstreamCertificate),
+            Failed::Otherwise(error) => error,
+        }
+    }
+}
+
 /// TLS with an endpoint: how, and what it is called.
 type Trusted = (TlsConnector, rustls_pki_types::ServerName<'static>);
 
 impl Way<'_> {
-    /// What connections have in common that this request may go over.
-    fn key(&self) -> PoolKey {
-        let wire = match self.target.peer_for(self.route) {
-            Some(peer) if self.http1_only => Wire::TlsHttp1(peer),
-            Some(peer) => Wire::Tls(peer),
-            None if self.target.endpoint.h2c && !self.http1_only => Wire::Http2,
-            None => Wire::Http1,
-        };
-        PoolKey { address: self.target.endpoint.address, wire }
-    }
-
-    /// The connections that are as good for this request as a new one, if they may be kept.
-    pub fn bucket(&self) -> Arc<Bucket> {
-        let is_there = || is_there(&self.shared.snapshot.load(), &self.route.id, self.target.endpoint.address);
-        self.shared.pool.bucket(self.key(), is_there)
-    }
-
     /// A connection that has been idle for at most `idle`, a stream of one that has room, or a new one.
     ///
     /// # Errors
     /// Why none could be opened, and how long that took.
     pub async fn lease(&self, bucket: &Arc<Bucket>, idle: Duration) -> Result<Lease, (OpenError, Duration)> {
+        if let Some(turns) = bucket.turns() {
+            return Box::pin(self.lease_in_turn(bucket, Arc::clone(turns))).await;
+        }
         match bucket.take(idle) {
             Taken::Ready(lease) => Ok(lease),
             // Boxed: it is rare, and every request would carry the room for it.
-            none => {
-                Box::pin(async move {
-                    let begun = Instant::now();
-                    self.wait_or_open(bucket, idle, none, begun).await.map_err(|error| (error, begun.elapsed()))
-                })
-                .await
-            }
+            none => Box::pin(self.wait_or_open(bucket, idle, none)).await,
         }
+    }
+
+    /// The only connection of a bucket, however long it has been idle: it is not as good as any other.
+    async fn lease_in_turn(&self, bucket: &Arc<Bucket>, turns: Arc<Semaphore>) -> Result<Lease, (OpenError, Duration)> {
+        let deadline = Instant::now() + self.turn;
+        let deadline = self.until.map_or(deadline, |until| until.min(deadline));
+        let Ok(Ok(turn)) = timeout_at(deadline, turns.acquire_owned()).await else {
+            return Err(((StatusCode::SERVICE_UNAVAILABLE, Flag::Busy), Duration::ZERO));
+        };
+        let taken = bucket.take(Duration::MAX);
+        Ok(self.wait_or_open(bucket, Duration::MAX, taken).await?.with(turn))
     }
 
     async fn wait_or_open(
         &self,
         bucket: &Arc<Bucket>,
         idle: Duration,
+        taken: Taken,
+    ) -> Result<Lease, (OpenError, Duration)> {
+        let begun = Instant::now();
+        let opened = self.wait_or_open_until(bucket, idle, taken, begun + self.within).await;
+        opened.map_err(|error| (error, begun.elapsed()))
+    }
+
+    async fn wait_or_open_until(
+        &self,
+        bucket: &Arc<Bucket>,
+        idle: Duration,
         mut taken: Taken,
-        begun: Instant,
+        deadline: Instant,
     ) -> Result<Lease, OpenError> {
-        let deadline = begun + self.within;
         let deadline = self.until.map_or(deadline, |until| until.min(deadline));
         loop {
             match taken {
@@ -149,9 +181,19 @@ impl Way<'_> {
     }
 
     async fn connect(&self, key: &PoolKey, deadline: Instant) -> Result<Connected, OpenError> {
-        let tls = self.trust(&key.wire)?;
+        match (self.connect_as(&key.wire, deadline).await, &key.wire) {
+            // What is tied speaks HTTP/1.1 where there is a choice.
+            (Err(Failed::NoHttp1), Wire::TlsHttp1(peer)) if !self.http1_only => {
+                Ok(self.connect_as(&Wire::Tls(peer.clone()), deadline).await?)
+            }
+            (connected, _) => Ok(connected?),
+        }
+    }
+
+    async fn connect_as(&self, wire: &Wire, deadline: Instant) -> Result<Connected, Failed> {
+        let tls = self.trust(wire)?;
         let within = deadline.saturating_duration_since(Instant::now());
-        connect(self.shared, self.target.endpoint, &key.wire, tls, within).await
+        connect(self.shared, self.target.endpoint, wire, tls, within).await
     }
 
     /// How TLS is made with the endpoint, and its name.
@@ -207,7 +249,7 @@ pub async fn connect_to(
         }
         None => None,
     };
-    connect(common, endpoint, wire, tls, within).await
+    Ok(connect(common, endpoint, wire, tls, within).await?)
 }
 
 /// Connects, and makes TLS if there is to be, all of it `within` this long.
@@ -217,7 +259,7 @@ async fn connect(
     wire: &Wire,
     tls: Option<Trusted>,
     within: Duration,
-) -> Result<Connected, OpenError> {
+) -> Result<Connected, Failed> {
     let (health, deadline) = (&common.balancer.health, Instant::now() + within);
     let stream = dial::connect(health, endpoint, within).await.map_err(|error| match error {
         DialError::Timeout => (StatusCode::GATEWAY_TIMEOUT, Flag::UpstreamConnectTimeout),
@@ -226,13 +268,14 @@ async fn connect(
     })?;
     let (Some((connector, name)), Wire::Tls(peer) | Wire::TlsHttp1(peer)) = (tls, wire) else {
         let stream = Joined(stream);
-        return if *wire == Wire::Http2 { http2(stream).await } else { http1(stream).await };
+        return Ok(if *wire == Wire::Http2 { http2(stream).await } else { http1(stream).await }?);
     };
     let step = Step::Tls(endpoint.address, peer.clone());
     match timeout_at(deadline, connector.connect(name, Joined(stream))).await {
         Ok(Ok(stream)) => {
             health.succeeded(&step);
-            if stream.get_ref().1.alpn_protocol() == Some(b"h2") { http2(stream).await } else { http1(stream).await }
+            let is_http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
+            Ok(if is_http2 { http2(stream).await } else { http1(stream).await }?)
         }
         Ok(Err(error)) => {
             tracing::debug!(endpoint = %endpoint.address, %error, "TLS with the endpoint failed");
@@ -240,13 +283,23 @@ async fn connect(
             if error.kind() != io::ErrorKind::InvalidData {
                 health.failed(&step, Instant::now().into_std());
             }
-            Err((StatusCode::BAD_GATEWAY, Flag::UpstreamCertificate))
+            Err(if is_about_protocols(&error) {
+                Failed::NoHttp1
+            } else {
+                (StatusCode::BAD_GATEWAY, Flag::UpstreamCertificate).into()
+            })
         }
         Err(_) => {
             health.failed(&step, Instant::now().into_std());
-            Err((StatusCode::GATEWAY_TIMEOUT, Flag::UpstreamConnectTimeout))
+            Err((StatusCode::GATEWAY_TIMEOUT, Flag::UpstreamConnectTimeout).into())
         }
     }
+}
+
+/// Whether the endpoint speaks none of what it was offered (RFC 7301 §3.2).
+fn is_about_protocols(error: &io::Error) -> bool {
+    let error = error.get_ref().and_then(|error| error.downcast_ref::<rustls::Error>());
+    matches!(error, Some(rustls::Error::AlertReceived(AlertDescription::NoApplicationProtocol)))
 }
 
 /// How a route has TLS spoken with its endpoints, if they are not those of a policy.

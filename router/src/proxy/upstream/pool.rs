@@ -1,21 +1,23 @@
 //! Connections to endpoints, kept for the next request: idle ones that speak HTTP/1.1, and those that speak HTTP/2,
 //! which many requests share.
 
+mod key;
+
 use std::collections::{HashMap, HashSet};
-use std::hash::{Hash, Hasher};
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use foldhash::fast::RandomState;
 use http::StatusCode;
-use http::uri::Scheme;
-use router_core::rule::{BackendPolicy, BackendTls};
-use rustls::RootCertStore;
-use tokio::sync::watch;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
+use super::private::Held;
 use super::wire::{Own, Sender, Shared};
 use crate::proxy::access::Flag;
+
+pub use key::{Peer, PoolKey, Wire};
 
 /// Most idle HTTP/1.1 connections that are kept per key.
 const MAX_IDLE: usize = 1024;
@@ -28,99 +30,6 @@ pub const FRESH: Duration = Duration::from_secs(1);
 /// being sent holds it.
 const READY_WITHIN: Duration = Duration::from_secs(5);
 
-/// What connections are interchangeable.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct PoolKey {
-    /// Endpoint.
-    pub address: SocketAddr,
-    /// What is spoken with it.
-    pub wire: Wire,
-}
-
-/// What is spoken with an endpoint.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Wire {
-    /// HTTP/1.1 in clear text.
-    Http1,
-    /// HTTP/2 in clear text, without asking (RFC 9113 §3.3).
-    Http2,
-    /// Whichever of the two the endpoint chooses in a TLS handshake.
-    Tls(Peer),
-    /// HTTP/1.1 over TLS, for requests that only it can carry.
-    TlsHttp1(Peer),
-}
-
-impl Wire {
-    /// Scheme of the requests that it carries.
-    pub fn scheme(&self) -> Scheme {
-        match self {
-            Wire::Http1 | Wire::Http2 => Scheme::HTTP,
-            Wire::Tls(_) | Wire::TlsHttp1(_) => Scheme::HTTPS,
-        }
-    }
-}
-
-/// Whom a TLS connection was verified to be with.
-#[derive(Clone, Debug)]
-pub enum Peer {
-    /// An endpoint of a re-encrypt route.
-    Service {
-        /// `destinationCACertificate`; `None`: the service CA.
-        ca: Option<Arc<RootCertStore>>,
-        /// Service, which names the peer.
-        service: Arc<str>,
-        /// Its namespace.
-        namespace: Arc<str>,
-    },
-    /// One that a policy for its backend describes, which has TLS.
-    Policy(Arc<BackendPolicy>),
-}
-
-impl Peer {
-    /// Whether both ask for the same. Stores of routes are the same when they are one: the key keeps its store, so its
-    /// address is not given to another. What a policy says is compared, as policies are often made anew.
-    fn is(&self, other: &Self) -> bool {
-        match (self, other) {
-            (Peer::Service { ca, service, namespace }, Peer::Service { ca: ca2, service: s2, namespace: n2 }) => {
-                ca.as_ref().map(Arc::as_ptr) == ca2.as_ref().map(Arc::as_ptr) && service == s2 && namespace == n2
-            }
-            (Peer::Policy(policy), Peer::Policy(other)) => {
-                Arc::ptr_eq(policy, other)
-                    || matches!((&policy.tls, &other.tls), (Some(tls), Some(other)) if is_same_tls(tls, other))
-            }
-            _ => false,
-        }
-    }
-}
-
-fn is_same_tls(tls: &BackendTls, other: &BackendTls) -> bool {
-    let same_roots = match (&tls.roots, &other.roots) {
-        (Some(roots), Some(other)) => Arc::ptr_eq(roots, other) || roots.roots == other.roots,
-        (None, None) => true,
-        _ => false,
-    };
-    same_roots && tls.server_name == other.server_name && tls.names == other.names
-}
-
-impl PartialEq for Peer {
-    fn eq(&self, other: &Self) -> bool {
-        self.is(other)
-    }
-}
-
-impl Eq for Peer {}
-
-impl Hash for Peer {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        match self {
-            Peer::Service { ca, service, namespace } => {
-                (ca.as_ref().map(|ca| Arc::as_ptr(ca).addr()), service, namespace).hash(state);
-            }
-            Peer::Policy(policy) => policy.tls.as_ref().map(|tls| (&tls.server_name, &tls.names)).hash(state),
-        }
-    }
-}
-
 /// Why no connection could be opened: the status that the client gets, and the flag.
 pub type OpenError = (StatusCode, Flag);
 
@@ -129,6 +38,8 @@ pub type OpenError = (StatusCode, Flag);
 pub struct Pool {
     /// By keys that no client chooses: every request asks.
     buckets: Mutex<HashMap<PoolKey, Arc<Bucket>, RandomState>>,
+    /// What client connections have of their own.
+    private: Mutex<Vec<Weak<Held>>>,
 }
 
 impl Pool {
@@ -149,8 +60,14 @@ impl Pool {
         bucket
     }
 
+    /// What a client's connection has of its own is swept and retired with the rest.
+    pub fn add(&self, private: &Arc<Held>) {
+        lock(&self.private).push(Arc::downgrade(private));
+    }
+
     /// Closes connections that are too old or were closed by their endpoint; called every few seconds.
     pub fn sweep(&self) {
+        lock(&self.private).retain(|held| held.upgrade().inspect(|held| held.sweep()).is_some());
         lock(&self.buckets).retain(|_, bucket| {
             let empty = bucket.sweep();
             // Whoever has it may be about to put a connection in.
@@ -161,6 +78,7 @@ impl Pool {
     /// These endpoints are in no table any more, or no longer what they were: their idle connections are closed, and
     /// those in use when their requests have ended.
     pub fn retire(&self, addresses: &HashSet<SocketAddr>) {
+        lock(&self.private).iter().filter_map(Weak::upgrade).for_each(|held| held.retire(addresses));
         lock(&self.buckets).retain(|key, bucket| {
             let stays = !addresses.contains(&key.address);
             if !stays {
@@ -176,6 +94,13 @@ impl Pool {
 pub struct Bucket {
     /// What they have in common.
     pub key: PoolKey,
+    /// Whether the connections may be authenticated, and are kept for the client's connection that has them until it
+    /// ends.
+    tied: bool,
+    /// There if they are tied, and carry one request at a time: there is one, and its requests come one after the other.
+    turns: Option<Arc<Semaphore>>,
+    /// See [`Bucket::wants_http1`].
+    wants_http1: AtomicBool,
     inner: Mutex<Inner>,
 }
 
@@ -214,7 +139,50 @@ impl Bucket {
             Wire::Tls(_) => None,
         };
         let inner = Inner { idle: Vec::new(), shared: Vec::new(), multiplexed, opening: None, retired: false };
-        Bucket { key, inner: Mutex::new(inner) }
+        let (wants_http1, inner) = (AtomicBool::new(false), Mutex::new(inner));
+        Bucket { key, tied: false, turns: None, wants_http1, inner }
+    }
+
+    /// One whose connections are one client connection's own, and may be authenticated.
+    pub fn tied(key: PoolKey) -> Self {
+        let turns = key.wire.is_http1().then(|| Arc::new(Semaphore::new(1)));
+        Bucket { tied: true, turns, ..Bucket::new(key) }
+    }
+
+    /// One that keeps no connection: each is one request's.
+    pub fn keeping_none(key: PoolKey) -> Self {
+        let bucket = Bucket::new(key);
+        bucket.retire();
+        bucket
+    }
+
+    /// Whether the connections may be authenticated.
+    pub fn is_tied(&self) -> bool {
+        self.tied
+    }
+
+    /// Who waits for the only connection does so here.
+    pub fn turns(&self) -> Option<&Arc<Semaphore>> {
+        self.turns.as_ref()
+    }
+
+    /// Whether there is a connection, or a request has it.
+    pub fn is_alive(&self) -> bool {
+        let is_in_use = self.turns.as_ref().is_some_and(|turns| turns.available_permits() == 0);
+        let inner = lock(&self.inner);
+        is_in_use
+            || inner.idle.iter().any(|idle| !idle.connection.sender.is_closed())
+            || inner.shared.iter().any(|(shared, _)| shared.is_usable())
+    }
+
+    /// Whether the endpoint has said of a request over HTTP/2 that it wants it over HTTP/1.1.
+    pub fn wants_http1(&self) -> bool {
+        self.wants_http1.load(Ordering::Relaxed)
+    }
+
+    /// The endpoint has said so.
+    pub fn want_http1(&self) {
+        self.wants_http1.store(true, Ordering::Relaxed);
     }
 
     /// A stream of the first HTTP/2 connection that has room, else the connection that became idle last, if that was
@@ -248,7 +216,7 @@ impl Bucket {
     }
 
     fn lease(self: &Arc<Self>, sender: Sender, reused: bool) -> Lease {
-        Lease { bucket: Arc::clone(self), sender, reused }
+        Lease { bucket: Arc::clone(self), sender, reused, turn: None }
     }
 
     fn put(&self, connection: Own) {
@@ -259,20 +227,22 @@ impl Bucket {
     }
 
     /// True when nothing is left.
-    fn sweep(&self) -> bool {
+    pub fn sweep(&self) -> bool {
         let mut inner = lock(&self.inner);
-        inner.idle.retain(|idle| idle.since.elapsed() < MAX_AGE && !idle.connection.sender.is_closed());
+        let is_young = |age: Duration| self.tied || age < MAX_AGE;
+        inner.idle.retain(|idle| is_young(idle.since.elapsed()) && !idle.connection.sender.is_closed());
         let now = Instant::now();
         inner.shared.retain_mut(|(shared, last_used)| {
             if !shared.is_idle() {
                 *last_used = now;
             }
-            shared.is_usable() && now.duration_since(*last_used) < MAX_AGE
+            shared.is_usable() && is_young(now.duration_since(*last_used))
         });
         inner.idle.is_empty() && inner.shared.is_empty()
     }
 
-    fn retire(&self) {
+    /// Keeps nothing any more.
+    pub fn retire(&self) {
         let mut inner = lock(&self.inner);
         inner.retired = true;
         inner.idle.clear();
@@ -345,24 +315,47 @@ pub struct Lease {
     pub sender: Sender,
     /// Whether it had requests before.
     pub reused: bool,
+    /// Of a bucket with [`Bucket::turns`].
+    turn: Option<OwnedSemaphorePermit>,
 }
 
 impl Lease {
     /// The response has ended: the connection may have the next request.
     pub fn give_back(self) {
-        let Sender::Http1(mut connection) = self.sender else { return };
+        // Whose turn is next finds the connection in its place.
+        let Lease { bucket, sender, turn, .. } = self;
+        let Sender::Http1(mut connection) = sender else { return };
         if connection.sender.is_ready() {
-            return self.bucket.put(connection);
+            return bucket.put(connection);
         }
         if connection.sender.is_closed() {
             return;
         }
-        let bucket = self.bucket;
         tokio::spawn(async move {
             if let Ok(Ok(())) = tokio::time::timeout(READY_WITHIN, connection.sender.ready()).await {
                 bucket.put(connection);
             }
+            drop(turn);
         });
+    }
+
+    /// It has the turn of its bucket.
+    pub fn with(self, turn: OwnedSemaphorePermit) -> Self {
+        Lease { turn: Some(turn), ..self }
+    }
+
+    /// The connection, if it is not shared, may be authenticated from now on. It becomes the one of this bucket, unless
+    /// that has another; then it ends with its request.
+    pub fn tie_to(&mut self, bucket: Option<Arc<Bucket>>) {
+        if self.bucket.tied || matches!(self.sender, Sender::Http2(_)) {
+            return;
+        }
+        let turn = bucket.as_ref().filter(|bucket| !bucket.is_alive()).and_then(|bucket| bucket.turns.clone());
+        self.turn = turn.and_then(|turn| turn.try_acquire_owned().ok());
+        self.bucket = match bucket {
+            Some(bucket) if self.turn.is_some() => bucket,
+            _ => Arc::new(Bucket::keeping_none(self.bucket.key.clone())),
+        };
     }
 }
 

@@ -54,6 +54,8 @@ pub struct Unanswered {
 pub enum Fate {
     /// Nothing: it says so (RFC 9113 §8.7).
     Refused,
+    /// Nothing: it wants it over HTTP/1.1 (RFC 9113 §7).
+    NotOverHttp2,
     /// Nobody knows: the connection ended, and not a byte of an answer had come.
     Lost,
     /// It was at work on it, or its answer is no HTTP.
@@ -105,6 +107,7 @@ fn fate(error: &hyper::Error) -> Fate {
     match error.source().and_then(|source| source.downcast_ref::<h2::Error>()) {
         Some(error) if error.is_remote() && error.is_go_away() => Fate::Refused,
         Some(error) if error.is_remote() && error.reason() == Some(h2::Reason::REFUSED_STREAM) => Fate::Refused,
+        Some(error) if error.is_remote() && error.reason() == Some(h2::Reason::HTTP_1_1_REQUIRED) => Fate::NotOverHttp2,
         Some(error) if error.is_io() => Fate::Lost,
         _ => Fate::Begun,
     }

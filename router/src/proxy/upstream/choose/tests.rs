@@ -1,8 +1,10 @@
 //! Who is chosen, by every rule, and when somebody rests, is full or has gone.
 
+use router_core::policy::Balance;
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU32;
 use std::sync::atomic::AtomicU32;
+use std::sync::atomic::Ordering;
 use std::time::Instant as Now;
 
 use futures_util::FutureExt;

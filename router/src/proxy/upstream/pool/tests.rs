@@ -1,5 +1,6 @@
 //! Connections that are kept, shared, waited for and retired.
 
+use rustls::RootCertStore;
 use std::net::Ipv4Addr;
 
 use http::{Request, Response};
