@@ -150,6 +150,8 @@ pub struct AccessLogPolicy {
 pub struct RoutePolicy {
     /// `haproxy.router.openshift.io/balance`.
     pub balance: Option<Balance>,
+    /// What of a request [`Balance::Hash`] goes by, in order; else empty.
+    pub hash: Box<[HashOf]>,
     /// Stickiness by cookie, for HTTP routes.
     pub affinity: Affinity,
     /// `haproxy.router.openshift.io/timeout`, at most 2^31 − 1 ms; `None`: as the router says.
@@ -236,6 +238,31 @@ pub enum Balance {
     Random,
     /// The same for the same client address, as long as endpoints and weights stay.
     Source,
+    /// The same for the same hash of [`RoutePolicy::hash`], as long as endpoints and weights stay; by chance and weight
+    /// where a request has nothing of that.
+    Hash,
+}
+
+/// A part of a request that is hashed (Contour, `requestHashPolicies`; Envoy, `RouteAction.HashPolicy`).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HashOf {
+    /// Which.
+    pub part: HashedPart,
+    /// Where it is there, those that follow do not count.
+    pub terminal: bool,
+}
+
+/// What can be hashed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum HashedPart {
+    /// The client's address.
+    Source,
+    /// The values of this field, whose name is in lower case.
+    Header(Box<str>),
+    /// The first parameter of this name in the query; names are compared without regard to case.
+    Query(Box<str>),
+    /// The value of this cookie, which a client without one is given.
+    Cookie(Box<str>),
 }
 
 /// Whether a client stays with its endpoint.

@@ -12,6 +12,7 @@ use crate::gateway::spec::{Cors, HeaderModifier, HostPattern, RequestMatcher};
 use crate::model::{Hostname, RouterName};
 use crate::object::{Kind, ObjectKey, ObjectRef};
 use crate::parse::TlsVersion;
+use crate::policy::Balance;
 use crate::table::{Cluster, ResolvedRoute};
 
 /// What a host serves by rules, beside or instead of Routes. A host with a site is closed: what no rule of it matches is
@@ -171,6 +172,8 @@ pub struct BackendPolicy {
     pub response_headers: Vec<HeaderModifier>,
     /// TLS with its endpoints.
     pub tls: Option<BackendTls>,
+    /// How its endpoints are chosen between, if not as the rule says.
+    pub balance: Option<Balance>,
     /// How its endpoints are asked for their health, if not as those of Routes.
     pub health_check: Option<Arc<HealthCheck>>,
 }

@@ -19,6 +19,7 @@ use super::dial::{self, DialError, Opening};
 use super::limits::TooMany;
 use super::prefixed::Prefixed;
 use super::upstream::choose::Exhausted;
+use super::upstream::hashing::Key;
 use crate::relay::{self, RelayEnd, RelayOptions, TunnelEnd};
 use crate::timer::{Lent, Timer};
 
@@ -118,7 +119,8 @@ async fn connect(
     opening: Opening,
     record: &mut AccessRecord,
 ) -> Option<TcpStream> {
-    let mut choice = shared.balancer.plan(route).choose(route, &route.cluster, record.client.ip(), None);
+    let key = Some(Key::of_client(record.client.ip()));
+    let mut choice = shared.balancer.plan(route).choose(route, &route.cluster, key, None);
     record.flag = Flag::NoEndpoints;
     let mut left = timeout;
     loop {

@@ -3,7 +3,8 @@
 //!
 //! ```text
 //! ResolvedRoute ─► plan (once per version) ─► choose ─┬─► occupancy (counts, limits, the line before them)
-//!                    └─► affinity (cookie) ───────────┘
+//!                    ├─► affinity (cookie) ───────────┤
+//!                    └─► hashing (of what goes where) ┘
 //!                        health (addresses that do not connect rest) ◄── dial, checks, probes
 //! ```
 //! Where a route asks for nothing, choosing takes no lock and no allocation.
@@ -15,6 +16,7 @@ pub mod checks;
 pub mod choose;
 pub mod connect;
 pub mod gone;
+pub mod hashing;
 pub mod health;
 pub mod heard;
 pub mod hush;

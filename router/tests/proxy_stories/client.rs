@@ -6,7 +6,7 @@ use std::sync::Arc;
 use http_body_util::{BodyExt, Empty};
 use hyper::body::Bytes;
 use hyper::client::conn::http2;
-use hyper::{Request, StatusCode};
+use hyper::{Request, Response, StatusCode};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use rustls::sign::{CertifiedKey, SingleCertAndKey};
 use rustls::{AlertDescription, CipherSuite, ClientConfig, HandshakeKind, ProtocolVersion};
@@ -178,6 +178,18 @@ pub async fn get_h2(to: SocketAddr, sni: &str, wanted: &[(&str, &str)]) -> Vec<(
         answers.push((status, String::from_utf8(body.to_vec()).unwrap()));
     }
     answers
+}
+
+/// The head of the answer to a `GET` with these fields over HTTP/2.
+pub async fn h2_answer(to: SocketAddr, host: &str, path: &str, fields: &[(&str, &str)]) -> Response<()> {
+    let stream = tls(to, Some(host), &["h2"]).await;
+    let (mut sender, driver) = http2::handshake(TokioExecutor::new(), TokioIo::new(stream)).await.unwrap();
+    tokio::spawn(driver);
+    let request = fields
+        .iter()
+        .fold(Request::get(format!("https://{host}{path}")), |request, (name, value)| request.header(*name, *value));
+    let request = request.body(Empty::<Bytes>::new()).unwrap();
+    timeout(PATIENCE, sender.send_request(request)).await.expect("an answer").unwrap().map(drop)
 }
 
 #[derive(Debug)]

@@ -9,6 +9,7 @@ use rustls::crypto::CryptoProvider;
 use rustls::sign::CertifiedKey;
 use rustls::{RootCertStore, ServerConfig};
 use rustls_pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
+use serde_json::{Value, json};
 
 pub fn provider() -> Arc<CryptoProvider> {
     Arc::new(rustls::crypto::aws_lc_rs::default_provider())
@@ -81,6 +82,21 @@ pub fn self_signed(names: &[&str], expired: bool) -> (Arc<CertifiedKey>, Arc<Roo
     let mut roots = RootCertStore::empty();
     roots.add(cert.der().clone()).unwrap();
     (pair(cert.der().clone(), &key), Arc::new(roots))
+}
+
+/// A TLS Secret `test/NAME` for these names, which the tests' authority has signed.
+pub fn secret(name: &str, names: &[&str]) -> Value {
+    let key = KeyPair::generate().unwrap();
+    let cert = params(names).signed_by(&key, &ca().0).unwrap();
+    let data = json!({ "tls.crt": cert.pem(), "tls.key": key.serialize_pem() });
+    let metadata = json!({ "namespace": "test", "name": name });
+    json!({ "apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/tls", "metadata": metadata, "stringData": data })
+}
+
+/// A Secret `test/NAME` with the certificate of the tests' authority, as `validation.caSecret` names it.
+pub fn ca_secret(name: &str) -> Value {
+    let metadata = json!({ "namespace": "test", "name": name });
+    json!({ "apiVersion": "v1", "kind": "Secret", "metadata": metadata, "stringData": { "ca.crt": ca().0.pem() } })
 }
 
 fn pair(cert: CertificateDer<'static>, key: &KeyPair) -> Arc<CertifiedKey> {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::spec::{Fault, ServiceSpec, Vertex};
+use super::spec::{Fault, ServiceSpec, Strategy, Vertex};
 use super::tls;
 use crate::gateway::spec::{HeaderModifier, HostPattern};
 use crate::model::Hostname;
@@ -12,9 +12,6 @@ use crate::resources::Resources;
 use crate::rule::{BackendPolicy, BackendTls};
 use crate::services::Services;
 use crate::table::{Endpoint, ServiceEndpoints};
-
-/// Name of the cookie that Contour gives clients.
-const COOKIE: &str = "X-Contour-Session-Affinity";
 
 /// Why a service cannot be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -178,25 +175,27 @@ pub fn weighted(mut services: Vec<ServiceEndpoints>) -> Vec<ServiceEndpoints> {
     services
 }
 
-/// The strategy that all of these services have; `None`: they differ.
-pub fn strategy(services: &[ServiceSpec]) -> Option<&str> {
-    let mut strategies = services.iter().map(|service| &*service.strategy);
-    let first = strategies.next().unwrap_or_default();
-    strategies.all(|other| other == first).then_some(first)
+/// How a route chooses that has these services, which were `found`: as all of them say, or else between services in turn,
+/// and in each as it says.
+pub fn strategy(services: &[ServiceSpec], found: &mut [ServiceEndpoints]) -> Strategy {
+    let strategies = || services.iter().map(|service| &service.strategy);
+    let Some(first) = strategies().next() else { return Strategy::default() };
+    if strategies().all(|other| other == first) {
+        return first.clone();
+    }
+    for (service, own) in found.iter_mut().zip(strategies()) {
+        let policy = service.policy.get_or_insert_default();
+        Arc::make_mut(policy).balance = Some(own.balance);
+    }
+    let hash = strategies().find(|own| own.balance == Balance::Hash).map(|own| own.hash.clone());
+    Strategy { hash: hash.unwrap_or_default(), ..Strategy::default() }
 }
 
-/// How endpoints are chosen. Contour goes round where nothing is said; clients stay nowhere unless they are told to.
-pub fn policy(strategy: &str) -> RoutePolicy {
-    let affinity = match strategy {
-        "Cookie" => Affinity { cookie: Some(COOKIE.into()), ..Affinity::default() },
-        _ => Affinity { disabled: true, ..Affinity::default() },
-    };
-    let balance = match strategy {
-        "WeightedLeastRequest" => Balance::LeastConnections,
-        "Random" => Balance::Random,
-        _ => Balance::RoundRobin,
-    };
-    RoutePolicy { balance: Some(balance), affinity, ..RoutePolicy::default() }
+/// What is done to the traffic of a route that chooses so. Clients stay nowhere unless they are told to.
+pub fn policy(strategy: &Strategy) -> RoutePolicy {
+    let affinity = Affinity { disabled: true, ..Affinity::default() };
+    let Strategy { balance, hash } = strategy.clone();
+    RoutePolicy { balance: Some(balance), hash, affinity, ..RoutePolicy::default() }
 }
 
 /// Whether a vertex is told in IngressRoute's words.

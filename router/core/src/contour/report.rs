@@ -140,7 +140,7 @@ impl Report {
         let Some(start) = claim.start else { return };
         let mut visit = subdomain_visit(claim.root, &start.object(), &claim.name, root_invalid());
         visit.faults.clear();
-        visit.warnings.push(warning);
+        visit.warnings.push(partly(warning));
         self.visits([visit]);
     }
 
@@ -226,6 +226,11 @@ impl Report {
         let lines: Vec<(&Visit, &Verdict)> = visits.iter().copied().zip(&verdicts).collect();
         Told { status: status(vertex, &verdict, &lines), rows }
     }
+}
+
+/// Something odd about one of the ways to an object, or about a domain.
+fn partly(message: String) -> Fault {
+    Fault::new("PathWarning", "PartiallyValid", message)
 }
 
 fn subdomain_visit(root: &Vertex, delegate: &ObjectRef, name: &Arc<str>, fault: Fault) -> Visit {

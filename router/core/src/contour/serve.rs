@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::backends;
 use super::claims::Claim;
-use super::spec::{RouteSpec, Vertex};
+use super::spec::{RouteSpec, Strategy, Vertex};
 use super::tls::HostTls;
 use super::walk::{Flat, Serve, Target, Tcp};
 use crate::few::Few;
@@ -15,7 +15,7 @@ use crate::gateway::spec::{HeaderModifier, PathMatcher, PathModifier, Redirect, 
 use crate::model::{HostMatch, PathMatch, RouteId};
 use crate::object::ObjectRef;
 use crate::parse::annotations::MAX_TIMEOUT;
-use crate::policy::RoutePolicy;
+use crate::policy::{Balance, RoutePolicy};
 use crate::resolve::TrafficDefaults;
 use crate::rule::{Action, PathChange, RedirectTo, Rule, RulePolicy, Site, SiteTls};
 use crate::table::{Cluster, Derived, ResolvedRoute, RouteKind, ServiceEndpoints, VirtualHost};
@@ -123,7 +123,7 @@ impl Maker {
         let (target, policy, rule) = match flat.serve {
             Serve::Answer(status) => {
                 let rule = RulePolicy { action: Action::Answer(status), ..RulePolicy::default() };
-                (Target::default(), backends::policy(""), rule)
+                (Target::default(), backends::policy(&Strategy::default()), rule)
             }
             Serve::Route(route, mut target) => {
                 let rule = rule_policy(route, &mut target);
@@ -141,6 +141,7 @@ impl Maker {
     /// Rules for clear text beside TLS: what may not be had in clear is sent to https.
     fn redirected(&mut self, host: &HostMatch, rules: &[Sorted]) -> Arc<[Arc<Rule>]> {
         let to_https = RedirectTo { scheme: Some("https".into()), hostname: None, port: None, path: None, status: 301 };
+        let none = backends::policy(&Strategy::default());
         let mut redirects: BTreeMap<&ObjectRef, Arc<ResolvedRoute>> = BTreeMap::new();
         let mut cleartext = Vec::new();
         for Sorted { rule, vertex, permit_insecure } in rules {
@@ -150,7 +151,7 @@ impl Maker {
             }
             let route = redirects.entry(vertex).or_insert_with(|| {
                 let policy = RulePolicy { action: Action::Redirect(to_https.clone()), ..RulePolicy::default() };
-                Arc::new(self.route_of(host, vertex, Cluster::default(), backends::policy(""), Some(policy)))
+                Arc::new(self.route_of(host, vertex, Cluster::default(), none.clone(), Some(policy)))
             });
             let (matcher, prefix) = (rule.matcher.clone(), Arc::clone(&rule.prefix));
             let origin = Arc::clone(&rule.origin);
@@ -167,7 +168,11 @@ impl Maker {
         // The kernel does not ask endpoints for their health.
         let is_checked =
             |service: &ServiceEndpoints| service.policy.as_ref().is_some_and(|own| own.health_check.is_some());
-        route.relay_only |= route.cluster.services.iter().any(is_checked);
+        // Nor does it count their connections.
+        let is_counted = |service: &ServiceEndpoints| {
+            service.policy.as_ref().is_some_and(|own| own.balance == Some(Balance::LeastConnections))
+        };
+        route.relay_only |= route.cluster.services.iter().any(|service| is_checked(service) || is_counted(service));
         Arc::new(route)
     }
 

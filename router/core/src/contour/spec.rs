@@ -7,6 +7,7 @@ use std::time::Duration;
 use crate::gateway::spec::{HeaderModifier, Redirect, RequestMatcher};
 use crate::model::Hostname;
 use crate::object::{Kind, Manifest, Meta, ObjectKey, ObjectRef};
+use crate::policy::{Balance, HashOf};
 use crate::rule::{HealthCheck, Retry};
 
 /// An IngressRoute or HTTPProxy.
@@ -123,6 +124,8 @@ pub struct RouteSpec {
     pub answer: Option<u16>,
     /// What is no good in it, or not done.
     pub faults: Vec<Fault>,
+    /// What is odd about it, and counts for nothing.
+    pub warnings: Vec<Fault>,
 }
 
 /// `services[]`.
@@ -136,8 +139,8 @@ pub struct ServiceSpec {
     pub weight: u32,
     /// `validation`: name of the Secret with the CA, and the subject names.
     pub validation: Option<(Arc<str>, Vec<Arc<str>>)>,
-    /// `strategy`, or that of the route's `loadBalancerPolicy`; empty when absent.
-    pub strategy: Arc<str>,
+    /// `strategy`, or the route's `loadBalancerPolicy`.
+    pub strategy: Strategy,
     /// HTTPProxy's `protocol`: `h2c`, `h2`, `tls`; empty when absent.
     pub protocol: Arc<str>,
     /// `healthCheck`, or the `healthCheckPolicy` of the route.
@@ -150,6 +153,21 @@ pub struct ServiceSpec {
     pub response_headers: HeaderModifier,
 }
 
+/// How endpoints are chosen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Strategy {
+    /// The rule; Contour goes round where nothing is said.
+    pub balance: Balance,
+    /// What [`Balance::Hash`] goes by; else empty.
+    pub hash: Box<[HashOf]>,
+}
+
+impl Default for Strategy {
+    fn default() -> Self {
+        Strategy { balance: Balance::RoundRobin, hash: Box::default() }
+    }
+}
+
 /// `spec.tcpproxy`.
 #[derive(Clone, Debug, Default)]
 pub struct TcpProxy {
@@ -159,6 +177,8 @@ pub struct TcpProxy {
     pub delegate: Option<ObjectKey>,
     /// What is no good in it, or not done.
     pub faults: Vec<Fault>,
+    /// What is odd about it, and counts for nothing.
+    pub warnings: Vec<Fault>,
 }
 
 /// `TLSCertificateDelegation`, of either group.

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use super::backends::Backends;
 use super::claims::{Claim, Vertices};
-use super::spec::{Fault, RouteSpec, Vertex};
+use super::spec::{Fault, RouteSpec, Strategy, Vertex};
 use crate::gateway::spec::RequestMatcher;
 use crate::object::{ObjectKey, ObjectRef};
 use crate::rule::Mirror;
@@ -36,7 +36,7 @@ pub struct Visit {
     /// What is wrong.
     pub faults: Vec<Fault>,
     /// What is odd, for the status of the vertex itself.
-    pub warnings: Vec<String>,
+    pub warnings: Vec<Fault>,
 }
 
 /// A vertex on a way, and the entry of the one before it that led there.
@@ -90,7 +90,7 @@ pub struct Target {
     /// Who gets copies.
     pub mirrors: Vec<Mirror>,
     /// How endpoints are chosen.
-    pub strategy: Arc<str>,
+    pub strategy: Strategy,
     /// What stands in the place of the prefix.
     pub rewrite: Option<Arc<str>>,
 }
@@ -153,11 +153,14 @@ impl<'m, 'r> Walk<'m, 'r> {
     /// Notes what is wrong with the last vertex of a path.
     pub fn note(&mut self, path: &[Hop<'r>], faults: impl IntoIterator<Item = Fault>) {
         if let Some(visit) = self.visit(path) {
-            for fault in faults {
-                if !visit.faults.contains(&fault) {
-                    visit.faults.push(fault);
-                }
-            }
+            add(&mut visit.faults, faults);
+        }
+    }
+
+    /// Notes what is odd about the last vertex of a path.
+    fn warn(&mut self, path: &[Hop<'r>], warnings: &[Fault]) {
+        if let Some(visit) = self.visit(path).filter(|_| !warnings.is_empty()) {
+            add(&mut visit.warnings, warnings.iter().cloned());
         }
     }
 
@@ -188,6 +191,14 @@ impl<'m, 'r> Walk<'m, 'r> {
     fn origin(&self, path: &[Hop<'r>], place: impl std::fmt::Display) -> String {
         let vertices = self.before.iter().cloned().chain(path.iter().map(|hop| hop.vertex.object()));
         format!("{}/{place}", vertices.map(|object| object.to_string()).collect::<Vec<_>>().join(" ▸ "))
+    }
+}
+
+fn add(known: &mut Vec<Fault>, faults: impl IntoIterator<Item = Fault>) {
+    for fault in faults {
+        if !known.contains(&fault) {
+            known.push(fault);
+        }
     }
 }
 

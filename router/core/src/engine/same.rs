@@ -229,11 +229,12 @@ fn same_cluster(a: &Cluster, b: &Cluster) -> bool {
 }
 
 fn same_backend(a: &BackendPolicy, b: &BackendPolicy) -> bool {
-    let BackendPolicy { namespace, failure, request_headers, response_headers, tls, health_check } = a;
+    let BackendPolicy { namespace, failure, request_headers, response_headers, tls, balance, health_check } = a;
     *namespace == b.namespace
         && *failure == b.failure
         && *request_headers == b.request_headers
         && *response_headers == b.response_headers
+        && *balance == b.balance
         && *health_check == b.health_check
         && same_option(tls.as_ref(), b.tls.as_ref(), |a, b| {
             let BackendTls { server_name, roots, names } = a;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::parse::{ForwardedHeaders, HeaderActions};
-use crate::policy::{Balance, SameSite, Timeouts};
+use crate::policy::{Balance, HashOf, HashedPart, SameSite, Timeouts};
 use crate::table::{InsecurePolicy, ResolvedRoute, RouteKind, RouterTable};
 
 /// One thing that holds for a route.
@@ -60,17 +60,43 @@ impl List {
     }
 }
 
-fn balance(route: &ResolvedRoute) -> &'static str {
+fn balance(route: &ResolvedRoute) -> String {
+    let services = &route.cluster.services;
+    let own = services.iter().filter_map(|service| Some((service, service.policy.as_ref()?.balance?)));
+    let own: Vec<String> = own.map(|(service, own)| format!("{} in {}", word(own, route), service.service)).collect();
+    let all = match route.policy.balance {
+        Some(balance) => word(balance, route),
+        None => default(route).to_owned(),
+    };
+    if own.is_empty() { all } else { format!("{all} between services, {}", own.join(", ")) }
+}
+
+fn word(balance: Balance, route: &ResolvedRoute) -> String {
+    match balance {
+        Balance::RoundRobin => "roundrobin".to_owned(),
+        Balance::LeastConnections => "leastconn".to_owned(),
+        Balance::Random => "random".to_owned(),
+        Balance::Source => "source".to_owned(),
+        Balance::Hash => {
+            let parts = route.policy.hash.iter().map(|HashOf { part, terminal }| {
+                let part = match part {
+                    HashedPart::Source => "the client's address".to_owned(),
+                    HashedPart::Header(name) => format!("header {name}"),
+                    HashedPart::Query(name) => format!("query parameter {name}"),
+                    HashedPart::Cookie(name) => format!("cookie {name}"),
+                };
+                if *terminal { format!("{part} alone if it is there") } else { part }
+            });
+            format!("by hash of {}", parts.collect::<Vec<_>>().join(", "))
+        }
+    }
+}
+
+fn default(route: &ResolvedRoute) -> &'static str {
     let is_passthrough = matches!(route.kind, RouteKind::Passthrough { .. });
     let is_active = |service: &&crate::table::ServiceEndpoints| service.weight > 0 && !service.endpoints.is_empty();
-    match route.policy.balance {
-        Some(Balance::RoundRobin) => "roundrobin",
-        Some(Balance::LeastConnections) => "leastconn",
-        Some(Balance::Random) => "random",
-        Some(Balance::Source) => "source",
-        None if !is_passthrough && route.cluster.services.iter().filter(is_active).count() > 1 => "roundrobin",
-        None => "random",
-    }
+    let is_in_turn = !is_passthrough && route.cluster.services.iter().filter(is_active).count() > 1;
+    if is_in_turn { "roundrobin" } else { "random" }
 }
 
 /// What only routes whose requests are read can have.
@@ -85,7 +111,12 @@ fn http(router: &RouterTable, route: &ResolvedRoute, list: &mut List) {
         SameSite::None => ", SameSite=None",
     };
     let same_site = if is_tls_alone { same_site } else { "" };
+    let hashed = policy.hash.iter().find_map(|of| match &of.part {
+        HashedPart::Cookie(name) => Some(name),
+        _ => None,
+    });
     let (value, asked) = match &affinity.cookie {
+        _ if let Some(name) = hashed => (format!("by cookie {name}"), true),
         _ if affinity.disabled => ("none".to_owned(), true),
         Some(name) => (format!("by cookie {name}{same_site}"), true),
         None => (format!("by cookie{same_site}"), affinity.same_site != SameSite::default()),

@@ -159,7 +159,8 @@ impl<'a, 'r> Routes<'a, 'r> {
             Ok(found) if !found.fails => (endpoints, policy.tls) = (found.endpoints, found.tls),
             _ => policy.failure = Some(FAILED),
         }
-        let BackendPolicy { namespace, failure, request_headers, response_headers, tls, health_check: _ } = &policy;
+        let BackendPolicy { namespace, failure, request_headers, response_headers, tls, balance: _, health_check: _ } =
+            &policy;
         let is_plain = namespace.is_none()
             && failure.is_none()
             && request_headers.is_empty()

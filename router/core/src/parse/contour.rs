@@ -2,6 +2,7 @@
 //! TLSCertificateDelegation (delegation.md). What their CustomResourceDefinitions refuse is refused here; what they let
 //! through and Contour finds wrong, or Sluice does not do, makes the object invalid, and its status says so.
 
+mod balance;
 mod conditions;
 mod http_proxy;
 mod ingress_route;

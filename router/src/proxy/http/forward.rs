@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use futures_util::future::Either;
 use http::header::EXPECT;
-use http::{HeaderMap, Request, Response, StatusCode, Version};
+use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, Version};
 use hyper::body::Incoming;
 use router_core::table::ResolvedRoute;
 use tokio::time::{Instant, Sleep, sleep};
@@ -32,6 +32,7 @@ use crate::proxy::limits::TooMany;
 use crate::proxy::upstream::attempt::{Trouble, Waits, attempt, read_off};
 use crate::proxy::upstream::choose::{Choice, Exhausted, Pick, Target};
 use crate::proxy::upstream::connect::Way;
+use crate::proxy::upstream::hashing::Hashed;
 use crate::proxy::upstream::plan::Plan;
 
 use answered::{Answered, answer};
@@ -69,6 +70,8 @@ struct Exchange<'r> {
     retries: Option<Retries<'r>>,
     /// Has the client told of interim responses.
     interim: Option<Turn<'r>>,
+    /// The cookie that stands for the client, if it has none.
+    set_cookie: Option<HeaderValue>,
 }
 
 /// Sends a request to an endpoint of the route; the next one is tried as long as no endpoint has seen it. What can be
@@ -142,6 +145,7 @@ pub fn forward<'r>(
                         continue;
                     }
                     exchange.end_interim(connection).await;
+                    let set_cookie = set_cookie.or_else(|| exchange.set_cookie.take());
                     let Exchange { plan, upload, asked, times, record, in_flight, is_http1, .. } = *exchange;
                     let answered = Answered { lease, response, upload, times, until: waits.until, is_http1 };
                     let mut response = answer(shared, answered, asked, record, in_flight);
@@ -297,10 +301,11 @@ fn prepare<'r>(
     let interim = is_http1.then(|| connection.clock.interim.begin()).filter(|_| view.version == Version::HTTP_11);
     if let Some(route) = record.route.as_ref().filter(|_| !plan.mirrors().is_empty() && asked.is_none()) {
         let waits = Waits { server: times.server, client: times.client, until: None };
-        Mirrors { shared, route, plan, client, connect: times.connect, waits }.send(&mut request);
+        Mirrors { shared, route, plan, connect: times.connect, waits }.send(&mut request);
     }
     let unmodified = plan.modifies_requests.then(|| Box::new(request.headers().clone()));
-    let mut choice = plan.choose(route, &route.cluster, client, sticky);
+    let (key, set_cookie) = plan.key(route, &Hashed { headers: request.headers(), uri: request.uri(), client });
+    let mut choice = plan.choose(route, &route.cluster, key, sticky);
     choice.bind(connection.private.bound(plan, route));
     let retries = Retries::of(route, &request).filter(|_| asked.is_none());
     Ok(Box::new(Exchange {
@@ -317,6 +322,7 @@ fn prepare<'r>(
         is_http1,
         retries,
         interim,
+        set_cookie,
     }))
 }
 

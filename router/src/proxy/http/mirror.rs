@@ -4,7 +4,6 @@
 //!
 //! Requests that would leave HTTP are not copied. Copies beyond [`MAX_COPIES`] at the same time are not made.
 
-use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -33,8 +32,6 @@ pub struct Mirrors<'r> {
     pub route: &'r Arc<ResolvedRoute>,
     /// Its plan.
     pub plan: &'r Plan,
-    /// Who has asked.
-    pub client: IpAddr,
     /// How long connecting to an endpoint may take.
     pub connect: Duration,
     /// How long nothing may move.
@@ -61,8 +58,8 @@ impl Mirrors<'_> {
             // The body comes as it is read, whether or not this endpoint wants it.
             copied.headers_mut().remove(EXPECT);
             let (shared, route) = (Arc::clone(self.shared), Arc::clone(self.route));
-            let Mirrors { client, connect, waits, .. } = *self;
-            let copy = Copy { shared, route, number, client, connect, waits, _permit: permit };
+            let Mirrors { connect, waits, .. } = *self;
+            let copy = Copy { shared, route, number, connect, waits, _permit: permit };
             tokio::spawn(async move { copy.send(copied, upload).await });
         }
     }
@@ -73,7 +70,6 @@ struct Copy {
     route: Arc<ResolvedRoute>,
     /// Of the rule's mirrors.
     number: usize,
-    client: IpAddr,
     connect: Duration,
     waits: Waits,
     _permit: OwnedSemaphorePermit,
@@ -84,7 +80,7 @@ impl Copy {
         let Copy { shared, route, connect, waits, .. } = self;
         let plan = shared.balancer.plan(route);
         let Some((mirrored, Mirror { cluster, .. })) = self.of(plan) else { return };
-        let mut choice = mirrored.choose(route, cluster, self.client, None);
+        let mut choice = mirrored.choose(route, cluster, None, None);
         let mut left = *connect;
         // An error: there is no endpoint (left).
         while let Ok(pick) = choice.next(&shared.balancer, *connect).await {

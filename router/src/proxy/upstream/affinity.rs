@@ -1,27 +1,46 @@
-//! Stickiness by cookie, with the names and attributes that OpenShift's users know (openshift.md d).
+//! Stickiness by cookie.
 //!
-//! The cookie's name is the route's `router.openshift.io/cookie_name`, else the first 16 bytes of
-//! SHA-256("namespace/name") in hex; OpenShift takes another hash of the same kind. Its value is made in the same way
-//! from the route and the endpoint's address: it is the same on every node and after every restart, and tells two
-//! routes' clients nothing in common. It is no secret: whoever guesses the address can tell that he has.
+//! That of a Route names an endpoint, with the names and attributes that OpenShift's users know (openshift.md d). Its
+//! name is the route's `router.openshift.io/cookie_name`, else the first 16 bytes of SHA-256("namespace/name") in hex;
+//! OpenShift takes another hash of the same kind. Its value is made in the same way from the route and the endpoint's
+//! address: it is the same on every node and after every restart, and tells two routes' clients nothing in common. It is
+//! no secret: whoever guesses the address can tell that he has.
+//!
+//! That of a rule (Contour, `strategy: Cookie`) names its client, by a number that is made by chance and tells nothing of
+//! an endpoint. Which endpoint such a client has is worked out of the number ([`hashing`](super::hashing)): all rules of a
+//! host can have the same cookie, and their clients stay in each of them. The endpoint sees it too, as Envoy's do.
 
+use std::fmt;
 use std::net::SocketAddr;
 
-use aws_lc_rs::digest::{SHA256, digest as hash};
 use http::header::{CACHE_CONTROL, COOKIE, Entry, SET_COOKIE};
 use http::{HeaderMap, HeaderValue};
 use router_core::model::RouteId;
-use router_core::policy::SameSite;
+use router_core::policy::{HashedPart, SameSite};
 use router_core::table::{InsecurePolicy, ResolvedRoute, RouteKind};
 
-/// What stands for an endpoint in a cookie.
+use super::hashing::hash;
+
+/// What stands for an endpoint or a client, in a cookie or where endpoints are chosen by hash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Tag(pub u128);
 
 impl Tag {
     /// The tag of an address of a route.
     pub fn of(route: &RouteId, address: SocketAddr) -> Self {
-        Tag(digest(&format!("{route}\0{address}")))
+        Tag::of_text(&format!("{route}\0{address}"))
+    }
+
+    /// The tag of whatever this text names.
+    pub fn of_text(text: &str) -> Self {
+        Tag(hash(text.as_bytes()))
+    }
+
+    /// One by chance; `None` when the kernel gives none.
+    pub fn random() -> Option<Self> {
+        let mut bytes = [0; 16];
+        let read = rustix::rand::getrandom(&mut bytes[..], rustix::rand::GetRandomFlags::empty()).ok()?;
+        (read == bytes.len()).then_some(Tag(u128::from_ne_bytes(bytes)))
     }
 
     /// Reads a cookie's value; `None` unless it is one that this module writes.
@@ -32,22 +51,47 @@ impl Tag {
     }
 }
 
+impl fmt::Display for Tag {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:032x}", self.0)
+    }
+}
+
 /// The cookie of a route.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Cookie {
     name: Box<str>,
     attributes: String,
+    /// What its value stands for.
+    pub stands_for: StandsFor,
+}
+
+/// What the value of a cookie stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StandsFor {
+    /// The endpoint that its client has.
+    Endpoint,
+    /// The client.
+    Client,
 }
 
 impl Cookie {
-    /// That of a route; `None` where there is no affinity: passthrough, `disable_cookies`, or a rule.
+    /// That of a route; `None` where there is no affinity: passthrough, `disable_cookies`, or a rule without.
     pub fn of(route: &ResolvedRoute) -> Option<Self> {
         let RouteKind::Http { tls, .. } = &route.kind else { return None };
+        let hashed = route.policy.hash.iter().find_map(|of| match &of.part {
+            HashedPart::Cookie(name) => Some(name.clone()),
+            _ => None,
+        });
+        if let Some(name) = hashed {
+            // As Envoy writes it. It is not `Secure`: what is routed in clear text beside TLS needs it as well.
+            return Some(Cookie { name, attributes: "; Path=/; HttpOnly".to_owned(), stands_for: StandsFor::Client });
+        }
         let affinity = &route.policy.affinity;
         if affinity.disabled || route.is_of_rule() {
             return None;
         }
-        let name = affinity.cookie.clone().unwrap_or_else(|| format!("{:032x}", digest(&route.id.to_string())).into());
+        let name = affinity.cookie.clone().unwrap_or_else(|| Tag::of_text(&route.id.to_string()).to_string().into());
         let mut attributes = "; path=/; HttpOnly".to_owned();
         // A client that may come in clear text would not send a `Secure` cookie there.
         if tls.as_ref().is_some_and(|tls| tls.insecure != InsecurePolicy::Allow) {
@@ -57,7 +101,14 @@ impl Cookie {
                 SameSite::None => "; Secure; SameSite=None",
             });
         }
-        Some(Cookie { name, attributes })
+        Some(Cookie { name, attributes, stands_for: StandsFor::Endpoint })
+    }
+
+    /// Its value in a request, whatever that is: the first that is not empty.
+    pub fn find<'h>(&self, headers: &'h HeaderMap) -> Option<&'h [u8]> {
+        let pairs = headers.get_all(COOKIE).iter().flat_map(|field| field.as_bytes().split(|byte| *byte == b';'));
+        let values = pairs.filter_map(|pair| value(pair.trim_ascii(), &self.name));
+        values.map(|value| unquoted(value.trim_ascii())).find(|value| !value.is_empty())
     }
 
     /// Takes the cookie out of a request, as nobody but the router has use for it: the endpoint that it names, if
@@ -72,7 +123,7 @@ impl Cookie {
             let mut rest = Vec::with_capacity(field.len());
             for (ours, pair) in self.pairs(field) {
                 if ours {
-                    tag = tag.or_else(|| Tag::parse(pair.get(self.name.len() + 1..)?.trim_ascii()));
+                    tag = tag.or_else(|| Tag::parse(value(pair, &self.name)?.trim_ascii()));
                 } else {
                     rest.extend_from_slice(if rest.is_empty() { b"" } else { b"; " });
                     rest.extend_from_slice(pair);
@@ -88,9 +139,9 @@ impl Cookie {
         tag
     }
 
-    /// The value of `Set-Cookie` that names an endpoint.
+    /// The value of `Set-Cookie` that names an endpoint, or a client.
     pub fn value(&self, tag: Tag) -> Option<HeaderValue> {
-        HeaderValue::try_from(format!("{}={:032x}{}", self.name, tag.0, self.attributes)).ok()
+        HeaderValue::try_from(format!("{}={tag}{}", self.name, self.attributes)).ok()
     }
 
     /// Puts the cookie into a response, if one is due. A cookie of the same name that the endpoint sets goes, as a
@@ -105,7 +156,7 @@ impl Cookie {
     }
 
     fn remove_foreign(&self, headers: &mut HeaderMap) {
-        let names_ours = |value: &HeaderValue| is_named(value.as_bytes().trim_ascii_start(), &self.name);
+        let names_ours = |field: &HeaderValue| value(field.as_bytes().trim_ascii_start(), &self.name).is_some();
         if !headers.get_all(SET_COOKIE).iter().any(names_ours) {
             return;
         }
@@ -121,19 +172,18 @@ impl Cookie {
     /// The `name=value` pairs of a `Cookie` field (RFC 6265 4.2.1), and whether each is the router's.
     fn pairs<'f>(&'f self, field: &'f HeaderValue) -> impl Iterator<Item = (bool, &'f [u8])> {
         let pairs = field.as_bytes().split(|byte| *byte == b';').map(<[u8]>::trim_ascii);
-        pairs.filter(|pair| !pair.is_empty()).map(|pair| (is_named(pair, &self.name), pair))
+        pairs.filter(|pair| !pair.is_empty()).map(|pair| (value(pair, &self.name).is_some(), pair))
     }
 }
 
-/// Whether a pair begins with `name=`; names of cookies are told apart by case.
-fn is_named(pair: &[u8], name: &str) -> bool {
-    pair.strip_prefix(name.as_bytes()).is_some_and(|rest| rest.first() == Some(&b'='))
+/// What stands behind `name=` in a pair; `None` for another name. Names of cookies are told apart by case.
+fn value<'p>(pair: &'p [u8], name: &str) -> Option<&'p [u8]> {
+    pair.strip_prefix(name.as_bytes())?.strip_prefix(b"=")
 }
 
-/// The first 16 bytes of SHA-256.
-fn digest(text: &str) -> u128 {
-    let hash = hash(&SHA256, text.as_bytes());
-    hash.as_ref().iter().take(16).fold(0, |number, byte| (number << 8) | u128::from(*byte))
+/// A value without the quotes that it may stand in (RFC 6265 §4.1.1).
+fn unquoted(value: &[u8]) -> &[u8] {
+    value.strip_prefix(b"\"").and_then(|value| value.strip_suffix(b"\"")).unwrap_or(value)
 }
 
 #[cfg(test)]

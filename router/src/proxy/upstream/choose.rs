@@ -3,8 +3,8 @@
 //! * random: by chance and weight, the default of a route with one service;
 //! * roundrobin: in turn, each as often as its weight says, the default with more services;
 //! * leastconn: fewest requests or connections for its weight;
-//! * source: the highest weighted random score of client address and endpoint (rendezvous hashing): when an endpoint
-//!   comes or goes, only clients that it gets or had move.
+//! * source, and hash for rules: the endpoint that scores highest with the client's address, or with what is hashed of
+//!   the request ([`hashing`](super::hashing)).
 //!
 //! Endpoints that rest (`health`) are chosen only when no other is left, and then not waited for for long: nothing is won
 //! by not trying, nor by waiting.
@@ -15,7 +15,6 @@
 
 mod draw;
 
-use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -27,13 +26,12 @@ use tokio::time::Instant;
 use super::affinity::Tag;
 use super::balancer::Balancer;
 use super::connect::reencrypt;
+use super::hashing::Key;
 use super::health::{Health, View};
 use super::occupancy::{Line, Place};
 use super::plan::{Member, Plan, Share, Span};
 use super::pool::Peer;
 use super::private::Bound;
-
-pub use draw::score;
 
 /// Most endpoints that are tried for one connection or request.
 pub const MAX_ATTEMPTS: usize = 4;
@@ -105,7 +103,8 @@ pub struct Choice<'r> {
     route: &'r ResolvedRoute,
     cluster: &'r Cluster,
     plan: &'r Plan,
-    client: IpAddr,
+    /// What endpoints are scored with, by rules that do so.
+    key: Option<Key>,
     sticky: Option<Tag>,
     /// The endpoint that the client's connection is bound to.
     bound: Option<Bound>,
@@ -271,7 +270,7 @@ impl<'r> Choice<'r> {
     ) -> Option<Found<'r>> {
         // Somebody else may be quicker with one that was free, or on trial; then it passes no more.
         for _ in 0..=self.plan.members().len() {
-            let drawn = self.plan.draw(self.client, share, |index| passes(index) && !self.plan.is_full(index));
+            let drawn = self.plan.draw(self.key, share, |index| passes(index) && !self.plan.is_full(index));
             let Some(index) = drawn else { break };
             if may_connect(index)
                 && let Ok(found) = self.take(index)
@@ -325,22 +324,22 @@ enum Found<'r> {
 }
 
 impl Plan {
-    /// The endpoints to try for a client that asks for the cluster of this plan, the route's or one of its mirrors';
-    /// `sticky` is what its cookie says.
+    /// The endpoints to try for the cluster of this plan, the route's or one of its mirrors'. Whoever has the same `key`
+    /// gets the same one, where that is the rule; `sticky` is what a cookie says that names an endpoint.
     pub fn choose<'r>(
         &'r self,
         route: &'r ResolvedRoute,
         cluster: &'r Cluster,
-        client: IpAddr,
+        key: Option<Key>,
         sticky: Option<Tag>,
     ) -> Choice<'r> {
-        let share = self.next_share(client);
+        let share = self.next_share(key);
         let tried = [0; MAX_ATTEMPTS];
         Choice {
             route,
             cluster,
             plan: self,
-            client,
+            key,
             sticky,
             bound: None,
             share,

@@ -14,8 +14,9 @@ use router_core::few::Few;
 use router_core::policy::{Balance, RoutePolicy, SourceLimits};
 use router_core::table::{Cluster, Endpoint, ResolvedRoute, ServiceEndpoints};
 
-use super::affinity::{Cookie, Tag};
-use super::choose::{Target, score};
+use super::affinity::{Cookie, StandsFor, Tag};
+use super::choose::Target;
+use super::hashing::{Hashed, Key, score};
 use super::turns::{Turn, Turns};
 use crate::proxy::counters::Totals;
 use crate::proxy::limits::{TooMany, Visit};
@@ -123,8 +124,10 @@ impl Plan {
         let active = shares().filter(|service| service.is_usable()).count();
         let default = if active > 1 || by_share { Balance::RoundRobin } else { Balance::Random };
         let balance = policy.balance.unwrap_or(default);
+        let own = |service: &ServiceEndpoints| service.policy.as_ref().and_then(|policy| policy.balance);
+        let balances: Box<[Balance]> = services.iter().map(|service| own(service).unwrap_or(balance)).collect();
         let limit = policy.endpoint_connections;
-        let is_counted = limit.is_some() || balance == Balance::LeastConnections;
+        let is_counted = limit.is_some() || balances.contains(&Balance::LeastConnections);
         let limits = policy.source_limits;
         let is_limited = limits != SourceLimits::default();
         let has_turns = by_share || balance == Balance::RoundRobin;
@@ -153,9 +156,11 @@ impl Plan {
         // A Route's service without endpoints has no turn: the others have its share.
         let of_turns = |span: &Span| if by_share || !span.is_empty() { span.share } else { 0 };
         let turns = || Turns::new(spans.iter().map(|span| (of_turns(span), span.members as usize)));
-        let extra = (state.is_some() || balance == Balance::Source).then(|| {
+        let is_scored = balances.iter().any(|balance| matches!(balance, Balance::Source | Balance::Hash));
+        let extra = (state.is_some() || is_scored).then(|| {
             let turns = has_turns.then(turns).unwrap_or_default();
-            Box::new(Extra { state, turns, sources, ..Extra::of(route, cluster, &occupancies) })
+            let balances = balances.iter().any(|own| *own != balance).then_some(balances);
+            Box::new(Extra { state, turns, sources, balances, ..Extra::of(route, cluster, &occupancies) })
         });
         Plan {
             spans,
@@ -168,20 +173,39 @@ impl Plan {
         }
     }
 
-    /// Whose share the next connection or request of this client is; `None` where endpoints alone are chosen between.
-    pub fn next_share(&self, client: IpAddr) -> Option<Share> {
+    /// Whose share the next connection or request is, which has this key; `None` where endpoints alone are chosen between.
+    pub fn next_share(&self, key: Option<Key>) -> Option<Share> {
         if !self.by_share {
             return None;
         }
-        if self.balance == Balance::Source {
-            let spans = self.spans.iter().enumerate().filter(|(_, span)| span.share > 0);
-            let scored = spans.map(|(index, span)| (index, score(client, Tag(index as u128), span.share)));
+        if let Some((key, extra)) = key.zip(self.extra.as_ref()).filter(|_| self.balance == Balance::Hash) {
+            let services = self.spans.iter().zip(&extra.services).enumerate().filter(|(_, (span, _))| span.share > 0);
+            let scored = services.map(|(index, (span, tag))| (index, score(key, *tag, span.share)));
             let (service, _) = scored.max_by(|a, b| a.1.total_cmp(&b.1))?;
             return Some(Share { service, member: None });
         }
         let turn = self.state()?.shares.fetch_add(1, Ordering::Relaxed);
         let Turn { service, endpoint } = self.turns()?.holder(turn)?;
-        Some(Share { service, member: endpoint.filter(|_| self.balance == Balance::RoundRobin) })
+        let share = Share { service, member: None };
+        let in_turn = self.balance_of(Some(share)) == Balance::RoundRobin;
+        Some(Share { member: endpoint.filter(|_| in_turn), ..share })
+    }
+
+    /// How an endpoint of a share is chosen, or of all.
+    pub fn balance_of(&self, share: Option<Share>) -> Balance {
+        let own = share.and_then(|share| self.extra.as_ref()?.balances.as_ref()?.get(share.service));
+        own.copied().unwrap_or(self.balance)
+    }
+
+    /// What endpoints are scored with for a request that is about to be sent, where that is the rule, and the cookie that
+    /// its client needs.
+    pub fn key(&self, route: &ResolvedRoute, request: &Hashed<'_>) -> (Option<Key>, Option<HeaderValue>) {
+        match self.balance {
+            Balance::Source => (Some(Key::of_client(request.client)), None),
+            // Without looking at the route's policy, which may be in no cache.
+            _ if self.extra.is_none() => (None, None),
+            _ => request.key(&route.policy.hash, self.cookie()),
+        }
     }
 
     /// The service of a share.
@@ -283,18 +307,20 @@ impl Plan {
         None
     }
 
-    /// Takes the route's cookie out of a request: the endpoint that the client should stay with.
+    /// Takes the route's cookie out of a request, if it names an endpoint, which the client should stay with.
     pub fn take_cookie(&self, headers: &mut HeaderMap) -> Option<Tag> {
-        self.cookie().and_then(|cookie| cookie.take(headers))
+        self.cookie().filter(|cookie| cookie.stands_for == StandsFor::Endpoint)?.take(headers)
     }
 
-    /// The cookie that makes a client stay with a member; `None` for a route without affinity.
+    /// The cookie that makes a client stay with a member; `None` for a route without affinity, or with one that goes by
+    /// the client's name.
     pub fn cookie_for(&self, member: usize) -> Option<HeaderValue> {
-        let (cookie, member) = (self.cookie()?, self.kept().get(member)?);
+        let cookie = self.cookie().filter(|cookie| cookie.stands_for == StandsFor::Endpoint)?;
+        let member = self.kept().get(member)?;
         member.cookie.get_or_init(|| cookie.value(member.tag)).clone()
     }
 
-    /// Puts the cookie of [`Plan::cookie_for`] into a response, when one is due.
+    /// Puts the cookie of [`Plan::cookie_for`] or [`Plan::key`] into a response, when one is due.
     pub fn set_cookie(&self, headers: &mut HeaderMap, value: Option<HeaderValue>) {
         if let Some(cookie) = self.cookie() {
             cookie.set(headers, value);

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::super::spec::{TlsCertificateDelegation, Vertex};
+use super::super::spec::{Fault, TlsCertificateDelegation, Vertex};
 use super::super::walk::Visit;
 use super::verdict::{State, Verdict};
 use crate::gateway::spec::CONTROLLER_NAME;
@@ -83,17 +83,20 @@ fn condition(vertex: &Vertex, verdict: &Verdict, message: &str) -> Value {
         "observedGeneration": vertex.meta.generation,
     });
     if !is_valid {
-        let errors = verdict.faults.iter().map(
-            |fault| json!({ "type": fault.kind, "status": "True", "reason": fault.reason, "message": fault.message }),
-        );
-        condition["errors"] = errors.collect();
-    } else if !verdict.warnings.is_empty() {
-        let warnings = verdict.warnings.iter().map(|warning| {
-            json!({ "type": "PathWarning", "status": "True", "reason": "PartiallyValid", "message": warning })
-        });
-        condition["warnings"] = warnings.collect();
+        condition["errors"] = details(&verdict.faults);
+    }
+    if !verdict.warnings.is_empty() {
+        condition["warnings"] = details(&verdict.warnings);
     }
     condition
+}
+
+/// What is wrong, or odd.
+fn details(faults: &[Fault]) -> Value {
+    let details = faults
+        .iter()
+        .map(|fault| json!({ "type": fault.kind, "status": "True", "reason": fault.reason, "message": fault.message }));
+    details.collect()
 }
 
 /// What a TLSCertificateDelegation is told.

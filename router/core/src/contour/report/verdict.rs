@@ -2,7 +2,7 @@
 
 use super::super::spec::Fault;
 use super::super::walk::Visit;
-use super::{Domain, ROOT_INVALID};
+use super::{Domain, ROOT_INVALID, partly};
 use crate::object::Kind;
 
 /// `currentStatus`.
@@ -46,7 +46,7 @@ pub struct Verdict {
     /// What is wrong.
     pub faults: Vec<Fault>,
     /// What is odd.
-    pub warnings: Vec<String>,
+    pub warnings: Vec<Fault>,
 }
 
 impl Verdict {
@@ -62,7 +62,7 @@ impl Verdict {
             Some(fault) => fault.message.clone(),
         };
         for warning in &visit.warnings {
-            description.push_str(&format!("; {warning}"));
+            description.push_str(&format!("; {}", warning.message));
         }
         Verdict { state, description, faults: visit.faults.clone(), warnings: visit.warnings.clone() }
     }
@@ -91,7 +91,12 @@ impl Domain {
         for warning in &self.warnings {
             description.push_str(&format!("; {warning}"));
         }
-        Verdict { state, description, faults: Vec::new(), warnings: self.warnings.clone() }
+        Verdict {
+            state,
+            description,
+            faults: Vec::new(),
+            warnings: self.warnings.iter().cloned().map(partly).collect(),
+        }
     }
 }
 
@@ -109,7 +114,7 @@ pub fn summary(kind: Kind, verdicts: &[Verdict]) -> Verdict {
         if valid < verdicts.len() {
             whole.description = format!("valid {kind} ({valid} of {} paths)", verdicts.len());
             let failed = verdicts.iter().flat_map(|verdict| &verdict.faults);
-            whole.warnings.extend(failed.map(|fault| fault.message.clone()));
+            whole.warnings.extend(failed.map(|fault| partly(fault.message.clone())));
         }
         return whole;
     }

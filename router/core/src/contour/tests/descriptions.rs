@@ -172,12 +172,6 @@ fn a_root_is_told_what_is_wrong_with_it() {
             vec![],
             "invalid: spec.routes[0].timeoutPolicy.request: \"soon\" is no duration; write one such as 30s or 1m30s, or infinity",
         ),
-        (
-            routes(json!([{ "match": "/", "services": [{ "name": "web", "port": 80, "strategy": "RequestHash" }] }])),
-            vec![],
-            "invalid: spec.routes[0].services[0].strategy: RequestHash is not supported; write RoundRobin, \
-             WeightedLeastRequest, Random or Cookie",
-        ),
     ];
     for (spec, mut others, expected) in table {
         others.push(root(spec.clone()));

@@ -1,6 +1,7 @@
 //! HTTPProxies: what they share with IngressRoutes, and what only they have.
 
 use super::*;
+use crate::policy::HashedPart;
 
 const VALID: &str = "valid: Valid HTTPProxy";
 
@@ -195,11 +196,6 @@ fn errors_have_types_and_reasons() {
             "RouteError/HeaderPolicyNotValid: spec.routes[0].requestHeadersPolicy.set[0]: dynamic values (%…%) are not supported; write a value as it is",
         ),
         (
-            route("loadBalancerPolicy", json!({ "strategy": "RequestHash", "requestHashPolicies": [{}] })),
-            vec![],
-            "SpecError/UnsupportedField: spec.routes[0].loadBalancerPolicy.strategy: RequestHash is not supported; write RoundRobin, WeightedLeastRequest, Random or Cookie",
-        ),
-        (
             route("requestRedirectPolicy", json!({ "path": "/a" })),
             vec![],
             "RouteError/ActionNotUnique: cannot specify services, requestRedirectPolicy and directResponsePolicy in the same route; keep one of them",
@@ -374,7 +370,32 @@ fn routes_redirect_answer_mirror_and_change_headers() {
     assert_eq!(policy.response_headers[0].set, [("x-c".into(), "2".into())]);
     assert_eq!(policy.request_timeout, Some(std::time::Duration::from_secs(90)));
     assert_eq!(policy.mirrors[0].share, (20, 100));
-    assert!(!rule.route.policy.affinity.disabled);
+    let hashed: Vec<&HashedPart> = rule.route.policy.hash.iter().map(|of| &of.part).collect();
+    assert_eq!(hashed, [&HashedPart::Cookie("X-Contour-Session-Affinity".into())]);
+}
+
+#[test]
+fn a_tcpproxy_has_no_requests_to_choose_by() {
+    for strategy in ["Cookie", "RequestHash"] {
+        let policies = json!([{ "hashSourceIP": true }]);
+        let balance = json!({ "strategy": strategy, "requestHashPolicies": policies });
+        let world = world(vec![root(json!({
+            "virtualhost": { "fqdn": "www.example.com", "tls": { "passthrough": true } },
+            "tcpproxy": { "services": to("web"), "loadBalancerPolicy": balance },
+        }))]);
+        assert_eq!(world.get("https://www.example.com/"), "passthrough a/web");
+        let warnings = &world.told(Kind::HttpProxy, "a/root")["conditions"][0]["warnings"];
+        assert_eq!(
+            *warnings,
+            json!([{
+                "type": "TCPProxyError",
+                "status": "True",
+                "reason": "IgnoredField",
+                "message": "ignoring spec.tcpproxy.loadBalancerPolicy: a tcpproxy has no requests to hash; endpoints are \
+                            chosen by RoundRobin",
+            }])
+        );
+    }
 }
 
 #[test]

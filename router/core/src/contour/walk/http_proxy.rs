@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::super::backends::{strategy, weighted};
+use super::super::backends::weighted;
 use super::super::matching::{Clash, identical, join};
 use super::super::spec::{Fault, RouteSpec, Vertex};
 use super::{Flat, Hop, Serve, Step, Target, Walk, own_faults};
@@ -36,6 +36,8 @@ impl<'r> Walk<'_, 'r> {
         if !faults.is_empty() {
             self.rules.truncate(first_rule);
         }
+        let warnings: Vec<Fault> = vertex.routes.iter().flat_map(|route| &route.warnings).cloned().collect();
+        self.warn(path, &warnings);
         // Noted in any case: the object is reached.
         self.note(path, faults);
     }
@@ -95,8 +97,9 @@ impl<'r> Walk<'_, 'r> {
             }
             _ => None,
         };
-        let mut target =
-            Target { rewrite, strategy: strategy(&route.services).unwrap_or_default().into(), ..Target::default() };
+        // All services have the same one.
+        let strategy = route.services.first().map(|service| service.strategy.clone()).unwrap_or_default();
+        let mut target = Target { rewrite, strategy, ..Target::default() };
         for service in &route.services {
             match self.backends.find(vertex, service) {
                 Ok(found) if service.mirror => {

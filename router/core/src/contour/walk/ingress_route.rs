@@ -90,11 +90,8 @@ impl<'r> Walk<'_, 'r> {
             let found = self.backends.find(vertex, service);
             services.push(found.map_err(|problem| problem.of_ingress_route(label, service))?);
         }
-        let Some(strategy) = strategy(&route.services) else {
-            let message = "services of different strategies are not supported; write the same for all";
-            return Err(error(format!("route {label:?}: {message}")));
-        };
+        let strategy = strategy(&route.services, &mut services);
         let rewrite = route.rewrites.first().map(|(_, replacement)| Arc::clone(replacement));
-        Ok(Target { services: weighted(services), mirrors: Vec::new(), strategy: strategy.into(), rewrite })
+        Ok(Target { services: weighted(services), mirrors: Vec::new(), strategy, rewrite })
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::super::backends::{Problem, TCP, is_ingress_route, strategy, weighted};
-use super::super::spec::{Fault, ServiceSpec, TcpProxy, Vertex};
+use super::super::spec::{Fault, ServiceSpec, Strategy, TcpProxy, Vertex};
 use super::{Hop, Step, Walk, own_faults};
 use crate::table::ServiceEndpoints;
 
@@ -15,7 +15,7 @@ pub struct Tcp<'r> {
     /// The services.
     pub services: Vec<ServiceEndpoints>,
     /// How endpoints are chosen.
-    pub strategy: Arc<str>,
+    pub strategy: Strategy,
 }
 
 impl<'r> Walk<'_, 'r> {
@@ -37,9 +37,10 @@ impl<'r> Walk<'_, 'r> {
     }
 
     fn read_tcp(&mut self, path: &[Hop<'r>], vertex: &'r Arc<Vertex>) -> Result<Option<Tcp<'r>>, Fault> {
-        let Some(TcpProxy { services, delegate, faults }) = &vertex.tcp else {
+        let Some(TcpProxy { services, delegate, faults, warnings }) = &vertex.tcp else {
             return Err(fault("NothingDefined", "tcpproxy: delegated to, but there is no tcpproxy here"));
         };
+        self.warn(path, warnings);
         let is_route = is_ingress_route(vertex);
         if let Some(fault) = faults.first() {
             return Err(fault.clone());
@@ -102,11 +103,8 @@ impl<'r> Walk<'_, 'r> {
                 }
             })?);
         }
-        let Some(strategy) = strategy(services).filter(|strategy| *strategy != "Cookie") else {
-            let message = "tcpproxy: write one strategy for all services: RoundRobin, WeightedLeastRequest or Random";
-            return Err(fault("UnsupportedField", message));
-        };
-        Ok(Tcp { vertex, services: weighted(found), strategy: strategy.into() })
+        let strategy = strategy(services, &mut found);
+        Ok(Tcp { vertex, services: weighted(found), strategy })
     }
 }
 

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use super::conditions::{self, Place};
 use super::policies::{self, Host};
 use super::resilience::{self, Of};
-use super::{Fields, ingress_route, reference, refuse, services, unsupported};
-use crate::contour::spec::{Fault, RouteSpec, ServiceSpec, TcpProxy, Vertex};
+use super::{Fields, balance, ingress_route, reference, refuse, services};
+use crate::contour::spec::{Fault, RouteSpec, Strategy, TcpProxy, Vertex};
 use crate::field::Findings;
+use crate::policy::Balance;
 
 /// Reads `includes`, `routes` and `tcpproxy`.
 pub(super) fn fill(vertex: &mut Vertex, spec: &mut Fields<'_>, findings: &mut Findings) {
@@ -34,11 +35,15 @@ pub(super) fn fill(vertex: &mut Vertex, spec: &mut Fields<'_>, findings: &mut Fi
     if tcp.is_present() {
         let mut faults = Vec::new();
         let mut services = services::list(&mut tcp, services::Place::Tcp, &mut faults, findings);
-        balance(&mut tcp, &mut services, &mut faults, findings);
-        if services.iter().any(|service| &*service.strategy == "Cookie") {
-            let advice = "write RoundRobin, WeightedLeastRequest or Random";
-            faults.push(unsupported(&tcp.path("loadBalancerPolicy").key("strategy"), advice));
+        let mut warnings = Vec::new();
+        let mut strategy = balance::policy(&mut tcp, &mut warnings, findings);
+        if strategy.balance == Balance::Hash {
+            let at = tcp.path("loadBalancerPolicy");
+            let why = "a tcpproxy has no requests to hash; endpoints are chosen by RoundRobin";
+            warnings.push(Fault::new("TCPProxyError", "IgnoredField", format!("ignoring {at}: {why}")));
+            strategy = Strategy::default();
         }
+        services.iter_mut().for_each(|service| service.strategy.clone_from(&strategy));
         let check = resilience::tcp_health_check(&mut tcp, findings);
         services.iter_mut().for_each(|service| service.health_check.clone_from(&check));
         // `includes` is the name that the field had at first.
@@ -48,7 +53,7 @@ pub(super) fn fill(vertex: &mut Vertex, spec: &mut Fields<'_>, findings: &mut Fi
             targets.extend(reference(&mut include, &namespace, findings));
             include.finish(findings);
         }
-        vertex.tcp = Some(TcpProxy { services, delegate: targets.into_iter().next(), faults });
+        vertex.tcp = Some(TcpProxy { services, delegate: targets.into_iter().next(), faults, warnings });
     }
     tcp.finish(findings);
 }
@@ -68,7 +73,9 @@ fn route(mut fields: Fields<'_>, findings: &mut Findings) -> RouteSpec {
     let mut faults = Vec::new();
     let conditions = conditions::read(&mut fields, Place::Route, &mut faults, findings);
     let mut services = services::list(&mut fields, services::Place::Route, &mut faults, findings);
-    balance(&mut fields, &mut services, &mut faults, findings);
+    let mut warnings = Vec::new();
+    let strategy = balance::policy(&mut fields, &mut warnings, findings);
+    services.iter_mut().for_each(|service| service.strategy.clone_from(&strategy));
     if services.iter().filter(|service| service.mirror).count() > 1 {
         let message = "only one service per route may be nominated as mirror";
         faults.push(Fault::new("ServiceError", "OnlyOneMirror", message));
@@ -114,24 +121,11 @@ fn route(mut fields: Fields<'_>, findings: &mut Findings) -> RouteSpec {
         redirect,
         answer,
         faults,
+        warnings,
         delegate: None,
     };
     fields.finish(findings);
     route
-}
-
-/// Reads `loadBalancerPolicy` into the services.
-fn balance(fields: &mut Fields<'_>, services: &mut [ServiceSpec], faults: &mut Vec<Fault>, findings: &mut Findings) {
-    let mut policy = fields.mapping("loadBalancerPolicy", findings);
-    let text = policy.text("strategy", findings).unwrap_or_default();
-    let strategy: Arc<str> = services::strategy(text, &policy.path("strategy"), faults).into();
-    if text != "RequestHash" {
-        refuse(&mut policy, &["requestHashPolicies"], faults);
-    } else {
-        policy.ignore(&["requestHashPolicies"]);
-    }
-    policy.finish(findings);
-    services.iter_mut().for_each(|service| service.strategy = Arc::clone(&strategy));
 }
 
 fn direct_response(fields: &mut Fields<'_>, faults: &mut Vec<Fault>, findings: &mut Findings) -> Option<u16> {

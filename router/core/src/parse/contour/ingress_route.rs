@@ -39,7 +39,7 @@ pub(super) fn fill(vertex: &mut Vertex, spec: &mut Fields<'_>, findings: &mut Fi
         let mut delegate = tcp.mapping("delegate", findings);
         let target = reference(&mut delegate, &namespace, findings);
         delegate.finish(findings);
-        vertex.tcp = Some(TcpProxy { services, delegate: target, faults });
+        vertex.tcp = Some(TcpProxy { services, delegate: target, faults, warnings: Vec::new() });
     }
     tcp.finish(findings);
 }

@@ -2,7 +2,7 @@
 
 use super::policies::{self, Host};
 use super::resilience::{self, Of};
-use super::{Fields, refuse, required, unsupported};
+use super::{Fields, balance, refuse, required, unsupported};
 use crate::contour::spec::{Fault, ServiceSpec};
 use crate::field::Findings;
 
@@ -16,9 +16,6 @@ pub enum Place {
     /// In the `tcpproxy` of an HTTPProxy.
     Tcp,
 }
-
-/// Balancing strategies that are known.
-const STRATEGIES: [&str; 5] = ["RoundRobin", "WeightedLeastRequest", "Random", "Cookie", "RequestHash"];
 
 /// Reads `services`. Ports are checked where their errors are told, in the status.
 pub fn list(
@@ -69,8 +66,7 @@ fn service(
     }
     validation.finish(findings);
     if place == Place::IngressRoute {
-        let strategy = fields.text("strategy", findings).unwrap_or_default();
-        service.strategy = self::strategy(strategy, &fields.path("strategy"), faults).into();
+        service.strategy = balance::strategy(fields, findings);
         service.health_check = resilience::health_check(fields, "healthCheck", Of::IngressRoute, findings);
         return Some(service);
     }
@@ -97,21 +93,4 @@ fn service(
         faults.push(unsupported(&fields.path("healthPort"), "remove it; the port that is served is checked"));
     }
     Some(service)
-}
-
-/// A strategy that can be followed. Contour takes what it does not know for RoundRobin; so does this.
-pub fn strategy<'t>(text: &'t str, path: &crate::field::FieldPath, faults: &mut Vec<Fault>) -> &'t str {
-    match text {
-        "RequestHash" => {
-            let advice = "write RoundRobin, WeightedLeastRequest, Random or Cookie";
-            faults.push(Fault::new(
-                "SpecError",
-                "UnsupportedField",
-                format!("{path}: {text} is not supported; {advice}"),
-            ));
-            ""
-        }
-        known if STRATEGIES.contains(&known) => known,
-        _ => "",
-    }
 }

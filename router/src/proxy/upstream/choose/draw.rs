@@ -1,13 +1,12 @@
 //! One of several endpoints, by the route's rule.
 
-use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use router_core::policy::Balance;
 
 use crate::proxy::dial::random_below;
-use crate::proxy::upstream::affinity::Tag;
+use crate::proxy::upstream::hashing::{Key, score};
 use crate::proxy::upstream::occupancy::Occupancy;
 use crate::proxy::upstream::plan::{Plan, Share};
 
@@ -26,12 +25,14 @@ impl Plan {
     }
 
     /// A member that passes, by the rule; where it is known whose share it is, the one whose turn it is, or by chance.
-    pub(super) fn draw(&self, client: IpAddr, share: Option<Share>, passes: impl Fn(usize) -> bool) -> Option<usize> {
-        let drawn = match (self.balance, share) {
+    pub(super) fn draw(&self, key: Option<Key>, share: Option<Share>, passes: impl Fn(usize) -> bool) -> Option<usize> {
+        let drawn = match (self.balance_of(share), share) {
             (Balance::LeastConnections, _) => return self.least(passes),
-            (Balance::Source, _) => return self.highest(client, passes),
+            (Balance::Source | Balance::Hash, _) if let Some(key) = key => return self.highest(key, passes),
             (_, Some(share)) => share.member.filter(|index| passes(*index)),
-            (Balance::Random, None) => self.holder(random_below(self.total())).filter(|index| passes(*index)),
+            (Balance::Random | Balance::Source | Balance::Hash, None) => {
+                self.holder(random_below(self.total())).filter(|index| passes(*index))
+            }
             (Balance::RoundRobin, None) => {
                 let next = || self.turns()?.holder(self.turn()).and_then(|turn| turn.endpoint);
                 (0..TURNS).filter_map(|_| next()).find(|index| passes(*index))
@@ -72,37 +73,13 @@ impl Plan {
     }
 
     /// The highest score.
-    fn highest(&self, client: IpAddr, passes: impl Fn(usize) -> bool) -> Option<usize> {
+    fn highest(&self, key: Key, passes: impl Fn(usize) -> bool) -> Option<usize> {
         let members = self.weights().zip(self.kept()).filter(|((index, _), _)| passes(*index));
-        let scored = members.map(|((index, weight), member)| (index, score(client, member.tag, weight)));
+        let scored = members.map(|((index, weight), member)| (index, score(key, member.tag, weight)));
         scored.max_by(|a, b| a.1.total_cmp(&b.1)).map(|(index, _)| index)
     }
 
     fn turn(&self) -> u32 {
         self.state().map_or(0, |state| state.turn.fetch_add(1, Ordering::Relaxed))
     }
-}
-
-/// ln(u) / weight, where u is a hash in (0, 1]: the highest one is each member's with the probability of its share of
-/// all weights (Efraimidis and Spirakis 2006).
-pub fn score(client: IpAddr, tag: Tag, weight: u32) -> f64 {
-    let address = match client.to_canonical() {
-        IpAddr::V4(v4) => u128::from(v4.to_bits()),
-        IpAddr::V6(v6) => v6.to_bits(),
-    };
-    let mixed = mix(mix(fold(address)) ^ fold(tag.0));
-    let unit = ((mixed >> 11) + 1) as f64 / (1_u64 << 53) as f64;
-    unit.ln() / f64::from(weight.max(1))
-}
-
-fn fold(number: u128) -> u64 {
-    ((number >> 64) as u64).rotate_left(32) ^ number as u64
-}
-
-/// The finaliser of SplitMix64 (Steele, Lea, Flood 2014).
-fn mix(number: u64) -> u64 {
-    let mut mixed = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    mixed ^ (mixed >> 31)
 }

@@ -2,6 +2,7 @@
 
 use router_core::policy::Balance;
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
 use std::num::NonZeroU32;
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering;
@@ -30,7 +31,7 @@ fn limited(limit: u32) -> RoutePolicy {
 
 /// Ports in the order in which they are tried for a client, with what is due at the first.
 fn tried(balancer: &Balancer, route: &ResolvedRoute, client: IpAddr) -> (Vec<u16>, Exhausted) {
-    let mut choice = balancer.plan(route).choose(route, &route.cluster, client, None);
+    let mut choice = balancer.plan(route).choose(route, &route.cluster, Some(Key::of_client(client)), None);
     let mut ports = Vec::new();
     loop {
         match choice.next(balancer, PATIENCE).now_or_never().expect("nobody has to wait") {
@@ -41,7 +42,7 @@ fn tried(balancer: &Balancer, route: &ResolvedRoute, client: IpAddr) -> (Vec<u16
 }
 
 fn first(balancer: &Balancer, route: &ResolvedRoute, sticky: Option<Tag>) -> Option<(u16, bool)> {
-    let mut choice = balancer.plan(route).choose(route, &route.cluster, CLIENT, sticky);
+    let mut choice = balancer.plan(route).choose(route, &route.cluster, Some(Key::of_client(CLIENT)), sticky);
     let pick = choice.next(balancer, PATIENCE).now_or_never().expect("nobody has to wait").ok()?;
     Some((pick.target.endpoint.address.port(), pick.set_cookie.is_some()))
 }
@@ -82,7 +83,7 @@ fn the_service_is_that_of_the_endpoint() {
     // The same address in two services: the name must be that of the one that was drawn.
     let balancer = Balancer::default();
     let route = route(&[(1, &[1]), (1, &[1])], RoutePolicy::default());
-    let mut choice = balancer.plan(&route).choose(&route, &route.cluster, CLIENT, None);
+    let mut choice = balancer.plan(&route).choose(&route, &route.cluster, Some(Key::of_client(CLIENT)), None);
     let mut names = BTreeSet::new();
     while let Ok(pick) = choice.next(&balancer, PATIENCE).now_or_never().unwrap() {
         names.insert(Arc::clone(pick.target.service));
@@ -131,7 +132,7 @@ async fn the_least_loaded_is_chosen_by_weight_and_in_turn_when_idle() {
     let mut counts = BTreeMap::<u16, usize>::new();
     let heavy = route(&[(30, &[1]), (10, &[2])], balanced(Balance::LeastConnections));
     for _ in 0..40 {
-        let mut choice = balancer.plan(&heavy).choose(&heavy, &heavy.cluster, CLIENT, None);
+        let mut choice = balancer.plan(&heavy).choose(&heavy, &heavy.cluster, Some(Key::of_client(CLIENT)), None);
         let pick = choice.next(&balancer, PATIENCE).await.unwrap();
         *counts.entry(pick.target.endpoint.address.port()).or_default() += 1;
         held.push((pick.target.endpoint.address.port(), pick.place.unwrap()));
@@ -163,7 +164,7 @@ fn all_tries_share_the_time_to_connect_and_who_rests_has_little() {
     let balancer = Balancer::default();
     let times = |route: &ResolvedRoute| {
         let (mut left, mut times) = (Duration::from_secs(4), Vec::new());
-        let mut choice = balancer.plan(route).choose(route, &route.cluster, CLIENT, None);
+        let mut choice = balancer.plan(route).choose(route, &route.cluster, Some(Key::of_client(CLIENT)), None);
         while choice.next(&balancer, PATIENCE).now_or_never().unwrap().is_ok() {
             times.push(choice.patience(left).as_millis());
             left -= choice.patience(left);
@@ -194,7 +195,7 @@ fn a_cookie_is_followed_as_long_as_its_endpoint_serves() {
     assert!(first(&balancer, &both, Some(gone)).is_some_and(|(_, new)| new));
     assert!(first(&balancer, &both, None).is_some_and(|(_, new)| new));
     // It failed just now: another one, and a cookie that says so.
-    let mut choice = balancer.plan(&both).choose(&both, &both.cluster, CLIENT, Some(two));
+    let mut choice = balancer.plan(&both).choose(&both, &both.cluster, Some(Key::of_client(CLIENT)), Some(two));
     choice.next(&balancer, PATIENCE).now_or_never().unwrap().unwrap();
     let other = choice.next(&balancer, PATIENCE).now_or_never().unwrap().unwrap();
     assert!(other.target.endpoint.address == address(1) && other.set_cookie.is_some());
@@ -227,7 +228,7 @@ async fn who_finds_all_full_waits_for_one_who_ends() {
     let route = route(&[(1, &[1, 2])], limited(1));
     let plan = balancer.plan(&route);
     let pick = async |patience| {
-        plan.choose(&route, &route.cluster, CLIENT, None)
+        plan.choose(&route, &route.cluster, Some(Key::of_client(CLIENT)), None)
             .next(&balancer, patience)
             .await
             .map(|pick| pick.place.unwrap())
@@ -240,7 +241,7 @@ async fn who_finds_all_full_waits_for_one_who_ends() {
     // A retry goes to the other one.
     drop(one);
     drop(third);
-    let mut choice = plan.choose(&route, &route.cluster, CLIENT, None);
+    let mut choice = plan.choose(&route, &route.cluster, Some(Key::of_client(CLIENT)), None);
     let (first, second) =
         (choice.next(&balancer, PATIENCE).await.unwrap(), choice.next(&balancer, PATIENCE).await.unwrap());
     assert_ne!(first.target.endpoint, second.target.endpoint);
@@ -253,12 +254,17 @@ async fn a_session_waits_for_its_endpoint_and_goes_elsewhere_in_the_end() {
     let route = route(&[(1, &[1, 2])], limited(1));
     let plan = balancer.plan(&route);
     let two = Tag::of(&route.id, address(2));
-    let held = plan.choose(&route, &route.cluster, CLIENT, Some(two)).next(&balancer, PATIENCE).await.unwrap().place;
-    let mut choice = plan.choose(&route, &route.cluster, CLIENT, Some(two));
+    let held = plan
+        .choose(&route, &route.cluster, Some(Key::of_client(CLIENT)), Some(two))
+        .next(&balancer, PATIENCE)
+        .await
+        .unwrap()
+        .place;
+    let mut choice = plan.choose(&route, &route.cluster, Some(Key::of_client(CLIENT)), Some(two));
     let (next, ()) = tokio::join!(choice.next(&balancer, PATIENCE), async { drop(held) });
     let held = next.unwrap();
     assert!(held.target.endpoint.address == address(2) && held.set_cookie.is_none());
-    let mut impatient = plan.choose(&route, &route.cluster, CLIENT, Some(two));
+    let mut impatient = plan.choose(&route, &route.cluster, Some(Key::of_client(CLIENT)), Some(two));
     let elsewhere = impatient.next(&balancer, SHORT).await.unwrap();
     assert!(elsewhere.target.endpoint.address == address(1) && elsewhere.set_cookie.is_some());
 }
@@ -282,7 +288,8 @@ fn no_endpoint_has_more_than_the_limit() {
                     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
                     let one = |number: u8| async move {
                         let client = IpAddr::from([192, 0, thread, number]);
-                        let mut choice = balancer.plan(route).choose(route, &route.cluster, client, None);
+                        let mut choice =
+                            balancer.plan(route).choose(route, &route.cluster, Some(Key::of_client(client)), None);
                         let pick = choice.next(balancer, Duration::from_secs(20)).await.unwrap();
                         let count = &active[usize::from(pick.target.endpoint.address.port())];
                         most.fetch_max(count.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
@@ -344,7 +351,7 @@ fn shares(route: &ResolvedRoute, clients: u32) -> BTreeMap<String, u32> {
     let mut got = BTreeMap::new();
     for client in 0..clients {
         let client = IpAddr::from((0x0a00_0000 + client).to_be_bytes());
-        let mut choice = balancer.plan(route).choose(route, &route.cluster, client, None);
+        let mut choice = balancer.plan(route).choose(route, &route.cluster, Some(Key::of_client(client)), None);
         let what = match choice.next(&balancer, PATIENCE).now_or_never().expect("nobody has to wait") {
             Ok(pick) => pick.target.endpoint.address.port().to_string(),
             Err(why) => format!("{why:?}"),
@@ -411,8 +418,12 @@ fn copies_are_made_of_their_share() {
     let due = |number: usize| (0..400).filter(|_| plan.mirrors()[number].is_next()).count();
     assert_eq!([due(0), due(1), due(2)], [400, 100, 0]);
     let ports = (0..8).map(|_| {
-        let mut choice =
-            plan.mirrors()[0].plan.choose(&route, &route.rule.as_ref().unwrap().mirrors[0].cluster, CLIENT, None);
+        let mut choice = plan.mirrors()[0].plan.choose(
+            &route,
+            &route.rule.as_ref().unwrap().mirrors[0].cluster,
+            Some(Key::of_client(CLIENT)),
+            None,
+        );
         let pick = choice.next(&balancer, PATIENCE).now_or_never().unwrap().unwrap();
         pick.target.endpoint.address.port()
     });

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use http::HeaderValue;
-use router_core::policy::SourceLimits;
+use router_core::policy::{Balance, SourceLimits};
 use router_core::table::{Cluster, Endpoint, ResolvedRoute};
 
 use super::{Plan, usable};
@@ -50,7 +50,7 @@ impl RouteState {
 /// What is kept of a member, one endpoint of one service of a route, where a route asks for more than a share.
 #[derive(Debug)]
 pub struct Member {
-    /// What stands for it in a cookie; also what source balancing hashes.
+    /// What stands for it in a cookie, and what a key is scored with.
     pub tag: Tag,
     /// What it has to do, if the route asks for counting.
     pub occupancy: Option<Arc<Occupancy>>,
@@ -71,19 +71,30 @@ pub struct Extra {
     pub mirrors: Box<[Mirrored]>,
     /// There for a route with affinity.
     pub cookie: Option<Cookie>,
+    /// What stands for each service where keys are hashed with them.
+    pub services: Box<[Tag]>,
+    /// How endpoints of each service are chosen, if not all as the route says.
+    pub balances: Option<Box<[Balance]>>,
     /// There if clients have limits.
     pub sources: Option<(Arc<Sources>, SourceLimits)>,
 }
 
 impl Extra {
-    /// The members of a cluster of this route, and nothing else.
+    /// The members of a cluster of this route, and nothing else. A key means the same for every rule that hashes, so the
+    /// clients of one stay with their endpoints in the others too.
     pub fn of(route: &ResolvedRoute, cluster: &Cluster, occupancies: &HashMap<SocketAddr, Arc<Occupancy>>) -> Self {
+        let hashes = !route.policy.hash.is_empty();
         let members = cluster.services.iter().flat_map(usable).map(|endpoint| Member {
-            tag: Tag::of(&route.id, endpoint.address),
+            tag: if hashes {
+                Tag::of_text(&endpoint.address.to_string())
+            } else {
+                Tag::of(&route.id, endpoint.address)
+            },
             occupancy: occupancies.get(&endpoint.address).cloned(),
             cookie: OnceLock::new(),
         });
-        Extra { members: members.collect(), ..Extra::default() }
+        let services = cluster.services.iter().filter(|_| hashes).map(|service| Tag::of_text(&service.service));
+        Extra { members: members.collect(), services: services.collect(), ..Extra::default() }
     }
 }
 

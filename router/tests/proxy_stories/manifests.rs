@@ -1,0 +1,140 @@
+//! What manifests serve, in this process: the bytes, what is explained, and the statuses.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use router::proxy::ProxyConfig;
+use router_core::certificate::MaterialCache;
+use router_core::explain::{Explanation, Facts, Query, Step, explain};
+use router_core::object::{Kind, ObjectKey, ObjectRef, Origin};
+use router_core::parse::{Defaults, Outcome, parse};
+use router_core::resolve::EndpointAddresses;
+use router_core::resources::Resources;
+use router_core::table::{RouterTable, RoutingTable};
+use router_core::translate::{Settings, Translation, translate};
+use serde_json::{Value, json};
+
+use crate::tables::Rig;
+
+/// Objects, what is made of them, and a proxy that serves it.
+pub struct World {
+    pub rig: Rig,
+    resources: Resources,
+    translation: Translation,
+}
+
+impl World {
+    pub async fn of(objects: impl IntoIterator<Item = Value>) -> World {
+        World::with(ProxyConfig::default(), objects).await
+    }
+
+    pub async fn with(config: ProxyConfig, objects: impl IntoIterator<Item = Value>) -> World {
+        let resources = resources(objects);
+        let (translation, served) = (translated(&resources), served(&resources));
+        World { rig: Rig::start(config, served).await, resources, translation }
+    }
+
+    /// Puts these objects in the place of all that there were.
+    pub fn become_of(&mut self, objects: impl IntoIterator<Item = Value>) {
+        self.resources = resources(objects);
+        self.translation = translated(&self.resources);
+        self.rig.tables.send_replace(served(&self.resources));
+    }
+
+    pub fn explain(&self, query: &str) -> Explanation {
+        let Translation { table, report, .. } = &self.translation;
+        explain(Facts { table, report, resources: &self.resources }, &Query::parse(query).unwrap())
+    }
+
+    /// What `explain` says of a setting.
+    pub fn setting(&self, query: &str, what: &str) -> Option<String> {
+        let settings = self.explain(query).steps.into_iter().find_map(|step| match step {
+            Step::Settings { settings } => Some(settings),
+            _ => None,
+        });
+        settings?.into_iter().find(|setting| setting.what == what).map(|setting| setting.value)
+    }
+
+    /// The status of an object.
+    pub fn status(&self, kind: Kind, id: &str) -> Value {
+        let (namespace, name) = id.split_once('/').expect("namespace/name");
+        let object = ObjectRef { kind, key: ObjectKey::new(namespace, name) };
+        self.translation.report.others.get(&object).map_or(Value::Null, |told| told.status.clone())
+    }
+
+    /// The messages of an HTTPProxy's errors or warnings.
+    pub fn messages(&self, id: &str, member: &str) -> Vec<String> {
+        let status = self.status(Kind::HttpProxy, id);
+        let list = status["conditions"][0][member].as_array().cloned().unwrap_or_default();
+        list.iter().map(|item| item["message"].as_str().unwrap().to_owned()).collect()
+    }
+}
+
+fn resources(objects: impl IntoIterator<Item = Value>) -> Resources {
+    let mut resources = Resources::default();
+    for object in objects {
+        match parse(object, Origin::default(), &Defaults::default(), &mut MaterialCache::new()).outcome {
+            Outcome::Good(object) => resources.insert(&object),
+            other => panic!("{other:?}"),
+        }
+    }
+    resources
+}
+
+fn translated(resources: &Resources) -> Translation {
+    translate(resources, &Settings { endpoint_addresses: EndpointAddresses::Any, ..Settings::default() })
+}
+
+/// The table with whatever ports are free.
+fn served(resources: &Resources) -> Arc<RoutingTable> {
+    let RoutingTable { routers, .. } = translated(resources).table;
+    let routers = routers.into_iter().map(|router| {
+        let router = Arc::try_unwrap(router).expect("a table of one's own");
+        Arc::new(RouterTable { http_port: Some(0), https_port: Some(0), ..router })
+    });
+    Arc::new(RoutingTable { revision: 1, routers: routers.collect() })
+}
+
+/// A root HTTPProxy `test/NAME` of the host `NAME.test`, with this `spec`.
+pub fn root(name: &str, spec: Value) -> Value {
+    let mut object = object("projectcontour.io/v1", "HTTPProxy", name, spec);
+    object["spec"]["virtualhost"]["fqdn"] = json!(format!("{name}.test"));
+    object
+}
+
+/// A root HTTPProxy `test/NAME` of the host `NAME.test` with one route, which has these members.
+pub fn proxy(name: &str, route: Value) -> Value {
+    root(name, json!({ "routes": [route] }))
+}
+
+/// An object `test/NAME`.
+pub fn object(api_version: &str, kind: &str, name: &str, spec: Value) -> Value {
+    let metadata = json!({ "namespace": "test", "name": name });
+    json!({ "apiVersion": api_version, "kind": kind, "metadata": metadata, "spec": spec })
+}
+
+/// A Service `test/NAME` with port 80 and these endpoints.
+pub fn service(name: &str, endpoints: &[SocketAddr]) -> Vec<Value> {
+    let ports = json!({ "ports": [{ "name": "http", "port": 80 }] });
+    let mut objects = vec![object("v1", "Service", name, ports)];
+    for (number, endpoint) in endpoints.iter().enumerate() {
+        objects.push(json!({
+            "apiVersion": "discovery.k8s.io/v1",
+            "kind": "EndpointSlice",
+            "metadata": {
+                "namespace": "test",
+                "name": format!("{name}-{number}"),
+                "labels": { "kubernetes.io/service-name": name },
+            },
+            "addressType": if endpoint.is_ipv6() { "IPv6" } else { "IPv4" },
+            "endpoints": [{ "addresses": [endpoint.ip().to_string()] }],
+            "ports": [{ "name": "http", "port": endpoint.port() }],
+        }));
+    }
+    objects
+}
+
+/// `services` of an object: those of these names, port 80.
+pub fn to(names: &[&str]) -> Value {
+    names.iter().map(|name| json!({ "name": name, "port": 80 })).collect()
+}
