@@ -1,7 +1,7 @@
 //! What the requests of a connection tell the stream beneath them, and it them.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU16, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU16, AtomicUsize, Ordering};
 use std::task::{Context, Poll, Waker};
 
 use http::StatusCode;
@@ -9,6 +9,11 @@ use http::StatusCode;
 use super::capacity::Seats;
 use super::interim::Interim;
 use super::task_waker::TaskWaker;
+
+/// From so many requests on that a client took back, and did not make up for by others, it is one that does so often.
+const OFTEN: u8 = 4;
+/// Most that it has to make up for.
+const MOST_TAKEN_BACK: u8 = 16;
 
 /// Shared by the service and the stream of one connection.
 #[derive(Debug, Default)]
@@ -19,6 +24,8 @@ pub struct ClientClock {
     refused: AtomicU16,
     empty: AtomicBool,
     stalled: AtomicBool,
+    /// Requests that the client took back, less those that came to their end.
+    taken_back: AtomicU8,
     reader: TaskWaker,
     /// The thread that polls the connection at the moment, as [`this_thread`] names it; else 0.
     polled_by: AtomicUsize,
@@ -39,7 +46,22 @@ impl ClientClock {
     pub fn request(self: &Arc<Self>) -> InFlight {
         self.begun.fetch_add(1, Ordering::AcqRel);
         self.in_flight.fetch_add(1, Ordering::AcqRel);
-        InFlight(Arc::clone(self))
+        InFlight { clock: Arc::clone(self), has_ended: false }
+    }
+
+    /// Whether the client takes back more of its requests than others do.
+    pub fn takes_back_often(&self) -> bool {
+        self.taken_back.load(Ordering::Relaxed) >= OFTEN
+    }
+
+    /// One more has come to its end, or was taken back. Nobody else counts at the same time: the requests of a connection
+    /// are of one thread, but for tunnels.
+    fn count(&self, has_ended: bool) {
+        let before = self.taken_back.load(Ordering::Relaxed);
+        let now = if has_ended { before.saturating_sub(1) } else { (before + 1).min(MOST_TAKEN_BACK) };
+        if now != before {
+            self.taken_back.store(now, Ordering::Relaxed);
+        }
     }
 
     /// How many requests have begun.
@@ -112,23 +134,33 @@ impl ClientClock {
 
 /// A request that has not ended.
 #[derive(Debug)]
-pub struct InFlight(Arc<ClientClock>);
+pub struct InFlight {
+    clock: Arc<ClientClock>,
+    has_ended: bool,
+}
 
 impl InFlight {
+    /// It has come to its end, or did not for no fault of its client's.
+    pub fn end(&mut self) {
+        self.has_ended = true;
+    }
+
     /// The connection has become a tunnel, which has its own timeout.
     pub fn becomes_tunnel(&self) {
-        self.0.tunnel.store(true, Ordering::SeqCst);
-        self.0.reader.wake();
+        self.clock.tunnel.store(true, Ordering::SeqCst);
+        self.clock.reader.wake();
     }
 }
 
 impl Drop for InFlight {
     fn drop(&mut self) {
-        self.0.in_flight.fetch_sub(1, Ordering::SeqCst);
-        if self.0.polled_by.load(Ordering::Relaxed) == this_thread() {
-            self.0.freed.store(true, Ordering::Relaxed);
+        let clock = &*self.clock;
+        clock.count(self.has_ended);
+        clock.in_flight.fetch_sub(1, Ordering::SeqCst);
+        if clock.polled_by.load(Ordering::Relaxed) == this_thread() {
+            clock.freed.store(true, Ordering::Relaxed);
         } else {
-            self.0.reader.wake();
+            clock.reader.wake();
         }
     }
 }
@@ -143,6 +175,29 @@ fn this_thread() -> usize {
 mod tests {
     use super::*;
     use crate::proxy::task_waker::Count;
+
+    #[test]
+    fn who_takes_back_much_is_known_until_as_much_has_ended() {
+        let clock = Arc::<ClientClock>::default();
+        let ask = |ends: bool| {
+            let mut request = clock.request();
+            if ends {
+                request.end();
+            }
+        };
+        (0..100).for_each(|_| ask(true));
+        (1..OFTEN).for_each(|_| ask(false));
+        assert!(!clock.takes_back_often());
+        ask(false);
+        assert!(clock.takes_back_often());
+        ask(true);
+        assert!(!clock.takes_back_often());
+        (0..1000).for_each(|_| ask(false));
+        (OFTEN..MOST_TAKEN_BACK).for_each(|_| ask(true));
+        assert!(clock.takes_back_often());
+        ask(true);
+        assert!(!clock.takes_back_often());
+    }
 
     #[test]
     fn the_end_of_a_request_has_the_stream_read_once() {

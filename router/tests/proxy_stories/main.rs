@@ -5,6 +5,7 @@ mod affinity;
 mod backends;
 mod backends_h2;
 mod balance;
+mod cancels;
 mod capacity;
 mod changes;
 mod client;

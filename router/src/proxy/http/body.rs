@@ -109,9 +109,8 @@ impl UpstreamBody {
     }
 
     fn give_back(&mut self) {
-        let Some(lease) = self.lease.take() else { return };
-        if !self.upload.as_ref().is_some_and(|upload| upload.is_last()) {
-            lease.give_back();
+        if let Some(lease) = self.lease.take() {
+            lease.give_back(self.upload.as_ref().is_some_and(|upload| upload.is_last()));
         }
     }
 }
@@ -203,7 +202,8 @@ impl Drop for ResponseBody {
         match &mut self.request {
             // hyper drops a body early when nobody is left to send it to.
             Some((record, _)) if !complete && record.flag == Flag::Fine => record.flag = Flag::ClientGone,
-            _ => {}
+            Some((_, in_flight)) => in_flight.end(),
+            None => {}
         }
     }
 }

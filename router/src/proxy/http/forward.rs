@@ -243,6 +243,7 @@ impl<'r> Exchange<'r> {
             timer: self.is_http1.then_some(&connection.timer),
             private: Some(&connection.private),
             turn: times.server,
+            apart: connection.clock.takes_back_often(),
         };
         (way, Waits { server: times.server, client: times.client, until })
     }

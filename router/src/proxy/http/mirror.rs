@@ -98,6 +98,7 @@ impl Copy {
                 timer: None,
                 private: None,
                 turn: waits.server,
+                apart: false,
             };
             match attempt(&way, &mut request, upload.as_deref(), *waits).await {
                 Ok((lease, response)) => {

@@ -124,7 +124,7 @@ pub fn switch(
     asked: Option<Asked>,
     idle: Duration,
     mut record: Box<AccessRecord>,
-    in_flight: InFlight,
+    mut in_flight: InFlight,
 ) -> Response<ResponseBody> {
     let asked = asked.filter(|asked| asked.is_met_by(response.headers()));
     let Some(Asked { client: Some(client), accept }) = asked else { return refuse(shared, record, in_flight) };
@@ -132,6 +132,7 @@ pub fn switch(
     // Over HTTP/2 it is 200 that says so (RFC 8441 §5).
     let status = if connect { StatusCode::OK } else { StatusCode::SWITCHING_PROTOCOLS };
     record.status = Some(status);
+    in_flight.end();
     if !connect {
         // The other requests of an HTTP/2 connection go on.
         in_flight.becomes_tunnel();

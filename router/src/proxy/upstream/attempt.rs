@@ -204,8 +204,8 @@ pub async fn read_off(lease: Lease, response: Response<Incoming>, within: Durati
         }
         true
     };
-    if let (Ok(true), false) = (timeout(within, end).await, is_last) {
-        lease.give_back();
+    if timeout(within, end).await == Ok(true) {
+        lease.give_back(is_last);
     }
 }
 

@@ -66,6 +66,8 @@ pub struct Way<'r> {
     pub private: Option<&'r Private>,
     /// How long it may wait for its turn on a connection that carries one request at a time.
     pub turn: Duration,
+    /// Whether the client does what might end a connection that others share: it takes back many requests.
+    pub apart: bool,
 }
 
 /// A connection that is there.
@@ -335,7 +337,10 @@ where
         .max_header_list_size(MAX_RESPONSE_HEAD as u32)
         .initial_max_send_streams(UNTOLD)
         .initial_stream_window_size(STREAM_WINDOW)
-        .initial_connection_window_size(CONNECTION_WINDOW);
+        .initial_connection_window_size(CONNECTION_WINDOW)
+        // What comes for a stream that it has forgotten is an error to h2, and of many it ends the connection.
+        .max_concurrent_reset_streams(wire::MAX_BROKEN_OFF + wire::MAX_STREAMS as usize)
+        .reset_stream_duration(Duration::MAX);
     let made = builder.handshake(TokioIo::new(heard.hear(stream))).await;
     let (sender, mut driver) = made.map_err(|_| (StatusCode::BAD_GATEWAY, Flag::UpstreamHungUp))?;
     let load = Arc::new(Load::default());

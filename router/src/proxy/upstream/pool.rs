@@ -132,7 +132,8 @@ pub enum Taken {
 }
 
 impl Bucket {
-    fn new(key: PoolKey) -> Self {
+    /// One without connections.
+    pub fn new(key: PoolKey) -> Self {
         let multiplexed = match &key.wire {
             Wire::Http1 | Wire::TlsHttp1(_) => Some(false),
             Wire::Http2 => Some(true),
@@ -154,6 +155,11 @@ impl Bucket {
         let bucket = Bucket::new(key);
         bucket.retire();
         bucket
+    }
+
+    /// Whether its connections carry, or may carry, many requests at the same time.
+    pub fn may_be_shared(&self) -> bool {
+        lock(&self.inner).multiplexed != Some(false)
     }
 
     /// Whether the connections may be authenticated.
@@ -320,11 +326,15 @@ pub struct Lease {
 }
 
 impl Lease {
-    /// The response has ended: the connection may have the next request.
-    pub fn give_back(self) {
+    /// The response has ended: the connection may have the next request, if it carries one at a time unless this `is_last`.
+    pub fn give_back(self, is_last: bool) {
         // Whose turn is next finds the connection in its place.
         let Lease { bucket, sender, turn, .. } = self;
-        let Sender::Http1(mut connection) = sender else { return };
+        let mut connection = match sender {
+            Sender::Http1(_) if is_last => return,
+            Sender::Http1(connection) => connection,
+            Sender::Http2(stream) => return stream.end(),
+        };
         if connection.sender.is_ready() {
             return bucket.put(connection);
         }

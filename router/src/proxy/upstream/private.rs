@@ -9,6 +9,9 @@
 //! Over HTTP/1.1 it carries one request at a time, so the streams of an HTTP/2 client take turns. Over TLS it speaks
 //! HTTP/1.1, as the schemes do not exist in HTTP/2, unless the endpoint has nothing else; HTTP/2 in clear text stays what
 //! it is. When it ends, the next request opens another one, over which nobody is authenticated yet.
+//!
+//! A client connection that takes back many requests has its requests over HTTP/2 on connections of its own, too, but not
+//! for good: endpoints end connections on which much is taken back.
 
 use std::collections::HashSet;
 use std::net::SocketAddr;
@@ -78,16 +81,18 @@ pub struct Bound {
 impl Private {
     /// The connections with this key that are tied to the client's, if there are any.
     pub fn tied(&self, key: &PoolKey) -> Option<Arc<Bucket>> {
-        let mut buckets = self.0.get()?.lock();
-        let at = buckets.iter().position(|bucket| bucket.is_tied() && bucket.key == *key)?;
-        let bucket = buckets.remove(at);
-        buckets.push(Arc::clone(&bucket));
-        Some(bucket)
+        self.0.get()?.find(|bucket| bucket.is_tied() && bucket.key == *key)
     }
 
     /// The same, made if they are not there. `is_there`: see [`Pool::bucket`].
     pub fn tie(&self, pool: &Pool, key: PoolKey, is_there: impl FnOnce() -> bool) -> Arc<Bucket> {
         self.tied(&key).unwrap_or_else(|| self.add(pool, Bucket::tied(key), is_there))
+    }
+
+    /// Connections with this key that no other client has requests on: others would suffer from what this one does.
+    pub fn apart(&self, pool: &Pool, key: PoolKey, is_there: impl FnOnce() -> bool) -> Arc<Bucket> {
+        let known = self.0.get().and_then(|held| held.find(|bucket| !bucket.is_tied() && bucket.key == key));
+        known.unwrap_or_else(|| self.add(pool, Bucket::new(key), is_there))
     }
 
     fn add(&self, pool: &Pool, bucket: Bucket, is_there: impl FnOnce() -> bool) -> Arc<Bucket> {
@@ -128,6 +133,14 @@ impl Private {
 }
 
 impl Held {
+    fn find(&self, is_it: impl Fn(&Bucket) -> bool) -> Option<Arc<Bucket>> {
+        let mut buckets = self.lock();
+        let at = buckets.iter().position(|bucket| is_it(bucket))?;
+        let bucket = buckets.remove(at);
+        buckets.push(Arc::clone(&bucket));
+        Some(bucket)
+    }
+
     /// As [`Pool::sweep`].
     pub fn sweep(&self) {
         self.lock().retain(|bucket| !bucket.sweep() || bucket.is_tied() || Arc::strong_count(bucket) > 1);

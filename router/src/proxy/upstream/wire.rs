@@ -22,6 +22,10 @@ pub const MAX_STREAMS: u32 = 128;
 /// How many it carries before the endpoint has said what it allows. More may be refused, which not every request
 /// survives.
 pub const UNTOLD: usize = 1;
+/// After so many requests that did not come to their end, most of them as their client took them back, an HTTP/2
+/// connection carries no new ones: h2 remembers so many streams whose end crosses with frames of the endpoint, and
+/// endpoints end connections with many of them (CVE-2023-44487; nghttp2 at 1,000, Envoy at 500).
+pub const MAX_BROKEN_OFF: usize = 100;
 
 /// What requests are sent on.
 #[derive(Debug)]
@@ -122,6 +126,7 @@ pub struct Load {
     opening: Mutex<Option<watch::Sender<Option<OpenError>>>>,
     answered: AtomicU64,
     silent: AtomicBool,
+    broken_off: AtomicUsize,
 }
 
 impl Default for Load {
@@ -133,6 +138,7 @@ impl Default for Load {
             opening: Mutex::default(),
             answered: AtomicU64::new(0),
             silent: AtomicBool::new(false),
+            broken_off: AtomicUsize::new(0),
         }
     }
 }
@@ -196,7 +202,8 @@ impl Shared {
 
     /// Whether it may have more streams some time.
     pub fn is_usable(&self) -> bool {
-        !self.sender.is_closed() && !self.load.silent.load(Ordering::Relaxed)
+        let is_worn_out = self.load.broken_off.load(Ordering::Relaxed) >= MAX_BROKEN_OFF;
+        !is_worn_out && !self.sender.is_closed() && !self.load.silent.load(Ordering::Relaxed)
     }
 
     /// Whether it has no stream.
@@ -212,7 +219,7 @@ impl Shared {
         }
         self.load.streams.fetch_add(1, Ordering::Relaxed);
         let answered = self.load.answered.load(Ordering::Relaxed);
-        Some(Stream { sender: self.sender.clone(), load: Arc::clone(&self.load), answered })
+        Some(Stream { sender: self.sender.clone(), load: Arc::clone(&self.load), answered, has_ended: false })
     }
 }
 
@@ -222,6 +229,7 @@ pub struct Stream {
     sender: http2::SendRequest<RequestBody>,
     load: Arc<Load>,
     answered: u64,
+    has_ended: bool,
 }
 
 impl Stream {
@@ -234,8 +242,18 @@ impl Stream {
     }
 }
 
+impl Stream {
+    /// The response has come to its end.
+    pub fn end(mut self) {
+        self.has_ended = true;
+    }
+}
+
 impl Drop for Stream {
     fn drop(&mut self) {
+        if !self.has_ended {
+            self.load.broken_off.fetch_add(1, Ordering::Relaxed);
+        }
         self.load.streams.fetch_sub(1, Ordering::Relaxed);
     }
 }

@@ -42,6 +42,9 @@ impl Way<'_> {
             }
         }
         let bucket = self.shared.pool.bucket(self.key(false), || self.is_there());
+        if let Some(private) = self.private.filter(|_| self.apart && bucket.may_be_shared()) {
+            return private.apart(&self.shared.pool, bucket.key.clone(), || self.is_there());
+        }
         if bucket.wants_http1() { self.http1_bucket() } else { bucket }
     }
 

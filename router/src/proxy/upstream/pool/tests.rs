@@ -13,7 +13,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use super::*;
 use crate::proxy::http::upload::RequestBody;
 use crate::proxy::upstream::heard::Heard;
-use crate::proxy::upstream::wire::Load;
+use crate::proxy::upstream::wire::{Load, MAX_BROKEN_OFF};
 
 fn key(port: u16, wire: Wire) -> PoolKey {
     PoolKey { address: (Ipv4Addr::LOCALHOST, port).into(), wire }
@@ -72,7 +72,7 @@ async fn an_idle_connection_is_taken_again_and_a_fresh_one_first() {
     let bucket = pool.bucket(key(1, Wire::Http1), || true);
     let first = use_once(opener(bucket.take(MAX_AGE)).http1(own().await)).await;
     assert!(!first.reused);
-    first.give_back();
+    first.give_back(false);
     // HTTP/1.1 connections are opened side by side.
     assert!(ready(bucket.take(MAX_AGE)).reused);
     assert!(matches!(bucket.take(MAX_AGE), Taken::Open(_)));
@@ -82,7 +82,7 @@ async fn an_idle_connection_is_taken_again_and_a_fresh_one_first() {
 #[tokio::test]
 async fn what_may_not_be_sent_twice_takes_no_connection_that_was_idle_for_long() {
     let bucket = Pool::default().bucket(key(1, Wire::Http1), || true);
-    use_once(opener(bucket.take(MAX_AGE)).http1(own().await)).await.give_back();
+    use_once(opener(bucket.take(MAX_AGE)).http1(own().await)).await.give_back(false);
     assert!(matches!(bucket.take(Duration::ZERO), Taken::Open(_)));
     assert!(ready(bucket.take(FRESH)).reused, "it is still there");
 }
@@ -95,7 +95,7 @@ async fn streams_share_a_connection_until_it_is_full() {
     let first = opening.http2(shared(2).await).unwrap();
     let second = ready(bucket.take(MAX_AGE));
     assert!(matches!(bucket.take(MAX_AGE), Taken::Open(_)), "two are all that it allows");
-    use_once(first).await.give_back();
+    use_once(first).await.give_back(false);
     assert!(ready(bucket.take(MAX_AGE)).reused);
     drop(second);
 }
@@ -143,15 +143,32 @@ async fn a_connection_over_which_nothing_comes_gets_no_new_streams() {
 }
 
 #[tokio::test]
+async fn a_connection_on_which_many_requests_broke_off_gets_no_new_streams() {
+    let bucket = Pool::default().bucket(key(1, Wire::Http2), || true);
+    use_once(opener(bucket.take(MAX_AGE)).http2(shared(100).await).unwrap()).await.give_back(false);
+    for _ in 0..2 * MAX_BROKEN_OFF {
+        use_once(ready(bucket.take(MAX_AGE))).await.give_back(true);
+    }
+    let last = ready(bucket.take(MAX_AGE));
+    (1..MAX_BROKEN_OFF).for_each(|_| drop(ready(bucket.take(MAX_AGE))));
+    drop(ready(bucket.take(MAX_AGE)));
+    let next = opener(bucket.take(MAX_AGE)).http2(shared(100).await).unwrap();
+    // It carries those that it has.
+    use_once(last).await.give_back(false);
+    use_once(next).await.give_back(false);
+    assert!(ready(bucket.take(MAX_AGE)).reused);
+}
+
+#[tokio::test]
 async fn endpoints_that_are_gone_keep_no_connection() {
     let pool = Pool::default();
     let (gone, stays) = (pool.bucket(key(1, Wire::Http1), || true), pool.bucket(key(2, Wire::Http1), || true));
     let idle = use_once(opener(gone.take(MAX_AGE)).http1(own().await)).await;
     let in_use = opener(gone.take(MAX_AGE)).http1(own().await);
-    idle.give_back();
-    use_once(opener(stays.take(MAX_AGE)).http1(own().await)).await.give_back();
+    idle.give_back(false);
+    use_once(opener(stays.take(MAX_AGE)).http1(own().await)).await.give_back(false);
     pool.retire(&HashSet::from([(Ipv4Addr::LOCALHOST, 1).into()]));
-    use_once(in_use).await.give_back();
+    use_once(in_use).await.give_back(false);
     assert!(matches!(gone.take(MAX_AGE), Taken::Open(_)));
     assert!(matches!(pool.bucket(key(1, Wire::Http1), || true).take(MAX_AGE), Taken::Open(_)));
     assert!(ready(stays.take(MAX_AGE)).reused);
@@ -167,7 +184,7 @@ async fn a_request_that_knows_an_endpoint_for_longer_than_the_table_leaves_no_co
             Wire::Http2 => opening.http2(shared(2).await).unwrap(),
             _ => opening.http1(own().await),
         };
-        use_once(lease).await.give_back();
+        use_once(lease).await.give_back(false);
         assert!(matches!(bucket.take(MAX_AGE), Taken::Open(_)));
         assert!(lock(&pool.buckets).is_empty(), "the next one, which may know it again, begins anew");
     }
@@ -178,7 +195,7 @@ async fn the_sweep_forgets_what_is_closed_and_what_nobody_uses() {
     let pool = Pool::default();
     let bucket = pool.bucket(key(1, Wire::Http1), || true);
     let lease = use_once(opener(bucket.take(MAX_AGE)).http1(own().await)).await;
-    lease.give_back();
+    lease.give_back(false);
     pool.sweep();
     assert!(ready(bucket.take(MAX_AGE)).reused, "it is neither");
     drop(bucket);

@@ -81,3 +81,17 @@ fn what_is_gone_is_let_go_of() {
     assert_eq!(bound(&private), Some((1, false)));
     assert_eq!(bound(&Private::default()), None);
 }
+
+#[test]
+fn what_is_apart_is_not_tied_and_goes_when_nobody_uses_it() {
+    let (pool, private) = (Pool::default(), Private::default());
+    let key = PoolKey { address: address(5), wire: Wire::Http2 };
+    let (apart, tied) = (private.apart(&pool, key.clone(), || true), private.tie(&pool, key.clone(), || true));
+    assert!(!apart.is_tied() && tied.is_tied());
+    assert!(Arc::ptr_eq(&apart, &private.apart(&pool, key.clone(), || true)));
+    assert!(Arc::ptr_eq(&tied, &private.tie(&pool, key.clone(), || true)));
+    let first = Arc::downgrade(&apart);
+    drop((apart, tied));
+    pool.sweep();
+    assert!(first.upgrade().is_none() && private.tied(&key).is_some());
+}
