@@ -153,6 +153,12 @@ impl World {
         told.map_or(Value::Null, |told| told.status.clone())
     }
 
+    /// Whether a line about an object says that it is served, and its reason.
+    pub fn row(&self, object: &str, at: usize) -> (bool, String) {
+        let told = self.report.others.get(&reference(object)).expect("a report");
+        (told.rows[at].admitted, told.rows[at].reason.clone())
+    }
+
     /// `status/reason` of a condition of an object.
     pub fn condition(&self, object: &str, kind: &str) -> String {
         verdict(&self.status(object), kind)
