@@ -163,8 +163,53 @@ fn the_row_of_a_listener_says_what_keeps_it_from_taking_traffic() {
     };
     let row = |name: &str| {
         let world = World::with("", [secret("infra/cert", &["a.test"]), gateway(name)]);
-        world.row("Gateway infra/web", 0)
+        world.rows("Gateway infra/web")
     };
-    assert_eq!(row("cert"), (true, "Accepted".to_owned()));
-    assert_eq!(row("none"), (false, "InvalidCertificateRef".to_owned()));
+    assert_eq!(row("cert"), ["default#l: Accepted"]);
+    assert_eq!(row("none"), ["!default#l: InvalidCertificateRef"]);
+}
+
+#[test]
+fn a_row_of_a_listener_is_about_the_hosts_of_that_listener() {
+    let manifests = "
+kind: Gateway
+metadata: {namespace: infra, name: web}
+spec:
+  gatewayClassName: sluice
+  listeners:
+  - {name: a, port: 80, protocol: HTTP, hostname: \"*.a.test\"}
+  - {name: b, port: 80, protocol: HTTP, hostname: \"*.b.test\"}
+---
+kind: RouteSlot
+metadata: {namespace: infra, name: slot}
+spec: {allowedRoutes: {namespaces: {from: Same}}}
+---
+kind: HTTPRoute
+metadata: {namespace: infra, name: parent, creationTimestamp: \"2024-01-01T00:00:00Z\"}
+spec:
+  parentRefs: [{name: web}]
+  hostnames: [x.a.test, x.b.test]
+  rules: [{backendRefs: [{group: gateway.sluice.dev, kind: RouteSlot, name: slot}]}]
+---
+kind: HTTPRoute
+metadata: {namespace: infra, name: child, creationTimestamp: \"2024-01-01T00:00:00Z\"}
+spec:
+  parentRefs: [{kind: HTTPRoute, name: parent}]
+  rules: [{backendRefs: [{name: v1, port: 8080}]}]
+---
+kind: HTTPProxy
+metadata: {namespace: infra, name: older, creationTimestamp: \"2023-01-01T00:00:00Z\"}
+spec:
+  virtualhost: {fqdn: x.b.test}
+  routes: [{services: [{name: v2, port: 8080}]}]
+";
+    let world = World::new(manifests);
+    assert_eq!(world.http(80, &Ask::get("x.a.test/")), "v1");
+    assert_eq!(world.http(80, &Ask::get("x.b.test/")), "v2");
+    let expected = [
+        "HTTPRoute infra/parent: Accepted",
+        "Gateway infra/web#a: Accepted",
+        "!Gateway infra/web#b: HostAlreadyClaimed",
+    ];
+    assert_eq!(world.rows("HTTPRoute infra/child"), expected);
 }

@@ -153,10 +153,11 @@ impl World {
         told.map_or(Value::Null, |told| told.status.clone())
     }
 
-    /// Whether a line about an object says that it is served, and its reason.
-    pub fn row(&self, object: &str, at: usize) -> (bool, String) {
+    /// `<parent>: <reason>` of each line about an object; `!` marks those that say that it is not served.
+    pub fn rows(&self, object: &str) -> Vec<String> {
         let told = self.report.others.get(&reference(object)).expect("a report");
-        (told.rows[at].admitted, told.rows[at].reason.clone())
+        let mark = |admitted: bool| if admitted { "" } else { "!" };
+        told.rows.iter().map(|row| format!("{}{}: {}", mark(row.admitted), row.parent, row.reason)).collect()
     }
 
     /// `status/reason` of a condition of an object.
