@@ -112,3 +112,6 @@ fn add(status: &mut Value, condition: &Condition, generation: i64) {
         conditions.push(written);
     }
 }
+
+#[cfg(test)]
+mod tests;

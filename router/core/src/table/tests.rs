@@ -222,3 +222,19 @@ fn plain_is_a_route_that_has_every_clear_text_request_of_its_host() {
     assert!(!plain(host(json!({ "tls": { "termination": "passthrough" } })), json!({})));
     assert!(!plain(host(json!({})), json!({ "haproxy.router.openshift.io/ip_allowlist": "198.51.100.0/24" })));
 }
+
+#[test]
+fn a_service_that_cannot_be_used_fails_with_its_status() {
+    let service = |failure: Option<Option<u16>>| ServiceEndpoints {
+        service: "s".into(),
+        weight: 1,
+        endpoints: [Endpoint { address: "10.0.0.1:80".parse().unwrap(), target: None, h2c: false }].into(),
+        policy: failure.map(|failure| Arc::new(crate::rule::BackendPolicy { failure, ..Default::default() })),
+    };
+    for (failure, status) in [(None, None), (Some(None), None), (Some(Some(500)), Some(500))] {
+        let service = service(failure);
+        assert_eq!((service.failure(), service.is_usable()), (status, status.is_none()));
+    }
+    let idle = ServiceEndpoints { endpoints: [].into(), ..service(None) };
+    assert!(!idle.is_usable());
+}

@@ -15,4 +15,5 @@ mod properties;
 mod tenants;
 mod tls_routes;
 mod together;
+mod words;
 mod world;

@@ -153,6 +153,13 @@ impl World {
         told.map_or(Value::Null, |told| told.status.clone())
     }
 
+    /// `<parent>: <reason>` of each line about an object; `!` marks those that say that it is not served.
+    pub fn rows(&self, object: &str) -> Vec<String> {
+        let told = self.report.others.get(&reference(object)).expect("a report");
+        let mark = |admitted: bool| if admitted { "" } else { "!" };
+        told.rows.iter().map(|row| format!("{}{}: {}", mark(row.admitted), row.parent, row.reason)).collect()
+    }
+
     /// `status/reason` of a condition of an object.
     pub fn condition(&self, object: &str, kind: &str) -> String {
         verdict(&self.status(object), kind)

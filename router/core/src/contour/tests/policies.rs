@@ -212,3 +212,61 @@ fn services_are_verified_with_the_ca_that_they_name() {
     assert_eq!(tls.server_name.as_str(), "web.internal");
     assert!(tls.roots.is_some());
 }
+
+#[test]
+fn a_tcp_proxy_that_leads_nowhere_says_where_in_the_words_of_its_api() {
+    let host = json!({ "fqdn": "www.example.com", "tls": { "passthrough": true } });
+    let route =
+        |to: &str| ingress_route("a/root", json!({ "virtualhost": host, "tcpproxy": { "delegate": { "name": to } } }));
+    let proxy_to =
+        |to: &str| proxy("a/root", json!({ "virtualhost": host, "tcpproxy": { "include": { "name": to } } }));
+    let other = json!({ "fqdn": "other.example.com" });
+    let routes = |name: &str| ingress_route(&format!("a/{name}"), json!({ "virtualhost": other, "routes": [] }));
+    let of_route = |to: &str, more: Vec<Value>| world([vec![route(to)], more].concat()).ingress("a/root");
+    assert_eq!(of_route("none", vec![]), "invalid: tcpproxy: delegate a/none not found");
+    let root = "invalid: root ingressroute cannot delegate to another root ingressroute";
+    assert_eq!(of_route("other", vec![routes("other")]), root);
+    let of_proxy = |to: &str, more: Vec<Value>| world([vec![proxy_to(to)], more].concat()).errors("a/root");
+    assert_eq!(of_proxy("none", vec![]), ["TCPProxyIncludeError/IncludeNotFound: include a/none not found"]);
+    let rival = proxy("a/other", json!({ "virtualhost": other, "routes": [{ "services": to("web") }] }));
+    let root = "TCPProxyIncludeError/RootIncludesRoot: root httpproxy cannot delegate to another root httpproxy";
+    assert_eq!(of_proxy("other", vec![rival]), [root]);
+}
+
+#[test]
+fn rows_have_the_state_as_their_reason() {
+    let good = root(json!([{ "services": to("web") }]));
+    let host = json!({ "fqdn": "bad.example.com", "tls": { "secretName": "none" } });
+    let bad = proxy("a/bad", json!({ "virtualhost": host, "routes": [{ "services": to("web") }] }));
+    let lonely = proxy("a/lonely", json!({ "routes": [{ "services": to("web") }] }));
+    let world = world(vec![good, bad, lonely]);
+    let reason = |name: &str| {
+        let object = ObjectRef { kind: Kind::HttpProxy, key: ObjectKey::new("a", name) };
+        world.settled.statuses[&object].rows[0].reason.clone()
+    };
+    assert_eq!(["root", "bad", "lonely"].map(reason), ["Valid", "Invalid", "Orphaned"]);
+}
+
+#[test]
+fn a_domain_in_a_domain_names_the_fqdn_that_its_delegate_has() {
+    let outer = ingress_route(
+        "a/outer",
+        json!({ "virtualhost": { "fqdn": ".example.com" },
+            "subdomains": [{ "subdomain": ".in.example.com", "delegate": { "name": "inner", "namespace": "b" } }] }),
+    );
+    let inner = |id: &str, fqdn: &str| {
+        ingress_route(
+            id,
+            json!({ "virtualhost": { "fqdn": fqdn }, "subdomains": [{ "subdomain": "x.in.example.com", "delegate": { "name": "leaf" } }] }),
+        )
+    };
+    let leaf = ingress_route("b/leaf", json!({ "routes": [{ "match": "/", "services": to("web") }] }));
+    let told = |inners: Vec<Value>| world([vec![outer.clone(), leaf.clone()], inners].concat()).ingress("a/outer");
+    let found = told(vec![inner("b/inner", ".out.example.com")]);
+    assert!(found.contains("delegate b/inner has fqdn \".out.example.com\", expected \".in.example.com\""), "{found}");
+    let found = told(vec![inner("b/inner", ".in.example.com"), inner("a/rival", ".in.example.com")]);
+    assert!(found.contains("fqdn \".in.example.com\" is used in multiple IngressRoutes"), "{found}");
+    // One of a namespace that was not asked is refused and disturbs nobody.
+    let found = told(vec![inner("b/inner", ".in.example.com"), inner("c/rival", ".in.example.com")]);
+    assert_eq!(found, "valid: valid IngressRoute (1 of 1 subdomains)");
+}

@@ -142,3 +142,6 @@ pub fn canonical(matcher: &RequestMatcher) -> String {
     };
     format!("{path} {:?} {:?} {:?}", matcher.method, list(&matcher.headers), list(&matcher.query))
 }
+
+#[cfg(test)]
+mod tests;

@@ -69,13 +69,6 @@ impl<'r> Precedence<'r> {
         Precedence { rules, by_host }
     }
 
-    /// Every host that a rule has, in order.
-    pub fn hosts(&self) -> Vec<&'r HostPattern> {
-        let mut hosts: Vec<_> = self.by_host.keys().copied().collect();
-        hosts.sort();
-        hosts
-    }
-
     /// What serves a host, in order: the first that matches a request is the one. A host may be a name or a wildcard; it
     /// is served by what covers it.
     pub fn serving(&self, host: &HostPattern) -> Vec<(&'r EffectiveRule, &'r Alternative)> {

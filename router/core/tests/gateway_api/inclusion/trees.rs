@@ -163,3 +163,41 @@ fn routes_that_all_name_each_other_come_to_an_end() {
     assert_eq!([get(&world, "x.test/own"), get(&world, "x.test/s/own")], ["v1", "v1"]);
     assert!(accepted(&world, "infra/r00", "r01").starts_with("True PartiallyAccepted"));
 }
+
+/// A leaf that `tops × mids` ways lead to, with these rules.
+fn woven(tops: usize, mids: usize, rules: &[String]) -> World {
+    let slots = |of: &str, n: usize| -> Vec<String> {
+        (0..n).map(|i| to_slot(&format!("{of}{i}"), &prefix(&format!("/{of}{i}")), "")).collect()
+    };
+    let mut objects = vec![
+        route("infra/top", GW, "", &slots("t", tops)),
+        route("infra/mid", &under("infra/top"), "", &slots("m", mids)),
+        route("infra/leaf", &under("infra/mid"), "", rules),
+    ];
+    for (of, n) in [("t", tops), ("m", mids)] {
+        objects.extend((0..n).map(|i| slot(&format!("infra/{of}{i}"), "Same")));
+    }
+    world(&objects)
+}
+
+#[test]
+fn sixty_four_ways_may_lead_to_a_route() {
+    let rules = [to("v1", "", "")];
+    let most = woven(8, 8, &rules);
+    assert_eq!(accepted(&most, "infra/leaf", "mid"), "True Accepted: 64 inclusion paths");
+    assert_eq!(get(&most, "x.test/t7/m7"), "v1");
+    let more = woven(13, 5, &rules);
+    assert_eq!(accepted(&more, "infra/leaf", "mid"), "True PartiallyAccepted: 64 of 65 inclusion paths");
+    assert_eq!([get(&more, "x.test/t0/m0"), get(&more, "x.test/t12/m4")], ["v1", "500"]);
+}
+
+#[test]
+fn matches_below_a_slot_are_counted_over_all_ways_to_it() {
+    let many = |n: usize, at: usize| (0..n).map(|i| prefix(&format!("/r{at}c{i}"))).collect::<Vec<_>>().join(", ");
+    let rules = |n: usize| (0..n).map(|at| to("v1", &many(64, at), "")).collect::<Vec<_>>();
+    // Eight times 128 fit, the ninth does not.
+    let fits = woven(8, 1, &rules(2));
+    assert_eq!([get(&fits, "x.test/t0/m0/r1c63"), get(&fits, "x.test/t7/m0/r1c63")], ["v1", "v1"]);
+    let more = woven(9, 1, &rules(2));
+    assert_eq!([get(&more, "x.test/t7/m0/r1c63"), get(&more, "x.test/t8/m0/r1c63")], ["v1", "500"]);
+}

@@ -1,0 +1,215 @@
+//! What messages name, and what stays the same from one version of the objects to the next.
+
+use serde_json::{Value, json};
+
+use crate::world::{Ask, World, secret};
+
+const GATEWAY: &str = "
+kind: Gateway
+metadata: {namespace: infra, name: web}
+spec:
+  gatewayClassName: sluice
+  listeners:
+  - {name: http, port: 80, protocol: HTTP, allowedRoutes: {namespaces: {from: All}}}
+";
+
+/// The message of a condition of the first parent of a route.
+fn message(world: &World, route: &str, kind: &str) -> String {
+    let status = world.status(route);
+    let conditions = status["parents"][0]["conditions"].as_array().cloned().unwrap_or_default();
+    let found = conditions.iter().find(|condition| condition["type"] == kind);
+    found.and_then(|found| found["message"].as_str()).unwrap_or_default().to_owned()
+}
+
+#[test]
+fn a_parent_that_is_not_there_is_named_as_it_was_written() {
+    for (reference, expected) in [
+        ("{name: web, sectionName: none}", "named none"),
+        ("{name: web, port: 81}", "on port 81"),
+        ("{name: web, sectionName: none, port: 81}", "named none on port 81"),
+    ] {
+        let route = format!(
+            "---\nkind: HTTPRoute\nmetadata: {{namespace: infra, name: r}}\nspec:\n  parentRefs: [{reference}]\n  rules:\n  - backendRefs: [{{name: v1, port: 8080}}]\n"
+        );
+        let world = World::new(&format!("{GATEWAY}{route}"));
+        let found = message(&world, "HTTPRoute infra/r", "Accepted");
+        assert!(found.contains(expected), "{reference}: {found}");
+    }
+}
+
+#[test]
+fn kinds_that_a_listener_cannot_carry_are_named_with_their_group() {
+    let gateway =
+        GATEWAY.replace("{namespaces: {from: All}}", "{kinds: [{kind: TLSRoute}, {group: \"\", kind: Service}]}");
+    let world = World::new(&gateway);
+    let status = world.listener("infra/web", "http");
+    let messages: String =
+        status["conditions"].as_array().unwrap().iter().filter_map(|condition| condition["message"].as_str()).collect();
+    assert!(messages.contains("TLSRoute.gateway.networking.k8s.io"), "{messages}");
+    assert!(messages.contains("Service"), "{messages}");
+}
+
+#[test]
+fn tls_that_cannot_be_put_on_again_is_told_to_the_route() {
+    let manifests = "
+kind: Gateway
+metadata: {namespace: infra, name: web}
+spec:
+  gatewayClassName: sluice
+  listeners:
+  - {name: tls, port: 443, protocol: TLS, hostname: a.test, tls: {mode: Terminate, certificateRefs: [{name: cert}]}}
+---
+kind: TLSRoute
+metadata: {namespace: infra, name: r}
+spec:
+  parentRefs: [{name: web}]
+  hostnames: [a.test]
+  rules:
+  - backendRefs: [{name: v1, port: 8080}, {name: v2, port: 8080}]
+---
+kind: BackendTLSPolicy
+metadata: {namespace: infra, name: p}
+spec:
+  targetRefs: [{group: \"\", kind: Service, name: v1}]
+  validation: {hostname: v1.internal, wellKnownCACertificates: System}
+";
+    let world = World::with(manifests, [secret("infra/cert", &["a.test"])]);
+    let told = message(&world, "TLSRoute infra/r", "Accepted");
+    assert!(told.contains("a BackendTLSPolicy asks for TLS with a backend"), "{told}");
+    assert_eq!(world.https(443, &Ask::get("a.test/")), "tcp v1×1!500 v2×1");
+}
+
+#[test]
+fn rules_keep_the_numbers_that_they_have_in_their_route() {
+    let route = "
+---
+kind: HTTPRoute
+metadata: {namespace: infra, name: r}
+spec:
+  parentRefs: [{name: web}]
+  hostnames: [a.test]
+  rules:
+  - matches: [{path: {value: /zero}}]
+    backendRefs: [{name: v1, port: 8080}]
+  - matches: [{path: {value: /one}}]
+    backendRefs: [{name: v2, port: 8080}]
+  - matches: [{path: {value: /two}}]
+    backendRefs: [{name: v3, port: 8080}]
+";
+    let world = World::new(&format!("{GATEWAY}{route}"));
+    let part = |path: &str| world.route(80, &Ask::get(&format!("a.test/{path}"))).unwrap().id.part;
+    assert_eq!(["zero", "one", "two"].map(part), [0, 1, 2]);
+}
+
+#[test]
+fn a_parent_route_that_is_there_is_not_missed() {
+    let included = |kind: &str, name: &str| {
+        format!(
+            "---\nkind: {kind}\nmetadata: {{namespace: infra, name: child}}\nspec:\n  parentRefs: [{{group: gateway.networking.k8s.io, kind: {kind}, name: {name}}}]\n  rules:\n  - backendRefs: [{{name: v1, port: 8080}}]\n"
+        )
+    };
+    for kind in ["HTTPRoute", "GRPCRoute"] {
+        let parent = format!(
+            "---\nkind: {kind}\nmetadata: {{namespace: infra, name: parent}}\nspec:\n  parentRefs: [{{name: web}}]\n  rules:\n  - backendRefs: [{{name: v1, port: 8080}}]\n"
+        );
+        let missed = |name: &str| {
+            let world = World::new(&format!("{GATEWAY}{parent}{}", included(kind, name)));
+            world.warnings().iter().any(|warning| warning.contains(&format!("there is no {kind} infra/{name}")))
+        };
+        assert!(missed("nobody"), "{kind}");
+        assert!(!missed("parent"), "{kind}");
+    }
+}
+
+#[test]
+fn of_two_apis_with_equally_old_objects_the_first_has_the_host() {
+    let route = json!({"kind": "HTTPRoute", "metadata": {"namespace": "infra", "name": "x", "creationTimestamp": "2024-01-01T00:00:00Z"},
+        "spec": {"parentRefs": [{"name": "web"}], "hostnames": ["a.test"],
+            "rules": [{"backendRefs": [{"name": "v1", "port": 8080}]}]}});
+    let proxy = |created: &str| -> Value {
+        json!({"kind": "HTTPProxy", "metadata": {"namespace": "infra", "name": "x", "creationTimestamp": created},
+            "spec": {"virtualhost": {"fqdn": "a.test"}, "routes": [{"services": [{"name": "v2", "port": 8080}]}]}})
+    };
+    let served = |created: &str| World::with(GATEWAY, [route.clone(), proxy(created)]).http(80, &Ask::get("a.test/"));
+    assert_eq!(served("2024-01-01T00:00:00Z"), "v1");
+    assert_eq!(served("2024-01-01T00:00:01Z"), "v1");
+    assert_eq!(served("2023-12-31T23:59:59Z"), "v2");
+}
+
+#[test]
+fn a_port_that_changes_what_it_speaks_gets_a_router_that_speaks_it() {
+    let gateway = |listener: Value| {
+        json!({"kind": "Gateway", "metadata": {"namespace": "infra", "name": "web"},
+            "spec": {"gatewayClassName": "sluice", "listeners": [listener]}})
+    };
+    let clear = gateway(json!({"name": "l", "port": 9090, "protocol": "HTTP"}));
+    let tls = gateway(
+        json!({"name": "l", "port": 9090, "protocol": "HTTPS", "tls": {"certificateRefs": [{"name": "cert"}]}}),
+    );
+    let mut world = World::with("", [secret("infra/cert", &["a.test"]), clear.clone()]);
+    assert_eq!(world.ports()["gateway-9090"], (Some(9090), None));
+    world.change(tls);
+    assert_eq!(world.ports()["gateway-9090"], (None, Some(9090)));
+    world.change(clear);
+    assert_eq!(world.ports()["gateway-9090"], (Some(9090), None));
+}
+
+#[test]
+fn the_row_of_a_listener_says_what_keeps_it_from_taking_traffic() {
+    let gateway = |secret: &str| {
+        json!({"kind": "Gateway", "metadata": {"namespace": "infra", "name": "web"},
+            "spec": {"gatewayClassName": "sluice", "listeners": [{"name": "l", "port": 443, "protocol": "HTTPS",
+                "tls": {"certificateRefs": [{"name": secret}]}}]}})
+    };
+    let row = |name: &str| {
+        let world = World::with("", [secret("infra/cert", &["a.test"]), gateway(name)]);
+        world.rows("Gateway infra/web")
+    };
+    assert_eq!(row("cert"), ["default#l: Accepted"]);
+    assert_eq!(row("none"), ["!default#l: InvalidCertificateRef"]);
+}
+
+#[test]
+fn a_row_of_a_listener_is_about_the_hosts_of_that_listener() {
+    let manifests = "
+kind: Gateway
+metadata: {namespace: infra, name: web}
+spec:
+  gatewayClassName: sluice
+  listeners:
+  - {name: a, port: 80, protocol: HTTP, hostname: \"*.a.test\"}
+  - {name: b, port: 80, protocol: HTTP, hostname: \"*.b.test\"}
+---
+kind: RouteSlot
+metadata: {namespace: infra, name: slot}
+spec: {allowedRoutes: {namespaces: {from: Same}}}
+---
+kind: HTTPRoute
+metadata: {namespace: infra, name: parent, creationTimestamp: \"2024-01-01T00:00:00Z\"}
+spec:
+  parentRefs: [{name: web}]
+  hostnames: [x.a.test, x.b.test]
+  rules: [{backendRefs: [{group: gateway.sluice.dev, kind: RouteSlot, name: slot}]}]
+---
+kind: HTTPRoute
+metadata: {namespace: infra, name: child, creationTimestamp: \"2024-01-01T00:00:00Z\"}
+spec:
+  parentRefs: [{kind: HTTPRoute, name: parent}]
+  rules: [{backendRefs: [{name: v1, port: 8080}]}]
+---
+kind: HTTPProxy
+metadata: {namespace: infra, name: older, creationTimestamp: \"2023-01-01T00:00:00Z\"}
+spec:
+  virtualhost: {fqdn: x.b.test}
+  routes: [{services: [{name: v2, port: 8080}]}]
+";
+    let world = World::new(manifests);
+    assert_eq!(world.http(80, &Ask::get("x.a.test/")), "v1");
+    assert_eq!(world.http(80, &Ask::get("x.b.test/")), "v2");
+    let expected = [
+        "HTTPRoute infra/parent: Accepted",
+        "Gateway infra/web#a: Accepted",
+        "!Gateway infra/web#b: HostAlreadyClaimed",
+    ];
+    assert_eq!(world.rows("HTTPRoute infra/child"), expected);
+}
