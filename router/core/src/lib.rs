@@ -19,6 +19,7 @@ pub mod lookup;
 pub mod model;
 pub mod object;
 pub mod parse;
+pub mod path_form;
 pub mod persistent;
 pub mod policy;
 pub mod resolve;

@@ -99,7 +99,7 @@ impl RouterTable {
             if let Some(site) = &candidate.site {
                 return first(site.tls.as_ref().map(|tls| &*tls.rules), request);
             }
-            if let Some(route) = longest(&candidate.terminated, request.path()) {
+            if let Some(route) = longest(&candidate.terminated, &request.path_in(self.policy.path_form)) {
                 return RequestMatch::Forward(route);
             }
         }
@@ -121,7 +121,8 @@ impl RouterTable {
             if let Some(site) = &candidate.site {
                 return first(site.cleartext.as_deref(), request);
             }
-            let Some(route) = longest(&candidate.cleartext, request.path()) else { continue };
+            let path = request.path_in(self.policy.path_form);
+            let Some(route) = longest(&candidate.cleartext, &path) else { continue };
             if route.is_plain {
                 return RequestMatch::Forward(route);
             }
@@ -158,7 +159,7 @@ fn longest<'t>(routes: &'t [Arc<ResolvedRoute>], path: &str) -> Option<&'t Arc<R
 
 /// The first rule that matches; they stand in order of precedence.
 fn first<'t>(rules: Option<&'t [Arc<Rule>]>, request: &(impl Request + ?Sized)) -> RequestMatch<'t> {
-    let found = rules.unwrap_or_default().iter().find(|rule| rule.matcher.matches(request));
+    let found = rules.unwrap_or_default().iter().find(|rule| rule.takes(request));
     found.map_or(RequestMatch::Closed, RequestMatch::Rule)
 }
 

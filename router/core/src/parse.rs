@@ -11,6 +11,7 @@ mod headers;
 mod ingress_controller;
 mod meta;
 pub mod names;
+mod path_settings;
 mod route;
 mod secret;
 mod unread;

@@ -11,6 +11,7 @@ use rustls::RootCertStore;
 use crate::parse::{
     CookieCapture, ErrorPage, HeaderActions, HeaderCapture, LogFormat, RewriteTarget, Syslog, TlsProfile, UniqueId,
 };
+use crate::path_form::PathForm;
 
 /// What a router does to the traffic of all its routes.
 #[derive(Clone, Debug, Default)]
@@ -43,6 +44,8 @@ pub struct RouterPolicy {
     pub abort_closed_clients: bool,
     /// `logging.access`.
     pub log: AccessLogPolicy,
+    /// How Routes compare requests' paths, and get them; of objects of other kinds each rule says so.
+    pub path_form: PathForm,
     /// `endpointPublishingStrategy.….protocol: PROXY`: clients' connections begin with a PROXY protocol header.
     pub accept_proxy: bool,
 }

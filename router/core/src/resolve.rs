@@ -14,6 +14,7 @@ use crate::parse::{
     Backend, EndpointSlice, ForwardedHeaders, HeldTls, IngressController, Route, ServicePort, SlicePort, TargetPort,
     Traffic, TrafficOptions, annotations::MAX_TIMEOUT,
 };
+use crate::path_form::PathSettings;
 use crate::policy::RoutePolicy;
 use crate::resources::Resources;
 use crate::table::{Cluster, Derived, Endpoint, HttpTls, ResolvedRoute, RouteKind, ServiceEndpoints};
@@ -162,6 +163,8 @@ pub struct TrafficDefaults {
     pub tunnel_timeout: Option<Duration>,
     /// Something is asked for that takes reading every request.
     pub request_work: bool,
+    /// How requests' paths are compared and sent on.
+    pub paths: PathSettings,
 }
 
 impl TrafficDefaults {
@@ -180,7 +183,9 @@ impl TrafficDefaults {
             request_work: changes_headers
                 || captures
                 || !http.compress.is_empty()
-                || controller.tuning.server.is_some(),
+                || controller.tuning.server.is_some()
+                || controller.paths.normalise,
+            paths: controller.paths,
         }
     }
 }

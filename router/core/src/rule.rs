@@ -12,6 +12,7 @@ use crate::gateway::spec::{Cors, HeaderModifier, HostPattern, RequestMatcher};
 use crate::model::{Hostname, RouterName};
 use crate::object::{Kind, ObjectKey, ObjectRef};
 use crate::parse::TlsVersion;
+use crate::path_form::PathForm;
 use crate::policy::Balance;
 use crate::table::{Cluster, ResolvedRoute};
 
@@ -64,6 +65,8 @@ pub struct SiteTls {
 pub struct Rule {
     /// All of it must match.
     pub matcher: RequestMatcher,
+    /// How requests' paths are compared, and how they are sent on, redirected and copied.
+    pub path_form: PathForm,
     /// What a prefix replacement replaces: the prefix that the rule with that filter matched.
     pub prefix: Arc<str>,
     /// What is done.

@@ -85,6 +85,12 @@ pub fn translate(resources: &Resources, settings: &Settings) -> Translation {
 fn warnings(resources: &Resources) -> Vec<Warning> {
     let services: HashSet<(&str, &str)> =
         resources.services.slots().map(|(key, _)| (&*key.namespace, &*key.name)).collect();
+    let normal: Vec<_> = resources
+        .ingress_controllers
+        .iter()
+        .filter(|controller| controller.paths.normalise)
+        .map(|controller| (&controller.meta.key.name, controller.paths.usual()))
+        .collect();
     let mut warnings = Vec::new();
     for route in resources.routes.iter() {
         let object = || ObjectRef { kind: Kind::Route, key: route.meta.key.clone() };
@@ -94,6 +100,16 @@ fn warnings(resources: &Resources) -> Vec<Warning> {
             object: object(),
             path: FieldPath::of(&["spec", "to"]),
             message: format!("there is no Service {namespace}/{}", backend.service),
+        }));
+        let path = route.traffic.path();
+        let unmatched = normal.iter().filter(|(_, form)| *form.of(path) != *path);
+        warnings.extend(unmatched.map(|(router, form)| Warning {
+            object: object(),
+            path: FieldPath::of(&["spec", "path"]),
+            message: format!(
+                "{path:?} matches no request to router {router}, which puts paths in normal form; write {:?}",
+                form.of(path)
+            ),
         }));
         let list = allowlist(&route.meta.annotations).filter(|list| !list.invalid.is_empty());
         warnings.extend(list.map(|list| Warning {

@@ -218,7 +218,7 @@ fn begin(shared: &Shared, connection: &Connection, mut head: request::Parts, con
         return Step::answered(own.refuse(None, StatusCode::SERVICE_UNAVAILABLE, Flag::NoRoute, record, in_flight));
     };
     let policy = &*served.table.policy;
-    let (status, flag) = match decide(&served, connection, &head, &mut record) {
+    let (status, flag) = match decide(&served, connection, &mut head, &mut record) {
         Decision::Refuse { status, flag, route } => {
             record.route = route;
             (status, flag)

@@ -31,6 +31,12 @@ impl Ca {
         self.sign(params(names))
     }
 
+    /// A leaf for these names and its key, as PEM.
+    pub fn leaf_pem(&self, names: &[&str]) -> (String, String) {
+        let key = KeyPair::generate().unwrap();
+        (params(names).signed_by(&key, &self.0).unwrap().pem(), key.serialize_pem())
+    }
+
     /// A leaf that was good until the year 2001.
     pub fn expired_leaf(&self, names: &[&str]) -> Arc<CertifiedKey> {
         let mut params = params(names);

@@ -7,6 +7,7 @@ use router_core::gateway::spec::{PathMatcher, RequestMatcher, ValueMatcher};
 use router_core::model::{HostMatch, Hostname, PathMatch, RouteId};
 use router_core::object::{Kind, ObjectKey, ObjectRef};
 use router_core::parse::TlsVersion;
+use router_core::path_form::PathForm;
 use router_core::rule::{Action, Rule, RulePolicy, Site, SiteTls};
 use router_core::table::{Cluster, Endpoint, ResolvedRoute, RouteKind, RoutingTable, ServiceEndpoints, VirtualHost};
 use rustls::sign::CertifiedKey;
@@ -71,7 +72,8 @@ impl RuleOf {
         let route = route(Kind::HttpRoute, &self.name, HostMatch::Any, serves, &self.endpoints);
         let route = Arc::new(ResolvedRoute { rule: Some(Box::new(self.policy.clone())), ..route });
         let origin = format!("HTTPRoute shop/{}/0", self.name).into();
-        Arc::new(Rule { matcher: self.matcher.clone(), prefix: self.prefix.as_str().into(), route, origin })
+        let (matcher, prefix) = (self.matcher.clone(), self.prefix.as_str().into());
+        Arc::new(Rule { matcher, path_form: PathForm::AsSent, prefix, route, origin })
     }
 }
 

@@ -15,6 +15,7 @@ use crate::gateway::spec::{HeaderModifier, PathMatcher, PathModifier, Redirect, 
 use crate::model::{HostMatch, PathMatch, RouteId};
 use crate::object::ObjectRef;
 use crate::parse::annotations::MAX_TIMEOUT;
+use crate::path_form::PathForm;
 use crate::policy::{Balance, RoutePolicy};
 use crate::resolve::TrafficDefaults;
 use crate::rule::{Action, PathChange, RedirectTo, Rule, RulePolicy, Site, SiteTls};
@@ -116,7 +117,10 @@ impl Maker {
     }
 
     fn rule(&mut self, host: &HostMatch, flat: Flat<'_>) -> Sorted {
-        let prefix = match &flat.matcher.path {
+        let path_form = self.traffic.paths.normal();
+        // Where slashes are merged in requests, they are in conditions: no other could match.
+        let matcher = RequestMatcher { path: in_form(&flat.matcher.path, path_form), ..flat.matcher };
+        let prefix = match &matcher.path {
             PathMatcher::Prefix(prefix) => Arc::clone(prefix),
             _ => Arc::default(),
         };
@@ -134,7 +138,7 @@ impl Maker {
         };
         let cluster = Cluster { services: target.services.into() };
         let route = Arc::new(self.route(host, flat.vertex, cluster, policy, Some(rule)));
-        let rule = Rule { matcher: flat.matcher, prefix, route, origin: flat.origin.into() };
+        let rule = Rule { matcher, path_form, prefix, route, origin: flat.origin.into() };
         Sorted { rule: Arc::new(rule), vertex: flat.vertex.object(), permit_insecure: flat.permit_insecure }
     }
 
@@ -153,9 +157,7 @@ impl Maker {
                 let policy = RulePolicy { action: Action::Redirect(to_https.clone()), ..RulePolicy::default() };
                 Arc::new(self.route_of(host, vertex, Cluster::default(), none.clone(), Some(policy)))
             });
-            let (matcher, prefix) = (rule.matcher.clone(), Arc::clone(&rule.prefix));
-            let origin = Arc::clone(&rule.origin);
-            cleartext.push(Arc::new(Rule { matcher, prefix, route: Arc::clone(route), origin }));
+            cleartext.push(Arc::new(Rule { route: Arc::clone(route), ..Rule::clone(rule) }));
         }
         cleartext.into()
     }
@@ -219,6 +221,15 @@ impl Maker {
             rule: rule.map(Box::new),
             derived: Derived::default(),
         }
+    }
+}
+
+/// A condition on paths that are compared in this form.
+fn in_form(path: &PathMatcher, form: PathForm) -> PathMatcher {
+    match path {
+        PathMatcher::Prefix(prefix) => PathMatcher::Prefix(form.of(prefix).into()),
+        PathMatcher::Exact(exact) => PathMatcher::Exact(form.of(exact).into()),
+        PathMatcher::Regex(regex) => PathMatcher::Regex(regex.clone()),
     }
 }
 

@@ -3,6 +3,7 @@
 mod bounds;
 mod descriptions;
 mod domains;
+mod paths;
 mod policies;
 mod properties;
 mod proxies;
@@ -16,7 +17,7 @@ use rustls::sign::CertifiedKey;
 use serde_json::{Value, json};
 
 use super::Model;
-use crate::gateway::spec::{PathMatcher, RequestMatcher, ValueMatcher};
+use crate::lookup;
 use crate::model::{HostMatch, Hostname, RouterName};
 use crate::object::{Kind, ObjectKey, ObjectRef};
 use crate::resolve::{EndpointAddresses, EndpointIndex, TrafficDefaults};
@@ -199,7 +200,8 @@ impl World {
                 None => return "404".to_owned(),
             },
         };
-        rules.iter().find(|rule| matches(&rule.matcher, path, headers)).map_or("404".to_owned(), |rule| answer(rule))
+        let ask = Ask { path, headers };
+        rules.iter().find(|rule| rule.takes(&ask)).map_or("404".to_owned(), |rule| answer(rule))
     }
 
     /// The certificate of a host: the Secret that it is of.
@@ -276,17 +278,26 @@ fn answer(rule: &Rule) -> String {
     }
 }
 
-fn matches(matcher: &RequestMatcher, path: &str, headers: &[(&str, &str)]) -> bool {
-    let path_matches = match &matcher.path {
-        PathMatcher::Prefix(prefix) => super::matching::is_under(path, prefix),
-        PathMatcher::Exact(exact) => **exact == *path,
-        PathMatcher::Regex(regex) => regex.is_match(path),
-    };
-    let value = |name: &str| headers.iter().find(|(known, _)| *known == name).map(|(_, value)| *value);
-    path_matches
-        && matcher.headers.iter().all(|(name, wanted)| match (value(name), wanted) {
-            (Some(value), ValueMatcher::Exact(exact)) => **exact == *value,
-            (Some(value), ValueMatcher::Regex(regex)) => regex.is_match(value),
-            (None, _) => false,
-        })
+/// A `GET` with fields.
+struct Ask<'a> {
+    path: &'a str,
+    headers: &'a [(&'a str, &'a str)],
+}
+
+impl lookup::Request for Ask<'_> {
+    fn method(&self) -> &str {
+        "GET"
+    }
+
+    fn path(&self) -> &str {
+        self.path
+    }
+
+    fn query(&self) -> Option<&str> {
+        None
+    }
+
+    fn header(&self, name: &str) -> Option<&[u8]> {
+        self.headers.iter().find(|(known, _)| *known == name).map(|(_, value)| value.as_bytes())
+    }
 }

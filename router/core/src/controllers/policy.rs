@@ -61,6 +61,7 @@ pub fn policy(controller: &IngressController, resources: &Resources) -> (RouterP
             syslog: log.syslog,
             format: log.format.clone(),
         },
+        path_form: controller.paths.usual(),
         accept_proxy: controller.publishing.proxy_protocol,
     };
     (policy, faults)

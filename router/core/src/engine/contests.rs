@@ -108,8 +108,13 @@ fn site(host: HostMatch, route: &Arc<GatewayRoute>) -> VirtualHost {
         rule: Some(Box::new(RulePolicy { action: crate::rule::Action::Answer(204), ..RulePolicy::default() })),
         derived: Derived::default(),
     };
-    let rule =
-        Rule { matcher: RequestMatcher::default(), prefix: "/".into(), route: Arc::new(resolved), origin: "x".into() };
+    let rule = Rule {
+        matcher: RequestMatcher::default(),
+        path_form: Default::default(),
+        prefix: "/".into(),
+        route: Arc::new(resolved),
+        origin: "x".into(),
+    };
     let site = Site {
         owner: ObjectRef { kind: route.kind, key: route.meta.key.clone() },
         listener: "default".into(),

@@ -80,8 +80,7 @@ impl<'o> Kept<'o> {
         let kept = if Arc::ptr_eq(&route, &rule.route) {
             Arc::clone(rule)
         } else {
-            let Rule { matcher, prefix, route: _, origin } = &**rule;
-            Arc::new(Rule { matcher: matcher.clone(), prefix: prefix.clone(), route, origin: origin.clone() })
+            Arc::new(Rule { route, ..Rule::clone(rule) })
         };
         self.rules.insert(Arc::as_ptr(rule), (Arc::clone(rule), Arc::clone(&kept)));
         kept
@@ -136,9 +135,10 @@ fn same_site(a: &Site, b: &Site) -> bool {
 
 fn same_rules(a: &[Arc<Rule>], b: &[Arc<Rule>]) -> bool {
     same_list(a, b, |a, b| {
-        let Rule { matcher, prefix, route, origin } = &**a;
+        let Rule { matcher, path_form, prefix, route, origin } = &**a;
         Arc::ptr_eq(a, b)
             || (Arc::ptr_eq(route, &b.route)
+                && *path_form == b.path_form
                 && *prefix == b.prefix
                 && *origin == b.origin
                 && same_matcher(matcher, &b.matcher))

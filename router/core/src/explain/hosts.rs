@@ -77,7 +77,7 @@ pub fn candidates(router: &RouterTable, host: &Hostname, query: &Query) -> Step 
         .map(|(what, entry)| {
             let (fits, why) = match entry {
                 None => (false, "no admitted route has it".to_owned()),
-                Some(entry) => judge(entry, query),
+                Some(entry) => judge(router, entry, query),
             };
             let taken = fits && !is_decided;
             let why = if fits && is_decided { "a more specific host has it".to_owned() } else { why };
@@ -89,19 +89,20 @@ pub fn candidates(router: &RouterTable, host: &Hostname, query: &Query) -> Step 
 }
 
 /// Whether a host has a route for the query, and in words.
-fn judge(host: &VirtualHost, query: &Query) -> (bool, String) {
+fn judge(router: &RouterTable, host: &VirtualHost, query: &Query) -> (bool, String) {
     if let Some(site) = host.site.as_ref().filter(|_| query.protocol == Protocol::Http || host.passthrough.is_none()) {
         return (true, sites::judge(site, query));
     }
+    let path = &query.path_in(router.policy.path_form);
     match query.protocol {
         Protocol::Https if host.passthrough.is_some() => (true, "has a passthrough route".to_owned()),
         Protocol::Https if host.terminated.is_empty() => (false, "has no TLS route".to_owned()),
         Protocol::Https if query.path.is_none() => (true, "has TLS routes that end here".to_owned()),
-        Protocol::Https => by_path(&host.terminated, query.path()),
+        Protocol::Https => by_path(&host.terminated, path),
         Protocol::Http if host.cleartext.is_empty() => {
             (false, "has TLS routes only, and none lets clear text in (insecureEdgeTerminationPolicy)".to_owned())
         }
-        Protocol::Http => by_path(&host.cleartext, query.path()),
+        Protocol::Http => by_path(&host.cleartext, path),
     }
 }
 
@@ -138,17 +139,18 @@ pub fn paths(router: &RouterTable, host: &Hostname, query: &Query, found: &Found
         taken.is_some_and(|taken| routes.iter().any(|route| Arc::ptr_eq(route, taken)))
     };
     let routes = lists.iter().find(has_taken).or_else(|| lists.iter().find(|routes| !routes.is_empty()))?;
+    let path = &query.path_in(router.policy.path_form);
     let mut is_decided = false;
     let candidates = routes
         .iter()
         .map(|route| {
             let is_taken = taken.is_some_and(|taken| Arc::ptr_eq(route, taken));
-            let why = match (is_taken, covers(route, query.path()), query.path.is_some()) {
+            let why = match (is_taken, covers(route, path), query.path.is_some()) {
                 (true, ..) => "the longest path that covers the request".to_owned(),
                 (false, _, false) => "gets requests for its path".to_owned(),
                 (false, true, _) if is_decided => "covers the request too, but an earlier one has it".to_owned(),
                 (false, true, _) => "covers the request, but serves no clear text".to_owned(),
-                (false, false, _) => format!("does not cover {}", query.path()),
+                (false, false, _) => format!("does not cover {path}"),
             };
             is_decided |= is_taken;
             let path = if route.path().is_empty() { "every path" } else { route.path() };
@@ -196,14 +198,14 @@ pub fn losers(facts: Facts<'_>, router: &RouterTable, host: &Hostname) -> Vec<Lo
 }
 
 /// Whether the query's path would lead to a route; one that cannot be read may have any path.
-fn wants_path(facts: Facts<'_>, loser: &Loser, query: &Query) -> bool {
+fn wants_path(facts: Facts<'_>, router: &RouterTable, loser: &Loser, query: &Query) -> bool {
     if loser.route.kind != Kind::Route.name() {
         return true;
     }
     let key = ObjectKey::new(&loser.route.namespace, &loser.route.name);
     let Some(route) = facts.resources.routes.get(&key) else { return true };
-    match (&route.traffic, &query.path) {
-        (Traffic::Http { path: prefix, .. }, Some(path)) => prefix.covers(path),
+    match &route.traffic {
+        Traffic::Http { path, .. } if query.path.is_some() => path.covers(&query.path_in(router.policy.path_form)),
         _ => true,
     }
 }
@@ -232,7 +234,7 @@ pub fn not_served(
     let status = if is_closed { "404" } else { "503" };
     let answer =
         if query.path.is_some() { status.to_owned() } else { format!("the default certificate, and {status}") };
-    if let Some(loser) = losers.iter().find(|loser| wants_path(facts, loser, query)) {
+    if let Some(loser) = losers.iter().find(|loser| wants_path(facts, router, loser, query)) {
         let name = format!("{} {}/{}", loser.route.kind, loser.route.namespace, loser.route.name);
         match &loser.winner {
             Some(winner) => {
@@ -249,7 +251,7 @@ pub fn not_served(
         }
     } else if let Some(entry) = admitted.first() {
         out.verdict = format!("{answer}: {} is known, but no route of it takes this", entry.host);
-        out.fix = Some(fix_of_known(entry, query));
+        out.fix = Some(fix_of_known(entry, query, &query.path_in(router.policy.path_form)));
     } else {
         let what = if is_closed { "object" } else { "route" };
         out.verdict = format!("{answer}: no {what} of router {} has {host}", router.name);
@@ -274,19 +276,19 @@ fn fix_of(why: &str, router: &RouterTable) -> String {
     "correct the route as its condition says; `sluice validate` shows the place".to_owned()
 }
 
-fn fix_of_known(host: &VirtualHost, query: &Query) -> String {
+fn fix_of_known(host: &VirtualHost, query: &Query, path: &str) -> String {
     let closed = |route: &&Arc<ResolvedRoute>| {
         matches!(&route.kind, RouteKind::Http { tls: Some(HttpTls { insecure: InsecurePolicy::None, .. }), .. })
     };
     match query.protocol {
-        Protocol::Http if host.terminated.iter().any(|route| covers(route, query.path()) && closed(&route)) => {
+        Protocol::Http if host.terminated.iter().any(|route| covers(route, path) && closed(&route)) => {
             "ask over https, or set spec.tls.insecureEdgeTerminationPolicy to Redirect or Allow".to_owned()
         }
         Protocol::Http if host.passthrough.is_some() => {
             "ask over https, or set spec.tls.insecureEdgeTerminationPolicy to Redirect".to_owned()
         }
         Protocol::Https if host.terminated.is_empty() => "ask over http, or give the route spec.tls".to_owned(),
-        _ => format!("add a Route with a path that covers {}", query.path()),
+        _ => format!("add a Route with a path that covers {path}"),
     }
 }
 

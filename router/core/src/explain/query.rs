@@ -1,11 +1,13 @@
 //! What can be asked: a URL, or a server name alone.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::net::IpAddr;
 
 use serde::{Deserialize, Serialize};
 
 use crate::model::Hostname;
+use crate::path_form::PathForm;
 
 /// What a connection speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -118,9 +120,14 @@ impl Query {
         Query { from: Some(client.to_canonical()), ..self }
     }
 
-    /// The path that requests are matched by.
+    /// The path of requests, as they send it.
     pub fn path(&self) -> &str {
         self.path.as_deref().unwrap_or("/")
+    }
+
+    /// The path in the form in which it is compared.
+    pub fn path_in(&self, form: PathForm) -> Cow<'_, str> {
+        form.of(self.path())
     }
 
     /// The host as a name; `None` for an address.

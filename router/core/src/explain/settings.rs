@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::parse::{ForwardedHeaders, HeaderActions};
+use crate::path_form::PathForm;
 use crate::policy::{Balance, HashOf, HashedPart, SameSite, Timeouts};
 use crate::table::{InsecurePolicy, ResolvedRoute, RouteKind, RouterTable};
 
@@ -130,6 +131,7 @@ fn http(router: &RouterTable, route: &ResolvedRoute, list: &mut List) {
         ForwardedHeaders::IfNone => "if-none",
         ForwardedHeaders::Never => "never",
     };
+    path_form(router, route, list);
     list.add("forwarding headers", forwarded, route.forwarded != ForwardedHeaders::default());
     if let Some(target) = &policy.rewrite_target {
         let from = if path.as_str().is_empty() { "every path" } else { path.as_str() };
@@ -146,6 +148,17 @@ fn http(router: &RouterTable, route: &ResolvedRoute, list: &mut List) {
     }
     if policy.adjust_case && !router.policy.case_adjustments.is_empty() {
         list.add("header names", "in the router's spelling", true);
+    }
+}
+
+/// Of rules it is told where a path is not in the form in which it is compared.
+fn path_form(router: &RouterTable, route: &ResolvedRoute, list: &mut List) {
+    match router.policy.path_form {
+        PathForm::Normal { merge_slashes } if !route.is_of_rule() => {
+            let slashes = if merge_slashes { "" } else { ", slashes kept" };
+            list.add("paths", format!("in normal form{slashes}"), true);
+        }
+        _ => {}
     }
 }
 

@@ -27,11 +27,20 @@ pub fn judge(site: &Site, query: &Query) -> String {
     match &query.path {
         None => format!("is of {}, where TLS ends", site.listener),
         Some(_) if has_tcp(site, query) => format!("is of {}, which takes TLS off and forwards bytes", site.listener),
-        Some(path) if rules.iter().any(|rule| rule.matcher.matches(path.as_str())) => {
-            format!("is of {}, and a rule takes {path}", site.listener)
+        Some(path) if rules.iter().any(|rule| rule.takes(path.as_str())) => {
+            format!("is of {}, and a rule takes {}", site.listener, compared(rules, query))
         }
-        Some(path) => format!("is of {}, and no rule takes {path}; wider hosts are not asked", site.listener),
+        Some(_) => {
+            let path = compared(rules, query);
+            format!("is of {}, and no rule takes {path}; wider hosts are not asked", site.listener)
+        }
     }
+}
+
+/// The query's path as rules compare it, with what it was where that differs. The rules of a site compare alike.
+fn compared(rules: &[Arc<Rule>], query: &Query) -> String {
+    let path = query.path_in(rules.first().map(|rule| rule.path_form).unwrap_or_default());
+    if *path == *query.path() { path.into_owned() } else { format!("{path}, the normal form of {}", query.path()) }
 }
 
 fn has_tcp(site: &Site, query: &Query) -> bool {
@@ -62,18 +71,19 @@ pub fn asked<'t>(router: &'t RouterTable, host: &Hostname) -> Option<&'t Arc<Vir
 pub fn paths(site: &Site, query: &Query, taken: Option<&Arc<Rule>>) -> Option<Step> {
     let rules = rules(site, query).filter(|rules| !rules.is_empty())?;
     let path = query.path();
+    let shown = compared(rules, query);
     let mut is_decided = false;
     let candidates = rules.iter().map(|rule| {
         let is_taken = taken.is_some_and(|taken| Arc::ptr_eq(rule, taken));
-        let covers = rule.matcher.path.matches(path);
-        let why = match (is_taken, rule.matcher.matches(path), query.path.is_some()) {
+        let covers = rule.takes_path(path);
+        let why = match (is_taken, rule.takes(path), query.path.is_some()) {
             (true, ..) => "the first rule that takes the request".to_owned(),
             (false, _, false) => "gets requests that it matches".to_owned(),
             (false, true, _) if is_decided => "takes the request too, but an earlier one has it".to_owned(),
             (false, false, _) if covers && !is_decided => {
                 "would take the path, but asks for more than a plain GET has".to_owned()
             }
-            _ => format!("does not take {path}"),
+            _ => format!("does not take {shown}"),
         };
         is_decided |= is_taken;
         let what = format!("{} of {}", matcher(&rule.matcher), rule.route.id.object());
@@ -290,12 +300,13 @@ pub fn closed(host: &VirtualHost, site: &Site, query: &Query, out: &mut Explanat
         out.fix = Some(format!("ask over {other}, or add a listener for {}", query.protocol));
         return;
     };
+    let path = compared(rules, query);
     out.verdict = if rules.is_empty() {
         format!("404: {} has {}, and no route with it is attached there", site.listener, host.host)
     } else {
-        format!("404: {} has {}, and no rule takes {}", site.listener, host.host, query.path())
+        format!("404: {} has {}, and no rule takes {path}", site.listener, host.host)
     };
-    out.fix = Some(format!("give a route on {} a rule that matches {}", site.listener, query.path()));
+    out.fix = Some(format!("give a route on {} a rule that matches {path}", site.listener));
 }
 
 /// Objects of other kinds than Route that want the host and do not have it, at least not everywhere.

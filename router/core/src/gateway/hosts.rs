@@ -16,6 +16,7 @@ use super::spec::{HostPattern, PathMatcher, RequestMatcher};
 use crate::certificate::covers;
 use crate::model::{HostMatch, RouterName};
 use crate::object::{Kind, Meta, ObjectRef};
+use crate::path_form::PathForm;
 use crate::rule::{Rule, Site, SiteTls};
 use crate::sites::{OwnedAge, RouterPorts};
 use crate::table::ResolvedRoute;
@@ -94,7 +95,7 @@ impl Hosts {
                 .filter(|(.., placed)| placed.router.as_ref() == Some(&router.name))
                 .filter_map(|(at, gate, placed)| {
                     let hung = by_listener.get(&at).map_or(&[][..], Vec::as_slice);
-                    Some((at, Serving::new(gate, placed, hung)?))
+                    Some((at, Serving::new(gate, placed, hung, router)?))
                 })
                 .collect();
             hosts.build(router, servings, &mut Routes::new(resolver, router), domains);
@@ -202,6 +203,7 @@ struct Serving<'m> {
     gate: ObjectRef,
     protocol: Protocol,
     certificates: &'m [Arc<CertifiedKey>],
+    path_form: PathForm,
     precedence: Precedence<'m>,
     /// The oldest object that wants a host.
     wanted: HashMap<&'m HostPattern, (&'m Meta, Kind)>,
@@ -211,7 +213,7 @@ struct Serving<'m> {
 }
 
 impl<'m> Serving<'m> {
-    fn new(gate: &'m Gate<'_>, placed: &'m Placed<'_>, hung: &[Hung<'m>]) -> Option<Self> {
+    fn new(gate: &'m Gate<'_>, placed: &'m Placed<'_>, hung: &[Hung<'m>], router: &RouterPorts) -> Option<Self> {
         let mut wanted: HashMap<&HostPattern, (&Meta, Kind)> = HashMap::new();
         let mut want = |host: &'m HostPattern, meta: &'m Meta, kind: Kind| {
             let holder = wanted.entry(host).or_insert((meta, kind));
@@ -231,6 +233,7 @@ impl<'m> Serving<'m> {
             gate: ObjectRef { kind: Kind::Gateway, key: gate.gateway.meta.key.clone() },
             protocol: placed.protocol?,
             certificates: &placed.certificates,
+            path_form: gate.gateway.paths.unwrap_or(router.traffic.paths).usual(),
             precedence: Precedence::new(hung.iter().flat_map(|one| one.rules)),
             wanted,
             made: HashMap::new(),
@@ -250,6 +253,7 @@ impl<'m> Serving<'m> {
             let made = self.made.entry(std::ptr::from_ref(alternative)).or_insert_with(|| {
                 Arc::new(Rule {
                     matcher: alternative.matcher.clone(),
+                    path_form: self.path_form,
                     prefix: Arc::clone(&alternative.prefix),
                     route: routes.http(rule, host),
                     origin: format!("{} ▸ {}", self.name, rule.origin()).into(),

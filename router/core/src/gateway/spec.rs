@@ -8,6 +8,7 @@ use regex::Regex;
 
 use crate::model::Hostname;
 use crate::object::{Kind, Manifest, Meta};
+use crate::path_form::PathSettings;
 use crate::rule::Retry;
 use crate::selector::LabelSelector;
 
@@ -59,6 +60,8 @@ pub struct Gateway {
     pub addresses: Vec<(Arc<str>, Arc<str>)>,
     /// `spec.infrastructure.parametersRef` is there; no kind of parameters is known.
     pub has_parameters: bool,
+    /// Annotations that say how paths are compared on its listeners; `None`: as on their routers.
+    pub paths: Option<PathSettings>,
     /// Fields that are not done, each with what to write instead.
     pub unsupported: Vec<String>,
 }

@@ -5,6 +5,8 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use crate::gateway::spec::{PathMatcher, RequestMatcher, ValueMatcher};
+use crate::path_form::PathForm;
+use crate::rule::Rule;
 
 /// What can be asked about a request.
 pub trait Request {
@@ -13,6 +15,11 @@ pub trait Request {
 
     /// The path without query, as it was sent: nothing is decoded, and neither `.` nor `//` is resolved.
     fn path(&self) -> &str;
+
+    /// The path in this form.
+    fn path_in(&self, form: PathForm) -> Cow<'_, str> {
+        form.of(self.path())
+    }
 
     /// The query, as it was sent.
     fn query(&self) -> Option<&str>;
@@ -40,11 +47,23 @@ impl Request for str {
     }
 }
 
+impl Rule {
+    /// Whether it takes a request.
+    pub fn takes(&self, request: &(impl Request + ?Sized)) -> bool {
+        self.matcher.matches(self.path_form, request)
+    }
+
+    /// Whether it takes the path of a request, whatever else it asks for.
+    pub fn takes_path(&self, request: &(impl Request + ?Sized)) -> bool {
+        self.matcher.path.matches(&request.path_in(self.path_form))
+    }
+}
+
 impl RequestMatcher {
-    /// Whether all of it matches. Of several entries for one header or parameter the first counts, and of several values
-    /// that the request has for it, the first as well.
-    pub fn matches(&self, request: &(impl Request + ?Sized)) -> bool {
-        self.path.matches(request.path())
+    /// Whether all of it matches, with the request's path in this form. Of several entries for one header or parameter the
+    /// first counts, and of several values that the request has for it, the first as well.
+    pub fn matches(&self, form: PathForm, request: &(impl Request + ?Sized)) -> bool {
+        self.path.matches(&request.path_in(form))
             && self.method.as_deref().is_none_or(|method| method == request.method())
             && firsts(&self.headers).all(|(name, wanted)| request.header(name).is_some_and(|value| wanted.is(value)))
             && firsts(&self.query).all(|(name, wanted)| {

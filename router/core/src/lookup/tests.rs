@@ -12,6 +12,7 @@ use crate::gateway::spec::{PathMatcher, RequestMatcher, ValueMatcher};
 use crate::model::{HostMatch, PathMatch, RouteId};
 use crate::object::{Kind, ObjectKey, ObjectRef};
 use crate::parse::ForwardedHeaders;
+use crate::path_form::PathForm;
 use crate::resources::Resources;
 use crate::rule::{Site, SiteTls};
 use crate::table::Cluster;
@@ -52,7 +53,7 @@ fn resolved(kind: Kind, called: &str, host: HostMatch, serves: RouteKind) -> Arc
 fn rule(called: &str, matcher: RequestMatcher) -> Arc<Rule> {
     let serves = RouteKind::Http { path: PathMatch::any(), tls: None };
     let route = resolved(Kind::HttpRoute, called, HostMatch::Any, serves);
-    Arc::new(Rule { matcher, prefix: "/".into(), route, origin: called.into() })
+    Arc::new(Rule { matcher, path_form: PathForm::AsSent, prefix: "/".into(), route, origin: called.into() })
 }
 
 fn prefix(path: &str) -> RequestMatcher {
@@ -418,7 +419,7 @@ fn everything_that_is_asked_for_must_match() {
         (some(".*"), both("1", "v=%ff"), false),
     ];
     for (matcher, request, expected) in cases {
-        assert_eq!(matcher.matches(&Asked { path: "/", ..request }), expected, "{matcher:?}");
+        assert_eq!(matcher.matches(PathForm::AsSent, &Asked { path: "/", ..request }), expected, "{matcher:?}");
     }
     let not_text = RequestMatcher { headers: vec![("v".into(), ValueMatcher::Regex(whole(".*")))], ..prefix("/") };
     struct Raw;
@@ -436,7 +437,7 @@ fn everything_that_is_asked_for_must_match() {
             Some(b"\xff")
         }
     }
-    assert!(!not_text.matches(&Raw));
+    assert!(!not_text.matches(PathForm::AsSent, &Raw));
 }
 
 #[test]
@@ -536,6 +537,6 @@ proptest! {
         let first = pairs.iter().find(|(name, _)| name == wanted).map(|(_, value)| value);
         let matcher = RequestMatcher { query: exact(&[(wanted, value)]), ..RequestMatcher::default() };
         let request = Asked { path: "/", query: Some(query), ..Asked::default() };
-        prop_assert_eq!(matcher.matches(&request), first == Some(value), "{}", query);
+        prop_assert_eq!(matcher.matches(PathForm::AsSent, &request), first == Some(value), "{}", query);
     }
 }

@@ -16,8 +16,10 @@ use serde_json::Value;
 
 use super::fields::{Fields, NO_EFFECT};
 use super::names;
+use super::path_settings::path_settings;
 use crate::field::{FieldPath, Findings};
 use crate::object::{Manifest, Meta};
+use crate::path_form::PathSettings;
 use crate::selector::LabelSelector;
 
 pub use http::{ForwardedHeaders, HttpPolicy};
@@ -58,6 +60,8 @@ pub struct IngressController {
     pub tuning: Tuning,
     /// `spec.logging.access`.
     pub logging: AccessLog,
+    /// Annotations that say how paths are compared.
+    pub paths: PathSettings,
     /// Fields that ask for something that is not done yet, in order; their warnings say so too.
     pub without_effect: Vec<FieldPath>,
     /// The whole object.
@@ -139,6 +143,7 @@ pub(super) fn parse(meta: Meta, mut object: Fields<'_>, findings: &mut Findings)
     let http = http::parse(&mut spec, findings);
     let tuning = tuning::parse(spec.mapping("tuningOptions", findings), findings);
     let logging = logging::parse(spec.mapping("logging", findings), findings);
+    let paths = path_settings(&meta.annotations, findings).unwrap_or_default();
     spec.ignore(DEPLOYMENT);
     let has_overrides = spec.value(OVERRIDES).and_then(Value::as_object).is_some_and(|members| !members.is_empty());
     let mut controller = IngressController {
@@ -155,6 +160,7 @@ pub(super) fn parse(meta: Meta, mut object: Fields<'_>, findings: &mut Findings)
         http,
         tuning,
         logging,
+        paths,
         without_effect: Vec::new(),
         manifest: Manifest::new(&Value::Null),
     };

@@ -131,6 +131,13 @@ fn what_the_router_asks_for_holds_for_all_its_routes() {
     for work in work {
         assert!(!with(work.clone(), json!({ NEVER: "never" })), "{work}");
     }
+    // Endpoints get paths in normal form from every route then, also from one that takes every path.
+    for (value, is_steered) in [("true", false), ("false", true)] {
+        let mut controller = controller("default", json!({}));
+        controller["metadata"]["annotations"] = json!({ "router.sluice.dev/normalize-path": value });
+        let route = annotated("a/b", json!({ "host": "h.test" }), json!({ NEVER: "never", COOKIES: "true" }));
+        assert_eq!(steered([controller, route]).is_some(), is_steered, "{value}");
+    }
 }
 
 #[test]

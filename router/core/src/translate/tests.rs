@@ -39,6 +39,29 @@ fn host(name: &str) -> Hostname {
 }
 
 #[test]
+fn a_path_that_no_normal_one_is_under_is_named_where_paths_are_put_in_normal_form() {
+    let mut normal = controller("normal", json!({ "domain": "a.test" }));
+    normal["metadata"]["annotations"] = json!({ "router.sluice.dev/normalize-path": "true" });
+    let other = controller(
+        "other",
+        json!({ "domain": "b.test", "endpointPublishingStrategy": {
+        "type": "HostNetwork", "hostNetwork": { "httpPort": 81, "httpsPort": 444 },
+    } }),
+    );
+    let at = |id: &str, path: &str| route(id, 1, json!({ "host": "h.test", "path": path }));
+    let translation =
+        translated([normal, other, at("a/odd", "/%61//b"), at("a/dots", "/a/../b"), at("a/fine", "/a%2F%c3")]);
+    let warnings = translation.warnings.iter().filter(|warning| warning.path == FieldPath::of(&["spec", "path"]));
+    let warnings: Vec<_> = warnings.map(|warning| format!("{}: {}", warning.object.key, warning.message)).collect();
+    let says = |id: &str, path: &str, normal: &str| {
+        format!(
+            "a/{id}: {path:?} matches no request to router normal, which puts paths in normal form; write {normal:?}"
+        )
+    };
+    assert_eq!(warnings, [says("dots", "/a/../b", "/b"), says("odd", "/%61//b", "/a/b")]);
+}
+
+#[test]
 fn a_folder_without_controllers_has_a_router_named_default() {
     let translation = translated([
         route("shop/cart", 1, json!({ "subdomain": "cart" })),

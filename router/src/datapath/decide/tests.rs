@@ -79,7 +79,14 @@ fn sites() -> impl Strategy<Value = VirtualHost> {
             let rules = || -> Arc<[Arc<Rule>]> {
                 let serves = RouteKind::Http { path: router_core::model::PathMatch::any(), tls: None };
                 let route = route(Kind::HttpRoute, serves);
-                [Arc::new(Rule { matcher: Default::default(), prefix: "/".into(), route, origin: "".into() })].into()
+                [Arc::new(Rule {
+                    matcher: Default::default(),
+                    path_form: Default::default(),
+                    prefix: "/".into(),
+                    route,
+                    origin: "".into(),
+                })]
+                .into()
             };
             let tls = SiteTls {
                 shown_by: ObjectRef { kind: Kind::Gateway, key: ObjectKey::new("ns", "g") },

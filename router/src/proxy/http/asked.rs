@@ -1,8 +1,12 @@
 //! A request as rules look at it.
 
+use std::borrow::Cow;
+use std::cell::OnceCell;
+
 use http::header::HOST;
 use http::{HeaderValue, request};
 use router_core::lookup;
+use router_core::path_form::PathForm;
 
 use super::upgrade::is_websocket_connect;
 
@@ -12,13 +16,43 @@ pub struct Asked<'h> {
     head: &'h request::Parts,
     authority: &'h HeaderValue,
     method: &'h str,
+    path: &'h AskedPath<'h>,
+}
+
+/// The path of a request, and the first form other than that in which it was sent that it is asked for in: a router has
+/// one such form, and each of its rules may ask.
+#[derive(Debug)]
+pub struct AskedPath<'h> {
+    sent: &'h str,
+    formed: OnceCell<(PathForm, Cow<'h, str>)>,
+}
+
+impl<'h> AskedPath<'h> {
+    /// The path as it was sent.
+    pub fn new(sent: &'h str) -> Self {
+        AskedPath { sent, formed: OnceCell::new() }
+    }
+
+    fn get(&self, form: PathForm) -> Cow<'_, str> {
+        if form == PathForm::AsSent {
+            return Cow::Borrowed(self.sent);
+        }
+        let (known, path) = self.formed.get_or_init(|| (form, form.of(self.sent)));
+        if *known == form { Cow::Borrowed(path) } else { form.of(self.sent) }
+    }
+
+    /// The path in this form, if that is another text.
+    pub fn changed(&self, form: PathForm) -> Option<String> {
+        let path = self.get(form);
+        (*path != *self.sent).then(|| path.into_owned())
+    }
 }
 
 impl<'h> Asked<'h> {
     /// A request for this authority. A WebSocket is asked for by `GET`, whatever the version of HTTP.
-    pub fn new(head: &'h request::Parts, authority: &'h HeaderValue) -> Self {
+    pub fn new(head: &'h request::Parts, authority: &'h HeaderValue, path: &'h AskedPath<'h>) -> Self {
         let method = if is_websocket_connect(head) { "GET" } else { head.method.as_str() };
-        Asked { head, authority, method }
+        Asked { head, authority, method, path }
     }
 
     /// The same with another method.
@@ -33,7 +67,11 @@ impl lookup::Request for Asked<'_> {
     }
 
     fn path(&self) -> &str {
-        self.head.uri.path()
+        self.path.sent
+    }
+
+    fn path_in(&self, form: PathForm) -> Cow<'_, str> {
+        self.path.get(form)
     }
 
     fn query(&self) -> Option<&str> {

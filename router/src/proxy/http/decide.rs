@@ -12,8 +12,9 @@ use router_core::parse::TlsVersion;
 use router_core::rule::{Action, Rule, Site};
 use router_core::table::{ResolvedRoute, RouterTable};
 
-use super::asked::Asked;
+use super::asked::{Asked, AskedPath};
 use super::cors;
+use super::paths::rewritten;
 use super::target::{Target, read_target};
 use super::{Connection, ConnectionTls};
 use crate::proxy::access::{AccessRecord, Flag};
@@ -65,11 +66,12 @@ pub enum Decision {
     },
 }
 
-/// Decides about a request by the router's newest table.
+/// Decides about a request by the router's newest table. Where its path was compared in another form than it was sent in,
+/// it has that form from then on.
 pub fn decide(
     router: &ServedRouter,
     connection: &Connection,
-    head: &request::Parts,
+    head: &mut request::Parts,
     record: &mut AccessRecord,
 ) -> Decision {
     let refuse = |status, flag| Decision::Refuse { status, flag, route: None };
@@ -86,7 +88,8 @@ pub fn decide(
     {
         return refuse(StatusCode::MISDIRECTED_REQUEST, Flag::Misdirected);
     }
-    let asked = Asked::new(head, &authority);
+    let path = AskedPath::new(head.uri.path());
+    let asked = Asked::new(head, &authority, &path);
     let found = find(&router.table, connection, host.as_deref(), &asked);
     match (&found, &connection.tls) {
         (RequestMatch::PassedThrough, _) => return refuse(StatusCode::MISDIRECTED_REQUEST, Flag::Misdirected),
@@ -115,6 +118,14 @@ pub fn decide(
         RequestMatch::RedirectToHttps(route) => (route, None, true),
     };
     let route = Arc::clone(route);
+    let form = rule.map_or(router.table.policy.path_form, |rule| rule.path_form);
+    if let Some(path) = path.changed(form) {
+        match rewritten(&head.uri, path) {
+            Some(uri) => head.uri = uri,
+            // With its escapes it is longer than a URI can be.
+            None => return refuse(StatusCode::URI_TOO_LONG, Flag::BadRequest),
+        }
+    }
     if !route.admits_source(connection.client.ip()) {
         let flag = Flag::SourceNotAllowed;
         return Decision::Refuse { status: StatusCode::FORBIDDEN, flag, route: Some(route) };

@@ -1,5 +1,6 @@
 //! `conditions` of an HTTPProxy's routes and includes.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use regex::Regex;
@@ -11,6 +12,7 @@ use crate::contour::spec::Fault;
 use crate::field::{FieldPath, Findings};
 use crate::gateway::spec::{PathMatcher, RequestMatcher, ValueMatcher};
 use crate::parse::headers::is_token;
+use crate::path_form::PathForm;
 
 /// What conditions say.
 #[derive(Debug, Default)]
@@ -60,7 +62,9 @@ pub fn read(holder: &mut Fields<'_>, place: Place, faults: &mut Vec<Fault>, find
             }
             path_seen = true;
             words.push(format!("{name} {text}"));
-            match path_condition(name, text, place) {
+            // An expression stands for many paths, and is compared as it is.
+            let text = if name == "regex" { text.into() } else { compared(text, &fields.path(name), findings) };
+            match path_condition(name, &text, place) {
                 Ok(matcher) => conditions.matcher.path = matcher,
                 Err(fault) => faults.push(fault),
             }
@@ -93,6 +97,17 @@ pub fn read(holder: &mut Fields<'_>, place: Place, faults: &mut Vec<Fault>, find
     }
     conditions.label = words.join(", ");
     conditions
+}
+
+/// The path of a condition as those of requests are compared with it: in normal form, but for slashes next to each other,
+/// which routers may keep. Its own part alone, so that nothing in it leaves what is in front of it.
+pub(super) fn compared<'t>(text: &'t str, at: &FieldPath, findings: &mut Findings) -> Cow<'t, str> {
+    let normal = PathForm::Normal { merge_slashes: false }.of(text);
+    if *normal != *text {
+        let message = format!("paths are compared in normal form, in which {text:?} is {normal:?}; write that");
+        findings.warn(at.clone(), message);
+    }
+    normal
 }
 
 fn path_condition(name: &str, text: &str, place: Place) -> Result<PathMatcher, Fault> {

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::conditions::compared;
 use super::resilience::{self, Of};
 use super::{Fields, reference, required, services};
 use crate::contour::spec::{Fault, RouteSpec, Subdomain, TcpProxy, Vertex};
@@ -49,6 +50,7 @@ fn route(mut fields: Fields<'_>, namespace: &Arc<str>, findings: &mut Findings) 
     if let Some(label) = label.filter(|label| !label.starts_with('/')) {
         findings.error(fields.path("match"), format!("Invalid value: {label:?}; write \"/{label}\""));
     }
+    let label = label.map(|label| compared(label, &fields.path("match"), findings));
     let mut faults = Vec::new();
     let services = services::list(&mut fields, services::Place::IngressRoute, &mut faults, findings);
     let mut delegate = fields.mapping("delegate", findings);
@@ -59,9 +61,10 @@ fn route(mut fields: Fields<'_>, namespace: &Arc<str>, findings: &mut Findings) 
     policy.finish(findings);
     let (retry, per_try) = resilience::retry(&mut fields, Of::IngressRoute, &mut faults, findings);
     let rewrite = fields.text("prefixRewrite", findings).map(|text| (None, Arc::from(text)));
+    let label = label?;
     let route = RouteSpec {
-        label: label?.into(),
-        matcher: RequestMatcher { path: PathMatcher::Prefix(prefix(label?)), ..RequestMatcher::default() },
+        matcher: RequestMatcher { path: PathMatcher::Prefix(prefix(&label)), ..RequestMatcher::default() },
+        label: label.into(),
         services,
         delegate: target,
         websockets: fields.truth("enableWebsockets", findings).unwrap_or_default(),

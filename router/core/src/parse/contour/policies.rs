@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use regex::Regex;
 
+use super::conditions::compared;
 use super::ingress_route::prefix;
 use super::{Fields, required};
 use crate::contour::spec::Fault;
@@ -90,14 +91,14 @@ pub fn rewrites(
     let mut rewrites: Vec<(Option<Arc<str>>, Arc<str>)> = Vec::new();
     for (path, item) in policy.list("replacePrefix", findings) {
         let mut fields = Fields::of(Some(item), path.clone(), findings);
-        let matched = fields.text("prefix", findings);
+        let matched = fields.text("prefix", findings).map(|text| compared(text, &fields.path("prefix"), findings));
         let what = "what stands in the prefix's place, such as /";
         let replacement = required(&mut fields, "replacement", what, findings);
         fields.finish(findings);
-        for text in matched.into_iter().chain(replacement).filter(|text| !text.starts_with('/')) {
+        for text in matched.as_deref().into_iter().chain(replacement).filter(|text| !text.starts_with('/')) {
             faults.push(path_fault(format!("{path}: {text:?} must begin with /; write \"/{text}\"")));
         }
-        let matched = matched.map(prefix);
+        let matched = matched.as_deref().map(prefix);
         if rewrites.iter().any(|(known, _)| *known == matched) {
             faults.push(path_fault(format!("{path}: the prefix stands twice; keep one replacement for each")));
         }

@@ -15,6 +15,7 @@ use crate::object::{Manifest, Meta};
 use crate::parse::fields::Fields;
 use crate::parse::ingress_controller::selector;
 use crate::parse::names;
+use crate::parse::path_settings::path_settings;
 
 const MAX_LISTENERS: usize = 64;
 const MAX_ADDRESSES: usize = 16;
@@ -87,8 +88,9 @@ pub fn gateway(meta: Meta, spec: &mut Fields<'_>, manifest: Manifest, findings: 
             .add(spec.path("allowedListeners"), "ListenerSets are not read; remove it, and write listeners here");
     }
     let class: Arc<str> = class?.into();
+    let paths = path_settings(&meta.annotations, findings);
     let unsupported = unsupported.into_texts();
-    Some(Gateway { meta, manifest, class, listeners, addresses, has_parameters, unsupported })
+    Some(Gateway { meta, manifest, class, listeners, addresses, has_parameters, paths, unsupported })
 }
 
 fn listener(item: &Value, path: &FieldPath, findings: &mut Findings) -> Option<Listener> {

@@ -16,6 +16,7 @@ use crate::table::InsecurePolicy;
 
 pub use allowlist::{ALLOWLIST, AllowList, WHITELIST, allowlist};
 pub use rewrite::RewriteTarget;
+pub use values::truth;
 
 /// `v2`: connections to the endpoints of a passthrough route begin with a PROXY protocol header.
 pub const PROXY_PROTOCOL: &str = "router.sluice.dev/proxy-protocol";

@@ -91,6 +91,7 @@ fn locations_name_what_the_rule_says_and_else_what_was_asked_for() {
     for (to, (tls, port), authority, target, expected) in cases {
         let rule = Rule {
             matcher: RequestMatcher::default(),
+            path_form: Default::default(),
             prefix: "/p".into(),
             route: Arc::new(route(&[], Default::default())),
             origin: "".into(),

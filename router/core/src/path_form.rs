@@ -1,0 +1,215 @@
+//! The form in which paths of requests are compared and sent on: as the client sent them, or in normal form.
+//!
+//! The normal form is what Envoy makes with `normalize_path` and `merge_slashes` of its HttpConnectionManager and with
+//! `path_with_escaped_slashes_action` left as it is, the settings that Contour gives it:
+//!
+//! 1. `\` is `/`, escapes of unreserved characters are decoded (RFC 3986 §6.2.2.2), and dot segments are resolved
+//!    (§5.2.4), also those with escaped dots; what would climb above the root stays at the root. Characters that no path
+//!    may have are escaped.
+//! 2. Slashes next to each other become one.
+//!
+//! Other escapes stay as they were sent, `%2F` and `%5C` among them, with digits in the case in which they were sent.
+//! A `;` and what follows it are part of their segment.
+
+use std::borrow::Cow;
+
+/// How paths are compared and sent on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum PathForm {
+    /// As the client sent them.
+    #[default]
+    AsSent,
+    /// In normal form.
+    Normal {
+        /// Slashes next to each other become one.
+        merge_slashes: bool,
+    },
+}
+
+impl PathForm {
+    /// A path, without its query, in this form. One that has it already is not copied.
+    pub fn of(self, path: &str) -> Cow<'_, str> {
+        match self {
+            PathForm::Normal { merge_slashes } if !is_normal(path.as_bytes(), merge_slashes) => {
+                Cow::Owned(normal(path.as_bytes(), merge_slashes))
+            }
+            _ => Cow::Borrowed(path),
+        }
+    }
+}
+
+/// How a router compares paths, from its settings; the default is that of a router without any.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PathSettings {
+    /// Routes and Gateway API's objects get paths in normal form too.
+    pub normalise: bool,
+    /// Slashes next to each other stay in the normal form.
+    pub keep_slashes: bool,
+}
+
+impl PathSettings {
+    /// The form for Routes and Gateway API's objects, which compare what was sent unless the router says otherwise.
+    pub fn usual(self) -> PathForm {
+        if self.normalise { self.normal() } else { PathForm::AsSent }
+    }
+
+    /// The form for Contour's objects: always the normal one.
+    pub fn normal(self) -> PathForm {
+        PathForm::Normal { merge_slashes: !self.keep_slashes }
+    }
+}
+
+/// What a byte of a path means for its normal form.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Class {
+    /// Stays, escaped or not.
+    Plain,
+    /// Stays; its escape is decoded. A dot as well, which may be a segment's beside that.
+    Unreserved,
+    /// Begins a segment.
+    Slash,
+    /// Begins an escape, or stands for itself.
+    Percent,
+    /// Becomes a slash.
+    Backslash,
+    /// Must be escaped.
+    Escaped,
+}
+
+/// By byte. Unreserved are those of RFC 3986 §2.3; escaped are those that Chromium's URL library, which Envoy uses,
+/// escapes in paths.
+const CLASSES: [Class; 256] = {
+    let mut classes = [Class::Escaped; 256];
+    let mut byte = b'!';
+    while byte <= b'~' {
+        classes[byte as usize] = match byte {
+            b'0'..=b'9' | b'A'..=b'Z' | b'a'..=b'z' | b'-' | b'.' | b'_' | b'~' => Class::Unreserved,
+            b'/' => Class::Slash,
+            b'%' => Class::Percent,
+            b'\\' => Class::Backslash,
+            b'"' | b'#' | b'<' | b'>' | b'?' | b'^' | b'`' | b'{' | b'|' | b'}' => Class::Escaped,
+            _ => Class::Plain,
+        };
+        byte += 1;
+    }
+    classes
+};
+
+fn class(byte: u8) -> Class {
+    CLASSES[usize::from(byte)]
+}
+
+/// Whether a path has its normal form, found in one scan. What does not begin with a slash is no path, and left alone.
+fn is_normal(path: &[u8], merge_slashes: bool) -> bool {
+    let [b'/', ..] = path else { return true };
+    path.iter().enumerate().all(|(at, byte)| {
+        let rest = || path.get(at + 1..).unwrap_or_default();
+        match class(*byte) {
+            Class::Plain | Class::Unreserved => true,
+            Class::Backslash | Class::Escaped => false,
+            Class::Percent => octet(rest()).is_none_or(|octet| class(octet) != Class::Unreserved),
+            Class::Slash => match rest() {
+                [b'/', ..] => !merge_slashes,
+                [b'.'] | [b'.', b'/', ..] | [b'.', b'.'] | [b'.', b'.', b'/', ..] => false,
+                _ => true,
+            },
+        }
+    })
+}
+
+/// The byte that two hexadecimal digits at the begin of a text stand for.
+fn octet(text: &[u8]) -> Option<u8> {
+    let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
+    let [high, low, ..] = text else { return None };
+    Some(digit(*high)? << 4 | digit(*low)?)
+}
+
+/// The normal form of a path that begins with a slash.
+fn normal(path: &[u8], merge_slashes: bool) -> String {
+    // Each byte becomes three at most.
+    let mut out: Vec<u8> = Vec::with_capacity(path.len() + 16);
+    // Where a `%` stands that begins no escape.
+    let mut bare: Vec<usize> = Vec::new();
+    let mut rest = path;
+    while let Some((byte, after)) = rest.split_first() {
+        if out.last() == Some(&b'/')
+            && let Some((climbs, after)) = dot_segment(rest)
+        {
+            if climbs {
+                climb(&mut out);
+                while bare.last().is_some_and(|at| *at >= out.len()) {
+                    bare.pop();
+                }
+            }
+            rest = after;
+            continue;
+        }
+        rest = after;
+        match class(*byte) {
+            Class::Plain | Class::Unreserved | Class::Slash => out.push(*byte),
+            Class::Backslash => out.push(b'/'),
+            Class::Escaped => escape(*byte, &mut out),
+            Class::Percent => match octet(after) {
+                Some(octet) if class(octet) == Class::Unreserved => {
+                    out.push(octet);
+                    rest = after.get(2..).unwrap_or_default();
+                }
+                Some(_) => out.push(b'%'),
+                None => {
+                    bare.push(out.len());
+                    out.push(b'%');
+                }
+            },
+        }
+    }
+    finished(&out, &bare, merge_slashes)
+}
+
+/// A dot segment at the begin of a text: whether it climbs, and what follows it and its slash.
+fn dot_segment(text: &[u8]) -> Option<(bool, &[u8])> {
+    let dot = |text: &'_ [u8]| match text {
+        [b'.', ..] => Some(1),
+        [b'%', b'2', b'e' | b'E', ..] => Some(3),
+        _ => None,
+    };
+    let mut rest = text.get(dot(text)?..)?;
+    let climbs = dot(rest);
+    rest = rest.get(climbs.unwrap_or_default()..)?;
+    match rest {
+        [] => Some((climbs.is_some(), rest)),
+        [b'/' | b'\\', after @ ..] => Some((climbs.is_some(), after)),
+        _ => None,
+    }
+}
+
+/// Takes the last segment off a path that ends with a slash; the root stays.
+fn climb(out: &mut Vec<u8>) {
+    if out.len() > 1 {
+        out.pop();
+        out.truncate(out.iter().rposition(|byte| *byte == b'/').map_or(1, |at| at + 1));
+    }
+}
+
+fn escape(byte: u8, out: &mut Vec<u8>) {
+    let digit = |value: u8| b"0123456789ABCDEF"[usize::from(value & 15)];
+    out.extend([b'%', digit(byte >> 4), digit(byte)]);
+}
+
+/// Merges slashes, and escapes each bare `%` that what was decoded behind it would make the begin of an escape.
+fn finished(out: &[u8], bare: &[usize], merge_slashes: bool) -> String {
+    let mut bare = bare.iter().peekable();
+    let mut path = String::with_capacity(out.len());
+    for (at, byte) in out.iter().enumerate() {
+        if merge_slashes && *byte == b'/' && path.ends_with('/') {
+            continue;
+        }
+        path.push(char::from(*byte));
+        if bare.next_if(|bare| **bare == at).is_some() && octet(out.get(at + 1..).unwrap_or_default()).is_some() {
+            path.push_str("25");
+        }
+    }
+    path
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,95 @@
+//! Objects as they are written, from a folder to a proxy that serves them, and to what `explain` and `validate` say.
+
+use std::fs;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use router::cli::explain::offline;
+use router::cli::validate::validate;
+use router::proxy::ProxyConfig;
+use router::source::Directory;
+use router_core::explain::{Explanation, Query};
+use router_core::parse::Defaults;
+use router_core::resolve::EndpointAddresses;
+use router_core::table::{RouterTable, RoutingTable};
+use router_core::translate::{Settings, translate};
+use tempfile::TempDir;
+
+use crate::pki;
+use crate::tables::Rig;
+
+/// A folder of manifests.
+pub struct Folder {
+    dir: TempDir,
+}
+
+impl Folder {
+    /// With these documents.
+    pub fn of(manifests: &[String]) -> Folder {
+        let dir = tempfile::tempdir().unwrap();
+        fs::write(dir.path().join("all.yaml"), manifests.join("\n---\n")).unwrap();
+        Folder { dir }
+    }
+
+    fn settings() -> Settings {
+        Settings { endpoint_addresses: EndpointAddresses::Any, ..Settings::default() }
+    }
+
+    /// What is served, on ports that the system chooses.
+    pub fn table(&self) -> Arc<RoutingTable> {
+        let (_, snapshot) = Directory::open(self.dir.path(), Defaults::default()).unwrap();
+        let table = translate(&snapshot.resources, &Self::settings()).table;
+        let anywhere = |router: &Arc<RouterTable>| {
+            let any = |port: Option<u16>| port.map(|_| 0);
+            Arc::new(RouterTable {
+                http_port: any(router.http_port),
+                https_port: any(router.https_port),
+                ..router.with(router.hosts.clone(), router.routes.clone())
+            })
+        };
+        Arc::new(RoutingTable { revision: 1, routers: table.routers.iter().map(anywhere).collect() })
+    }
+
+    /// A proxy that serves it.
+    pub async fn serve(&self) -> Rig {
+        Rig::start(ProxyConfig::default(), self.table()).await
+    }
+
+    /// What `sluice explain` says of a URL on the usual ports.
+    pub fn explain(&self, url: &str) -> Explanation {
+        offline(self.dir.path(), &Self::settings(), &Query::parse(url).unwrap()).unwrap()
+    }
+
+    /// What `sluice validate` says.
+    pub fn problems(&self) -> Vec<String> {
+        let findings = validate(self.dir.path(), &Self::settings()).unwrap();
+        findings.problems.iter().map(ToString::to_string).collect()
+    }
+}
+
+/// A Service `namespace/name` with one port, 80, and its endpoint.
+pub fn backend(id: &str, endpoint: SocketAddr) -> String {
+    let (namespace, name) = id.split_once('/').unwrap();
+    format!(
+        "apiVersion: v1\nkind: Service\nmetadata: {{namespace: {namespace}, name: {name}}}\n\
+         spec: {{ports: [{{name: http, port: 80}}]}}\n---\n\
+         apiVersion: discovery.k8s.io/v1\nkind: EndpointSlice\n\
+         metadata: {{namespace: {namespace}, name: {name}-1, labels: {{kubernetes.io/service-name: {name}}}}}\n\
+         addressType: IPv4\nendpoints: [{{addresses: [{}]}}]\nports: [{{name: http, port: {}}}]",
+        endpoint.ip(),
+        endpoint.port()
+    )
+}
+
+/// A Secret `namespace/name` with a certificate for these names.
+pub fn secret(id: &str, names: &[&str]) -> String {
+    let (namespace, name) = id.split_once('/').unwrap();
+    let (cert, key) = pki::ca().leaf_pem(names);
+    let block = |pem: String| pem.lines().map(|line| format!("    {line}\n")).collect::<String>();
+    format!(
+        "apiVersion: v1\nkind: Secret\ntype: kubernetes.io/tls\nmetadata: {{namespace: {namespace}, name: {name}}}\n\
+         stringData:\n  tls.crt: |\n{}  tls.key: |\n{}",
+        block(cert),
+        block(key)
+    )
+}
