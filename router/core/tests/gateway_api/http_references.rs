@@ -195,17 +195,16 @@ fn policies_are_told_of_gateways_that_reach_their_service() {
         status["ancestors"].as_array().map(|ancestors| verdict(&ancestors[0], "Accepted"))
     };
     let mirror = "filters: [{type: RequestMirror, requestMirror: {backendRef: {name: v2, port: 8080}}}]";
-    let world_of = |rule: &str, policies: &str| world(rule, policies);
-    let copied = world_of(&format!("backendRefs: [{{name: v1, port: 8080}}]\n    {mirror}"), &policy("infra/v2"));
+    let copied = world(&format!("backendRefs: [{{name: v1, port: 8080}}], {mirror}"), &policy("infra/v2"));
     assert_eq!(told(&copied, "infra/p").as_deref(), Some("True/Accepted"), "a mirror is reached, too");
-    assert_eq!(told(&world_of("backendRefs: [{name: v1, port: 8080}]", &policy("infra/v2")), "infra/p"), None);
+    assert_eq!(told(&world("backendRefs: [{name: v1, port: 8080}]", &policy("infra/v2")), "infra/p"), None);
     // Who may not use a Service is none of its owner's business.
     let foreign = "backendRefs: [{namespace: web, name: web, port: 8080}]";
-    assert_eq!(told(&world_of(foreign, &policy("web/web")), "web/p"), None);
+    assert_eq!(told(&world(foreign, &policy("web/web")), "web/p"), None);
     let grant = "---\nkind: ReferenceGrant\nmetadata: {namespace: web, name: a}\nspec: {from: [{group: gateway.networking.k8s.io, \
                  kind: HTTPRoute, namespace: infra}], to: [{group: '', kind: Service}]}\n";
-    let granted = world_of(foreign, &(policy("web/web") + grant));
+    let granted = world(foreign, &(policy("web/web") + grant));
     assert_eq!(told(&granted, "web/p").as_deref(), Some("True/Accepted"));
-    let missing = world_of("backendRefs: [{name: gone, port: 8080}]", &policy("infra/gone"));
+    let missing = world("backendRefs: [{name: gone, port: 8080}]", &policy("infra/gone"));
     assert_eq!(told(&missing, "infra/p").as_deref(), Some("False/TargetNotFound"));
 }

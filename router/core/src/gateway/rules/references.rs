@@ -60,7 +60,7 @@ fn refusal(protocol: &AppProtocol, kind: Kind, carried: Carried, has_policy: boo
     };
     if !is_spoken {
         let others = if kind == Kind::GrpcRoute { "" } else { ", kubernetes.io/ws" };
-        return Some(format!("is not done by a {kind}; write http, kubernetes.io/h2c{others}, or leave it out"));
+        return Some(format!("is not done for {kind}s; write http, kubernetes.io/h2c{others}, or leave it out"));
     }
     let is_missing = speaks.is_tls() && !has_policy && carried == Carried::Content;
     is_missing.then(|| "takes TLS; write a BackendTLSPolicy for the Service".to_owned())
