@@ -25,12 +25,12 @@ use attach::{Attached, seniority};
 use backend_tls::BackendTlsPolicies;
 use class::Classes;
 use domains::Domains;
-use grants::Grants;
+use grants::{Grants, Referrer};
 use hosts::{Hosts, Hung, ListenerAt};
 use inclusion::{Context, EffectiveRule, Expanded, Outcome, Top};
 use listeners::{Placed, Ports};
-use rules::Resolver;
-use spec::{Gateway, HostPattern};
+use rules::{Carried, Resolver};
+use spec::{Filter, Gateway, HostPattern};
 use worth::Worth;
 
 use crate::few::Few;
@@ -105,7 +105,7 @@ impl<'r> Model<'r> {
         let routers: Vec<_> = around.routers.iter().chain(&made).cloned().collect();
         let domains = Domains::new(&around.settings.domains);
         let hosts = Hosts::new(&gates, &hung, &routers, &resolver, &domains);
-        let services_of = services_of(&hung);
+        let services_of = services_of(&hung, &gates, &grants);
         let policies = tls.told(&|service| services_of.get(service).cloned().unwrap_or_default());
         let included = included(&hung);
         let told = expanded.told.keys().filter_map(|object| resources.gateway_route(object));
@@ -224,17 +224,26 @@ fn hung<'m>(tops: &'m [Top<'m>], places: &[ListenerAt], expanded: &'m Expanded) 
         .collect()
 }
 
-/// The Gateways whose requests can come to each Service.
-fn services_of(hung: &[Hung<'_>]) -> HashMap<ObjectKey, BTreeSet<ObjectKey>> {
+/// The Gateways whose requests, or copies of them, can come to each Service, where a policy of the Service counts: what
+/// is passed through has the client's own TLS, and a Service that a route may not use is none of the Gateway's business.
+fn services_of(hung: &[Hung<'_>], gates: &[Gate<'_>], grants: &Grants) -> HashMap<ObjectKey, BTreeSet<ObjectKey>> {
     let mut services: HashMap<_, BTreeSet<_>> = HashMap::new();
-    for one in hung {
-        let leaves = one.rules.iter().filter(|rule| rule.outcome == Outcome::Serve).filter_map(EffectiveRule::leaf);
-        for leaf in leaves {
-            for backend in leaf.rule().map_or(&[][..], |rule| &rule.backends) {
-                let service = rules::service_of(&leaf.route, &backend.object);
-                let gateways = service.map(|service| services.entry(service).or_default());
-                if let Some(gateways) = gateways {
-                    gateways.insert(one.top.gateway.clone());
+    let protocol_of = |at: ListenerAt| gates.get(at.0)?.listeners.get(at.1)?.protocol;
+    let sees_content = |one: &&Hung<'_>| protocol_of(one.at).is_some_and(|it| it.carried() == Carried::Content);
+    for one in hung.iter().filter(sees_content) {
+        for rule in one.rules.iter().filter(|rule| rule.outcome == Outcome::Serve) {
+            let leaf = rule.leaf().and_then(|leaf| Some((&leaf.route, &leaf.rule()?.backends)));
+            let backends = leaf.into_iter().flat_map(|(route, all)| all.iter().map(move |it| (route, &it.object)));
+            let mirrors = rule.filters.iter().filter_map(|authored| match &authored.filter {
+                Filter::Mirror(mirror) => Some((&authored.author, &mirror.object)),
+                _ => None,
+            });
+            for (author, object) in backends.chain(mirrors) {
+                let referrer = Referrer::of(author.kind, &author.meta.key);
+                let service = rules::service_of(author, object)
+                    .filter(|service| grants.allows(&referrer, Kind::Service, service));
+                if let Some(service) = service {
+                    services.entry(service).or_default().insert(one.top.gateway.clone());
                 }
             }
         }

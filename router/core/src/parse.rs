@@ -25,7 +25,7 @@ use crate::contour::spec::{TlsCertificateDelegation, Vertex};
 use crate::gateway::spec::{BackendTlsPolicy, Gateway, GatewayClass, GatewayRoute, ReferenceGrant, RouteSlot};
 
 pub use config_map::{CA_CERTIFICATE, CLIENT_CA, ClientCa, ConfigMap, ErrorPage, NOT_FOUND_PAGE, UNAVAILABLE_PAGE};
-pub use endpoints::{EndpointSlice, Service, ServicePort, SliceEndpoint, SlicePort};
+pub use endpoints::{AppProtocol, EndpointSlice, Service, ServicePort, SliceEndpoint, SlicePort, Speaks};
 pub use headers::{
     Converter, Direction, Expression, Fetch, HeaderAction, HeaderActions, HeaderChange, HeaderValue, Segment,
 };

@@ -11,8 +11,8 @@ use std::time::Duration;
 use crate::admit::AdmittedRoute;
 use crate::object::ObjectKey;
 use crate::parse::{
-    Backend, EndpointSlice, ForwardedHeaders, HeldTls, IngressController, Route, ServicePort, SlicePort, TargetPort,
-    Traffic, TrafficOptions, annotations::MAX_TIMEOUT,
+    AppProtocol, Backend, EndpointSlice, ForwardedHeaders, HeldTls, IngressController, Route, ServicePort, SlicePort,
+    TargetPort, Traffic, TrafficOptions, annotations::MAX_TIMEOUT,
 };
 use crate::path_form::PathSettings;
 use crate::policy::RoutePolicy;
@@ -36,7 +36,7 @@ pub enum PortChoice {
         /// that people write give their ports names.
         port: ServicePort,
         /// The endpoints speak HTTP/2 without TLS, whatever the port says: for gRPC.
-        grpc: bool,
+        http2: bool,
     },
 }
 
@@ -55,7 +55,9 @@ impl PortChoice {
     fn is_h2c(&self, port: &SlicePort) -> bool {
         match self {
             PortChoice::Target(_) => port.h2c,
-            PortChoice::Service { port: own, grpc } => *grpc || own.h2c.unwrap_or(port.h2c),
+            PortChoice::Service { port: own, http2 } => {
+                *http2 || own.protocol.as_ref().map_or(port.h2c, AppProtocol::is_h2c)
+            }
         }
     }
 }
@@ -108,6 +110,13 @@ impl EndpointIndex {
     pub fn endpoints(&self, route: &Route, backend: &Backend) -> Arc<[Endpoint]> {
         let service = ObjectKey { namespace: route.meta.key.namespace.clone(), name: backend.service.clone() };
         self.of_service(service, PortChoice::Target(route.target_port.clone()))
+    }
+
+    /// What the slices of a service say that endpoints speak behind a port of it, each once.
+    pub fn protocols(&self, service: &ObjectKey, port: &ServicePort) -> BTreeSet<AppProtocol> {
+        let choice = PortChoice::Service { port: port.clone(), http2: false };
+        let ports = self.slices.get(service).into_iter().flat_map(BTreeMap::values).flat_map(|slice| &slice.ports);
+        ports.filter(|port| choice.matches(port)).filter_map(|port| port.protocol.clone()).collect()
     }
 
     /// The usable endpoints of a service, each address once, in order of address: those that are ready, or where none

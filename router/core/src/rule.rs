@@ -1,20 +1,23 @@
 //! Rules of Gateway API and Contour objects, ready to serve: what a request must be like, and what is done with it.
 //! Everything is final: references are resolved, defaults filled in, what parents say is folded in.
 
+mod backend_tls;
+
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rustls::RootCertStore;
 use rustls::sign::CertifiedKey;
 
-use crate::gateway::spec::{Cors, HeaderModifier, HostPattern, RequestMatcher};
+use crate::gateway::spec::{Cors, HeaderModifier, RequestMatcher};
 use crate::model::{Hostname, RouterName};
 use crate::object::{Kind, ObjectKey, ObjectRef};
 use crate::parse::TlsVersion;
 use crate::path_form::PathForm;
 use crate::policy::Balance;
 use crate::table::{Cluster, ResolvedRoute};
+
+pub use backend_tls::{BackendTls, NotAServerName, PeerName};
 
 /// What a host serves by rules, beside or instead of Routes. A host with a site is closed: what no rule of it matches is
 /// answered 404, and no wider host is asked.
@@ -205,15 +208,4 @@ pub struct HealthRequest {
     pub path: Arc<str>,
     /// Statuses that are good: first and last of each range.
     pub expected: Vec<(u16, u16)>,
-}
-
-/// How TLS with endpoints is spoken and verified.
-#[derive(Clone, Debug)]
-pub struct BackendTls {
-    /// SNI.
-    pub server_name: Hostname,
-    /// The chain must end here; `None`: at the system's roots.
-    pub roots: Option<Arc<RootCertStore>>,
-    /// One of these must be in the certificate.
-    pub names: Vec<HostPattern>,
 }

@@ -1,8 +1,10 @@
 //! From a port of a Service, as Gateway API and Contour objects name it, to the endpoints behind it.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::object::ObjectKey;
+use crate::parse::{AppProtocol, ServicePort};
 use crate::resolve::{EndpointIndex, PortChoice};
 use crate::resources::Resources;
 use crate::table::Endpoint;
@@ -47,12 +49,25 @@ impl<'r> Services<'r> {
         self.find(service, port, false)
     }
 
-    /// The same for gRPC: all of them speak HTTP/2.
+    /// The same, and all of them speak HTTP/2 where there is no TLS, whatever port and slice say.
     ///
     /// # Errors
     /// See [`ServiceError`].
-    pub fn grpc_endpoints(&self, service: &ObjectKey, port: u16) -> Result<Arc<[Endpoint]>, ServiceError> {
+    pub fn http2_endpoints(&self, service: &ObjectKey, port: u16) -> Result<Arc<[Endpoint]>, ServiceError> {
         self.find(service, port, true)
+    }
+
+    /// What a port's endpoints speak: as the Service's `appProtocol` says, or else as those of its slices do. Empty:
+    /// nothing is said, and so nothing is known.
+    ///
+    /// # Errors
+    /// See [`ServiceError`].
+    pub fn protocols(&self, service: &ObjectKey, port: u16) -> Result<BTreeSet<AppProtocol>, ServiceError> {
+        let found = self.port(service, port)?;
+        Ok(match &found.protocol {
+            Some(own) => BTreeSet::from([own.clone()]),
+            None => self.endpoints.protocols(service, found),
+        })
     }
 
     /// The name of a Service's port, empty where it has none. `None`: there is no such port.
@@ -61,7 +76,12 @@ impl<'r> Services<'r> {
         service.ports.iter().find(|known| known.number == port).map(|known| known.name.clone())
     }
 
-    fn find(&self, key: &ObjectKey, number: u16, grpc: bool) -> Result<Arc<[Endpoint]>, ServiceError> {
+    fn find(&self, key: &ObjectKey, number: u16, http2: bool) -> Result<Arc<[Endpoint]>, ServiceError> {
+        let port = self.port(key, number)?.clone();
+        Ok(self.endpoints.of_service(key.clone(), PortChoice::Service { port, http2 }))
+    }
+
+    fn port(&self, key: &ObjectKey, number: u16) -> Result<&'r ServicePort, ServiceError> {
         let service = self.resources.services.get(key).ok_or(ServiceError::NotFound)?;
         if service.is_external {
             return Err(ServiceError::ExternalName);
@@ -71,8 +91,7 @@ impl<'r> Services<'r> {
             return Err(ServiceError::PortNotFound);
         }
         // The same number may stand there once for each protocol.
-        let port = ports.find(|port| port.is_tcp).ok_or(ServiceError::UnsupportedProtocol)?;
-        Ok(self.endpoints.of_service(key.clone(), PortChoice::Service { port: port.clone(), grpc }))
+        ports.find(|port| port.is_tcp).ok_or(ServiceError::UnsupportedProtocol)
     }
 }
 

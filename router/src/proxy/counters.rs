@@ -2,12 +2,16 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::{Duration, Instant};
 
 use router_core::model::{RouteId, RouterName};
 use router_core::table::RoutingTable;
 
 use super::access::Flag;
+
+/// How often the log tells of copies that a route has lost.
+const TELL_EVERY: Duration = Duration::from_secs(60);
 
 /// Totals of one route on one router since it was admitted there.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,6 +28,10 @@ pub struct RouteCounters {
     pub bytes_in: u64,
     /// Payload or body bytes to clients.
     pub bytes_out: u64,
+    /// Copies of requests that mirrors were to get.
+    pub copies: u64,
+    /// Those of them that no mirror has answered.
+    pub copies_lost: u64,
 }
 
 type Key = (RouterName, RouteId);
@@ -35,6 +43,16 @@ pub struct Totals {
     failed: AtomicU64,
     bytes_in: AtomicU64,
     bytes_out: AtomicU64,
+    copies: AtomicU64,
+    copies_lost: AtomicU64,
+    untold: Mutex<Untold>,
+}
+
+/// Copies that were lost and that the log has not told of.
+#[derive(Debug, Default)]
+struct Untold {
+    count: u64,
+    last: Option<Instant>,
 }
 
 /// Counters of all routes. Bounded by the routing table: routes that leave it lose theirs.
@@ -52,6 +70,23 @@ impl Totals {
         for (total, more) in more.into_iter().filter(|(_, more)| *more > 0) {
             total.fetch_add(more, Ordering::Relaxed);
         }
+    }
+}
+
+impl Totals {
+    /// Counts a copy of a request that a mirror is to get.
+    pub fn add_copy(&self) {
+        self.copies.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Counts a copy that no mirror has answered. How many have been lost since the log told of it, if it is to be told
+    /// now: at most once in [`TELL_EVERY`].
+    pub fn lose_copy(&self, now: Instant) -> Option<u64> {
+        self.copies_lost.fetch_add(1, Ordering::Relaxed);
+        let mut untold = self.untold.lock().unwrap_or_else(PoisonError::into_inner);
+        untold.count += 1;
+        let is_due = untold.last.is_none_or(|last| now.saturating_duration_since(last) >= TELL_EVERY);
+        is_due.then(|| std::mem::replace(&mut *untold, Untold { count: 0, last: Some(now) }).count)
     }
 }
 
@@ -85,7 +120,23 @@ impl Counters {
                 failed: totals.failed.load(Ordering::Relaxed),
                 bytes_in: totals.bytes_in.load(Ordering::Relaxed),
                 bytes_out: totals.bytes_out.load(Ordering::Relaxed),
+                copies: totals.copies.load(Ordering::Relaxed),
+                copies_lost: totals.copies_lost.load(Ordering::Relaxed),
             })
             .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lost_copies_are_told_of_once_in_a_while() {
+        let (totals, start) = (Totals::default(), Instant::now());
+        let lose = |after: u64| totals.lose_copy(start + Duration::from_secs(after));
+        assert_eq!([lose(0), lose(1), lose(59), lose(60), lose(61)], [Some(1), None, None, Some(3), None]);
+        assert_eq!(lose(300), Some(2));
+        assert_eq!(totals.copies_lost.load(Ordering::Relaxed), 6);
     }
 }

@@ -12,6 +12,7 @@ use router_core::table::ResolvedRoute;
 use tokio::net::TcpStream;
 use tokio::time::sleep;
 use tokio_rustls::server::TlsStream;
+use tokio_util::either::Either;
 
 use super::Shared;
 use super::access::{AccessRecord, Flag};
@@ -20,6 +21,7 @@ use super::limits::TooMany;
 use super::prefixed::Prefixed;
 use super::upstream::choose::Exhausted;
 use super::upstream::hashing::Key;
+use super::upstream::secure::{ByteStream, secured};
 use crate::relay::{self, RelayEnd, RelayOptions, TunnelEnd};
 use crate::timer::{Lent, Timer};
 
@@ -35,7 +37,8 @@ pub async fn forward(
 ) {
     record.route = Some(Arc::clone(&route));
     let timeouts = shared.timeouts(&record.router);
-    let Some(upstream) = reach(shared, &route, timeouts, &mut timer, Opening::AtOnce, &mut record).await else {
+    let Some(Either::Left(upstream)) = reach(shared, &route, timeouts, &mut timer, Inside::Tls, &mut record).await
+    else {
         relay::reset_on_close(&client);
         return;
     };
@@ -66,7 +69,7 @@ pub async fn forward_terminated(
     record.route = Some(Arc::clone(&route));
     let timeouts = shared.timeouts(&record.router);
     let upstream = if admitted {
-        reach(shared, &route, timeouts, &mut shared.timers.lend(), Opening::AnyTime, &mut record).await
+        reach(shared, &route, timeouts, &mut shared.timers.lend(), Inside::Bytes, &mut record).await
     } else {
         record.flag = Flag::ClientCertificate;
         None
@@ -83,7 +86,19 @@ pub async fn forward_terminated(
     };
     // Neither side must take for the end what is none.
     relay::reset_on_close(client.get_ref().0.get_ref());
-    relay::reset_on_close(&upstream);
+    match &upstream {
+        Either::Left(stream) => relay::reset_on_close(stream),
+        Either::Right(stream) => relay::reset_on_close(stream.get_ref().0),
+    }
+}
+
+/// What a client's connection has inside, for an endpoint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Inside {
+    /// The client's TLS, whose first bytes are there: the endpoint gets it as it is.
+    Tls,
+    /// What the client says: the endpoint gets it as its backend's policy says.
+    Bytes,
 }
 
 /// Connects to an endpoint of the route, if the route lets the client in. `None`: the record says why not.
@@ -92,9 +107,9 @@ async fn reach(
     route: &ResolvedRoute,
     timeouts: Timeouts,
     timer: &mut Timer,
-    opening: Opening,
+    inside: Inside,
     record: &mut AccessRecord,
-) -> Option<TcpStream> {
+) -> Option<ByteStream> {
     if !route.admits_source(record.client.ip()) {
         record.flag = Flag::SourceNotAllowed;
         return None;
@@ -106,7 +121,7 @@ async fn reach(
             return None;
         }
     }
-    connect(shared, route, timeouts.connect, timer, opening, record).await
+    connect(shared, route, timeouts.connect, timer, inside, record).await
 }
 
 /// Connects to an endpoint of the route. `None`: none could be connected to, or it is the share of a backend that has
@@ -116,9 +131,10 @@ async fn connect(
     route: &ResolvedRoute,
     timeout: Duration,
     timer: &mut Timer,
-    opening: Opening,
+    inside: Inside,
     record: &mut AccessRecord,
-) -> Option<TcpStream> {
+) -> Option<ByteStream> {
+    let opening = if inside == Inside::Tls { Opening::AtOnce } else { Opening::AnyTime };
     let key = Some(Key::of_client(record.client.ip()));
     let mut choice = shared.balancer.plan(route).choose(route, &route.cluster, key, None);
     record.flag = Flag::NoEndpoints;
@@ -144,6 +160,16 @@ async fn connect(
                 connected => break connected,
             }
         };
+        let connected = match connected {
+            Ok(stream) if inside == Inside::Bytes => {
+                let left = within.saturating_sub(begun.elapsed());
+                secured(shared, pick.target, stream, left).await.map_err(|(_, flag)| flag)
+            }
+            Ok(stream) => Ok(Either::Left(stream)),
+            Err(DialError::Refused(_)) => Err(Flag::UpstreamConnectFailure),
+            Err(DialError::Timeout) => Err(Flag::UpstreamConnectTimeout),
+            Err(DialError::NoDescriptor(_)) => Err(Flag::Busy),
+        };
         match connected {
             Ok(stream) => {
                 record.endpoint = Some(pick.target.endpoint.address);
@@ -152,9 +178,7 @@ async fn connect(
                 record.flag = Flag::ClientGone;
                 return Some(stream);
             }
-            Err(DialError::Refused(_)) => record.flag = Flag::UpstreamConnectFailure,
-            Err(DialError::Timeout) => record.flag = Flag::UpstreamConnectTimeout,
-            Err(DialError::NoDescriptor(_)) => record.flag = Flag::Busy,
+            Err(flag) => record.flag = flag,
         }
         left = left.saturating_sub(begun.elapsed());
     }

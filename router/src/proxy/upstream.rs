@@ -26,6 +26,7 @@ pub mod plan;
 pub mod pool;
 pub mod private;
 pub mod probes;
+pub mod secure;
 mod tap;
 #[cfg(test)]
 pub(crate) mod testing;

@@ -6,8 +6,7 @@ mod named;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
-use router_core::gateway::spec::HostPattern;
-use router_core::rule::{BackendPolicy, BackendTls};
+use router_core::rule::{BackendPolicy, BackendTls, PeerName};
 use router_core::table::Reencrypt;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::client::{VerifierBuilderError, WebPkiServerVerifier};
@@ -32,7 +31,7 @@ pub enum TrustError {
     /// rustls refuses the configuration.
     #[error("cannot set up TLS: {0}")]
     Setup(#[from] rustls::Error),
-    /// `<service>.<namespace>.svc`, or the policy's host name, is no name.
+    /// `<service>.<namespace>.svc` is no name.
     #[error("{0:?} cannot be a server name")]
     Name(String),
 }
@@ -44,7 +43,12 @@ pub struct UpstreamTrust {
     pub config: Arc<ClientConfig>,
     /// For one that offers HTTP/1.1 alone.
     pub config_http1: Arc<ClientConfig>,
+    /// For bytes of any kind.
+    pub config_bytes: Arc<ClientConfig>,
 }
+
+/// Address of a store, and names of the peer.
+type Terms = (usize, Arc<[PeerName]>);
 
 /// Client configurations by what they trust, made on first use.
 #[derive(Debug)]
@@ -52,7 +56,7 @@ pub struct UpstreamTls {
     service_ca: Option<Arc<RootCertStore>>,
     system: OnceLock<Arc<RootCertStore>>,
     by_store: Mutex<HashMap<usize, Made>>,
-    by_policy: Mutex<HashMap<(usize, Vec<HostPattern>), Named>>,
+    by_policy: Mutex<HashMap<Terms, Named>>,
 }
 
 #[derive(Debug)]
@@ -106,21 +110,18 @@ impl UpstreamTls {
     /// # Errors
     /// When there is nothing to verify them with.
     pub fn trust_policy(&self, policy: &Arc<BackendPolicy>, tls: &BackendTls) -> Result<UpstreamTrust, TrustError> {
-        let store = match &tls.roots {
-            Some(roots) => roots,
-            None => self.system.get_or_init(system_roots),
-        };
+        let store = tls.roots().unwrap_or_else(|| self.system.get_or_init(system_roots));
         if store.is_empty() {
-            return Err(if tls.roots.is_some() { TrustError::NoCa } else { TrustError::NoSystemRoots });
+            return Err(if tls.roots().is_some() { TrustError::NoCa } else { TrustError::NoSystemRoots });
         }
-        let key = (address(store), tls.names.clone());
+        let key = (address(store), Arc::clone(tls.names()));
         let mut by_policy = self.by_policy.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(named) = by_policy.get_mut(&key) {
             // Whoever asked first may go before the others do.
             named.policy = Arc::downgrade(policy);
             return Ok(named.made.trust.clone());
         }
-        let trust = UpstreamTrust::with(Arc::new(named::NamedPeer::new(store, &tls.names)?))?;
+        let trust = UpstreamTrust::with(Arc::new(named::NamedPeer::new(store, tls)?))?;
         let made = Made { trust: trust.clone(), store: Arc::clone(store) };
         by_policy.insert(key, Named { made, policy: Arc::downgrade(policy) });
         Ok(trust)
@@ -142,10 +143,11 @@ impl UpstreamTrust {
             .dangerous()
             .with_custom_certificate_verifier(verifier)
             .with_no_client_auth();
+        let config_bytes = Arc::new(config.clone());
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
         let config_http1 = Arc::new(config.clone());
         config.alpn_protocols.insert(0, b"h2".to_vec());
-        Ok(UpstreamTrust { config: Arc::new(config), config_http1 })
+        Ok(UpstreamTrust { config: Arc::new(config), config_http1, config_bytes })
     }
 }
 
@@ -168,15 +170,6 @@ fn system_roots() -> Arc<RootCertStore> {
 pub fn service_name(service: &str, namespace: &str) -> Result<ServerName<'static>, TrustError> {
     let name = format!("{service}.{namespace}.svc");
     ServerName::try_from(name.clone()).map_err(|_| TrustError::Name(name))
-}
-
-/// The name that a policy gives: SNI.
-///
-/// # Errors
-/// When it is no DNS name.
-pub fn server_name(tls: &BackendTls) -> Result<ServerName<'static>, TrustError> {
-    let name = tls.server_name.as_str();
-    ServerName::try_from(name.to_owned()).map_err(|_| TrustError::Name(name.to_owned()))
 }
 
 fn address(store: &Arc<RootCertStore>) -> usize {

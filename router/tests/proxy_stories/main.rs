@@ -2,6 +2,8 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "helpers of tests")]
 
 mod affinity;
+mod app_protocols;
+mod backend_tls;
 mod backends;
 mod backends_h2;
 mod balance;
@@ -18,6 +20,7 @@ mod fields;
 mod folder;
 mod forwarded;
 mod frames;
+mod gateways;
 mod grpc;
 mod guardian;
 mod hellos;

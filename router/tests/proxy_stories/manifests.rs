@@ -62,6 +62,19 @@ impl World {
         self.translation.report.others.get(&object).map_or(Value::Null, |told| told.status.clone())
     }
 
+    /// `status/reason` and message of a condition in the first row of a route (`parents`) or policy (`ancestors`).
+    pub fn condition(&self, kind: Kind, id: &str, condition: &str) -> (String, String) {
+        let status = self.status(kind, id);
+        let rows = ["parents", "ancestors"].iter().find_map(|rows| status[*rows].as_array()).cloned();
+        let row = rows.unwrap_or_default().first().cloned().unwrap_or_default();
+        let conditions = row["conditions"].as_array().cloned().unwrap_or_default();
+        let Some(found) = conditions.iter().find(|known| known["type"] == condition) else {
+            return ("-".to_owned(), String::new());
+        };
+        let text = |member: &str| found[member].as_str().unwrap().to_owned();
+        (format!("{}/{}", text("status"), text("reason")), text("message"))
+    }
+
     /// The messages of an HTTPProxy's errors or warnings.
     pub fn messages(&self, id: &str, member: &str) -> Vec<String> {
         let status = self.status(Kind::HttpProxy, id);

@@ -60,6 +60,13 @@ impl Ca {
         self.sign_for(params(names), KeyPair::generate_for(algorithm).unwrap())
     }
 
+    /// A leaf with this URI among its names, and no other.
+    pub fn leaf_with_uri(&self, uri: &str) -> Arc<CertifiedKey> {
+        let mut params = params(&[]);
+        params.subject_alt_names.push(rcgen::SanType::URI(uri.try_into().unwrap()));
+        self.sign(params)
+    }
+
     fn sign(&self, params: CertificateParams) -> Arc<CertifiedKey> {
         self.sign_for(params, KeyPair::generate().unwrap())
     }
@@ -67,6 +74,11 @@ impl Ca {
     fn sign_for(&self, params: CertificateParams, key: KeyPair) -> Arc<CertifiedKey> {
         let cert = params.signed_by(&key, &self.0).unwrap();
         pair(cert.der().clone(), &key)
+    }
+
+    /// Its own certificate.
+    pub fn pem(&self) -> String {
+        self.0.pem()
     }
 
     pub fn roots(&self) -> Arc<RootCertStore> {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use router::proxy::ProxyConfig;
-use router_core::gateway::spec::HostPattern;
+use router_core::gateway::spec::{HostPattern, SubjectName};
 use router_core::model::Hostname;
 use router_core::rule::{BackendPolicy, BackendTls, RulePolicy};
 use rustls::RootCertStore;
@@ -12,18 +12,18 @@ use crate::pki::Ca;
 use crate::tables::{Rig, Route, table};
 use crate::{backends, client, log, pki};
 
-fn name(name: &str) -> HostPattern {
-    match name.strip_prefix("*.") {
+fn name(name: &str) -> SubjectName {
+    SubjectName::Host(match name.strip_prefix("*.") {
         Some(domain) => HostPattern::Suffix(Hostname::parse(domain).unwrap()),
         None => HostPattern::Exact(Hostname::parse(name).unwrap()),
-    }
+    })
 }
 
 /// SNI `sni`, and one of these names in the certificate; without names it is SNI.
 fn policy(sni: &str, names: &[&str], roots: Option<Arc<RootCertStore>>) -> BackendPolicy {
-    let names = if names.is_empty() { vec![name(sni)] } else { names.iter().map(|pattern| name(pattern)).collect() };
-    let tls = Some(BackendTls { server_name: Hostname::parse(sni).unwrap(), roots, names });
-    BackendPolicy { tls, ..BackendPolicy::default() }
+    let names: Vec<_> = names.iter().map(|pattern| name(pattern)).collect();
+    let tls = BackendTls::new(&Hostname::parse(sni).unwrap(), roots, &names).unwrap();
+    BackendPolicy { tls: Some(tls), ..BackendPolicy::default() }
 }
 
 fn rule(host: &str) -> Route {
@@ -61,7 +61,7 @@ async fn the_policy_says_which_authority_and_which_names() {
             let answer = client::get(rig.http, &host, "/x").await;
             assert_eq!(answer.status, *status, "{case}: {answer:?}");
             if *status == 200 {
-                let sni = policy.tls.as_ref().unwrap().server_name.as_str();
+                let sni = policy.tls.as_ref().unwrap().server_name().as_ref();
                 assert!(answer.body.starts_with(&format!("secure GET /x\nsni: {sni}\n")), "{case}: {answer:?}");
             } else {
                 assert_eq!(log::line("host", &host).await["flags"], "UV", "{case}");

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::spec::{Fault, ServiceSpec, Strategy, Vertex};
 use super::tls;
-use crate::gateway::spec::{HeaderModifier, HostPattern};
+use crate::gateway::spec::{HeaderModifier, HostPattern, SubjectName};
 use crate::model::Hostname;
 use crate::object::{Kind, ObjectKey};
 use crate::policy::{Affinity, Balance, RoutePolicy};
@@ -161,8 +161,9 @@ impl Backends<'_> {
         let roots = secret.and_then(|secret| secret.ca.clone()).ok_or(Problem::Ca)?;
         let names: Option<Vec<Hostname>> = names.iter().map(|name| Hostname::parse(name).ok()).collect();
         let names = names.ok_or(Problem::SubjectName)?;
-        let server_name = names.first().cloned().ok_or(Problem::SubjectName)?;
-        Ok(BackendTls { server_name, roots: Some(roots), names: names.into_iter().map(HostPattern::Exact).collect() })
+        let server_name = names.first().ok_or(Problem::SubjectName)?;
+        let subjects: Vec<_> = names.iter().cloned().map(HostPattern::Exact).map(SubjectName::Host).collect();
+        BackendTls::new(server_name, Some(roots), &subjects).map_err(|_| Problem::SubjectName)
     }
 }
 

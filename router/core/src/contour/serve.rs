@@ -18,7 +18,7 @@ use crate::parse::annotations::MAX_TIMEOUT;
 use crate::path_form::PathForm;
 use crate::policy::{Balance, RoutePolicy};
 use crate::resolve::TrafficDefaults;
-use crate::rule::{Action, PathChange, RedirectTo, Rule, RulePolicy, Site, SiteTls};
+use crate::rule::{Action, BackendPolicy, PathChange, RedirectTo, Rule, RulePolicy, Site, SiteTls};
 use crate::table::{Cluster, Derived, ResolvedRoute, RouteKind, ServiceEndpoints, VirtualHost};
 
 /// Makes virtual hosts, and gives their routes ids: of each object's, in the order in which they are made.
@@ -50,7 +50,7 @@ impl Maker {
         tcp: Option<Tcp<'_>>,
     ) -> VirtualHost {
         let rules = self.sorted(&claim.host, rules);
-        let tcp = tcp.map(|tcp| self.tcp(&claim.host, tcp));
+        let tcp = tcp.map(|tcp| self.tcp(&claim.host, tcp, matches!(tls, HostTls::Passthrough { .. })));
         let asks_for_tcp = claim.start.is_some_and(|start| start.tcp.is_some());
         let all = || rules.iter().map(|sorted| Arc::clone(&sorted.rule)).collect::<Arc<[Arc<Rule>]>>();
         let some = || Some(all()).filter(|rules| !rules.is_empty());
@@ -162,7 +162,13 @@ impl Maker {
         cleartext.into()
     }
 
-    fn tcp(&mut self, host: &HostMatch, tcp: Tcp<'_>) -> Arc<ResolvedRoute> {
+    fn tcp(&mut self, host: &HostMatch, mut tcp: Tcp<'_>, is_passed_through: bool) -> Arc<ResolvedRoute> {
+        if is_passed_through {
+            // The TLS that a service asks for is the client's.
+            for own in tcp.services.iter_mut().filter_map(|service| service.policy.as_mut()) {
+                *own = Arc::new(BackendPolicy { tls: None, ..BackendPolicy::clone(own) });
+            }
+        }
         let cluster = Cluster { services: tcp.services.into() };
         let mut route = self.route(host, tcp.vertex, cluster, backends::policy(&tcp.strategy), None);
         route.kind = RouteKind::Passthrough { redirect: false };

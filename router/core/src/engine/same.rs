@@ -12,7 +12,7 @@ use rustls::RootCertStore;
 use crate::gateway::spec::{PathMatcher, RequestMatcher, ValueMatcher};
 use crate::model::RouteId;
 use crate::persistent::Sorted;
-use crate::rule::{BackendPolicy, BackendTls, Mirror, Rule, RulePolicy, Site, SiteTls};
+use crate::rule::{BackendPolicy, Mirror, Rule, RulePolicy, Site, SiteTls};
 use crate::table::{Cluster, HttpTls, Reencrypt, ResolvedRoute, RouteKind, ServiceEndpoints, VirtualHost};
 
 /// Puts earlier routes into the place of new ones that say the same.
@@ -236,12 +236,7 @@ fn same_backend(a: &BackendPolicy, b: &BackendPolicy) -> bool {
         && *response_headers == b.response_headers
         && *balance == b.balance
         && *health_check == b.health_check
-        && same_option(tls.as_ref(), b.tls.as_ref(), |a, b| {
-            let BackendTls { server_name, roots, names } = a;
-            *server_name == b.server_name
-                && same_option(roots.as_ref(), b.roots.as_ref(), same_roots)
-                && *names == b.names
-        })
+        && *tls == b.tls
 }
 
 fn same_policy(a: &RulePolicy, b: &RulePolicy) -> bool {

@@ -132,30 +132,38 @@ impl<'r> BackendTlsPolicies<'r> {
         targets: &[Named<'_>],
     ) -> (Condition, Vec<ObjectRef>) {
         let refused = |reason: &str, message: String| Condition::new("Accepted", false, reason, message);
-        let (mut lost, mut missing, mut winners) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut lost, mut missing, mut kept, mut winners) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         for &(name, section) in targets {
             let service = ObjectKey { namespace: policy.meta.key.namespace.clone(), name: name.clone() };
-            let has_port = |port: &Arc<str>| {
-                let known = self.resources.services.get(&service);
-                known.is_some_and(|known| known.ports.iter().any(|known| known.name == *port))
-            };
             let text = section.map_or_else(|| name.to_string(), |port| format!("{name}#{port}"));
-            if section.is_some_and(|port| !has_port(port)) {
-                missing.push(text);
-                continue;
+            match (self.resources.services.get(&service), section) {
+                (None, _) => {
+                    missing.push(format!("there is no Service {name}"));
+                    continue;
+                }
+                (Some(known), Some(port)) if known.ports.iter().all(|known| known.name != *port) => {
+                    missing.push(format!("no port of that name: {text}; write a port's name, or none"));
+                    continue;
+                }
+                _ => {}
             }
             let winner = self.winners.get(&(service, section.cloned())).filter(|it| it.meta.key != policy.meta.key);
             if let Some(winner) = winner {
                 lost.push(format!("{text} has the older policy {}", winner.meta.key.name));
                 winners.push(ObjectRef { kind: Kind::BackendTlsPolicy, key: winner.meta.key.clone() });
+            } else {
+                kept.push(text);
             }
         }
+        // A condition is about all targets together: which of them the policy has all the same, the message says.
+        let besides = match kept.is_empty() {
+            true => String::new(),
+            false => format!("; in force for Service {}", kept.join(", Service ")),
+        };
         let condition = if !lost.is_empty() {
-            refused("Conflicted", format!("spec.targetRefs: Service {}", lost.join(", Service ")))
+            refused("Conflicted", format!("spec.targetRefs: Service {}{besides}", lost.join(", Service ")))
         } else if !missing.is_empty() {
-            let message =
-                format!("spec.targetRefs: no port of that name: {}; write a port's name, or none", missing.join(", "));
-            refused("TargetNotFound", message)
+            refused("TargetNotFound", format!("spec.targetRefs: {}{besides}", missing.join("; ")))
         } else {
             resolved.accepted.clone()
         };
@@ -181,20 +189,20 @@ fn resolve(policy: &BackendTlsPolicy, resources: &Resources) -> Resolved {
     let (roots, faults) = trusted(policy, resources);
     let references = faults.condition("ResolvedRefs", "ResolvedRefs");
     let refused = |reason: &str, message: String| Condition::new("Accepted", false, reason, message);
-    let accepted = if !policy.unsupported.is_empty() {
-        refused("Invalid", policy.unsupported.join("; "))
+    let usable = if !policy.unsupported.is_empty() {
+        Err(refused("Invalid", policy.unsupported.join("; ")))
     } else if roots.is_none() && !policy.system_roots {
         let message = "spec.validation.caCertificateRefs: none of them can be used, so requests are answered 5xx";
-        refused("NoValidCACertificate", message.to_owned())
+        Err(refused("NoValidCACertificate", message.to_owned()))
     } else {
-        Condition::new("Accepted", true, "Accepted", "")
+        let tls = BackendTls::new(&policy.hostname, roots, &policy.names);
+        tls.map_err(|error| refused("Invalid", format!("spec.validation: {error}")))
     };
-    let tls = if accepted.holds {
-        Ok(BackendTls { server_name: policy.hostname.clone(), roots, names: policy.names.clone() })
-    } else {
-        Err(accepted.message.clone())
+    let accepted = match &usable {
+        Ok(_) => Condition::new("Accepted", true, "Accepted", ""),
+        Err(refusal) => refusal.clone(),
     };
-    Resolved { tls, accepted, references }
+    Resolved { tls: usable.map_err(|refusal| refusal.message), accepted, references }
 }
 
 /// The certificates of all references that can be used, and what is wrong with the others.

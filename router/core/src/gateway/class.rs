@@ -13,8 +13,9 @@ use crate::sites::{Row, Told};
 use crate::status::Condition;
 
 /// Features of the API that hold, by their names in its conformance suite, in order of name.
-pub const FEATURES: [&str; 38] = [
+pub const FEATURES: [&str; 39] = [
     "BackendTLSPolicy",
+    "BackendTLSPolicySANValidation",
     "GRPCRoute",
     "GRPCRouteNamedRouteRule",
     "Gateway",

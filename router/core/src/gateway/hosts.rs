@@ -312,14 +312,7 @@ impl<'m> Serving<'m> {
                 notes.entry(object).or_default().insert(note);
             }
         }
-        let is_terminated = self.protocol == Protocol::TlsTerminate;
-        let (route, has_tls) = routes.tcp(first.0, host, is_terminated);
-        if let Some(object) = object_of(first.0).filter(|_| has_tls) {
-            let note = "a BackendTLSPolicy asks for TLS with a backend, which a listener of protocol TLS that terminates \
-                        cannot do yet; connections are reset";
-            notes.entry(object).or_default().insert(note.to_owned());
-        }
-        route
+        routes.tcp(first.0, host, self.protocol.carried())
     }
 }
 

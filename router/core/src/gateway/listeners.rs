@@ -12,6 +12,7 @@ use std::sync::Arc;
 use rustls::sign::CertifiedKey;
 
 use super::conditions::Faults;
+use super::rules::Carried;
 use super::spec::{GROUP, Gateway, HostPattern, Listener};
 use crate::gateway::grants::Grants;
 use crate::model::RouterName;
@@ -54,6 +55,11 @@ impl Protocol {
     /// Whether TLS is taken off here.
     pub fn terminates(self) -> bool {
         matches!(self, Protocol::Https | Protocol::TlsTerminate)
+    }
+
+    /// What backends get of its clients' connections.
+    pub fn carried(self) -> Carried {
+        if self == Protocol::TlsPassthrough { Carried::AsItCame } else { Carried::Content }
     }
 
     /// The kinds of route that it can carry.

@@ -15,7 +15,7 @@ use crate::rule::{Action, BackendPolicy, Mirror, PathChange, RedirectTo, RulePol
 use crate::sites::RouterPorts;
 use crate::table::{Cluster, Derived, ResolvedRoute, RouteKind, ServiceEndpoints};
 
-pub use references::{Resolver, service_of};
+pub use references::{Carried, Resolver, service_of};
 
 /// Answer for requests whose backend cannot be used.
 const FAILED: u16 = 500;
@@ -73,23 +73,15 @@ impl<'a, 'r> Routes<'a, 'r> {
         route
     }
 
-    /// What serves the connections of a host, and whether a backend fails because it wants TLS: bytes whose TLS was
-    /// taken off here cannot be put into TLS again.
-    pub fn tcp(&mut self, rule: &EffectiveRule, host: &HostPattern, is_terminated: bool) -> (Arc<ResolvedRoute>, bool) {
-        let mut cluster = match (rule.outcome, rule.leaf()) {
-            (Outcome::Serve, Some(leaf)) => self.cluster(leaf),
+    /// What serves the connections of a host. BackendTLSPolicies are about what is inside of clients' TLS: what is
+    /// passed through has the client's own.
+    pub fn tcp(&mut self, rule: &EffectiveRule, host: &HostPattern, carried: Carried) -> Arc<ResolvedRoute> {
+        let cluster = match (rule.outcome, rule.leaf()) {
+            (Outcome::Serve, Some(leaf)) => self.cluster(leaf, carried),
             _ => Cluster::default(),
         };
-        let mut has_tls = false;
-        for own in cluster.services.iter_mut().filter_map(|service| service.policy.as_mut()) {
-            if own.tls.is_some() {
-                let failure = if is_terminated { Some(FAILED) } else { own.failure };
-                *own = Arc::new(BackendPolicy { tls: None, failure, ..BackendPolicy::clone(own) });
-                has_tls |= is_terminated;
-            }
-        }
         let object = rule.leaf().map(Level::object).unwrap_or_else(|| unknown(Kind::TlsRoute));
-        (self.connection(object, host, cluster), has_tls)
+        self.connection(object, host, cluster)
     }
 
     /// What ends the connections of a host that a Gateway has a listener for and no route: it has no endpoints.
@@ -134,13 +126,13 @@ impl<'a, 'r> Routes<'a, 'r> {
     }
 
     /// Backends of a rule that have a share.
-    fn cluster(&self, leaf: &Level) -> Cluster {
+    fn cluster(&self, leaf: &Level, carried: Carried) -> Cluster {
         let backends = leaf.rule().map_or(&[][..], |rule| &rule.backends);
         let shares = backends.iter().filter(|backend| backend.weight > 0);
-        Cluster { services: shares.map(|backend| self.service(&leaf.route, backend)).collect() }
+        Cluster { services: shares.map(|backend| self.service(&leaf.route, backend, carried)).collect() }
     }
 
-    fn service(&self, route: &GatewayRoute, backend: &BackendRef) -> ServiceEndpoints {
+    fn service(&self, route: &GatewayRoute, backend: &BackendRef, carried: Carried) -> ServiceEndpoints {
         let own = &route.meta.key.namespace;
         let mut policy = BackendPolicy {
             namespace: backend.object.namespace.clone().filter(|namespace| namespace != own),
@@ -155,7 +147,8 @@ impl<'a, 'r> Routes<'a, 'r> {
             }
         }
         let mut endpoints: Arc<[_]> = Arc::default();
-        match self.resolver.backend(route, &backend.object, backend.port) {
+        match self.resolver.backend(route, &backend.object, backend.port, carried) {
+            Ok(found) if carried == Carried::AsItCame => endpoints = found.endpoints,
             Ok(found) if !found.fails => (endpoints, policy.tls) = (found.endpoints, found.tls),
             _ => policy.failure = Some(FAILED),
         }
@@ -192,7 +185,7 @@ impl<'a, 'r> Routes<'a, 'r> {
         }
         let mut cluster = Cluster::default();
         if policy.action == Action::Forward {
-            cluster = self.cluster(leaf);
+            cluster = self.cluster(leaf, Carried::Content);
             let fails = |service: &ServiceEndpoints| service.policy.as_ref().is_some_and(|own| own.failure.is_some());
             if cluster.services.iter().all(fails) {
                 policy.action = Action::Answer(FAILED);
@@ -216,7 +209,7 @@ impl<'a, 'r> Routes<'a, 'r> {
             }
             Filter::Mirror(mirror) => {
                 // One that cannot be resolved is dropped, and ResolvedRefs says so.
-                let found = self.resolver.backend(author, &mirror.object, mirror.port);
+                let found = self.resolver.backend(author, &mirror.object, mirror.port, Carried::Content);
                 if let Some(found) = found.ok().filter(|found| !found.fails) {
                     let own = &author.meta.key.namespace;
                     let namespace = mirror.object.namespace.clone().filter(|namespace| namespace != own);

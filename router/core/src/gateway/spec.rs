@@ -353,10 +353,19 @@ pub struct BackendTlsPolicy {
     pub system_roots: bool,
     /// `spec.validation.hostname`: SNI, and the name in the certificate unless `names` is not empty.
     pub hostname: Hostname,
-    /// `spec.validation.subjectAltNames` of type Hostname: one of these must be in the certificate.
-    pub names: Vec<HostPattern>,
+    /// `spec.validation.subjectAltNames`: one of these must be in the certificate.
+    pub names: Vec<SubjectName>,
     /// Fields that are not done.
     pub unsupported: Vec<String>,
+}
+
+/// `SubjectAltName` of a BackendTLSPolicy.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SubjectName {
+    /// Type `Hostname`.
+    Host(HostPattern),
+    /// Type `URI`.
+    Uri(Arc<str>),
 }
 
 /// `RouteSlot`, Sluice's own: a place for child routes, which a rule names as its only backend (delegation.md, A).

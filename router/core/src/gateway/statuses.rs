@@ -12,6 +12,7 @@ use super::attach::{Attached, Parent};
 use super::conditions::conditions;
 use super::hosts::ListenerAt;
 use super::inclusion::{IncludedRow, RowParent, listener_reference};
+use super::rules::Carried;
 use super::spec::{CONTROLLER_NAME, GatewayRoute, HostPattern};
 use super::worth::Worth;
 use crate::object::{Kind, ObjectRef};
@@ -21,6 +22,8 @@ use crate::status::Condition;
 /// One row of a route.
 struct Line {
     parent: Value,
+    /// What backends get of connections that come by it.
+    carried: Carried,
     accepted: Condition,
     dropped: BTreeMap<usize, BTreeSet<String>>,
     members: Vec<(&'static str, Value)>,
@@ -119,7 +122,11 @@ impl Model<'_> {
             winners: fate.winners,
         };
         let parent = reference(route, parent.index, written);
-        Line { parent, accepted, dropped: BTreeMap::new(), members: Vec::new(), row }
+        let of = |at: &ListenerAt| self.gates.get(at.0)?.listeners.get(at.1)?.protocol;
+        let carries_content = |(at, _): &(ListenerAt, _)| of(at).is_some_and(|it| it.carried() == Carried::Content);
+        let is_passed_through = route.kind == Kind::TlsRoute && !hosts.iter().any(carries_content);
+        let carried = if is_passed_through { Carried::AsItCame } else { Carried::Content };
+        Line { parent, carried, accepted, dropped: BTreeMap::new(), members: Vec::new(), row }
     }
 
     /// A row that is there because of inclusion.
@@ -152,7 +159,7 @@ impl Model<'_> {
                 (accepted.holds, accepted.reason.clone(), accepted.message.clone());
         }
         let (dropped, members) = (included.dropped.clone(), included.members.clone());
-        (key, Line { parent, accepted, dropped, members, row })
+        (key, Line { parent, carried: Carried::Content, accepted, dropped, members, row })
     }
 
     /// Whether a listener is among those that a row is about.
@@ -204,7 +211,7 @@ fn told(route: &GatewayRoute, worth: &Worth, lines: BTreeMap<PlaceKey, Line>) ->
     let (mut parents, mut rows) = (Vec::new(), Vec::new());
     for line in lines.into_values() {
         let partial = worth.partial(&line.dropped);
-        let list = [&line.accepted, &worth.resolved].into_iter().chain(&partial);
+        let list = [&line.accepted, worth.resolved(line.carried)].into_iter().chain(&partial);
         let mut parent = Map::new();
         parent.insert("parentRef".to_owned(), line.parent);
         parent.insert("controllerName".to_owned(), json!(CONTROLLER_NAME));

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::conditions::Faults;
 use super::inclusion::problems;
-use super::rules::Resolver;
+use super::rules::{Carried, Resolver};
 use super::spec::GatewayRoute;
 use crate::object::{Kind, ObjectRef};
 use crate::resources::Resources;
@@ -14,8 +14,8 @@ use crate::status::Condition;
 /// The conditions that a route has in each of its rows beside Accepted.
 #[derive(Clone, Debug)]
 pub struct Worth {
-    /// `ResolvedRefs`.
-    pub resolved: Condition,
+    /// `ResolvedRefs` where connections are passed through, and where what is inside of them goes on.
+    resolved: [Condition; 2],
     /// Rules that ask for what is not done, by index, where others are left.
     bad: BTreeMap<usize, Vec<String>>,
 }
@@ -25,7 +25,14 @@ impl Worth {
     pub fn new(resources: &Resources, route: &GatewayRoute, resolver: &Resolver<'_>) -> Self {
         let (bad, faults) = look(resources, route);
         let bad = if bad.len() < route.rules.len() { bad } else { BTreeMap::new() };
-        Worth { resolved: resolver.condition(route, faults), bad }
+        let resolved = [Carried::AsItCame, Carried::Content].map(|it| resolver.condition(route, it, faults.clone()));
+        Worth { resolved, bad }
+    }
+
+    /// `ResolvedRefs` where this of a client's connection goes on to backends.
+    pub fn resolved(&self, carried: Carried) -> &Condition {
+        let [as_it_came, content] = &self.resolved;
+        if carried == Carried::AsItCame { as_it_came } else { content }
     }
 
     /// `PartiallyInvalid`, where it holds: of the route's own text, and of rules that are dropped in this row alone.

@@ -1,5 +1,7 @@
 //! Services and EndpointSlices.
 
+mod protocol;
+
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -9,6 +11,8 @@ use super::TargetPort;
 use super::fields::{Fields, describe};
 use crate::field::{FieldPath, Findings};
 use crate::object::{Meta, Texts};
+
+pub use protocol::{AppProtocol, Speaks};
 
 /// Label that ties a slice to its service.
 const SERVICE_LABEL: &str = "kubernetes.io/service-name";
@@ -39,8 +43,8 @@ pub struct ServicePort {
     pub is_tcp: bool,
     /// `targetPort`, by default `port`; only of a port without a name, which may be known to slices by nothing else.
     pub target: Option<TargetPort>,
-    /// Whether `appProtocol` says HTTP/2 without TLS (see [`is_h2c`]); `None`: there is no `appProtocol`.
-    pub h2c: Option<bool>,
+    /// `appProtocol`.
+    pub protocol: Option<AppProtocol>,
 }
 
 /// An EndpointSlice.
@@ -75,6 +79,8 @@ pub struct SlicePort {
     pub name: Arc<str>,
     /// Number.
     pub number: u16,
+    /// `appProtocol`.
+    pub protocol: Option<AppProtocol>,
     /// Speaks HTTP/2 without TLS: see [`is_h2c`].
     pub h2c: bool,
 }
@@ -102,7 +108,7 @@ fn service_port(item: &Value, path: FieldPath, texts: &mut Texts, findings: &mut
     let mut name: Arc<str> = fields.text("name", findings).unwrap_or_default().into();
     texts.share(&mut name);
     let is_tcp = protocol(&mut fields, findings) == "TCP";
-    let h2c = fields.text("appProtocol", findings).map(|protocol| is_h2c("", Some(protocol)));
+    let protocol = AppProtocol::of(fields.text("appProtocol", findings), Some(texts));
     let target = match fields.value("targetPort") {
         None => number.map(|number| number.to_string()),
         Some(Value::Number(target)) => Some(target.to_string()),
@@ -120,7 +126,7 @@ fn service_port(item: &Value, path: FieldPath, texts: &mut Texts, findings: &mut
     });
     fields.ignore(&["nodePort"]);
     fields.finish(findings);
-    Some(ServicePort { name, number: number?, is_tcp, target, h2c })
+    Some(ServicePort { name, number: number?, is_tcp, target, protocol })
 }
 
 /// Reads an EndpointSlice.
@@ -211,10 +217,11 @@ fn endpoint(mut fields: Fields<'_>, family: Family, findings: &mut Findings) -> 
 fn port(mut fields: Fields<'_>, findings: &mut Findings) -> Option<SlicePort> {
     let name = fields.text("name", findings).unwrap_or_default();
     let number = fields.number("port", 1, 65535, findings).and_then(|number| u16::try_from(number).ok());
-    let protocol = protocol(&mut fields, findings);
-    let h2c = is_h2c(name, fields.text("appProtocol", findings));
+    let is_tcp = protocol(&mut fields, findings) == "TCP";
+    let protocol = AppProtocol::of(fields.text("appProtocol", findings), None);
+    let h2c = is_h2c(name, protocol.as_ref());
     fields.finish(findings);
-    (protocol == "TCP").then_some(SlicePort { name: name.into(), number: number?, h2c })
+    is_tcp.then_some(SlicePort { name: name.into(), number: number?, protocol, h2c })
 }
 
 fn protocol<'v>(fields: &mut Fields<'v>, findings: &mut Findings) -> &'v str {
@@ -228,9 +235,9 @@ fn protocol<'v>(fields: &mut Fields<'v>, findings: &mut Findings) -> &'v str {
 /// Whether a port speaks HTTP/2 without TLS, with prior knowledge (RFC 9113, section 3.3). `appProtocol` alone decides
 /// where it is written: `h2c` and `kubernetes.io/h2c` are the ones. Else the port's name does: `h2c`, `http2` and
 /// `grpc`, alone or before a `-`, such as `grpc-api`.
-fn is_h2c(name: &str, app_protocol: Option<&str>) -> bool {
+fn is_h2c(name: &str, app_protocol: Option<&AppProtocol>) -> bool {
     match app_protocol {
-        Some(protocol) => matches!(protocol, "h2c" | "kubernetes.io/h2c"),
+        Some(protocol) => protocol.is_h2c(),
         None => {
             let protocol = name.split_once('-').map_or(name, |(protocol, _)| protocol);
             matches!(protocol, "h2c" | "http2" | "grpc")

@@ -20,7 +20,7 @@ fn found(ports: Value, slice_ports: Value) -> Result<Vec<String>, ServiceError> 
     let text = |endpoint: &Endpoint| format!("{}{}", endpoint.address, if endpoint.h2c { " h2c" } else { "" });
     let endpoints = services.endpoints(&key(), 80)?;
     assert!(Arc::ptr_eq(&endpoints, &services.endpoints(&key(), 80)?), "found once");
-    assert!(services.grpc_endpoints(&key(), 80)?.iter().all(|endpoint| endpoint.h2c));
+    assert!(services.http2_endpoints(&key(), 80)?.iter().all(|endpoint| endpoint.h2c));
     Ok(endpoints.iter().map(text).collect())
 }
 

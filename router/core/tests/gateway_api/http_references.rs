@@ -165,7 +165,7 @@ fn tls_with_backends_is_as_policies_say() {
     let good = world(backends, &policy("wellKnownCACertificates: System"));
     let route = good.route(80, &Ask::get("a.test/")).unwrap();
     let tls = route.cluster.services[0].policy.as_ref().and_then(|policy| policy.tls.clone()).unwrap();
-    assert_eq!((tls.server_name.as_str(), tls.roots.is_none()), ("in.example.org", true));
+    assert_eq!((tls.server_name().as_ref(), tls.roots().is_none()), ("in.example.org", true));
     assert!(route.cluster.services[1].policy.is_none());
     let ancestor = good.status("BackendTLSPolicy infra/p")["ancestors"][0].clone();
     assert_eq!(ancestor["ancestorRef"]["name"], "g");
@@ -178,4 +178,33 @@ fn tls_with_backends_is_as_policies_say() {
     assert_eq!(resolved(&bad), "True/ResolvedRefs");
     let ancestor = bad.status("BackendTLSPolicy infra/p")["ancestors"][0].clone();
     assert_eq!(verdict(&ancestor, "Accepted"), "False/NoValidCACertificate");
+}
+
+/// A policy of a Service is told of the Gateways that send it anything that the policy is about, and of no other.
+#[test]
+fn policies_are_told_of_gateways_that_reach_their_service() {
+    let policy = |id: &str| {
+        let (namespace, name) = id.split_once('/').unwrap();
+        format!(
+            "---\nkind: BackendTLSPolicy\nmetadata: {{namespace: {namespace}, name: p}}\nspec: {{targetRefs: [{{group: '', \
+             kind: Service, name: {name}}}], validation: {{hostname: in.example.org, wellKnownCACertificates: System}}}}\n"
+        )
+    };
+    let told = |world: &World, id: &str| {
+        let status = world.status(&format!("BackendTLSPolicy {id}"));
+        status["ancestors"].as_array().map(|ancestors| verdict(&ancestors[0], "Accepted"))
+    };
+    let mirror = "filters: [{type: RequestMirror, requestMirror: {backendRef: {name: v2, port: 8080}}}]";
+    let copied = world(&format!("backendRefs: [{{name: v1, port: 8080}}], {mirror}"), &policy("infra/v2"));
+    assert_eq!(told(&copied, "infra/p").as_deref(), Some("True/Accepted"), "a mirror is reached, too");
+    assert_eq!(told(&world("backendRefs: [{name: v1, port: 8080}]", &policy("infra/v2")), "infra/p"), None);
+    // Who may not use a Service is none of its owner's business.
+    let foreign = "backendRefs: [{namespace: web, name: web, port: 8080}]";
+    assert_eq!(told(&world(foreign, &policy("web/web")), "web/p"), None);
+    let grant = "---\nkind: ReferenceGrant\nmetadata: {namespace: web, name: a}\nspec: {from: [{group: gateway.networking.k8s.io, \
+                 kind: HTTPRoute, namespace: infra}], to: [{group: '', kind: Service}]}\n";
+    let granted = world(foreign, &(policy("web/web") + grant));
+    assert_eq!(told(&granted, "web/p").as_deref(), Some("True/Accepted"));
+    let missing = world("backendRefs: [{name: gone, port: 8080}]", &policy("infra/gone"));
+    assert_eq!(told(&missing, "infra/p").as_deref(), Some("False/TargetNotFound"));
 }

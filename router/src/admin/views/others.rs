@@ -23,10 +23,11 @@ pub fn routes(
     counters: &HashMap<(RouterName, RouteId), RouteCounters>,
     in_kernel: &Counted,
 ) -> Vec<Value> {
-    let mut counted: HashMap<ObjectRef, [u64; 4]> = HashMap::new();
+    let mut counted: HashMap<ObjectRef, [u64; 6]> = HashMap::new();
     for counters in counters.values().filter(|counters| counters.route.kind != Kind::Route) {
         let sums = counted.entry(counters.route.object()).or_default();
-        let more = [counters.served, counters.failed, counters.bytes_in, counters.bytes_out];
+        let RouteCounters { served, failed, bytes_in, bytes_out, copies, copies_lost, .. } = counters;
+        let more = [served, failed, bytes_in, bytes_out, copies, copies_lost];
         sums.iter_mut().zip(more).for_each(|(sum, more)| *sum += more);
     }
     let mut rows = Vec::new();
@@ -53,9 +54,11 @@ pub fn routes(
                 "services": services,
             });
             // An object is counted as a whole, whatever its requests came through.
-            if let Some([served, failed, bytes_in, bytes_out]) = counted.get(object).filter(|_| i == 0) {
-                shown["counters"] =
-                    json!({"served": served, "failed": failed, "bytesIn": bytes_in, "bytesOut": bytes_out});
+            if let Some([served, failed, bytes_in, bytes_out, copies, copies_lost]) =
+                counted.get(object).filter(|_| i == 0)
+            {
+                shown["counters"] = json!({"served": served, "failed": failed, "bytesIn": bytes_in,
+                    "bytesOut": bytes_out, "copies": copies, "copiesLost": copies_lost});
             }
             if let Some(steered) = in_kernel_of(published, object, in_kernel).filter(|_| i == 0) {
                 shown["kernel"] = json!({"steered": steered});

@@ -302,7 +302,8 @@ fn prepare<'r>(
     let interim = is_http1.then(|| connection.clock.interim.begin()).filter(|_| view.version == Version::HTTP_11);
     if let Some(route) = record.route.as_ref().filter(|_| !plan.mirrors().is_empty() && asked.is_none()) {
         let waits = Waits { server: times.server, client: times.client, until: None };
-        Mirrors { shared, route, plan, connect: times.connect, waits }.send(&mut request);
+        let totals = plan.totals(|| shared.log.counters().totals(&record.router, &route.id));
+        Mirrors { shared, route, plan, totals, connect: times.connect, waits }.send(&mut request);
     }
     let unmodified = plan.modifies_requests.then(|| Box::new(request.headers().clone()));
     let (key, set_cookie) = plan.key(route, &Hashed { headers: request.headers(), uri: request.uri(), client });

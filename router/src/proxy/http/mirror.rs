@@ -2,10 +2,11 @@
 //! from the moment that the request is ready to be sent; it never delays it, nor does anything that becomes of it reach
 //! the client. It has the request's fields as the endpoint gets them but for those of one backend alone, `Host` included.
 //!
-//! Requests that would leave HTTP are not copied. Copies beyond [`MAX_COPIES`] at the same time are not made.
+//! Requests that would leave HTTP are not copied. Copies beyond [`MAX_COPIES`] at the same time are not made. What no
+//! mirror has answered is counted as lost, and the log tells of it, now and then.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use http::Request;
 use http::header::EXPECT;
@@ -15,6 +16,8 @@ use tokio::sync::OwnedSemaphorePermit;
 
 use super::upload::{RequestBody, Upload};
 use crate::proxy::Shared;
+use crate::proxy::access::Flag;
+use crate::proxy::counters::Totals;
 use crate::proxy::upstream::attempt::{Waits, attempt, read_off};
 use crate::proxy::upstream::connect::Way;
 use crate::proxy::upstream::plan::Plan;
@@ -32,6 +35,8 @@ pub struct Mirrors<'r> {
     pub route: &'r Arc<ResolvedRoute>,
     /// Its plan.
     pub plan: &'r Plan,
+    /// What is counted of the route.
+    pub totals: &'r Arc<Totals>,
     /// How long connecting to an endpoint may take.
     pub connect: Duration,
     /// How long nothing may move.
@@ -45,8 +50,9 @@ impl Mirrors<'_> {
             if !mirrored.is_next() {
                 continue;
             }
+            self.totals.add_copy();
             let Ok(permit) = Arc::clone(&self.shared.copies).try_acquire_owned() else {
-                tracing::debug!(route = %self.route.id, "a request is not copied: too many copies are under way");
+                lost(self.route, number, self.totals, "too many copies are under way");
                 continue;
             };
             let (body, upload) = request.body_mut().copy();
@@ -57,12 +63,20 @@ impl Mirrors<'_> {
             *copied.headers_mut() = request.headers().clone();
             // The body comes as it is read, whether or not this endpoint wants it.
             copied.headers_mut().remove(EXPECT);
-            let (shared, route) = (Arc::clone(self.shared), Arc::clone(self.route));
+            let (shared, route, totals) = (Arc::clone(self.shared), Arc::clone(self.route), Arc::clone(self.totals));
             let Mirrors { connect, waits, .. } = *self;
-            let copy = Copy { shared, route, number, connect, waits, _permit: permit };
+            let copy = Copy { shared, route, number, totals, connect, waits, _permit: permit };
             tokio::spawn(async move { copy.send(copied, upload).await });
         }
     }
+}
+
+/// Counts a copy that no mirror has answered, and tells of it if it is time.
+fn lost(route: &ResolvedRoute, number: usize, totals: &Totals, why: &str) {
+    let Some(count) = totals.lose_copy(Instant::now()) else { return };
+    let mirror = route.rule.as_ref().and_then(|rule| rule.mirrors.get(number));
+    let service = mirror.and_then(|mirror| mirror.cluster.services.first()).map_or("-", |service| &*service.service);
+    tracing::warn!(route = %route.id, service, why, count, "copies of requests are lost");
 }
 
 struct Copy {
@@ -70,6 +84,7 @@ struct Copy {
     route: Arc<ResolvedRoute>,
     /// Of the rule's mirrors.
     number: usize,
+    totals: Arc<Totals>,
     connect: Duration,
     waits: Waits,
     _permit: OwnedSemaphorePermit,
@@ -81,7 +96,7 @@ impl Copy {
         let plan = shared.balancer.plan(route);
         let Some((mirrored, Mirror { cluster, .. })) = self.of(plan) else { return };
         let mut choice = mirrored.choose(route, cluster, None, None);
-        let mut left = *connect;
+        let (mut left, mut why) = (*connect, Flag::NoEndpoints);
         // An error: there is no endpoint (left).
         while let Ok(pick) = choice.next(&shared.balancer, *connect).await {
             let target = pick.target;
@@ -105,14 +120,15 @@ impl Copy {
                     let is_last = upload.is_some_and(|upload| upload.is_last());
                     return read_off(lease, response, waits.server, is_last).await;
                 }
-                Err(trouble) if trouble.unseen => left = left.saturating_sub(trouble.connecting),
                 Err(trouble) => {
-                    tracing::debug!(route = %route.id, flag = trouble.flag.cause(), "a copy of a request is lost");
-                    return;
+                    (left, why) = (left.saturating_sub(trouble.connecting), trouble.flag);
+                    if !trouble.unseen {
+                        break;
+                    }
                 }
             }
         }
-        tracing::debug!(route = %route.id, "a copy of a request is lost: no endpoint of the mirror takes it");
+        lost(route, self.number, &self.totals, why.cause());
     }
 
     fn of<'p>(&'p self, plan: &'p Plan) -> Option<(&'p Plan, &'p Mirror)> {

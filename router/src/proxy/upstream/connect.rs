@@ -2,7 +2,6 @@
 
 mod which;
 
-use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +11,6 @@ use hyper::client::conn::{http1, http2};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use router_core::rule::BackendPolicy;
 use router_core::table::{Endpoint, HttpTls, Reencrypt, ResolvedRoute, RouteKind};
-use rustls::AlertDescription;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, sleep, timeout_at};
@@ -24,13 +22,14 @@ use super::heard::Heard;
 use super::hush;
 use super::pool::{Bucket, Lease, OpenError, Opener, Peer, PoolKey, Taken, Wire};
 use super::private::Private;
+use super::secure::{Failed, Trusted, secure};
 use super::wire::{self, Load, Own, UNTOLD};
 use crate::proxy::Common;
 use crate::proxy::access::Flag;
 use crate::proxy::dial::{self, DialError};
 use crate::proxy::interim::Turn;
 use crate::proxy::joined::Joined;
-use crate::proxy::upstream_tls::{TrustError, UpstreamTrust, server_name, service_name};
+use crate::proxy::upstream_tls::{TrustError, UpstreamTrust, service_name};
 use crate::timer::OwnTimer;
 
 /// Longest head of an endpoint's response, in bytes.
@@ -77,32 +76,6 @@ pub enum Connected {
     /// For many.
     Http2(wire::Shared),
 }
-
-/// Why there is no connection.
-enum Failed {
-    /// The endpoint speaks TLS, and no HTTP/1.1.
-    NoHttp1,
-    /// Anything else.
-    Otherwise(OpenError),
-}
-
-impl From<OpenError> for Failed {
-    fn from(error: OpenError) -> Self {
-        Failed::Otherwise(error)
-    }
-}
-
-impl From<Failed> for OpenError {
-    fn from(failed: Failed) -> Self {
-        match failed {
-            Failed::NoHttp1 => (StatusCode::BAD_GATEWAY, Flag::UpstreamCertificate),
-            Failed::Otherwise(error) => error,
-        }
-    }
-}
-
-/// TLS with an endpoint: how, and what it is called.
-type Trusted = (TlsConnector, rustls_pki_types::ServerName<'static>);
 
 impl Way<'_> {
     /// A connection that has been idle for at most `idle`, a stream of one that has room, or a new one.
@@ -223,12 +196,17 @@ impl Way<'_> {
     }
 }
 
-fn trust_policy(
+/// How to speak TLS with an endpoint of a backend that has a policy for it, and its name.
+///
+/// # Errors
+/// When there is nothing to verify it with.
+pub(super) fn trust_policy(
     common: &Common,
     policy: &Arc<BackendPolicy>,
 ) -> Result<(UpstreamTrust, rustls_pki_types::ServerName<'static>), TrustError> {
     let tls = policy.tls.as_ref().ok_or(TrustError::NoCa)?;
-    Ok((common.upstream_tls.trust_policy(policy, tls)?, server_name(tls)?))
+    let name = rustls_pki_types::ServerName::DnsName(tls.server_name().clone());
+    Ok((common.upstream_tls.trust_policy(policy, tls)?, name))
 }
 
 /// Connects to an endpoint for a request of the router's own, as for its clients' requests: what is spoken is the
@@ -273,35 +251,9 @@ async fn connect(
         return Ok(if *wire == Wire::Http2 { http2(stream).await } else { http1(stream).await }?);
     };
     let step = Step::Tls(endpoint.address, peer.clone());
-    match timeout_at(deadline, connector.connect(name, Joined(stream))).await {
-        Ok(Ok(stream)) => {
-            health.succeeded(&step);
-            let is_http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
-            Ok(if is_http2 { http2(stream).await } else { http1(stream).await }?)
-        }
-        Ok(Err(error)) => {
-            tracing::debug!(endpoint = %endpoint.address, %error, "TLS with the endpoint failed");
-            // Whatever was said, a certificate above all, is between the two: only who hangs up does not serve.
-            if error.kind() != io::ErrorKind::InvalidData {
-                health.failed(&step, Instant::now().into_std());
-            }
-            Err(if is_about_protocols(&error) {
-                Failed::NoHttp1
-            } else {
-                (StatusCode::BAD_GATEWAY, Flag::UpstreamCertificate).into()
-            })
-        }
-        Err(_) => {
-            health.failed(&step, Instant::now().into_std());
-            Err((StatusCode::GATEWAY_TIMEOUT, Flag::UpstreamConnectTimeout).into())
-        }
-    }
-}
-
-/// Whether the endpoint speaks none of what it was offered (RFC 7301 §3.2).
-fn is_about_protocols(error: &io::Error) -> bool {
-    let error = error.get_ref().and_then(|error| error.downcast_ref::<rustls::Error>());
-    matches!(error, Some(rustls::Error::AlertReceived(AlertDescription::NoApplicationProtocol)))
+    let stream = secure(health, &step, (connector, name), Joined(stream), deadline).await?;
+    let is_http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
+    Ok(if is_http2 { http2(stream).await } else { http1(stream).await }?)
 }
 
 /// How a route has TLS spoken with its endpoints, if they are not those of a policy.

@@ -43,7 +43,8 @@ pub enum Step {
 }
 
 impl Step {
-    fn address(&self) -> &SocketAddr {
+    /// The endpoint.
+    pub fn address(&self) -> &SocketAddr {
         match self {
             Step::Tcp(address) | Step::Tls(address, _) => address,
         }

@@ -214,7 +214,7 @@ impl Plan {
     }
 
     /// What the route has served; `find` is asked for it once.
-    pub fn totals(&self, find: impl FnOnce() -> Arc<Totals>) -> &Totals {
+    pub fn totals(&self, find: impl FnOnce() -> Arc<Totals>) -> &Arc<Totals> {
         self.totals.get_or_init(find)
     }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use router_core::gateway::spec::HostPattern;
+use router_core::rule::{BackendTls, PeerName};
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::client::{WebPkiServerVerifier, verify_server_cert_signed_by_trust_anchor, verify_server_name};
 use rustls::server::ParsedCertificate;
@@ -16,49 +16,49 @@ use crate::proxy::certificates::provider;
 use crate::proxy::tls::anchors::is_listed;
 
 /// Verifies chain, times and usage, and that one of the names is in the certificate: whatever SNI was. A name with `*.`
-/// is met by every name with one label or more in its place, and by the same name with `*.`.
+/// is met by every name with one label or more in its place, and by the same name with `*.`; a URI by itself alone.
 #[derive(Debug)]
 pub struct NamedPeer {
     /// For what has nothing to do with names.
     webpki: Arc<WebPkiServerVerifier>,
     roots: Arc<RootCertStore>,
-    exact: Vec<ServerName<'static>>,
-    /// What follows the `*.`.
-    domains: Vec<Box<str>>,
+    hosts: Vec<ServerName<'static>>,
+    /// What is looked for in the list of the certificate's names.
+    listed: Vec<PeerName>,
 }
 
 impl NamedPeer {
-    /// For peers that these roots vouch for.
+    /// For peers that these roots vouch for, by the names of a policy.
     ///
     /// # Errors
-    /// When the roots cannot be used, or a name is none.
-    pub fn new(roots: &Arc<RootCertStore>, names: &[HostPattern]) -> Result<Self, TrustError> {
+    /// When the roots cannot be used.
+    pub fn new(roots: &Arc<RootCertStore>, tls: &BackendTls) -> Result<Self, TrustError> {
         let webpki = WebPkiServerVerifier::builder_with_provider(Arc::clone(roots), provider()).build()?;
-        let (mut exact, mut domains) = (Vec::new(), Vec::new());
-        for name in names {
+        let (mut hosts, mut listed) = (Vec::new(), Vec::new());
+        for name in tls.names().iter() {
             match name {
-                HostPattern::Exact(name) => {
-                    let parsed = ServerName::try_from(name.as_str().to_owned());
-                    exact.push(parsed.map_err(|_| TrustError::Name(name.to_string()))?);
-                }
-                HostPattern::Suffix(domain) => domains.push(domain.as_str().into()),
-                HostPattern::Any => return Err(TrustError::Name("*".to_owned())),
+                PeerName::Host(name) => hosts.push(ServerName::DnsName(name.clone())),
+                PeerName::Below(_) | PeerName::Uri(_) => listed.push(name.clone()),
             }
         }
-        Ok(NamedPeer { webpki, roots: Arc::clone(roots), exact, domains })
+        Ok(NamedPeer { webpki, roots: Arc::clone(roots), hosts, listed })
     }
 
     fn has_name(&self, leaf: &CertificateDer<'_>, parsed: &ParsedCertificate<'_>) -> bool {
-        let is_exact = self.exact.iter().any(|name| verify_server_name(parsed, name).is_ok());
-        is_exact || (!self.domains.is_empty() && self.is_within_domain(leaf))
+        let is_host = self.hosts.iter().any(|name| verify_server_name(parsed, name).is_ok());
+        is_host || (!self.listed.is_empty() && self.is_listed(leaf))
     }
 
-    fn is_within_domain(&self, leaf: &CertificateDer<'_>) -> bool {
+    fn is_listed(&self, leaf: &CertificateDer<'_>) -> bool {
         let Ok((_, certificate)) = X509Certificate::from_der(leaf) else { return false };
         let Ok(Some(names)) = certificate.subject_alternative_name() else { return false };
-        names.value.general_names.iter().any(|name| match name {
-            GeneralName::DNSName(name) => self.domains.iter().any(|domain| is_below(name, domain)),
-            _ => false,
+        let mut names = names.value.general_names.iter();
+        names.any(|name| {
+            self.listed.iter().any(|wanted| match (name, wanted) {
+                (GeneralName::DNSName(name), PeerName::Below(domain)) => is_below(name, domain.as_str()),
+                (GeneralName::URI(uri), PeerName::Uri(wanted)) => **uri == **wanted,
+                _ => false,
+            })
         })
     }
 }

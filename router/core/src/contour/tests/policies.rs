@@ -209,8 +209,8 @@ fn services_are_verified_with_the_ca_that_they_name() {
     let to = json!([{ "name": "web", "port": 80, "protocol": "tls", "validation": { "caSecret": "ca", "subjectName": "web.internal" } }]);
     let world = world(vec![ca, root(json!([{ "services": to }]))]);
     let tls = service(&world).policy.as_ref().and_then(|policy| policy.tls.clone()).expect("TLS");
-    assert_eq!(tls.server_name.as_str(), "web.internal");
-    assert!(tls.roots.is_some());
+    assert_eq!(tls.server_name().as_ref(), "web.internal");
+    assert!(tls.roots().is_some());
 }
 
 #[test]

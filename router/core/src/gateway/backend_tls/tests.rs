@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::gateway::spec::HostPattern;
 use crate::model::Hostname;
+use crate::rule::PeerName;
 use crate::testing::{authority, config_map, resources, service};
 
 /// A policy of namespace `shop`, `age` minutes into 2024.
@@ -44,7 +44,7 @@ fn world(policies: impl IntoIterator<Item = Value>) -> Resources {
 
 fn name_at(policies: &BackendTlsPolicies<'_>, port: u16) -> Option<String> {
     let tls = policies.of(&ObjectKey::new("shop", "web"), port)?.unwrap();
-    Some(tls.server_name.to_string())
+    Some(tls.server_name().as_ref().to_owned())
 }
 
 /// `Accepted` and `ResolvedRefs` of a policy for the Gateway that reaches its Service.
@@ -87,6 +87,21 @@ fn the_policy_for_a_port_goes_before_that_for_the_service_and_the_older_before_t
     let missing =
         "Accepted=False TargetNotFound: spec.targetRefs: no port of that name: web#none; write a port's name, or none";
     assert_eq!(told(&resources, "a-late")[0], missing);
+}
+
+/// One condition is about all targets: what the policy has all the same stands in its message.
+#[test]
+fn a_policy_that_lost_one_target_says_which_it_has() {
+    let mut late = policy("late", 9, Some("tls"), trusts("late.test", "ca"));
+    let more = [json!({ "group": "", "kind": "Service", "name": "web", "sectionName": "alt" })];
+    late["spec"]["targetRefs"].as_array_mut().unwrap().extend(more);
+    let resources = world([policy("early", 1, Some("tls"), trusts("early.test", "ca")), late]);
+    let policies = BackendTlsPolicies::new(&resources);
+    assert_eq!(name_at(&policies, 443).as_deref(), Some("early.test"));
+    assert_eq!(name_at(&policies, 8443).as_deref(), Some("late.test"));
+    let expected = "Accepted=False Conflicted: spec.targetRefs: Service web#tls has the older policy early; in force for \
+                    Service web#alt";
+    assert_eq!(told(&resources, "late")[0], expected);
 }
 
 #[test]
@@ -146,7 +161,7 @@ fn a_good_reference_beside_a_bad_one_is_used() {
     });
     let resources = world([policy("it", 1, None, validation)]);
     let tls = BackendTlsPolicies::new(&resources).of(&ObjectKey::new("shop", "web"), 443).unwrap().unwrap();
-    assert_eq!(tls.roots.unwrap().len(), 2);
+    assert_eq!(tls.roots().unwrap().len(), 2);
     let told = told(&resources, "it");
     assert_eq!(told[0], GOOD[0]);
     assert!(told[1].starts_with("ResolvedRefs=False InvalidCACertificateRef: "), "{told:?}");
@@ -157,22 +172,32 @@ fn system_roots_and_names_are_passed_on() {
     let validation = json!({
         "hostname": "h.test",
         "wellKnownCACertificates": "System",
-        "subjectAltNames": [{ "type": "Hostname", "hostname": "*.san.test" }],
+        "subjectAltNames": [
+            { "type": "Hostname", "hostname": "*.san.test" },
+            { "type": "URI", "uri": "spiffe://san.test/a" },
+        ],
     });
     let resources = world([policy("it", 1, None, validation)]);
     let tls = BackendTlsPolicies::new(&resources).of(&ObjectKey::new("shop", "web"), 443).unwrap().unwrap();
-    assert!(tls.roots.is_none());
-    assert_eq!(tls.names, [HostPattern::Suffix(Hostname::parse("san.test").unwrap())]);
+    assert!(tls.roots().is_none());
+    let domain = Hostname::parse("san.test").unwrap();
+    assert_eq!(**tls.names(), [PeerName::Below(domain), PeerName::Uri("spiffe://san.test/a".into())]);
     assert_eq!(told(&resources, "it"), GOOD);
 }
 
 #[test]
+fn hostname_is_the_name_to_verify_where_no_other_is_given() {
+    let resources = world([policy("it", 1, None, trusts("h.test", "ca"))]);
+    let tls = BackendTlsPolicies::new(&resources).of(&ObjectKey::new("shop", "web"), 443).unwrap().unwrap();
+    assert_eq!(**tls.names(), [PeerName::Host(tls.server_name().clone())]);
+}
+
+#[test]
 fn what_is_not_done_makes_the_policy_invalid() {
-    let mut uri = trusts("h.test", "ca");
-    uri["subjectAltNames"] = json!([{ "type": "URI", "uri": "spiffe://a/b" }]);
-    let resources = world([policy("it", 1, None, uri)]);
-    let expected = "Accepted=False Invalid: spec.validation.subjectAltNames[0].uri: URIs in certificates are not looked \
-                    at; write a name of type Hostname";
+    let mut other = policy("it", 1, None, trusts("h.test", "ca"));
+    other["spec"]["options"] = json!({ "example.com/ciphers": "best" });
+    let resources = world([other]);
+    let expected = "Accepted=False Invalid: spec.options[example.com/ciphers]: no TLS option is known; remove it";
     assert_eq!(told(&resources, "it")[0], expected);
     assert!(BackendTlsPolicies::new(&resources).of(&ObjectKey::new("shop", "web"), 443).unwrap().is_err());
 }

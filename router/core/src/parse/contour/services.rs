@@ -79,8 +79,9 @@ fn service(
     if place == Place::Tcp && service.mirror {
         faults.push(unsupported(&fields.path("mirror"), "remove it"));
     }
-    if place == Place::Tcp && !service.protocol.is_empty() {
-        faults.push(unsupported(&fields.path("protocol"), "remove it; bytes go to the service as they are"));
+    if place == Place::Tcp && !["", "tls"].contains(&&*service.protocol) {
+        let advice = "write tls, or remove it; bytes go to the service as they are";
+        faults.push(unsupported(&fields.path("protocol"), advice));
     }
     refuse(fields, &["cookieRewritePolicies", "slowStartPolicy"], faults);
     if place == Place::Route {

@@ -7,9 +7,9 @@ use serde_json::Value;
 use super::gateway::{SLOT, allowed_routes};
 use super::read::{self, Unsupported};
 use super::references;
-use crate::field::Findings;
+use crate::field::{FieldPath, Findings};
 use crate::gateway::spec::{
-    BUNDLE_VERSION, BackendTlsPolicy, GROUP, HostPattern, ObjectReference, ReferenceGrant, RouteSlot,
+    BUNDLE_VERSION, BackendTlsPolicy, GROUP, ObjectReference, ReferenceGrant, RouteSlot, SubjectName,
 };
 use crate::object::{Manifest, Meta};
 use crate::parse::CustomResourceDefinition;
@@ -19,6 +19,7 @@ const MAX_GRANTS: usize = 16;
 const MAX_TARGETS: usize = 16;
 const MAX_CERTIFICATES: usize = 8;
 const MAX_NAMES: usize = 5;
+const MAX_URI: usize = 253;
 
 /// Reads a ReferenceGrant.
 pub fn reference_grant(meta: Meta, spec: &mut Fields<'_>, findings: &mut Findings) -> ReferenceGrant {
@@ -101,7 +102,7 @@ pub fn backend_tls(
     }
     let hostname = read::required(&mut validation, "hostname", "the name in the backend's certificate", findings)
         .and_then(|text| read::precise_host(text, text, &validation.path("hostname"), findings));
-    let names = alternative_names(&mut validation, &mut unsupported, findings);
+    let names = alternative_names(&mut validation, findings);
     validation.finish(findings);
     Some(BackendTlsPolicy {
         meta,
@@ -135,11 +136,7 @@ fn targets(spec: &mut Fields<'_>, findings: &mut Findings) -> Vec<(ObjectReferen
     targets
 }
 
-fn alternative_names(
-    validation: &mut Fields<'_>,
-    unsupported: &mut Unsupported,
-    findings: &mut Findings,
-) -> Vec<HostPattern> {
+fn alternative_names(validation: &mut Fields<'_>, findings: &mut Findings) -> Vec<SubjectName> {
     let mut names = Vec::new();
     for (path, item) in read::list(validation, "subjectAltNames", 0, MAX_NAMES, findings) {
         let mut entry = Fields::of(Some(item), path.clone(), findings);
@@ -158,16 +155,30 @@ fn alternative_names(
         if other.1.is_some() {
             findings.error(path.key(other.0), "Forbidden: the type is another; remove it, or write a name of its own");
         }
-        match (kind, hostname) {
-            (Some("Hostname"), Some(text)) => names.extend(read::host_pattern(text, &path.key("hostname"), findings)),
-            (Some("URI"), _) if uri.is_some() => {
-                unsupported
-                    .add(path.key("uri"), "URIs in certificates are not looked at; write a name of type Hostname");
-            }
+        let path = path.key(needed.0);
+        match needed {
+            ("hostname", Some(text)) => names.extend(read::host_pattern(text, &path, findings).map(SubjectName::Host)),
+            (_, Some(text)) => names.extend(absolute_uri(text, path, findings).map(SubjectName::Uri)),
             _ => {}
         }
     }
     names
+}
+
+/// `AbsoluteURI`: a scheme, a colon and more (RFC 3986 §4.3), of characters that a URI may have.
+fn absolute_uri(text: &str, path: FieldPath, findings: &mut Findings) -> Option<Arc<str>> {
+    let is_scheme = |scheme: &str| {
+        let others = |byte: u8| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte);
+        scheme.starts_with(|first: char| first.is_ascii_alphabetic()) && scheme.bytes().all(others)
+    };
+    let is_uri = text.bytes().all(|byte| byte.is_ascii_graphic())
+        && text.split_once(':').is_some_and(|(scheme, rest)| is_scheme(scheme) && !rest.is_empty());
+    if !is_uri {
+        let advice = "write a whole URI, such as spiffe://example.com/name";
+        findings.error(path, format!("Invalid value: {text:?}: {advice}"));
+        return None;
+    }
+    read::fits(text, MAX_URI, path, findings).then(|| text.into())
 }
 
 /// Reads a RouteSlot.

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use http::uri::Scheme;
-use router_core::rule::{BackendPolicy, BackendTls};
+use router_core::rule::BackendPolicy;
 use rustls::RootCertStore;
 
 /// What connections are interchangeable.
@@ -88,22 +88,10 @@ impl Peer {
             (Peer::Service { ca, service, namespace }, Peer::Service { ca: ca2, service: s2, namespace: n2 }) => {
                 ca.as_ref().map(Arc::as_ptr) == ca2.as_ref().map(Arc::as_ptr) && service == s2 && namespace == n2
             }
-            (Peer::Policy(policy), Peer::Policy(other)) => {
-                Arc::ptr_eq(policy, other)
-                    || matches!((&policy.tls, &other.tls), (Some(tls), Some(other)) if is_same_tls(tls, other))
-            }
+            (Peer::Policy(policy), Peer::Policy(other)) => Arc::ptr_eq(policy, other) || policy.tls == other.tls,
             _ => false,
         }
     }
-}
-
-fn is_same_tls(tls: &BackendTls, other: &BackendTls) -> bool {
-    let same_roots = match (&tls.roots, &other.roots) {
-        (Some(roots), Some(other)) => Arc::ptr_eq(roots, other) || roots.roots == other.roots,
-        (None, None) => true,
-        _ => false,
-    };
-    same_roots && tls.server_name == other.server_name && tls.names == other.names
 }
 
 impl PartialEq for Peer {
@@ -120,7 +108,7 @@ impl Hash for Peer {
             Peer::Service { ca, service, namespace } => {
                 (ca.as_ref().map(|ca| Arc::as_ptr(ca).addr()), service, namespace).hash(state);
             }
-            Peer::Policy(policy) => policy.tls.as_ref().map(|tls| (&tls.server_name, &tls.names)).hash(state),
+            Peer::Policy(policy) => policy.tls.as_ref().map(|tls| (tls.server_name(), tls.names())).hash(state),
         }
     }
 }

@@ -76,7 +76,6 @@ fn what_the_api_allows_and_is_not_done_is_told() {
             "validation": {
                 "hostname": "a.test",
                 "wellKnownCACertificates": "a.test/roots",
-                "subjectAltNames": [{ "type": "URI", "uri": "spiffe://a/b" }],
             },
         }),
     )) else {
@@ -85,7 +84,6 @@ fn what_the_api_allows_and_is_not_done_is_told() {
     let expected = [
         "spec.options[a.test/b]: no TLS option is known; remove it",
         "spec.validation.wellKnownCACertificates: \"a.test/roots\" is not known; write System, or caCertificateRefs",
-        "spec.validation.subjectAltNames[0].uri: URIs in certificates are not looked at; write a name of type Hostname",
     ];
     assert_eq!(policy.unsupported, expected);
 }
