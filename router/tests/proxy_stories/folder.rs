@@ -62,7 +62,7 @@ impl Folder {
 
     /// What `sluice validate` says.
     pub fn problems(&self) -> Vec<String> {
-        let findings = validate(self.dir.path(), &Self::settings()).unwrap();
+        let findings = validate(self.dir.path(), &Self::settings(), jiff::Timestamp::now()).unwrap();
         findings.problems.iter().map(ToString::to_string).collect()
     }
 }

@@ -5,7 +5,7 @@ use regex::Regex;
 use super::*;
 
 fn regex(text: &str) -> PathMatcher {
-    PathMatcher::Regex(Regex::new(text).unwrap().into())
+    PathMatcher::Regex(Regex::new(text).unwrap())
 }
 
 #[test]
