@@ -8,6 +8,7 @@ pub mod client;
 pub mod echo;
 pub mod folder;
 pub mod frames;
+pub mod go;
 pub mod hello;
 pub mod netns;
 pub mod nginx;

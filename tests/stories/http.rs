@@ -7,6 +7,7 @@ mod expect;
 mod faults;
 mod floods;
 mod grpc;
+mod grpc_streams;
 mod idle;
 mod load;
 mod rotation;

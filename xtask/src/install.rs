@@ -20,6 +20,9 @@ const TESTS: &[Tool] = &[
     Tool { program: "bpftool", package: "bpftool" },
     Tool { program: "curl", package: "curl" },
     Tool { program: "ethtool", package: "ethtool" },
+    // Any newer one will do, too.
+    Tool { program: "go", package: "golang-go" },
+    Tool { program: "/usr/share/gocode/src/google.golang.org/grpc/version.go", package: "golang-google-grpc-dev" },
     Tool { program: "h2load", package: "nghttp2-client" },
     Tool { program: "haproxy", package: "haproxy" },
     Tool { program: "ip", package: "iproute2" },

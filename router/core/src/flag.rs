@@ -54,6 +54,9 @@ flags! {
     ClientTimeout = "client-timeout", "CT", "cR";
     /// The client ended the connection first.
     ClientGone = "client-gone", "DC", "CD";
+    /// The client has sent more over HTTP/2 than it may beside requests, and its connection was ended (GOAWAY with
+    /// ENHANCE_YOUR_CALM).
+    ClientFloods = "client-floods", "CF", "PR";
     /// Nothing moved for the tunnel timeout.
     Idle = "idle", "ID", "cD";
     /// The request belongs on another connection (421).

@@ -4,6 +4,7 @@
 //! does not read. So the waits are timed here: for the first byte of a request, for the rest of its head, and for
 //! room to write.
 
+mod cut_off;
 mod frames;
 mod gated;
 mod waits;
@@ -21,7 +22,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::clock::ClientClock;
 use super::timer::Timer;
-use frames::{FrameMeter, TooManyFrames};
+use frames::FrameMeter;
 use gated::{BodyLength, Gated};
 use waits::Pace;
 
@@ -81,8 +82,10 @@ pub struct ClientIo<S> {
     limits: ClientLimits,
     /// HTTP/1 input; HTTP/2 has its own framing, and is not looked into.
     gated: Option<Box<Gated>>,
-    /// HTTP/2 input.
-    meter: FrameMeter,
+    /// HTTP/2, of which frames are counted.
+    meter: Option<Box<FrameMeter>>,
+    /// What is left to say to a client that has sent too many.
+    goaway: Option<Bytes>,
     wait: Option<(Wait, usize)>,
     read_timer: Timer,
     pace: Pace,
@@ -118,7 +121,8 @@ impl<S> ClientIo<S> {
             inner,
             clock,
             limits,
-            meter: FrameMeter::default(),
+            meter: (!http1).then(Box::default),
+            goaway: None,
             gated: http1.then(|| Box::new(Gated::new(limits.head_bytes, limits.answer_empty))),
             wait: None,
             read_timer: Timer::default(),
@@ -185,10 +189,15 @@ impl<S> ClientIo<S> {
         Poll::Ready(io::Error::new(io::ErrorKind::TimedOut, "the client does not read"))
     }
 
-    fn has_written(&mut self, written: &Poll<io::Result<usize>>) {
+    fn has_written(&mut self, written: &Poll<io::Result<usize>>, of: &[io::IoSlice<'_>]) {
         self.fin_timer.stop();
-        if let Poll::Ready(Ok(bytes)) = written {
-            self.meter.send(*bytes);
+        if let (Some(meter), Poll::Ready(Ok(written))) = (&mut self.meter, written) {
+            let mut left = *written;
+            for slice in of {
+                let sent = slice.get(..left).unwrap_or(slice);
+                meter.send(sent);
+                left -= sent.len();
+            }
         }
     }
 
@@ -207,11 +216,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for ClientIo<S> {
         let before = buf.filled().len();
         let read = match &mut this.gated {
             Some(gated) => gated.poll_read(Pin::new(&mut this.inner), &this.clock, cx, buf),
+            None if this.goaway.is_some() => return this.poll_cut_off(cx).map(Err),
             None => {
                 let read = Pin::new(&mut this.inner).poll_read(cx, buf);
-                if this.meter.receive(buf.filled().get(before..).unwrap_or_default()).is_err() {
-                    tracing::debug!(error = %TooManyFrames, "an HTTP/2 client is cut off");
-                    return Poll::Ready(Err(io::Error::other(TooManyFrames)));
+                let bytes = buf.filled().get(before..).unwrap_or_default();
+                if this.meter.as_mut().is_some_and(|meter| meter.receive(bytes, this.clock.take_parts()).is_err()) {
+                    buf.set_filled(before);
+                    this.cut_off();
+                    return this.poll_cut_off(cx).map(Err);
                 }
                 read
             }
@@ -269,7 +281,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> ClientIo<S> {
         }
         while !self.interim.is_empty() {
             let written = Pin::new(&mut self.inner).poll_write(cx, &self.interim);
-            self.has_written(&written);
+            self.has_written(&written, &[]);
             let bytes = ready!(self.timed_write(cx, written))?;
             if bytes == 0 {
                 return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
@@ -284,8 +296,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> ClientIo<S> {
 impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for ClientIo<S> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
         ready!(self.poll_interim(cx))?;
+        let buf = match self.room(buf.len()) {
+            0 if self.goaway.is_some() => return self.poll_cut_off(cx).map(Err),
+            room => buf.get(..room).unwrap_or(buf),
+        };
         let written = Pin::new(&mut self.inner).poll_write(cx, buf);
-        self.has_written(&written);
+        self.has_written(&written, &[io::IoSlice::new(buf)]);
         self.timed_write(cx, written)
     }
 
@@ -295,6 +311,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for ClientIo<S> {
             self.interim = self.clock.interim.take();
         }
         ready!(self.poll_interim(cx))?;
+        if self.goaway.is_some() {
+            return self.poll_cut_off(cx).map(Err);
+        }
         let flushed = Pin::new(&mut self.inner).poll_flush(cx);
         if flushed.is_ready() {
             self.wait_for_next(cx);
@@ -321,9 +340,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for ClientIo<S> {
         cx: &mut Context<'_>,
         bufs: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
+        if self.goaway.is_some() {
+            let first = bufs.iter().find(|buf| !buf.is_empty()).map_or(&[][..], |buf| buf);
+            return self.poll_write(cx, first);
+        }
         ready!(self.poll_interim(cx))?;
         let written = Pin::new(&mut self.inner).poll_write_vectored(cx, bufs);
-        self.has_written(&written);
+        self.has_written(&written, bufs);
         self.timed_write(cx, written)
     }
 

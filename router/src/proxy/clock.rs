@@ -1,7 +1,7 @@
 //! What the requests of a connection tell the stream beneath them, and it them.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU16, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU16, AtomicU64, AtomicUsize, Ordering};
 use std::task::{Context, Poll, Waker};
 
 use http::StatusCode;
@@ -31,6 +31,9 @@ pub struct ClientClock {
     polled_by: AtomicUsize,
     /// A request has ended while the connection was polled, and the stream has not been read since.
     freed: AtomicBool,
+    /// Parts of responses that were handed over for the client since this was asked last.
+    parts: AtomicU64,
+    cut_off: AtomicBool,
     /// Interim responses on their way from the service to the stream.
     pub interim: Arc<Interim>,
     _seats: Option<Seats>,
@@ -89,6 +92,21 @@ impl ClientClock {
         self.stalled.load(Ordering::Acquire)
     }
 
+    /// How many parts of responses the client was sent since this was asked last.
+    pub fn take_parts(&self) -> u64 {
+        self.parts.swap(0, Ordering::Relaxed)
+    }
+
+    /// The router ends the connection, and has told the client so.
+    pub fn cut_off(&self) {
+        self.cut_off.store(true, Ordering::Release);
+    }
+
+    /// Whether [`ClientClock::cut_off`]: what looks like a client that has gone is not.
+    pub fn is_cut_off(&self) -> bool {
+        self.cut_off.load(Ordering::Acquire)
+    }
+
     /// Wakes this reader when a request ends.
     pub fn wake_when_free(&self, reader: &Waker) {
         self.reader.register(reader);
@@ -143,6 +161,16 @@ impl InFlight {
     /// It has come to its end, or did not for no fault of its client's.
     pub fn end(&mut self) {
         self.has_ended = true;
+    }
+
+    /// The client is sent a part of the response, as the endpoint has sent it.
+    pub fn sends_part(&self) {
+        self.clock.parts.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Whether the router has ended the client's connection.
+    pub fn is_cut_off(&self) -> bool {
+        self.clock.is_cut_off()
     }
 
     /// The connection has become a tunnel, which has its own timeout.

@@ -1,11 +1,12 @@
 //! One accepted connection: clear text, or a ClientHello that decides between passthrough and termination here.
 
+use std::error::Error;
 use std::future::poll_fn;
 use std::net::SocketAddr;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::Poll;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use futures_util::TryFutureExt;
 use hyper::service::service_fn;
@@ -165,7 +166,11 @@ where
     let service = service_fn(move |request| handle(Arc::clone(&served), request));
     let serving = builder.serve_connection(io, service).with_upgrades();
     tokio::pin!(serving);
-    drive(&shared, &clock, policy.defer_idle_termination, serving, |serving| serving.graceful_shutdown()).await;
+    let defers_idle = policy.defer_idle_termination;
+    if let Err(error) = drive(&shared, &clock, defers_idle, serving, |serving| serving.graceful_shutdown()).await {
+        // Client's doing in nearly every case, and its requests have their log lines.
+        tracing::debug!(%error, "an HTTP connection ended with an error");
+    }
 }
 
 /// Serves HTTP/2 on a stream to its end.
@@ -188,11 +193,30 @@ where
         .max_pending_accept_reset_streams(MAX_PENDING_RESETS)
         .max_local_error_reset_streams(MAX_OWN_RESETS);
     let served = Arc::new(Served { shared: Arc::clone(&shared), connection });
-    let service =
-        service_fn(move |request| handle(Arc::clone(&served), request).map_ok(|response| response.map(InParts::of)));
-    let serving = builder.serve_connection(io, service);
+    let began = Instant::now();
+    let serve = |request| handle(Arc::clone(&served), request).map_ok(|response| response.map(InParts::of));
+    let serving = builder.serve_connection(io, service_fn(serve));
     tokio::pin!(serving);
-    drive(&shared, &clock, policy.defer_idle_termination, serving, |serving| serving.graceful_shutdown()).await;
+    let defers_idle = policy.defer_idle_termination;
+    if let Err(error) = drive(&shared, &clock, defers_idle, serving, |serving| serving.graceful_shutdown()).await {
+        // As above.
+        tracing::debug!(%error, "an HTTP/2 connection ended with an error");
+        if clock.is_cut_off() || is_of_flood(&error) {
+            let Connection { router, client, listener, tls, .. } = &served.connection;
+            let mut record = AccessRecord::new(router.clone(), *client, *listener, DataPath::Proxy, &shared.log);
+            record.started = began;
+            record.tls = tls.is_some();
+            record.host = tls.as_ref().and_then(|tls| tls.sni.as_ref()).map(|name| name.as_str().to_owned());
+            record.flag = Flag::ClientFloods;
+        }
+    }
+}
+
+/// Whether h2 has ended a connection because its client asks for work without end. What it does not count itself is
+/// counted by [`ClientIo`].
+fn is_of_flood(error: &hyper::Error) -> bool {
+    let error = error.source().and_then(|source| source.downcast_ref::<h2::Error>());
+    error.is_some_and(|error| error.is_library() && error.reason() == Some(h2::Reason::ENHANCE_YOUR_CALM))
 }
 
 /// What a connection's router does to its traffic, as of now: a connection keeps its limits to its end.
@@ -209,9 +233,9 @@ async fn drive<C, E>(
     defers_idle: bool,
     mut serving: Pin<&mut C>,
     shut_down: impl FnOnce(Pin<&mut C>),
-) where
+) -> Result<(), E>
+where
     C: Future<Output = Result<(), E>>,
-    E: std::fmt::Display,
 {
     let mut draining = pin!(shared.reached(Phase::Draining));
     let mut phases = shared.phase.subscribe();
@@ -228,7 +252,7 @@ async fn drive<C, E>(
         }
         Poll::Pending
     });
-    let result = match served.await {
+    match served.await {
         Some(result) => result,
         None => {
             let begun = clock.begun();
@@ -249,10 +273,6 @@ async fn drive<C, E>(
                 }
             }
         }
-    };
-    if let Err(error) = result {
-        // Client's doing in nearly every case, and its requests have their log lines.
-        tracing::debug!(%error, "an HTTP connection ended with an error");
     }
 }
 

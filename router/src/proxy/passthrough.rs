@@ -76,7 +76,7 @@ pub async fn forward_terminated(
     };
     let Some(mut upstream) = upstream else { return relay::reset_on_close(client.get_ref().0.get_ref()) };
     let idle = route.tunnel_timeout.unwrap_or(timeouts.tunnel);
-    let outcome = relay::tunnel(&mut client, &mut upstream, idle).await;
+    let outcome = relay::tunnel(&mut client, &mut upstream, idle, || ()).await;
     record.bytes_in = outcome.to_upstream;
     record.bytes_out = outcome.to_client;
     record.flag = match outcome.end {

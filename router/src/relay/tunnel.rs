@@ -31,8 +31,9 @@ pub struct TunnelOutcome {
     pub end: TunnelEnd,
 }
 
-/// Joins two streams until both directions have ended, one failed, or nothing moved for `idle`.
-pub async fn tunnel<C, U>(client: C, upstream: U, idle: Duration) -> TunnelOutcome
+/// Joins two streams until both directions have ended, one failed, or nothing moved for `idle`. `sends` is told of each
+/// part that goes to the client.
+pub async fn tunnel<C, U>(client: C, upstream: U, idle: Duration, sends: impl Fn()) -> TunnelOutcome
 where
     C: AsyncRead + AsyncWrite,
     U: AsyncRead + AsyncWrite,
@@ -41,8 +42,8 @@ where
     let (to_upstream, to_client) = (AtomicU64::new(0), AtomicU64::new(0));
     let (client_read, client_write) = tokio::io::split(client);
     let (upstream_read, upstream_write) = tokio::io::split(upstream);
-    let up = copy(client_read, upstream_write, &to_upstream, &activity);
-    let down = copy(upstream_read, client_write, &to_client, &activity);
+    let up = copy(client_read, upstream_write, &to_upstream, &activity, || ());
+    let down = copy(upstream_read, client_write, &to_client, &activity, sends);
     let end = tokio::select! {
         both = async { tokio::try_join!(up, down) } => match both {
             Ok(_) => TunnelEnd::Finished,
@@ -57,7 +58,7 @@ where
     }
 }
 
-async fn copy<R, W>(mut from: R, mut to: W, moved: &AtomicU64, activity: &Activity) -> io::Result<()>
+async fn copy<R, W>(mut from: R, mut to: W, moved: &AtomicU64, activity: &Activity, moves: impl Fn()) -> io::Result<()>
 where
     R: AsyncRead + Unpin,
     W: AsyncWrite + Unpin,
@@ -68,6 +69,7 @@ where
         if read == 0 {
             return to.shutdown().await;
         }
+        moves();
         to.write_all(buffer.get(..read).unwrap_or_default()).await?;
         to.flush().await?;
         moved.fetch_add(read as u64, Ordering::Relaxed);

@@ -18,6 +18,7 @@ pub const WINDOW_UPDATE: u8 = 8;
 pub const CONTINUATION: u8 = 9;
 pub const END_STREAM: u8 = 1;
 pub const END_HEADERS: u8 = 4;
+pub const PADDED: u8 = 8;
 
 /// A frame's type, flags, stream and payload.
 pub type Frame = (u8, u8, u32, Vec<u8>);

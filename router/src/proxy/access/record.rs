@@ -95,7 +95,8 @@ pub struct AccessRecord {
     pub flag: Flag,
     /// Who served it.
     pub data_path: DataPath,
-    started: Instant,
+    /// When it began.
+    pub started: Instant,
     answered: Option<Duration>,
     captured: Option<Box<Captured>>,
     log: AccessLog,

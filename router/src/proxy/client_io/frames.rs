@@ -1,6 +1,11 @@
 //! How much of what an HTTP/2 client sends is not about requests: h2 bounds what frames make it keep, not how many
 //! PING, SETTINGS, PRIORITY and WINDOW_UPDATE frames it takes and answers (CVE-2019-9512, -9513, -9515). Frames are
 //! counted here as they come in; h2 alone reads what they say.
+//!
+//! A client that is sent something answers it: with a WINDOW_UPDATE for the stream and one for the connection (RFC 9113
+//! §5.2), and many with a PING that measures the path. So each part of a response earns it some frames. A part is what
+//! the endpoint has sent, not a frame of DATA: into how many of these it is cut is for the client's window to say, and a
+//! client that opens it byte by byte would earn more than it spends.
 
 use std::time::Instant;
 
@@ -8,25 +13,37 @@ use std::time::Instant;
 const HEADER: usize = 9;
 /// What the client has before the first frame.
 const PREFACE: u64 = 24;
-/// Most frames in a row that are about no request: with what the answers to them earn, less than a thousand.
+/// Most frames in a row that are about no request: with what the answers to them earn, less than a thousand. Nor is
+/// more ever in hand, whatever was earned.
 const MOST: u64 = 900;
 /// How many are earned by a frame that carries a request's fields or content.
 const FOR_REQUESTS: u64 = 8;
-/// How many bytes to the client earn one: it tells what it has read by WINDOW_UPDATE, for stream and connection.
+/// How many are earned by a part of a response: two WINDOW_UPDATE, a PING, and one to spare.
+const FOR_PARTS: u64 = 4;
+/// How many bytes to the client earn one: it may read less at a time than it is sent.
 const BYTES_SENT: u64 = 1024;
 /// How many a second are always good.
 const EACH_SECOND: u64 = 10;
 
+const DATA: u8 = 0;
+const HEADERS: u8 = 1;
+const SETTINGS: u8 = 4;
+const PING: u8 = 6;
+const CONTINUATION: u8 = 9;
+/// Of DATA: its content begins with the length of its padding (RFC 9113 §6.1).
+const PADDED: u8 = 8;
+/// Of SETTINGS and PING (RFC 9113 §6.5, §6.7).
+const ACK: u8 = 1;
+
 /// Counts the frames of one connection.
 #[derive(Debug)]
 pub struct FrameMeter {
-    header: [u8; HEADER],
-    read: usize,
-    /// Bytes to come of what is not looked at.
-    skip: u64,
+    received: Frames,
+    sent: Frames,
     left: u64,
-    sent: u64,
+    bytes_sent: u64,
     since: Option<Instant>,
+    last_stream: u32,
 }
 
 /// The client sends frames without end.
@@ -36,51 +53,61 @@ pub struct TooManyFrames;
 
 impl Default for FrameMeter {
     fn default() -> Self {
-        FrameMeter { header: [0; HEADER], read: 0, skip: PREFACE, left: MOST, sent: 0, since: None }
+        FrameMeter {
+            received: Frames { rest: PREFACE, ..Frames::default() },
+            sent: Frames::default(),
+            left: MOST,
+            bytes_sent: 0,
+            since: None,
+            last_stream: 0,
+        }
     }
 }
 
 impl FrameMeter {
-    /// Looks at bytes from the client.
+    /// Looks at bytes from the client, for which h2 has had so many parts of responses since the last ones.
     ///
     /// # Errors
     /// When nothing is left for a frame that is about no request.
-    pub fn receive(&mut self, mut bytes: &[u8]) -> Result<(), TooManyFrames> {
-        while !bytes.is_empty() {
-            if self.skip > 0 {
-                let skipped = self.skip.min(bytes.len() as u64);
-                self.skip -= skipped;
-                // Not more than the length of `bytes`.
-                bytes = bytes.get(skipped as usize..).unwrap_or_default();
-                continue;
-            }
-            let Some((first, rest)) = bytes.split_first() else { break };
-            if let Some(slot) = self.header.get_mut(self.read) {
-                *slot = *first;
-            }
-            self.read += 1;
-            bytes = rest;
-            if self.read == HEADER {
-                self.read = 0;
-                self.frame()?;
+    pub fn receive(&mut self, mut bytes: &[u8], parts: u64) -> Result<(), TooManyFrames> {
+        self.earn(parts.saturating_mul(FOR_PARTS));
+        let mut last_stream = self.last_stream;
+        while let Some(frame) = self.received.next(&mut bytes) {
+            self.take(&frame)?;
+            if frame.kind == HEADERS {
+                last_stream = last_stream.max(frame.stream);
             }
         }
+        self.last_stream = last_stream;
         Ok(())
     }
 
-    /// Counts bytes to the client.
-    pub fn send(&mut self, bytes: usize) {
-        self.sent += bytes as u64;
-        self.earn(self.sent / BYTES_SENT);
-        self.sent %= BYTES_SENT;
+    /// Looks at bytes to the client.
+    pub fn send(&mut self, mut bytes: &[u8]) {
+        self.bytes_sent += bytes.len() as u64;
+        self.earn(self.bytes_sent / BYTES_SENT);
+        self.bytes_sent %= BYTES_SENT;
+        while let Some(frame) = self.sent.next(&mut bytes) {
+            // Those that have an answer.
+            if matches!(frame.kind, SETTINGS | PING) && frame.flags & ACK == 0 {
+                self.earn(1);
+            }
+        }
     }
 
-    fn frame(&mut self) -> Result<(), TooManyFrames> {
-        let [high, middle, low, kind, ..] = self.header;
-        let length = u64::from(u32::from_be_bytes([0, high, middle, low]));
-        self.skip = length;
+    /// Of so many bytes that would be sent next, how many belong to a frame that has begun.
+    pub fn of_begun_frame(&self, bytes: usize) -> usize {
+        self.sent.of_begun(bytes)
+    }
+
+    /// The last stream that the client has opened with bytes that were good.
+    pub fn last_stream(&self) -> u32 {
+        self.last_stream
+    }
+
+    fn take(&mut self, frame: &Frame) -> Result<(), TooManyFrames> {
         // Of DATA, HEADERS and CONTINUATION those that bring something.
-        if matches!(kind, 0 | 1 | 9) && length > 0 {
+        if matches!(frame.kind, DATA | HEADERS | CONTINUATION) && frame.content > 0 {
             self.earn(FOR_REQUESTS);
             return Ok(());
         }
@@ -103,54 +130,63 @@ impl FrameMeter {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use std::time::Duration;
+/// Finds the frames of one direction.
+#[derive(Debug, Default)]
+struct Frames {
+    /// The header, and of padded DATA the length of its padding.
+    head: [u8; HEADER + 1],
+    read: usize,
+    /// Bytes to come of what is not looked at.
+    rest: u64,
+}
 
-    use super::*;
+/// What is known of a frame by its head.
+struct Frame {
+    kind: u8,
+    flags: u8,
+    stream: u32,
+    /// Bytes of its content, without the padding of DATA.
+    content: u64,
+}
 
-    fn frame(kind: u8, length: u8) -> Vec<u8> {
-        [&[0, 0, length, kind, 0, 0, 0, 0, 1][..], &vec![0; length.into()]].concat()
-    }
-
-    /// How many frames of this kind are taken in a row.
-    fn taken(meter: &mut FrameMeter, kind: u8, length: u8) -> usize {
-        (0..5000).take_while(|_| meter.receive(&frame(kind, length)).is_ok()).count()
-    }
-
-    fn after_preface() -> FrameMeter {
-        let mut meter = FrameMeter::default();
-        // Byte by byte, with the first SETTINGS.
-        let begun = [&b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"[..], &frame(4, 6)].concat();
-        begun.iter().for_each(|byte| meter.receive(&[*byte]).unwrap());
-        meter
-    }
-
-    #[test]
-    fn frames_about_nothing_are_bounded() {
-        for (kind, length) in [(2, 5), (4, 0), (6, 8), (8, 4), (0, 0), (9, 0)] {
-            assert_eq!(taken(&mut after_preface(), kind, length) as u64, MOST - 1, "{kind}");
+impl Frames {
+    /// The next frame whose head is complete; takes the bytes that it has looked at.
+    fn next(&mut self, bytes: &mut &[u8]) -> Option<Frame> {
+        let skipped = self.rest.min(bytes.len() as u64);
+        self.rest -= skipped;
+        // Not more than the length of `bytes`.
+        *bytes = bytes.get(skipped as usize..).unwrap_or_default();
+        while let Some((first, rest)) = bytes.split_first() {
+            *bytes = rest;
+            if let Some(slot) = self.head.get_mut(self.read) {
+                *slot = *first;
+            }
+            self.read += 1;
+            if self.read < HEADER {
+                continue;
+            }
+            let [high, middle, low, kind, flags, a, b, c, d, padding] = self.head;
+            let length = u64::from(u32::from_be_bytes([0, high, middle, low]));
+            let is_padded = kind == DATA && flags & PADDED != 0 && length > 0;
+            if is_padded && self.read == HEADER {
+                continue;
+            }
+            self.read = 0;
+            self.rest = length - u64::from(is_padded);
+            let padding = if is_padded { u64::from(padding) } else { 0 };
+            let stream = u32::from_be_bytes([a, b, c, d]) & (u32::MAX >> 1);
+            return Some(Frame { kind, flags, stream, content: self.rest.saturating_sub(padding) });
         }
-        for (kind, length) in [(0, 5), (1, 5), (9, 1)] {
-            assert_eq!(taken(&mut after_preface(), kind, length), 5000, "{kind}");
-        }
+        None
     }
 
-    #[test]
-    fn requests_responses_and_time_earn_more() {
-        let drained = || {
-            let mut meter = after_preface();
-            (1..MOST).for_each(|_| meter.receive(&frame(6, 8)).unwrap());
-            meter
-        };
-        let mut meter = drained();
-        meter.receive(&frame(1, 20)).unwrap();
-        assert_eq!(taken(&mut meter, 6, 8), 8);
-        let mut meter = drained();
-        meter.send(3 * 1024);
-        assert_eq!(taken(&mut meter, 8, 4), 3);
-        let mut meter = drained();
-        meter.since = Instant::now().checked_sub(Duration::from_secs(5));
-        assert_eq!(taken(&mut meter, 6, 8), 50);
+    /// Of so many bytes that come next, how many belong to a frame that has begun; of one whose head is not complete, as
+    /// many as that lacks.
+    fn of_begun(&self, bytes: usize) -> usize {
+        let missing = if self.read > 0 { HEADER.saturating_sub(self.read).max(1) as u64 } else { self.rest };
+        missing.min(bytes as u64) as usize
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -55,3 +55,50 @@ async fn nothing_comes_between_the_bytes_of_an_interim_response() {
     drop(io);
     assert_eq!(reading.await.unwrap(), "0\rHTTP/1.1 103 Early Hints\r\n\r\nHTTP/1.1 100 Continue\r\n\r\n");
 }
+
+#[tokio::test]
+async fn who_floods_is_told_behind_the_frame_that_has_begun() {
+    let (stream, client) = duplex(5);
+    let clock = Arc::new(ClientClock::default());
+    let mut io = ClientIo::new(stream, false, Arc::clone(&clock), ClientLimits::of(&RouterPolicy::default()));
+    let frame = b"\0\0\x03\0\0\0\0\0\x01abc";
+    let mut cx = Context::from_waker(noop_waker_ref());
+    assert!(matches!(Pin::new(&mut io).poll_write(&mut cx, frame), Poll::Ready(Ok(5))));
+    let (mut reader, mut writer) = tokio::io::split(client);
+    let flood = [&b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"[..], &b"\0\0\x08\x06\0\0\0\0\0zeroes!!".repeat(1000)].concat();
+    let flooding = tokio::spawn(async move { writer.write_all(&flood).await });
+    let mut bytes = [0; 64];
+    let mut rest = &frame[5..];
+    // As hyper does it: it reads as long as there is something, then it writes what it has.
+    let poll = |cx: &mut Context<'_>| {
+        while let Poll::Ready(read) = Pin::new(&mut io).poll_read(cx, &mut ReadBuf::new(&mut bytes)) {
+            if let Err(error) = read {
+                return Poll::Ready(error);
+            }
+        }
+        if io.goaway.is_none() {
+            return Poll::Pending;
+        }
+        while !rest.is_empty() {
+            match Pin::new(&mut io).poll_write(cx, rest) {
+                Poll::Ready(Ok(written)) => rest = &rest[written..],
+                Poll::Ready(Err(error)) => return Poll::Ready(error),
+                Poll::Pending => return Poll::Pending,
+            }
+        }
+        // There is nothing else, but hyper does not know that it is over.
+        Pin::new(&mut io).poll_write(cx, b"\0").map(Result::unwrap_err)
+    };
+    let poll = std::future::poll_fn(poll);
+    let reading = async move {
+        let mut received = Vec::new();
+        reader.read_to_end(&mut received).await.unwrap();
+        received
+    };
+    let (error, received) = tokio::join!(poll, reading);
+    assert_eq!(error.to_string(), "too many frames that are about no request");
+    assert!(clock.is_cut_off());
+    assert_eq!(received, [&frame[..], &cut_off::goaway(0)].concat());
+    // What it went on to send was taken: closing on that would lose the frame.
+    flooding.await.unwrap().unwrap();
+}

@@ -150,9 +150,10 @@ impl ResponseBody {
     }
 
     fn note(&mut self, polled: &Poll<Option<Result<Frame<Bytes>, BodyError>>>) {
-        let Some((record, _)) = &mut self.request else { return };
+        let Some((record, in_flight)) = &mut self.request else { return };
         match polled {
             Poll::Ready(Some(Ok(frame))) => {
+                in_flight.sends_part();
                 let bytes = frame.data_ref().map_or(0, Bytes::len);
                 record.bytes_out += bytes as u64;
                 self.ended = frame.is_trailers();
@@ -201,7 +202,9 @@ impl Drop for ResponseBody {
         let complete = self.ended || self.is_end_stream();
         match &mut self.request {
             // hyper drops a body early when nobody is left to send it to.
-            Some((record, _)) if !complete && record.flag == Flag::Fine => record.flag = Flag::ClientGone,
+            Some((record, in_flight)) if !complete && record.flag == Flag::Fine => {
+                record.flag = if in_flight.is_cut_off() { Flag::ClientFloods } else { Flag::ClientGone };
+            }
             Some((_, in_flight)) => in_flight.end(),
             None => {}
         }

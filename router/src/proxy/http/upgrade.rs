@@ -161,15 +161,16 @@ async fn join(
     upstream: OnUpgrade,
     idle: Duration,
     mut record: Box<AccessRecord>,
-    _in_flight: InFlight,
+    in_flight: InFlight,
 ) {
     // Either fails when its connection ends before the switch is complete.
     let (Ok(client), Ok(upstream)) = tokio::join!(client, upstream) else { return };
-    let outcome = relay::tunnel(TokioIo::new(client), TokioIo::new(upstream), idle).await;
+    let outcome = relay::tunnel(TokioIo::new(client), TokioIo::new(upstream), idle, || in_flight.sends_part()).await;
     record.bytes_in += outcome.to_upstream;
     record.bytes_out += outcome.to_client;
     record.flag = match outcome.end {
         TunnelEnd::Finished => Flag::Fine,
+        TunnelEnd::Failed if in_flight.is_cut_off() => Flag::ClientFloods,
         TunnelEnd::Failed => Flag::ClientGone,
         TunnelEnd::Idle => Flag::Idle,
     };
