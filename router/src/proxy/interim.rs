@@ -10,13 +10,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use http::{HeaderMap, StatusCode};
+use http::{Response, StatusCode};
+use hyper::ext::ReasonPhrase;
 
 use super::task_waker::TaskWaker;
 
 /// Most that are passed on of one request's.
 pub const MOST: usize = 8;
-/// Most bytes of their fields that are passed on, for one request.
+/// Most bytes of their fields, and of phrases of their own, that are passed on, for one request.
 pub const MOST_BYTES: usize = 16 * 1024;
 
 /// Where they wait: between the connection to the endpoint, the service and the client's stream. A connection has one
@@ -38,7 +39,7 @@ pub struct Interim {
 #[derive(Debug, Default)]
 struct Waiting {
     turn: usize,
-    arrived: Vec<(StatusCode, HeaderMap)>,
+    arrived: Vec<Response<()>>,
     prepared: Vec<u8>,
     count: usize,
     bytes: usize,
@@ -69,9 +70,9 @@ pub struct Listener {
 impl Listener {
     /// One has come. Beyond [`MOST`] or [`MOST_BYTES`] it is counted and dropped, and `100 Continue`, which hyper says
     /// itself to who has asked for it, is not passed on at all.
-    pub fn hear(&self, status: StatusCode, headers: &HeaderMap) {
-        if status != StatusCode::CONTINUE {
-            self.interim.arrive(self.turn, status, headers);
+    pub fn hear(&self, response: Response<()>) {
+        if response.status() != StatusCode::CONTINUE {
+            self.interim.arrive(self.turn, response);
         }
     }
 }
@@ -103,7 +104,7 @@ impl Interim {
         self.turn.load(Ordering::Acquire) % 2 == 1
     }
 
-    fn arrive(&self, turn: usize, status: StatusCode, headers: &HeaderMap) {
+    fn arrive(&self, turn: usize, response: Response<()>) {
         let mut waiting = self.lock();
         if self.turn.load(Ordering::Acquire) != turn {
             return;
@@ -112,14 +113,16 @@ impl Interim {
             *waiting = Waiting { turn, ..Waiting::default() };
             self.any.store(true, Ordering::Release);
         }
-        let bytes: usize = headers.iter().map(|(name, value)| name.as_str().len() + value.len()).sum();
+        let phrase = response.extensions().get::<ReasonPhrase>().map_or(0, |phrase| phrase.as_bytes().len());
+        let fields = response.headers().iter().map(|(name, value)| name.as_str().len() + value.len());
+        let bytes = fields.sum::<usize>() + phrase;
         if waiting.count == MOST || waiting.bytes + bytes > MOST_BYTES {
             waiting.dropped += 1;
             return;
         }
         waiting.count += 1;
         waiting.bytes += bytes;
-        waiting.arrived.push((status, headers.clone()));
+        waiting.arrived.push(response);
         self.news.store(true, Ordering::SeqCst);
         drop(waiting);
         self.service.wake();
@@ -130,7 +133,7 @@ impl Interim {
         &self,
         cx: &mut Context<'_>,
         poll: impl FnOnce(&mut Context<'_>) -> Poll<T>,
-        prepare: impl FnMut((StatusCode, HeaderMap)) -> Vec<u8>,
+        prepare: impl FnMut(Response<()>) -> Vec<u8>,
     ) -> Poll<T> {
         self.service.register(cx.waker());
         let polled = poll(cx);
@@ -176,23 +179,18 @@ impl Interim {
 
 #[cfg(test)]
 mod tests {
-    use futures_util::task::noop_waker_ref;
-    use http::HeaderValue;
-
     use super::*;
+    use futures_util::task::noop_waker_ref;
 
-    const HINTS: StatusCode = StatusCode::EARLY_HINTS;
-
-    fn fields(length: usize) -> HeaderMap {
-        let mut headers = HeaderMap::new();
-        headers.insert("link", HeaderValue::try_from("x".repeat(length)).unwrap());
-        headers
+    /// Early hints whose only field has a value of this length.
+    fn hints(length: usize) -> Response<()> {
+        Response::builder().status(StatusCode::EARLY_HINTS).header("link", "x".repeat(length)).body(()).unwrap()
     }
 
     /// What would be written now: `|` and the length of the field for each.
     fn written(interim: &Interim) -> String {
         let mut cx = Context::from_waker(noop_waker_ref());
-        let prepare = |(_, headers): (StatusCode, HeaderMap)| format!("|{}", headers["link"].len()).into_bytes();
+        let prepare = |hints: Response<()>| format!("|{}", hints.headers()["link"].len()).into_bytes();
         assert!(interim.poll_with(&mut cx, |_| Poll::<()>::Pending, prepare).is_pending());
         let taken = interim.take();
         assert_eq!(interim.poll_written(&mut cx).is_pending(), !taken.is_empty());
@@ -207,9 +205,9 @@ mod tests {
         let turn = interim.begin().listener();
         assert_eq!(written(&interim), "");
         for length in 0..20 {
-            turn.hear(HINTS, &fields(length));
+            turn.hear(hints(length));
         }
-        turn.hear(StatusCode::CONTINUE, &fields(9));
+        turn.hear(Response::builder().status(StatusCode::CONTINUE).body(()).unwrap());
         assert_eq!(written(&interim), "|0|1|2|3|4|5|6|7");
         assert_eq!(interim.end(), 12);
 
@@ -217,7 +215,7 @@ mod tests {
         // With the four bytes of their name: 104 and 5; the second is too long.
         let rest = MOST_BYTES - 104 - 5 - 4;
         for length in [100, MOST_BYTES - 104, 1, rest, 0] {
-            turn.hear(HINTS, &fields(length));
+            turn.hear(hints(length));
         }
         assert_eq!(written(&interim), format!("|100|1|{rest}"));
         assert_eq!(interim.end(), 2);
@@ -225,15 +223,28 @@ mod tests {
     }
 
     #[test]
+    fn a_phrase_counts_as_their_bytes_do() {
+        let interim = Arc::<Interim>::default();
+        let turn = interim.begin().listener();
+        for length in [MOST_BYTES, MOST_BYTES - 5] {
+            let mut response = hints(1);
+            response.extensions_mut().insert(ReasonPhrase::try_from("x".repeat(length)).unwrap());
+            turn.hear(response);
+        }
+        assert_eq!(written(&interim), "|1");
+        assert_eq!(interim.end(), 1);
+    }
+
+    #[test]
     fn those_of_an_earlier_request_are_nobodys() {
         let interim = Arc::<Interim>::default();
         let first = interim.begin().listener();
-        first.hear(HINTS, &fields(1));
+        first.hear(hints(1));
         assert_eq!(interim.end(), 0);
-        first.hear(HINTS, &fields(2));
+        first.hear(hints(2));
         let second = interim.begin().listener();
-        first.hear(HINTS, &fields(3));
-        second.hear(HINTS, &fields(4));
+        first.hear(hints(3));
+        second.hear(hints(4));
         assert_eq!(written(&interim), "|4");
     }
 
@@ -243,7 +254,7 @@ mod tests {
         let turn = interim.begin().listener();
         let mut cx = Context::from_waker(noop_waker_ref());
         let mut arrive = |length| {
-            turn.hear(HINTS, &fields(length));
+            turn.hear(hints(length));
             assert_eq!(interim.poll_with(&mut cx, |_| Poll::Ready(5), |_| vec![b'x']), Poll::Ready(5));
         };
         arrive(1);

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use futures_util::task::noop_waker_ref;
-use http::{HeaderMap, StatusCode};
+use http::{Response, StatusCode};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
 
 use super::*;
@@ -13,7 +13,7 @@ const HINTS: &[u8] = b"HTTP/1.1 103 Early Hints\r\n\r\n";
 fn with_hints() -> (ClientIo<DuplexStream>, DuplexStream) {
     let clock = Arc::new(ClientClock::default());
     let turn = clock.interim.begin();
-    turn.listener().hear(StatusCode::EARLY_HINTS, &HeaderMap::new());
+    turn.listener().hear(Response::builder().status(StatusCode::EARLY_HINTS).body(()).unwrap());
     let mut cx = Context::from_waker(noop_waker_ref());
     assert!(clock.interim.poll_with(&mut cx, |_| Poll::<()>::Pending, |_| HINTS.to_vec()).is_pending());
     let (stream, client) = duplex(5);

@@ -1,19 +1,17 @@
 //! What a client is told of an endpoint's interim responses.
 
 use http::header::{CONTENT_LENGTH, TRAILER};
-use http::{HeaderMap, HeaderName, StatusCode};
+use http::response::Parts;
+use http::{HeaderMap, HeaderName, Response};
 
 use super::headers::prepare_response;
+use super::reason;
 use super::spelling::Spelling;
 
 /// A head as HTTP/1.1 writes it. Without fields of the connection to the endpoint, and of those that `act`, which is
 /// done to the response's fields too, takes out or writes over; what it would add comes with the response.
-pub fn head(
-    status: StatusCode,
-    mut headers: HeaderMap,
-    spelling: Option<&Spelling>,
-    act: impl FnOnce(&mut HeaderMap),
-) -> Vec<u8> {
+pub fn head(response: Response<()>, spelling: Option<&Spelling>, act: impl FnOnce(&mut HeaderMap)) -> Vec<u8> {
+    let (Parts { status, mut headers, extensions, .. }, ()) = response.into_parts();
     prepare_response(&mut headers);
     // There is no content (RFC 9110 §8.6).
     for name in [CONTENT_LENGTH, TRAILER] {
@@ -25,8 +23,9 @@ pub fn head(
     for name in added {
         headers.remove(name);
     }
-    let reason = status.canonical_reason().unwrap_or_default();
-    let mut bytes = format!("HTTP/1.1 {} {reason}\r\n", status.as_str()).into_bytes();
+    let mut bytes = format!("HTTP/1.1 {} ", status.as_str()).into_bytes();
+    bytes.extend_from_slice(reason::of(status, &extensions));
+    bytes.extend_from_slice(b"\r\n");
     for (name, value) in &headers {
         let name = spelling.and_then(|spelling| spelling.name(name)).unwrap_or(name.as_str());
         for part in [name.as_bytes(), b": ", value.as_bytes(), b"\r\n"] {
@@ -39,12 +38,14 @@ pub fn head(
 
 #[cfg(test)]
 mod tests {
-    use http::HeaderValue;
+    use http::{HeaderValue, StatusCode};
+    use hyper::ext::ReasonPhrase;
 
     use super::*;
 
-    fn hints() -> HeaderMap {
-        let mut headers = HeaderMap::new();
+    fn hints() -> Response<()> {
+        let mut response = Response::new(());
+        *response.status_mut() = StatusCode::EARLY_HINTS;
         for (name, value) in [
             ("connection", "x-own, close"),
             ("x-own", "1"),
@@ -57,9 +58,9 @@ mod tests {
             ("x-secret", "s"),
             ("x-odd", "\u{e9}"),
         ] {
-            headers.append(name, HeaderValue::from_bytes(value.as_bytes()).unwrap());
+            response.headers_mut().append(name, HeaderValue::from_bytes(value.as_bytes()).unwrap());
         }
-        headers
+        response
     }
 
     #[test]
@@ -69,7 +70,7 @@ mod tests {
             headers.insert("x-odd", HeaderValue::from_static("even"));
             headers.insert("x-new", HeaderValue::from_static("not yet"));
         };
-        let written = String::from_utf8(head(StatusCode::EARLY_HINTS, hints(), None, act)).unwrap();
+        let written = String::from_utf8(head(hints(), None, act)).unwrap();
         let links = "link: </a.css>; rel=preload\r\nlink: </b.css>; rel=preload\r\n";
         assert_eq!(written, format!("HTTP/1.1 103 Early Hints\r\n{links}x-odd: even\r\n\r\n"));
     }
@@ -77,9 +78,18 @@ mod tests {
     #[test]
     fn names_are_spelled_as_in_responses() {
         let spelling = Spelling::of(&["LINK".into(), "X-Other".into()]).unwrap();
-        let mut headers = HeaderMap::new();
-        headers.insert("link", HeaderValue::from_static("</a>"));
-        let written = head(StatusCode::from_u16(199).unwrap(), headers, Some(&spelling), |_| ());
+        let response = Response::builder().status(199).header("link", "</a>").body(()).unwrap();
+        let written = head(response, Some(&spelling), |_| ());
         assert_eq!(String::from_utf8(written).unwrap(), "HTTP/1.1 199 \r\nLINK: </a>\r\n\r\n");
+    }
+
+    #[test]
+    fn a_phrase_is_the_endpoints() {
+        for phrase in ["Wait a moment", ""] {
+            let mut response = Response::builder().status(102).body(()).unwrap();
+            response.extensions_mut().insert(ReasonPhrase::try_from(phrase.to_owned()).unwrap());
+            let written = String::from_utf8(head(response, None, |_| ())).unwrap();
+            assert_eq!(written, format!("HTTP/1.1 102 {phrase}\r\n\r\n"));
+        }
     }
 }

@@ -9,6 +9,7 @@ use router_core::policy::RouterPolicy;
 use super::body::ResponseBody;
 use super::grpc;
 use super::pages::{self, Kind};
+use super::reason;
 use super::upload::is_unexpected;
 use crate::proxy::access::{AccessRecord, Flag};
 use crate::proxy::clock::InFlight;
@@ -59,6 +60,7 @@ impl OwnResponse {
         in_flight: InFlight,
     ) -> Response<ResponseBody> {
         let status = response.status();
+        reason::complete(status, response.extensions_mut());
         let headers = response.headers_mut();
         // No connection fields in HTTP/2 (RFC 9113 §8.2.2).
         if self.version != Version::HTTP_2 && (self.is_last || pages::ends_connection(status)) {

@@ -3,6 +3,7 @@
 use bytes::Bytes;
 use http::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE, LOCATION, PRAGMA};
 use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
+use hyper::ext::ReasonPhrase;
 use router_core::parse::ErrorPage;
 
 /// Names the cause of an error, when asked to.
@@ -79,6 +80,9 @@ pub fn error(status: StatusCode, kind: Kind) -> Response<Bytes> {
 pub fn custom(page: &ErrorPage, status: StatusCode) -> Response<Bytes> {
     let mut response = Response::new(page.body.clone());
     *response.status_mut() = StatusCode::from_u16(page.status).unwrap_or(status);
+    if let Ok(phrase) = ReasonPhrase::try_from(page.reason.as_bytes()) {
+        response.extensions_mut().insert(phrase);
+    }
     for (name, value) in &page.fields {
         if let (Ok(name), Ok(value)) = (HeaderName::try_from(&**name), HeaderValue::from_bytes(value)) {
             response.headers_mut().append(name, value);

@@ -27,10 +27,10 @@ struct Ear {
 }
 
 impl Heard {
-    /// From now on nothing was heard, and this one is told of interim responses.
-    pub fn forget(&self, listener: Option<Listener>) {
+    /// From now on nothing was heard, and this one is told of interim responses. Whether anything was until now.
+    pub fn forget(&self, listener: Option<Listener>) -> bool {
         *self.0.listener.lock().unwrap_or_else(PoisonError::into_inner) = listener;
-        self.0.anything.store(false, Ordering::Release);
+        self.0.anything.swap(false, Ordering::AcqRel)
     }
 
     /// Whether anything was.
@@ -49,9 +49,11 @@ impl Heard {
                 if ear.is_awaited.load(Ordering::Relaxed) {
                     ear.next.wake();
                 }
-                tap.hear(bytes, is_first, |status, headers| {
+                tap.hear(bytes, is_first, |response| {
                     let listener = ear.listener.lock().unwrap_or_else(PoisonError::into_inner);
-                    listener.iter().for_each(|listener| listener.hear(status, headers));
+                    if let Some(listener) = &*listener {
+                        listener.hear(response);
+                    }
                 });
             }
         })

@@ -2,7 +2,8 @@
 //! every request what most endpoints never send. What httparse, which hyper reads with, takes for the head of an interim
 //! response is told; the bytes themselves go on to hyper as they are.
 
-use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use http::{HeaderName, HeaderValue, Response, StatusCode};
+use hyper::ext::ReasonPhrase;
 
 /// How a response begins that may be interim.
 const BEGINNING: &[u8] = b"HTTP/1.1 1";
@@ -21,14 +22,14 @@ enum Step {
     /// More bytes are needed.
     Part,
     /// An interim response whose head has so many bytes.
-    Interim(StatusCode, HeaderMap, usize),
+    Interim(Response<()>, usize),
     /// Anything else.
     Other,
 }
 
 impl Tap {
     /// These bytes have come. `is_first`: they are the first of an answer.
-    pub fn hear(&mut self, bytes: &[u8], is_first: bool, mut tell: impl FnMut(StatusCode, &HeaderMap)) {
+    pub fn hear(&mut self, bytes: &[u8], is_first: bool, mut tell: impl FnMut(Response<()>)) {
         if is_first {
             // Most answers end here.
             self.head = may_be_interim(bytes).then(Vec::new);
@@ -43,8 +44,8 @@ impl Tap {
         loop {
             let rest = head.get(read..).unwrap_or_default();
             match step(rest) {
-                Step::Interim(status, headers, length) => {
-                    tell(status, &headers);
+                Step::Interim(response, length) => {
+                    tell(response);
                     read += length;
                 }
                 Step::Part if rest.len() <= MAX_HEAD => break,
@@ -79,11 +80,15 @@ fn step(bytes: &[u8]) -> Step {
             let field = |field: &httparse::Header<'_>| {
                 Some((HeaderName::from_bytes(field.name.as_bytes()).ok()?, HeaderValue::from_bytes(field.value).ok()?))
             };
-            let mut headers = HeaderMap::new();
-            for (name, value) in response.headers.iter().filter_map(field) {
-                headers.append(name, value);
+            let mut interim = Response::new(());
+            *interim.status_mut() = status;
+            if let Some(Ok(phrase)) = response.reason.map(|reason| ReasonPhrase::try_from(reason.as_bytes())) {
+                interim.extensions_mut().insert(phrase);
             }
-            Step::Interim(status, headers, length)
+            for (name, value) in response.headers.iter().filter_map(field) {
+                interim.headers_mut().append(name, value);
+            }
+            Step::Interim(interim, length)
         }
         _ => Step::Other,
     }
@@ -101,9 +106,9 @@ mod tests {
     fn told(tap: &mut Tap, parts: &[&[u8]]) -> Vec<String> {
         let mut told = Vec::new();
         for (number, part) in parts.iter().enumerate() {
-            tap.hear(part, number == 0, |status, headers| {
-                let values: Vec<&str> = headers.values().map(|value| value.to_str().unwrap()).collect();
-                told.push(format!("{} {}", status.as_u16(), values.join(" ")));
+            tap.hear(part, number == 0, |interim| {
+                let values: Vec<&str> = interim.headers().values().map(|value| value.to_str().unwrap()).collect();
+                told.push(format!("{} {}", interim.status().as_u16(), values.join(" ")));
             });
         }
         told

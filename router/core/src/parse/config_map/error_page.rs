@@ -10,11 +10,13 @@ const MAX_BYTES: usize = 1 << 20;
 const OWN: [&str; 7] =
     ["connection", "content-length", "date", "keep-alive", "proxy-connection", "transfer-encoding", "upgrade"];
 
-/// A response: status, fields and body.
+/// A response: status line, fields and body.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ErrorPage {
     /// Status as it is written, 200 – 599.
     pub status: u16,
+    /// Reason phrase as it is written, which may be empty.
+    pub reason: Box<str>,
     /// Field names and values in order, without those of one connection and without `Content-Length`.
     pub fields: Vec<(Box<str>, Box<[u8]>)>,
     /// The body, which may be empty.
@@ -52,6 +54,7 @@ impl ErrorPage {
         let fields = response.headers.iter().filter(|field| !is_own(field.name));
         Ok(ErrorPage {
             status,
+            reason: response.reason.unwrap_or_default().into(),
             fields: fields.map(|field| (field.name.into(), field.value.into())).collect(),
             body: Bytes::copy_from_slice(text.as_bytes().get(head..).unwrap_or_default()),
         })

@@ -61,7 +61,7 @@ impl Destination<'_> {
                 actions::apply(&actions.response, headers, connection.certificate());
             }
         };
-        let head = |(status, headers)| interim::head(status, headers, self.served.spelling.as_ref(), act);
+        let head = |response| interim::head(response, self.served.spelling.as_ref(), act);
         poll_fn(|cx| connection.clock.interim.poll_with(cx, |cx| answer.as_mut().poll(cx), head)).await
     }
 
