@@ -78,13 +78,14 @@ fn what_is_said_to_be_tested_of_delegation_is() -> Result<()> {
 fn what_is_said_to_be_tested_of_hostile_input_is() -> Result<()> {
     let stories = [
         "router/tests/proxy_stories",
+        "router/tests/proxy_stories/responses",
         "router/tests",
         "tests/stories",
         "tests/stories/http",
         "tests/stories/steer",
         "tests/stories/cleartext",
     ];
-    let corpora = ["hellos", "http1_corpus", "http2_corpus"]
+    let corpora = ["hellos", "http1_corpus", "http2_corpus", "responses"]
         .map(|corpus| fs::read_to_string(workspace().join("router/tests/proxy_stories").join(corpus).join("rows.rs")));
     let exceptions = workspace().join("router/tests/proxy_stories/guardian/exceptions.rs");
     let exceptions = fs::read_to_string(exceptions)?;

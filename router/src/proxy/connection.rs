@@ -136,7 +136,7 @@ async fn serve_tls(shared: Arc<Shared>, served: Option<Arc<ServedRouter>>, accep
     };
     record.host = name.as_ref().map(|name| name.as_str().to_owned());
     let Some(served) = served else {
-        record.flag = Flag::NoRoute;
+        record.flag = Flag::NoRouter;
         return;
     };
     if let SniMatch::Passthrough(route) = served.table.match_sni(name.as_ref()) {

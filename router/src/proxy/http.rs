@@ -21,6 +21,7 @@ pub mod modify;
 pub mod own;
 pub mod pages;
 pub mod paths;
+pub mod reason;
 pub mod request_id;
 mod retry;
 pub mod spelling;
@@ -215,7 +216,7 @@ fn begin(shared: &Shared, connection: &Connection, mut head: request::Parts, con
     }
     // The router has gone from the table since the client connected.
     let Some(served) = served else {
-        return Step::answered(own.refuse(None, StatusCode::SERVICE_UNAVAILABLE, Flag::NoRoute, record, in_flight));
+        return Step::answered(own.refuse(None, StatusCode::SERVICE_UNAVAILABLE, Flag::NoRouter, record, in_flight));
     };
     let policy = &*served.table.policy;
     let (status, flag) = match decide(&served, connection, &mut head, &mut record) {

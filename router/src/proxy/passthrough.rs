@@ -168,7 +168,7 @@ async fn connect(
             Ok(stream) => Ok(Either::Left(stream)),
             Err(DialError::Refused(_)) => Err(Flag::UpstreamConnectFailure),
             Err(DialError::Timeout) => Err(Flag::UpstreamConnectTimeout),
-            Err(DialError::NoDescriptor(_)) => Err(Flag::Busy),
+            Err(DialError::NoDescriptor(_)) => Err(Flag::NoDescriptor),
         };
         match connected {
             Ok(stream) => {
@@ -177,6 +177,10 @@ async fn connect(
                 // Until it has ended otherwise, as for everything that is under way.
                 record.flag = Flag::ClientGone;
                 return Some(stream);
+            }
+            // It was known before, and there was no time to be late.
+            Err(Flag::UpstreamConnectTimeout | Flag::UpstreamTlsTimeout) if choice.is_last_resort() => {
+                record.flag = Flag::BackendsDown;
             }
             Err(flag) => record.flag = flag,
         }

@@ -12,6 +12,7 @@
 pub mod affinity;
 pub mod attempt;
 pub mod balancer;
+pub mod cause;
 pub mod checks;
 pub mod choose;
 pub mod connect;

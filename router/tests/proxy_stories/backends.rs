@@ -54,6 +54,16 @@ where
     address
 }
 
+/// Reads a request's head; `false` at the end.
+pub async fn read_head(stream: &mut (impl AsyncRead + Unpin)) -> bool {
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        let Ok(byte) = stream.read_u8().await else { return false };
+        head.push(byte);
+    }
+    true
+}
+
 /// Answers the first bytes with its name, then echoes: what a passthrough route's backend sees of a ClientHello.
 pub async fn named_echo(name: &'static str) -> SocketAddr {
     serve(move |mut stream| async move {

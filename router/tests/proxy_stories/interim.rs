@@ -19,23 +19,13 @@ use crate::{backends, client, log};
 
 const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 
-/// Reads a request's head; `false` at the end.
-async fn read_head(stream: &mut (impl AsyncRead + Unpin)) -> bool {
-    let mut head = Vec::new();
-    while !head.ends_with(b"\r\n\r\n") {
-        let Ok(byte) = stream.read_u8().await else { return false };
-        head.push(byte);
-    }
-    true
-}
-
 /// Answers every request with these bytes, at once.
 async fn answering(answer: impl Into<Bytes>) -> SocketAddr {
     let answer = answer.into();
     backends::serve(move |mut stream| {
         let answer = answer.clone();
         async move {
-            while read_head(&mut stream).await {
+            while backends::read_head(&mut stream).await {
                 if stream.write_all(&answer).await.is_err() {
                     return;
                 }
@@ -102,7 +92,7 @@ async fn each_comes_when_the_endpoint_has_sent_it() {
     let backend = backends::serve(move |mut stream| {
         let may_go_on = Arc::clone(&may_go_on);
         async move {
-            while read_head(&mut stream).await {
+            while backends::read_head(&mut stream).await {
                 for part in [&hints("/a"), &hints("/b"), "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n", "ok"] {
                     may_go_on.acquire().await.unwrap().forget();
                     stream.write_all(part.as_bytes()).await.unwrap();
@@ -129,7 +119,7 @@ async fn each_in_turn(stream: &mut (impl AsyncRead + AsyncWrite + Unpin), host: 
         }
         may_go_on.add_permits(2);
         expect(stream, "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n").await;
-        assert!(read_head(stream).await);
+        assert!(backends::read_head(stream).await);
         expect(stream, "ok").await;
     }
 }
@@ -211,7 +201,7 @@ async fn what_is_taken_out_of_responses_is_taken_out_of_them() {
 #[tokio::test]
 async fn continue_and_switches_come_after_them() {
     let backend = backends::serve(|mut stream| async move {
-        assert!(read_head(&mut stream).await);
+        assert!(backends::read_head(&mut stream).await);
         let continued = hints("/a") + "HTTP/1.1 100 Continue\r\n\r\n";
         stream.write_all(continued.as_bytes()).await.unwrap();
         expect(&mut stream, "body").await;
@@ -245,14 +235,14 @@ async fn continue_and_switches_come_after_them() {
     let request = "GET / HTTP/1.1\r\nHost: switch.early.test\r\nConnection: upgrade\r\nUpgrade: echo\r\n\r\n";
     stream.write_all(request.as_bytes()).await.unwrap();
     expect(&mut stream, &(told("/a") + "HTTP/1.1 101 Switching Protocols\r\n")).await;
-    assert!(read_head(&mut stream).await);
+    assert!(backends::read_head(&mut stream).await);
     expect(&mut stream, "hello").await;
 }
 
 #[tokio::test]
 async fn an_endpoint_that_says_no_more_is_a_504() {
     let backend = backends::serve(|mut stream| async move {
-        if read_head(&mut stream).await {
+        if backends::read_head(&mut stream).await {
             stream.write_all(hints("/a").as_bytes()).await.unwrap();
             let _ = stream.read_u8().await;
         }

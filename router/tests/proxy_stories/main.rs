@@ -43,6 +43,7 @@ mod pki;
 mod proxied;
 mod recorder;
 mod reencrypt;
+mod responses;
 mod resumption;
 mod retries;
 mod rotation;

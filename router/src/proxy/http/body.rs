@@ -13,8 +13,8 @@ use super::headers::prepare_trailers;
 use super::upload::Upload;
 use crate::proxy::access::{AccessRecord, Flag};
 use crate::proxy::clock::InFlight;
-use crate::proxy::upstream::hush;
 use crate::proxy::upstream::pool::Lease;
+use crate::proxy::upstream::{cause, hush};
 
 /// Why a response body broke off.
 #[derive(Debug, thiserror::Error)]
@@ -22,9 +22,12 @@ pub enum BodyError {
     /// The endpoint's connection failed.
     #[error("the endpoint broke off: {0}")]
     Upstream(#[source] hyper::Error),
-    /// Neither the endpoint nor the client sent anything for the server timeout, or the request's time is over.
+    /// Neither the endpoint nor the client sent anything for the server timeout.
     #[error("the endpoint took too long")]
     Stalled,
+    /// The time that the rule gives the request is over.
+    #[error("the request took longer than its rule allows")]
+    Late,
 }
 
 /// A response body, with the access record that is written when it ends.
@@ -64,8 +67,8 @@ pub struct UpstreamBody {
 
 impl UpstreamBody {
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
-        if self.until.is_some_and(|until| Instant::now() >= until) {
-            return Poll::Ready(Some(Err(BodyError::Stalled)));
+        if self.is_late() {
+            return Poll::Ready(Some(Err(BodyError::Late)));
         }
         let (polled, kept) = hush::during(|| Pin::new(&mut self.body).poll_frame(cx));
         if matches!(polled, Poll::Ready(Some(Ok(_)))) && self.body.is_end_stream() {
@@ -88,11 +91,15 @@ impl UpstreamBody {
                 self.give_back();
                 Poll::Ready(None)
             }
-            Poll::Pending => self.poll_limit(cx).map(|()| Some(Err(BodyError::Stalled))),
+            Poll::Pending => self.poll_limit(cx).map(|error| Some(Err(error))),
         }
     }
 
-    fn poll_limit(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+    fn is_late(&self) -> bool {
+        self.until.is_some_and(|until| Instant::now() >= until)
+    }
+
+    fn poll_limit(&mut self, cx: &mut Context<'_>) -> Poll<BodyError> {
         let since = *self.since.get_or_insert_with(Instant::now);
         let moved = self.upload.as_ref().map_or(since, |upload| since.max(upload.last()));
         let silent = moved + self.limit;
@@ -100,7 +107,7 @@ impl UpstreamBody {
         let timer = self.wait.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(deadline)));
         while timer.as_mut().poll(cx).is_ready() {
             if Instant::now() >= deadline {
-                return Poll::Ready(());
+                return Poll::Ready(if self.is_late() { BodyError::Late } else { BodyError::Stalled });
             }
             // It was set for an earlier frame.
             timer.as_mut().reset(deadline);
@@ -158,8 +165,9 @@ impl ResponseBody {
                 record.bytes_out += bytes as u64;
                 self.ended = frame.is_trailers();
             }
-            Poll::Ready(Some(Err(BodyError::Upstream(_)))) => record.flag = Flag::UpstreamClosed,
+            Poll::Ready(Some(Err(BodyError::Upstream(error)))) => record.flag = cause::of_content(error),
             Poll::Ready(Some(Err(BodyError::Stalled))) => record.flag = Flag::UpstreamStalled,
+            Poll::Ready(Some(Err(BodyError::Late))) => record.flag = Flag::RuleTimeoutInContent,
             Poll::Ready(None) => self.ended = true,
             Poll::Pending => {}
         }

@@ -98,12 +98,10 @@ pub fn forward<'r>(
         loop {
             let pick = match exchange.choice.next(&shared.balancer, exchange.times.patience()).await {
                 Ok(pick) => pick,
-                Err(Exhausted::Busy) if exchange.times.are_over() => {
-                    last = (StatusCode::GATEWAY_TIMEOUT, Flag::UpstreamTimeout);
-                    break;
-                }
                 Err(Exhausted::Busy) => {
-                    last = (StatusCode::SERVICE_UNAVAILABLE, Flag::Busy);
+                    let is_late = exchange.times.are_over();
+                    let status = if is_late { StatusCode::GATEWAY_TIMEOUT } else { StatusCode::SERVICE_UNAVAILABLE };
+                    last = (status, Flag::Busy);
                     break;
                 }
                 Err(Exhausted::Failing(status)) => {
@@ -136,6 +134,10 @@ pub fn forward<'r>(
                 }
             };
             match attempted {
+                Ok((_, response)) if !upgrade::is_fitting(&response, exchange.asked.as_ref()) => {
+                    last = (StatusCode::BAD_GATEWAY, Flag::UpstreamSwitch);
+                    break;
+                }
                 Ok((lease, response)) => {
                     if let Some(pause) = exchange.again(Outcome::Answered(response.status())) {
                         exchange.record.place = None;
@@ -159,8 +161,10 @@ pub fn forward<'r>(
                     let Trouble { status, flag, unseen, connecting } = trouble;
                     last = match flag {
                         // It was known before, and there was no time to be late.
-                        Flag::UpstreamConnectTimeout if unseen && exchange.choice.is_last_resort() => {
-                            (StatusCode::SERVICE_UNAVAILABLE, Flag::UpstreamConnectFailure)
+                        Flag::UpstreamConnectTimeout | Flag::UpstreamTlsTimeout
+                            if unseen && exchange.choice.is_last_resort() =>
+                        {
+                            (StatusCode::SERVICE_UNAVAILABLE, Flag::BackendsDown)
                         }
                         _ => (status, flag),
                     };

@@ -33,7 +33,10 @@ impl From<Trouble> for Outcome {
     fn from(trouble: Trouble) -> Self {
         match trouble.flag {
             _ if trouble.unseen => Outcome::Unreachable,
-            Flag::UpstreamHungUp | Flag::UpstreamTimeout | Flag::UpstreamConnectTimeout => Outcome::Unanswered,
+            Flag::UpstreamHungUp | Flag::UpstreamTimeout | Flag::UpstreamConnectTimeout | Flag::RuleTimeout => {
+                Outcome::Unanswered
+            }
+            Flag::UpstreamInvalid | Flag::UpstreamHeadTooLarge | Flag::UpstreamCoding => Outcome::Unanswered,
             _ => Outcome::Other,
         }
     }

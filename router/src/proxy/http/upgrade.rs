@@ -16,8 +16,7 @@ use hyper_util::rt::TokioIo;
 use tokio::io::AsyncWriteExt;
 
 use super::body::ResponseBody;
-use super::headers;
-use super::pages::{self, Kind};
+use super::{headers, reason};
 use crate::proxy::Shared;
 use crate::proxy::access::{AccessRecord, Flag};
 use crate::proxy::clock::InFlight;
@@ -32,21 +31,16 @@ const WEBSOCKET_GUID: &[u8] = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 /// A client that wants to leave HTTP.
 #[derive(Debug)]
 pub struct Asked {
-    client: Option<OnUpgrade>,
+    client: OnUpgrade,
     /// It asks by CONNECT, so the handshake with the endpoint is the router's own, and this is to come of it.
     accept: Option<HeaderValue>,
 }
 
 impl Asked {
-    /// Whether any 2xx tells the client that its tunnel stands.
-    pub fn is_connect(&self) -> bool {
-        self.accept.is_some()
-    }
-
     /// The endpoint stays with HTTP.
     pub fn declined(self, shared: &Arc<Shared>) {
-        if let Some(client) = self.client.filter(|_| self.accept.is_none()) {
-            declined(client, shared);
+        if self.accept.is_none() {
+            declined(self.client, shared);
         }
     }
 
@@ -57,6 +51,15 @@ impl Asked {
             response.get(UPGRADE).is_some_and(is_websocket) && response.get(SEC_WEBSOCKET_ACCEPT) == Some(accept)
         })
     }
+}
+
+/// Whether an answer leaves HTTP only where that was asked for, and for what was asked for. To an extended CONNECT any
+/// 2xx would say that the tunnel stands.
+pub fn is_fitting<B>(response: &Response<B>, asked: Option<&Asked>) -> bool {
+    if response.status() == StatusCode::SWITCHING_PROTOCOLS {
+        return asked.is_some_and(|asked| asked.is_met_by(response.headers()));
+    }
+    !(response.status().is_success() && asked.is_some_and(|asked| asked.accept.is_some()))
 }
 
 /// A connection of HTTP/1 stays what it is. hyper hands it out at its end all the same, and has it closed in order by
@@ -78,6 +81,7 @@ pub fn is_websocket_connect(head: &request::Parts) -> bool {
 
 /// What the client asks for. `wanted` is what it writes into `Upgrade`; an extended CONNECT is made into that.
 pub fn asked(head: &mut request::Parts, wanted: Option<HeaderValue>) -> Option<Asked> {
+    let client = head.extensions.remove::<OnUpgrade>();
     let accept = if is_websocket_connect(head) {
         let (key, accept) = websocket_key()?;
         head.method = Method::GET;
@@ -89,7 +93,7 @@ pub fn asked(head: &mut request::Parts, wanted: Option<HeaderValue>) -> Option<A
         wanted.as_ref()?;
         None
     };
-    Some(Asked { client: head.extensions.remove::<OnUpgrade>(), accept })
+    Some(Asked { client: client?, accept })
 }
 
 /// A nonce (RFC 6455 §4.1), which a client over HTTP/2 has none of, and the answer to it.
@@ -105,29 +109,15 @@ fn accept_for(key: &[u8]) -> String {
     STANDARD.encode(digest(&SHA1_FOR_LEGACY_USE_ONLY, &[key, WEBSOCKET_GUID].concat()))
 }
 
-/// An endpoint that switches protocols unasked, or says that a tunnel stands without having switched: 502.
-pub fn refuse(shared: &Shared, mut record: Box<AccessRecord>, in_flight: InFlight) -> Response<ResponseBody> {
-    let (status, flag) = (StatusCode::BAD_GATEWAY, Flag::UpstreamClosed);
-    record.status = Some(status);
-    record.flag = flag;
-    let mut page = pages::error(status, Kind::Text);
-    if shared.config.show_cause {
-        page.headers_mut().insert(pages::CAUSE, HeaderValue::from_static(flag.cause()));
-    }
-    page.map(|content| ResponseBody::own(content, record, in_flight))
-}
-
-/// Passes a 101 on and starts the tunnel, which may be silent for as long as `idle`.
+/// Passes a 101 that [is fitting](is_fitting) on, and starts the tunnel, which may be silent for as long as `idle`.
 pub fn switch(
     shared: &Arc<Shared>,
     mut response: Response<Incoming>,
-    asked: Option<Asked>,
+    Asked { client, accept }: Asked,
     idle: Duration,
     mut record: Box<AccessRecord>,
     mut in_flight: InFlight,
 ) -> Response<ResponseBody> {
-    let asked = asked.filter(|asked| asked.is_met_by(response.headers()));
-    let Some(Asked { client: Some(client), accept }) = asked else { return refuse(shared, record, in_flight) };
     let connect = accept.is_some();
     // Over HTTP/2 it is 200 that says so (RFC 8441 §5).
     let status = if connect { StatusCode::OK } else { StatusCode::SWITCHING_PROTOCOLS };
@@ -152,7 +142,7 @@ pub fn switch(
             head.headers.insert(UPGRADE, protocol);
         }
     }
-    head.extensions.clear();
+    reason::keep(status, &mut head.extensions);
     Response::from_parts(head, ResponseBody::switching())
 }
 

@@ -113,11 +113,12 @@ pub async fn attempt(
             *request = kept.request();
         }
         let Some(answered) = answered else { return Err(too_late(&lease, upload, waits)) };
-        let Unanswered { unsent, fate } = match answered {
-            Ok(response) => {
+        let Unanswered { unsent, fate, flag } = match answered {
+            Ok(response) if is_framed(&response) => {
                 way.answered(&mut lease, &response);
                 return Ok((lease, response));
             }
+            Ok(_) => return Err(Trouble::seen(StatusCode::BAD_GATEWAY, Flag::UpstreamCoding)),
             Err(unanswered) => unanswered,
         };
         let was_unsent = unsent.is_some();
@@ -140,15 +141,21 @@ pub async fn attempt(
             idle = Duration::ZERO;
         } else {
             let failed = upload.is_some_and(Upload::failed);
-            let (status, flag) = if failed {
-                (StatusCode::BAD_REQUEST, Flag::BadRequest)
-            } else {
-                (StatusCode::BAD_GATEWAY, Flag::UpstreamHungUp)
-            };
+            let (status, flag) =
+                if failed { (StatusCode::BAD_REQUEST, Flag::BadRequest) } else { (StatusCode::BAD_GATEWAY, flag) };
             let unseen = was_unsent && !sent_before;
             return Err(Trouble { status, flag, unseen, connecting: Duration::ZERO });
         }
     }
+}
+
+/// Whether hyper knows where the response ends, and what its content is: a response is coded as `chunked`, or not at all.
+/// hyper would decode what is coded by that last, and take everything else up to the connection's end as it is (RFC 9112
+/// §6.1, §6.3).
+fn is_framed(response: &Response<Incoming>) -> bool {
+    let mut codings = response.headers().get_all(TRANSFER_ENCODING).iter();
+    let is_chunked = |coding: &HeaderValue| coding.as_bytes().eq_ignore_ascii_case(b"chunked");
+    codings.next().is_none_or(is_chunked) && codings.next().is_none()
 }
 
 /// Waits for an answer as long as somebody is still sending; `None` when nobody did for too long. Whoever waits keeps
@@ -189,7 +196,8 @@ fn too_late(lease: &Lease, upload: Option<&Upload>, waits: Waits) -> Trouble {
     if let Sender::Http2(stream) = &lease.sender {
         stream.was_silent();
     }
-    Trouble::seen(StatusCode::GATEWAY_TIMEOUT, Flag::UpstreamTimeout)
+    let flag = if waits.are_over() { Flag::RuleTimeout } else { Flag::UpstreamTimeout };
+    Trouble::seen(StatusCode::GATEWAY_TIMEOUT, flag)
 }
 
 /// Reads an answer to its end, so that its connection can have the next request, unless it is to have none

@@ -104,6 +104,13 @@ impl Way<'_> {
         Ok(self.wait_or_open(bucket, Duration::MAX, taken).await?.with(turn))
     }
 
+    /// Where the request's own time was the shorter one, it is that which is over.
+    fn in_time(&self, (status, flag): OpenError) -> OpenError {
+        let waited = matches!(flag, Flag::UpstreamConnectTimeout | Flag::UpstreamTlsTimeout);
+        let is_over = waited && self.until.is_some_and(|until| Instant::now() >= until);
+        (status, if is_over { Flag::RuleTimeout } else { flag })
+    }
+
     async fn wait_or_open(
         &self,
         bucket: &Arc<Bucket>,
@@ -112,7 +119,7 @@ impl Way<'_> {
     ) -> Result<Lease, (OpenError, Duration)> {
         let begun = Instant::now();
         let opened = self.wait_or_open_until(bucket, idle, taken, begun + self.within).await;
-        opened.map_err(|error| (error, begun.elapsed()))
+        opened.map_err(|error| (self.in_time(error), begun.elapsed()))
     }
 
     async fn wait_or_open_until(
@@ -132,7 +139,7 @@ impl Way<'_> {
                 },
                 Taken::Open(opener) => match self.open(&bucket.key, opener, deadline).await {
                     // Another request may give its connection back, or a descriptor.
-                    Err((_, Flag::Busy)) if Instant::now() < deadline => sleep(dial::DESCRIPTOR_PAUSE).await,
+                    Err((_, Flag::NoDescriptor)) if Instant::now() < deadline => sleep(dial::DESCRIPTOR_PAUSE).await,
                     opened => return opened,
                 },
             }
@@ -147,7 +154,7 @@ impl Way<'_> {
             Ok(Connected::Http2(shared)) => opener.http2(shared).ok_or(closed),
             Err(error) => {
                 // Those who wait may have more time than this request: without a word they go on by themselves.
-                if !matches!(error.1, Flag::UpstreamConnectTimeout | Flag::Busy) {
+                if !matches!(error.1, Flag::UpstreamConnectTimeout | Flag::UpstreamTlsTimeout | Flag::NoDescriptor) {
                     opener.failed(error);
                 }
                 Err(error)
@@ -244,7 +251,7 @@ async fn connect(
     let stream = dial::connect(health, endpoint, within).await.map_err(|error| match error {
         DialError::Timeout => (StatusCode::GATEWAY_TIMEOUT, Flag::UpstreamConnectTimeout),
         DialError::Refused(_) => (StatusCode::SERVICE_UNAVAILABLE, Flag::UpstreamConnectFailure),
-        DialError::NoDescriptor(_) => (StatusCode::SERVICE_UNAVAILABLE, Flag::Busy),
+        DialError::NoDescriptor(_) => (StatusCode::SERVICE_UNAVAILABLE, Flag::NoDescriptor),
     })?;
     let (Some((connector, name)), Wire::Tls(peer) | Wire::TlsHttp1(peer)) = (tls, wire) else {
         let stream = Joined(stream);

@@ -13,6 +13,7 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 use tokio_util::either::Either;
 
+use super::cause;
 use super::choose::Target;
 use super::connect::trust_policy;
 use super::health::{Health, Step};
@@ -43,7 +44,7 @@ impl From<OpenError> for Failed {
 impl From<Failed> for OpenError {
     fn from(failed: Failed) -> Self {
         match failed {
-            Failed::NoHttp1 => (StatusCode::BAD_GATEWAY, Flag::UpstreamCertificate),
+            Failed::NoHttp1 => (StatusCode::BAD_GATEWAY, Flag::UpstreamTls),
             Failed::Otherwise(error) => error,
         }
     }
@@ -77,12 +78,12 @@ where
             Err(if is_about_protocols(&error) {
                 Failed::NoHttp1
             } else {
-                (StatusCode::BAD_GATEWAY, Flag::UpstreamCertificate).into()
+                (StatusCode::BAD_GATEWAY, cause::of_handshake(&error)).into()
             })
         }
         Err(_) => {
             health.failed(step, Instant::now().into_std());
-            Err((StatusCode::GATEWAY_TIMEOUT, Flag::UpstreamConnectTimeout).into())
+            Err((StatusCode::GATEWAY_TIMEOUT, Flag::UpstreamTlsTimeout).into())
         }
     }
 }

@@ -12,8 +12,10 @@ use hyper::body::Incoming;
 use hyper::client::conn::{TrySendError, http1, http2};
 use tokio::sync::watch;
 
+use super::cause;
 use super::heard::Heard;
 use super::pool::OpenError;
+use crate::proxy::access::Flag;
 use crate::proxy::http::upload::RequestBody;
 use crate::proxy::interim::Turn;
 
@@ -51,6 +53,8 @@ pub struct Unanswered {
     pub unsent: Option<Box<Request<RequestBody>>>,
     /// What the endpoint may have done with it.
     pub fate: Fate,
+    /// Why.
+    pub flag: Flag,
 }
 
 /// What an endpoint may have done with a request that it was sent.
@@ -86,9 +90,16 @@ impl Sender {
     ) -> impl Future<Output = Result<Response<Incoming>, Unanswered>> + use<'_> {
         match self {
             Sender::Http1(Own { sender, heard }) => {
-                heard.forget(interim.map(|turn| turn.listener()));
+                // Before its first request nobody has a word but the client of HTTP.
+                let is_banner = heard.forget(interim.map(|turn| turn.listener()));
                 let fate = |_: &hyper::Error| if heard.anything() { Fate::Begun } else { Fate::Lost };
-                Either::Left(sender.try_send_request(request).map_err(move |error| unanswered(error, fate)))
+                let sent = sender.try_send_request(request);
+                Either::Left(sent.map_err(move |error| match unanswered(error, fate) {
+                    unsent if is_banner && unsent.unsent.is_some() => {
+                        Unanswered { flag: Flag::UpstreamInvalid, ..unsent }
+                    }
+                    unanswered => unanswered,
+                }))
             }
             Sender::Http2(Stream { sender, load, .. }) => {
                 let answer = sender.try_send_request(request).inspect_ok(|_| load.answered());
@@ -102,7 +113,7 @@ fn unanswered(mut error: TrySendError<Request<RequestBody>>, fate: impl FnOnce(&
     let unsent = error.take_message().map(Box::new);
     let error = error.into_error();
     tracing::debug!(%error, "a request got no answer");
-    Unanswered { unsent, fate: fate(&error) }
+    Unanswered { unsent, fate: fate(&error), flag: cause::of_head(&error) }
 }
 
 /// What the end of a stream says of its request. A GOAWAY ends those streams alone that the endpoint has not looked at

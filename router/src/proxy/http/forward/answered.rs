@@ -9,6 +9,7 @@ use tokio::time::Instant;
 
 use super::super::body::{ResponseBody, UpstreamBody};
 use super::super::headers::prepare_response;
+use super::super::reason;
 use super::super::times::Times;
 use super::super::upgrade::{self, Asked};
 use super::super::upload::Upload;
@@ -33,7 +34,8 @@ pub struct Answered {
     pub is_http1: bool,
 }
 
-/// The response that the client gets, but for what the route does to it.
+/// The response that the client gets, but for what the route does to it. What leaves HTTP is as it was asked for
+/// ([`upgrade::is_fitting`]).
 pub fn answer(
     shared: &Arc<Shared>,
     answered: Answered,
@@ -42,14 +44,11 @@ pub fn answer(
     in_flight: InFlight,
 ) -> Response<ResponseBody> {
     let Answered { lease, response, upload, times, until, is_http1 } = answered;
-    if response.status() == StatusCode::SWITCHING_PROTOCOLS {
-        let tunnel = times.of_tunnel(record.route.as_deref());
-        return upgrade::switch(shared, response, asked, tunnel, record, in_flight);
-    }
-    if response.status().is_success() && asked.as_ref().is_some_and(Asked::is_connect) {
-        return upgrade::refuse(shared, record, in_flight);
-    }
     if let Some(asked) = asked {
+        if response.status() == StatusCode::SWITCHING_PROTOCOLS {
+            let tunnel = times.of_tunnel(record.route.as_deref());
+            return upgrade::switch(shared, response, asked, tunnel, record, in_flight);
+        }
         asked.declined(shared);
     }
     record.status = Some(response.status());
@@ -63,7 +62,7 @@ pub fn answer(
         }
     }
     head.version = Version::HTTP_11;
-    head.extensions.clear();
+    reason::keep(head.status, &mut head.extensions);
     let body = UpstreamBody { body, lease: Some(lease), upload, limit: times.server, until, wait: None, since: None };
     Response::from_parts(head, ResponseBody::upstream(body, record, in_flight))
 }
