@@ -6,11 +6,13 @@ mod request;
 use std::iter;
 use std::sync::Arc;
 
+use rustls::sign::CertifiedKey;
+
 use crate::model::Hostname;
 use crate::rule::Rule;
 use crate::table::{InsecurePolicy, ResolvedRoute, RouteKind, RouterTable, VirtualHost};
 
-pub use request::Request;
+pub use request::{Request, Unmet};
 
 /// What the name in a ClientHello decides.
 #[derive(Clone, Debug)]
@@ -21,6 +23,20 @@ pub enum SniMatch<'t> {
     Terminate(&'t Arc<VirtualHost>),
     /// Terminate here with the default certificate; requests will find their own host.
     Default,
+}
+
+impl<'t> SniMatch<'t> {
+    /// The certificate that a name which leads there is served with, of several the first; `None`: that of last resort.
+    pub fn certificate(&self, router: &'t RouterTable) -> Option<&'t Arc<CertifiedKey>> {
+        let own = match *self {
+            SniMatch::Terminate(host) => match host.site.as_ref().and_then(|site| site.tls.as_ref()) {
+                Some(tls) => tls.certificates.first(),
+                None => host.certificate.as_ref(),
+            },
+            SniMatch::Passthrough(_) | SniMatch::Default => None,
+        };
+        own.or(router.default_certificate.as_ref())
+    }
 }
 
 /// What a request decides.

@@ -131,6 +131,17 @@ pub struct ErrorPages {
     pub not_found: Option<Arc<ErrorPage>>,
 }
 
+impl ErrorPages {
+    /// The page in the place of the router's own for a status.
+    pub fn of(&self, status: u16) -> Option<&ErrorPage> {
+        match status {
+            503 => self.unavailable.as_deref(),
+            404 => self.not_found.as_deref(),
+            _ => None,
+        }
+    }
+}
+
 /// `logging.access`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AccessLogPolicy {

@@ -23,7 +23,7 @@ use crate::persistent::{Changed, Sorted};
 use crate::policy::{RoutePolicy, RouterPolicy};
 use crate::rule::{RulePolicy, Site};
 
-pub use cluster::{Cluster, Endpoint, ServiceEndpoints};
+pub use cluster::{Cluster, Endpoint, NO_ENDPOINTS, ServiceEndpoints};
 pub use hosts::Hosts;
 pub use kind::{HttpTls, InsecurePolicy, Reencrypt, RouteKind};
 
@@ -288,6 +288,13 @@ impl ResolvedRoute {
     /// whether or not there is an endpoint to serve them.
     pub fn is_of_rule(&self) -> bool {
         self.id.kind != Kind::Route
+    }
+
+    /// Whether the services of one of its clusters keep their shares, whatever becomes of their endpoints: a rule's, where
+    /// there are several or one fails. Elsewhere the others have the share of one that has no endpoint.
+    pub fn keeps_shares(&self, cluster: &Cluster) -> bool {
+        let shares = || cluster.services.iter().filter(|service| service.weight > 0);
+        self.is_of_rule() && (shares().count() > 1 || shares().any(|service| service.failure().is_some()))
     }
 
     /// Whether its connections must not be steered by the kernel: [`ResolvedRoute::relay_only`], or it is a rule's and

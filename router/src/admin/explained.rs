@@ -1,4 +1,4 @@
-//! `/explain?<question>[&from=<address>]`: the engine's explanation, with what the data path knows.
+//! `/explain?<question>[&method=<method>][&header=<field>]…[&from=<address>]`: the engine's explanation, with what the data path knows.
 
 mod live;
 
@@ -11,35 +11,57 @@ use live::{Pins, kernel};
 
 /// Where it is asked.
 pub const PATH: &str = "/explain";
-/// What stands before the client's address.
-const FROM: &str = "&from=";
+/// What stands before the method, a header field, the client's address.
+const METHOD: &str = "method";
+const HEADER: &str = "header";
+const FROM: &str = "from";
 
-/// Path and question of a query. A parsed query holds no byte that a URI cannot, but in its path.
+/// Path and question of a query.
 pub fn path_of(query: &Query) -> String {
     let port = query.port.map(|port| format!(":{port}")).unwrap_or_default();
     let text = match &query.path {
-        Some(path) => format!("{}://{}{port}{path}", query.protocol, query.host),
+        Some(path) => {
+            let search = query.query.as_ref().map(|query| format!("?{query}")).unwrap_or_default();
+            format!("{}://{}{port}{path}{search}", query.protocol, query.host)
+        }
         None => format!("{}{port}", query.host),
     };
+    let method = query.method.as_ref().map(|method| (METHOD, method.clone()));
+    let field = |(name, value): &(String, String)| match &**value {
+        "" => (HEADER, format!("{name};")),
+        value => (HEADER, format!("{name}: {value}")),
+    };
+    let from = query.from.map(|client| (FROM, client.to_string()));
+    let members = method.into_iter().chain(query.headers.iter().map(field)).chain(from);
+    let members: String = members.map(|(name, value)| format!("&{name}={}", escaped(&value))).collect();
+    format!("{PATH}?{}{members}", escaped(&text))
+}
+
+/// The query of a path's question. Ampersands of the query itself are escaped.
+fn query_of(question: &str) -> Result<Query, QueryError> {
+    let mut members = question.split('&');
+    let query = Query::parse(&unescaped(members.next().unwrap_or_default()))?;
+    members.try_fold(query, |query, member| {
+        let (name, value) = member.split_once('=').unwrap_or((member, ""));
+        let value = unescaped(value);
+        match name {
+            METHOD => query.with_method(&value),
+            HEADER => query.with_header(&value),
+            FROM => Ok(query.asked_by(value.parse().map_err(|_| QueryError::From(value.clone()))?)),
+            // Of another version's client.
+            _ => Ok(query),
+        }
+    })
+}
+
+fn escaped(text: &str) -> String {
     let escaped = text.bytes().map(|byte| match byte {
         b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' | b'/' | b':' => {
             char::from(byte).to_string()
         }
         other => format!("%{other:02X}"),
     });
-    let from = query.from.map(|client| format!("{FROM}{client}")).unwrap_or_default();
-    format!("{PATH}?{}{from}", escaped.collect::<String>())
-}
-
-/// The query of a path's question.
-fn query_of(question: &str) -> Result<Query, QueryError> {
-    // An ampersand of the query itself is escaped.
-    let (text, from) = question.split_once(FROM).map_or((question, None), |(text, from)| (text, Some(from)));
-    let query = Query::parse(&unescaped(text))?;
-    Ok(match from {
-        Some(from) => query.asked_by(from.parse().map_err(|_| QueryError::From(from.to_owned()))?),
-        None => query,
-    })
+    escaped.collect()
 }
 
 /// Undoes the escapes; a `%` without two digits stands for itself.
@@ -106,17 +128,32 @@ mod tests {
 
     #[test]
     fn questions_survive_their_way_through_a_uri() {
-        for text in ["https://a.test:8443/x%20y/ä", "http://a.test/", "http://a.test/&from=x", "a.test", "a.test:443"]
-        {
+        for text in [
+            "https://a.test:8443/x%20y/ä",
+            "http://a.test/",
+            "http://a.test/&from=x",
+            "http://a.test/x?v=2&from=1#y",
+            "http://a.test/x?",
+            "a.test",
+            "a.test:443",
+        ] {
             for from in [None, Some("192.0.2.1"), Some("2001:db8::1")] {
                 let query = Query::parse(text).unwrap();
                 let query = from.map_or(query.clone(), |from| query.asked_by(from.parse().unwrap()));
-                let path = path_of(&query);
-                let uri: http::Uri = path.parse().unwrap();
-                assert_eq!(query_of(uri.query().unwrap()), Ok(query), "{path}");
+                let fields = ["X-Version: 2&from=3", "x-empty;", "X-Text: é 100%"];
+                let told = query
+                    .clone()
+                    .with_method("PATCH")
+                    .and_then(|query| fields.into_iter().try_fold(query, |query, field| query.with_header(field)));
+                for query in [Some(query), told.ok()].into_iter().flatten() {
+                    let path = path_of(&query);
+                    let uri: http::Uri = path.parse().unwrap();
+                    assert_eq!(query_of(uri.query().unwrap()), Ok(query), "{path}");
+                }
             }
         }
         assert_eq!(unescaped("a%zz%4"), "a%zz%4");
         assert_eq!(query_of("a.test&from=me"), Err(QueryError::From("me".to_owned())));
+        assert_eq!(query_of("a.test&method=GET"), Err(QueryError::NoRequest("a.test".to_owned())));
     }
 }

@@ -1,4 +1,4 @@
-//! `sluice explain URL|SNI`: every decision about it, of a running agent or of a folder of manifests.
+//! `sluice explain [-X METHOD] [-H FIELD]… URL|SNI`: every decision about it, of a running agent or of a folder of manifests.
 
 use std::io::Write;
 use std::net::IpAddr;
@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::{Args, ValueEnum};
-use router_core::explain::{Explanation, Facts, Query, explain};
+use router_core::explain::{Explanation, Facts, Query, QueryError, explain};
 use router_core::parse::Defaults;
 use router_core::translate::{Settings, translate};
 
@@ -17,13 +17,21 @@ use crate::source::Directory;
 
 /// Exit code for what is not served.
 pub const NOT_SERVED: u8 = 4;
+/// Exit code for a question that is none.
+const USAGE: u8 = 2;
 
 /// Arguments of `sluice explain`.
 #[derive(Debug, Args)]
 pub struct ExplainArgs {
-    /// `http://host[:port]/path`, the same with `https`, or `host[:port]` for the name in a ClientHello.
+    /// `http://host[:port]/path?query`, the same with `https`, or `host[:port]` for the name in a ClientHello.
     #[arg(value_name = "URL|SNI", value_parser = Query::parse)]
     query: Query,
+    /// The request's method [default: GET].
+    #[arg(short = 'X', long, value_name = "METHOD")]
+    method: Option<String>,
+    /// A header field of the request, as curl takes it; repeatable.
+    #[arg(short = 'H', long = "header", value_name = "NAME: VALUE")]
+    headers: Vec<String>,
     /// Say whether a client of this address may connect, too.
     #[arg(long, value_name = "ADDRESS")]
     from: Option<IpAddr>,
@@ -48,14 +56,26 @@ enum Format {
     Json,
 }
 
+impl ExplainArgs {
+    fn question(&self) -> Result<Query, QueryError> {
+        let query = self.query.clone();
+        let query = self.method.iter().try_fold(query, |query, method| query.with_method(method))?;
+        let query = self.headers.iter().try_fold(query, |query, field| query.with_header(field))?;
+        Ok(self.from.map_or_else(|| query.clone(), |client| query.clone().asked_by(client)))
+    }
+}
+
 /// Explains and prints; exit code 4 when it is not served.
 ///
 /// # Errors
 /// No agent answers, the folder cannot be read, or stdout cannot be written.
 pub fn run(args: &ExplainArgs) -> anyhow::Result<ExitCode> {
-    let query = match args.from {
-        Some(client) => args.query.clone().asked_by(client),
-        None => args.query.clone(),
+    let query = match args.question() {
+        Ok(query) => query,
+        Err(error) => {
+            eprintln!("error: {error}");
+            return Ok(ExitCode::from(USAGE));
+        }
     };
     let explanation = match &args.manifests {
         Some(folder) => offline(folder, &args.translation.settings(), &query)?,

@@ -1,4 +1,5 @@
-//! Certificates towards clients: which one a name gets.
+//! Certificates towards clients: which one a name gets. Its virtual host's ([`SniMatch::certificate`]), of several the
+//! first that suits the client, else the router's default, else a self-signed one.
 
 use std::fmt;
 use std::sync::{Arc, LazyLock};
@@ -40,31 +41,10 @@ pub fn self_signed(domain: &str) -> Result<Arc<CertifiedKey>, SelfSignedError> {
     Ok(Arc::new(CertifiedKey::new(vec![made.cert.der().clone()], key)))
 }
 
-/// The certificate for a name that leads there: its virtual host's, else the router's default, else the self-signed one.
-/// A site that has several shows `client` the first that suits it.
-pub fn certificate_for<'t>(
-    router: &'t RouterTable,
-    last_resort: &'t Arc<CertifiedKey>,
-    found: &SniMatch<'t>,
-    client: Option<&ClientHello<'_>>,
-) -> &'t Arc<CertifiedKey> {
-    let own = match found {
-        SniMatch::Terminate(host) => match host.site.as_ref().and_then(|site| site.tls.as_ref()) {
-            Some(tls) => suitable(&tls.certificates, client),
-            None => host.certificate.as_ref(),
-        },
-        SniMatch::Passthrough(_) | SniMatch::Default => None,
-    };
-    own.or(router.default_certificate.as_ref()).unwrap_or(last_resort)
-}
-
 /// Of several certificates the first that has the client's name and a key that it can verify with; else one that has
 /// either, where the key counts more: with another one there is no connection at all.
-fn suitable<'c>(
-    certificates: &'c [Arc<CertifiedKey>],
-    client: Option<&ClientHello<'_>>,
-) -> Option<&'c Arc<CertifiedKey>> {
-    let (Some(client), [_, _, ..]) = (client, certificates) else { return certificates.first() };
+fn suitable<'c>(certificates: &'c [Arc<CertifiedKey>], client: &ClientHello<'_>) -> Option<&'c Arc<CertifiedKey>> {
+    let [_, _, ..] = certificates else { return certificates.first() };
     let name = client.server_name().and_then(|name| ServerName::try_from(name).ok());
     let can_verify = |certified: &CertifiedKey| certified.key.choose_scheme(client.signature_schemes()).is_some();
     let has_name = |certified: &CertifiedKey| {
@@ -74,11 +54,6 @@ fn suitable<'c>(
     let fitness = |certified: &CertifiedKey| (can_verify(certified), has_name(certified));
     // Of equals `max_by_key` gives the last.
     certificates.iter().rev().max_by_key(|certified| fitness(certified))
-}
-
-/// Whether two names are served with one certificate, so that a client may use one connection for both.
-pub fn same_certificate(a: &Arc<CertifiedKey>, b: &Arc<CertifiedKey>) -> bool {
-    Arc::ptr_eq(a, b) || a.cert == b.cert
 }
 
 /// The certificates of one table.
@@ -99,6 +74,11 @@ impl ResolvesServerCert for CertificateChooser {
     fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
         let name = hello.server_name().and_then(|name| Hostname::parse(name).ok());
         let found = self.router.match_sni(name.as_ref());
-        Some(Arc::clone(certificate_for(&self.router, &self.last_resort, &found, Some(&hello))))
+        let several = match &found {
+            SniMatch::Terminate(host) => host.site.as_ref().and_then(|site| site.tls.as_ref()),
+            SniMatch::Passthrough(_) | SniMatch::Default => None,
+        };
+        let suitable = several.and_then(|tls| suitable(&tls.certificates, &hello));
+        Some(Arc::clone(suitable.or(found.certificate(&self.router)).unwrap_or(&self.last_resort)))
     }
 }

@@ -36,9 +36,11 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use http::header::CACHE_CONTROL;
 use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, Uri, Version, request};
 use hyper::body::Incoming;
 use hyper::upgrade::OnUpgrade;
+use router_core::location::{self, RedirectFrom, to_https};
 use router_core::model::{Hostname, RouterName};
 use router_core::policy::ClientAuth;
 use router_core::rule::{Action, Rule};
@@ -60,7 +62,6 @@ use finish::Finish;
 use forward::{Destination, Failure};
 use headers::Told;
 use own::OwnResponse;
-use paths::RedirectFrom;
 use target::FirstHost;
 
 /// What all requests of a connection have in common.
@@ -230,15 +231,24 @@ fn begin(shared: &Shared, connection: &Connection, mut head: request::Parts, con
         Decision::Redirect { route, host, https_port } => {
             record.route = Some(route);
             let path = head.uri.path_and_query().map_or("/", |path| path.as_str());
-            match pages::redirect(host.as_str(), https_port, path) {
-                Some(redirect) => return Step::answered(own.give(redirect, Flag::Fine, record, in_flight)),
+            match pages::redirect(StatusCode::FOUND, to_https(host.as_str(), https_port, path)) {
+                Some(mut redirect) => {
+                    redirect.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+                    return Step::answered(own.give(redirect, Flag::Fine, record, in_flight));
+                }
                 None => (StatusCode::BAD_REQUEST, Flag::BadRequest),
             }
         }
         Decision::RuleRedirect { rule, authority } => {
             record.route = Some(Arc::clone(&rule.route));
-            let (tls, port) = (connection.tls.is_some(), listener.port());
-            match redirected(&rule, &RedirectFrom { tls, port, authority: &authority, uri: &head.uri }, &head.headers) {
+            let from = RedirectFrom {
+                tls: connection.tls.is_some(),
+                port: listener.port(),
+                authority: authority.to_str().unwrap_or_default(),
+                path: head.uri.path(),
+                query: head.uri.query(),
+            };
+            match redirected(&rule, &from, &head.headers) {
                 Some(redirect) => return Step::answered(own.give(redirect, Flag::Fine, record, in_flight)),
                 None => (StatusCode::INTERNAL_SERVER_ERROR, Flag::RuleAnswer),
             }
@@ -313,7 +323,8 @@ fn sharing(route: &ResolvedRoute, request: &HeaderMap) -> Option<Sharing> {
 fn redirected(rule: &Rule, from: &RedirectFrom<'_>, request: &HeaderMap) -> Option<Response<Bytes>> {
     let policy = rule.route.rule.as_ref()?;
     let Action::Redirect(to) = &policy.action else { return None };
-    let mut response = paths::redirect(rule, to, from)?;
+    let status = StatusCode::from_u16(to.status).ok()?;
+    let mut response = pages::redirect(status, location::of_rule(to, &rule.prefix, from))?;
     modify::modify(&policy.response_headers, response.headers_mut());
     if let Some(sharing) = sharing(&rule.route, request) {
         sharing.tell(response.headers_mut());
@@ -328,7 +339,7 @@ fn forwarded(uri: &mut Uri, route: &ResolvedRoute, rule: Option<&Rule>) -> Optio
     }
     let change = route.rule.as_ref().and_then(|policy| policy.rewrite_path.as_ref());
     match change.zip(rule) {
-        Some((change, rule)) => paths::rewritten(uri, paths::changed(change, &rule.prefix, uri.path())),
+        Some((change, rule)) => paths::rewritten(uri, location::changed(change, &rule.prefix, uri.path())),
         None => Some(std::mem::take(uri)),
     }
 }

@@ -4,13 +4,12 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use foldhash::fast::RandomState;
-use router_core::lookup::SniMatch;
 use router_core::model::RouterName;
 use router_core::policy::ClientAuth;
 use router_core::table::{RouterTable, RoutingTable};
 use rustls::sign::CertifiedKey;
 
-use super::certificates::{CertificateChooser, SelfSignedError, certificate_for, self_signed};
+use super::certificates::{CertificateChooser, SelfSignedError, self_signed};
 use super::http::spelling::Spelling;
 use super::tls::terms::{Configs, Handshakes, Terms, TermsError};
 
@@ -51,7 +50,6 @@ pub struct ServedTls {
     pub client_auth: Option<Arc<ClientAuth>>,
     /// Where handshakes are counted.
     pub handshakes: Arc<Handshakes>,
-    last_resort: Arc<CertifiedKey>,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -60,13 +58,6 @@ enum TlsError {
     Terms(#[from] TermsError),
     #[error(transparent)]
     LastResort(#[from] SelfSignedError),
-}
-
-impl ServedRouter {
-    /// The certificate that a name which leads there is served with; `None` when the router has no TLS.
-    pub fn certificate<'t>(&'t self, found: &SniMatch<'t>) -> Option<&'t Arc<CertifiedKey>> {
-        self.tls.as_ref().map(|tls| certificate_for(&self.table, &tls.last_resort, found, None))
-    }
 }
 
 /// Makes snapshots, and keeps what outlives them.
@@ -110,12 +101,11 @@ impl Snapshots {
             None => Terms::of(&router.policy)?,
         };
         let terms = self.terms.entry(router.name.clone()).or_insert(terms);
-        let chooser = CertificateChooser { router: Arc::clone(router), last_resort: Arc::clone(&last_resort) };
+        let chooser = CertificateChooser { router: Arc::clone(router), last_resort };
         Ok(ServedTls {
             configs: terms.configs(Arc::new(chooser)),
             client_auth: terms.client_auth.clone(),
             handshakes: Arc::clone(&terms.handshakes),
-            last_resort,
         })
     }
 }

@@ -2,7 +2,13 @@
 
 use std::sync::Arc;
 
-use super::{Candidate, Explanation, Facts, Found, Loser, Protocol, Query, Step, owner, owner_of, sites};
+use super::asked::Asked;
+use super::follow::Found;
+use super::outcome::Fate;
+use super::owners::{owner, owner_of};
+use super::{Candidate, Explanation, Facts, Loser, Protocol, Query, Step, sites};
+use crate::decide::Decision;
+use crate::flag::Flag;
 use crate::model::{HostMatch, Hostname};
 use crate::object::{Kind, ObjectKey};
 use crate::parse::Traffic;
@@ -44,6 +50,7 @@ pub fn listener<'f>(facts: Facts<'f>, query: &Query, out: &mut Explanation) -> O
 
 /// No router has the port.
 pub fn no_listener(facts: Facts<'_>, query: &Query, out: &mut Explanation) {
+    out.outcome.push(Fate::Close { cause: None }.into());
     out.verdict = match query.port {
         Some(port) => format!("no router listens on port {port} for {}", query.protocol),
         None => "there is no router: no IngressController is available".to_owned(),
@@ -65,19 +72,23 @@ fn port_of(router: &RouterTable, protocol: Protocol) -> Option<u16> {
 }
 
 /// The names that could match: the exact one, then the wildcard.
-pub fn candidates(router: &RouterTable, host: &Hostname, query: &Query) -> Step {
-    let wildcard = host.parent().map(|parent| (format!("*.{parent}"), router.hosts.wildcard.get(parent)));
+pub fn candidates(router: &RouterTable, asked: &Asked<'_>) -> Step {
+    let host = asked.host.as_ref();
+    let wildcard =
+        host.and_then(Hostname::parent).map(|parent| (format!("*.{parent}"), router.hosts.wildcard.get(parent)));
     let wide = router.candidates(host).filter(|entry| matches!(entry.host, HostMatch::Suffix(_) | HostMatch::Any));
     let wide: Vec<_> = wide.map(|entry| (entry.host.to_string(), Some(entry))).collect();
     // A wildcard of the same words is shown once.
     let wildcard = wildcard.filter(|(what, entry)| entry.is_some() || wide.iter().all(|(other, _)| what != other));
-    let named = std::iter::once((host.to_string(), router.hosts.exact.get(host))).chain(wildcard).chain(wide);
+    let exact = host.map(|host| (host.to_string(), router.hosts.exact.get(host)));
+    let none = (exact.is_none() && wide.is_empty()).then(|| (asked.name().to_owned(), None));
+    let named = exact.into_iter().chain(none).chain(wildcard).chain(wide);
     let mut is_decided = false;
     let candidates = named
         .map(|(what, entry)| {
             let (fits, why) = match entry {
                 None => (false, "no admitted route has it".to_owned()),
-                Some(entry) => judge(router, entry, query),
+                Some(entry) => judge(router, entry, asked),
             };
             let taken = fits && !is_decided;
             let why = if fits && is_decided { "a more specific host has it".to_owned() } else { why };
@@ -89,9 +100,10 @@ pub fn candidates(router: &RouterTable, host: &Hostname, query: &Query) -> Step 
 }
 
 /// Whether a host has a route for the query, and in words.
-fn judge(router: &RouterTable, host: &VirtualHost, query: &Query) -> (bool, String) {
+fn judge(router: &RouterTable, host: &VirtualHost, asked: &Asked<'_>) -> (bool, String) {
+    let query = asked.query;
     if let Some(site) = host.site.as_ref().filter(|_| query.protocol == Protocol::Http || host.passthrough.is_none()) {
-        return (true, sites::judge(site, query));
+        return (true, sites::judge(site, asked));
     }
     let path = &query.path_in(router.policy.path_form);
     match query.protocol {
@@ -122,13 +134,16 @@ fn covers(route: &ResolvedRoute, path: &str) -> bool {
 }
 
 /// The paths of the most specific host that has routes of this protocol, longest first.
-pub fn paths(router: &RouterTable, host: &Hostname, query: &Query, found: &Found) -> Option<Step> {
+pub fn paths(router: &RouterTable, asked: &Asked<'_>, found: &Found<'_>) -> Option<Step> {
+    let (query, host) = (asked.query, asked.host.as_ref());
+    let site = || sites::asked(router, asked)?.site.as_ref();
     let taken = match found {
-        Found::Rule(rule) => return sites::paths(sites::asked(router, host)?.site.as_ref()?, query, Some(rule)),
-        Found::Closed => return sites::paths(sites::asked(router, host)?.site.as_ref()?, query, None),
-        Found::Route(route) | Found::Redirect(route) => Some(route),
         Found::Tcp(_) => return None,
-        Found::Terminate | Found::Nothing => None,
+        _ if found.rule().is_some() => return sites::paths(site()?, asked, found.rule()),
+        Found::Request(Decision::Refuse { flag: Flag::NoRule, .. }) if site().is_some() => {
+            return sites::paths(site()?, asked, None);
+        }
+        _ => found.route(),
     };
     let of = |host: &VirtualHost| match query.protocol {
         Protocol::Https => host.terminated.to_vec(),
@@ -221,16 +236,10 @@ fn wants(entry: &IngressEntry, host: &Hostname) -> bool {
 }
 
 /// The verdict and the fix for what nothing serves.
-pub fn not_served(
-    facts: Facts<'_>,
-    router: &RouterTable,
-    host: &Hostname,
-    query: &Query,
-    losers: &[Loser],
-    out: &mut Explanation,
-) {
+pub fn not_served(facts: Facts<'_>, router: &RouterTable, asked: &Asked<'_>, losers: &[Loser], out: &mut Explanation) {
+    let (query, host) = (asked.query, asked.host.as_ref());
     let admitted: Vec<&Arc<VirtualHost>> = router.candidates(host).collect();
-    let is_closed = router.hosts.finds_nothing(Some(host).filter(|_| admitted.is_empty()));
+    let is_closed = router.hosts.finds_nothing(host.filter(|_| admitted.is_empty()));
     let status = if is_closed { "404" } else { "503" };
     let answer =
         if query.path.is_some() { status.to_owned() } else { format!("the default certificate, and {status}") };
@@ -254,6 +263,11 @@ pub fn not_served(
         out.fix = Some(fix_of_known(entry, query, &query.path_in(router.policy.path_form)));
     } else {
         let what = if is_closed { "object" } else { "route" };
+        let Some(host) = host else {
+            out.verdict = format!("{answer}: {} is an address; no {what} can have it", asked.name());
+            out.fix = Some("ask for the host name of a route".to_owned());
+            return;
+        };
         out.verdict = format!("{answer}: no {what} of router {} has {host}", router.name);
         out.fix = Some(elsewhere(facts, router, host, query).unwrap_or_else(|| suggestions(router, host)));
     }

@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use super::{
-    Candidate, Explanation, Facts, Loser, Protocol, Query, Service, Setting, Step, object, objects_conditions,
-};
+use super::asked::Asked;
+use super::owners::{object, objects_conditions};
+use super::{Candidate, Explanation, Facts, Loser, Owner, Protocol, Query, Service, Setting, Step};
 use crate::gateway::spec::{HeaderModifier, PathMatcher, RequestMatcher, ValueMatcher};
+use crate::lookup::Unmet;
 use crate::model::Hostname;
 use crate::object::{Kind, ObjectRef};
 use crate::rule::{Action, PathChange, RedirectTo, Retry, Rule, RulePolicy, Site};
@@ -15,8 +16,12 @@ use crate::table::{ResolvedRoute, RouterTable, VirtualHost};
 /// Most rules of a host that are shown; the one that is taken and those that cover the path come first.
 const MAX_RULES: usize = 32;
 
+/// Most rules that are named as those that would match with more.
+const MAX_CLOSE: usize = 3;
+
 /// Whether a host with a site has something for the query, and in words. It is the last that is asked in any case.
-pub fn judge(site: &Site, query: &Query) -> String {
+pub fn judge(site: &Site, asked: &Asked<'_>) -> String {
+    let query = asked.query;
     if site.is_denied() {
         return "is in the list of denied domains; wider hosts are not asked".to_owned();
     }
@@ -27,7 +32,7 @@ pub fn judge(site: &Site, query: &Query) -> String {
     match &query.path {
         None => format!("is of {}, where TLS ends", site.listener),
         Some(_) if has_tcp(site, query) => format!("is of {}, which takes TLS off and forwards bytes", site.listener),
-        Some(path) if rules.iter().any(|rule| rule.takes(path.as_str())) => {
+        Some(_) if rules.iter().any(|rule| rule.takes(asked)) => {
             format!("is of {}, and a rule takes {}", site.listener, compared(rules, query))
         }
         Some(_) => {
@@ -63,26 +68,25 @@ pub fn tcp<'s>(host: &'s VirtualHost, query: &Query) -> Option<&'s Arc<ResolvedR
 
 /// The site that is asked about a host: the most specific one, unless Routes have a host before it that takes the
 /// query.
-pub fn asked<'t>(router: &'t RouterTable, host: &Hostname) -> Option<&'t Arc<VirtualHost>> {
-    router.candidates(host).find(|candidate| candidate.site.is_some())
+pub fn asked<'t>(router: &'t RouterTable, asked: &Asked<'_>) -> Option<&'t Arc<VirtualHost>> {
+    router.candidates(asked.host.as_ref()).find(|candidate| candidate.site.is_some())
 }
 
 /// The rules of a site, in their order.
-pub fn paths(site: &Site, query: &Query, taken: Option<&Arc<Rule>>) -> Option<Step> {
+pub fn paths(site: &Site, asked: &Asked<'_>, taken: Option<&Arc<Rule>>) -> Option<Step> {
+    let query = asked.query;
     let rules = rules(site, query).filter(|rules| !rules.is_empty())?;
-    let path = query.path();
     let shown = compared(rules, query);
     let mut is_decided = false;
     let candidates = rules.iter().map(|rule| {
         let is_taken = taken.is_some_and(|taken| Arc::ptr_eq(rule, taken));
-        let covers = rule.takes_path(path);
-        let why = match (is_taken, rule.takes(path), query.path.is_some()) {
+        let covers = rule.takes_path(asked);
+        let why = match (is_taken, rule.takes(asked), query.path.is_some()) {
             (true, ..) => "the first rule that takes the request".to_owned(),
             (false, _, false) => "gets requests that it matches".to_owned(),
             (false, true, _) if is_decided => "takes the request too, but an earlier one has it".to_owned(),
-            (false, false, _) if covers && !is_decided => {
-                "would take the path, but asks for more than a plain GET has".to_owned()
-            }
+            (false, false, _) if covers && !is_decided => format!("would take it {}", lacking(rule, asked)),
+            (false, false, _) if covers => "takes the path too, but an earlier one has it".to_owned(),
             _ => format!("does not take {shown}"),
         };
         is_decided |= is_taken;
@@ -100,6 +104,19 @@ pub fn paths(site: &Site, query: &Query, taken: Option<&Arc<Rule>>) -> Option<St
         is_shown.then_some(candidate)
     });
     Some(Step::Path { candidates: shown.collect() })
+}
+
+/// What a request would need for a rule that takes its path, as curl is told it.
+fn lacking(rule: &Rule, asked: &Asked<'_>) -> String {
+    let option = |unmet: Unmet<'_>| match unmet {
+        Unmet::Method(method) => format!("-X {method}"),
+        Unmet::Header(name, ValueMatcher::Exact(value)) => format!("-H '{name}: {value}'"),
+        Unmet::Header(name, ValueMatcher::Regex(regex)) => format!("header {name} like {}", regex.as_str()),
+        Unmet::Parameter(name, ValueMatcher::Exact(value)) => format!("query {name}={value}"),
+        Unmet::Parameter(name, ValueMatcher::Regex(regex)) => format!("query {name} like {}", regex.as_str()),
+    };
+    let options: Vec<String> = rule.matcher.unmet(asked).into_iter().map(option).collect();
+    format!("with {}", options.join(" and "))
 }
 
 /// What a request must be like, in words.
@@ -283,7 +300,8 @@ pub fn serve(router: &RouterTable, route: &ResolvedRoute, prefix: Option<&str>, 
 }
 
 /// The verdict and the fix for what a site does not serve.
-pub fn closed(host: &VirtualHost, site: &Site, query: &Query, out: &mut Explanation) {
+pub fn closed(host: &VirtualHost, site: &Site, asked: &Asked<'_>, out: &mut Explanation) {
+    let query = asked.query;
     if site.is_denied() {
         out.verdict = format!("404: {} is in the list of denied domains", host.host);
         out.fix = Some("ask for another host, or change --denied-domains of the agent".to_owned());
@@ -306,7 +324,14 @@ pub fn closed(host: &VirtualHost, site: &Site, query: &Query, out: &mut Explanat
     } else {
         format!("404: {} has {}, and no rule takes {path}", site.listener, host.host)
     };
-    out.fix = Some(format!("give a route on {} a rule that matches {path}", site.listener));
+    let close = rules.iter().filter(|rule| rule.takes_path(asked)).take(MAX_CLOSE);
+    let close: Vec<String> =
+        close.map(|rule| format!("{} takes it {}", rule.route.id.object(), lacking(rule, asked))).collect();
+    out.fix = Some(if close.is_empty() {
+        format!("give a route on {} a rule that matches {path}", site.listener)
+    } else {
+        close.join("; ")
+    });
 }
 
 /// Objects of other kinds than Route that want the host and do not have it, at least not everywhere.
@@ -329,7 +354,7 @@ pub fn losers(facts: Facts<'_>, host: &Hostname) -> Vec<Loser> {
     losers
 }
 
-fn of_any_kind(facts: Facts<'_>, who: &ObjectRef) -> super::Owner {
+fn of_any_kind(facts: Facts<'_>, who: &ObjectRef) -> Owner {
     object(facts, who, objects_conditions(facts, who, None))
 }
 

@@ -2,6 +2,8 @@
 
 use serde_json::{Value, json};
 
+mod requests;
+
 use super::*;
 use crate::testing::{controller, resources, route, slice};
 use crate::translate::{Settings, translate};
@@ -38,7 +40,7 @@ fn a_served_url_tells_every_decision() {
         &shop(),
         "https://Shop.test/cart/1?q=2",
         "
-https://shop.test:443/cart/1
+https://shop.test:443/cart/1?q=2
 1. listener
    * router default https port 443: has the port
    - router default http port 80: is for http
@@ -245,7 +247,7 @@ fn missing_backends_say_what_is_missing() {
 fn questions_are_read_or_refused() {
     let read = |text: &str| Query::parse(text).map(|query| query.to_string());
     assert_eq!(read("HTTP://A.test.").unwrap(), "http://a.test:80/");
-    assert_eq!(read("https://a.test:8443?x").unwrap(), "https://a.test:8443/");
+    assert_eq!(read("https://a.test:8443?x").unwrap(), "https://a.test:8443/?x");
     assert_eq!(read("a.test").unwrap(), "TLS server name a.test");
     assert_eq!(read("a.test:8443").unwrap(), "TLS server name a.test:8443");
     assert_eq!(read("https://[::1]:1/").unwrap(), "https://[::1]:1/");
@@ -254,7 +256,7 @@ fn questions_are_read_or_refused() {
     assert_eq!(read("http:///x"), Err(QueryError::Host(String::new())));
     assert_eq!(read("under_score!"), Err(QueryError::Host("under_score!".to_owned())));
     let explanation = explained(&shop(), "https://192.0.2.1/");
-    assert_eq!(explanation.verdict, "192.0.2.1 is an address; no route can have it");
+    assert_eq!(explanation.verdict, "503: 192.0.2.1 is an address; no route can have it");
 }
 
 #[test]

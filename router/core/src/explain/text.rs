@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{Candidate, Client, Explanation, Owner, Step};
+use super::{Candidate, Client, Explanation, Fate, Outcome, Owner, Step};
 
 impl fmt::Display for Explanation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -12,10 +12,33 @@ impl fmt::Display for Explanation {
             step.fmt(f)?;
         }
         writeln!(f, "{}: {}", if self.served { "served" } else { "not served" }, self.verdict)?;
+        if let Some(cause) = self.outcome.first().and_then(Outcome::cause) {
+            writeln!(f, "cause: {cause}")?;
+        }
+        for outcome in self.outcome.iter().skip(1) {
+            outcome.fmt(f)?;
+        }
         match &self.fix {
             Some(fix) => writeln!(f, "fix: {fix}"),
             None => Ok(()),
         }
+    }
+}
+
+/// As one of several.
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("or: ")?;
+        match &self.fate {
+            Fate::Endpoints { endpoints } => f.write_str(&endpoints.join(", "))?,
+            Fate::Response { status, location: Some(location), .. } => write!(f, "{status} to {location}")?,
+            Fate::Response { status, .. } => write!(f, "{status}")?,
+            Fate::Close { .. } => f.write_str("the connection is closed")?,
+            Fate::Handshake => f.write_str("TLS ends here")?,
+        }
+        self.cause().map_or(Ok(()), |cause| write!(f, " ({cause})"))?;
+        let when = self.when.as_ref().map(|when| format!(", when {when}")).unwrap_or_default();
+        writeln!(f, "{when}")
     }
 }
 

@@ -64,13 +64,44 @@ impl RequestMatcher {
     /// first counts, and of several values that the request has for it, the first as well.
     pub fn matches(&self, form: PathForm, request: &(impl Request + ?Sized)) -> bool {
         self.path.matches(&request.path_in(form))
-            && self.method.as_deref().is_none_or(|method| method == request.method())
-            && firsts(&self.headers).all(|(name, wanted)| request.header(name).is_some_and(|value| wanted.is(value)))
-            && firsts(&self.query).all(|(name, wanted)| {
-                let value = request.query().and_then(|query| parameter(query, name));
-                value.is_some_and(|value| wanted.is_decoded(value))
-            })
+            && self.takes_method(request)
+            && firsts(&self.headers).all(|(name, wanted)| has_field(request, name, wanted))
+            && firsts(&self.query).all(|(name, wanted)| has_parameter(request, name, wanted))
     }
+
+    /// What is asked for beside the path, and is not so.
+    pub fn unmet(&self, request: &(impl Request + ?Sized)) -> Vec<Unmet<'_>> {
+        let method = self.method.as_deref().filter(|_| !self.takes_method(request)).map(Unmet::Method);
+        let headers = firsts(&self.headers).filter(|(name, wanted)| !has_field(request, name, wanted));
+        let query = firsts(&self.query).filter(|(name, wanted)| !has_parameter(request, name, wanted));
+        let headers = headers.map(|(name, wanted)| Unmet::Header(name, wanted));
+        let query = query.map(|(name, wanted)| Unmet::Parameter(name, wanted));
+        method.into_iter().chain(headers).chain(query).collect()
+    }
+
+    fn takes_method(&self, request: &(impl Request + ?Sized)) -> bool {
+        self.method.as_deref().is_none_or(|method| method == request.method())
+    }
+}
+
+fn has_field(request: &(impl Request + ?Sized), name: &str, wanted: &ValueMatcher) -> bool {
+    request.header(name).is_some_and(|value| wanted.is(value))
+}
+
+fn has_parameter(request: &(impl Request + ?Sized), name: &str, wanted: &ValueMatcher) -> bool {
+    let value = request.query().and_then(|query| parameter(query, name));
+    value.is_some_and(|value| wanted.is_decoded(value))
+}
+
+/// Something that a request must have, and has not.
+#[derive(Clone, Copy, Debug)]
+pub enum Unmet<'m> {
+    /// This method.
+    Method(&'m str),
+    /// This field with this value.
+    Header(&'m str, &'m ValueMatcher),
+    /// This query parameter with this value.
+    Parameter(&'m str, &'m ValueMatcher),
 }
 
 impl PathMatcher {

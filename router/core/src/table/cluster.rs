@@ -4,7 +4,11 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use crate::few::Few;
+use crate::flag::Flag;
 use crate::rule::BackendPolicy;
+
+/// The status that says that there is no endpoint.
+pub const NO_ENDPOINTS: u16 = 503;
 
 /// Weighted services and their endpoints.
 #[derive(Clone, Debug, Default)]
@@ -66,9 +70,15 @@ impl ServiceEndpoints {
         self.policy.as_ref()?.failure
     }
 
+    /// What its share of the requests is answered with, and why; `None`: an endpoint may serve it.
+    pub fn lack(&self) -> Option<(u16, Flag)> {
+        let failure = self.failure().map(|status| (status, Flag::InvalidBackend));
+        failure.or_else(|| self.endpoints.is_empty().then_some((NO_ENDPOINTS, Flag::NoEndpoints)))
+    }
+
     /// Whether there is an endpoint that may serve its share.
     pub fn is_usable(&self) -> bool {
-        self.failure().is_none() && !self.endpoints.is_empty()
+        self.lack().is_none()
     }
 }
 

@@ -54,11 +54,6 @@ impl<'h> Asked<'h> {
         let method = if is_websocket_connect(head) { "GET" } else { head.method.as_str() };
         Asked { head, authority, method, path }
     }
-
-    /// The same with another method.
-    pub fn with_method(self, method: &'h str) -> Self {
-        Asked { method, ..self }
-    }
 }
 
 impl lookup::Request for Asked<'_> {

@@ -8,19 +8,12 @@ use http::header::{
     ACCESS_CONTROL_ALLOW_ORIGIN, ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ACCESS_CONTROL_REQUEST_HEADERS,
     ACCESS_CONTROL_REQUEST_METHOD, ORIGIN, VARY,
 };
-use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, request};
+use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use router_core::gateway::spec::Cors;
 
 use super::pages;
 
 const ANY: &str = "*";
-
-/// The method that a preflight request asks about; `None` for any other request (Fetch, 3.2.2: `OPTIONS` with `Origin`
-/// and `Access-Control-Request-Method`).
-pub fn preflight(head: &request::Parts) -> Option<&str> {
-    let is_preflight = head.method == Method::OPTIONS && head.headers.contains_key(ORIGIN);
-    head.headers.get(ACCESS_CONTROL_REQUEST_METHOD).filter(|_| is_preflight)?.to_str().ok()
-}
 
 /// What one request's origin may do.
 #[derive(Clone, Debug)]

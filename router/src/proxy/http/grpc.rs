@@ -4,27 +4,20 @@
 use bytes::Bytes;
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
+use router_core::decide::{grpc_has_words_for, type_is_grpc};
 
 const GRPC: &str = "application/grpc";
 const GRPC_STATUS: HeaderName = HeaderName::from_static("grpc-status");
 const GRPC_MESSAGE: HeaderName = HeaderName::from_static("grpc-message");
 
-/// Whether a request is one of gRPC: `application/grpc`, which may name an encoding or have parameters. gRPC-Web is
-/// another protocol.
+/// Whether a request is one of gRPC.
 pub fn is_grpc(request: &HeaderMap) -> bool {
-    let kind = request.get(CONTENT_TYPE).map_or(&b""[..], HeaderValue::as_bytes);
-    match kind.split_at_checked(GRPC.len()) {
-        Some((start, rest)) => {
-            start.eq_ignore_ascii_case(GRPC.as_bytes()) && matches!(rest.first(), None | Some(b'+' | b';' | b' '))
-        }
-        None => false,
-    }
+    request.get(CONTENT_TYPE).is_some_and(|kind| type_is_grpc(kind.as_bytes()))
 }
 
 /// An answer that says what `status` says; `None` where only HTTP has words for it.
 pub fn error(status: StatusCode) -> Option<Response<Bytes>> {
-    if status == StatusCode::MISDIRECTED_REQUEST {
-        // The client may ask again over another connection.
+    if !grpc_has_words_for(status.as_u16()) {
         return None;
     }
     let mut response = Response::new(Bytes::new());

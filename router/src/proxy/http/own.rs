@@ -41,11 +41,7 @@ impl OwnResponse {
         record: Box<AccessRecord>,
         in_flight: InFlight,
     ) -> Response<ResponseBody> {
-        let own = policy.and_then(|policy| match status {
-            StatusCode::SERVICE_UNAVAILABLE => policy.pages.unavailable.as_deref(),
-            StatusCode::NOT_FOUND => policy.pages.not_found.as_deref(),
-            _ => None,
-        });
+        let own = policy.and_then(|policy| policy.pages.of(status.as_u16()));
         let page = || own.map_or_else(|| pages::error(status, self.kind), |page| pages::custom(page, status));
         let answer = if self.grpc { grpc::error(status).unwrap_or_else(page) } else { page() };
         self.give(answer, flag, record, in_flight)

@@ -97,13 +97,10 @@ pub fn ends_connection(status: StatusCode) -> bool {
     matches!(status.as_u16(), 400 | 408 | 413 | 414 | 421 | 431 | 501 | 505)
 }
 
-/// 302 to the same path under https; `https_port` when the client is to be told of one.
-pub fn redirect(host: &str, https_port: Option<u16>, path_and_query: &str) -> Option<Response<Bytes>> {
-    let port = https_port.filter(|port| *port != 443).map(|port| format!(":{port}")).unwrap_or_default();
-    let location = HeaderValue::from_str(&format!("https://{host}{port}{path_and_query}")).ok()?;
-    let mut response = empty(StatusCode::FOUND);
-    response.headers_mut().insert(LOCATION, location);
-    response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+/// A redirect; `None` where the location can stand in no header.
+pub fn redirect(status: StatusCode, location: String) -> Option<Response<Bytes>> {
+    let mut response = empty(status);
+    response.headers_mut().insert(LOCATION, HeaderValue::try_from(location).ok()?);
     Some(response)
 }
 

@@ -6,6 +6,7 @@ use std::sync::OnceLock;
 use http::header::{CONTENT_LENGTH, HOST, TRANSFER_ENCODING};
 use http::{HeaderValue, Method, StatusCode, Version, request};
 use router_common::hostname::{HostBuilder, NormalName, field_text, normalise_authority};
+use router_core::decide::{method_is_routed, target_is_valid};
 use router_core::model::Hostname;
 
 use super::gate::looks_like_framing;
@@ -46,7 +47,7 @@ pub enum TargetError {
     /// A byte in the path or query that none may have.
     #[error("the path or query is not valid")]
     BadPath,
-    /// TRACE is not for a reverse proxy, nor is CONNECT but for a WebSocket over HTTP/2 (RFC 8441).
+    /// See [`method_is_routed`].
     #[error("the method is not allowed")]
     Method,
 }
@@ -70,8 +71,7 @@ pub struct FirstHost(OnceLock<(HeaderValue, Option<Hostname>)>);
 /// # Errors
 /// The first thing that makes it ambiguous or impossible.
 pub fn read_target<'f>(head: &request::Parts, first: &'f FirstHost) -> Result<Target<'f>, TargetError> {
-    let tunnel = head.method == Method::CONNECT && !is_websocket_connect(head);
-    if tunnel || head.method == Method::TRACE {
+    if !method_is_routed(head.method.as_str()) && !is_websocket_connect(head) {
         return Err(TargetError::Method);
     }
     // Of HTTP/1 the gate has let only one through; h2 lets two pass that are alike.
@@ -112,7 +112,7 @@ pub fn read_target<'f>(head: &request::Parts, first: &'f FirstHost) -> Result<Ta
     if head.uri.path() == "*" && head.method == Method::OPTIONS {
         return Ok(Target::Router);
     }
-    if !path_is_valid(head.uri.path()) || !head.uri.query().is_none_or(str::is_ascii) {
+    if !target_is_valid(head.uri.path(), head.uri.query()) {
         return Err(TargetError::BadPath);
     }
     // What the client wrote as a field is shared, not copied.
@@ -156,12 +156,6 @@ fn ports_agree(a: &HostBuilder, b: &HostBuilder) -> bool {
         (Some(a), Some(b)) => a == b,
         _ => true,
     }
-}
-
-/// Paths are compared byte by byte and passed on as they are. Raw non-ASCII bytes, which no query may have either, and an
-/// encoded NUL are where readers begin to differ.
-fn path_is_valid(path: &str) -> bool {
-    path.starts_with('/') && path.is_ascii() && !path.contains("%00")
 }
 
 #[cfg(test)]

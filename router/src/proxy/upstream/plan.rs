@@ -120,7 +120,7 @@ impl Plan {
         let services = &cluster.services;
         let weights = cluster.endpoint_weights();
         let shares = || services.iter().filter(|service| service.weight > 0);
-        let by_share = route.is_of_rule() && (shares().count() > 1 || shares().any(|s| s.failure().is_some()));
+        let by_share = route.keeps_shares(cluster);
         let active = shares().filter(|service| service.is_usable()).count();
         let default = if active > 1 || by_share { Balance::RoundRobin } else { Balance::Random };
         let balance = policy.balance.unwrap_or(default);

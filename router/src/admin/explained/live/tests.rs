@@ -53,7 +53,8 @@ fn stage() -> (MapImage, Fake) {
 fn shown(path: DataPath) -> String {
     let query = query("x.test");
     let steps = vec![Step::DataPath(path)];
-    let all = Explanation { query, router: None, steps, served: true, verdict: String::new(), fix: None }.to_string();
+    let (verdict, fix, outcome) = (String::new(), None, Vec::new());
+    let all = Explanation { query, router: None, steps, served: true, verdict, fix, outcome }.to_string();
     let lines: Vec<&str> = all.lines().collect();
     lines[2..lines.len() - 1].join("\n")
 }

@@ -1,5 +1,3 @@
-use http::Request;
-
 use super::*;
 
 fn texts(texts: &[&str]) -> Vec<Arc<str>> {
@@ -50,20 +48,6 @@ fn origins_are_compared_by_scheme_host_and_port() {
     for (pattern, origin, expected) in cases {
         assert_eq!(allows(pattern, origin), expected, "{pattern} {origin}");
     }
-}
-
-#[test]
-fn only_options_with_its_two_fields_is_a_preflight() {
-    let asks = |method: &str, headers: &[(&'static str, &'static str)]| {
-        let mut request = Request::builder().method(method).body(()).unwrap();
-        *request.headers_mut() = of(headers);
-        preflight(&request.into_parts().0).map(str::to_owned)
-    };
-    let fields = [("origin", "https://a.test"), ("access-control-request-method", "PUT")];
-    assert_eq!(asks("OPTIONS", &fields).as_deref(), Some("PUT"));
-    assert_eq!(asks("GET", &fields), None);
-    assert_eq!(asks("OPTIONS", &fields[..1]), None);
-    assert_eq!(asks("OPTIONS", &fields[1..]), None);
 }
 
 /// What preflight and actual response of a request say.

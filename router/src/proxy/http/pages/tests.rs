@@ -7,14 +7,6 @@ fn accepting(types: &[&'static str]) -> HeaderMap {
 }
 
 #[test]
-fn only_an_unusual_https_port_is_named() {
-    let location = |port| redirect("a.test", port, "/x?y=z").unwrap().headers()[LOCATION].clone();
-    assert_eq!(location(None), "https://a.test/x?y=z");
-    assert_eq!(location(Some(443)), "https://a.test/x?y=z");
-    assert_eq!(location(Some(8443)), "https://a.test:8443/x?y=z");
-}
-
-#[test]
 fn text_is_for_those_who_do_not_want_html() {
     let kind = |types| {
         let page = error(StatusCode::SERVICE_UNAVAILABLE, Kind::wanted(&accepting(types)));

@@ -1,0 +1,265 @@
+//! From the router on: what traffic would decide, and how that is told.
+
+use std::sync::Arc;
+
+use super::asked::Asked;
+use super::outcome::{Fate, Ground, Outcome};
+use super::owners::owner_of;
+use super::{Explanation, Facts, Protocol, Query, Step, backends, filter, hosts, settings, sites};
+use crate::decide::{Decision, decide, method_is_routed, names_listener, target_is_valid};
+use crate::flag::Flag;
+use crate::location::{self, RedirectFrom};
+use crate::lookup::SniMatch;
+use crate::path_form::PathForm;
+use crate::rule::{RedirectTo, Rule};
+use crate::table::{ResolvedRoute, RouteKind, RouterTable};
+
+/// What the table says.
+pub enum Found<'t> {
+    /// The stream is passed on as it is.
+    Passthrough(&'t Arc<ResolvedRoute>),
+    /// TLS is taken off, and bytes are forwarded.
+    Tcp(&'t Arc<ResolvedRoute>),
+    /// Only a server name was asked for, and TLS for it ends here; `false`: by nobody's wish.
+    Handshake(bool),
+    /// A request is decided about.
+    Request(Decision<'t>),
+    /// A request that is refused whoever would have it.
+    Invalid(u16),
+}
+
+impl<'t> Found<'t> {
+    /// The rule that has it.
+    pub fn rule(&self) -> Option<&'t Arc<Rule>> {
+        match *self {
+            Found::Request(Decision::Forward { rule, .. } | Decision::Refuse { rule, .. }) => rule,
+            Found::Request(Decision::RuleRedirect { rule, .. } | Decision::Preflight(rule)) => Some(rule),
+            _ => None,
+        }
+    }
+
+    /// The Route, or what is made of a rule.
+    pub fn route(&self) -> Option<&'t Arc<ResolvedRoute>> {
+        match *self {
+            Found::Passthrough(route) | Found::Tcp(route) => Some(route),
+            Found::Request(Decision::Forward { route, .. } | Decision::RedirectToHttps(route)) => Some(route),
+            Found::Request(Decision::Refuse { route, .. }) => route,
+            _ => self.rule().map(|rule| &rule.route),
+        }
+    }
+}
+
+fn found<'t>(router: &'t RouterTable, asked: &Asked<'_>) -> Found<'t> {
+    let query = asked.query;
+    if query.protocol == Protocol::Https {
+        match router.match_sni(asked.sni.as_ref()) {
+            SniMatch::Passthrough(route) => return Found::Passthrough(route),
+            SniMatch::Terminate(host) if sites::tcp(host, query).is_some() => {
+                if let Some(route) = sites::tcp(host, query) {
+                    return Found::Tcp(route);
+                }
+            }
+            SniMatch::Terminate(_) if query.path.is_none() => return Found::Handshake(true),
+            SniMatch::Default if query.path.is_none() => return Found::Handshake(false),
+            SniMatch::Terminate(_) | SniMatch::Default => {}
+        }
+    }
+    if !method_is_routed(query.method()) {
+        return Found::Invalid(405);
+    }
+    if !target_is_valid(query.path(), query.query.as_deref()) {
+        return Found::Invalid(400);
+    }
+    Found::Request(decide(router, &asked.via(), asked.host.as_ref(), asked))
+}
+
+/// From the router on.
+pub fn follow(facts: Facts<'_>, router: &RouterTable, query: &Query, out: &mut Explanation) {
+    let asked = &Asked::of(query);
+    let found = found(router, asked);
+    let is_stream = matches!(found, Found::Passthrough(_) | Found::Tcp(_));
+    let ground = Ground { router, asked, is_stream };
+    out.steps.push(hosts::candidates(router, asked));
+    out.steps.extend(hosts::paths(router, asked, &found));
+    if let (Some(rule), Some(site)) = (found.rule(), sites::asked(router, asked).and_then(|host| host.site.as_ref())) {
+        out.steps.push(sites::rule(site, rule));
+    }
+    if let Some(route) = found.route() {
+        out.steps.push(Step::Route(owner_of(facts, Some(router), &route.id.object())));
+        if filter::admits(facts, &ground, route, out) {
+            take(facts, &ground, &found, route, out);
+        }
+    } else {
+        nobodys(&ground, &found, out);
+    }
+    let losers = asked.host.as_ref().map(|host| hosts::losers(facts, router, host)).unwrap_or_default();
+    if !out.served && out.verdict.is_empty() {
+        hosts::not_served(facts, router, asked, &losers, out);
+    }
+    if !losers.is_empty() {
+        out.steps.push(Step::Losers { routes: losers });
+    }
+    client_certificate(&ground, &found, out);
+}
+
+/// What is told of something that a route has, whose client is let in.
+fn take(facts: Facts<'_>, ground: &Ground<'_>, found: &Found<'_>, route: &ResolvedRoute, out: &mut Explanation) {
+    let router = ground.router;
+    match found {
+        Found::Request(Decision::RedirectToHttps(_)) => {
+            out.served = true;
+            out.verdict = format!("Route {} sends clear-text requests to https://{}", route.id, ground.asked.name());
+            out.outcome.insert(0, to_https(ground, router.policy.path_form).into());
+        }
+        Found::Request(Decision::Preflight(rule)) => {
+            out.served = true;
+            out.verdict = format!("204: the CORS filter of {} answers it", rule.route.id.object());
+            out.outcome.insert(0, Fate::answer(204, None).into());
+        }
+        Found::Request(Decision::RuleRedirect { rule, to }) => {
+            sites::serve(router, route, Some(&rule.prefix), out);
+            out.outcome.insert(0, redirect(ground, rule, to).into());
+        }
+        Found::Request(Decision::Refuse { status, flag, .. }) => {
+            sites::serve(router, route, found.rule().map(|rule| &*rule.prefix), out);
+            out.outcome.insert(0, ground.refused(*status, *flag).into());
+        }
+        _ => {
+            if route.is_of_rule() {
+                sites::serve(router, route, found.rule().map(|rule| &*rule.prefix), out);
+            } else {
+                serve(facts, ground, route, out);
+            }
+            let others = std::mem::replace(&mut out.outcome, ground.forwarded(route));
+            out.outcome.extend(others);
+        }
+    }
+}
+
+/// What is told of something that no route has. What more there is to say about hosts is left to others.
+fn nobodys(ground: &Ground<'_>, found: &Found<'_>, out: &mut Explanation) {
+    let (router, asked) = (ground.router, ground.asked);
+    let site = || sites::asked(router, asked).and_then(|host| Some((host, host.site.as_ref()?)));
+    match found {
+        Found::Handshake(is_wanted) => {
+            out.outcome.push(Fate::Handshake.into());
+            match site().filter(|_| !is_wanted) {
+                Some((host, site)) => sites::closed(host, site, asked, out),
+                None if *is_wanted => {
+                    out.served = true;
+                    out.verdict =
+                        format!("TLS for {} ends here; the path decides which route gets a request", asked.name());
+                    if asked.client().is_some() {
+                        out.verdict.push_str(", and whether its client may connect: ask for a URL");
+                    }
+                }
+                None => {}
+            }
+        }
+        Found::Invalid(status) => {
+            out.outcome.push(ground.refused(*status, Flag::BadRequest).into());
+            let (verdict, fix) = match status {
+                405 => {
+                    (format!("405: {} is no method that is routed", asked.query.method()), "ask with another method")
+                }
+                _ => {
+                    ("400: the path or query has a byte that none may have".to_owned(), "write it as %XX, but for NUL")
+                }
+            };
+            (out.verdict, out.fix) = (verdict, Some(fix.to_owned()));
+        }
+        Found::Request(Decision::Refuse { status, flag, .. }) => {
+            out.outcome.push(ground.refused(*status, *flag).into());
+            match (flag, site()) {
+                (Flag::Misdirected, _) => {
+                    out.verdict =
+                        format!("421: {} needs another connection than that for {}", asked.name(), asked.query.host);
+                    out.fix = Some(format!("ask for https://{}", asked.name()));
+                }
+                (Flag::NoRule, Some((host, site))) => sites::closed(host, site, asked, out),
+                _ => {}
+            }
+        }
+        _ => {}
+    }
+}
+
+/// What it means that the router asks clients for certificates. The question has none.
+fn client_certificate(ground: &Ground<'_>, found: &Found<'_>, out: &mut Explanation) {
+    if ground.asked.query.protocol != Protocol::Https || matches!(found, Found::Passthrough(_)) {
+        return;
+    }
+    let Some(auth) = ground.router.policy.client_tls.as_deref() else { return };
+    if auth.roots.is_empty() {
+        out.served = false;
+        out.verdict =
+            format!("TLS of router {} is refused: its clientTLS has no CA that can be used", ground.router.name);
+        out.fix = Some(format!("correct spec.clientTLS.clientCA of IngressController {}", ground.router.name));
+        out.outcome = vec![Fate::close(Flag::ClientHandshake).into()];
+        return;
+    }
+    let without = if auth.required {
+        Some(Fate::close(Flag::ClientHandshake))
+    } else if !auth.subjects.is_empty() && !matches!(found, Found::Handshake(_)) {
+        Some(ground.refused(403, Flag::ClientCertificate))
+    } else {
+        None
+    };
+    let Some(without) = without else { return };
+    if out.served {
+        out.verdict.push_str(", for clients that show a certificate");
+    }
+    out.outcome.push(Outcome::from(without).when("the client shows no certificate that the router's clientTLS takes"));
+}
+
+/// What a redirect of a Route to https says.
+fn to_https(ground: &Ground<'_>, form: PathForm) -> Fate {
+    let (router, asked) = (ground.router, ground.asked);
+    let is_named = router.http_port.is_some_and(|port| names_listener(asked.authority.as_bytes(), port));
+    let query = asked.query.query.as_deref().map(|query| format!("?{query}")).unwrap_or_default();
+    let target = format!("{}{query}", asked.query.path_in(form));
+    let location = location::to_https(asked.name(), router.https_port.filter(|_| is_named), &target);
+    Fate::answer(302, Some(location))
+}
+
+/// What a redirect of a rule says.
+fn redirect(ground: &Ground<'_>, rule: &Rule, to: &RedirectTo) -> Fate {
+    let query = ground.asked.query;
+    let (tls, port) = match query.protocol {
+        Protocol::Http => (false, ground.router.http_port),
+        Protocol::Https => (true, ground.router.https_port),
+    };
+    let from = RedirectFrom {
+        tls,
+        port: port.unwrap_or_default(),
+        authority: &ground.asked.authority,
+        path: &query.path_in(rule.path_form),
+        query: query.query.as_deref(),
+    };
+    Fate::answer(to.status, Some(location::of_rule(to, &rule.prefix, &from)))
+}
+
+/// The steps of a Route that has the query.
+fn serve(facts: Facts<'_>, ground: &Ground<'_>, route: &ResolvedRoute, out: &mut Explanation) {
+    let services = backends::services(facts.resources, route);
+    let weighted = || services.iter().filter(|service| service.weight > 0);
+    let endpoints: usize = weighted().map(|service| service.endpoints.len()).sum();
+    let problem = weighted().find(|service| !service.problem.is_empty()).map(|service| service.problem.clone());
+    out.steps.push(Step::Settings { settings: settings(ground.router, route) });
+    out.steps.push(Step::Backends { services });
+    let how = match &route.kind {
+        RouteKind::Passthrough { .. } => "gets the TLS stream as it is",
+        RouteKind::Http { .. } => "gets it",
+    };
+    if endpoints == 0 {
+        let answer = if ground.is_stream { "the connection is reset" } else { "503" };
+        out.verdict = format!("Route {} has it, but no service of it has a usable endpoint: {answer}", route.id);
+        out.fix = problem.or_else(|| Some("give a service of the route a weight above 0".to_owned()));
+    } else {
+        out.served = true;
+        let plural = if endpoints == 1 { "" } else { "s" };
+        let is_for_some = route.allow.is_some() && ground.asked.client().is_none();
+        let who = if is_for_some { ", for clients of its allow-list" } else { "" };
+        out.verdict = format!("Route {} {how}, on {endpoints} endpoint{plural}{who}", route.id);
+    }
+}

@@ -1,0 +1,69 @@
+//! Where clients are sent, and what becomes of paths (Gateway API: HTTPPathModifier, HTTPRequestRedirectFilter;
+//! openshift.md a.9).
+
+use crate::rule::{PathChange, RedirectTo};
+
+/// What a path becomes. Of a prefix whole elements are replaced, and the rest follows; what would be empty is `/`.
+pub fn changed(change: &PathChange, prefix: &str, path: &str) -> String {
+    let path = match change {
+        PathChange::Full(path) => path.to_string(),
+        PathChange::Prefix(replacement) => {
+            let without_slash = |text| str::strip_suffix(text, "/").unwrap_or(text);
+            let rest = path.strip_prefix(without_slash(prefix)).unwrap_or(path);
+            [without_slash(replacement), rest].concat()
+        }
+    };
+    if path.starts_with('/') { path } else { format!("/{path}") }
+}
+
+/// What a redirect needs to know of its request.
+#[derive(Clone, Copy, Debug)]
+pub struct RedirectFrom<'r> {
+    /// Whether it came over TLS.
+    pub tls: bool,
+    /// The port that was connected to.
+    pub port: u16,
+    /// Host and port as the client wrote them.
+    pub authority: &'r str,
+    /// Its path.
+    pub path: &'r str,
+    /// Its query.
+    pub query: Option<&'r str>,
+}
+
+/// `Location` of a rule's redirect; `prefix` is the rule's. The port is the one that the rule names, else the scheme's own
+/// where the rule names a scheme, else that of the listener; a scheme's own port is not written.
+pub fn of_rule(to: &RedirectTo, prefix: &str, from: &RedirectFrom<'_>) -> String {
+    let scheme = to.scheme.as_deref().unwrap_or(if from.tls { "https" } else { "http" });
+    let host = match &to.hostname {
+        Some(hostname) => hostname.as_str(),
+        None => without_port(from.authority),
+    };
+    let own_port = if scheme.eq_ignore_ascii_case("https") { 443 } else { 80 };
+    let port = to.port.unwrap_or(if to.scheme.is_some() { own_port } else { from.port });
+    let port = if port == own_port { String::new() } else { format!(":{port}") };
+    let path = match &to.path {
+        Some(change) => changed(change, prefix, from.path),
+        None => from.path.to_owned(),
+    };
+    let query = from.query.map(|query| format!("?{query}")).unwrap_or_default();
+    format!("{scheme}://{host}{port}{path}{query}")
+}
+
+/// `Location` of a Route's redirect to https; `https_port` when the client is to be told of one.
+pub fn to_https(host: &str, https_port: Option<u16>, path_and_query: &str) -> String {
+    let port = https_port.filter(|port| *port != 443).map(|port| format!(":{port}")).unwrap_or_default();
+    format!("https://{host}{port}{path_and_query}")
+}
+
+/// The host of a valid authority.
+fn without_port(authority: &str) -> &str {
+    let port_from = authority.rfind(']').unwrap_or_default();
+    match authority.get(port_from..).and_then(|rest| rest.find(':')) {
+        Some(colon) => authority.get(..port_from + colon).unwrap_or(authority),
+        None => authority,
+    }
+}
+
+#[cfg(test)]
+mod tests;
