@@ -118,6 +118,8 @@ fn by_outcome(outcome: &Value) -> Result<May> {
                 may.statuses.insert(u16::try_from(status)?);
                 may.location = outcome["location"].as_str().map(str::to_owned);
             }
+            // Of a server name alone: TLS ends here, and a request decides the rest.
+            Some("handshake") => may.is_served = true,
             Some("close") => may.close = true,
             other => bail!("explain has an outcome of a kind that is not known here: {other:?}"),
         }

@@ -50,36 +50,6 @@ fn kinds_that_a_listener_cannot_carry_are_named_with_their_group() {
 }
 
 #[test]
-fn tls_that_cannot_be_put_on_again_is_told_to_the_route() {
-    let manifests = "
-kind: Gateway
-metadata: {namespace: infra, name: web}
-spec:
-  gatewayClassName: sluice
-  listeners:
-  - {name: tls, port: 443, protocol: TLS, hostname: a.test, tls: {mode: Terminate, certificateRefs: [{name: cert}]}}
----
-kind: TLSRoute
-metadata: {namespace: infra, name: r}
-spec:
-  parentRefs: [{name: web}]
-  hostnames: [a.test]
-  rules:
-  - backendRefs: [{name: v1, port: 8080}, {name: v2, port: 8080}]
----
-kind: BackendTLSPolicy
-metadata: {namespace: infra, name: p}
-spec:
-  targetRefs: [{group: \"\", kind: Service, name: v1}]
-  validation: {hostname: v1.internal, wellKnownCACertificates: System}
-";
-    let world = World::with(manifests, [secret("infra/cert", &["a.test"])]);
-    let told = message(&world, "TLSRoute infra/r", "Accepted");
-    assert!(told.contains("a BackendTLSPolicy asks for TLS with a backend"), "{told}");
-    assert_eq!(world.https(443, &Ask::get("a.test/")), "tcp v1×1!500 v2×1");
-}
-
-#[test]
 fn rules_keep_the_numbers_that_they_have_in_their_route() {
     let route = "
 ---

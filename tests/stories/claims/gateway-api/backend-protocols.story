@@ -108,7 +108,6 @@ $ curl http://refused.test/redis
     fix: look at the conditions of HTTPRoute shop/refused: a reference of the rule cannot be resolved
 # One share of three cannot be served.
 $ x6 curl http://shared.test/
-! whose turn it is, only the router knows
   4 × HTTP/1.1 200 OK from http
   2 × HTTP/1.1 500 Internal Server Error from the router
   explain: HTTPRoute shop/shared gets it, on 1 endpoint

@@ -74,12 +74,12 @@ $ curl http://shop.test/
 $ curl http://shop.test/other
 ! the certificate is known when the endpoint shows it
   HTTP/1.1 502 Bad Gateway
-    x-sluice-cause: backend-certificate
+    x-sluice-cause: backend-certificate-name
   explain: HTTPRoute shop/shop gets it, on 1 endpoint
 $ curl http://shop.test/uri
 ! the certificate is known when the endpoint shows it
   HTTP/1.1 502 Bad Gateway
-    x-sluice-cause: backend-certificate
+    x-sluice-cause: backend-certificate-name
   explain: HTTPRoute shop/shop gets it, on 1 endpoint
 
 == status

@@ -44,7 +44,7 @@ $ curl https://shop.apps.test/a?b
 $ curl https://other.apps.test/
 ! the certificate is known when the endpoint shows it
   HTTP/2 502
-    x-sluice-cause: backend-certificate
+    x-sluice-cause: backend-certificate-unknown-ca
   explain: Route shop/other gets it, on 1 endpoint
 
 $ openssl s_client -servername shop.apps.test -alpn h2
