@@ -9,7 +9,7 @@ mod log;
 mod proxied;
 
 use std::io;
-use std::net::{SocketAddr, TcpListener as Listener};
+use std::net::{SocketAddr, TcpListener as Listener, UdpSocket};
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
@@ -39,6 +39,8 @@ pub enum Speaks {
     Grpc,
     /// Bytes: a line is answered by a line.
     Bytes,
+    /// Datagrams, which are not answered.
+    Datagrams,
 }
 
 /// A backend.
@@ -110,10 +112,15 @@ impl Echo {
     /// When an address cannot be had.
     pub fn start(netns: &Netns, backends: Vec<Backend>) -> Result<Echo> {
         let bind = |backend: Backend| {
+            if backend.speaks == Speaks::Datagrams {
+                let socket = UdpSocket::bind(backend.address)?;
+                socket.set_nonblocking(true)?;
+                return Ok((backend, Socket::Datagrams(socket)));
+            }
             let listener = Listener::bind(backend.address)
                 .with_context(|| format!("backend {} cannot listen on {}", backend.name, backend.address))?;
             listener.set_nonblocking(true)?;
-            Ok((backend, listener))
+            Ok((backend, Socket::Listener(listener)))
         };
         let bound: Vec<_> = netns.run(|| backends.into_iter().map(bind).collect::<Result<_>>())?;
         let (end, ended) = oneshot::channel();
@@ -123,9 +130,12 @@ impl Echo {
         let heard = log.clone();
         let thread = thread::Builder::new().name("echo".to_owned()).spawn(move || {
             runtime.block_on(async {
-                for (backend, listener) in bound {
+                for (backend, socket) in bound {
                     let stage = Stage { backend: Arc::new(backend), log: heard.clone(), hold: hold.clone() };
-                    tokio::spawn(accept(listener, stage));
+                    match socket {
+                        Socket::Listener(listener) => drop(tokio::spawn(accept(listener, stage))),
+                        Socket::Datagrams(socket) => drop(tokio::spawn(receive(socket, stage))),
+                    }
                 }
                 // An error is as good as a message: nobody is there any more.
                 let _ = ended.await;
@@ -153,6 +163,12 @@ impl Drop for Echo {
             let _ = thread.join();
         }
     }
+}
+
+/// What a backend hears by.
+enum Socket {
+    Listener(Listener),
+    Datagrams(UdpSocket),
 }
 
 /// A backend with what it needs at its work.
@@ -185,9 +201,23 @@ async fn accept(listener: Listener, stage: Stage) {
         Err(error) => return eprintln!("backend {}: {error}", stage.backend.name),
     };
     while let Ok((stream, _)) = listener.accept().await {
+        stage.log.connected(&stage.backend.name);
         let stage = stage.clone();
         // What goes wrong on a connection is seen at its other end.
         tokio::spawn(async move { connection(stream, &stage).await });
+    }
+}
+
+/// Notes each datagram.
+async fn receive(socket: UdpSocket, stage: Stage) {
+    let socket = match tokio::net::UdpSocket::from_std(socket) {
+        Ok(socket) => socket,
+        Err(error) => return eprintln!("backend {}: {error}", stage.backend.name),
+    };
+    let mut buffer = vec![0; 65_536];
+    while let Ok(length) = socket.recv(&mut buffer).await {
+        let request = String::from_utf8_lossy(&buffer[..length]).into_owned();
+        stage.log.add(&stage.backend.name, Seen { request, ..Seen::default() });
     }
 }
 
@@ -221,6 +251,7 @@ async fn speak(stream: Box<dyn Stream>, speaks: Speaks, about: Vec<String>, stag
             Ok(())
         }
         Speaks::Bytes => bytes(stream, about, stage).await,
+        Speaks::Datagrams => Ok(()),
     }
 }
 

@@ -73,7 +73,8 @@ fn member(line: &str, mut address: SocketAddr, certificates: &mut Certificates) 
         "grpc" => (Speaks::Grpc, false, ""),
         "grpcs" => (Speaks::Grpc, true, "h2"),
         "bytes" => (Speaks::Bytes, false, ""),
-        other => bail!("{other:?} is no mode; write http, https, h2, h2c, grpc, grpcs, bytes or absent"),
+        "udp" => (Speaks::Datagrams, false, ""),
+        other => bail!("{other:?} is no mode; write http, https, h2, h2c, grpc, grpcs, bytes, udp or absent"),
     };
     let mut answer = Answer::default();
     let (mut service, mut app_protocol, mut proxied, mut is_mirror) = (None, None, false, false);

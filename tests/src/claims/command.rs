@@ -9,7 +9,14 @@
 //! | `$ release` | lets backends answer that `hold` |
 //! | `$ await BACKEND` | waits for the backend's next request (of a mirror), and tells what it saw |
 //! | `$ openssl s_client ARGUMENTS` | a TLS handshake with the router, and `sluice explain` for the server name |
-//! | `$ send PORT`, `$ send PORT tls NAME` | sends the lines behind `> ` as they are, each with CR LF |
+//! | `$ send PORT`, `$ send PORT tls NAME` | sends the lines behind `> ` as they are, each with CR LF; `end` behind it ends the client's side then |
+//! | `$ open LINE PORT`, `$ write LINE` | the same on a connection that stays open between commands |
+//! | `$ taken LINE within 700ms` | writes until the router takes nothing any more |
+//! | `$ crowd PORT 2000`, `$ leave` | connections that say nothing, until they leave |
+//! | `$ checks BACKEND 5` | waits for as many connections to a backend, 3 s at most |
+//! | `$ log 1` | waits for as many lines of the access log, and tells all that were not told |
+//! | `$ terminate` | sends the router SIGTERM, and waits until it drains |
+//! | `$ sluice get …` | what `sluice` prints about the running router |
 //! | `$ apply NAME` | puts the section `== manifests later NAME` into the folder, waits until it is served |
 //! | `! reason` | why `explain` cannot know what the request above met; only where it does not |
 

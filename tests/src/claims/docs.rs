@@ -26,7 +26,13 @@ pub const DOCUMENTS: &[Document] = &[
     Document {
         api: "openshift",
         path: "docs/openshift.md",
-        sections: &["Annotations of Routes", "Fields of Routes", "Fields of IngressControllers", "Others"],
+        sections: &[
+            "Hosts",
+            "Annotations of Routes",
+            "Fields of Routes",
+            "Fields of IngressControllers",
+            "Services and endpoints",
+        ],
         wide: &[],
         is_qualified: false,
     },

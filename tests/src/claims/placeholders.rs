@@ -5,6 +5,7 @@
 //! | `{{ca}}`, `{{ca NAME}}` | the CA's certificate as a text in quotes | the path of a file with it |
 //! | `{{cert HOST}}`, `{{cert HOST by CA}}`, `{{cert HOST expired}}` | the certificate, likewise | likewise |
 //! | `{{key HOST}}` and so on | the key of that certificate | likewise |
+//! | `{{filler 1000}}` | a text of this length | likewise |
 //! | `{{address BACKEND}}`, `{{port BACKEND}}` | where the backend listens | likewise |
 
 use std::collections::BTreeMap;
@@ -103,6 +104,8 @@ impl Certificates {
             filled += before;
             if let Some(value) = other(what) {
                 filled += &value;
+            } else if let Some(length) = what.strip_prefix("filler ") {
+                filled += &"x".repeat(length.parse().context("`filler` needs a length")?);
             } else if let Some(pem) = self.pem(what)? {
                 match files {
                     // A text in quotes can stand wherever a scalar can.

@@ -1,74 +1,18 @@
 //! What curl cannot do: bytes as they are written, and handshakes by `openssl s_client`.
 
-use std::io::{ErrorKind, Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::SocketAddr;
 use std::path::Path;
 use std::process::Stdio;
-use std::sync::Arc;
-use std::time::Duration;
 
 use anyhow::{Context, Result};
-use rustls::{ClientConnection, StreamOwned};
-use rustls_pki_types::ServerName;
 
 use super::cast::ROUTER;
-use super::command::PATIENCE;
 use super::explained::Question;
 use super::outcome::Got;
-use crate::client::trusting;
 use crate::netns::Netns;
 
-/// How long a connection is quiet before it is taken to stay open.
-const QUIET: Duration = Duration::from_millis(1500);
-
-/// Sends lines to a port of the router, over TLS if a server name is given, and reads the answers: each response, and
-/// how the connection ends.
-///
-/// # Errors
-/// When the namespace cannot be entered, or the CA cannot be read.
-pub fn send(netns: &Netns, port: u16, name: Option<&str>, lines: &[String], ca: &Path) -> Result<Vec<Got>> {
-    let address = SocketAddr::new(ROUTER, port);
-    let Ok(stream) = netns.run(|| Ok(TcpStream::connect_timeout(&address, PATIENCE)?)) else {
-        return Ok(vec![Got::Nothing("no connection".to_owned())]);
-    };
-    stream.set_read_timeout(Some(QUIET))?;
-    let text: String = lines.iter().map(|line| format!("{line}\r\n")).collect();
-    let mut received = Vec::new();
-    let open = match name {
-        Some(name) => {
-            let config = Arc::new(trusting(&std::fs::read(ca)?)?);
-            let name = ServerName::try_from(name.to_owned())?;
-            exchange(StreamOwned::new(ClientConnection::new(config, name)?, stream), &text, &mut received)
-        }
-        None => exchange(stream, &text, &mut received),
-    };
-    let mut answers = responses(&String::from_utf8_lossy(&received));
-    if !open {
-        answers.push(Got::Nothing("the connection ends".to_owned()));
-    } else if answers.is_empty() {
-        answers.push(Got::Nothing("the connection stays open without an answer".to_owned()));
-    }
-    Ok(answers)
-}
-
-/// Sends and reads until the other end closes, or is quiet; whether the connection is open.
-fn exchange(mut stream: impl Read + Write, text: &str, received: &mut Vec<u8>) -> bool {
-    if stream.write_all(text.as_bytes()).and_then(|()| stream.flush()).is_err() {
-        return false;
-    }
-    let mut buffer = [0; 16_384];
-    loop {
-        match stream.read(&mut buffer) {
-            Ok(0) => return false,
-            Ok(read) => received.extend_from_slice(&buffer[..read]),
-            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => return true,
-            Err(_) => return false,
-        }
-    }
-}
-
 /// The responses of a connection, cut by their lengths; what is no response is one without a status.
-fn responses(text: &str) -> Vec<Got> {
+pub(super) fn responses(text: &str) -> Vec<Got> {
     let mut answers = Vec::new();
     let mut rest = text;
     while let Some((head, after)) = rest.split_once("\r\n\r\n") {

@@ -1,5 +1,6 @@
 //! What backends have seen, in the order in which it came.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -37,7 +38,7 @@ impl Seen {
 
 /// What all backends of a stage have seen.
 #[derive(Clone, Default)]
-pub struct Log(Arc<(Mutex<Vec<Arc<Seen>>>, Condvar)>);
+pub struct Log(Arc<(Mutex<Vec<Arc<Seen>>>, Condvar)>, Arc<Mutex<BTreeMap<String, usize>>>);
 
 impl Log {
     /// Adds an entry; its number, counted from 0.
@@ -46,6 +47,16 @@ impl Log {
         entries.push(Arc::new(Seen { backend: backend.to_owned(), ..seen }));
         self.0.1.notify_all();
         entries.len() - 1
+    }
+
+    /// Counts a connection to a backend.
+    pub fn connected(&self, backend: &str) {
+        *self.1.lock().unwrap_or_else(PoisonError::into_inner).entry(backend.to_owned()).or_default() += 1;
+    }
+
+    /// How many connections a backend has taken.
+    pub fn connections_of(&self, backend: &str) -> usize {
+        self.1.lock().unwrap_or_else(PoisonError::into_inner).get(backend).copied().unwrap_or_default()
     }
 
     /// How many entries there are.

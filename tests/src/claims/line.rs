@@ -1,0 +1,141 @@
+//! A connection that stays open between the commands of a story.
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpStream};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+use rustls::{ClientConnection, StreamOwned};
+use rustls_pki_types::ServerName;
+
+use super::cast::ROUTER;
+use super::command::PATIENCE;
+use super::outcome::Got;
+use super::send::responses;
+use crate::client::trusting;
+use crate::netns::Netns;
+
+/// How long a connection is quiet before it is taken to stay open.
+const QUIET: Duration = Duration::from_millis(1200);
+
+/// A connection of a client.
+pub struct OpenLine {
+    stream: Stream,
+    socket: TcpStream,
+}
+
+enum Stream {
+    Clear(TcpStream),
+    Tls(Box<StreamOwned<ClientConnection, TcpStream>>),
+}
+
+/// What came over a connection, and what became of it.
+pub struct Received {
+    /// The responses.
+    pub answers: Vec<Got>,
+    /// Whether it is open.
+    pub is_open: bool,
+}
+
+impl OpenLine {
+    /// Connects to a port of the router; over TLS if a server name is given. `None`: it is not let in.
+    ///
+    /// # Errors
+    /// When the namespace cannot be entered, or the CA cannot be read.
+    pub fn open(netns: &Netns, port: u16, name: Option<&str>, ca: &Path) -> Result<Option<OpenLine>> {
+        let address = SocketAddr::new(ROUTER, port);
+        let Ok(socket) = netns.run(|| Ok(TcpStream::connect_timeout(&address, PATIENCE)?)) else { return Ok(None) };
+        socket.set_nodelay(true)?;
+        let own = socket.try_clone()?;
+        let stream = match name {
+            None => Stream::Clear(own),
+            Some(name) => {
+                let config = Arc::new(trusting(&std::fs::read(ca)?)?);
+                let client = ClientConnection::new(config, ServerName::try_from(name.to_owned())?)?;
+                Stream::Tls(Box::new(StreamOwned::new(client, own)))
+            }
+        };
+        Ok(Some(OpenLine { stream, socket }))
+    }
+
+    /// Sends lines, each with CR LF. Whether they can be sent.
+    pub fn write(&mut self, lines: &[String]) -> bool {
+        let text: String = lines.iter().map(|line| format!("{line}\r\n")).collect();
+        let written = match &mut self.stream {
+            Stream::Clear(stream) => stream.write_all(text.as_bytes()),
+            Stream::Tls(stream) => stream.write_all(text.as_bytes()).and_then(|()| stream.flush()),
+        };
+        written.is_ok()
+    }
+
+    /// Ends this side.
+    pub fn end(&mut self) {
+        // It may have ended.
+        let _ = self.socket.shutdown(Shutdown::Write);
+    }
+
+    /// Reads until the other end closes, or is quiet.
+    ///
+    /// # Errors
+    /// When the socket cannot be used.
+    pub fn read(&mut self) -> Result<Received> {
+        self.socket.set_read_timeout(Some(QUIET))?;
+        let (mut received, mut buffer) = (Vec::new(), [0; 16_384]);
+        let is_open = loop {
+            let read = match &mut self.stream {
+                Stream::Clear(stream) => stream.read(&mut buffer),
+                Stream::Tls(stream) => stream.read(&mut buffer),
+            };
+            match read {
+                Ok(0) => break false,
+                Ok(read) => received.extend_from_slice(&buffer[..read]),
+                Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => break true,
+                Err(_) => break false,
+            }
+        };
+        Ok(Received { answers: responses(&String::from_utf8_lossy(&received)), is_open })
+    }
+
+    /// How long the other end takes bytes after it has ended its side.
+    ///
+    /// # Errors
+    /// When it does for longer than anything may take.
+    pub fn taken_for(&mut self) -> Result<Duration> {
+        let start = Instant::now();
+        while self.socket.write_all(b"x").is_ok() {
+            anyhow::ensure!(start.elapsed() < PATIENCE, "the connection is taken from for {PATIENCE:?}");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        Ok(start.elapsed())
+    }
+}
+
+impl Received {
+    /// With the end of the connection, if it has ended.
+    pub fn gots(self) -> Vec<Got> {
+        let Received { mut answers, is_open } = self;
+        if !is_open {
+            answers.push(Got::Nothing("the connection ends".to_owned()));
+        } else if answers.is_empty() {
+            answers.push(Got::Nothing("the connection stays open without an answer".to_owned()));
+        }
+        answers
+    }
+}
+
+/// Connects as often, and keeps all of it open.
+///
+/// # Errors
+/// When the namespace cannot be entered, or a connection cannot be made.
+pub fn crowd(netns: &Netns, port: u16, count: usize) -> Result<Vec<TcpStream>> {
+    let address = SocketAddr::new(ROUTER, port);
+    netns.run(|| {
+        (0..count)
+            .map(|number| {
+                TcpStream::connect_timeout(&address, PATIENCE).with_context(|| format!("connection {number}"))
+            })
+            .collect()
+    })
+}

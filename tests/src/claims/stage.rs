@@ -1,0 +1,227 @@
+//! The stage of a story: a namespace, its backends, and a router on its manifests.
+
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::fs;
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use regex::Regex;
+use rustix::process::Signal;
+use tempfile::TempDir;
+
+use super::cast::{self, ADDRESSES, Member};
+use super::command::Command;
+use super::curl::Asked;
+use super::line::OpenLine;
+use super::placeholders::{Certificates, TRUSTED};
+use super::story::{Section, Story};
+use super::told;
+use crate::echo::Echo;
+use crate::netns::Netns;
+use crate::sluice::{self, DataPath, Options, Sluice};
+
+/// A router that a story does not write itself.
+const ROUTER: &str = "apiVersion: operator.openshift.io/v1
+kind: IngressController
+metadata: {name: default, namespace: openshift-ingress-operator}
+spec: {domain: apps.test}
+";
+/// A class that a story's Gateways name, and that it does not write itself.
+const CLASS: &str = "apiVersion: gateway.networking.k8s.io/v1
+kind: GatewayClass
+metadata: {name: sluice}
+spec: {controllerName: sluice.dev/gateway-controller}
+";
+/// How long a status may take to be what the story says, or to stay the same.
+const SETTLED: Duration = Duration::from_millis(400);
+
+/// A stage with a story on it.
+pub(super) struct Stage<'s> {
+    pub(super) story: &'s Story,
+    // The router goes before what it uses.
+    pub(super) router: Sluice,
+    pub(super) echo: Echo,
+    pub(super) netns: Netns,
+    pub(super) members: Vec<Member>,
+    pub(super) certificates: Certificates,
+    pub(super) manifests: TempDir,
+    pub(super) files: TempDir,
+    masks: Vec<Regex>,
+    pub(super) awaited: BTreeMap<String, usize>,
+    pub(super) under_way: Vec<(Command, Asked)>,
+    pub(super) lines: BTreeMap<String, OpenLine>,
+    pub(super) crowd: Vec<TcpStream>,
+    /// How many lines of the access log have been told.
+    pub(super) logged: usize,
+}
+
+impl<'s> Stage<'s> {
+    /// Sets it up; all listen and serve when this returns.
+    ///
+    /// # Errors
+    /// When something of it cannot be had.
+    pub(super) fn new(story: &'s Story) -> Result<Stage<'s>> {
+        let mut certificates = Certificates::new()?;
+        let backends: Vec<String> = story.of_kind("backends").flat_map(|section| section.lines.clone()).collect();
+        let members = cast::members(&backends, &mut certificates)?;
+        let netns = Netns::new("claim")?;
+        for address in ADDRESSES {
+            netns.ip(&["address", "add", address, "dev", "lo", "nodad"])?;
+        }
+        for member in members.iter().filter(|member| !member.address.ip().is_loopback()) {
+            let prefix = if member.address.is_ipv6() { 128 } else { 32 };
+            netns.ip(&["address", "replace", &format!("{}/{prefix}", member.address.ip()), "dev", "lo", "nodad"])?;
+        }
+        let echo = Echo::start(&netns, members.iter().filter_map(|member| member.backend.clone()).collect())?;
+        let manifests = TempDir::new()?;
+        let mut all = String::new();
+        for section in story.of_kind("manifests") {
+            let Some(name) = file_of(section) else { continue };
+            let text = filled(&mut certificates, &members, &section.lines.join("\n"))?;
+            fs::write(manifests.path().join(name).with_extension("yaml"), &text)?;
+            all += &text;
+        }
+        fs::write(manifests.path().join("services.yaml"), cast::services(&members)?)?;
+        let has = |kind: &str| all.lines().any(|line| line.trim() == format!("kind: {kind}"));
+        let wants_router = story.settings("router").last().unwrap_or(match story.api() {
+            "gateway-api" => "none",
+            _ => "default",
+        });
+        if wants_router == "default" && !has("IngressController") {
+            fs::write(manifests.path().join("router.yaml"), ROUTER)?;
+        }
+        if has("Gateway") && !has("GatewayClass") {
+            fs::write(manifests.path().join("class.yaml"), CLASS)?;
+        }
+        let mut arguments = vec!["--show-cause", "--huge-text", "never"];
+        arguments.extend(story.settings("flags").flat_map(str::split_whitespace));
+        if !arguments.contains(&"--drain") {
+            arguments.extend(["--drain", "0"]);
+        }
+        let data_path = match story.settings("data-path").last() {
+            Some("kernel") => DataPath::Kernel,
+            _ => DataPath::UserSpace,
+        };
+        let arguments = arguments.into_iter().map(str::to_owned).collect();
+        let router = Sluice::start(&netns, manifests.path(), &Options { arguments, ..Options::network(data_path) })?;
+        let masks = story.settings("mask").map(Regex::new).collect::<Result<_, _>>()?;
+        Ok(Stage {
+            story,
+            router,
+            echo,
+            netns,
+            members,
+            certificates,
+            manifests,
+            files: TempDir::new()?,
+            masks,
+            awaited: BTreeMap::new(),
+            under_way: Vec::new(),
+            lines: BTreeMap::new(),
+            crowd: Vec::new(),
+            logged: 0,
+        })
+    }
+
+    /// A program's arguments, placeholders filled in.
+    pub(super) fn arguments(&mut self, words: &[String]) -> Result<Vec<String>> {
+        let (certificates, members, files) = (&mut self.certificates, &self.members, self.files.path());
+        words.iter().map(|word| certificates.fill(word, Some(files), |what| place(members, what))).collect()
+    }
+
+    pub(super) fn ca(&mut self) -> Result<PathBuf> {
+        Ok(self.certificates.ca(TRUSTED)?.file())
+    }
+
+    /// The status of an object, once it is what the story says, or does not change any more.
+    pub(super) fn status(&self, object: &str) -> Vec<String> {
+        let found = self.settled(|| told::status(self.router.state(), object));
+        found.unwrap_or_else(|| vec!["no status".to_owned()])
+    }
+
+    /// What is found once it stands in the story, or does not change any more.
+    pub(super) fn settled(&self, find: impl Fn() -> Option<Vec<String>>) -> Option<Vec<String>> {
+        let (mut last, mut since) = (None, Instant::now());
+        loop {
+            let found = find();
+            if found != last {
+                (last, since) = (found, Instant::now());
+            }
+            if since.elapsed() > SETTLED || last.as_ref().is_some_and(|lines| self.is_expected(lines)) {
+                return last;
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    /// Whether these lines stand in the story.
+    fn is_expected(&self, lines: &[String]) -> bool {
+        let text: String = lines.iter().map(|line| format!("  {}\n", self.masked(line))).collect();
+        self.story.text.contains(&text)
+    }
+
+    pub(super) fn validate(&self) -> Result<Vec<String>> {
+        let folder = self.manifests.path();
+        let mut arguments = vec!["validate".as_ref(), folder.as_os_str()];
+        // Those of the router that are about manifests.
+        let flags: Vec<&str> = self.story.settings("flags").flat_map(str::split_whitespace).collect();
+        arguments.extend(flags.iter().map(AsRef::<OsStr>::as_ref));
+        let output = sluice::run(&arguments)?;
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        ensure!(matches!(output.status.code(), Some(0 | 3)), "{}", String::from_utf8_lossy(&output.stderr));
+        // `folder/file.yaml:line:column: Kind …`; the place would change with every line of the story.
+        let position = Regex::new(r"^\S*:\d+:\d+: ")?;
+        let lines = said.lines().map(|line| position.replace(line, "").into_owned());
+        Ok(lines.collect())
+    }
+
+    pub(super) fn dump(&self, map: &str) -> Result<Vec<String>> {
+        let dump = self.router.dump(map)?;
+        let entries = dump.as_array().with_context(|| format!("{map} is no list"))?;
+        Ok(entries.iter().map(ToString::to_string).collect())
+    }
+
+    pub(super) fn masked(&self, line: &str) -> String {
+        let mut line = line.replace(&self.netns.name().to_owned(), "…");
+        for mask in &self.masks {
+            line = mask.replace_all(&line, "…").into_owned();
+        }
+        line
+    }
+}
+
+impl Drop for Stage<'_> {
+    fn drop(&mut self) {
+        // In user space it leaves nothing behind, and need not end in an orderly way.
+        if self.story.settings("data-path").last() != Some("kernel") {
+            let _ = self.router.signal(Signal::KILL);
+        }
+    }
+}
+
+/// The file of a section of manifests; `None`: one that is applied later.
+fn file_of(section: &Section) -> Option<&Path> {
+    match section.argument.as_str() {
+        "" => Some(Path::new("story")),
+        later if later.starts_with("later ") => None,
+        name => Some(Path::new(name)),
+    }
+}
+
+pub(super) fn filled(certificates: &mut Certificates, members: &[Member], text: &str) -> Result<String> {
+    certificates.fill(text, None, |what| place(members, what))
+}
+
+/// `address NAME` and `port NAME`.
+fn place(members: &[Member], what: &str) -> Option<String> {
+    let (what, name) = what.split_once(' ')?;
+    let member = members.iter().find(|member| member.name == name)?;
+    match what {
+        "address" => Some(member.address.ip().to_string()),
+        "port" => Some(member.address.port().to_string()),
+        _ => None,
+    }
+}
