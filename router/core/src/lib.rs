@@ -37,4 +37,6 @@ pub mod tls_offer;
 pub mod translate;
 
 #[cfg(test)]
+mod documented;
+#[cfg(test)]
 mod testing;

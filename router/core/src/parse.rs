@@ -5,7 +5,7 @@
 mod config_map;
 pub(crate) mod contour;
 mod endpoints;
-mod fields;
+pub(crate) mod fields;
 mod gateway_api;
 mod headers;
 mod ingress_controller;

@@ -18,6 +18,8 @@ use crate::echo::{Answer, Backend, Instead, Speaks};
 
 /// Where the router is asked.
 pub const ROUTER: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1));
+/// Where backends listen, if they say nothing else: on a port that no router of a story has.
+const PORT: u16 = 3000;
 /// Where clients come from, if they say nothing else.
 pub const CLIENT: &str = "192.0.2.1";
 /// Addresses of the namespace's loopback interface: the router's, and those that clients may come from.
@@ -33,6 +35,8 @@ pub struct Member {
     pub address: SocketAddr,
     /// Who is there.
     pub backend: Option<Backend>,
+    /// Whether nobody is there who would say so: what is sent to it is lost.
+    pub is_silent: bool,
     /// Whether it gets copies of requests, which arrive when they arrive.
     pub is_mirror: bool,
     service: Option<Service>,
@@ -54,8 +58,9 @@ pub fn members(lines: &[String], certificates: &mut Certificates) -> Result<Vec<
     let lines = lines.iter().map(|line| line.trim()).filter(|line| !line.is_empty() && !line.starts_with('#'));
     let mut members = Vec::new();
     for line in lines {
+        let line = &certificates.fill(line, None, |_| None)?;
         let number = u8::try_from(members.len() + 1)?;
-        let address = SocketAddr::from(([10, 1, 0, number], 8080));
+        let address = SocketAddr::from(([10, 1, 0, number], PORT));
         members.push(member(line, address, certificates).with_context(|| format!("backend {line:?}"))?);
     }
     Ok(members)
@@ -66,7 +71,7 @@ fn member(line: &str, mut address: SocketAddr, certificates: &mut Certificates) 
     let words = shlex::split(rest).context("a quote is not closed")?;
     let (mode, attributes) = words.split_first().context("write what it speaks after its name")?;
     let (speaks, tls, mut alpn) = match mode.as_str() {
-        "http" | "absent" => (Speaks::Http, false, ""),
+        "http" | "absent" | "silent" => (Speaks::Http, false, ""),
         "https" => (Speaks::Http, true, "http/1.1"),
         "h2" => (Speaks::Http, true, "h2,http/1.1"),
         "h2c" => (Speaks::H2c, false, ""),
@@ -74,7 +79,7 @@ fn member(line: &str, mut address: SocketAddr, certificates: &mut Certificates) 
         "grpcs" => (Speaks::Grpc, true, "h2"),
         "bytes" => (Speaks::Bytes, false, ""),
         "udp" => (Speaks::Datagrams, false, ""),
-        other => bail!("{other:?} is no mode; write http, https, h2, h2c, grpc, grpcs, bytes, udp or absent"),
+        other => bail!("{other:?} is no mode; write http, https, h2, h2c, grpc, grpcs, bytes, udp, absent or silent"),
     };
     let mut answer = Answer::default();
     let (mut service, mut app_protocol, mut proxied, mut is_mirror) = (None, None, false, false);
@@ -109,7 +114,8 @@ fn member(line: &str, mut address: SocketAddr, certificates: &mut Certificates) 
     Ok(Member {
         name: name.to_owned(),
         address,
-        backend: (mode != "absent").then_some(backend),
+        backend: (!["absent", "silent"].contains(&mode.as_str())).then_some(backend),
+        is_silent: mode == "silent",
         is_mirror,
         service: service.map(|service| Service { app_protocol, ..service }),
     })

@@ -11,7 +11,7 @@
 //! | `$ openssl s_client ARGUMENTS` | a TLS handshake with the router, and `sluice explain` for the server name |
 //! | `$ send PORT`, `$ send PORT tls NAME` | sends the lines behind `> ` as they are, each with CR LF; `end` behind it ends the client's side then |
 //! | `$ open LINE PORT`, `$ write LINE` | the same on a connection that stays open between commands |
-//! | `$ taken LINE within 700ms` | writes until the router takes nothing any more |
+//! | `$ taken LINE 0 700` | writes until the router takes nothing any more, after so many milliseconds |
 //! | `$ crowd PORT 2000`, `$ leave` | connections that say nothing, until they leave |
 //! | `$ checks BACKEND 5` | waits for as many connections to a backend, 3 s at most |
 //! | `$ log 1` | waits for as many lines of the access log, and tells all that were not told |
@@ -77,7 +77,7 @@ pub fn commands(section: &Section) -> Result<Vec<Command>> {
 }
 
 fn command(at: usize, text: &str) -> Result<Command> {
-    let mut words = shlex::split(text).context("a quote is not closed")?;
+    let mut words = words(text)?;
     let in_background = words.last().is_some_and(|word| word == "&");
     if in_background {
         words.pop();
@@ -92,4 +92,20 @@ fn command(at: usize, text: &str) -> Result<Command> {
     }
     ensure!(!words.is_empty() && (1..=500).contains(&times), "what is to be done, and how often?");
     Ok(Command { last: at, times, is_vague, in_background, words, sent: Vec::new(), excuse: None })
+}
+
+/// The words of a command, as a shell cuts them; placeholders are whole.
+fn words(text: &str) -> Result<Vec<String>> {
+    // Stands for a blank within a placeholder.
+    const BLANK: char = '\u{1}';
+    let mut guarded = String::new();
+    let mut rest = text;
+    while let Some((before, (inside, after))) =
+        rest.split_once("{{").and_then(|(before, rest)| Some((before, rest.split_once("}}")?)))
+    {
+        guarded += &format!("{before}{{{{{}}}}}", inside.replace(' ', &BLANK.to_string()));
+        rest = after;
+    }
+    let words = shlex::split(&(guarded + rest)).context("a quote is not closed")?;
+    Ok(words.into_iter().map(|word| word.replace(BLANK, " ")).collect())
 }

@@ -72,7 +72,7 @@ fn last_response(head: &str) -> Option<(&str, Vec<(String, String)>)> {
     let mut lines = head.get(start..)?.lines();
     let line = lines.next().filter(|line| line.starts_with("HTTP/"))?;
     let fields = lines.filter_map(|line| line.split_once(':'));
-    Some((line, fields.map(|(name, value)| (name.to_ascii_lowercase(), value.trim().to_owned())).collect()))
+    Some((line, fields.map(|(name, value)| (name.to_owned(), value.trim().to_owned())).collect()))
 }
 
 /// curl's exit codes in words.

@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::process::Command;
-use std::sync::OnceLock;
 
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
@@ -39,10 +38,18 @@ pub struct Explained {
 #[derive(Clone, Debug, Default)]
 struct May {
     endpoints: BTreeSet<SocketAddr>,
-    statuses: BTreeSet<u16>,
+    responses: Vec<Response>,
+    closes: bool,
+    has_handshake: bool,
+}
+
+/// An answer of the router.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Response {
+    status: u16,
     location: Option<String>,
-    close: bool,
-    is_served: bool,
+    /// As `x-sluice-cause` has it; `none`: nothing went wrong.
+    cause: String,
 }
 
 impl Question {
@@ -74,10 +81,8 @@ pub fn ask(router: &Sluice, question: &Question) -> Result<Explained> {
     if let Some(from) = &question.from {
         command.args(["--from", from]);
     }
-    if takes_requests()? {
-        command.args(question.method.iter().flat_map(|method| ["-X", method]));
-        command.args(question.fields.iter().flat_map(|field| ["-H", field]));
-    }
+    command.args(question.method.iter().flat_map(|method| ["-X", method]));
+    command.args(question.fields.iter().flat_map(|field| ["-H", field]));
     let output = command.arg("--").arg(&question.url).output()?;
     // 4: it is not served.
     ensure!(
@@ -88,63 +93,30 @@ pub fn ask(router: &Sluice, question: &Question) -> Result<Explained> {
     let said: Value = serde_json::from_slice(&output.stdout).context("explain prints JSON")?;
     let text = |member: &str| said[member].as_str().map(str::to_owned);
     let verdict = text("verdict").context("explain has a verdict")?;
-    let may = if said["outcome"].is_null() { by_verdict(&said, &verdict) } else { by_outcome(&said["outcome"])? };
+    let may = outcomes(&said["outcome"])?;
     Ok(Explained { verdict, fix: text("fix"), may })
 }
 
-/// Whether `explain` can be asked for a method and for header fields.
-fn takes_requests() -> Result<bool> {
-    static KNOWN: OnceLock<bool> = OnceLock::new();
-    if let Some(known) = KNOWN.get() {
-        return Ok(*known);
-    }
-    let help = Command::new(sluice::binary()?).args(["explain", "--help"]).output()?;
-    Ok(*KNOWN.get_or_init(|| String::from_utf8_lossy(&help.stdout).contains("-H,")))
-}
-
-/// The outcome as data. Of shares each may come.
-fn by_outcome(outcome: &Value) -> Result<May> {
+fn outcomes(outcomes: &Value) -> Result<May> {
     let mut may = May::default();
-    let all = outcome.as_array().map_or(std::slice::from_ref(outcome), Vec::as_slice);
-    for outcome in all {
+    for outcome in outcomes.as_array().context("explain tells outcomes")? {
+        let text = |member: &str| outcome[member].as_str().map(str::to_owned);
         match outcome["kind"].as_str() {
             Some("endpoints") => {
-                let endpoints = outcome["endpoints"].as_array().into_iter().flatten();
-                may.endpoints.extend(endpoints.filter_map(|endpoint| endpoint.as_str()?.parse::<SocketAddr>().ok()));
-                may.is_served = true;
+                let endpoints = outcome["endpoints"].as_array().context("endpoints")?;
+                may.endpoints.extend(endpoints.iter().filter_map(|it| it.as_str()?.parse::<SocketAddr>().ok()));
             }
-            Some("response") => {
-                let status = outcome["status"].as_u64().context("a response has a status")?;
-                may.statuses.insert(u16::try_from(status)?);
-                may.location = outcome["location"].as_str().map(str::to_owned);
-            }
-            // Of a server name alone: TLS ends here, and a request decides the rest.
-            Some("handshake") => may.is_served = true,
-            Some("close") => may.close = true,
+            Some("response") => may.responses.push(Response {
+                status: outcome["status"].as_u64().and_then(|it| it.try_into().ok()).context("a status")?,
+                location: text("location"),
+                cause: text("cause").context("a cause")?,
+            }),
+            Some("close") => may.closes = true,
+            Some("handshake") => may.has_handshake = true,
             other => bail!("explain has an outcome of a kind that is not known here: {other:?}"),
         }
     }
     Ok(may)
-}
-
-/// The outcome as far as the sentence and the services tell it.
-fn by_verdict(said: &Value, verdict: &str) -> May {
-    let steps = said["steps"].as_array().into_iter().flatten();
-    let services = steps.filter_map(|step| step["services"].as_array()).flatten();
-    let endpoints = services.filter_map(|service| service["endpoints"].as_array()).flatten();
-    let endpoints = endpoints.filter_map(|endpoint| endpoint.as_str()?.parse::<SocketAddr>().ok());
-    let words = verdict.split(|c: char| !c.is_ascii_digit()).filter(|word| word.len() == 3);
-    let mut may = May {
-        endpoints: endpoints.collect(),
-        statuses: words.filter_map(|word| word.parse().ok()).collect(),
-        is_served: said["served"] == true,
-        ..May::default()
-    };
-    if may.is_served && may.endpoints.is_empty() {
-        may.statuses.extend(300..400);
-    }
-    may.close = !may.is_served && may.statuses.is_empty();
-    may
 }
 
 impl Explained {
@@ -160,29 +132,95 @@ impl Explained {
     /// What differs.
     pub fn agrees(&self, outcome: &Outcome, members: &[Member]) -> Result<(), String> {
         let may = &self.may;
-        let tried: Vec<&str> = outcome.backends().collect();
-        if !tried.is_empty() {
-            for name in tried {
-                let address = members.iter().find(|member| member.name == name).map(|member| member.address);
-                if !may.is_served || !address.is_some_and(|address| may.endpoints.contains(&address)) {
-                    return Err(format!("backend {name} has it, and is not among {:?}", may.endpoints));
-                }
-            }
-            return Ok(());
+        let address = |name: &str| members.iter().find(|member| member.name == name).map(|member| member.address);
+        let mut tried = outcome.backends().peekable();
+        if tried.peek().is_some() {
+            return match tried.find(|name| !address(name).is_some_and(|it| may.endpoints.contains(&it))) {
+                Some(name) => Err(format!("backend {name} has it, and the endpoints are {:?}", may.endpoints)),
+                None => Ok(()),
+            };
         }
         match &outcome.got {
             Got::Response { status, line, .. } => {
-                if !may.statuses.contains(status) {
-                    return Err(format!("the router answers {line}, and explain knows of {:?}", may.statuses));
+                let field = |name| outcome.got.field(name);
+                let found = Response {
+                    status: *status,
+                    location: field("location").map(str::to_owned),
+                    cause: field("x-sluice-cause").unwrap_or("none").to_owned(),
+                };
+                match may.responses.contains(&found) {
+                    true => Ok(()),
+                    false => Err(format!("the router answers {line} ({found:?}), and may do {may:?}")),
                 }
-                let location = outcome.got.field("location");
-                if let Some(expected) = may.location.as_deref().filter(|expected| Some(*expected) != location) {
-                    return Err(format!("the router sends to {location:?}, and explain says {expected:?}"));
-                }
-                Ok(())
             }
-            Got::Nothing(_) if may.close => Ok(()),
-            Got::Nothing(why) => Err(format!("the client got nothing: {why}")),
+            Got::Nothing(_) if may.closes => Ok(()),
+            Got::Nothing(why) => Err(format!("the client got nothing: {why}; {may:?}")),
         }
+    }
+
+    /// Whether a handshake came to an end, or did not, as was said.
+    ///
+    /// # Errors
+    /// What differs.
+    pub fn agrees_with_handshake(&self, is_done: bool) -> Result<(), String> {
+        let may = &self.may;
+        let can_be_done = may.has_handshake || !may.endpoints.is_empty();
+        match is_done {
+            true if !can_be_done => Err(format!("the handshake is completed, and {may:?}")),
+            false if !may.closes => Err(format!("there is no handshake, and {may:?}")),
+            _ => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use serde_json::json;
+
+    use super::*;
+    use crate::claims::cast::members;
+    use crate::claims::placeholders::Certificates;
+    use crate::echo::Seen;
+
+    fn explained(outcome: Value) -> Explained {
+        Explained { verdict: String::new(), fix: None, may: outcomes(&outcome).unwrap() }
+    }
+
+    fn response(status: u16, fields: &[(&str, &str)]) -> Outcome {
+        let fields = fields.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        let got = Got::response(&format!("HTTP/1.1 {status} Whatever"), fields, String::new());
+        Outcome { got, answered: None, tried: Vec::new() }
+    }
+
+    fn from(backend: &str) -> Outcome {
+        let seen = Seen { backend: backend.to_owned(), ..Seen::default() };
+        Outcome { answered: Some(Arc::new(seen)), ..response(200, &[]) }
+    }
+
+    #[test]
+    fn the_endpoint_the_status_the_place_and_the_cause_are_compared() {
+        let lines = ["one: http", "two: http"].map(str::to_owned);
+        let members = members(&lines, &mut Certificates::new().unwrap()).unwrap();
+        let agrees = |said: &Value, outcome: &Outcome| explained(said.clone()).agrees(outcome, &members).is_ok();
+        let endpoints = json!([{ "kind": "endpoints", "endpoints": ["10.1.0.1:3000"] }]);
+        assert!(agrees(&endpoints, &from("one")));
+        assert!(!agrees(&endpoints, &from("two")), "another endpoint");
+        assert!(!agrees(&endpoints, &response(503, &[("x-sluice-cause", "no-route")])), "no endpoint at all");
+        let refused = json!([{ "kind": "response", "status": 503, "cause": "no-route" }]);
+        assert!(agrees(&refused, &response(503, &[("x-sluice-cause", "no-route")])));
+        assert!(!agrees(&refused, &response(404, &[("x-sluice-cause", "no-route")])), "another status");
+        assert!(!agrees(&refused, &response(503, &[("x-sluice-cause", "no-endpoints")])), "another cause");
+        assert!(!agrees(&refused, &from("one")), "an endpoint, though there is none");
+        let sent = json!([{ "kind": "response", "status": 302, "cause": "none", "location": "https://a.test/" }]);
+        assert!(agrees(&sent, &response(302, &[("location", "https://a.test/")])));
+        assert!(!agrees(&sent, &response(302, &[("location", "https://b.test/")])), "another place");
+        let nothing = || Outcome { got: Got::Nothing("it ends".to_owned()), answered: None, tried: Vec::new() };
+        assert!(agrees(&json!([{ "kind": "close", "cause": "no-route" }]), &nothing()));
+        assert!(!agrees(&refused, &nothing()), "an answer was said to come");
+        let shares = json!([{ "kind": "endpoints", "endpoints": ["10.1.0.1:3000"] },
+                            { "kind": "response", "status": 500, "cause": "invalid-backend" }]);
+        assert!(agrees(&shares, &from("one")) && agrees(&shares, &response(500, &[("x-sluice-cause", "invalid-backend")])));
     }
 }

@@ -112,19 +112,6 @@ impl OpenLine {
     }
 }
 
-impl Received {
-    /// With the end of the connection, if it has ended.
-    pub fn gots(self) -> Vec<Got> {
-        let Received { mut answers, is_open } = self;
-        if !is_open {
-            answers.push(Got::Nothing("the connection ends".to_owned()));
-        } else if answers.is_empty() {
-            answers.push(Got::Nothing("the connection stays open without an answer".to_owned()));
-        }
-        answers
-    }
-}
-
 /// Connects as often, and keeps all of it open.
 ///
 /// # Errors

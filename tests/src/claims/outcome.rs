@@ -13,7 +13,7 @@ pub enum Got {
         line: String,
         /// Its status.
         status: u16,
-        /// Header fields and trailers, names in lower case.
+        /// Header fields and trailers, names as they came.
         fields: Vec<(String, String)>,
         /// The content.
         body: String,
@@ -40,11 +40,11 @@ impl Got {
         Got::Response { line: line.trim_end().to_owned(), status, fields, body }
     }
 
-    /// The first field of a name, in lower case.
+    /// The first field of a name.
     pub fn field(&self, name: &str) -> Option<&str> {
         match self {
             Got::Response { fields, .. } => {
-                fields.iter().find(|(found, _)| found == name).map(|(_, value)| value.as_str())
+                fields.iter().find(|(found, _)| found.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str())
             }
             Got::Nothing(_) => None,
         }
@@ -79,7 +79,8 @@ impl Outcome {
         const ALWAYS: [&str; 4] = ["location", "x-sluice-cause", "grpc-status", "grpc-message"];
         let mut lines = vec![self.got.summary().to_owned()];
         if let Got::Response { fields, body, .. } = &self.got {
-            let shown = |name: &str| ALWAYS.contains(&name) || answer.iter().any(|shown| shown == name);
+            let is = |name: &str, shown: &str| shown.eq_ignore_ascii_case(name);
+            let shown = |name: &str| ALWAYS.iter().any(|it| is(name, it)) || answer.iter().any(|it| is(name, it));
             let fields = fields.iter().filter(|(name, _)| shown(name));
             lines.extend(fields.map(|(name, value)| format!("  {name}: {value}")));
             if answer.iter().any(|shown| shown == "body") {

@@ -20,9 +20,12 @@ pub(super) fn responses(text: &str) -> Vec<Got> {
         let line = lines.next().unwrap_or_default();
         let fields: Vec<_> = lines
             .filter_map(|line| line.split_once(':'))
-            .map(|(name, value)| (name.to_ascii_lowercase(), value.trim().to_owned()))
+            .map(|(name, value)| (name.to_owned(), value.trim().to_owned()))
             .collect();
-        let length = fields.iter().find(|(name, _)| name == "content-length").and_then(|(_, value)| value.parse().ok());
+        let length = fields
+            .iter()
+            .find(|(name, _)| name.eq_ignore_ascii_case("content-length"))
+            .and_then(|(_, value)| value.parse().ok());
         let at = length.unwrap_or_else(|| after.find("HTTP/1.").unwrap_or(after.len())).min(after.len());
         let (body, after) = after.split_at_checked(at).unwrap_or((after, ""));
         answers.push(Got::response(line, fields, body.to_owned()));
@@ -36,6 +39,8 @@ pub(super) fn responses(text: &str) -> Vec<Got> {
 
 /// What the lines ask for, if they are a request with a host.
 pub fn question(port: u16, name: Option<&str>, lines: &[String]) -> Option<Question> {
+    // What a proxy in front says is no part of the request.
+    let lines = if lines.first()?.starts_with("PROXY ") { &lines[1..] } else { lines };
     let mut words = lines.first()?.split(' ');
     let (method, target, version) = (words.next()?, words.next()?, words.next()?);
     let host = lines.iter().find_map(|line| line.strip_prefix("Host: "))?;
@@ -54,11 +59,21 @@ pub fn question(port: u16, name: Option<&str>, lines: &[String]) -> Option<Quest
     })
 }
 
+/// What came of a handshake.
+pub struct Handshake {
+    /// What openssl says of it.
+    pub lines: Vec<String>,
+    /// The server name and the port that were asked for.
+    pub question: Option<Question>,
+    /// Whether it was completed.
+    pub is_done: bool,
+}
+
 /// A handshake by `openssl s_client -brief` with further arguments, as lines; and the name that was asked for.
 ///
 /// # Errors
 /// When it cannot be run.
-pub fn handshake(netns: &Netns, arguments: &[String], ca: &Path) -> Result<(Vec<String>, Option<Question>, bool)> {
+pub fn handshake(netns: &Netns, arguments: &[String], ca: &Path) -> Result<Handshake> {
     const SHOWN: [&str; 5] =
         ["Protocol version: ", "Ciphersuite: ", "Peer certificate: ", "Verification", "Server Temp Key: "];
     let mut command = netns.command("openssl")?;
@@ -75,7 +90,8 @@ pub fn handshake(netns: &Netns, arguments: &[String], ca: &Path) -> Result<(Vec<
         let alert = said.lines().find_map(|line| line.split_once("SSL alert number ").map(|(_, number)| number.trim()));
         lines = vec![alert.map_or("no TLS: the connection ends".to_owned(), |alert| format!("no TLS: alert {alert}"))];
     }
-    let name = arguments.iter().position(|argument| argument == "-servername").and_then(|at| arguments.get(at + 1));
-    let question = name.map(|name| Question { url: name.clone(), ..Question::default() });
-    Ok((lines, question, is_done))
+    let value = |of: &str| arguments.iter().position(|argument| argument == of).and_then(|at| arguments.get(at + 1));
+    let port = value("-connect").and_then(|place| place.rsplit_once(':')).map_or("443", |(_, port)| port);
+    let question = value("-servername").map(|name| Question { url: format!("{name}:{port}"), ..Question::default() });
+    Ok(Handshake { lines, question, is_done })
 }

@@ -71,7 +71,18 @@ impl<'s> Stage<'s> {
         for address in ADDRESSES {
             netns.ip(&["address", "add", address, "dev", "lo", "nodad"])?;
         }
-        for member in members.iter().filter(|member| !member.address.ip().is_loopback()) {
+        for member in members.iter().filter(|member| member.is_silent) {
+            // What leaves by one end is for nobody at the other one.
+            let (here, there, address) =
+                (format!("{}a", member.name), format!("{}b", member.name), member.address.ip());
+            netns.ip(&["link", "add", &here, "type", "veth", "peer", "name", &there])?;
+            netns.ip(&["link", "set", &here, "up"])?;
+            netns.ip(&["link", "set", &there, "up"])?;
+            netns.ip(&["route", "add", &address.to_string(), "dev", &here])?;
+            let nobody = ["lladdr", "02:00:00:00:00:01", "nud", "permanent"];
+            netns.ip(&[&["neigh", "add", &address.to_string(), "dev", &here][..], &nobody].concat())?;
+        }
+        for member in members.iter().filter(|member| !member.is_silent && !member.address.ip().is_loopback()) {
             let prefix = if member.address.is_ipv6() { 128 } else { 32 };
             netns.ip(&["address", "replace", &format!("{}/{prefix}", member.address.ip()), "dev", "lo", "nodad"])?;
         }
@@ -97,7 +108,10 @@ impl<'s> Stage<'s> {
             fs::write(manifests.path().join("class.yaml"), CLASS)?;
         }
         let mut arguments = vec!["--show-cause", "--huge-text", "never"];
-        arguments.extend(story.settings("flags").flat_map(str::split_whitespace));
+        let files = TempDir::new()?;
+        let flags: Vec<&str> = story.settings("flags").collect();
+        let flags = certificates.fill(&flags.join(" "), Some(files.path()), |_| None)?;
+        arguments.extend(flags.split_whitespace());
         if !arguments.contains(&"--drain") {
             arguments.extend(["--drain", "0"]);
         }
@@ -116,7 +130,7 @@ impl<'s> Stage<'s> {
             members,
             certificates,
             manifests,
-            files: TempDir::new()?,
+            files,
             masks,
             awaited: BTreeMap::new(),
             under_way: Vec::new(),

@@ -27,6 +27,9 @@ const PASSED_OVER: &[&str] = &[
     "addresses",
     "group",
     "routerCanonicalHostname",
+    // Copies of the spec.
+    "endpointPublishingStrategy",
+    "routeAdmission",
 ];
 
 fn members(value: &Value, indent: &str, lines: &mut Vec<String>) {

@@ -10,7 +10,7 @@ use rustix::process::Signal;
 
 use super::command::{self, Command, PATIENCE};
 use super::curl::{self, Asked};
-use super::explained::{self, Question};
+use super::explained::{self, Explained, Question};
 use super::line::{self, OpenLine};
 use super::outcome::{self, Got, Outcome};
 use super::send;
@@ -55,9 +55,12 @@ impl Stage<'_> {
                 let arguments: Vec<String> = arguments.iter().map(|word| (*word).to_owned()).collect();
                 let ca = self.ca()?;
                 let arguments = self.arguments(&arguments)?;
-                let (mut lines, question, _) = send::handshake(&self.netns, &arguments, &ca)?;
-                if let Some(question) = question {
-                    lines.extend(explained::ask(&self.router, &question)?.lines());
+                let handshake = send::handshake(&self.netns, &arguments, &ca)?;
+                let mut lines = handshake.lines;
+                if let Some(question) = handshake.question {
+                    let explained = explained::ask(&self.router, &question)?;
+                    self.judge(command, &explained, explained.agrees_with_handshake(handshake.is_done), faults);
+                    lines.extend(explained.lines());
                 }
                 Ok(lines)
             }
@@ -68,12 +71,13 @@ impl Stage<'_> {
             ["open", line, port] => self.keep_open(line, port, None),
             ["open", line, port, "tls", name] => self.keep_open(line, port, Some(name)),
             ["write", line] | ["write", line, "end"] => self.write(command, line, faults),
-            ["taken", line, "within", limit] => {
+            ["taken", line, from, to] => {
                 let open = self.lines.get_mut(line).with_context(|| format!("line {line:?} is not open"))?;
-                let limit = Duration::from_millis(limit.strip_suffix("ms").unwrap_or(limit).parse()?);
+                let limits: Vec<u64> = [from, to].into_iter().map(str::parse).collect::<Result<_, _>>()?;
                 let took = open.taken_for()?;
-                anyhow::ensure!(took < limit, "bytes are taken for {took:?}, not {limit:?}");
-                Ok(vec![format!("the router takes nothing any more after less than {} ms", limit.as_millis())])
+                let fits = (limits[0]..=limits[1]).contains(&u64::try_from(took.as_millis())?);
+                anyhow::ensure!(fits, "bytes are taken for {took:?}");
+                Ok(vec![format!("the router takes bytes for {from} to {to} ms")])
             }
             ["crowd", port, count] => {
                 self.crowd.extend(line::crowd(&self.netns, port.parse()?, count.parse()?)?);
@@ -132,16 +136,21 @@ impl Stage<'_> {
         faults: &mut Vec<String>,
     ) -> Result<Vec<String>> {
         let explained = explained::ask(&self.router, question)?;
-        let differs = outcomes.iter().find_map(|outcome| explained.agrees(outcome, &self.members).err());
-        match (differs, &command.excuse) {
-            (Some(why), None) => {
-                faults.push(format!("`$ {}`: explain says {:?}, but {why}", command.words.join(" "), explained.verdict))
+        let agrees = outcomes.iter().try_for_each(|outcome| explained.agrees(outcome, &self.members));
+        self.judge(command, &explained, agrees, faults);
+        Ok(explained.lines())
+    }
+
+    /// Notes that `explain` differs from the wire without a reason, or that there is a reason and it does not.
+    fn judge(&self, command: &Command, explained: &Explained, agrees: Result<(), String>, faults: &mut Vec<String>) {
+        let what = command.words.join(" ");
+        match (agrees, &command.excuse) {
+            (Err(why), None) => faults.push(format!("`$ {what}`: explain says {:?}, but {why}", explained.verdict)),
+            (Ok(()), Some(excuse)) => {
+                faults.push(format!("`$ {what}`: explain says what the wire did; remove `! {excuse}`"));
             }
-            (None, Some(excuse)) => faults
-                .push(format!("`$ {}`: explain says what the wire did; remove `! {excuse}`", command.words.join(" "))),
             _ => {}
         }
-        Ok(explained.lines())
     }
 
     /// What became of a request; backends have seen `before` requests before it.
@@ -204,8 +213,17 @@ impl Stage<'_> {
         if command.words.last().is_some_and(|word| word == "end") {
             line.end();
         }
-        let outcomes: Vec<Outcome> = line.read()?.gots().into_iter().map(|got| self.outcome(got, before)).collect();
+        let received = line.read()?;
+        let ends = !received.is_open;
+        let mut outcomes: Vec<Outcome> = received.answers.into_iter().map(|got| self.outcome(got, before)).collect();
         let mut lines: Vec<String> = outcomes.iter().flat_map(|outcome| self.shown(outcome)).collect();
+        if outcomes.is_empty() {
+            let what = if ends { "the connection ends without an answer" } else { "there is no answer" };
+            outcomes.push(self.outcome(Got::Nothing(what.to_owned()), before));
+            lines.extend(outcomes.iter().flat_map(|outcome| self.shown(outcome)));
+        } else if ends {
+            lines.push("the connection ends".to_owned());
+        }
         if let Some(question) = question {
             lines.extend(self.explained(command, &question, &outcomes[..1], faults)?);
         }

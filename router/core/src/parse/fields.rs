@@ -42,6 +42,8 @@ impl<'v> Fields<'v> {
 
     /// A member as it is.
     pub fn value(&mut self, name: &'static str) -> Option<&'v Value> {
+        #[cfg(test)]
+        asked::note(&self.path, name);
         self.known.push(name);
         self.map.and_then(|map| map.get(name)).filter(|value| !value.is_null())
     }
@@ -132,6 +134,8 @@ impl<'v> Fields<'v> {
 
     /// Members that exist in the API and have no meaning for a router.
     pub fn ignore(&mut self, names: &[&'static str]) {
+        #[cfg(test)]
+        names.iter().for_each(|name| asked::note(&self.path, name));
         self.known.extend_from_slice(names);
     }
 
@@ -156,5 +160,27 @@ pub fn describe(value: &Value) -> &'static str {
         Value::String(_) => "a text",
         Value::Array(_) => "a list",
         Value::Object(_) => "a mapping",
+    }
+}
+
+/// The members that this thread has asked for, for the test that compares them with the documentation.
+#[cfg(test)]
+pub(crate) mod asked {
+    use std::cell::RefCell;
+    use std::collections::BTreeSet;
+
+    use crate::field::FieldPath;
+
+    thread_local! {
+        static NAMES: RefCell<BTreeSet<String>> = const { RefCell::new(BTreeSet::new()) };
+    }
+
+    pub(super) fn note(path: &FieldPath, name: &str) {
+        NAMES.with_borrow_mut(|names| names.insert(path.key(name).to_string()));
+    }
+
+    /// What has been asked for since the last time.
+    pub(crate) fn take() -> BTreeSet<String> {
+        NAMES.take()
     }
 }

@@ -55,6 +55,30 @@ pub const HEALTH_CHECK: &str = "router.openshift.io/haproxy.health.check.interva
 /// Of routers that reload; read and without meaning here.
 const POOL_SIZE: &str = "router.openshift.io/pool-size";
 
+/// All of them; a name that is not here is none.
+pub const ANNOTATIONS: [&str; 20] = [
+    PROXY_PROTOCOL,
+    TIMEOUT,
+    TIMEOUT_TUNNEL,
+    SET_FORWARDED_HEADERS,
+    BALANCE,
+    DISABLE_COOKIES,
+    COOKIE_NAME,
+    COOKIE_SAME_SITE,
+    HSTS,
+    REWRITE_TARGET,
+    ADJUST_CASE,
+    ENDPOINT_CONNECTIONS,
+    RATE_LIMIT,
+    CONCURRENT_TCP,
+    RATE_TCP,
+    RATE_HTTP,
+    HEALTH_CHECK,
+    POOL_SIZE,
+    ALLOWLIST,
+    WHITELIST,
+];
+
 /// Prefixes of annotations that are for routers alone.
 const PREFIXES: [&str; 3] = ["haproxy.router.openshift.io/", "router.openshift.io/", "router.sluice.dev/"];
 
@@ -88,8 +112,10 @@ impl TrafficOptions {
     pub fn read(annotations: &TextMap, traffic: &Traffic) -> (Self, Vec<AnnotationFault>) {
         let mut reader = Reader { traffic, options: TrafficOptions::default(), faults: Vec::new() };
         for (name, text) in annotations.iter() {
-            if PREFIXES.iter().any(|prefix| name.starts_with(prefix)) {
+            if ANNOTATIONS.contains(&name) {
                 reader.read(name, text);
+            } else if PREFIXES.iter().any(|prefix| name.starts_with(prefix)) {
+                reader.fault(name.to_owned(), "is no annotation of routes, ignored; correct its name, or remove it");
             }
         }
         reader.read_limits(annotations);
@@ -152,8 +178,6 @@ impl Reader<'_> {
             }
             HEALTH_CHECK => self.options.policy.health_check = self.timeout(HEALTH_CHECK, text),
             RATE_HTTP if is_passthrough => self.fault(RATE_HTTP, NO_REQUESTS),
-            // These need each other.
-            RATE_LIMIT | CONCURRENT_TCP | RATE_TCP | RATE_HTTP | ALLOWLIST | WHITELIST => {}
             POOL_SIZE => self.fault(POOL_SIZE, "has no effect: there are no pools of prepared backends; remove it"),
             SET_FORWARDED_HEADERS if is_passthrough => self.fault(SET_FORWARDED_HEADERS, NO_HEADERS),
             DISABLE_COOKIES | COOKIE_NAME | COOKIE_SAME_SITE | HSTS | REWRITE_TARGET | ADJUST_CASE
@@ -168,9 +192,8 @@ impl Reader<'_> {
             | HSTS
             | REWRITE_TARGET
             | ADJUST_CASE => self.read_http(name, text),
-            other => {
-                self.fault(other.to_owned(), "is no annotation of routes, ignored; correct its name, or remove it")
-            }
+            // The limits need each other, and allow-lists are read where they are asked for.
+            _ => {}
         }
     }
 
