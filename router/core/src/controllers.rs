@@ -48,6 +48,8 @@ pub struct Router {
     pub traffic: TrafficDefaults,
     /// What is done to the traffic of all routes.
     pub served: Arc<RouterPolicy>,
+    /// Why TLS is refused, where it is: the reason of Available.
+    pub tls_fault: Option<&'static str>,
 }
 
 impl Router {
@@ -59,7 +61,8 @@ impl Router {
     /// The router as objects of other kinds than Route see it.
     pub fn ports(&self) -> RouterPorts {
         let (http, https) = (Some(self.http_port), Some(self.https_port));
-        RouterPorts { name: self.name.clone(), http, https, traffic: self.traffic }
+        let (traffic, tls_fault) = (self.traffic, self.tls_fault);
+        RouterPorts { name: self.name.clone(), http, https, traffic, tls_fault }
     }
 }
 
@@ -119,6 +122,7 @@ fn implicit(settings: &Settings) -> Router {
         default_certificate: None,
         traffic: TrafficDefaults::default(),
         served: Arc::default(),
+        tls_fault: None,
     }
 }
 
@@ -161,6 +165,7 @@ fn decide(
     });
     let (served, faults) = policy::policy(controller, resources);
     let refuses_tls = faults.iter().find(|fault| fault.refuses_tls);
+    let tls_fault = refuses_tls.map(|fault| fault.reason);
     let available = match refuses_tls {
         Some(fault) => Condition::new("Available", false, fault.reason, fault.message.clone()),
         None => Condition::new("Available", true, "", ""),
@@ -187,6 +192,7 @@ fn decide(
         default_certificate,
         traffic: TrafficDefaults::of(controller),
         served: Arc::new(served),
+        tls_fault,
     })
 }
 

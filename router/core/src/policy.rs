@@ -69,8 +69,6 @@ pub struct Timeouts {
     pub connect: Duration,
     /// For an endpoint to answer, and between parts of its answer (`serverTimeout`, 30 s).
     pub server: Duration,
-    /// For an endpoint to close after the router has (`serverFinTimeout`, 1 s).
-    pub server_fin: Duration,
     /// For a byte in either direction of a relayed connection or a tunnel (`tunnelTimeout`, 1 h).
     pub tunnel: Duration,
     /// Between health checks of an endpoint (`healthCheckInterval`, 5 s).
@@ -88,7 +86,6 @@ impl Default for Timeouts {
             client_fin: Duration::from_secs(1),
             connect: Duration::from_secs(5),
             server: Duration::from_secs(30),
-            server_fin: Duration::from_secs(1),
             tunnel: Duration::from_secs(3600),
             health_check: Duration::from_secs(5),
         }

@@ -44,6 +44,8 @@ pub struct RouterPorts {
     pub https: Option<u16>,
     /// What it does to the traffic of all routes.
     pub traffic: TrafficDefaults,
+    /// Why it refuses TLS, where it does: the reason that its controller is told.
+    pub tls_fault: Option<&'static str>,
 }
 
 /// A host that somebody wants on a router.

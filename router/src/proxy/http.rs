@@ -280,8 +280,13 @@ fn begin(shared: &Shared, connection: &Connection, mut head: request::Parts, con
             (StatusCode::BAD_REQUEST, Flag::BadRequest)
         }
     };
-    let sharing = record.route.as_deref().and_then(|route| sharing(route, &head.headers));
-    Step::answered(shared_with(sharing.as_ref(), own.refuse(Some(policy), status, flag, record, in_flight)))
+    let route = record.route.clone();
+    let mut answer = own.refuse(Some(policy), status, flag, record, in_flight);
+    if let Some(rule) = route.as_ref().and_then(|route| route.rule.as_deref()).filter(|_| flag == Flag::RuleAnswer) {
+        modify::modify(&rule.response_headers, answer.headers_mut());
+    }
+    let sharing = route.as_deref().and_then(|route| sharing(route, &head.headers));
+    Step::answered(shared_with(sharing.as_ref(), answer))
 }
 
 /// An answer of the router that a page of another site may read, too: else it could not tell what is wrong.

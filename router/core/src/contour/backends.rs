@@ -119,9 +119,6 @@ impl Backends<'_> {
         } else {
             endpoints
         };
-        let own = |modifier: &HeaderModifier| {
-            if *modifier == HeaderModifier::default() { Vec::new() } else { vec![modifier.clone()] }
-        };
         let policy = BackendPolicy {
             request_headers: own(&service.request_headers),
             response_headers: own(&service.response_headers),
@@ -197,6 +194,11 @@ pub fn policy(strategy: &Strategy) -> RoutePolicy {
     let affinity = Affinity { disabled: true, ..Affinity::default() };
     let Strategy { balance, hash } = strategy.clone();
     RoutePolicy { balance: Some(balance), hash, affinity, ..RoutePolicy::default() }
+}
+
+/// A modifier as a list; empty where it does nothing.
+pub fn own(modifier: &HeaderModifier) -> Vec<HeaderModifier> {
+    if *modifier == HeaderModifier::default() { Vec::new() } else { vec![modifier.clone()] }
 }
 
 /// Whether a vertex is told in IngressRoute's words.

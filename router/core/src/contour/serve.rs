@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::backends;
+use super::backends::{self, own};
 use super::claims::Claim;
 use super::spec::{RouteSpec, Strategy, Vertex};
 use super::tls::HostTls;
 use super::walk::{Flat, Serve, Target, Tcp};
 use crate::few::Few;
-use crate::gateway::spec::{HeaderModifier, PathMatcher, PathModifier, Redirect, RequestMatcher};
+use crate::gateway::spec::{PathMatcher, PathModifier, Redirect, RequestMatcher};
 use crate::model::{HostMatch, PathMatch, RouteId};
 use crate::object::ObjectRef;
 use crate::parse::annotations::MAX_TIMEOUT;
@@ -94,7 +94,7 @@ impl Maker {
             vertex: claim.root,
             origin: format!("{}#{}", claim.root.object(), claim.name),
             permit_insecure: false,
-            serve: Serve::Answer(status),
+            serve: Serve::Answer(status, None),
         };
         self.virtual_host(claim, tls, vec![rule], None)
     }
@@ -125,8 +125,9 @@ impl Maker {
             _ => Arc::default(),
         };
         let (target, policy, rule) = match flat.serve {
-            Serve::Answer(status) => {
-                let rule = RulePolicy { action: Action::Answer(status), ..RulePolicy::default() };
+            Serve::Answer(status, route) => {
+                let response_headers = route.map(|route| own(&route.response_headers)).unwrap_or_default();
+                let rule = RulePolicy { action: Action::Answer(status), response_headers, ..RulePolicy::default() };
                 (Target::default(), backends::policy(&Strategy::default()), rule)
             }
             Serve::Route(route, mut target) => {
@@ -240,9 +241,6 @@ fn in_form(path: &PathMatcher, form: PathForm) -> PathMatcher {
 }
 
 fn rule_policy(route: &RouteSpec, target: &mut Target) -> RulePolicy {
-    let own = |modifier: &HeaderModifier| {
-        if *modifier == HeaderModifier::default() { Vec::new() } else { vec![modifier.clone()] }
-    };
     RulePolicy {
         action: route.redirect.as_ref().map_or(Action::Forward, |redirect| Action::Redirect(redirect_to(redirect))),
         request_headers: own(&route.request_headers),

@@ -108,6 +108,7 @@ impl World {
             http: Some(80),
             https: Some(443),
             traffic: TrafficDefaults::default(),
+            tls_fault: None,
         });
         let addresses: [IpAddr; 0] = [];
         let surroundings = Surroundings {

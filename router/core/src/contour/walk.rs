@@ -79,7 +79,7 @@ pub enum Serve<'r> {
     /// What a route says.
     Route(&'r RouteSpec, Target),
     /// They are answered with this status.
-    Answer(u16),
+    Answer(u16, Option<&'r RouteSpec>),
 }
 
 /// Where requests of a route go.

@@ -89,7 +89,6 @@ fn timeouts(tuning: &Tuning) -> Timeouts {
         client_fin: of(tuning.client_fin, default.client_fin),
         connect: of(tuning.connect, default.connect),
         server: of(tuning.server, default.server),
-        server_fin: of(tuning.server_fin, default.server_fin),
         tunnel: of(tuning.tunnel, default.tunnel),
         health_check: of(tuning.health_check_interval, default.health_check),
     }

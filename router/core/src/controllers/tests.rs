@@ -139,7 +139,6 @@ fn tuning_options_are_what_the_proxy_keeps() {
             "clientTimeout": "1m",
             "clientFinTimeout": "2s",
             "serverTimeout": "3s",
-            "serverFinTimeout": "4s",
             "connectTimeout": "500ms",
             "httpKeepAliveTimeout": "1000h",
             "tlsInspectDelay": "6s",
@@ -157,7 +156,6 @@ fn tuning_options_are_what_the_proxy_keeps() {
         client_fin: seconds(2),
         connect: Duration::from_millis(500),
         server: seconds(3),
-        server_fin: seconds(4),
         tunnel: seconds(7 * 3600),
         health_check: seconds(8),
         ..Timeouts::default()

@@ -74,8 +74,13 @@ impl Api for Fake<'_> {
         let served = self.hosts().into_iter().filter(|(at, _)| !lost.contains_key(at));
         settled.hosts = served.map(|((router, host), route)| (router, site(host, route))).collect();
         if !settled.hosts.is_empty() {
-            let ports =
-                RouterPorts { name: self.made(), http: Some(self.made), https: None, traffic: Default::default() };
+            let ports = RouterPorts {
+                name: self.made(),
+                http: Some(self.made),
+                https: None,
+                traffic: Default::default(),
+                tls_fault: None,
+            };
             settled.routers.push(ports);
         }
         for route in &self.routes {

@@ -92,19 +92,25 @@ pub struct Placed<'r> {
     pub resolved: Condition,
     /// Condition `OverlappingTLSConfig`; only there when it holds.
     pub overlapping: Option<Condition>,
+    /// Why its router refuses TLS that is terminated, where it does.
+    pub tls_fault: Option<&'static str>,
 }
 
 impl Placed<'_> {
     /// Whether it takes traffic.
     pub fn is_programmed(&self) -> bool {
         let lacks_certificate = self.protocol.is_some_and(Protocol::terminates) && self.certificates.is_empty();
-        self.router.is_some() && !lacks_certificate
+        self.router.is_some() && !lacks_certificate && self.tls_fault.is_none()
     }
 
     /// Condition `Programmed`.
     pub fn programmed(&self) -> Condition {
         match (self.is_programmed(), &self.router) {
             (true, _) => Condition::new("Programmed", true, "Programmed", ""),
+            (false, Some(router)) if let Some(fault) = self.tls_fault => {
+                let message = format!("IngressController {router}, whose port it is, refuses TLS: {fault}");
+                Condition::new("Programmed", false, "Invalid", message)
+            }
             (false, Some(_)) => Condition::new(
                 "Programmed",
                 false,
@@ -144,7 +150,10 @@ pub fn place<'r>(
     for placed in placed.iter_mut().filter(|placed| placed.accepted.holds && !is_refused) {
         let Some(protocol) = placed.protocol else { continue };
         match ports.take(gateway, placed.listener, protocol.side()) {
-            Ok(router) => placed.router = Some(router),
+            Ok(router) => {
+                placed.tls_fault = ports.tls_fault(&router).filter(|_| protocol.terminates());
+                placed.router = Some(router);
+            }
             Err(message) => placed.accepted = Condition::new("Accepted", false, "PortUnavailable", message),
         }
     }
@@ -180,6 +189,7 @@ fn alone<'r>(gateway: &'r Gateway, listener: &'r Listener, around: &Surroundings
         conflicted: Condition::new("Conflicted", false, "NoConflicts", ""),
         resolved: faults.condition("ResolvedRefs", "ResolvedRefs"),
         overlapping: None,
+        tls_fault: None,
     }
 }
 

@@ -1,6 +1,7 @@
 //! Copies of requests for mirrors (Gateway API, `HTTPRequestMirrorFilter`): sent and forgotten. A copy goes its own way
 //! from the moment that the request is ready to be sent; it never delays it, nor does anything that becomes of it reach
-//! the client. It has the request's fields as the endpoint gets them but for those of one backend alone, `Host` included.
+//! the client. It has the request's fields as the endpoint gets them, `Host` included, with the mirror's own work on them
+//! in the place of the backend's.
 //!
 //! Requests that would leave HTTP are not copied. Copies beyond [`MAX_COPIES`] at the same time are not made. What no
 //! mirror has answered is counted as lost, and the log tells of it, now and then.
@@ -14,6 +15,7 @@ use router_core::rule::Mirror;
 use router_core::table::ResolvedRoute;
 use tokio::sync::OwnedSemaphorePermit;
 
+use super::modify::modify;
 use super::upload::{RequestBody, Upload};
 use crate::proxy::Shared;
 use crate::proxy::access::Flag;
@@ -97,6 +99,8 @@ impl Copy {
         let Some((mirrored, Mirror { cluster, .. })) = self.of(plan) else { return };
         let mut choice = mirrored.choose(route, cluster, None, None);
         let (mut left, mut why) = (*connect, Flag::NoEndpoints);
+        let own = cluster.services.iter().filter_map(|service| service.policy.as_deref());
+        own.for_each(|policy| modify(&policy.request_headers, request.headers_mut()));
         // An error: there is no endpoint (left).
         while let Ok(pick) = choice.next(&shared.balancer, *connect).await {
             let target = pick.target;

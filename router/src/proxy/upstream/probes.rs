@@ -7,13 +7,14 @@
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::iter;
 use std::sync::Arc;
 use std::time::Duration;
 
 use http::header::{HOST, USER_AGENT};
 use http::{HeaderValue, Method, Request, StatusCode};
 use router_core::rule::{BackendPolicy, HealthCheck, HealthRequest};
-use router_core::table::{Endpoint, ResolvedRoute, RouterTable, RoutingTable};
+use router_core::table::{Cluster, Endpoint, ResolvedRoute, RouterTable, RoutingTable};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::AbortHandle;
 use tokio::time::{sleep, timeout};
@@ -113,12 +114,12 @@ impl Probes {
     }
 }
 
-/// The endpoints of a route that are asked; none unless there are several to choose from.
+/// The endpoints of a route and of its mirrors that are asked; none unless there are several to choose from.
 fn checked(route: &ResolvedRoute) -> impl Iterator<Item = (Checked, Endpoint, Arc<BackendPolicy>)> {
-    let services = &route.cluster.services;
-    let several = services.iter().map(|service| service.endpoints.len()).sum::<usize>() > 1;
-    let services = services.iter().filter(move |_| several);
-    services.flat_map(|service| {
+    let mirrors = route.rule.iter().flat_map(|rule| rule.mirrors.iter().map(|mirror| &mirror.cluster));
+    let clusters = iter::once(&route.cluster).chain(mirrors);
+    let several = |cluster: &&Cluster| cluster.services.iter().map(|it| it.endpoints.len()).sum::<usize>() > 1;
+    clusters.filter(several).flat_map(|cluster| cluster.services.iter()).flat_map(|service| {
         service.endpoints.iter().filter_map(|endpoint| {
             let policy = service.policy.as_ref()?;
             let checked = Checked::of(Target { service: &service.service, endpoint, policy: Some(policy) })?;

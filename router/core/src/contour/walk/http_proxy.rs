@@ -70,7 +70,7 @@ impl<'r> Walk<'_, 'r> {
         };
         if !include.label.is_empty() && matches!(reason, "IncludeNotFound" | "RootIncludesRoot") {
             let origin = self.origin(path, format_args!("include {target}"));
-            let serve = Serve::Answer(BAD_GATEWAY);
+            let serve = Serve::Answer(BAD_GATEWAY, None);
             self.rules.push(Flat { matcher, vertex, origin, permit_insecure: false, serve });
         }
         self.note(path, [Fault::new("IncludeError", reason, message)]);
@@ -120,8 +120,8 @@ impl<'r> Walk<'_, 'r> {
         let origin = self.origin(path, at);
         let needs_services = route.redirect.is_none() && route.answer.is_none();
         let serve = match route.answer {
-            Some(status) => Serve::Answer(status),
-            None if needs_services && target.services.is_empty() => Serve::Answer(UNAVAILABLE),
+            Some(status) => Serve::Answer(status, Some(route)),
+            None if needs_services && target.services.is_empty() => Serve::Answer(UNAVAILABLE, None),
             None => Serve::Route(route, target),
         };
         self.rules.push(Flat { matcher, vertex, origin, permit_insecure: route.permit_insecure, serve });

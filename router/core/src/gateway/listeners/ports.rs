@@ -35,6 +35,11 @@ impl<'r> Ports<'r> {
         self.made.values()
     }
 
+    /// Why a router refuses TLS, where it does.
+    pub fn tls_fault(&self, name: &RouterName) -> Option<&'static str> {
+        self.known.iter().find(|router| router.name == *name)?.tls_fault
+    }
+
     /// Takes the hostname of a listener on its port.
     ///
     /// # Errors
@@ -84,7 +89,8 @@ impl<'r> Ports<'r> {
         let name = RouterName(name.into());
         let of = |wanted| (side == wanted).then_some(port);
         let (http, https) = (of(Side::Cleartext), of(Side::Tls));
-        self.made.insert(port, RouterPorts { name: name.clone(), http, https, traffic: TrafficDefaults::default() });
+        let traffic = TrafficDefaults::default();
+        self.made.insert(port, RouterPorts { name: name.clone(), http, https, traffic, tls_fault: None });
         name
     }
 }

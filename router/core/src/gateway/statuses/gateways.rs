@@ -36,7 +36,11 @@ impl Model<'_> {
                 "conditions": conditions(written.into_iter().chain(&placed.overlapping), generation),
             }));
             // What keeps the listener from taking traffic, or else how it stands.
-            let says = if accepted.holds && !programmed.holds { &placed.resolved } else { &accepted };
+            let says = match (accepted.holds && !programmed.holds, placed.resolved.holds) {
+                (false, _) => &accepted,
+                (true, false) => &placed.resolved,
+                (true, true) => &programmed,
+            };
             let router = placed.router.as_ref().map_or("", |router| &*router.0);
             rows.push(Row {
                 parent: format!("{router}#{}", placed.listener.name),
