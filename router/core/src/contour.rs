@@ -207,7 +207,10 @@ impl Api for Model<'_> {
             let mut maker = Maker::new(router.traffic);
             for claim in &self.claims.granted {
                 match lost.get(&(router.name.clone(), claim.host.clone())) {
-                    Some(winner) => report.lost(claim, winner),
+                    Some(winner) => {
+                        let seniority = self.around.resources.seniority(winner, claim.root.meta.created);
+                        report.lost(claim, winner, seniority);
+                    }
                     None => {
                         let host = self.host(claim, &domains, &mut maker, &mut report);
                         settled.hosts.extend(host.map(|host| (router.name.clone(), host)));

@@ -3,7 +3,7 @@
 
 mod policy;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use rustls::sign::CertifiedKey;
@@ -75,7 +75,7 @@ pub struct Plan {
     pub statuses: BTreeMap<ObjectKey, ControllerStatus>,
 }
 
-/// Decides what is served. Of controllers that want the same name, domain or port the older one has it.
+/// Decides what is served. Of controllers that want the same name, domain or port the one that comes first by age has it.
 pub fn plan(resources: &Resources, settings: &Settings) -> Plan {
     if resources.ingress_controllers.is_empty() {
         return Plan { routers: vec![implicit(settings)], statuses: BTreeMap::new() };
@@ -127,22 +127,22 @@ fn implicit(settings: &Settings) -> Router {
 }
 
 #[derive(Default)]
-struct Taken {
-    names: BTreeSet<Arc<str>>,
-    domains: HashMap<String, Arc<str>>,
-    ports: HashMap<u16, Arc<str>>,
+struct Taken<'r> {
+    names: BTreeMap<Arc<str>, &'r IngressController>,
+    domains: HashMap<String, &'r IngressController>,
+    ports: HashMap<u16, &'r IngressController>,
 }
 
-fn decide(
-    controller: &IngressController,
+fn decide<'r>(
+    controller: &'r IngressController,
     domain: String,
     resources: &Resources,
     settings: &Settings,
-    taken: &mut Taken,
+    taken: &mut Taken<'r>,
     status: &mut ControllerStatus,
 ) -> Option<Router> {
     let name = &controller.meta.key.name;
-    if let Err(message) = take_identity(name, &domain, taken) {
+    if let Err(message) = take_identity(controller, &domain, taken) {
         status.conditions = vec![
             Condition::new("Admitted", false, "Invalid", message),
             Condition::new("Available", false, "NotAdmitted", "the IngressController is not admitted"),
@@ -150,7 +150,7 @@ fn decide(
         return None;
     }
     let (http_port, https_port) = ports(controller, settings);
-    if let Err(message) = take_ports(name, http_port, https_port, &mut taken.ports) {
+    if let Err(message) = take_ports(controller, http_port, https_port, &mut taken.ports) {
         status.conditions = vec![
             Condition::new("Admitted", true, "Valid", ""),
             Condition::new("Available", false, "PortConflict", message.clone()),
@@ -208,23 +208,34 @@ fn degraded_condition(degraded: &[(&'static str, String)]) -> Condition {
     Condition::new("Degraded", !degraded.is_empty(), reason, messages.join("; "))
 }
 
-fn take_identity(name: &Arc<str>, domain: &str, taken: &mut Taken) -> Result<(), String> {
+/// Why a controller comes before another one.
+fn words(owner: &IngressController, other: &IngressController) -> &'static str {
+    owner.meta.seniority(&other.meta).words()
+}
+
+fn take_identity<'r>(controller: &'r IngressController, domain: &str, taken: &mut Taken<'r>) -> Result<(), String> {
+    let name = &controller.meta.key.name;
     if is_made(name) {
         return Err(format!(
             "the name {name:?} is kept for the router of a port that only Gateways have; choose another"
         ));
     }
-    if taken.names.contains(name) {
-        return Err(format!("an older IngressController of another namespace has the name {name:?}; choose another"));
+    if let Some(owner) = taken.names.get(name) {
+        return Err(format!(
+            "an IngressController of another namespace, which {}, has the name {name:?}; choose another",
+            words(owner, controller)
+        ));
     }
     if let Some(owner) = taken.domains.get(domain) {
         return Err(format!(
-            "domain {domain:?} is that of IngressController {owner:?}, which is older; a domain cannot be changed: \
-             delete this one and create it anew with another"
+            "domain {domain:?} is that of IngressController {:?}, which {}; a domain cannot be changed: delete this one \
+             and create it anew with another",
+            owner.meta.key.name,
+            words(owner, controller)
         ));
     }
-    taken.names.insert(name.clone());
-    taken.domains.insert(domain.to_owned(), name.clone());
+    taken.names.insert(name.clone(), controller);
+    taken.domains.insert(domain.to_owned(), controller);
     Ok(())
 }
 
@@ -233,11 +244,11 @@ fn is_made(name: &str) -> bool {
     name.strip_prefix("gateway-").is_some_and(|port| port.parse::<u16>().is_ok())
 }
 
-fn take_ports(
-    name: &Arc<str>,
+fn take_ports<'r>(
+    controller: &'r IngressController,
     http_port: u16,
     https_port: u16,
-    taken: &mut HashMap<u16, Arc<str>>,
+    taken: &mut HashMap<u16, &'r IngressController>,
 ) -> Result<(), String> {
     const ADVICE: &str = "set spec.endpointPublishingStrategy.hostNetwork.httpPort and httpsPort";
     if http_port == https_port {
@@ -245,11 +256,15 @@ fn take_ports(
     }
     for port in [http_port, https_port] {
         if let Some(owner) = taken.get(&port) {
-            return Err(format!("port {port} is that of IngressController {owner:?}, which is older; {ADVICE}"));
+            return Err(format!(
+                "port {port} is that of IngressController {:?}, which {}; {ADVICE}",
+                owner.meta.key.name,
+                words(owner, controller)
+            ));
         }
     }
-    taken.insert(http_port, name.clone());
-    taken.insert(https_port, name.clone());
+    taken.insert(http_port, controller);
+    taken.insert(https_port, controller);
     Ok(())
 }
 

@@ -141,7 +141,7 @@ pub struct Owner {
     pub name: String,
     /// `file:line` in the folder of manifests; `None` when it comes from a server.
     pub source: Option<String>,
-    /// `creationTimestamp`; an object without one counts as older than all that have one.
+    /// `creationTimestamp`; an object without one is younger than all that have one.
     pub created: Option<Timestamp>,
     /// Its conditions on the router: type, status, reason, message.
     pub conditions: Vec<Fact>,

@@ -1,5 +1,6 @@
 //! What all objects have: kind, key, metadata, where they were read, and the manifest itself.
 
+mod age;
 mod compact;
 mod texts;
 mod uid;
@@ -8,12 +9,12 @@ use std::cmp::Ordering;
 use std::fmt;
 use std::sync::Arc;
 
-use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::model::RouteId;
 use compact::PackedJson;
 
+pub use age::{Age, Created, Seniority};
 pub use compact::TextMap;
 pub use texts::Texts;
 pub use uid::Uid;
@@ -242,7 +243,7 @@ pub struct Meta {
     /// `annotations`.
     pub annotations: TextMap,
     /// `creationTimestamp`.
-    pub created: Option<Timestamp>,
+    pub created: Created,
     /// `uid`; empty when absent.
     pub uid: Uid,
     /// `generation`; 0 when absent.
@@ -252,28 +253,12 @@ pub struct Meta {
 }
 
 impl Meta {
-    /// Order of age, oldest first: `creationTimestamp`, then `uid` (openshift.md b.1), then namespace and name, so that
-    /// the order is total. An object without a timestamp counts as older than all that have one, as the API's zero
-    /// time does.
-    pub fn age(&self) -> Age<'_> {
-        Age { created: self.created, uid: &self.uid, namespace: &self.key.namespace, name: &self.key.name }
-    }
-
     /// Shares what other objects have too.
     pub fn share(&mut self, texts: &mut Texts) {
         texts.share(&mut self.key.namespace);
         self.labels.share(texts);
         self.annotations.share(texts);
     }
-}
-
-/// See [`Meta::age`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Age<'m> {
-    created: Option<Timestamp>,
-    uid: &'m Uid,
-    namespace: &'m str,
-    name: &'m str,
 }
 
 /// An object as the API server would store it: defaults filled in. Kept as packed JSON text, which takes a

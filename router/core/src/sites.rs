@@ -7,11 +7,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::model::{HostMatch, Hostname, RouterName};
-use crate::object::{Meta, ObjectRef};
+use crate::object::{Created, Meta, ObjectRef};
 use crate::resolve::{EndpointIndex, TrafficDefaults};
 use crate::resources::Resources;
 use crate::table::VirtualHost;
@@ -64,18 +63,24 @@ pub struct Want {
 /// [`Meta::age`] without its object: creation, uid, then namespace and name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct OwnedAge {
-    created: Option<Timestamp>,
+    created: Created,
     object: (String, String, String),
 }
 
 impl OwnedAge {
     /// The age of an object.
     pub fn of(meta: &Meta) -> Self {
-        let object = (meta.uid.to_string(), meta.key.namespace.to_string(), meta.key.name.to_string());
+        let uid = meta.created.0.map(|_| meta.uid.to_string()).unwrap_or_default();
+        let object = (uid, meta.key.namespace.to_string(), meta.key.name.to_string());
         OwnedAge { created: meta.created, object }
     }
 
-    /// Whether it was created before another: by time alone, and one without a time before all that have one.
+    /// When the object was created.
+    pub fn created(&self) -> Created {
+        self.created
+    }
+
+    /// Whether it was created before another: by time alone, and one without a time after all that have one.
     pub fn was_there_before(&self, other: &Self) -> bool {
         self.created < other.created
     }

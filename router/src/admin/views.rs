@@ -314,7 +314,7 @@ fn conflicts(published: &Published) -> Value {
     let StatusInput { report, resources } = &*published.status;
     let now = Timestamp::now();
     let winner = |winner: &ObjectRef| {
-        let created = resources.object(winner.kind, &winner.key).and_then(|object| object.meta().created);
+        let created = resources.object(winner.kind, &winner.key).and_then(|object| object.meta().created.0);
         json!({"kind": winner.kind.name(), "namespace": winner.key.namespace, "name": winner.key.name,
             "object": winner.to_string(), "created": created.map(|at| at.to_string()),
             "age": created.map(|at| age(at, now))})

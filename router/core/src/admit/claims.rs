@@ -1,4 +1,4 @@
-//! Claims on one host (openshift.md b.3). Routes are offered oldest first, so whoever holds a claim is older.
+//! Claims on one host (openshift.md b.3). Routes are offered in order of age, so whoever holds a claim comes first.
 
 use std::collections::HashMap;
 
@@ -46,10 +46,11 @@ impl<'r> HostClaims<'r> {
             return Ok(());
         }
         let holder = same_path.unwrap_or(holders.newest);
+        let seniority = holder.meta.seniority(&route.meta);
         let message = if holder.meta.key.namespace == route.meta.key.namespace {
-            format!("route {} already exposes {host} and is older", holder.meta.key.name)
+            format!("route {} already exposes {host} and {}", holder.meta.key.name, seniority.words())
         } else {
-            format!("a route in another namespace holds {host} and is older than {}", route.meta.key.name)
+            format!("a route in another namespace holds {host} and {}", seniority.than(&route.meta.key.name))
         };
         Err(Taken { message, by: holder })
     }

@@ -65,10 +65,11 @@ pub fn contested(host: &HostMatch) -> HostMatch {
 /// The refusal of a route whose host an older object of another kind has.
 pub(super) fn refusal(route: &Route, host: &str, claim: &ForeignClaim) -> Rejection {
     let owner = &claim.owner;
+    let seniority = claim.age.created().seniority(route.meta.created);
     let message = if owner.key.namespace == route.meta.key.namespace {
-        format!("{} {} already exposes {host} and is older", owner.kind, owner.key.name)
+        format!("{} {} already exposes {host} and {}", owner.kind, owner.key.name, seniority.words())
     } else {
-        format!("an object in another namespace holds {host} and is older than {}", route.meta.key.name)
+        format!("an object in another namespace holds {host} and {}", seniority.than(&route.meta.key.name))
     };
     Rejection { reason: RejectReason::HostAlreadyClaimed, message, winner: Some(owner.clone()) }
 }

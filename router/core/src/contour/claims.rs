@@ -10,7 +10,7 @@ use router_common::hostname::HostError;
 
 use super::spec::{Fault, Vertex};
 use crate::model::{HostMatch, Hostname};
-use crate::object::{Kind, ObjectKey, ObjectRef};
+use crate::object::{Kind, ObjectKey, ObjectRef, Seniority};
 use crate::translate::Settings;
 
 pub use zones::{Domains, Zone};
@@ -135,7 +135,7 @@ impl<'r> Claims<'r> {
                 claimants.into_iter().partition(|claim| claim.root.kind == oldest.kind);
             for claim in others {
                 self.winners.entry(claim.root.object()).or_default().insert(oldest.object());
-                let fault = lost(&claim.name, oldest.kind);
+                let fault = lost(&claim.name, oldest.kind, oldest.meta.seniority(&claim.root.meta));
                 self.refuse(&claim, fault);
             }
             match <[Claim<'r>; 1]>::try_from(own) {
@@ -165,8 +165,9 @@ impl<'r> Claims<'r> {
 }
 
 /// What the loser of a host is told: nothing of whose it is but the kind.
-pub fn lost(name: &str, winner: Kind) -> Fault {
-    Fault::new("VirtualHostError", "HostAlreadyClaimed", format!("fqdn {name:?} belongs to an older {winner}"))
+pub fn lost(name: &str, winner: Kind, seniority: Seniority) -> Fault {
+    let message = format!("fqdn {name:?} belongs to {}", seniority.named(winner));
+    Fault::new("VirtualHostError", "HostAlreadyClaimed", message)
 }
 
 /// Several roots with one name: none has it.

@@ -12,7 +12,7 @@ use super::spec::{Fault, Vertex};
 use super::tls::HostTls;
 use super::walk::{Passed, Visit};
 use crate::model::RouterName;
-use crate::object::ObjectRef;
+use crate::object::{ObjectRef, Seniority};
 use crate::sites::{Row, Told};
 use status::status;
 use verdict::{State, Verdict, summary};
@@ -119,8 +119,8 @@ impl Report {
     }
 
     /// A host that went to an object of another kind.
-    pub fn lost(&mut self, claim: &Claim<'_>, winner: &ObjectRef) {
-        let fault = lost(&claim.name, winner.kind);
+    pub fn lost(&mut self, claim: &Claim<'_>, winner: &ObjectRef, seniority: Seniority) {
+        let fault = lost(&claim.name, winner.kind, seniority);
         for object in [Some(claim.root), claim.start].into_iter().flatten().map(|vertex| vertex.object()) {
             self.winners.entry(object).or_default().insert(winner.clone());
         }

@@ -10,7 +10,7 @@ use crate::admit::{Admission, ForeignClaims, admit, effective_host};
 use crate::compile::{self, Shadow};
 use crate::controllers::Router;
 use crate::model::{HostMatch, RouteId, RouterName};
-use crate::object::ObjectKey;
+use crate::object::{ObjectKey, Seniority};
 use crate::parse::{Route, WildcardAdmission, WildcardPolicy};
 use crate::persistent::Sorted;
 use crate::resolve::{EndpointIndex, resolve};
@@ -312,10 +312,17 @@ impl Served {
             let resolved: Vec<_> =
                 admitted.map(|admitted| Arc::new(resolve(admitted, &self.router.traffic, endpoints))).collect();
             let virtual_hosts: Vec<_> = compile::virtual_hosts(&resolved).into_iter().map(Arc::new).collect();
-            let shadows: BTreeMap<&RouteId, Shadow<'_>> = virtual_hosts
+            let seniority = |shadow: &Shadow<'_>| {
+                let meta = |id: &RouteId| {
+                    let all = decisions.iter().map(|decision| &decision.route.meta);
+                    all.into_iter().find(|meta| meta.key.route_id() == *id)
+                };
+                meta(&shadow.by.id).zip(meta(&shadow.route.id)).map(|(by, route)| by.seniority(route))
+            };
+            let shadows: BTreeMap<&RouteId, (Shadow<'_>, Seniority)> = virtual_hosts
                 .iter()
                 .flat_map(|host| compile::shadows(host))
-                .map(|shadow| (&shadow.route.id, shadow))
+                .filter_map(|shadow| seniority(&shadow).map(|seniority| (&shadow.route.id, (shadow, seniority))))
                 .collect();
             for decision in decisions {
                 let key = decision.route.meta.key.clone();

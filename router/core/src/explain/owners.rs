@@ -54,7 +54,7 @@ pub fn object(facts: Facts<'_>, who: &ObjectRef, conditions: Vec<Fact>) -> Owner
         namespace: who.key.namespace.to_string(),
         name: who.key.name.to_string(),
         source: source.map(|meta| format!("{}:{}", meta.origin.file, meta.origin.line)),
-        created: meta.and_then(|meta| meta.created),
+        created: meta.and_then(|meta| meta.created.0),
         conditions,
     }
 }

@@ -142,7 +142,7 @@ fn object(f: &mut fmt::Formatter<'_>, lead: &str, owner: &Owner) -> fmt::Result 
         Some(at) => write!(f, ", created {at}")?,
         // Of an object that cannot be read, nobody knows whether it has one.
         None if owner.conditions.iter().any(|condition| condition.reason == "InvalidManifest") => {}
-        None => write!(f, ", without creationTimestamp (counts as oldest)")?,
+        None => write!(f, ", without creationTimestamp (counts as youngest)")?,
     }
     let conditions = owner.conditions.iter().map(|condition| {
         let reason = if condition.reason.is_empty() { String::new() } else { format!(" ({})", condition.reason) };

@@ -43,7 +43,7 @@ pub struct Hook {
     pub hosts: Vec<HostPattern>,
 }
 
-/// The API's order of age: creation (without a time is oldest), then namespace and name.
+/// The API's order of age: creation (what has no time is the youngest), then namespace and name.
 pub fn seniority(one: &Meta, other: &Meta) -> Ordering {
     one.created.cmp(&other.created).then_with(|| one.key.cmp(&other.key))
 }
@@ -217,14 +217,21 @@ impl Rivals {
         }
         if kept.is_empty() {
             let message = format!(
-                "an older {rival} has one of the hostnames on the same listener, which cannot be shared; choose another"
+                "{} has one of the hostnames on the same listener, which cannot be shared; choose another",
+                first(rival)
             );
             return Err(Condition::new("Accepted", false, "HostnameConflict", message));
         }
         let note = match lost.is_empty() {
             true => String::new(),
-            false => format!("not on {}, where an older {rival} has one of the hostnames", lost.join(", ")),
+            false => format!("not on {}, where {} has one of the hostnames", lost.join(", "), first(rival)),
         };
         Ok((kept, note))
     }
+}
+
+/// A route of this kind that comes before another one, in a message.
+fn first(kind: Kind) -> String {
+    let article = if kind == Kind::HttpRoute { "an" } else { "a" };
+    format!("{article} {kind} that comes first")
 }

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use super::attach::seniority;
 use super::conditions::{Faults, conditions};
 use super::spec::{BackendTlsPolicy, CONTROLLER_NAME, GROUP, ObjectReference};
-use crate::object::{Kind, ObjectKey, ObjectRef};
+use crate::object::{Kind, ObjectKey, ObjectRef, Seniority};
 use crate::parse::CA_CERTIFICATE;
 use crate::resources::Resources;
 use crate::rule::BackendTls;
@@ -149,7 +149,11 @@ impl<'r> BackendTlsPolicies<'r> {
             }
             let winner = self.winners.get(&(service, section.cloned())).filter(|it| it.meta.key != policy.meta.key);
             if let Some(winner) = winner {
-                lost.push(format!("{text} has the older policy {}", winner.meta.key.name));
+                let name = &winner.meta.key.name;
+                lost.push(match winner.meta.seniority(&policy.meta) {
+                    Seniority::Older => format!("{text} has the older policy {name}"),
+                    other => format!("{text} has policy {name}, which {}", other.words()),
+                });
                 winners.push(ObjectRef { kind: Kind::BackendTlsPolicy, key: winner.meta.key.clone() });
             } else {
                 kept.push(text);

@@ -72,7 +72,7 @@ mod tests {
             key: ObjectKey::new(namespace, name),
             labels: Default::default(),
             annotations: Default::default(),
-            created: None,
+            created: Default::default(),
             uid: Default::default(),
             generation: 0,
             origin: Default::default(),

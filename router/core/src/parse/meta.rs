@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use super::fields::Fields;
 use super::names;
 use crate::field::Findings;
-use crate::object::{Kind, Meta, ObjectKey, Origin};
+use crate::object::{Created, Kind, Meta, ObjectKey, Origin};
 
 /// Namespace of namespaced objects that name none, as `kubectl` fills it in.
 pub const DEFAULT_NAMESPACE: &str = "default";
@@ -59,7 +59,7 @@ pub fn parse(object: &mut Fields<'_>, kind: Kind, origin: Origin, findings: &mut
         key: ObjectKey::new(namespace, name.unwrap_or_default()),
         labels: fields.text_map("labels", findings).into_iter().collect(),
         annotations: fields.text_map("annotations", findings).into_iter().collect(),
-        created,
+        created: Created(created),
         uid: fields.text("uid", findings).unwrap_or_default().into(),
         generation,
         origin,

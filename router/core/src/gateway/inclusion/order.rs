@@ -6,16 +6,14 @@
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
-use jiff::Timestamp;
-
 use super::{Alternative, EffectiveRule, Outcome};
 use crate::gateway::hostnames::Specificity;
 use crate::gateway::spec::{GatewayRoute, HostPattern, PathMatcher, RequestMatcher};
-use crate::object::ObjectKey;
+use crate::object::{Created, ObjectKey};
 
 /// The place of a match among those of its level, hostnames aside; smaller comes first. Exact paths, then regular
 /// expressions, then prefixes, the longer first; a method; most headers; most query parameters; then the older route
-/// (one without a time counts as the oldest), its namespace and name; and at last the order within it.
+/// (one without a time is the youngest), its namespace and name; and at last the order within it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LevelKey {
     worth: Worth,
@@ -28,7 +26,7 @@ struct Worth {
     method: Reverse<bool>,
     headers: Reverse<usize>,
     query: Reverse<usize>,
-    route: (Option<Timestamp>, ObjectKey),
+    route: (Created, ObjectKey),
 }
 
 impl LevelKey {

@@ -15,7 +15,7 @@ use crate::gateway::spec::{
     SLUICE_GROUP, UrlRewrite, ValueMatcher,
 };
 use crate::model::Hostname;
-use crate::object::{Kind, Manifest, Meta, Origin, TextMap, Uid};
+use crate::object::{Created, Kind, Manifest, Meta, Origin, TextMap, Uid};
 use crate::parse::Object;
 
 /// A listener `public#<name>` and its hostname.
@@ -63,7 +63,7 @@ fn meta(name: &str, namespace: &str, age: u32) -> Meta {
         key: ObjectKey::new(namespace, name),
         labels: TextMap::default(),
         annotations: TextMap::default(),
-        created: Some(jiff::Timestamp::from_second(age.into()).unwrap()),
+        created: Created(Some(jiff::Timestamp::from_second(age.into()).unwrap())),
         uid: Uid::default(),
         generation: 1,
         origin: Origin::default(),

@@ -10,7 +10,7 @@ use super::matches::{Mismatch, canonical, combine};
 use super::slots::Slot;
 use super::{Alternative, AuthoredFilter, Context, EffectiveRule, Level, LevelKey, Outcome, Top, filters};
 use crate::gateway::spec::{Filter, GatewayRoute, HostPattern, PathMatcher, PathModifier, RequestMatcher};
-use crate::object::ObjectRef;
+use crate::object::{Created, ObjectRef};
 use crate::rule::Retry;
 
 /// How many matches a child may have below one slot, all of its rules and all ways to the slot together.
@@ -378,7 +378,7 @@ fn replaces_prefix(filter: &Filter) -> bool {
 
 /// What older children of a slot have, host by host and match by match.
 #[derive(Default)]
-struct Taken(BTreeMap<(HostPattern, String), String>);
+struct Taken(BTreeMap<(HostPattern, String), (String, Created)>);
 
 impl Taken {
     /// Takes what a child asks for. Says which of its matches are an older child's on each of its hosts.
@@ -390,14 +390,15 @@ impl Taken {
                 let text = canonical(matcher);
                 let keys: Vec<_> = hosts.iter().map(|host| (host.clone(), text.clone())).collect();
                 let winners: Option<Vec<_>> = keys.iter().map(|key| self.0.get(key)).collect();
-                if let Some(winner) = winners.and_then(|winners| winners.first().map(|name| (*name).clone())) {
-                    notes.push(format!("match {j} of rule {i} is shadowed by that of {winner}, which is older"));
+                if let Some((winner, created)) = winners.and_then(|winners| winners.first().copied()) {
+                    let words = created.seniority(child.meta.created).words();
+                    notes.push(format!("match {j} of rule {i} is shadowed by that of {winner}, which {words}"));
                 }
                 own.extend(keys);
             }
         }
         for key in own {
-            self.0.entry(key).or_insert_with(|| name(child));
+            self.0.entry(key).or_insert_with(|| (name(child), child.meta.created));
         }
         notes
     }

@@ -53,8 +53,10 @@ impl<'r> Ports<'r> {
         let key = (router.clone(), side, listener.hostname.clone());
         match self.taken.get(&key) {
             Some(owner) => Err(format!(
-                "Gateway {} is older and has hostname {} on port {port} already; choose another hostname or port",
-                owner.meta.key, listener.hostname
+                "Gateway {} {} and has hostname {} on port {port} already; choose another hostname or port",
+                owner.meta.key,
+                owner.meta.seniority(&gateway.meta).words(),
+                listener.hostname
             )),
             None => {
                 self.taken.insert(key, gateway);

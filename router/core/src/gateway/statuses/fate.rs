@@ -48,7 +48,7 @@ impl Model<'_> {
     ) -> Fate {
         let mut fate = Fate::default();
         let (mut elsewhere, mut kept) = (BTreeSet::new(), BTreeSet::new());
-        let mut taken: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+        let mut taken: BTreeMap<(String, &str), BTreeSet<String>> = BTreeMap::new();
         for (at, host) in hosts {
             let placed = self.gates.get(at.0).and_then(|gate| gate.listeners.get(at.1));
             let Some((router, protocol)) = placed.and_then(|placed| Some((placed.router.as_ref()?, placed.protocol?)))
@@ -70,10 +70,13 @@ impl Model<'_> {
                 }
                 continue;
             }
-            match lost.get(&(router.clone(), host.to_match())) {
+            let place = (router.clone(), host.to_match());
+            match lost.get(&place) {
                 Some(winner) => {
+                    let own = self.hosts.built.get(&place).map(|built| built.age.created()).unwrap_or_default();
+                    let words = self.around.resources.seniority(winner, own).words();
                     fate.winners.push(winner.clone());
-                    taken.entry(who(winner, key)).or_default().insert(host.to_string());
+                    taken.entry((who(winner, key), words)).or_default().insert(host.to_string());
                 }
                 None => fate.is_served = true,
             }
@@ -88,7 +91,8 @@ impl Model<'_> {
         if !kept.is_empty() {
             fate.notes.push(format!("not served here, as an older route of another Gateway has it: {}", list(kept)));
         }
-        fate.notes.extend(taken.into_iter().map(|(who, hosts)| format!("{who} is older and has {}", list(hosts))));
+        let note = |((who, words), hosts)| format!("{who} {words} and has {}", list(hosts));
+        fate.notes.extend(taken.into_iter().map(note));
         fate
     }
 }
