@@ -66,6 +66,46 @@ fn a_renewed_secret_is_what_new_connections_see() -> Result<()> {
     Ok(())
 }
 
+/// curl offers `http/1.0` alone then.
+#[test]
+fn every_version_of_http_is_spoken_over_tls() -> Result<()> {
+    let ca = Ca::new()?;
+    let stage = Stage::new("", &ca.leaf(HOST)?)?;
+    for version in ["--http1.0", "--http1.1", "--http2", "--no-alpn"] {
+        ensure!(stage.curl(&ca, &[version])? == 200, "{version}");
+    }
+    Ok(())
+}
+
+/// What clients cannot agree on with rustls is named in the README; these are what they need instead.
+#[test]
+fn openssl_agrees_on_the_groups_and_suites_that_the_readme_names() -> Result<()> {
+    let ca = Ca::new()?;
+    let stage = Stage::new("", &ca.leaf(HOST)?)?;
+    let agrees = |arguments: &[&str]| -> Result<bool> {
+        let mut command = stage.netns.command("openssl")?;
+        command.args(["s_client", "-connect", "127.0.0.1:8443", "-servername", HOST, "-verify_return_error"]);
+        let output = command.arg("-CAfile").arg(ca.file()).args(arguments).stdin(Stdio::null()).output()?;
+        Ok(output.status.success())
+    };
+    for good in ["X25519", "P-256", "P-384", "P-521:P-256", "X448:X25519"] {
+        for version in ["-tls1_2", "-tls1_3"] {
+            ensure!(agrees(&[version, "-groups", good])?, "{good} {version}");
+        }
+    }
+    for (what, arguments) in [
+        ("P-521", ["-tls1_3", "-groups", "P-521"]),
+        ("P-521 in TLS 1.2", ["-tls1_2", "-groups", "P-521"]),
+        ("X448", ["-tls1_3", "-groups", "X448"]),
+        ("CBC", ["-tls1_2", "-cipher", "ECDHE-ECDSA-AES128-SHA256:ECDHE-RSA-AES128-SHA256"]),
+        ("DHE", ["-tls1_2", "-cipher", "DHE-RSA-AES128-GCM-SHA256"]),
+        ("static RSA", ["-tls1_2", "-cipher", "AES128-GCM-SHA256"]),
+    ] {
+        ensure!(!agrees(&arguments)?, "{what} is agreed on; the README says that it is not");
+    }
+    Ok(())
+}
+
 #[test]
 fn openssl_goes_on_with_its_sessions() -> Result<()> {
     let ca = Ca::new()?;

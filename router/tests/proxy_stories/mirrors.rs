@@ -119,16 +119,39 @@ async fn every_mirror_gets_the_request_and_the_client_the_backends_answer() {
 }
 
 #[tokio::test]
-async fn a_mirror_gets_its_share() {
-    let backend = backends::http("main").await;
-    let ((fifth, few), (none, nothing)) = (recorder().await, recorder().await);
-    let mirrors = vec![mirror(&[fifth], (20, 100)), mirror(&[none], (0, 100))];
-    let rig = Rig::serve(&[mirrored("share.mirror.test", mirrors).to(backend)]).await;
-    for _ in 0..100 {
-        assert_eq!(client::get(rig.http, "share.mirror.test", "/").await.status, 200);
+async fn mirrors_get_their_exact_shares_whichever_worker_asks_and_while_the_route_changes() {
+    let backends = [backends::http("one").await, backends::http("two").await];
+    let ((fifth, few), (third, some), (none, nothing)) = (recorder().await, recorder().await, recorder().await);
+    let version = |number: usize| {
+        let mirrors = vec![mirror(&[fifth], (20, 100)), mirror(&[third], (1, 3)), mirror(&[none], (0, 100))];
+        table(&[mirrored("share.mirror.test", mirrors).to(backends[number % 2])], None)
+    };
+    let config = ProxyConfig { workers: NonZeroUsize::new(3), ..ProxyConfig::default() };
+    let rig = Rig::start(config, version(0)).await;
+    let mut asked = 0;
+    let mut ask = async || {
+        asked += 1;
+        client::get(rig.http, "share.mirror.test", &format!("/{asked}")).await.body
+    };
+    for number in 1..=50 {
+        rig.tables.send_replace(version(number));
+        while !ask().await.starts_with(["one", "two"][number % 2]) {}
     }
-    let copies = seen(&few, 18).await.len();
-    assert!(copies <= 22, "{copies}");
+    // Whole rounds, then as much again: with it comes what was copied too often before.
+    let half = 300;
+    for number in 50.. {
+        let body = ask().await;
+        assert!(body.starts_with("one"), "{number}: {body}");
+        if body.starts_with(&format!("one GET /{}\n", 2 * half)) {
+            break;
+        }
+    }
+    for (log, of) in [(few, 5), (some, 3)] {
+        let copies = seen(&log, 2 * half / of).await;
+        let number = |copy: &Seen| copy.request.trim_start_matches("GET /").parse::<usize>().unwrap();
+        let early = copies.iter().filter(|copy| number(copy) <= half).count();
+        assert_eq!((copies.len(), early), (2 * half / of, half / of), "one of {of}");
+    }
     assert!(nothing.ended.lock().unwrap().is_empty());
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use hyper::StatusCode;
 use router::proxy::ProxyConfig;
 use router_core::table::InsecurePolicy;
-use rustls::HandshakeKind;
+use rustls::{AlertDescription, HandshakeKind};
 use tokio::io::AsyncReadExt;
 
 use crate::tables::{Rig, Route, table};
@@ -72,6 +72,34 @@ async fn http2_is_served() {
         assert_eq!(*status, StatusCode::OK);
         assert!(body.starts_with(&format!("app GET {path}\n")), "{body}");
         assert!(body.contains("\nhost: h2.test\n") && body.contains("\nx-forwarded-proto-version: h2\n"), "{body}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_spoken_is_what_client_and_router_both_know() {
+    let key = pki::ca().leaf(&["alpn.test"]);
+    let route = Route::new("alpn.test", "").edge(Some(&key)).to(backends::http("app").await);
+    let rig = Rig::serve(&[route]).await;
+    for (offered, chosen) in [
+        (&["http/1.0"][..], Some("http/1.0")),
+        (&["http/1.0", "http/1.1"], Some("http/1.1")),
+        (&["http/1.1", "h2"], Some("h2")),
+        (&["spdy/3.1", "http/0.9", "http/1.1"], Some("http/1.1")),
+        (&[], None),
+    ] {
+        let stream = client::tls(rig.https, Some("alpn.test"), offered).await;
+        let spoken = stream.get_ref().1.alpn_protocol().map(|name| std::str::from_utf8(name).unwrap().to_owned());
+        assert_eq!(spoken.as_deref(), chosen, "{offered:?}");
+        if chosen != Some("h2") {
+            // By its end the client knows that of the answer.
+            let answer = client::exchange(stream, "GET /old HTTP/1.0\r\nHost: alpn.test\r\n\r\n").await;
+            assert!(answer.status == 200 && answer.body.starts_with("app GET /old\n"), "{offered:?}: {answer:?}");
+        }
+    }
+    for unknown in ["http/0.9", "h2c", "h3", "acme-tls/1", "spdy/3.1", "postgresql"] {
+        let error = client::try_get(rig.https, &Arc::new(client::config(&[unknown])), "alpn.test").await;
+        let error = error.err().expect("a refusal");
+        assert_eq!(client::alert(&error), AlertDescription::NoApplicationProtocol, "{unknown}");
     }
 }
 

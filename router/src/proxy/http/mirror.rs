@@ -48,8 +48,9 @@ pub struct Mirrors<'r> {
 impl Mirrors<'_> {
     /// Sends the copies that are due of a request that is about to be sent.
     pub fn send(&self, request: &mut Request<RequestBody>) {
+        let turn = self.plan.next_mirror_turn();
         for (number, mirrored) in self.plan.mirrors().iter().enumerate() {
-            if !mirrored.is_next() {
+            if !mirrored.portion.has(turn) {
                 continue;
             }
             self.totals.add_copy();

@@ -141,7 +141,8 @@ fn config(
     let mut config = builder.with_cert_resolver(Arc::new(NoCertificate));
     // HAProxy without `prefer-client-ciphers`, as OpenShift runs it: the order of the profile decides.
     config.ignore_client_order = true;
-    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    // What is asked for in another protocol is refused with no_application_protocol (RFC 7301 §3.2).
+    config.alpn_protocols = ["h2", "http/1.1", "http/1.0"].map(|name| name.as_bytes().to_vec()).into();
     config.ticketer = rustls::crypto::aws_lc_rs::Ticketer::new()?;
     config.session_storage = Arc::new(Sessions::default());
     // A request could be sent twice by somebody else in it (RFC 8446 §8); it is rustls' default, and stays so.

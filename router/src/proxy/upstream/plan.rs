@@ -2,10 +2,11 @@
 
 mod extra;
 
+use std::cell::LazyCell;
 use std::collections::HashMap;
 use std::net::IpAddr;
 use std::ops::Range;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
@@ -17,7 +18,7 @@ use router_core::table::{Cluster, Endpoint, ResolvedRoute, ServiceEndpoints};
 use super::affinity::{Cookie, StandsFor, Tag};
 use super::choose::Target;
 use super::hashing::{Hashed, Key, score};
-use super::turns::{Turn, Turns};
+use super::turns::{Portion, Turn, Turns};
 use crate::proxy::counters::Totals;
 use crate::proxy::limits::{TooMany, Visit};
 use extra::Extra;
@@ -98,15 +99,16 @@ impl Plan {
     pub fn new(route: &ResolvedRoute, state: impl FnOnce() -> Arc<RouteState>) -> Self {
         let mirrors = route.rule.iter().flat_map(|rule| &rule.mirrors).map(|mirror| Mirrored {
             plan: Plan::of(route, &mirror.cluster, &RoutePolicy::default(), Arc::default),
-            share: mirror.share,
-            turn: AtomicU32::new(0),
+            portion: Portion::new(mirror.share.0, mirror.share.1),
         });
         let mirrors: Box<[Mirrored]> = mirrors.collect();
         let cookie = Cookie::of(route);
-        let mut plan = Plan::of(route, &route.cluster, &route.policy, state);
+        let state = LazyCell::new(state);
+        let mut plan = Plan::of(route, &route.cluster, &route.policy, || Arc::clone(&state));
+        let mirror_turns = mirrors.iter().any(|mirror| !mirror.portion.is_all()).then(|| Arc::clone(&state));
         if cookie.is_some() || !mirrors.is_empty() {
             let extra = plan.extra.get_or_insert_with(|| Box::new(Extra::of(route, &route.cluster, &HashMap::new())));
-            (extra.mirrors, extra.cookie) = (mirrors, cookie);
+            (extra.mirrors, extra.mirror_turns, extra.cookie) = (mirrors, mirror_turns, cookie);
         }
         plan
     }
@@ -267,6 +269,13 @@ impl Plan {
     /// Whose turn it is when, if the rule needs it.
     pub fn turns(&self) -> Option<&Turns> {
         Some(&self.extra.as_ref()?.turns)
+    }
+
+    /// The number of the next request among those of which a mirror gets a part. Requests of all workers count, and of
+    /// all versions of the route; those of rules whose mirrors get all requests do not.
+    pub fn next_mirror_turn(&self) -> u64 {
+        let counted = self.extra.as_ref().and_then(|extra| extra.mirror_turns.as_ref());
+        counted.map_or(0, |state| state.mirrored.fetch_add(1, Ordering::Relaxed))
     }
 
     /// How the endpoints of mirrors are chosen.

@@ -82,7 +82,7 @@ impl Turns {
                 Some(Turn { service: number, endpoint })
             }
             Order::Spread(ends) => {
-                let point = point(turn);
+                let point = point(u64::from(turn));
                 let number = ends.partition_point(|end| *end <= point);
                 let (service, end) = (self.services.get(number)?, *ends.get(number)?);
                 let begin = number.checked_sub(1).and_then(|before| ends.get(before).copied()).unwrap_or_default();
@@ -95,15 +95,45 @@ impl Turns {
     }
 }
 
-/// Whether a turn falls into the first `part` of `whole` equal parts of all turns, spread as evenly as [`Turns`] with
-/// large weights.
-pub fn is_within(turn: u32, part: u32, whole: u32) -> bool {
-    point(turn) * u128::from(whole) < u128::from(part) << 64
+/// A part of all turns: of each round of `whole` turns exactly `part`. Which these are differs from round to round, as
+/// what comes in turn may go by a rhythm of its own.
+#[derive(Clone, Copy, Debug)]
+pub struct Portion {
+    part: u32,
+    whole: u32,
+    /// Without a common divisor with `whole`, so that it leads through all places of a round, and near its golden
+    /// section, so that those of the part are spread evenly.
+    step: u32,
+}
+
+impl Portion {
+    /// So many of so many turns, in lowest terms; all of them if that is more than there are.
+    pub fn new(part: u32, whole: u32) -> Self {
+        let divisor = greatest_common_divisor(part as usize, whole as usize).max(1) as u32;
+        let (part, whole) = (part / divisor, (whole / divisor).max(1));
+        let golden = (u128::from(GOLDEN_STEP) * u128::from(whole)) >> 64;
+        let is_coprime = |step: &u32| greatest_common_divisor(*step as usize, whole as usize) == 1;
+        let step = (1..=golden as u32).rev().find(is_coprime).unwrap_or(1);
+        Portion { part, whole, step }
+    }
+
+    /// Whether that is every turn.
+    pub fn is_all(&self) -> bool {
+        self.part >= self.whole
+    }
+
+    /// Whether a turn belongs to it.
+    pub fn has(&self, turn: u64) -> bool {
+        let whole = u64::from(self.whole);
+        let (round, number) = (turn / whole, turn % whole);
+        let first = (point(round) * u128::from(whole)) >> 64;
+        (number * u64::from(self.step) + first as u64) % whole < u64::from(self.part)
+    }
 }
 
 /// The point of a turn in the unit interval, in 2⁻⁶⁴.
-fn point(turn: u32) -> u128 {
-    u128::from(u64::from(turn).wrapping_mul(GOLDEN_STEP))
+fn point(turn: u64) -> u128 {
+    u128::from(turn.wrapping_mul(GOLDEN_STEP))
 }
 
 fn cycle(services: &[Service], total: usize) -> Order {

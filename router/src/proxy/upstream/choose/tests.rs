@@ -409,14 +409,34 @@ fn other_services_step_in_for_endpoints_that_rest_or_were_tried() {
 
 #[test]
 fn copies_are_made_of_their_share() {
-    let mut route = rule(&[(1, &[1], None)], RoutePolicy::default());
-    let cluster = rule(&[(3, &[7], None), (1, &[8], None)], RoutePolicy::default()).cluster;
-    let mirrors = [(1, 1), (1, 4), (0, 100)].map(|share| router_core::rule::Mirror { cluster: cluster.clone(), share });
-    route.rule = Some(Box::new(router_core::rule::RulePolicy { mirrors: mirrors.into(), ..Default::default() }));
+    let mirrored = || {
+        let mut route = rule(&[(1, &[1], None)], RoutePolicy::default());
+        let cluster = rule(&[(3, &[7], None), (1, &[8], None)], RoutePolicy::default()).cluster;
+        let mirrors = [(1, 1), (1, 4), (0, 100)];
+        let mirrors = mirrors.map(|share| router_core::rule::Mirror { cluster: cluster.clone(), share });
+        route.rule = Some(Box::new(router_core::rule::RulePolicy { mirrors: mirrors.into(), ..Default::default() }));
+        route
+    };
+    let (route, changed) = (mirrored(), mirrored());
     let balancer = Balancer::default();
     let plan = balancer.plan(&route);
-    let due = |number: usize| (0..400).filter(|_| plan.mirrors()[number].is_next()).count();
-    assert_eq!([due(0), due(1), due(2)], [400, 100, 0]);
+    let due = || {
+        let turns: Vec<u64> = (0..400).map(|_| plan.next_mirror_turn()).collect();
+        [0, 1, 2].map(|number: usize| turns.iter().filter(|turn| plan.mirrors()[number].portion.has(**turn)).count())
+    };
+    assert_eq!(due(), [400, 100, 0]);
+    // What was counted goes on when the route changes, and with several workers.
+    let counts: Vec<usize> = std::thread::scope(|scope| {
+        let workers = [0, 1, 2, 3].map(|_| {
+            scope.spawn(|| {
+                let plan = balancer.plan(&changed);
+                (0..251).filter(|_| plan.mirrors()[1].portion.has(plan.next_mirror_turn())).count()
+            })
+        });
+        workers.map(|worker| worker.join().unwrap()).into()
+    });
+    assert_eq!(counts.iter().sum::<usize>(), 251);
+    assert_eq!(plan.next_mirror_turn(), 400 + 4 * 251);
     let ports = (0..8).map(|_| {
         let mut choice = plan.mirrors()[0].plan.choose(
             &route,

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use http::HeaderValue;
@@ -13,7 +13,7 @@ use super::{Plan, usable};
 use crate::proxy::limits::Sources;
 use crate::proxy::upstream::affinity::{Cookie, Tag};
 use crate::proxy::upstream::occupancy::{Line, Occupancy};
-use crate::proxy::upstream::turns::{Turns, is_within};
+use crate::proxy::upstream::turns::{Portion, Turns};
 
 /// What is counted for a route, and outlives its versions.
 #[derive(Debug, Default)]
@@ -22,6 +22,8 @@ pub struct RouteState {
     pub turn: AtomicU32,
     /// How many times it was asked which service's share a connection or request is.
     pub shares: AtomicU32,
+    /// How many requests there were of which a mirror gets a part.
+    pub mirrored: AtomicU64,
     /// Those who wait for any endpoint.
     pub line: Arc<Line>,
     /// What its clients do, if they have limits.
@@ -69,6 +71,8 @@ pub struct Extra {
     pub turns: Turns,
     /// How the endpoints of mirrors are chosen.
     pub mirrors: Box<[Mirrored]>,
+    /// There if one of them gets a part of the requests: whose turns are counted.
+    pub mirror_turns: Option<Arc<RouteState>>,
     /// There for a route with affinity.
     pub cookie: Option<Cookie>,
     /// What stands for each service where keys are hashed with them.
@@ -103,17 +107,6 @@ impl Extra {
 pub struct Mirrored {
     /// Which endpoint.
     pub plan: Plan,
-    /// Of how many requests: numerator and denominator.
-    pub share: (u32, u32),
-    /// How many requests there were.
-    pub turn: AtomicU32,
-}
-
-impl Mirrored {
-    /// Whether the next request is one that is copied. They are spread evenly: of N in a row, no more than
-    /// 3 + log₂ N too many or too few are.
-    pub fn is_next(&self) -> bool {
-        let (of, all) = self.share;
-        of >= all || is_within(self.turn.fetch_add(1, Ordering::Relaxed), of, all)
-    }
+    /// Of how many requests.
+    pub portion: Portion,
 }

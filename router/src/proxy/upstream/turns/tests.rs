@@ -53,17 +53,54 @@ fn one_in_a_million_has_its_turn() {
     assert!(counts[1].abs_diff(counts[2]) < 20, "{counts:?}");
 }
 
+const PORTIONS: [(u32, u32); 12] = [
+    (0, 1),
+    (1, 1000),
+    (1, 2),
+    (1, 5),
+    (7, 100),
+    (50, 100),
+    (99, 100),
+    (1, 1),
+    (3, 2),
+    (5, 0),
+    (999_983, 1_000_000),
+    (u32::MAX - 1, u32::MAX),
+];
+
 #[test]
 fn a_part_of_all_turns_is_spread() {
-    for (part, whole) in [(0, 1), (1, 1000), (1, 5), (50, 100), (999_999, 1_000_000), (1, 1), (3, 2)] {
+    for (part, whole) in PORTIONS {
+        let portion = Portion::new(part, whole);
         let mut within = 0_u32;
-        for turn in 0..10_000 {
-            within += u32::from(is_within(turn, part, whole));
+        for turn in 0..10_000_u32 {
+            within += u32::from(portion.has(u64::from(turn)));
             let due = (f64::from(turn + 1) * f64::from(part) / f64::from(whole)).min(f64::from(turn + 1));
             let allowed = 3.0 + f64::from(turn + 1).log2();
             assert!((f64::from(within) - due).abs() <= allowed, "{part} of {whole}: {within} after {}", turn + 1);
         }
     }
+}
+
+#[test]
+fn a_part_is_exact_in_every_round() {
+    for (part, whole) in PORTIONS.into_iter().filter(|(_, whole)| *whole <= 1000) {
+        let portion = Portion::new(part, whole);
+        for round in [0, 1, 2, 3, 500, u64::MAX / 1000] {
+            let first = round * u64::from(whole);
+            let within = (first..first + u64::from(whole)).filter(|turn| portion.has(*turn)).count();
+            assert_eq!(within, part.min(whole) as usize, "{part} of {whole} from {first} on");
+        }
+        assert_eq!(portion.is_all(), part >= whole, "{part} of {whole}");
+    }
+}
+
+#[test]
+fn a_part_follows_no_rhythm() {
+    // Of requests by turns of two kinds both are copied.
+    let half = Portion::new(1, 2);
+    let even = (0..1000).filter(|turn| half.has(2 * turn)).count();
+    assert!((400..=600).contains(&even), "{even} of the first kind, {} of the second", 1000 - even);
 }
 
 #[test]
