@@ -182,7 +182,7 @@ fn find<'t>(
 
 /// The method that a preflight request asks about; `None` for any other request (Fetch, 3.2.2: `OPTIONS` with `Origin`
 /// and `Access-Control-Request-Method`).
-fn preflight<'r>(request: &'r (impl Request + ?Sized)) -> Option<&'r str> {
+fn preflight(request: &(impl Request + ?Sized)) -> Option<&str> {
     if request.method() != "OPTIONS" {
         return None;
     }
