@@ -99,6 +99,11 @@ pub struct RulePolicy {
     pub request_timeout: Option<Duration>,
     /// For one try at an endpoint, to the response's end; 504.
     pub backend_timeout: Option<Duration>,
+    /// How long neither side may send anything while there is a request, or a tunnel. The route's own time-outs have it for
+    /// the endpoint and for tunnels already.
+    pub idle_timeout: Option<Duration>,
+    /// How long a connection to an endpoint is kept that no request uses; `None`: the default (30 s).
+    pub keep_connections: Option<Duration>,
     /// When requests are sent again that an endpoint may have seen.
     pub retry: Option<Retry>,
 }

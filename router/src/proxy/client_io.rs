@@ -86,7 +86,7 @@ pub struct ClientIo<S> {
     meter: Option<Box<FrameMeter>>,
     /// What is left to say to a client that has sent too many.
     goaway: Option<Bytes>,
-    wait: Option<(Wait, usize)>,
+    wait: Option<(Wait, usize, Option<Duration>)>,
     read_timer: Timer,
     pace: Pace,
     write_timer: Timer,
@@ -151,8 +151,10 @@ impl<S> ClientIo<S> {
         } else {
             Wait::Next
         };
-        if self.wait != Some((wait, begun)) {
-            self.wait = Some((wait, begun));
+        // A request is known to be patient when it has been read for a while.
+        let waits = Some((wait, begun, self.clock.patience()));
+        if self.wait != waits {
+            self.wait = waits;
             self.read_timer.stop();
             self.pace = Pace::default();
         }
@@ -160,7 +162,7 @@ impl<S> ClientIo<S> {
             Wait::Busy => return Poll::Pending,
             Wait::Body => {
                 self.pace.begin_wait();
-                let patience = self.limits.client;
+                let patience = self.client_patience();
                 if body == Some(BodyLength::Known) { patience.min(self.pace.allowance(patience)) } else { patience }
             }
             Wait::First => self.limits.first,
@@ -168,6 +170,10 @@ impl<S> ClientIo<S> {
             Wait::Next => self.limits.idle,
         };
         self.read_timer.poll(cx, limit)
+    }
+
+    fn client_patience(&self) -> Duration {
+        self.clock.patience().unwrap_or(self.limits.client)
     }
 
     /// Behind the last byte of an answer the wait for the next request begins. Nobody has to read again for that when the
@@ -185,7 +191,8 @@ impl<S> ClientIo<S> {
         if self.clock.is_tunnel() {
             return Poll::Pending;
         }
-        ready!(self.write_timer.poll(cx, self.limits.client));
+        let patience = self.client_patience();
+        ready!(self.write_timer.poll(cx, patience));
         Poll::Ready(io::Error::new(io::ErrorKind::TimedOut, "the client does not read"))
     }
 
@@ -229,7 +236,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for ClientIo<S> {
             }
         };
         if read.is_ready() {
-            if matches!(this.wait, Some((Wait::Body, _))) {
+            if matches!(this.wait, Some((Wait::Body, ..))) {
                 this.pace.end_wait(buf.filled().len() - before);
                 this.read_timer.stop();
             }

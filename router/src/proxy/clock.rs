@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU16, AtomicU64, AtomicUsize, Ordering};
 use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 
 use http::StatusCode;
 
@@ -26,6 +27,8 @@ pub struct ClientClock {
     stalled: AtomicBool,
     /// Requests that the client took back, less those that came to their end.
     taken_back: AtomicU8,
+    /// In milliseconds; 0: none.
+    patience: AtomicU64,
     reader: TaskWaker,
     /// The thread that polls the connection at the moment, as [`this_thread`] names it; else 0.
     polled_by: AtomicUsize,
@@ -105,6 +108,23 @@ impl ClientClock {
     /// Whether [`ClientClock::cut_off`]: what looks like a client that has gone is not.
     pub fn is_cut_off(&self) -> bool {
         self.cut_off.load(Ordering::Acquire)
+    }
+
+    /// The client of the request at hand may be silent for so long, whatever its router says (`idle_timeout` of a rule).
+    /// Of HTTP/1 only, where there is one request at a time.
+    pub fn be_patient(&self, patience: Option<Duration>) {
+        let milliseconds =
+            patience.map_or(0, |patience| u64::try_from(patience.as_millis()).unwrap_or(u64::MAX).max(1));
+        // Most requests find what they leave, and write nothing that the reader has in its cache.
+        if self.patience.load(Ordering::Relaxed) != milliseconds {
+            self.patience.store(milliseconds, Ordering::Relaxed);
+        }
+    }
+
+    /// See [`ClientClock::be_patient`].
+    pub fn patience(&self) -> Option<Duration> {
+        let milliseconds = self.patience.load(Ordering::Relaxed);
+        (milliseconds > 0).then(|| Duration::from_millis(milliseconds))
     }
 
     /// Wakes this reader when a request ends.

@@ -1,6 +1,7 @@
 //! Contour's objects, from manifests to bytes, with what is explained of them and what they are told.
 
 mod affinity;
+mod timeouts;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;

@@ -138,7 +138,10 @@ impl Maker {
             }
         };
         let cluster = Cluster { services: target.services.into() };
-        let route = Arc::new(self.route(host, flat.vertex, cluster, policy, Some(rule)));
+        let idle = rule.idle_timeout;
+        let mut route = self.route(host, flat.vertex, cluster, policy, Some(rule));
+        route.tunnel_timeout = idle.or(route.tunnel_timeout);
+        let route = Arc::new(route);
         let rule = Rule { matcher, path_form, prefix, route, origin: flat.origin.into() };
         Sorted { rule: Arc::new(rule), vertex: flat.vertex.object(), permit_insecure: flat.permit_insecure }
     }
@@ -250,14 +253,21 @@ fn rule_policy(route: &RouteSpec, target: &mut Target) -> RulePolicy {
         mirrors: std::mem::take(&mut target.mirrors),
         request_timeout: route.timeout.flatten(),
         backend_timeout: route.per_try,
+        idle_timeout: route.idle.map(bounded),
+        keep_connections: route.idle_connection.map(bounded),
         retry: route.retry.clone(),
         ..RulePolicy::default()
     }
 }
 
-/// How long an endpoint may be silent: no less than the whole of its answer may take.
+/// How long an endpoint may be silent: as long as the route says, or else no less than the whole of its answer may take.
 fn server_timeout(route: &RouteSpec) -> Option<Duration> {
-    route.timeout.map(|timeout| timeout.unwrap_or(MAX_TIMEOUT).min(MAX_TIMEOUT))
+    route.idle.or(route.timeout).map(bounded)
+}
+
+/// What is written, `infinity` as the longest time that there is.
+fn bounded(timeout: Option<Duration>) -> Duration {
+    timeout.unwrap_or(MAX_TIMEOUT).min(MAX_TIMEOUT)
 }
 
 fn redirect_to(redirect: &Redirect) -> RedirectTo {

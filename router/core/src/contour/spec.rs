@@ -108,6 +108,10 @@ pub struct RouteSpec {
     pub rewrites: Vec<(Option<Arc<str>>, Arc<str>)>,
     /// `timeoutPolicy.request` / `.response`; `Some(None)`: `infinity`.
     pub timeout: Option<Option<Duration>>,
+    /// `timeoutPolicy.idle`.
+    pub idle: Option<Option<Duration>>,
+    /// `timeoutPolicy.idleConnection`.
+    pub idle_connection: Option<Option<Duration>>,
     /// `retryPolicy`.
     pub retry: Option<Retry>,
     /// `retryPolicy.perTryTimeout`.

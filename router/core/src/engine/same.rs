@@ -250,6 +250,8 @@ fn same_policy(a: &RulePolicy, b: &RulePolicy) -> bool {
         cors,
         request_timeout,
         backend_timeout,
+        idle_timeout,
+        keep_connections,
         retry,
     } = a;
     *action == b.action
@@ -264,6 +266,8 @@ fn same_policy(a: &RulePolicy, b: &RulePolicy) -> bool {
         && *cors == b.cors
         && *request_timeout == b.request_timeout
         && *backend_timeout == b.backend_timeout
+        && *idle_timeout == b.idle_timeout
+        && *keep_connections == b.keep_connections
         && *retry == b.retry
 }
 

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::parse::annotations::MAX_TIMEOUT;
 use crate::parse::{ForwardedHeaders, HeaderActions};
 use crate::path_form::PathForm;
 use crate::policy::{Balance, HashOf, HashedPart, SameSite, Timeouts};
@@ -182,6 +183,9 @@ fn limits(route: &ResolvedRoute, list: &mut List) {
 
 /// A time in its largest unit that is whole.
 pub(super) fn time(time: Duration) -> String {
+    if time >= MAX_TIMEOUT {
+        return "none".to_owned();
+    }
     let milliseconds = time.as_millis();
     let units = [(3_600_000, "h"), (60_000, "m"), (1000, "s"), (1, "ms")];
     let whole = units.into_iter().find(|(unit, _)| milliseconds > 0 && milliseconds.is_multiple_of(*unit));

@@ -183,6 +183,8 @@ pub fn settings(route: &ResolvedRoute, prefix: Option<&str>) -> Vec<Setting> {
         cors,
         request_timeout,
         backend_timeout,
+        idle_timeout,
+        keep_connections,
         retry,
     } = &**policy;
     let mut list = Vec::new();
@@ -206,7 +208,12 @@ pub fn settings(route: &ResolvedRoute, prefix: Option<&str>) -> Vec<Setting> {
     if let Some(cors) = cors {
         add("CORS", format!("for origins {}", cors.origins.join(", ")));
     }
-    for (what, timeout) in [("request timeout", request_timeout), ("timeout of a try", backend_timeout)] {
+    for (what, timeout) in [
+        ("request timeout", request_timeout),
+        ("timeout of a try", backend_timeout),
+        ("idle timeout", idle_timeout),
+        ("idle connection timeout", keep_connections),
+    ] {
         if let Some(timeout) = timeout {
             add(what, super::settings::time(*timeout));
         }

@@ -302,6 +302,9 @@ fn prepare<'r>(
         });
     }
     let is_http1 = view.version != Version::HTTP_2;
+    if is_http1 {
+        connection.clock.be_patient(times.idle);
+    }
     // A client of HTTP/1.0 knows no interim responses, and over HTTP/2 hyper has no way to send one.
     let interim = is_http1.then(|| connection.clock.interim.begin()).filter(|_| view.version == Version::HTTP_11);
     if let Some(route) = record.route.as_ref().filter(|_| !plan.mirrors().is_empty() && asked.is_none()) {

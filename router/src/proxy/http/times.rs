@@ -17,6 +17,8 @@ pub struct Times {
     pub client: Duration,
     /// How long the endpoint may be silent.
     pub server: Duration,
+    /// How long both may be, where the rule says.
+    pub idle: Option<Duration>,
     /// When all of it must be over.
     pub until: Option<Instant>,
     /// What one try has.
@@ -32,13 +34,15 @@ impl Times {
         let timeouts = &served.table.policy.timeouts;
         let own = |time: fn(&RulePolicy) -> Option<Duration>| route.rule.as_deref().and_then(time);
         let all = own(|rule| rule.request_timeout).filter(|time| !time.is_zero());
+        let idle = own(|rule| rule.idle_timeout);
         let of_try = own(|rule| rule.backend_timeout).filter(|time| !time.is_zero());
         // Whoever gives a request more time than the router gives an endpoint to say something means it.
         let server = || all.max(of_try).map_or(timeouts.server, |time| time.max(timeouts.server));
         Times {
             connect: timeouts.connect,
-            client: timeouts.client,
+            client: idle.unwrap_or(timeouts.client),
             server: route.policy.server_timeout.unwrap_or_else(server),
+            idle,
             until: all.map(|time| Instant::now() + time),
             of_try,
             tunnel: timeouts.tunnel,

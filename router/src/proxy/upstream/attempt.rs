@@ -20,7 +20,7 @@ use tokio::time::{Instant, timeout};
 
 use super::connect::Way;
 use super::kept::Kept;
-use super::pool::{FRESH, Lease, MAX_AGE};
+use super::pool::{FRESH, Lease};
 use super::wire::{Fate, Sender, Unanswered};
 use crate::proxy::access::Flag;
 use crate::proxy::http::upload::{RequestBody, Upload};
@@ -84,7 +84,8 @@ pub async fn attempt(
 ) -> Result<(Lease, Response<Incoming>), Trouble> {
     let repeatable = is_repeatable(request);
     let mut bucket = way.bucket(request.headers());
-    let mut idle = if repeatable { MAX_AGE } else { FRESH };
+    let kept_for = bucket.key.keep;
+    let mut idle = if repeatable { kept_for } else { FRESH.min(kept_for) };
     let mut stale = 0;
     let mut sent_before = false;
     loop {

@@ -20,7 +20,7 @@ use arc_swap::{ArcSwap, Guard};
 use router_core::rule::HealthCheck;
 
 use super::choose::Target;
-use super::pool::{Peer, PoolKey, Wire};
+use super::pool::{MAX_AGE, Peer, PoolKey, Wire};
 
 /// Failures in a row after which an address rests.
 const THRESHOLD: u32 = 3;
@@ -69,7 +69,7 @@ impl Checked {
             None if target.endpoint.h2c => Wire::Http2,
             None => Wire::Http1,
         };
-        Some(Checked { key: PoolKey { address: target.endpoint.address, wire }, check })
+        Some(Checked { key: PoolKey { address: target.endpoint.address, wire, keep: MAX_AGE }, check })
     }
 }
 

@@ -2,6 +2,7 @@
 //! which many requests share.
 
 mod key;
+mod sweep;
 
 use std::collections::{HashMap, HashSet};
 use std::net::SocketAddr;
@@ -21,7 +22,7 @@ pub use key::{Peer, PoolKey, Wire};
 
 /// Most idle HTTP/1.1 connections that are kept per key.
 const MAX_IDLE: usize = 1024;
-/// How long a connection is kept that no request uses.
+/// How long a connection is kept that no request uses, where its rule says nothing.
 pub const MAX_AGE: Duration = Duration::from_secs(30);
 /// How long a connection may have been idle for a request that must not be sent twice: endpoints close idle connections
 /// when they like, most after 2 s or more, and a request that meets the close may be lost.
@@ -112,6 +113,8 @@ struct Inner {
     multiplexed: Option<bool>,
     opening: Option<watch::Receiver<Option<OpenError>>>,
     retired: bool,
+    /// Whether a task closes what is too old.
+    is_swept: bool,
 }
 
 #[derive(Debug)]
@@ -139,7 +142,8 @@ impl Bucket {
             Wire::Http2 => Some(true),
             Wire::Tls(_) => None,
         };
-        let inner = Inner { idle: Vec::new(), shared: Vec::new(), multiplexed, opening: None, retired: false };
+        let inner =
+            Inner { idle: Vec::new(), shared: Vec::new(), multiplexed, opening: None, retired: false, is_swept: false };
         let (wants_http1, inner) = (AtomicBool::new(false), Mutex::new(inner));
         Bucket { key, tied: false, turns: None, wants_http1, inner }
     }
@@ -195,7 +199,18 @@ impl Bucket {
     /// at most `idle` ago.
     pub fn take(self: &Arc<Self>, idle: Duration) -> Taken {
         let mut inner = lock(&self.inner);
-        if let Some(stream) = inner.shared.iter().find_map(|(shared, _)| shared.stream()) {
+        let is_short = self.is_short();
+        let stream = inner.shared.iter_mut().find_map(|(shared, last_used)| {
+            if is_short && shared.is_idle() && last_used.elapsed() > self.key.keep {
+                return None;
+            }
+            let stream = shared.stream()?;
+            if is_short {
+                *last_used = Instant::now();
+            }
+            Some(stream)
+        });
+        if let Some(stream) = stream {
             return Taken::Ready(self.lease(Sender::Http2(stream), true));
         }
         while let Some(last) = inner.idle.pop() {
@@ -225,26 +240,12 @@ impl Bucket {
         Lease { bucket: Arc::clone(self), sender, reused, turn: None }
     }
 
-    fn put(&self, connection: Own) {
+    fn put(self: &Arc<Self>, connection: Own) {
         let mut inner = lock(&self.inner);
         if !inner.retired && inner.idle.len() < MAX_IDLE {
             inner.idle.push(Idle { connection, since: Instant::now() });
+            self.sweep_in_time(&mut inner);
         }
-    }
-
-    /// True when nothing is left.
-    pub fn sweep(&self) -> bool {
-        let mut inner = lock(&self.inner);
-        let is_young = |age: Duration| self.tied || age < MAX_AGE;
-        inner.idle.retain(|idle| is_young(idle.since.elapsed()) && !idle.connection.sender.is_closed());
-        let now = Instant::now();
-        inner.shared.retain_mut(|(shared, last_used)| {
-            if !shared.is_idle() {
-                *last_used = now;
-            }
-            shared.is_usable() && is_young(now.duration_since(*last_used))
-        });
-        inner.idle.is_empty() && inner.shared.is_empty()
     }
 
     /// Keeps nothing any more.
@@ -300,6 +301,7 @@ impl Opener {
         if !inner.retired {
             inner.shared.retain(|(known, _)| known.is_usable());
             inner.shared.push((shared, Instant::now()));
+            self.bucket.sweep_in_time(&mut inner);
         }
         drop(inner);
         Some(self.bucket.lease(Sender::Http2(stream), false))

@@ -85,8 +85,8 @@ fn route(mut fields: Fields<'_>, findings: &mut Findings) -> RouteSpec {
     services.iter_mut().for_each(|service| service.health_check.clone_from(&check));
     let (retry, per_try) = resilience::retry(&mut fields, Of::HttpProxy, &mut faults, findings);
     let mut policy = fields.mapping("timeoutPolicy", findings);
-    let timeout = ingress_route::timeout(&mut policy, "response", &mut faults, findings);
-    refuse(&mut policy, &["idle", "idleConnection"], &mut faults);
+    let mut time = |name| ingress_route::timeout(&mut policy, name, &mut faults, findings);
+    let [timeout, idle, idle_connection] = ["response", "idle", "idleConnection"].map(&mut time);
     policy.finish(findings);
     let (request_headers, rewrite_host) =
         policies::headers(&mut fields, "requestHeadersPolicy", Host::Rewritten, &mut faults, findings);
@@ -113,6 +113,8 @@ fn route(mut fields: Fields<'_>, findings: &mut Findings) -> RouteSpec {
         permit_insecure: fields.truth("permitInsecure", findings).unwrap_or_default(),
         rewrites,
         timeout,
+        idle,
+        idle_connection,
         retry,
         per_try,
         request_headers,

@@ -88,7 +88,7 @@ pub(super) fn prefix(text: &str) -> Arc<str> {
     }
 }
 
-/// A timeout: a duration of Go's, `infinity`, or nothing; 0 is Contour's word for none as well.
+/// A timeout: a duration of Go's, `infinity`, or nothing, which 0 stands for as well.
 pub(super) fn timeout(
     fields: &mut Fields<'_>,
     name: &'static str,
@@ -105,5 +105,5 @@ pub(super) fn timeout(
         let message = format!("{path}: {text:?} is no duration; write one such as 30s or 1m30s, or infinity");
         faults.push(Fault::new("RouteError", "TimeoutPolicyNotValid", message));
     }
-    parsed.map(|duration| Some(duration).filter(|duration| !duration.is_zero()))
+    parsed.filter(|duration| !duration.is_zero()).map(Some)
 }

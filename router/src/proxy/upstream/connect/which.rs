@@ -9,14 +9,15 @@ use super::Way;
 use crate::proxy::access::Flag;
 use crate::proxy::upstream::choose::Target;
 use crate::proxy::upstream::gone::is_there;
-use crate::proxy::upstream::pool::{Bucket, Lease, PoolKey, Wire};
+use crate::proxy::upstream::pool::{Bucket, Lease, MAX_AGE, PoolKey, Wire};
 use crate::proxy::upstream::private::{Private, asks_for_credentials, offers_credentials};
 
 impl Way<'_> {
     fn key(&self, http1_only: bool) -> PoolKey {
         let Target { endpoint, .. } = self.target;
         let wire = Wire::of(self.target.peer_for(self.route), endpoint.h2c, http1_only || self.http1_only);
-        PoolKey { address: endpoint.address, wire }
+        let keep = self.route.rule.as_ref().and_then(|rule| rule.keep_connections).unwrap_or(MAX_AGE);
+        PoolKey { address: endpoint.address, wire, keep }
     }
 
     /// What connections have in common that may be authenticated: over TLS they speak HTTP/1.1.

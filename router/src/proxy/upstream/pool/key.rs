@@ -3,6 +3,7 @@
 use std::hash::{Hash, Hasher};
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use http::uri::Scheme;
 use router_core::rule::BackendPolicy;
@@ -15,6 +16,8 @@ pub struct PoolKey {
     pub address: SocketAddr,
     /// What is spoken with it.
     pub wire: Wire,
+    /// How long one is kept that no request uses.
+    pub keep: Duration,
 }
 
 /// What is spoken with an endpoint.

@@ -16,7 +16,7 @@ use crate::proxy::upstream::heard::Heard;
 use crate::proxy::upstream::wire::{Load, MAX_BROKEN_OFF};
 
 fn key(port: u16, wire: Wire) -> PoolKey {
-    PoolKey { address: (Ipv4Addr::LOCALHOST, port).into(), wire }
+    PoolKey { address: (Ipv4Addr::LOCALHOST, port).into(), wire, keep: MAX_AGE }
 }
 
 async fn hello(_: Request<Incoming>) -> Result<Response<Full<Bytes>>, std::convert::Infallible> {

@@ -1,6 +1,7 @@
 //! What makes a connection somebody's, and how many a client's connection has.
 
 use super::*;
+use crate::proxy::upstream::pool::MAX_AGE;
 use crate::proxy::upstream::pool::Wire;
 use crate::proxy::upstream::testing::{address, route};
 use router_core::policy::RoutePolicy;
@@ -48,7 +49,7 @@ fn challenges_are_found_in_lists_and_where_they_belong() {
 #[test]
 fn a_client_connection_has_a_few_and_the_one_used_least_recently_gives_way() {
     let (pool, private) = (Pool::default(), Private::default());
-    let key = |port| PoolKey { address: address(port), wire: Wire::Http1 };
+    let key = |port| PoolKey { address: address(port), wire: Wire::Http1, keep: MAX_AGE };
     assert!(private.tied(&key(1)).is_none());
     let first = private.tie(&pool, key(1), || true);
     (2..=8).for_each(|port| drop(private.tie(&pool, key(port), || true)));
@@ -68,7 +69,7 @@ fn a_client_connection_has_a_few_and_the_one_used_least_recently_gives_way() {
 #[test]
 fn what_is_gone_is_let_go_of() {
     let (pool, private) = (Pool::default(), Private::default());
-    let key = |port| PoolKey { address: address(port), wire: Wire::Http1 };
+    let key = |port| PoolKey { address: address(port), wire: Wire::Http1, keep: MAX_AGE };
     (1..=2).for_each(|port| drop(private.tie(&pool, key(port), || true)));
     let route = route(&[(1, &[5, 2, 1])], RoutePolicy::default());
     let plan = Plan::new(&route, Arc::default);
