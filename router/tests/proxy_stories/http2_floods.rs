@@ -221,6 +221,8 @@ async fn what_answers_small_messages_is_no_flood() {
                 let windows = [1, 0].map(|of| frame(WINDOW_UPDATE, 0, of, &increment)).concat();
                 let answer = [windows, frame(PING, 0, 0, &[0; 8])].concat();
                 stream.write_all(&answer).await.unwrap();
+                // What the socket did not take would wait for the next write, which the window may never allow.
+                stream.flush().await.unwrap();
             }
             DATA => assert_eq!(flags & END_STREAM, END_STREAM),
             PING => answers += 1,
@@ -255,6 +257,7 @@ async fn no_flood_is_bought_with_a_response() {
             _ => continue,
         }
         stream.write_all(&frame(WINDOW_UPDATE, 0, 1, &[0, 0, 0, 1])).await.unwrap();
+        stream.flush().await.unwrap();
     };
     assert_eq!(u32::from(code), CALM);
     assert!((800..1000).contains(&bytes), "{bytes}");

@@ -221,6 +221,8 @@ mod tests {
         assert!(!agrees(&refused, &nothing()), "an answer was said to come");
         let shares = json!([{ "kind": "endpoints", "endpoints": ["10.1.0.1:3000"] },
                             { "kind": "response", "status": 500, "cause": "invalid-backend" }]);
-        assert!(agrees(&shares, &from("one")) && agrees(&shares, &response(500, &[("x-sluice-cause", "invalid-backend")])));
+        assert!(
+            agrees(&shares, &from("one")) && agrees(&shares, &response(500, &[("x-sluice-cause", "invalid-backend")]))
+        );
     }
 }

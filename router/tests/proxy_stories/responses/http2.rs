@@ -71,11 +71,14 @@ const INVALID: (&str, &str) = ("HTTP/1.1 502 Bad Gateway", "backend-invalid");
 const CUT: &str = "";
 const CLOSED: (&str, &str) = ("HTTP/1.1 502 Bad Gateway", "backend-closed");
 
+/// What the endpoint does, its bytes, whether it ends there, and the response's first line and cause.
+type Row<'a> = (&'a str, Vec<u8>, bool, (&'a str, &'a str));
+
 #[tokio::test]
 async fn what_is_wrong_with_an_answer_in_http2_is_told() {
     let head = || frame(HEADERS, END_HEADERS, 1, &field(":status", "200"));
     let part = || [head(), frame(DATA, 0, 1, b"hi")].concat();
-    let rows: Vec<(&str, Vec<u8>, bool, (&str, &str))> = vec![
+    let rows: Vec<Row<'_>> = vec![
         ("a status without a phrase", answer(&[(":status", "440")], "hi"), false, ("HTTP/1.1 440 ", "")),
         ("a status with one", answer(&[(":status", "404")], "hi"), false, ("HTTP/1.1 404 Not Found", "")),
         ("transfer-encoding", answer(&[OK, ("transfer-encoding", "chunked")], "hi"), false, INVALID),

@@ -86,7 +86,7 @@ fn what_is_gone_is_let_go_of() {
 #[test]
 fn what_is_apart_is_not_tied_and_goes_when_nobody_uses_it() {
     let (pool, private) = (Pool::default(), Private::default());
-    let key = PoolKey { address: address(5), wire: Wire::Http2 };
+    let key = PoolKey { address: address(5), wire: Wire::Http2, keep: MAX_AGE };
     let (apart, tied) = (private.apart(&pool, key.clone(), || true), private.tie(&pool, key.clone(), || true));
     assert!(!apart.is_tied() && tied.is_tied());
     assert!(Arc::ptr_eq(&apart, &private.apart(&pool, key.clone(), || true)));
