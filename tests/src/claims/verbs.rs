@@ -118,9 +118,14 @@ impl Stage<'_> {
         } else {
             tally(&outcomes, command.is_vague)
         };
-        let question = curl::question(&command.words).context("a URL begins with http:// or https://")?;
+        let question = self.question(&command.words)?;
         lines.extend(self.explained(command, &question, &outcomes, faults)?);
         Ok(lines)
+    }
+
+    fn question(&mut self, words: &[String]) -> Result<Question> {
+        let arguments = self.arguments(&words[1..])?;
+        curl::question(&arguments).context("a URL begins with http:// or https://")
     }
 
     fn shown(&self, outcome: &Outcome) -> Vec<String> {
@@ -186,7 +191,7 @@ impl Stage<'_> {
             let outcome = Outcome { got, answered, tried: Vec::new() };
             lines.push(format!("$ {}", command.words.join(" ")));
             lines.extend(self.shown(&outcome));
-            let question = curl::question(&command.words).context("a URL begins with http:// or https://")?;
+            let question = self.question(&command.words)?;
             lines.extend(self.explained(&command, &question, &[outcome], faults)?);
         }
         Ok(lines)

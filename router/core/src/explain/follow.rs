@@ -13,6 +13,7 @@ use crate::lookup::SniMatch;
 use crate::path_form::PathForm;
 use crate::rule::{RedirectTo, Rule};
 use crate::table::{ResolvedRoute, RouteKind, RouterTable};
+use crate::tls_offer::TlsOffer;
 
 /// What the table says.
 pub enum Found<'t> {
@@ -99,7 +100,7 @@ pub fn follow(facts: Facts<'_>, router: &RouterTable, query: &Query, out: &mut E
     if !losers.is_empty() {
         out.steps.push(Step::Losers { routes: losers });
     }
-    client_certificate(&ground, &found, out);
+    handshake(&ground, &found, out);
 }
 
 /// What is told of something that a route has, whose client is let in.
@@ -184,20 +185,27 @@ fn nobodys(ground: &Ground<'_>, found: &Found<'_>, out: &mut Explanation) {
     }
 }
 
-/// What it means that the router asks clients for certificates. The question has none.
-fn client_certificate(ground: &Ground<'_>, found: &Found<'_>, out: &mut Explanation) {
+/// What the router wants of those who speak TLS with it: that it can, and certificates, of which the question has none.
+fn handshake(ground: &Ground<'_>, found: &Found<'_>, out: &mut Explanation) {
     if ground.asked.query.protocol != Protocol::Https || matches!(found, Found::Passthrough(_)) {
         return;
     }
-    let Some(auth) = ground.router.policy.client_tls.as_deref() else { return };
-    if auth.roots.is_empty() {
+    let (name, policy) = (&ground.router.name, &ground.router.policy);
+    let auth = policy.client_tls.as_deref();
+    let refused = if TlsOffer::of(&policy.tls).is_err() {
+        Some(("its tlsSecurityProfile names no cipher suite that can be used", "spec.tlsSecurityProfile"))
+    } else {
+        auth.filter(|auth| auth.roots.is_empty())
+            .map(|_| ("its clientTLS has no CA that can be used", "spec.clientTLS.clientCA"))
+    };
+    if let Some((why, field)) = refused {
         out.served = false;
-        out.verdict =
-            format!("TLS of router {} is refused: its clientTLS has no CA that can be used", ground.router.name);
-        out.fix = Some(format!("correct spec.clientTLS.clientCA of IngressController {}", ground.router.name));
+        out.verdict = format!("TLS of router {name} is refused: {why}");
+        out.fix = Some(format!("correct {field} of IngressController {name}"));
         out.outcome = vec![Fate::close(Flag::ClientHandshake).into()];
         return;
     }
+    let Some(auth) = auth else { return };
     let without = if auth.required {
         Some(Fate::close(Flag::ClientHandshake))
     } else if !auth.subjects.is_empty() && !matches!(found, Found::Handshake(_)) {

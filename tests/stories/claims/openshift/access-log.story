@@ -38,7 +38,7 @@ $ curl -H 'X-Api: abcdef' -b 'session=1; other=2' http://shop.test/a?b
   one saw GET /a?b HTTP/1.1
   explain: Route shop/shop gets it, on 1 endpoint
 $ log 1
-  router=default line="192.0.2.1 be_http:shop:shop 10.1.0.1:8080 200 GET /a {abcd} {fine} session=1"
+  router=default line="192.0.2.1 be_http:shop:shop 10.1.0.1:3000 200 GET /a {abcd} {fine} session=1"
 
 == status
 ingresscontroller openshift-ingress-operator/default
@@ -46,27 +46,11 @@ ingresscontroller openshift-ingress-operator/default
   Available=True
   Degraded=True FieldsWithoutEffect: these fields have no effect yet: spec.logging.access.destination.container.maxLength
   domain: apps.test
-  endpointPublishingStrategy:
-    type: HostNetwork
-    hostNetwork:
-      httpPort: 80
-      httpsPort: 443
-  routeAdmission:
-    namespaceOwnership: Strict
-    wildcardPolicy: WildcardsDisallowed
 ingresscontroller openshift-ingress-operator/unknown
   Admitted=True Valid
   Available=True
   Degraded=True FieldsWithoutEffect: these fields have no effect yet: spec.logging.access.httpLogFormat
   domain: unknown.test
-  endpointPublishingStrategy:
-    type: HostNetwork
-    hostNetwork:
-      httpPort: 8080
-      httpsPort: 8443
-  routeAdmission:
-    namespaceOwnership: Strict
-    wildcardPolicy: WildcardsDisallowed
 
 == validate
   warning: IngressController openshift-ingress-operator/default: spec.logging.access.destination.container.maxLength: has no effect: Sluice does not act on this field yet

@@ -47,27 +47,25 @@ $ curl --cert "{{cert alice by clients}}" --key "{{key alice by clients}}" https
   HTTP/2 200
   one saw GET / HTTP/1.1
     x-ssl-client-cn: alice
-  explain: Route shop/shop gets it, on 1 endpoint
+  explain: Route shop/shop gets it, on 1 endpoint, for clients that show a certificate
 # What a client says of itself is taken out.
 $ curl --cert "{{cert alice by clients}}" --key "{{key alice by clients}}" -H 'X-SSL-Client-CN: root' https://shop.test/
   HTTP/2 200
   one saw GET / HTTP/1.1
     x-ssl-client-cn: alice
-  explain: Route shop/shop gets it, on 1 endpoint
+  explain: Route shop/shop gets it, on 1 endpoint, for clients that show a certificate
 # Another subject, another CA, none.
 $ curl --cert "{{cert bob by clients}}" --key "{{key bob by clients}}" https://shop.test/
 ! the client's certificate is no part of a question
   HTTP/2 403
     x-sluice-cause: client-certificate
-  explain: Route shop/shop gets it, on 1 endpoint
+  explain: Route shop/shop gets it, on 1 endpoint, for clients that show a certificate
 $ curl --cert "{{cert alice by others}}" --key "{{key alice by others}}" https://shop.test/
-! the client's certificate is no part of a question
   the connection ends without an answer
-  explain: Route shop/shop gets it, on 1 endpoint
+  explain: Route shop/shop gets it, on 1 endpoint, for clients that show a certificate
 $ curl https://shop.test/
-! the client's certificate is no part of a question
   the connection ends without an answer
-  explain: Route shop/shop gets it, on 1 endpoint
+  explain: Route shop/shop gets it, on 1 endpoint, for clients that show a certificate
 
 $ curl https://shop.test:8443/
   HTTP/2 200
@@ -86,7 +84,8 @@ $ curl --cert "{{cert alice by others}}" --key "{{key alice by others}}" https:/
 # Without its CA a router that wants certificates serves nobody.
 $ curl --cert "{{cert alice by clients}}" --key "{{key alice by clients}}" https://shop.test:9443/
   no TLS: alert internal error
-  explain: Route shop/shop gets it, on 1 endpoint
+  explain: TLS of router missing is refused: its clientTLS has no CA that can be used
+    fix: correct spec.clientTLS.clientCA of IngressController missing
 
 == status
 ingresscontroller openshift-ingress-operator/default
@@ -94,24 +93,8 @@ ingresscontroller openshift-ingress-operator/default
   Available=True
   Degraded=False
   domain: apps.test
-  endpointPublishingStrategy:
-    type: HostNetwork
-    hostNetwork:
-      httpPort: 80
-      httpsPort: 443
-  routeAdmission:
-    namespaceOwnership: Strict
-    wildcardPolicy: WildcardsDisallowed
 ingresscontroller openshift-ingress-operator/missing
   Admitted=True Valid
   Available=False ClientCAUnusable: ConfigMap "gone" of spec.clientTLS.clientCA is not in openshift-config; until it is there TLS is refused
   Degraded=True ClientCAUnusable: ConfigMap "gone" of spec.clientTLS.clientCA is not in openshift-config; until it is there TLS is refused
   domain: missing.test
-  endpointPublishingStrategy:
-    type: HostNetwork
-    hostNetwork:
-      httpPort: 9080
-      httpsPort: 9443
-  routeAdmission:
-    namespaceOwnership: Strict
-    wildcardPolicy: WildcardsDisallowed

@@ -30,11 +30,19 @@ $ write line
 > Host: shop.test
 > Connection: close
 >
+  HTTP/1.1 200 OK
+  one saw GET / HTTP/1.1
+  the connection ends
 $ taken line 0 1000
+  the router takes bytes for 0 to 1000 ms
 $ open patient 8080
 $ write patient
 > GET / HTTP/1.1
 > Host: shop.test:8080
 > Connection: close
 >
+  HTTP/1.1 200 OK
+  one saw GET / HTTP/1.1
+  the connection ends
 $ taken patient 1100 5000
+  the router takes bytes for 1100 to 5000 ms

@@ -31,10 +31,11 @@ $ send 80 end
   HTTP/1.1 200 OK
   one saw GET /1 HTTP/1.1
   the connection ends
-  one saw GET /1 HTTP/1.1, and the answer is not its own
   explain: Route shop/shop gets it, on 1 endpoint
 $ send 8080 end
 > GET /2 HTTP/1.1
 > Host: shop.test:8080
 >
-  no connection
+! when the client ends its side is no part of a question
+  the connection ends without an answer
+  explain: Route shop/shop gets it, on 1 endpoint

@@ -26,5 +26,11 @@ absent: absent for=shop/refused
 == requests
 $ curl --max-time 4 http://silent.test/
 ! an endpoint's silence is no part of a question
+  HTTP/1.1 504 Gateway Timeout
+    x-sluice-cause: backend-connect-timeout
+  explain: Route shop/silent gets it, on 1 endpoint
 $ curl http://refused.test/
 ! whether an endpoint listens is no part of a question
+  HTTP/1.1 503 Service Unavailable
+    x-sluice-cause: backend-unreachable
+  explain: Route shop/refused gets it, on 1 endpoint

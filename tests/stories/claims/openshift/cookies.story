@@ -57,7 +57,7 @@ two: http for=shop/web
 # One of the two, and always that one.
 $ curl -c usual -o /dev/null http://usual.apps.test/
   HTTP/1.1 200 OK
-    set-cookie: 27261068cc2a1aa2b0916db59ef5f89c=104e62318b9ac56f42faf8ee4b926c70; path=/; HttpOnly
+    set-cookie: 27261068cc2a1aa2b0916db59ef5f89c=fe69be0f385435cbe57129a3bc64a3d8; path=/; HttpOnly
   one saw GET / HTTP/1.1
   explain: Route shop/usual gets it, on 2 endpoints
 $ x12 curl -b usual http://usual.apps.test/
@@ -66,11 +66,11 @@ $ x12 curl -b usual http://usual.apps.test/
 
 $ curl -c named https://named.apps.test/
   HTTP/2 200
-    set-cookie: shopping=e88dcf7a0c7f59edfdbdab9285fa8383; path=/; HttpOnly; Secure; SameSite=Strict
-  one saw GET / HTTP/1.1
+    set-cookie: shopping=b552c6a20c0d270d46c0b6edc2fa0469; path=/; HttpOnly; Secure; SameSite=Strict
+  two saw GET / HTTP/1.1
   explain: Route shop/named gets it, on 2 endpoints
 $ x12 curl -b named https://named.apps.test/
-  12 × HTTP/2 200 from one
+  12 × HTTP/2 200 from two
   explain: Route shop/named gets it, on 2 endpoints
 
 $ x4 curl -c without -b without http://without.apps.test/
@@ -83,7 +83,7 @@ $ curl http://without.apps.test/
   explain: Route shop/without gets it, on 2 endpoints
 $ curl http://wrong.apps.test/
   HTTP/1.1 200 OK
-    set-cookie: 73bf84df4fc95af5c664c338ee9e42fa=0acb60a55ba0281bb62f890cbedc79cd; path=/; HttpOnly
+    set-cookie: 73bf84df4fc95af5c664c338ee9e42fa=da0b66b8395c945b3cb21c0529f9359c; path=/; HttpOnly
   one saw GET / HTTP/1.1
   explain: Route shop/wrong gets it, on 2 endpoints
 

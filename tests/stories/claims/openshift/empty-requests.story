@@ -28,6 +28,15 @@ one: http for=shop/web
 
 == requests
 $ send 80 end
+  HTTP/1.1 400 Bad Request
+    x-sluice-cause: empty-request
+  the connection ends
 $ send 8080 end
+  the connection ends without an answer
 $ curl http://shop.test:8080/
+  HTTP/1.1 200 OK
+  one saw GET / HTTP/1.1
+  explain: Route shop/shop gets it, on 1 endpoint
 $ log 2
+  router=default … listener=10.0.0.1:80 host="-" method="-" path="-" status=400 route=- endpoint=- bytes_in=0 bytes_out=169 … flags="ER" cause="empty-request" datapath="proxy"
+  router=ignore … listener=10.0.0.1:8080 host="shop.test" method="GET" path="/" status=200 route=shop/shop endpoint=10.1.0.1:3000 bytes_in=0 bytes_out=241 … flags="-" datapath="proxy"

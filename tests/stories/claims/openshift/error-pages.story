@@ -56,24 +56,8 @@ ingresscontroller openshift-ingress-operator/default
   Available=True
   Degraded=False
   domain: apps.test
-  endpointPublishingStrategy:
-    type: HostNetwork
-    hostNetwork:
-      httpPort: 80
-      httpsPort: 443
-  routeAdmission:
-    namespaceOwnership: Strict
-    wildcardPolicy: WildcardsDisallowed
 ingresscontroller openshift-ingress-operator/missing
   Admitted=True Valid
   Available=True
   Degraded=True ErrorPagesUnusable: ConfigMap "gone" of spec.httpErrorCodePages is not in openshift-config; the router's own pages are sent
   domain: missing.test
-  endpointPublishingStrategy:
-    type: HostNetwork
-    hostNetwork:
-      httpPort: 8080
-      httpsPort: 8443
-  routeAdmission:
-    namespaceOwnership: Strict
-    wildcardPolicy: WildcardsDisallowed

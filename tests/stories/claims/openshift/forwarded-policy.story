@@ -60,7 +60,13 @@ $ curl -H 'X-Forwarded-For: 203.0.113.9' http://shop.test/
     forwarded: for=192.0.2.1;host=shop.test;proto=http
   explain: Route shop/shop gets it, on 1 endpoint
 $ curl -H 'X-Forwarded-For: 203.0.113.9' http://shop.test:8080/
-  no connection
+  HTTP/1.1 200 OK
+  one saw GET / HTTP/1.1
+    x-forwarded-for: 192.0.2.1
+    x-forwarded-host: shop.test:8080
+    x-forwarded-port: 8080
+    x-forwarded-proto: http
+    forwarded: for=192.0.2.1;host="shop.test:8080";proto=http
   explain: Route shop/shop gets it, on 1 endpoint
 $ curl -H 'X-Forwarded-For: 203.0.113.9' http://shop.test:9080/
   HTTP/1.1 200 OK

@@ -59,7 +59,8 @@ $ curl http://shop.test/blog
   older saw GET /blog HTTP/1.1
   explain: Route shop/older gets it, on 1 endpoint
 $ curl http://shop.test:8080/blog
-  no connection
+  HTTP/1.1 200 OK
+  foreign saw GET /blog HTTP/1.1
   explain: Route blog/foreign gets it, on 1 endpoint
 $ curl --insecure https://tls.test/
   HTTP/2 200

@@ -31,17 +31,26 @@ $ write deferred
 > GET /1 HTTP/1.1
 > Host: shop.test
 >
+  HTTP/1.1 200 OK
+  one saw GET /1 HTTP/1.1
 $ open immediate 8080
 $ write immediate
 > GET /2 HTTP/1.1
 > Host: shop.test
 >
+  HTTP/1.1 200 OK
+  one saw GET /2 HTTP/1.1
 $ terminate
 $ write deferred
 > GET /3 HTTP/1.1
 > Host: shop.test
 >
+  HTTP/1.1 200 OK
+    connection: close
+  one saw GET /3 HTTP/1.1
+  the connection ends
 $ write immediate
 > GET /4 HTTP/1.1
 > Host: shop.test
 >
+  the connection ends without an answer

@@ -17,14 +17,14 @@ spec: {domain: wrong.test, tuningOptions: {maxConnections: 100}}
 apiVersion: route.openshift.io/v1
 kind: Route
 metadata: {name: shop, namespace: shop}
-spec: {host: shop.test, to: {kind: Service, name: web}}
+spec: {host: shop.test, to: {kind: Service, name: web}, tls: {termination: edge, insecureEdgeTerminationPolicy: Allow}}
 
 == backends
 one: http for=shop/web
 
 == requests
 $ crowd 80 2000
-$ curl --max-time 1 http://shop.test/
+$ curl --max-time 1 https://shop.test/
 ! who is connected is no part of a question
   no answer in time
   explain: Route shop/shop gets it, on 1 endpoint

@@ -84,7 +84,7 @@ $ send 80
 $ curl http://10.0.0.1/
   HTTP/1.1 503 Service Unavailable
     x-sluice-cause: no-route
-  explain: 10.0.0.1 is an address; no route can have it
+  explain: 503: 10.0.0.1 is an address; no route can have it
     fix: ask for the host name of a route
 
 == status
@@ -93,24 +93,8 @@ ingresscontroller openshift-ingress-operator/default
   Available=True
   Degraded=False
   domain: apps.test
-  endpointPublishingStrategy:
-    type: HostNetwork
-    hostNetwork:
-      httpPort: 80
-      httpsPort: 443
-  routeAdmission:
-    namespaceOwnership: Strict
-    wildcardPolicy: WildcardsDisallowed
 ingresscontroller openshift-ingress-operator/missing
   Admitted=True Valid
   Available=True
   Degraded=True DefaultCertificateUnusable: Secret "gone" of spec.defaultCertificate is neither in openshift-ingress nor in openshift-ingress-operator, or cannot be used; a generated certificate is served
   domain: missing.test
-  endpointPublishingStrategy:
-    type: HostNetwork
-    hostNetwork:
-      httpPort: 8080
-      httpsPort: 8443
-  routeAdmission:
-    namespaceOwnership: Strict
-    wildcardPolicy: WildcardsDisallowed

@@ -57,27 +57,11 @@ ingresscontroller openshift-ingress-operator/default
   Available=True
   Degraded=True FieldsWithoutEffect: these fields have no effect yet: spec.tuningOptions.serverFinTimeout, metadata.annotations[ingress.operator.openshift.io/default-enable-http2], metadata.annotations[ingress.operator.openshift.io/hard-stop-after], spec.unsupportedConfigOverrides
   domain: apps.test
-  endpointPublishingStrategy:
-    type: HostNetwork
-    hostNetwork:
-      httpPort: 80
-      httpsPort: 443
-  routeAdmission:
-    namespaceOwnership: Strict
-    wildcardPolicy: WildcardsDisallowed
 ingresscontroller openshift-ingress-operator/fine
   Admitted=True Valid
   Available=True
   Degraded=False
   domain: fine.test
-  endpointPublishingStrategy:
-    type: HostNetwork
-    hostNetwork:
-      httpPort: 8080
-      httpsPort: 8443
-  routeAdmission:
-    namespaceOwnership: Strict
-    wildcardPolicy: WildcardsDisallowed
 
 == validate
   warning: IngressController openshift-ingress-operator/default: metadata.annotations[ingress.operator.openshift.io/default-enable-http2]: has no effect: Sluice does not act on this field yet

@@ -33,8 +33,23 @@ $ send 80
 > Host: shop.test
 > Connection: close
 >
+  HTTP/1.1 200 OK
+  one saw GET / HTTP/1.1
+    x-forwarded-for: 203.0.113.5
+  the connection ends
+  explain: Route shop/shop gets it, on 1 endpoint
 $ curl --haproxy-protocol http://shop.test:8080/
+  HTTP/1.1 200 OK
+  one saw GET / HTTP/1.1
+    x-forwarded-for: 192.0.2.1
+  explain: Route shop/shop gets it, on 1 endpoint
 $ curl --haproxy-protocol http://shop.test:9080/
+  HTTP/1.1 200 OK
+  one saw GET / HTTP/1.1
+    x-forwarded-for: 192.0.2.1
+  explain: Route shop/shop gets it, on 1 endpoint
 # Without a header nothing is served.
 $ curl http://shop.test/
 ! what a proxy sends first is no part of a question
+  the connection ends without an answer
+  explain: Route shop/shop gets it, on 1 endpoint

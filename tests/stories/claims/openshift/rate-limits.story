@@ -67,7 +67,6 @@ slow: http hold for=shop/slow
 
 == requests
 $ x5 curl http://requests.apps.test/
-! what clients have asked for before is no part of a question
   3 × HTTP/1.1 200 OK from one
   2 × HTTP/1.1 429 Too Many Requests from the router
   explain: Route shop/requests gets it, on 1 endpoint
@@ -77,14 +76,12 @@ $ x3 curl --interface 192.0.2.2 http://requests.apps.test/
   explain: Route shop/requests gets it, on 1 endpoint
 
 $ x4 curl https://connections.apps.test/
-! what clients have asked for before is no part of a question
   2 × HTTP/1.1 200 OK from tls
   2 × no TLS: the connection ends in the handshake from nobody
   explain: Route shop/connections gets the TLS stream as it is, on 1 endpoint
 
 $ curl http://at-once.apps.test/ &
 $ curl http://at-once.apps.test/
-! what clients have under way is no part of a question
   HTTP/1.1 429 Too Many Requests
     x-sluice-cause: rate-limited
   explain: Route shop/at-once gets it, on 1 endpoint

@@ -76,6 +76,7 @@ $ curl https://other.apps.test/
   explain: Route shop/other gets it, on 1 endpoint
 # No CA at all.
 $ curl https://without.apps.test/
+! explain does not know yet that there is no CA
   HTTP/2 503
     x-sluice-cause: no-destination-ca
   explain: Route shop/without gets it, on 1 endpoint

@@ -67,15 +67,18 @@ $ curl http://shop.apps.test/
   explain: 503: no route of router default has shop.apps.test
     fix: create a Route with host shop.apps.test
 $ curl http://shop.inside.test:8080/
-  no connection
+  HTTP/1.1 200 OK
+  shop saw GET / HTTP/1.1
   explain: Route shop/inside gets it, on 1 endpoint
 $ curl http://outside.inside.test:8080/
-  no connection
+  HTTP/1.1 503 Service Unavailable
+    x-sluice-cause: no-route
   explain: 503: no route of router inside has outside.inside.test
     fix: create a Route with host outside.inside.test
 # Of a namespace without the label.
 $ curl http://blog.inside.test:8080/
-  no connection
+  HTTP/1.1 503 Service Unavailable
+    x-sluice-cause: no-route
   explain: 503: no route of router inside has blog.inside.test
     fix: create a Route with host blog.inside.test
 $ curl http://blog.apps.test/
@@ -106,14 +109,6 @@ ingresscontroller openshift-ingress-operator/default
   Available=True
   Degraded=False
   domain: apps.test
-  endpointPublishingStrategy:
-    type: HostNetwork
-    hostNetwork:
-      httpPort: 80
-      httpsPort: 443
-  routeAdmission:
-    namespaceOwnership: Strict
-    wildcardPolicy: WildcardsDisallowed
   routeSelector:
     matchExpressions:
       key: shard
@@ -124,17 +119,9 @@ ingresscontroller openshift-ingress-operator/inside
   Available=True
   Degraded=True FieldsWithoutEffect: these fields have no effect yet: spec.endpointPublishingStrategy.hostNetwork.statsPort
   domain: inside.test
-  endpointPublishingStrategy:
-    type: HostNetwork
-    hostNetwork:
-      httpPort: 8080
-      httpsPort: 8443
   namespaceSelector:
     matchLabels:
       team: shop
-  routeAdmission:
-    namespaceOwnership: Strict
-    wildcardPolicy: WildcardsDisallowed
   routeSelector:
     matchLabels:
       shard: inside
@@ -143,26 +130,10 @@ ingresscontroller openshift-ingress-operator/same-port
   Available=False PortConflict: port 8080 is that of IngressController "inside", which is older; set spec.endpointPublishingStrategy.hostNetwork.httpPort and httpsPort
   Degraded=True PortConflict: port 8080 is that of IngressController "inside", which is older; set spec.endpointPublishingStrategy.hostNetwork.httpPort and httpsPort
   domain: other.test
-  endpointPublishingStrategy:
-    type: HostNetwork
-    hostNetwork:
-      httpPort: 8080
-      httpsPort: 9443
-  routeAdmission:
-    namespaceOwnership: Strict
-    wildcardPolicy: WildcardsDisallowed
 ingresscontroller openshift-ingress-operator/same-domain
   Admitted=False Invalid: domain "apps.test" is that of IngressController "default", which is older; a domain cannot be changed: delete this one and create it anew with another
   Available=False NotAdmitted: the IngressController is not admitted
   domain: apps.test
-  endpointPublishingStrategy:
-    type: HostNetwork
-    hostNetwork:
-      httpPort: 7080
-      httpsPort: 7443
-  routeAdmission:
-    namespaceOwnership: Strict
-    wildcardPolicy: WildcardsDisallowed
 
 == validate
   warning: IngressController openshift-ingress-operator/inside: spec.endpointPublishingStrategy.hostNetwork.statsPort: has no effect: Sluice does not act on this field yet

@@ -34,5 +34,5 @@ $ curl https://good.apps.test/
 $ curl https://bad.apps.test/
 ! the certificate is known when the endpoint shows it
   HTTP/2 502
-    x-sluice-cause: backend-certificate
+    x-sluice-cause: backend-certificate-name
   explain: Route shop/bad gets it, on 1 endpoint

@@ -59,7 +59,7 @@ $ curl http://none.apps.test/
   HTTP/1.1 503 Service Unavailable
     x-sluice-cause: no-endpoints
   explain: Route shop/none has it, but no service of it has a usable endpoint: 503
-    fix: Service shop/web has no port 80; its ports are 8080 http, 8081 admin: correct spec.port.targetPort
+    fix: Service shop/web has no port 80; its ports are 3000 http, 3001 admin: correct spec.port.targetPort
 $ curl http://wrong.apps.test/
   HTTP/1.1 503 Service Unavailable
     x-sluice-cause: no-route

@@ -95,7 +95,6 @@ $ send 80
   HTTP/1.1 101 Switching Protocols
   chat saw GET /chat HTTP/1.1
   the connection ends
-  chat saw GET /chat HTTP/1.1, and the answer is not its own
   explain: Route shop/chat gets it, on 1 endpoint
 
 # Of passthrough the connection itself does, unless timeout-tunnel says otherwise.
@@ -107,7 +106,6 @@ $ send 443 tls through.apps.test
   tls saw GET / HTTP/1.1
     [tls TLSv1_3, SNI through.apps.test, ALPN none]
   the connection ends
-  tls saw GET / HTTP/1.1, and the answer is not its own
   explain: Route shop/through gets the TLS stream as it is, on 1 endpoint
 $ send 443 tls both.apps.test
 > GET / HTTP/1.1

@@ -70,6 +70,7 @@ $ openssl s_client -servername shop.test -tls1_2
   Server Temp Key: X25519, 253 bits
   explain: TLS for shop.test ends here; the path decides which route gets a request
 $ openssl s_client -servername shop.test -tls1_1 -cipher ALL:@SECLEVEL=0
+! what a client offers is no part of a question
   no TLS: alert 40
   explain: TLS for shop.test ends here; the path decides which route gets a request
 # Modern: TLS 1.3 alone.
@@ -81,6 +82,7 @@ $ openssl s_client -connect 10.0.0.1:8443 -servername shop.test
   Server Temp Key: X25519, 253 bits
   explain: TLS for shop.test ends here; the path decides which route gets a request
 $ openssl s_client -connect 10.0.0.1:8443 -servername shop.test -tls1_2
+! what a client offers is no part of a question
   no TLS: alert 70
   explain: TLS for shop.test ends here; the path decides which route gets a request
 # Old: what rustls does not have is not offered, and named below.
@@ -92,6 +94,7 @@ $ openssl s_client -connect 10.0.0.1:9443 -servername shop.test -tls1_2
   Server Temp Key: X25519, 253 bits
   explain: TLS for shop.test ends here; the path decides which route gets a request
 $ openssl s_client -connect 10.0.0.1:9443 -servername shop.test -tls1_1 -cipher ALL:@SECLEVEL=0
+! what a client offers is no part of a question
   no TLS: alert 40
   explain: TLS for shop.test ends here; the path decides which route gets a request
 # Custom: one suite of TLS 1.2 and, as none is written, none of 1.3.
@@ -103,6 +106,7 @@ $ openssl s_client -connect 10.0.0.1:10443 -servername shop.test -tls1_2
   Server Temp Key: X25519, 253 bits
   explain: TLS for shop.test ends here; the path decides which route gets a request
 $ openssl s_client -connect 10.0.0.1:10443 -servername shop.test -tls1_2 -cipher ECDHE-ECDSA-AES128-GCM-SHA256
+! what a client offers is no part of a question
   no TLS: alert 40
   explain: TLS for shop.test ends here; the path decides which route gets a request
 $ openssl s_client -connect 10.0.0.1:10443 -servername shop.test -tls1_3
@@ -114,7 +118,8 @@ $ openssl s_client -connect 10.0.0.1:10443 -servername shop.test -tls1_3
   explain: TLS for shop.test ends here; the path decides which route gets a request
 $ curl https://shop.test:11443/
   no TLS: alert internal error
-  explain: Route shop/shop gets it, on 1 endpoint
+  explain: TLS of router nothing is refused: its tlsSecurityProfile names no cipher suite that can be used
+    fix: correct spec.tlsSecurityProfile of IngressController nothing
 
 == status
 ingresscontroller openshift-ingress-operator/default
@@ -122,50 +127,18 @@ ingresscontroller openshift-ingress-operator/default
   Available=True
   Degraded=False
   domain: apps.test
-  endpointPublishingStrategy:
-    type: HostNetwork
-    hostNetwork:
-      httpPort: 80
-      httpsPort: 443
-  routeAdmission:
-    namespaceOwnership: Strict
-    wildcardPolicy: WildcardsDisallowed
 ingresscontroller openshift-ingress-operator/old
   Admitted=True Valid
   Available=True
   Degraded=True TLSProfileReduced: spec.tlsSecurityProfile: not offered, as they are not safe any more or not in the TLS library: DHE-RSA-AES128-GCM-SHA256, DHE-RSA-AES256-GCM-SHA384, DHE-RSA-CHACHA20-POLY1305, ECDHE-ECDSA-AES128-SHA256, ECDHE-RSA-AES128-SHA256, ECDHE-ECDSA-AES128-SHA, ECDHE-RSA-AES128-SHA, ECDHE-ECDSA-AES256-SHA384, ECDHE-RSA-AES256-SHA384, ECDHE-ECDSA-AES256-SHA, ECDHE-RSA-AES256-SHA, DHE-RSA-AES128-SHA256, DHE-RSA-AES256-SHA256, AES128-GCM-SHA256, AES256-GCM-SHA384, AES128-SHA256, AES256-SHA256, AES128-SHA, AES256-SHA, DES-CBC3-SHA, VersionTLS10, VersionTLS11
   domain: old.test
-  endpointPublishingStrategy:
-    type: HostNetwork
-    hostNetwork:
-      httpPort: 9080
-      httpsPort: 9443
-  routeAdmission:
-    namespaceOwnership: Strict
-    wildcardPolicy: WildcardsDisallowed
 ingresscontroller openshift-ingress-operator/custom
   Admitted=True Valid
   Available=True
   Degraded=True TLSProfileReduced: spec.tlsSecurityProfile: not offered, as they are not safe any more or not in the TLS library: DHE-RSA-AES128-GCM-SHA256
   domain: custom.test
-  endpointPublishingStrategy:
-    type: HostNetwork
-    hostNetwork:
-      httpPort: 10080
-      httpsPort: 10443
-  routeAdmission:
-    namespaceOwnership: Strict
-    wildcardPolicy: WildcardsDisallowed
 ingresscontroller openshift-ingress-operator/nothing
   Admitted=True Valid
   Available=False TLSProfileUnusable: spec.tlsSecurityProfile: no cipher suite of the TLS profile is available; name at least one of TLS_AES_128_GCM_SHA256, TLS_AES_256_GCM_SHA384, TLS_CHACHA20_POLY1305_SHA256, ECDHE-ECDSA-AES128-GCM-SHA256, ECDHE-RSA-AES128-GCM-SHA256, ECDHE-ECDSA-AES256-GCM-SHA384, ECDHE-RSA-AES256-GCM-SHA384, ECDHE-ECDSA-CHACHA20-POLY1305, ECDHE-RSA-CHACHA20-POLY1305; until then TLS is refused
   Degraded=True TLSProfileUnusable: spec.tlsSecurityProfile: no cipher suite of the TLS profile is available; name at least one of TLS_AES_128_GCM_SHA256, TLS_AES_256_GCM_SHA384, TLS_CHACHA20_POLY1305_SHA256, ECDHE-ECDSA-AES128-GCM-SHA256, ECDHE-RSA-AES128-GCM-SHA256, ECDHE-ECDSA-AES256-GCM-SHA384, ECDHE-RSA-AES256-GCM-SHA384, ECDHE-ECDSA-CHACHA20-POLY1305, ECDHE-RSA-CHACHA20-POLY1305; until then TLS is refused
   domain: nothing.test
-  endpointPublishingStrategy:
-    type: HostNetwork
-    hostNetwork:
-      httpPort: 11080
-      httpsPort: 11443
-  routeAdmission:
-    namespaceOwnership: Strict
-    wildcardPolicy: WildcardsDisallowed

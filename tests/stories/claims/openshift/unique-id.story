@@ -31,7 +31,8 @@ $ curl http://shop.test/
     x-request-id: 192.0.2.1 at 10.0.0.1:80
   explain: Route shop/shop gets it, on 1 endpoint
 $ curl http://shop.test:8080/
-  no connection
+  HTTP/1.1 200 OK
+  one saw GET / HTTP/1.1
   explain: Route shop/shop gets it, on 1 endpoint
 
 == status
@@ -40,14 +41,6 @@ ingresscontroller openshift-ingress-operator/unknown
   Available=True
   Degraded=True FieldsWithoutEffect: these fields have no effect yet: spec.httpHeaders.uniqueId.format
   domain: unknown.test
-  endpointPublishingStrategy:
-    type: HostNetwork
-    hostNetwork:
-      httpPort: 8080
-      httpsPort: 8443
-  routeAdmission:
-    namespaceOwnership: Strict
-    wildcardPolicy: WildcardsDisallowed
 
 == validate
   warning: IngressController openshift-ingress-operator/unknown: spec.httpHeaders.uniqueId.format: %[rand(5)] cannot be written here, so the header is not sent; use %ci, %cp, %fi, %fp, %Ts, %ms, %rt, %pid and %[uuid]

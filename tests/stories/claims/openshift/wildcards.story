@@ -87,11 +87,13 @@ $ curl https://other.e.test/
   explain: Route shop/through gets the TLS stream as it is, on 1 endpoint
 # The other router allows no wildcards.
 $ curl http://www.d.test:8080/
-  no connection
+  HTTP/1.1 503 Service Unavailable
+    x-sluice-cause: no-route
   explain: 503: Route shop/any wants it and is not served: RouteNotAdmitted: wildcard routes are not allowed
     fix: set spec.routeAdmission.wildcardPolicy of IngressController strict to WildcardsAllowed, or the route's wildcardPolicy to None
 $ curl http://exact.d.test:8080/exact
-  no connection
+  HTTP/1.1 200 OK
+  exact saw GET /exact HTTP/1.1
   explain: Route shop/exact gets it, on 1 endpoint
 
 == status
