@@ -44,6 +44,12 @@ impl Capacity {
         Seat(Arc::clone(self))
     }
 
+    /// Takes a seat if there is one.
+    pub fn try_take(self: &Arc<Self>) -> Option<Seat> {
+        let more = |taken: usize| (taken < self.most.load(Ordering::Acquire)).then(|| taken + 1);
+        self.taken.fetch_update(Ordering::AcqRel, Ordering::Acquire, more).ok().map(|_| Seat(Arc::clone(self)))
+    }
+
     /// How many are taken.
     pub fn taken(&self) -> usize {
         self.taken.load(Ordering::Acquire)
@@ -121,6 +127,16 @@ mod tests {
         assert!(futures_util::poll!(again.as_mut()).is_pending());
         seats.pop();
         assert!(!again.await, "nothing new");
+    }
+
+    #[test]
+    fn no_more_seats_are_given_than_there_are() {
+        let capacity = Arc::new(Capacity::default());
+        capacity.set(1);
+        let seat = capacity.try_take();
+        assert!(seat.is_some() && capacity.try_take().is_none() && capacity.taken() == 1);
+        drop(seat);
+        assert!(capacity.try_take().is_some());
     }
 
     #[tokio::test]

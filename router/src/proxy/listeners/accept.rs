@@ -44,7 +44,7 @@ impl Acceptor {
     pub async fn run(self) {
         loop {
             match self.next().await {
-                Ok((stream, client)) => self.place(stream, client),
+                Ok((stream, client, seat)) => self.place(stream, client, seat),
                 // The connection failed before it was taken (accept(2)): no concern of the listener.
                 Err(error) if is_connection_error(&error) => {}
                 Err(error) => {
@@ -56,7 +56,7 @@ impl Acceptor {
     }
 
     /// The next connection for which there is room.
-    async fn next(&self) -> io::Result<(TcpStream, SocketAddr)> {
+    async fn next(&self) -> io::Result<(TcpStream, SocketAddr, Seat)> {
         loop {
             if self.capacity.wait().await {
                 let (router, most) = (&self.router, self.capacity.taken());
@@ -66,20 +66,23 @@ impl Acceptor {
                 let most = self.descriptors.most;
                 tracing::warn!(most, "nearly as many descriptors are open as the process may have; clients wait");
             }
-            // Looked at again when a connection comes: whoever waited for it here has seen room that may be gone.
-            let accepted = poll_fn(|cx| match self.capacity.is_full() || self.descriptors.capacity.is_full() {
-                true => Poll::Ready(None),
-                false => self.listener.poll_accept(cx).map(Some),
+            // Looked at again when a connection comes: whoever waited for it here has seen room that may be gone. The seat
+            // is taken first, so that all workers together accept no more than there are.
+            let accepted = poll_fn(|cx| match self.capacity.try_take() {
+                Some(seat) if !self.descriptors.capacity.is_full() => {
+                    self.listener.poll_accept(cx).map(|accepted| Some((accepted, seat)))
+                }
+                _ => Poll::Ready(None),
             });
-            if let Some(accepted) = accepted.await {
-                return accepted;
+            if let Some((accepted, seat)) = accepted.await {
+                return accepted.map(|(stream, client)| (stream, client, seat));
             }
         }
     }
 
     /// Has the least busy worker serve a connection.
-    fn place(&self, stream: TcpStream, client: SocketAddr) {
-        let seats = Seats([self.capacity.take(), self.descriptors.take(&stream)]);
+    fn place(&self, stream: TcpStream, client: SocketAddr, seat: Seat) {
+        let seats = Seats([seat, self.descriptors.take(&stream)]);
         let Ok(local) = stream.local_addr() else { return };
         let (router, protocol) = (self.router.clone(), self.protocol);
         let (client, listener) = (plain(client), plain(local));

@@ -51,35 +51,36 @@ async fn slow(pause: Duration) -> SocketAddr {
 
 #[tokio::test]
 async fn whoever_is_silent_for_longer_than_idle_ends_the_request() {
-    let objects = [vec![proxy("idle", with(json!({ "idle": "200ms" })))], service("app", &[silent().await])];
+    let objects = [vec![proxy("proxy-idle", with(json!({ "idle": "200ms" })))], service("app", &[silent().await])];
     let world = World::of(objects.concat()).await;
     let begun = Instant::now();
-    assert_eq!(ask(&world, "idle.test", "/", &[]).await.status, 504);
+    assert_eq!(ask(&world, "proxy-idle.test", "/", &[]).await.status, 504);
     assert!((Duration::from_millis(200)..SOON).contains(&begun.elapsed()), "{:?}", begun.elapsed());
-    assert_eq!(log::line("host", "idle.test").await["flags"], "UT");
+    assert_eq!(log::line("host", "proxy-idle.test").await["flags"], "UT");
     // A client that does not go on with its content.
     let (begun, mut stream) = (Instant::now(), TcpStream::connect(world.rig.http).await.unwrap());
-    let head = "POST / HTTP/1.1\r\nHost: idle.test\r\nContent-Length: 10\r\n\r\nabc";
+    let head = "POST / HTTP/1.1\r\nHost: proxy-idle.test\r\nContent-Length: 10\r\n\r\nabc";
     stream.write_all(head.as_bytes()).await.unwrap();
     let mut answer = String::new();
     tokio::time::timeout(PATIENCE, stream.read_to_string(&mut answer)).await.expect("an answer").unwrap();
     assert!(answer.starts_with("HTTP/1.1 408 ") && begun.elapsed() < SOON, "{answer} {:?}", begun.elapsed());
     for what in ["idle timeout", "endpoint timeout", "tunnel timeout"] {
-        assert_eq!(world.setting("http://idle.test/", what).unwrap(), "200ms", "{what}");
+        assert_eq!(world.setting("http://proxy-idle.test/", what).unwrap(), "200ms", "{what}");
     }
 }
 
 #[tokio::test]
 async fn idle_gives_more_time_than_the_router_does_and_infinity_all_of_it() {
     let slow = slow(Duration::from_millis(400)).await;
-    let names = [("more", json!({ "idle": "1m" })), ("all", json!({ "idle": "infinity" })), ("none", json!({}))];
+    let names =
+        [("more", json!({ "idle": "1m" })), ("all", json!({ "idle": "infinity" })), ("proxy-untimed", json!({}))];
     let proxies = names.map(|(name, policy)| proxy(name, with(policy)));
     let world = World::of([proxies.to_vec(), vec![router("100ms")], service("app", &[slow])].concat()).await;
     for host in ["more.test", "all.test"] {
         let answer = ask(&world, host, "/", &[]).await;
         assert_eq!((answer.status, &*answer.body), (200, "abcd"), "{host}");
     }
-    assert_eq!(ask(&world, "none.test", "/", &[]).await.status, 504);
+    assert_eq!(ask(&world, "proxy-untimed.test", "/", &[]).await.status, 504);
     assert_eq!(world.setting("http://all.test/", "idle timeout").unwrap(), "none");
     // Nor is the client cut off.
     let mut stream = TcpStream::connect(world.rig.http).await.unwrap();
@@ -100,9 +101,9 @@ async fn idle_gives_more_time_than_the_router_does_and_infinity_all_of_it() {
 async fn what_moves_is_not_idle_and_the_response_timeout_stands_beside() {
     let endpoint = slow(Duration::from_millis(300)).await;
     let [busy, whole] = [json!({ "idle": "700ms" }), json!({ "idle": "700ms", "response": "500ms" })];
-    let objects = [vec![proxy("busy", with(busy)), proxy("whole", with(whole))], service("app", &[endpoint])];
+    let objects = [vec![proxy("proxy-busy", with(busy)), proxy("whole", with(whole))], service("app", &[endpoint])];
     let world = World::of(objects.concat()).await;
-    assert_eq!(ask(&world, "busy.test", "/", &[]).await.body, "abcd");
+    assert_eq!(ask(&world, "proxy-busy.test", "/", &[]).await.body, "abcd");
     // It has begun, and breaks off.
     let mut stream = TcpStream::connect(world.rig.http).await.unwrap();
     stream.write_all(b"GET / HTTP/1.1\r\nHost: whole.test\r\n\r\n").await.unwrap();
@@ -136,8 +137,10 @@ async fn a_tunnel_may_be_silent_for_as_long_as_idle_says() {
     })
     .await;
     let [short, long] = [json!({ "idle": "200ms" }), json!({ "idle": "infinity" })];
-    let objects =
-        [vec![proxy("short", with(short)), proxy("long", with(long)), router("500ms")], service("app", &[endpoint])];
+    let objects = [
+        vec![proxy("proxy-short", with(short)), proxy("long", with(long)), router("500ms")],
+        service("app", &[endpoint]),
+    ];
     let world = World::of(objects.concat()).await;
     let open = async |host: &str| {
         let mut stream = TcpStream::connect(world.rig.http).await.unwrap();
@@ -150,7 +153,7 @@ async fn a_tunnel_may_be_silent_for_as_long_as_idle_says() {
         assert!(head.starts_with(b"HTTP/1.1 101 "));
         stream
     };
-    let (mut short, mut long) = (open("short.test").await, open("long.test").await);
+    let (mut short, mut long) = (open("proxy-short.test").await, open("long.test").await);
     let begun = Instant::now();
     let end = tokio::time::timeout(PATIENCE, short.read(&mut [0; 16])).await.expect("the end of the tunnel");
     assert!(matches!(end, Ok(0) | Err(_)) && begun.elapsed() < SOON, "{end:?} {:?}", begun.elapsed());
@@ -166,24 +169,25 @@ async fn idle_connections_are_kept_for_as_long_as_the_route_says() {
     let recorder = Recorder::start("app").await;
     let [short, long] = [json!({ "idleConnection": "300ms" }), json!({ "idleConnection": "infinity" })];
     let objects =
-        [vec![proxy("short", with(short)), proxy("long", with(long))], service("app", &[recorder.address])].concat();
+        [vec![proxy("proxy-short", with(short)), proxy("long", with(long))], service("app", &[recorder.address])]
+            .concat();
     let config = router::proxy::ProxyConfig { workers: std::num::NonZeroUsize::new(1), ..Default::default() };
     let world = World::with(config, objects).await;
     let over = async |host: &str| {
         assert_eq!(ask(&world, host, "/", &[]).await.status, 200);
         recorder.take().pop().unwrap().connection
     };
-    let (first, kept) = (over("short.test").await, over("long.test").await);
+    let (first, kept) = (over("proxy-short.test").await, over("long.test").await);
     assert_ne!(first, kept, "what is kept for a different time is not mixed");
-    assert_eq!((over("short.test").await, over("long.test").await), (first, kept));
+    assert_eq!((over("proxy-short.test").await, over("long.test").await), (first, kept));
     // Closed when its time is over, though nobody asks for it,
     let begun = Instant::now();
     eventually("the end of the idle connection", async || recorder.has_ended(first)).await;
     assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
-    assert!(over("short.test").await != first);
+    assert!(over("proxy-short.test").await != first);
     // while another one outlives the next sweeps.
     assert!(!recorder.has_ended(kept));
     assert_eq!(over("long.test").await, kept);
-    assert_eq!(world.setting("http://short.test/", "idle connection timeout").unwrap(), "300ms");
+    assert_eq!(world.setting("http://proxy-short.test/", "idle connection timeout").unwrap(), "300ms");
     assert_eq!(world.setting("http://long.test/", "idle connection timeout").unwrap(), "none");
 }

@@ -372,6 +372,10 @@ fn of_two_children_with_one_match_the_older_serves_and_the_younger_hears_of_it()
         |one, other| [top.clone(), slot("infra/s", "Same"), child("infra/a", one, "v1"), child("infra/b", other, "v2")];
     for (one, other, answer, younger, older) in [(1, 2, "v1", "b", "a"), (2, 1, "v2", "a", "b"), (1, 1, "v1", "b", "a")]
     {
+        let why = match one == other {
+            true => "which comes first, as both were created at the same time",
+            false => "which is older",
+        };
         let world = world(&objects(one, other));
         assert_eq!(get(&world, "x.test/c"), answer);
         // Both hang there: that is no conflict.
@@ -379,9 +383,7 @@ fn of_two_children_with_one_match_the_older_serves_and_the_younger_hears_of_it()
         assert_eq!(accepted(&world, &format!("infra/{older}"), "gw#http"), "True Accepted: via infra/top#s");
         assert_eq!(
             accepted(&world, &format!("infra/{younger}"), "gw#http"),
-            format!(
-                "True Accepted: via infra/top#s; match 0 of rule 0 is shadowed by that of infra/{older}, which is older"
-            )
+            format!("True Accepted: via infra/top#s; match 0 of rule 0 is shadowed by that of infra/{older}, {why}")
         );
     }
 }
