@@ -16,7 +16,9 @@ use tests::sluice::{self, DataPath, Options, Sluice};
 fn explain_names_the_route_the_kernels_verdict_and_who_holds_a_host() -> Result<()> {
     let netns = Netns::new("explain")?;
     let manifests = folder::quickstart(Ipv4Addr::LOCALHOST.into())?;
-    let late = folder::route("late", "edge.apps.localhost", "nobody", "");
+    // Neither has a time, and names decide.
+    let late = folder::route("late", "edge.apps.localhost", "nobody", "")
+        .replace(", creationTimestamp: \"2026-01-01T00:00:00Z\"", "");
     fs::write(manifests.path().join("late.yaml"), late)?;
     let router = Sluice::start(&netns, manifests.path(), &Options::loopback(DataPath::Kernel))?;
 

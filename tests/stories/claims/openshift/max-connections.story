@@ -27,8 +27,7 @@ $ crowd 80 2000
 # For a host that nobody has, so that no backend hears of it afterwards.
 $ curl --max-time 1 http://nobody.test/
 ! who is connected is no part of a question
-  HTTP/1.1 503 Service Unavailable
-    x-sluice-cause: no-route
+  no answer in time
   explain: 503: no route of router default has nobody.test
     fix: create a Route with host nobody.test
 $ leave
