@@ -51,6 +51,14 @@ pub const END_RING: usize = 1 << 24;
 pub const MAX_FLIGHT: u32 = 4096;
 /// Most bytes of one in `short_hellos`.
 pub const SHORT_FLIGHT: u32 = 832;
+const _: () = {
+    // What the kernel, the programs' masks and a connection in `flows` want of them.
+    assert!(EVENT_RING.is_power_of_two() && EVENT_RING >= 4096);
+    assert!(END_RING.is_power_of_two() && END_RING >= 4096);
+    assert!(MAX_VERDICTS.is_power_of_two());
+    assert!(MAX_FLOWS >= 2 * MAX_HANDSHAKES && MAX_LATER_HEADS >= MAX_HELLOS && MAX_HELLOS > 0);
+    assert!(MAX_HOSTS > 0 && MAX_ALLOW > 0 && MAX_ENDPOINTS > 0 && MAX_PEERS > 0);
+};
 /// Bytes of the backend name in [`HostRoute`].
 pub const BACKEND_FIELD: usize = 112;
 

@@ -71,7 +71,8 @@ impl Reader {
             return true;
         }
         let length = self.byte(at + 1);
-        if at + 1 >= self.len || length < 2 || at + length as u32 > self.len {
+        // Where the length itself is behind the end, it is two behind at least.
+        if length < 2 || at + length as u32 > self.len {
             return false;
         }
         self.at = at + length as u32;

@@ -59,10 +59,7 @@ pub trait PacketMut: Packet {
 
     /// Makes room for the IP header of the other version, or takes what is too much of it: 20 bytes between Ethernet and
     /// TCP, whose content is left to the caller. False where that cannot be done.
-    fn change_family(&mut self, v6: bool) -> bool {
-        let _ = v6;
-        false
-    }
+    fn change_family(&mut self, v6: bool) -> bool;
 
     /// Runs a [`Rewriter`] with these deltas over the options at `offset`, which is even: the folded [`Difference`]
     /// that it made. The kernel has its own way of going through them.

@@ -51,3 +51,15 @@ impl HostReader for UnreadHost {
         Ok(HostKind::Name)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_a_host_that_is_read_later_every_visible_byte_may_be_part() {
+        for byte in 0..=u8::MAX {
+            assert_eq!(UnreadHost.push_authority(byte).is_ok(), byte.is_ascii_graphic(), "{byte}");
+        }
+    }
+}

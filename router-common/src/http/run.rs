@@ -48,3 +48,31 @@ pub fn plain(bytes: &[u8]) -> usize {
     let rest = bytes.get(whole..).unwrap_or_default();
     whole + rest.iter().take_while(|byte| **byte >= b' ' && **byte != 0x7f).count()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_ends_at_the_first_byte_of_another_class() {
+        for byte in 0..=u8::MAX {
+            let text = [b'a', b'a', byte, b'a'];
+            let expected = |is_in: bool| if is_in { 4 } else { 2 };
+            assert_eq!(run(&text, IN_TOKEN), expected(is_token(byte)), "{byte}");
+            assert_eq!(run(&text, IN_TARGET), expected(byte.is_ascii_graphic() && byte != b'#'), "{byte}");
+            assert_eq!(run(&text, IN_HOST), expected(byte.is_ascii_graphic()), "{byte}");
+        }
+    }
+
+    #[test]
+    fn plain_text_ends_at_the_first_control_character() {
+        for (byte, other) in (0..=u8::MAX).flat_map(|byte| [b' ', b'~', 0x80, 0xff].map(|other| (byte, other))) {
+            for place in 0..17 {
+                let mut text = [other; 17];
+                text[place] = byte;
+                let is_plain = byte >= b' ' && byte != 0x7f;
+                assert_eq!(plain(&text), if is_plain { 17 } else { place }, "{byte} at {place} among {other}");
+            }
+        }
+    }
+}

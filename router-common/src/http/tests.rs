@@ -99,3 +99,13 @@ fn statuses_are_those_of_the_table() {
         assert_eq!(error.status(), status, "{error:?}");
     }
 }
+
+#[test]
+fn a_line_is_there_when_its_end_is() {
+    let head = b"GET / HTTP/1.1\r\nHost: a.test\r\n";
+    for end in 0..=head.len() {
+        let mut parser = HeadParser::default();
+        assert_eq!(parser.feed(&mut UnreadHost, &head[..end]), Progress::Incomplete);
+        assert_eq!((parser.is_empty(), parser.has_line()), (end == 0, end > 14), "{end} bytes");
+    }
+}

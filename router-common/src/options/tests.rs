@@ -84,6 +84,16 @@ fn a_shift_above_fourteen_counts_as_fourteen() {
 }
 
 #[test]
+fn an_option_whose_length_is_behind_the_end_ends_the_reading() {
+    for behind in 0..=u8::MAX {
+        let mut reader = Reader { bytes: [0; 64], len: 1, at: 0, begin: 54, found: TcpOptions::default() };
+        (reader.bytes[0], reader.bytes[1]) = (MSS, behind);
+        assert!(!reader.step(), "{behind}");
+        assert_eq!(reader.found, TcpOptions::default());
+    }
+}
+
+#[test]
 fn malformed_options_end_the_reading() {
     for options in [[2, 0, 5, 180], [2, 1, 5, 180], [2, 40, 5, 180], [8, 10, 0, 0], [0, 2, 4, 1], [1, 1, 1, 2]] {
         assert_eq!(read_of(&options), TcpOptions::default(), "{options:?}");

@@ -210,3 +210,8 @@ fn no_bytes_panic() {
         }
     }
 }
+
+#[test]
+fn a_packet_of_no_bytes_is_empty() {
+    assert!(Packet::is_empty(&&[][..]) && !Packet::is_empty(&&[0][..]));
+}

@@ -91,3 +91,13 @@ fn one_mapped_address_alone_is_told_as_ipv6() {
         assert_eq!((&header[16..32], &header[32..48]), (&source[..], &destination[..]));
     }
 }
+
+#[test]
+fn an_address_that_differs_from_a_mapped_one_in_any_byte_is_told_as_ipv6() {
+    for place in 0..12 {
+        let mut source = mapped([192, 0, 2, 7]);
+        source[place] ^= 1;
+        let flow = FlowKey { source, destination: mapped([192, 0, 2, 8]), source_port: 1, destination_port: 2 };
+        assert_eq!(bytes(&flow).len(), 52, "{place}");
+    }
+}

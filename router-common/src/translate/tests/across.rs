@@ -47,3 +47,62 @@ proptest! {
         prop_assert_eq!((hops, class), (64, 0));
     }
 }
+
+/// A packet without end whose headers are written and not read.
+struct Written([u8; 64]);
+
+impl Packet for Written {
+    fn load<const N: usize>(&self, offset: u32) -> Option<[u8; N]> {
+        (&self.0[..]).load(offset)
+    }
+
+    fn len(&self) -> u32 {
+        u32::MAX
+    }
+}
+
+impl PacketMut for Written {
+    fn store<const N: usize>(&mut self, offset: u32, bytes: &[u8; N]) -> bool {
+        self.0[offset as usize..][..N].copy_from_slice(bytes);
+        true
+    }
+
+    fn store_counted<const N: usize>(&mut self, offset: u32, bytes: &[u8; N]) -> bool {
+        self.store(offset, bytes)
+    }
+
+    fn fix_ip_checksum(&mut self, _: u32, _: u32) -> bool {
+        false
+    }
+
+    fn fix_tcp_checksum(&mut self, _: u32, _: u32, _: bool) -> bool {
+        false
+    }
+
+    fn change_family(&mut self, _: bool) -> bool {
+        true
+    }
+}
+
+#[test]
+fn headers_of_every_length_have_that_length_and_a_true_checksum() {
+    let to = FlowKey {
+        source: crate::maps::mapped([192, 0, 2, 1]),
+        destination: crate::maps::mapped([255, 255, 255, 254]),
+        source_port: 1,
+        destination_port: 2,
+    };
+    let mut packet = Written([0; 64]);
+    let at = ETHERNET as usize;
+    let length = |packet: &Written, place: usize| u16::from_be_bytes([packet.0[at + place], packet.0[at + place + 1]]);
+    for tcp_len in (0..=0xffff + 40).chain([100_000, 0x1_0000 + 20]) {
+        let short = |bytes: u32| u16::try_from(bytes).unwrap_or(0);
+        assert!(write_ip4(&mut packet, &to, tcp_len, 64, 0));
+        assert_eq!(length(&packet, 2), short(tcp_len + 20), "{tcp_len}");
+        let sum: u32 = (0..20).step_by(2).map(|place| u32::from(length(&packet, place))).sum();
+        let sum = (sum & 0xffff) + (sum >> 16);
+        assert_eq!((sum & 0xffff) + (sum >> 16), 0xffff, "{tcp_len}");
+        assert!(write_ip6(&mut packet, &to, tcp_len, 64, 0));
+        assert_eq!(length(&packet, 4), short(tcp_len), "{tcp_len}");
+    }
+}

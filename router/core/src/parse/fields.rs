@@ -53,8 +53,7 @@ impl<'v> Fields<'v> {
         match self.value(name)? {
             Value::String(text) => Some(text.as_str()).filter(|text| !text.is_empty()),
             other => {
-                let hint = if other.is_object() || other.is_array() { "" } else { " in quotes" };
-                findings.error(self.path(name), format!("is {}; write a text{hint}", describe(other)));
+                findings.error(self.path(name), no_text(other));
                 None
             }
         }
@@ -112,7 +111,7 @@ impl<'v> Fields<'v> {
         for (path, item) in self.list(name, findings) {
             match item {
                 Value::String(text) => texts.push((path, text.as_str())),
-                other => findings.error(path, format!("is {}; write a text", describe(other))),
+                other => findings.error(path, no_text(other)),
             }
         }
         texts
@@ -126,7 +125,7 @@ impl<'v> Fields<'v> {
             match value {
                 Value::String(text) => drop(texts.insert(key.clone(), text.clone())),
                 Value::Null => drop(texts.insert(key.clone(), String::new())),
-                other => findings.error(path.key(key), format!("is {}; write the value in quotes", describe(other))),
+                other => findings.error(path.key(key), no_text(other)),
             }
         }
         texts
@@ -141,14 +140,31 @@ impl<'v> Fields<'v> {
 
     /// Ends the reading: members that nobody asked for are warned of.
     pub fn finish(self, findings: &mut Findings) {
-        for name in self.map.into_iter().flat_map(Map::keys) {
-            if !self.known.contains(&name.as_str()) {
-                let near = self.known.iter().find(|known| known.eq_ignore_ascii_case(name));
-                let advice = near.map_or("remove it, or check its spelling".to_owned(), |near| format!("write {near}"));
-                findings.warn(self.path.key(name), format!("unknown field, ignored; {advice}"));
-            }
+        for name in self.unknown() {
+            let near = self.known.iter().find(|known| known.eq_ignore_ascii_case(name));
+            let advice = near.map_or("remove it, or check its spelling".to_owned(), |near| format!("write {near}"));
+            findings.warn(self.path.key(name), format!("unknown field, ignored; {advice}"));
         }
     }
+
+    /// Ends the reading of what means more the less is written: members that nobody asked for are errors.
+    pub fn finish_strictly(self, findings: &mut Findings) {
+        for name in self.unknown() {
+            let message =
+                format!("unknown field, without which more would be selected; write {}", self.known.join(" or "));
+            findings.error(self.path.key(name), message);
+        }
+    }
+
+    fn unknown(&self) -> impl Iterator<Item = &'v String> {
+        self.map.into_iter().flat_map(Map::keys).filter(|name| !self.known.contains(&name.as_str()))
+    }
+}
+
+/// What to write instead of a value that is no text.
+pub fn no_text(value: &Value) -> String {
+    let hint = if value.is_object() || value.is_array() { "" } else { " in quotes" };
+    format!("is {}; write a text{hint}", describe(value))
 }
 
 /// A value's type in words. Never its content, which may be a secret.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::fields::{Fields, describe};
+use super::fields::{Fields, no_text};
 use crate::field::{FieldPath, Findings};
 
 pub use value::{Converter, Expression, Fetch, HeaderValue, Segment};
@@ -200,7 +200,7 @@ fn header_value(set: &mut Fields<'_>, direction: Direction, findings: &mut Findi
             Ok(value) => return Some(value),
             Err(fault) => findings.error(path, format!("Invalid value: {:?}: {fault}", shortened(text))),
         },
-        Some(other) => findings.error(path, format!("is {}; write a text in quotes", describe(other))),
+        Some(other) => findings.error(path, no_text(other)),
     }
     None
 }

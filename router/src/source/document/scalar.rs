@@ -1,4 +1,5 @@
-//! What a scalar means: the core schema of YAML 1.2 (10.3.2).
+//! What a scalar means: the core schema of YAML 1.2 (10.3.2). kubectl reads whole numbers as YAML 1.1 has them (tag:
+//! yaml.org,2002:int); what it takes for another number is refused.
 
 use serde_json::{Number, Value};
 use serde_saphyr::granit_parser::{ScalarStyle, Tag};
@@ -6,28 +7,49 @@ use serde_saphyr::granit_parser::{ScalarStyle, Tag};
 /// Reads a scalar.
 ///
 /// # Errors
-/// A tag that manifests cannot have, in words.
+/// A tag that manifests cannot have, or a number that kubectl reads otherwise, in words.
 pub fn resolve(text: &str, style: ScalarStyle, tag: Option<&Tag>) -> Result<Value, String> {
     let quoted = !matches!(style, ScalarStyle::Plain);
     match tag {
         None if quoted => Ok(Value::String(text.to_owned())),
-        None => Ok(plain(text)),
+        None => plain(text),
         Some(tag) if tag.is_yaml_core_schema_tag("str") || (tag.handle().is_empty() && tag.suffix() == "!") => {
             Ok(Value::String(text.to_owned()))
         }
-        Some(tag) if tag.is_yaml_core_schema() => Ok(plain(text)),
+        Some(tag) if tag.is_yaml_core_schema() => plain(text),
         Some(tag) => Err(format!("tag {}{} has no meaning in a manifest; remove it", tag.handle(), tag.suffix())),
     }
 }
 
-fn plain(text: &str) -> Value {
+fn plain(text: &str) -> Result<Value, String> {
     match text {
-        "" | "~" | "null" | "Null" | "NULL" => return Value::Null,
-        "true" | "True" | "TRUE" => return Value::Bool(true),
-        "false" | "False" | "FALSE" => return Value::Bool(false),
+        "" | "~" | "null" | "Null" | "NULL" => return Ok(Value::Null),
+        "true" | "True" | "TRUE" => return Ok(Value::Bool(true)),
+        "false" | "False" | "FALSE" => return Ok(Value::Bool(false)),
         _ => {}
     }
-    number(text).map_or_else(|| Value::String(text.to_owned()), Value::Number)
+    let number = number(text);
+    match kubectls(text) {
+        Some(other) if number.as_ref().and_then(Number::as_i64) != Some(other) => Err(format!(
+            "{text} is {other} to kubectl, which reads YAML 1.1; write {other}, or {text:?} where a text is meant"
+        )),
+        _ => Ok(number.map_or_else(|| Value::String(text.to_owned()), Value::Number)),
+    }
+}
+
+/// The whole number that kubectl reads: octal after a leading zero, binary after `0b`, `_` between digits.
+fn kubectls(text: &str) -> Option<i64> {
+    let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
+    if !unsigned.starts_with(|c: char| c.is_ascii_digit()) {
+        return None;
+    }
+    let digits = unsigned.replace('_', "");
+    let prefixes = [("0b", 2), ("0o", 8), ("0x", 16), ("0", 8)];
+    let with_prefix = prefixes.iter().find_map(|(prefix, radix)| Some((digits.strip_prefix(prefix)?, *radix)));
+    let (digits, radix) = with_prefix.filter(|(rest, _)| !rest.is_empty()).unwrap_or((&digits, 10));
+    // No sign of its own: there was one, or none.
+    let sign = if text.starts_with('-') { "-" } else { "" };
+    i64::from_str_radix(&format!("{sign}{digits}"), radix).ok().filter(|_| !digits.starts_with(['+', '-']))
 }
 
 fn number(text: &str) -> Option<Number> {

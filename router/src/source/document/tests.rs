@@ -21,15 +21,42 @@ fn broken(text: &str) -> String {
 #[test]
 fn scalars_are_read_by_the_core_schema() {
     let text = "n: [~, null, '']\nb: [true, False, yes]\ni: [1, -2, 0x1f, 0o17, 007]\nf: [1.5, 1e3, .5, 1.2.3, 10., .]\n\
-                s: ['1', \"true\", !!str 5, 12h, -x, 1_000, infinity]\n";
+                s: ['1', \"true\", !!str 5, 12h, -x, infinity]\n";
     let expected = json!({
         "n": [null, null, ""],
         "b": [true, false, "yes"],
         "i": [1, -2, 31, 15, 7],
         "f": [1.5, 1000.0, 0.5, "1.2.3", 10.0, "."],
-        "s": ["1", "true", "5", "12h", "-x", "1_000", "infinity"],
+        "s": ["1", "true", "5", "12h", "-x", "infinity"],
     });
     assert_eq!(value(text), expected);
+}
+
+#[test]
+fn numbers_that_kubectl_reads_otherwise_are_refused_with_what_to_write() {
+    for (text, other) in [
+        ("0100", 64),
+        ("-0100", -64),
+        ("+010", 8),
+        ("1_000", 1000),
+        ("0b101", 5),
+        ("-0x1f", -31),
+        ("0x1_f", 31),
+        ("0_7", 7),
+        ("010_0", 64),
+    ] {
+        let documents = read(&format!("a: 1\nb: [{text}]\n"), false);
+        let [fault] = documents.good[0].faults.as_slice() else { panic!("{text}: {documents:?}") };
+        let expected = format!(
+            "{text} is {other} to kubectl, which reads YAML 1.1; write {other}, or {text:?} where a text is meant"
+        );
+        assert_eq!((fault.at.line, &*fault.message), (2, &*expected));
+        assert_eq!(value(&format!("['{text}', \"{text}\", !!str {text}]")), json!([text, text, text]));
+    }
+    // Numbers to both, and to both none.
+    let same = "[0, 00, 007, 08, 089, 100, -1, 0o17, 0x1f, 0b, 0x, 0b2, 9223372036854775808, 1.0, 2024-01-02, 1h]";
+    let Value::Array(same) = value(same) else { panic!("a list") };
+    assert_eq!(same[..9], [0, 0, 7, 8, 89, 100, -1, 15, 31].map(Value::from));
 }
 
 #[test]

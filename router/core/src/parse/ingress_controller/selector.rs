@@ -16,7 +16,7 @@ pub fn parse(mut fields: Fields<'_>, findings: &mut Findings) -> LabelSelector {
     for (path, item) in fields.list("matchExpressions", findings) {
         requirements.extend(requirement(item, path, findings));
     }
-    fields.finish(findings);
+    fields.finish_strictly(findings);
     LabelSelector::new(requirements)
 }
 
