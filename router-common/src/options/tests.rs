@@ -94,6 +94,18 @@ fn an_option_whose_length_is_behind_the_end_ends_the_reading() {
 }
 
 #[test]
+fn an_option_of_another_length_or_kind_says_nothing() {
+    let known = [(MSS, 4), (SCALE, 3), (SACK_PERMITTED, 2), (TIMESTAMPS, 10)];
+    for (kind, length) in (2..=u8::MAX).flat_map(|kind| (2..=12).map(move |length| (kind, length))) {
+        let mut options = [NOP; 12];
+        (options[0], options[1]) = (kind, length);
+        options[2..usize::from(length)].fill(7);
+        let says = read_of(&options) != TcpOptions::default();
+        assert_eq!(says, known.contains(&(kind, length)), "kind {kind}, {length} bytes");
+    }
+}
+
+#[test]
 fn malformed_options_end_the_reading() {
     for options in [[2, 0, 5, 180], [2, 1, 5, 180], [2, 40, 5, 180], [8, 10, 0, 0], [0, 2, 4, 1], [1, 1, 1, 2]] {
         assert_eq!(read_of(&options), TcpOptions::default(), "{options:?}");
