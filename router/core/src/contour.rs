@@ -219,7 +219,7 @@ impl Api for Model<'_> {
             }
         }
         let router = self.router.map(|router| &router.name);
-        settled.statuses = report.told(&self.vertices, &self.claims, router);
+        settled.statuses = report.told(&self.vertices, router);
         let delegations = self.around.resources.certificate_delegations.iter().filter(|object| object.has_status);
         settled.statuses.extend(delegations.map(|object| {
             let reference = ObjectRef { kind: Kind::TlsCertificateDelegation, key: object.meta.key.clone() };

@@ -127,7 +127,8 @@ impl Maker {
         let (target, policy, rule) = match flat.serve {
             Serve::Answer(status, route) => {
                 let response_headers = route.map(|route| own(&route.response_headers)).unwrap_or_default();
-                let rule = RulePolicy { action: Action::Answer(status), response_headers, ..RulePolicy::default() };
+                let action = route.map_or(Action::Answer(status), |_| Action::Direct(status));
+                let rule = RulePolicy { action, response_headers, ..RulePolicy::default() };
                 (Target::default(), backends::policy(&Strategy::default()), rule)
             }
             Serve::Route(route, mut target) => {

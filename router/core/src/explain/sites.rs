@@ -148,7 +148,7 @@ fn action(route: &ResolvedRoute, prefix: &str) -> String {
     let Some(policy) = &route.rule else { return "forward".to_owned() };
     match &policy.action {
         Action::Forward => "forward".to_owned(),
-        Action::Answer(status) => format!("answer {status}"),
+        Action::Answer(status) | Action::Direct(status) => format!("answer {status}"),
         Action::Redirect(to) => format!("redirect to {}", target(to, prefix)),
     }
 }
@@ -281,6 +281,11 @@ pub fn serve(router: &RouterTable, route: &ResolvedRoute, prefix: Option<&str>, 
             out.verdict = format!("{who} redirects to {}", target(to, prefix.unwrap_or("/")));
             return;
         }
+        Some(Action::Direct(status)) => {
+            out.served = true;
+            out.verdict = format!("{who} answers {status} itself");
+            return;
+        }
         Some(Action::Answer(status)) => {
             out.verdict = format!("{status}: {who} has it, and nothing that it could go to");
             out.fix = Some(format!("look at the conditions of {who}: a reference of the rule cannot be resolved"));
@@ -322,7 +327,14 @@ pub fn closed(host: &VirtualHost, site: &Site, asked: &Asked<'_>, out: &mut Expl
             Protocol::Https => ("the default certificate, and 404", "http"),
         };
         out.verdict = format!("{answer}: {} has {} on {other} only", site.listener, host.host);
-        out.fix = Some(format!("ask over {other}, or add a listener for {}", query.protocol));
+        let add = match (site.owner.kind, query.protocol) {
+            (Kind::IngressRoute | Kind::HttpProxy, Protocol::Https) => "write spec.virtualhost.tls".to_owned(),
+            (Kind::IngressRoute | Kind::HttpProxy, Protocol::Http) => {
+                "write spec.routes beside the tcpproxy".to_owned()
+            }
+            (_, protocol) => format!("add a listener for {protocol}"),
+        };
+        out.fix = Some(format!("ask over {other}, or {add}"));
         return;
     };
     let path = compared(rules, query);
