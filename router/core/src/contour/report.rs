@@ -22,6 +22,9 @@ pub use status::certificate_delegation;
 /// Reason of what hangs below a root that is no good itself.
 const ROOT_INVALID: &str = "RootInvalid";
 
+/// Reason of a row of what is invalid and yet serves something.
+pub const PARTLY: &str = "PartiallyInvalid";
+
 /// What a delegate is told whose root is invalid: nothing of why.
 pub fn root_invalid() -> Fault {
     Fault::new("Orphaned", ROOT_INVALID, "the root of the delegation is invalid")
@@ -70,6 +73,7 @@ impl Report {
                 host: "".into(),
                 faults: vec![fault.clone()],
                 warnings: Vec::new(),
+                serves: false,
             }]);
         }
         for zone in &claims.zones {
@@ -112,7 +116,8 @@ impl Report {
             None => {
                 let path = vec![Passed { object: start.object(), via: "".into(), entry: 0 }];
                 let host = claim.name.clone();
-                Visit { object: start.object(), path, host, faults: vec![fault], warnings: Vec::new() }
+                let (faults, warnings) = (vec![fault], Vec::new());
+                Visit { object: start.object(), path, host, faults, warnings, serves: false }
             }
         };
         self.visits([visit]);
@@ -227,9 +232,17 @@ impl Report {
             Row {
                 parent: visit.parent().map_or_else(|| router.clone(), |(parent, _)| parent.to_string()),
                 hosts: host.into_iter().chain(subdomains).map(|host| host.to_string()).collect(),
-                admitted: verdict.state == State::Valid,
-                reason: verdict.state.reason().to_owned(),
-                message: verdict.description.clone(),
+                admitted: verdict.state == State::Valid || visit.serves,
+                reason: if verdict.state == State::Invalid && visit.serves {
+                    PARTLY.to_owned()
+                } else {
+                    verdict.state.reason().to_owned()
+                },
+                message: visit
+                    .faults
+                    .iter()
+                    .skip(1)
+                    .fold(verdict.description.clone(), |message, fault| format!("{message}; {}", fault.message)),
                 winners: host.map(|host| winners(host)).unwrap_or_default(),
             }
         });
@@ -268,7 +281,8 @@ fn subdomain_visit(root: &Vertex, delegate: &ObjectRef, name: &Arc<str>, fault: 
         Passed { object: root.object(), via: "".into(), entry: 0 },
         Passed { object: delegate.clone(), via: name.clone(), entry: 0 },
     ];
-    Visit { object: delegate.clone(), path, host: name.clone(), faults: vec![fault], warnings: Vec::new() }
+    let (faults, warnings) = (vec![fault], Vec::new());
+    Visit { object: delegate.clone(), path, host: name.clone(), faults, warnings, serves: false }
 }
 
 impl Visit {

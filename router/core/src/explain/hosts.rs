@@ -208,7 +208,7 @@ pub fn losers(facts: Facts<'_>, router: &RouterTable, host: &Hostname) -> Vec<Lo
         let winner = conflict.map(|conflict| owner_of(facts, Some(router), &conflict.winner));
         losers.push(Loser { route: owner(facts, Some(router), key), winner, why });
     }
-    losers.extend(sites::losers(facts, host));
+    losers.extend(sites::losers(facts, router, host));
     losers
 }
 

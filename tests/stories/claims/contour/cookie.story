@@ -60,16 +60,16 @@ $ ~x60 curl http://sticky.test/
   HTTP/1.1 200 OK from two
   explain: HTTPProxy shop/sticky gets it, on 3 endpoints
 $ x9 curl -b X-Contour-Session-Affinity=client-1 http://sticky.test/
-  9 × HTTP/1.1 200 OK from one
+  9 × HTTP/1.1 200 OK from two
   explain: HTTPProxy shop/sticky gets it, on 3 endpoints
 $ x9 curl -b X-Contour-Session-Affinity=client-1 http://sticky.test/api
-  9 × HTTP/1.1 200 OK from one
+  9 × HTTP/1.1 200 OK from two
   explain: HTTPProxy shop/sticky gets it, on 3 endpoints
 $ x9 curl -b X-Contour-Session-Affinity=client-2 http://sticky.test/
-  9 × HTTP/1.1 200 OK from three
+  9 × HTTP/1.1 200 OK from two
   explain: HTTPProxy shop/sticky gets it, on 3 endpoints
 $ x9 curl -b X-Contour-Session-Affinity=client-6 http://sticky.test/shares
-  9 × HTTP/1.1 200 OK from one
+  9 × HTTP/1.1 200 OK from two
   explain: HTTPProxy shop/sticky gets it, on 4 endpoints
 $ x9 curl -b X-Contour-Session-Affinity=client-4 http://sticky.test/shares
   9 × HTTP/1.1 200 OK from canary
@@ -77,7 +77,7 @@ $ x9 curl -b X-Contour-Session-Affinity=client-4 http://sticky.test/shares
 $ x12 curl -b X-Contour-Session-Affinity=client-1 http://mixed.test/
   3 × HTTP/1.1 200 OK from five
   3 × HTTP/1.1 200 OK from four
-  6 × HTTP/1.1 200 OK from one
+  6 × HTTP/1.1 200 OK from two
   explain: IngressRoute shop/mixed gets it, on 5 endpoints
 
 == status

@@ -32,10 +32,10 @@ three: http for=shop/web
 
 == requests
 $ x9 curl -H "X-User: ann" http://hash.test/
-  9 × HTTP/1.1 200 OK from two
+  9 × HTTP/1.1 200 OK from three
   explain: HTTPProxy shop/hash gets it, on 3 endpoints
 $ x9 curl -H "X-User: ann" http://hash.test/?shard=7
-  9 × HTTP/1.1 200 OK from two
+  9 × HTTP/1.1 200 OK from three
   explain: HTTPProxy shop/hash gets it, on 3 endpoints
 $ x9 curl -H "X-User: bob" http://hash.test/
   9 × HTTP/1.1 200 OK from three
@@ -44,10 +44,10 @@ $ x9 curl -H "X-User: cid" http://hash.test/
   9 × HTTP/1.1 200 OK from one
   explain: HTTPProxy shop/hash gets it, on 3 endpoints
 $ x9 curl http://hash.test/?shard=7
-  9 × HTTP/1.1 200 OK from one
+  9 × HTTP/1.1 200 OK from two
   explain: HTTPProxy shop/hash gets it, on 3 endpoints
 $ x9 curl http://hash.test/?x=1&shard=8
-  9 × HTTP/1.1 200 OK from one
+  9 × HTTP/1.1 200 OK from three
   explain: HTTPProxy shop/hash gets it, on 3 endpoints
 $ ~x40 curl http://hash.test/
   HTTP/1.1 200 OK from one
@@ -55,13 +55,13 @@ $ ~x40 curl http://hash.test/
   HTTP/1.1 200 OK from two
   explain: HTTPProxy shop/hash gets it, on 3 endpoints
 $ x9 curl http://hash.test/address
-  9 × HTTP/1.1 200 OK from one
+  9 × HTTP/1.1 200 OK from three
   explain: HTTPProxy shop/hash gets it, on 3 endpoints
 $ x9 curl --interface 192.0.2.2 http://hash.test/address
   9 × HTTP/1.1 200 OK from three
   explain: HTTPProxy shop/hash gets it, on 3 endpoints
 $ x9 curl --interface 198.51.100.7 http://hash.test/address
-  9 × HTTP/1.1 200 OK from two
+  9 × HTTP/1.1 200 OK from three
   explain: HTTPProxy shop/hash gets it, on 3 endpoints
 $ x9 curl http://hash.test/nothing
   3 × HTTP/1.1 200 OK from one

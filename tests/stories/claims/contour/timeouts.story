@@ -39,7 +39,7 @@ web: http for=shop/web
 == requests
 $ curl http://times.test/response
   HTTP/1.1 504 Gateway Timeout
-    x-sluice-cause: backend-timeout
+    x-sluice-cause: rule-timeout
   silent saw GET /response HTTP/1.1, and the answer is not its own
   explain: HTTPProxy shop/times gets it, on 1 endpoint
 $ curl http://times.test/idle
@@ -68,7 +68,7 @@ $ curl http://times.test/kept
   explain: HTTPProxy shop/times gets it, on 1 endpoint
 $ curl http://request.test/
   HTTP/1.1 504 Gateway Timeout
-    x-sluice-cause: backend-timeout
+    x-sluice-cause: rule-timeout
   silent saw GET / HTTP/1.1, and the answer is not its own
   explain: IngressRoute shop/request gets it, on 1 endpoint
 

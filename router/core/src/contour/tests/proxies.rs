@@ -295,7 +295,10 @@ fn conditions_are_appended_from_the_root_to_the_leaf() {
 fn a_leaf_that_contradicts_its_parents_conditions_is_invalid_and_not_served() {
     let header = |value: &str| json!([{ "header": { "name": "x", "exact": value } }]);
     let world = world(vec![
-        root(json!({ "includes": [{ "name": "leaf", "conditions": header("1") }] })),
+        root(json!({
+            "includes": [{ "name": "leaf", "conditions": header("1") }],
+            "routes": [{ "services": to("two") }],
+        })),
         proxy(
             "a/leaf",
             json!({ "routes": [
@@ -307,7 +310,9 @@ fn a_leaf_that_contradicts_its_parents_conditions_is_invalid_and_not_served() {
     let expected = "RouteError/HeaderMatchConditionsNotValid: cannot specify duplicate header 'exact match' conditions in the \
                     same route: x";
     assert_eq!(world.errors("a/leaf"), [expected]);
-    assert_eq!(world.request("http://www.example.com/all", &[("x", "1")]), "404");
+    // Nor by the root, which did not mean it.
+    assert_eq!(world.request("http://www.example.com/all", &[("x", "1")]), "502");
+    assert_eq!(world.request("http://www.example.com/all", &[]), "a/two");
     assert_eq!(world.errors("a/root"), Vec::<String>::new());
 }
 
