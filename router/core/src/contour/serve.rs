@@ -11,7 +11,7 @@ use super::spec::{RouteSpec, Strategy, Vertex};
 use super::tls::HostTls;
 use super::walk::{Flat, Serve, Target, Tcp};
 use crate::few::Few;
-use crate::gateway::spec::{PathMatcher, PathModifier, Redirect, RequestMatcher};
+use crate::gateway::spec::{Cors, PathMatcher, PathModifier, Redirect, RequestMatcher};
 use crate::model::{HostMatch, PathMatch, RouteId};
 use crate::object::ObjectRef;
 use crate::parse::annotations::MAX_TIMEOUT;
@@ -49,7 +49,8 @@ impl Maker {
         rules: Vec<Flat<'_>>,
         tcp: Option<Tcp<'_>>,
     ) -> VirtualHost {
-        let rules = self.sorted(&claim.host, rules);
+        let cors = claim.root.virtual_host.as_ref().and_then(|own| own.cors.as_ref());
+        let rules = self.sorted(&claim.host, rules, cors);
         let tcp = tcp.map(|tcp| self.tcp(&claim.host, tcp, matches!(tls, HostTls::Passthrough { .. })));
         let asks_for_tcp = claim.start.is_some_and(|start| start.tcp.is_some());
         let all = || rules.iter().map(|sorted| Arc::clone(&sorted.rule)).collect::<Arc<[Arc<Rule>]>>();
@@ -101,8 +102,8 @@ impl Maker {
 
     /// Rules in the order in which they are tried: exact paths, then expressions, then prefixes, longer ones first,
     /// then those with more conditions. Of equal ones the last that was written serves.
-    fn sorted(&mut self, host: &HostMatch, rules: Vec<Flat<'_>>) -> Vec<Sorted> {
-        let mut sorted: Vec<Sorted> = rules.into_iter().map(|flat| self.rule(host, flat)).collect();
+    fn sorted(&mut self, host: &HostMatch, rules: Vec<Flat<'_>>, cors: Option<&Arc<Cors>>) -> Vec<Sorted> {
+        let mut sorted: Vec<Sorted> = rules.into_iter().map(|flat| self.rule(host, flat, cors)).collect();
         sorted.reverse();
         sorted.sort_by_key(|sorted| {
             let matcher = &sorted.rule.matcher;
@@ -116,7 +117,7 @@ impl Maker {
         sorted
     }
 
-    fn rule(&mut self, host: &HostMatch, flat: Flat<'_>) -> Sorted {
+    fn rule(&mut self, host: &HostMatch, flat: Flat<'_>, cors: Option<&Arc<Cors>>) -> Sorted {
         let path_form = self.traffic.paths.normal();
         // Where slashes are merged in requests, they are in conditions: no other could match.
         let matcher = RequestMatcher { path: in_form(&flat.matcher.path, path_form), ..flat.matcher };
@@ -139,6 +140,7 @@ impl Maker {
             }
         };
         let cluster = Cluster { services: target.services.into() };
+        let rule = RulePolicy { cors: cors.cloned(), ..rule };
         let idle = rule.idle_timeout;
         let mut route = self.route(host, flat.vertex, cluster, policy, Some(rule));
         route.tunnel_timeout = idle.or(route.tunnel_timeout);

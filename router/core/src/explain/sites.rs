@@ -208,7 +208,9 @@ pub fn settings(route: &ResolvedRoute, prefix: Option<&str>) -> Vec<Setting> {
         add("copies", format!("{numerator} of {denominator} to service {}", services.join(", ")));
     }
     if let Some(cors) = cors {
-        add("CORS", format!("for origins {}", cors.origins.join(", ")));
+        let like = cors.origins_like.iter().map(|pattern| format!("like {}", pattern.0.as_str()));
+        let origins: Vec<String> = cors.origins.iter().map(ToString::to_string).chain(like).collect();
+        add("CORS", format!("for origins {}", origins.join(", ")));
     }
     for (what, timeout) in [
         ("request timeout", request_timeout),

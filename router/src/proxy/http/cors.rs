@@ -28,7 +28,8 @@ impl Sharing {
     pub fn with(cors: &Arc<Cors>, request: &HeaderMap) -> Self {
         let origin = request.get(ORIGIN).filter(|origin| {
             let text = origin.to_str().unwrap_or_default();
-            !text.is_empty() && cors.origins.iter().any(|pattern| allows(pattern, text))
+            let is_like = || cors.origins_like.iter().any(|pattern| pattern.0.is_match(text));
+            !text.is_empty() && (cors.origins.iter().any(|pattern| allows(pattern, text)) || is_like())
         });
         let allowed =
             origin.map(|origin| if is_for_all(cors) { HeaderValue::from_static(ANY) } else { origin.clone() });
