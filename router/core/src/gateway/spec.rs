@@ -324,6 +324,8 @@ pub struct Cors {
     pub expose: Vec<Arc<str>>,
     /// `maxAge`, seconds, default 5.
     pub max_age: u32,
+    /// Pages of the public network may ask, too (Private Network Access); only an HTTPProxy says so.
+    pub private_network: bool,
 }
 
 /// An expression for origins; as good as another one of the same text.

@@ -1,6 +1,6 @@
 Which origins browsers may share responses with
-claims: HTTPProxy corsPolicy, HTTPProxy CORS, HTTPProxy refused allowPrivateNetwork
-answer: access-control-allow-origin, access-control-allow-methods, access-control-allow-headers, access-control-allow-credentials, access-control-expose-headers, access-control-max-age, vary
+claims: HTTPProxy corsPolicy, HTTPProxy CORS
+answer: access-control-allow-origin, access-control-allow-methods, access-control-allow-headers, access-control-allow-credentials, access-control-expose-headers, access-control-max-age, access-control-allow-private-network, vary
 
 == manifests
 apiVersion: projectcontour.io/v1
@@ -11,7 +11,7 @@ spec:
     fqdn: shop.test
     corsPolicy:
       allowCredentials: true
-      allowOrigin: ["https://client.test", 'https://[a-z]+\.partner\.test']
+      allowOrigin: ["https://client.test", 'http[s]?:\/\/[a-z]+\.partner\.test']
       allowMethods: [GET, POST]
       allowHeaders: [Authorization, Cache-Control]
       exposeHeaders: [Content-Length, X-Total]
@@ -130,11 +130,28 @@ $ curl http://glob.test/
     x-sluice-cause: no-match
   explain: 404: HTTPProxy shop/glob wants it and is not served: default: Invalid: spec.virtualhost.corsPolicy.allowOrigin[0]: "*.partner.test" is read as a regular expression; write one such as https://[^.]+\.example\.com
     fix: correct the route as its condition says; `sluice validate` shows the place
-$ curl http://private.test/
-  HTTP/1.1 404 Not Found
-    x-sluice-cause: no-match
-  explain: 404: HTTPProxy shop/private wants it and is not served: default: Invalid: spec.virtualhost.corsPolicy.allowPrivateNetwork is not supported; remove it
-    fix: correct the route as its condition says; `sluice validate` shows the place
+$ curl -X OPTIONS -H "Origin: https://anybody.test" -H "Access-Control-Request-Method: GET" -H "Access-Control-Request-Private-Network: true" http://private.test/
+  HTTP/1.1 204 No Content
+    vary: Origin, Access-Control-Request-Method, Access-Control-Request-Headers
+    access-control-allow-origin: *
+    access-control-allow-methods: GET
+    access-control-allow-private-network: true
+    access-control-max-age: 5
+  explain: 204: the CORS filter of HTTPProxy shop/private answers it
+$ curl -X OPTIONS -H "Origin: https://anybody.test" -H "Access-Control-Request-Method: GET" http://private.test/
+  HTTP/1.1 204 No Content
+    vary: Origin, Access-Control-Request-Method, Access-Control-Request-Headers
+    access-control-allow-origin: *
+    access-control-allow-methods: GET
+    access-control-max-age: 5
+  explain: 204: the CORS filter of HTTPProxy shop/private answers it
+$ curl -X OPTIONS -H "Origin: https://anybody.test" -H "Access-Control-Request-Method: GET" -H "Access-Control-Request-Private-Network: true" http://all.test/
+  HTTP/1.1 204 No Content
+    vary: Origin, Access-Control-Request-Method, Access-Control-Request-Headers
+    access-control-allow-origin: *
+    access-control-allow-methods: GET
+    access-control-max-age: 0
+  explain: 204: the CORS filter of HTTPProxy shop/all answers it
 
 == status
 httpproxy shop/shop
@@ -160,11 +177,9 @@ httpproxy shop/glob
   Valid=False ErrorPresent: At least one error present, see Errors for details
     CORSError=True PolicyDidNotParse: spec.virtualhost.corsPolicy.allowOrigin[0]: "*.partner.test" is read as a regular expression; write one such as https://[^.]+\.example\.com
 httpproxy shop/private
-  currentStatus: invalid
-  description: At least one error present, see Errors for details
-  Valid=False ErrorPresent: At least one error present, see Errors for details
-    SpecError=True UnsupportedField: spec.virtualhost.corsPolicy.allowPrivateNetwork is not supported; remove it
+  currentStatus: valid
+  description: Valid HTTPProxy
+  Valid=True: Valid HTTPProxy
 
 == validate
   warning: HTTPProxy shop/glob: default does not serve it: Invalid: spec.virtualhost.corsPolicy.allowOrigin[0]: "*.partner.test" is read as a regular expression; write one such as https://[^.]+\.example\.com
-  warning: HTTPProxy shop/private: default does not serve it: Invalid: spec.virtualhost.corsPolicy.allowPrivateNetwork is not supported; remove it

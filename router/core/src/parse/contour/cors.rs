@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Fields, refuse};
+use super::Fields;
 use crate::contour::matching::expression;
 use crate::contour::spec::Fault;
 use crate::field::{FieldPath, Findings};
@@ -54,7 +54,7 @@ pub(super) fn policy(holder: &mut Fields<'_>, faults: &mut Vec<Fault>, findings:
             None => wrong(no_duration(&policy.path("maxAge"), text)),
         }
     }
-    refuse(&mut policy, &["allowPrivateNetwork"], faults);
+    cors.private_network = policy.truth("allowPrivateNetwork", findings).unwrap_or_default();
     policy.finish(findings);
     Some(Arc::new(cors))
 }
