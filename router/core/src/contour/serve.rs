@@ -107,12 +107,13 @@ impl Maker {
         sorted.reverse();
         sorted.sort_by_key(|sorted| {
             let matcher = &sorted.rule.matcher;
+            let fields = matcher.headers.len() + usize::from(matcher.method.is_some());
             let (rank, length) = match &matcher.path {
                 PathMatcher::Exact(path) => (0, path.len()),
                 PathMatcher::Regex(regex) => (1, regex.as_str().len()),
                 PathMatcher::Prefix(prefix) => (2, prefix.len()),
             };
-            (rank, Reverse(length), Reverse(matcher.headers.len()), Reverse(matcher.query.len()))
+            (rank, Reverse(length), Reverse(fields), Reverse(matcher.query.len()))
         });
         sorted
     }

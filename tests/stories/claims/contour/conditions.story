@@ -1,5 +1,5 @@
 What a route's conditions ask for
-claims: HTTPProxy prefix, HTTPProxy exact, HTTPProxy regex, HTTPProxy header, HTTPProxy queryParameter, HTTPProxy present, HTTPProxy contains, HTTPProxy ignoreCase, HTTPProxy suffix, HTTPProxy Prefixes, HTTPProxy Order
+claims: HTTPProxy prefix, HTTPProxy exact, HTTPProxy regex, HTTPProxy header, HTTPProxy queryParameter, HTTPProxy present, HTTPProxy contains, HTTPProxy ignoreCase, HTTPProxy suffix, HTTPProxy Prefixes, HTTPProxy Order, HTTPProxy Methods
 answer: x-route
 
 Each route answers with a header field of its own.
@@ -29,6 +29,22 @@ spec:
   - {conditions: [{prefix: /case}, {header: {name: X-A, exact: "one", ignoreCase: true}}], services: [{name: web, port: 80}], responseHeadersPolicy: {set: [{name: X-Route, value: exact without case}]}}
   - {conditions: [{prefix: /contains}, {header: {name: X-A, contains: "ne"}}], services: [{name: web, port: 80}], responseHeadersPolicy: {set: [{name: X-Route, value: contains}]}}
   - {conditions: [{prefix: /regex}, {header: {name: X-A, regex: "o[a-z]+"}}], services: [{name: web, port: 80}], responseHeadersPolicy: {set: [{name: X-Route, value: regex}]}}
+---
+apiVersion: projectcontour.io/v1
+kind: HTTPProxy
+metadata: {name: methods, namespace: shop}
+spec:
+  virtualhost: {fqdn: methods.test}
+  routes:
+  - {conditions: [{header: {name: ":method", exact: GET}}], services: [{name: web, port: 80}], responseHeadersPolicy: {set: [{name: X-Route, value: get}]}}
+  - {conditions: [{header: {name: ":method", exact: POST}}], services: [{name: web, port: 80}], responseHeadersPolicy: {set: [{name: X-Route, value: post}]}}
+---
+apiVersion: projectcontour.io/v1
+kind: HTTPProxy
+metadata: {name: method-like, namespace: shop}
+spec:
+  virtualhost: {fqdn: like.test}
+  routes: [{conditions: [{header: {name: ":method", regex: "P.*"}}], services: [{name: web, port: 80}]}]
 ---
 apiVersion: projectcontour.io/v1
 kind: HTTPProxy
@@ -135,6 +151,26 @@ $ curl -H "X-A: none" http://headers.test/regex
     x-route: none
   web saw GET /regex HTTP/1.1
   explain: HTTPProxy shop/headers gets it, on 1 endpoint
+$ curl http://methods.test/
+  HTTP/1.1 200 OK
+    x-route: get
+  web saw GET / HTTP/1.1
+  explain: HTTPProxy shop/methods gets it, on 1 endpoint
+$ curl -X POST http://methods.test/
+  HTTP/1.1 200 OK
+    x-route: post
+  web saw POST / HTTP/1.1
+  explain: HTTPProxy shop/methods gets it, on 1 endpoint
+$ curl -X DELETE http://methods.test/
+  HTTP/1.1 404 Not Found
+    x-sluice-cause: no-match
+  explain: 404: HTTPProxy shop/methods#methods.test has methods.test, and no rule takes /
+    fix: HTTPProxy shop/methods takes it with -X POST; HTTPProxy shop/methods takes it with -X GET
+$ curl http://like.test/
+  HTTP/1.1 404 Not Found
+    x-sluice-cause: no-match
+  explain: 404: HTTPProxy shop/method-like wants it and is not served: default: Invalid: spec.routes[0].conditions[0].header: of :method one exact condition is done, with regard to case; write that
+    fix: correct HTTPProxy shop/method-like: as its status says; `sluice validate` shows the place
 $ curl http://queries.test/present?q
   HTTP/1.1 200 OK
     x-route: present
@@ -200,9 +236,19 @@ httpproxy shop/headers
   currentStatus: valid
   description: Valid HTTPProxy
   Valid=True: Valid HTTPProxy
+httpproxy shop/methods
+  currentStatus: valid
+  description: Valid HTTPProxy
+  Valid=True: Valid HTTPProxy
+httpproxy shop/method-like
+  currentStatus: invalid
+  description: At least one error present, see Errors for details
+  Valid=False ErrorPresent: At least one error present, see Errors for details
+    RouteError=True HeaderMatchConditionsNotValid: spec.routes[0].conditions[0].header: of :method one exact condition is done, with regard to case; write that
 httpproxy shop/queries
   currentStatus: valid
   description: Valid HTTPProxy
   Valid=True: Valid HTTPProxy
 
 == validate
+  warning: HTTPProxy shop/method-like: default does not serve it: Invalid: spec.routes[0].conditions[0].header: of :method one exact condition is done, with regard to case; write that

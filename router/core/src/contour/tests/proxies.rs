@@ -455,3 +455,15 @@ fn origins_of_a_cors_policy_are_whole_ones_or_expressions() {
         assert_eq!(world.get("http://www.example.com/"), "-");
     }
 }
+
+#[test]
+fn the_method_is_compared_as_a_header_and_a_leaf_cannot_ask_for_another() {
+    let method = |name: &str| json!([{ "header": { "name": ":method", "exact": name } }]);
+    let world = world(vec![
+        root(json!({ "includes": [{ "name": "leaf", "conditions": method("GET") }] })),
+        proxy("a/leaf", json!({ "routes": [{ "conditions": method("POST"), "services": to("web") }] })),
+    ]);
+    let expected = "RouteError/HeaderMatchConditionsNotValid: cannot specify duplicate header 'exact match' conditions in the \
+                    same route: :method";
+    assert_eq!(world.errors("a/leaf"), [expected]);
+}
