@@ -6,7 +6,7 @@
 mod backends;
 mod claims;
 pub(crate) mod matching;
-mod report;
+pub mod report;
 mod serve;
 pub mod spec;
 mod tls;
@@ -28,7 +28,7 @@ use crate::sites::{Api, Lost, OwnedAge, RouterPorts, Settled, Surroundings, Want
 use crate::table::VirtualHost;
 
 /// The router that Contour's objects hang on, where there is one of this name.
-const ROUTER: &str = "default";
+pub const ROUTER: &str = "default";
 /// What requests for a subdomain are answered whose delegate is not there, as an HTTPProxy's include is.
 const NO_DELEGATE: u16 = 502;
 
@@ -219,7 +219,7 @@ impl Api for Model<'_> {
             }
         }
         let router = self.router.map(|router| &router.name);
-        settled.statuses = report.told(&self.vertices, &self.claims, router);
+        settled.statuses = report.told(&self.vertices, router);
         let delegations = self.around.resources.certificate_delegations.iter().filter(|object| object.has_status);
         settled.statuses.extend(delegations.map(|object| {
             let reference = ObjectRef { kind: Kind::TlsCertificateDelegation, key: object.meta.key.clone() };

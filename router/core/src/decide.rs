@@ -155,7 +155,7 @@ pub fn decide<'t>(
     }
     match (rule, route.rule.as_ref().map(|policy| &policy.action)) {
         (Some(rule), Some(Action::Redirect(to))) => Decision::RuleRedirect { rule, to },
-        (Some(_), Some(Action::Answer(status))) => {
+        (Some(_), Some(Action::Answer(status) | Action::Direct(status))) => {
             Decision::Refuse { status: *status, flag: Flag::RuleAnswer, route: Some(route), rule }
         }
         _ if redirect => Decision::RedirectToHttps(route),

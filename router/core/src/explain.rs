@@ -147,6 +147,13 @@ pub struct Owner {
     pub conditions: Vec<Fact>,
 }
 
+impl Owner {
+    /// Whether this is the same object.
+    fn is(&self, other: &Owner) -> bool {
+        (&self.kind, &self.namespace, &self.name) == (&other.kind, &other.namespace, &other.name)
+    }
+}
+
 /// A condition of a status.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

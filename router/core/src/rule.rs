@@ -133,8 +133,10 @@ pub enum Action {
     Forward,
     /// Elsewhere.
     Redirect(RedirectTo),
-    /// Nowhere: answered with this status.
+    /// Nowhere, as a reference cannot be resolved: answered with this status.
     Answer(u16),
+    /// Nowhere, as the rule says: answered with this status.
+    Direct(u16),
 }
 
 /// `RequestRedirect`, resolved.

@@ -192,6 +192,7 @@ fn sharing(origins: &[&str]) -> RulePolicy {
         headers: texts(&["X-One"]),
         expose: texts(&["X-Two"]),
         max_age: 60,
+        ..Cors::default()
     };
     RulePolicy { cors: Some(Arc::new(cors)), ..RulePolicy::default() }
 }

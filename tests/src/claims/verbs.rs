@@ -163,8 +163,9 @@ impl Stage<'_> {
         let own = got.field(NUMBER).and_then(|number| number.split_once('/')?.1.parse::<usize>().ok());
         let is_mirror = |name: &str| self.members.iter().any(|member| member.name == name && member.is_mirror);
         let log = self.echo.log().since(before);
-        let tried =
-            log.iter().filter(|(number, seen)| own.is_none_or(|own| *number < own) && !is_mirror(&seen.backend));
+        let tried = log.iter().filter(|(number, seen)| {
+            own.is_none_or(|own| *number < own) && !is_mirror(&seen.backend) && !seen.is_check()
+        });
         let tried = tried.map(|(_, seen)| Arc::clone(seen)).collect();
         let answered = log.iter().find(|(number, _)| Some(*number) == own).map(|(_, seen)| Arc::clone(seen));
         Outcome { got, answered, tried }

@@ -22,6 +22,13 @@ pub struct Seen {
 }
 
 impl Seen {
+    /// Whether the router asks of its own accord, to know whether the backend is well.
+    pub fn is_check(&self) -> bool {
+        self.fields
+            .iter()
+            .any(|(name, value)| name.eq_ignore_ascii_case("user-agent") && value == "sluice-health-check")
+    }
+
     /// All of it as lines.
     pub fn lines(&self) -> String {
         let mut lines = vec![self.backend.clone(), self.request.clone()];

@@ -32,9 +32,12 @@ pub struct Claims<'r> {
     pub domains: Domains,
     /// Objects with a virtual host of their own that do not get it, and why.
     pub refused: BTreeMap<ObjectRef, Fault>,
-    /// Who stands in an object's way. For operators only.
-    pub winners: BTreeMap<ObjectRef, BTreeSet<ObjectRef>>,
+    /// Who stands in the way of an object that wants a name. For operators only.
+    pub winners: Winners,
 }
+
+/// By the object that wants a name, and the name.
+pub type Winners = BTreeMap<(ObjectRef, Arc<str>), BTreeSet<ObjectRef>>;
 
 /// A host that an object may serve.
 #[derive(Clone, Debug)]
@@ -134,7 +137,7 @@ impl<'r> Claims<'r> {
             let (own, others): (Vec<_>, Vec<_>) =
                 claimants.into_iter().partition(|claim| claim.root.kind == oldest.kind);
             for claim in others {
-                self.winners.entry(claim.root.object()).or_default().insert(oldest.object());
+                self.winners.entry((claim.root.object(), Arc::clone(&claim.name))).or_default().insert(oldest.object());
                 let fault = lost(&claim.name, oldest.kind, oldest.meta.seniority(&claim.root.meta));
                 self.refuse(&claim, fault);
             }
@@ -145,7 +148,7 @@ impl<'r> Claims<'r> {
                     for claim in &rivals {
                         let object = claim.root.object();
                         let others = rivals.iter().map(|rival| rival.root.object()).filter(|other| *other != object);
-                        self.winners.entry(object.clone()).or_default().extend(others);
+                        self.winners.entry((object.clone(), Arc::clone(&claim.name))).or_default().extend(others);
                         self.refuse(claim, duplicate(oldest.kind, &claim.name, &names));
                     }
                 }

@@ -49,7 +49,7 @@ pub fn identical(one: &RequestMatcher, other: &RequestMatcher) -> bool {
         let has = |item: &(Arc<str>, ValueMatcher)| other.iter().any(|it| it.0 == item.0 && same(&it.1, &item.1));
         one.len() == other.len() && one.iter().all(has)
     };
-    paths && lists(&one.headers, &other.headers) && lists(&one.query, &other.query)
+    paths && one.method == other.method && lists(&one.headers, &other.headers) && lists(&one.query, &other.query)
 }
 
 /// What cannot be put together.
@@ -92,7 +92,10 @@ pub fn join(parent: &RequestMatcher, child: &RequestMatcher) -> Result<RequestMa
     };
     Ok(RequestMatcher {
         path,
-        method: None,
+        method: match (&parent.method, &child.method) {
+            (Some(parent), Some(child)) if parent != child => return Err(Clash::Header(":method".into())),
+            (parent, child) => parent.clone().or_else(|| child.clone()),
+        },
         headers: join_values(&parent.headers, &child.headers).map_err(Clash::Header)?,
         query: join_values(&parent.query, &child.query).map_err(Clash::Query)?,
     })

@@ -4,15 +4,15 @@
 mod status;
 mod verdict;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::claims::{Claim, Claims, Vertices, lost};
-use super::spec::{Fault, Vertex};
+use super::claims::{Claim, Claims, Vertices, Winners, lost};
+use super::spec::{Fault, Subdomain, Vertex};
 use super::tls::HostTls;
 use super::walk::{Passed, Visit};
 use crate::model::RouterName;
-use crate::object::{ObjectRef, Seniority};
+use crate::object::{Kind, ObjectRef, Seniority};
 use crate::sites::{Row, Told};
 use status::status;
 use verdict::{State, Verdict, summary};
@@ -21,6 +21,9 @@ pub use status::certificate_delegation;
 
 /// Reason of what hangs below a root that is no good itself.
 const ROOT_INVALID: &str = "RootInvalid";
+
+/// Reason of a row of what is invalid and yet serves something.
+pub const PARTLY: &str = "PartiallyInvalid";
 
 /// What a delegate is told whose root is invalid: nothing of why.
 pub fn root_invalid() -> Fault {
@@ -36,7 +39,7 @@ pub struct Report {
     /// Which objects are roots of domains, by place.
     roots: BTreeMap<ObjectRef, usize>,
     domains: Vec<Domain>,
-    winners: BTreeMap<ObjectRef, BTreeSet<ObjectRef>>,
+    winners: Winners,
 }
 
 /// What the root of a domain is told.
@@ -70,6 +73,7 @@ impl Report {
                 host: "".into(),
                 faults: vec![fault.clone()],
                 warnings: Vec::new(),
+                serves: false,
             }]);
         }
         for zone in &claims.zones {
@@ -112,7 +116,8 @@ impl Report {
             None => {
                 let path = vec![Passed { object: start.object(), via: "".into(), entry: 0 }];
                 let host = claim.name.clone();
-                Visit { object: start.object(), path, host, faults: vec![fault], warnings: Vec::new() }
+                let (faults, warnings) = (vec![fault], Vec::new());
+                Visit { object: start.object(), path, host, faults, warnings, serves: false }
             }
         };
         self.visits([visit]);
@@ -122,7 +127,7 @@ impl Report {
     pub fn lost(&mut self, claim: &Claim<'_>, winner: &ObjectRef, seniority: Seniority) {
         let fault = lost(&claim.name, winner.kind, seniority);
         for object in [Some(claim.root), claim.start].into_iter().flatten().map(|vertex| vertex.object()) {
-            self.winners.entry(object).or_default().insert(winner.clone());
+            self.winners.entry((object, Arc::clone(&claim.name))).or_default().insert(winner.clone());
         }
         self.fault(claim, fault.clone());
         self.entry(claim, fault.message);
@@ -174,48 +179,72 @@ impl Report {
     }
 
     /// What every object is told.
-    pub fn told(
-        &self,
-        vertices: &Vertices<'_>,
-        claims: &Claims<'_>,
-        router: Option<&RouterName>,
-    ) -> BTreeMap<ObjectRef, Told> {
-        vertices.iter().map(|(object, vertex)| (object.clone(), self.told_to(object, vertex, claims, router))).collect()
+    pub fn told(&self, vertices: &Vertices<'_>, router: Option<&RouterName>) -> BTreeMap<ObjectRef, Told> {
+        vertices.iter().map(|(object, vertex)| (object.clone(), self.told_to(object, vertex, router))).collect()
     }
 
-    fn told_to(&self, object: &ObjectRef, vertex: &Vertex, claims: &Claims<'_>, router: Option<&RouterName>) -> Told {
+    fn told_to(&self, object: &ObjectRef, vertex: &Vertex, router: Option<&RouterName>) -> Told {
         let router = router.map(ToString::to_string).unwrap_or_default();
-        let winners = || self.winners.get(object).into_iter().flatten().cloned().collect();
+        let winners = |name: &str| {
+            let found = self.winners.get(&(object.clone(), name.to_ascii_lowercase().into()));
+            found.into_iter().flatten().cloned().collect::<Vec<_>>()
+        };
         let zone = self.roots.get(object);
-        if let Some((zone, domain)) = zone.and_then(|at| Some((claims.zones.get(*at)?, self.domains.get(*at)?))) {
+        if let Some(domain) = zone.and_then(|at| self.domains.get(*at)) {
             let verdict = domain.verdict(&vertex.subdomains.iter().map(|entry| &*entry.name).collect::<Vec<_>>());
-            let served = zone.entries.iter().zip(&domain.entries).filter(|(_, problem)| problem.is_none());
-            let row = Row {
-                parent: router,
-                hosts: served.filter_map(|(entry, _)| Some(entry.host.as_ref()?.to_string())).collect(),
-                admitted: verdict.state == State::Valid,
+            let admitted = verdict.state == State::Valid;
+            // What is served, or else what was to be.
+            let names = vertex.subdomains.iter().zip(&domain.entries).filter(|(_, it)| it.is_none() || !admitted);
+            let mut rows = vec![Row {
+                parent: router.clone(),
+                hosts: names.map(|(entry, _)| entry.name.to_string()).collect(),
+                admitted,
                 reason: verdict.state.reason().to_owned(),
                 message: verdict.description.clone(),
-                winners: winners(),
-            };
-            return Told { status: status(vertex, &verdict, &[]), rows: vec![row] };
+                winners: Vec::new(),
+            }];
+            for (entry, problem) in vertex.subdomains.iter().zip(&domain.entries).filter(|_| admitted) {
+                let Some(problem) = problem else { continue };
+                let winners = winners(&entry.name);
+                // Its delegate says more.
+                if winners.is_empty() && self.is_told(object.kind, entry) {
+                    continue;
+                }
+                rows.push(Row {
+                    parent: router.clone(),
+                    hosts: vec![entry.name.to_string()],
+                    admitted: false,
+                    reason: State::Invalid.reason().to_owned(),
+                    message: about(&entry.name, problem),
+                    winners,
+                });
+            }
+            return Told { status: status(vertex, &verdict, &[]), rows };
         }
         // A root that is refused has no host, but wants one.
         let wanted = vertex.virtual_host.as_ref().map(|host| Arc::clone(&host.fqdn)).unwrap_or_default();
         let visits: Vec<&Visit> = self.visits.get(object).into_iter().flat_map(BTreeMap::values).collect();
         let verdicts: Vec<Verdict> = visits.iter().map(|visit| Verdict::of_visit(vertex.kind, visit)).collect();
-        let rows = visits.iter().zip(&verdicts).map(|(visit, verdict)| Row {
-            parent: visit.parent().map_or_else(|| router.clone(), |(parent, _)| parent.to_string()),
-            hosts: [&visit.host, &wanted]
-                .into_iter()
-                .find(|host| !host.is_empty())
-                .map(|host| host.to_string())
-                .into_iter()
-                .collect(),
-            admitted: verdict.state == State::Valid,
-            reason: verdict.state.reason().to_owned(),
-            message: verdict.description.clone(),
-            winners: winners(),
+        let rows = visits.iter().zip(&verdicts).map(|(visit, verdict)| {
+            let host = [&visit.host, &wanted].into_iter().find(|host| !host.is_empty());
+            // A domain has no name itself.
+            let subdomains = vertex.subdomains.iter().filter(|_| visit.host.is_empty()).map(|entry| &entry.name);
+            Row {
+                parent: visit.parent().map_or_else(|| router.clone(), |(parent, _)| parent.to_string()),
+                hosts: host.into_iter().chain(subdomains).map(|host| host.to_string()).collect(),
+                admitted: verdict.state == State::Valid || visit.serves,
+                reason: if verdict.state == State::Invalid && visit.serves {
+                    PARTLY.to_owned()
+                } else {
+                    verdict.state.reason().to_owned()
+                },
+                message: visit
+                    .faults
+                    .iter()
+                    .skip(1)
+                    .fold(verdict.description.clone(), |message, fault| format!("{message}; {}", fault.message)),
+                winners: host.map(|host| winners(host)).unwrap_or_default(),
+            }
         });
         let mut rows: Vec<Row> = rows.collect();
         let verdict = summary(vertex.kind, verdicts.as_slice());
@@ -228,6 +257,20 @@ impl Report {
     }
 }
 
+impl Report {
+    /// Whether the delegate of a subdomain is told what is wrong with it there.
+    fn is_told(&self, kind: Kind, entry: &Subdomain) -> bool {
+        let delegate = ObjectRef { kind, key: entry.delegate.clone() };
+        let mut ways = self.visits.get(&delegate).into_iter().flat_map(BTreeMap::values);
+        ways.any(|visit| visit.host == entry.name && !visit.faults.is_empty())
+    }
+}
+
+/// What is wrong with a subdomain, with its name. Most problems have that already.
+fn about(name: &str, problem: &str) -> String {
+    if problem.contains(name) { problem.to_owned() } else { format!("{name}: {problem}") }
+}
+
 /// Something odd about one of the ways to an object, or about a domain.
 fn partly(message: String) -> Fault {
     Fault::new("PathWarning", "PartiallyValid", message)
@@ -238,7 +281,8 @@ fn subdomain_visit(root: &Vertex, delegate: &ObjectRef, name: &Arc<str>, fault: 
         Passed { object: root.object(), via: "".into(), entry: 0 },
         Passed { object: delegate.clone(), via: name.clone(), entry: 0 },
     ];
-    Visit { object: delegate.clone(), path, host: name.clone(), faults: vec![fault], warnings: Vec::new() }
+    let (faults, warnings) = (vec![fault], Vec::new());
+    Visit { object: delegate.clone(), path, host: name.clone(), faults, warnings, serves: false }
 }
 
 impl Visit {

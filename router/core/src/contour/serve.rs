@@ -11,7 +11,7 @@ use super::spec::{RouteSpec, Strategy, Vertex};
 use super::tls::HostTls;
 use super::walk::{Flat, Serve, Target, Tcp};
 use crate::few::Few;
-use crate::gateway::spec::{PathMatcher, PathModifier, Redirect, RequestMatcher};
+use crate::gateway::spec::{Cors, PathMatcher, PathModifier, Redirect, RequestMatcher};
 use crate::model::{HostMatch, PathMatch, RouteId};
 use crate::object::ObjectRef;
 use crate::parse::annotations::MAX_TIMEOUT;
@@ -49,7 +49,8 @@ impl Maker {
         rules: Vec<Flat<'_>>,
         tcp: Option<Tcp<'_>>,
     ) -> VirtualHost {
-        let rules = self.sorted(&claim.host, rules);
+        let cors = claim.root.virtual_host.as_ref().and_then(|own| own.cors.as_ref());
+        let rules = self.sorted(&claim.host, rules, cors);
         let tcp = tcp.map(|tcp| self.tcp(&claim.host, tcp, matches!(tls, HostTls::Passthrough { .. })));
         let asks_for_tcp = claim.start.is_some_and(|start| start.tcp.is_some());
         let all = || rules.iter().map(|sorted| Arc::clone(&sorted.rule)).collect::<Arc<[Arc<Rule>]>>();
@@ -101,22 +102,23 @@ impl Maker {
 
     /// Rules in the order in which they are tried: exact paths, then expressions, then prefixes, longer ones first,
     /// then those with more conditions. Of equal ones the last that was written serves.
-    fn sorted(&mut self, host: &HostMatch, rules: Vec<Flat<'_>>) -> Vec<Sorted> {
-        let mut sorted: Vec<Sorted> = rules.into_iter().map(|flat| self.rule(host, flat)).collect();
+    fn sorted(&mut self, host: &HostMatch, rules: Vec<Flat<'_>>, cors: Option<&Arc<Cors>>) -> Vec<Sorted> {
+        let mut sorted: Vec<Sorted> = rules.into_iter().map(|flat| self.rule(host, flat, cors)).collect();
         sorted.reverse();
         sorted.sort_by_key(|sorted| {
             let matcher = &sorted.rule.matcher;
+            let fields = matcher.headers.len() + usize::from(matcher.method.is_some());
             let (rank, length) = match &matcher.path {
                 PathMatcher::Exact(path) => (0, path.len()),
                 PathMatcher::Regex(regex) => (1, regex.as_str().len()),
                 PathMatcher::Prefix(prefix) => (2, prefix.len()),
             };
-            (rank, Reverse(length), Reverse(matcher.headers.len()), Reverse(matcher.query.len()))
+            (rank, Reverse(length), Reverse(fields), Reverse(matcher.query.len()))
         });
         sorted
     }
 
-    fn rule(&mut self, host: &HostMatch, flat: Flat<'_>) -> Sorted {
+    fn rule(&mut self, host: &HostMatch, flat: Flat<'_>, cors: Option<&Arc<Cors>>) -> Sorted {
         let path_form = self.traffic.paths.normal();
         // Where slashes are merged in requests, they are in conditions: no other could match.
         let matcher = RequestMatcher { path: in_form(&flat.matcher.path, path_form), ..flat.matcher };
@@ -127,7 +129,8 @@ impl Maker {
         let (target, policy, rule) = match flat.serve {
             Serve::Answer(status, route) => {
                 let response_headers = route.map(|route| own(&route.response_headers)).unwrap_or_default();
-                let rule = RulePolicy { action: Action::Answer(status), response_headers, ..RulePolicy::default() };
+                let action = route.map_or(Action::Answer(status), |_| Action::Direct(status));
+                let rule = RulePolicy { action, response_headers, ..RulePolicy::default() };
                 (Target::default(), backends::policy(&Strategy::default()), rule)
             }
             Serve::Route(route, mut target) => {
@@ -138,6 +141,7 @@ impl Maker {
             }
         };
         let cluster = Cluster { services: target.services.into() };
+        let rule = RulePolicy { cors: cors.cloned(), ..rule };
         let idle = rule.idle_timeout;
         let mut route = self.route(host, flat.vertex, cluster, policy, Some(rule));
         route.tunnel_timeout = idle.or(route.tunnel_timeout);

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::gateway::spec::{HeaderModifier, Redirect, RequestMatcher};
+use crate::gateway::spec::{Cors, HeaderModifier, Redirect, RequestMatcher};
 use crate::model::Hostname;
 use crate::object::{Kind, Manifest, Meta, ObjectKey, ObjectRef};
 use crate::policy::{Balance, HashOf};
@@ -66,6 +66,8 @@ pub struct VirtualHostSpec {
     pub fqdn: Arc<str>,
     /// `tls`.
     pub tls: Option<TlsSpec>,
+    /// `corsPolicy` (HTTPProxy).
+    pub cors: Option<Arc<Cors>>,
 }
 
 /// `virtualhost.tls`.

@@ -275,7 +275,7 @@ fn answer(rule: &Rule) -> String {
             let host = to.hostname.as_ref().map_or(String::new(), |host| format!(" {host}"));
             format!("{}{scheme}{host}", to.status)
         }
-        Action::Answer(status) => status.to_string(),
+        Action::Answer(status) | Action::Direct(status) => status.to_string(),
     }
 }
 

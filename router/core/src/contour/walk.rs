@@ -37,6 +37,8 @@ pub struct Visit {
     pub faults: Vec<Fault>,
     /// What is odd, for the status of the vertex itself.
     pub warnings: Vec<Fault>,
+    /// A rule of it serves there.
+    pub serves: bool,
 }
 
 /// A vertex on a way, and the entry of the one before it that led there.
@@ -146,7 +148,8 @@ impl<'m, 'r> Walk<'m, 'r> {
         let whole: Vec<Passed> = before.chain(passed).collect();
         let object = whole.last()?.object.clone();
         let host = Arc::clone(&self.host);
-        let visit = || Visit { object, path: whole.clone(), host, faults: Vec::new(), warnings: Vec::new() };
+        let (faults, warnings) = (Vec::new(), Vec::new());
+        let visit = || Visit { object, path: whole.clone(), host, faults, warnings, serves: false };
         Some(self.visits.entry(whole.clone()).or_insert_with(visit))
     }
 
@@ -154,6 +157,13 @@ impl<'m, 'r> Walk<'m, 'r> {
     pub fn note(&mut self, path: &[Hop<'r>], faults: impl IntoIterator<Item = Fault>) {
         if let Some(visit) = self.visit(path) {
             add(&mut visit.faults, faults);
+        }
+    }
+
+    /// Notes whether a rule of the last vertex of a path serves.
+    fn serves(&mut self, path: &[Hop<'r>], serves: bool) {
+        if let Some(visit) = self.visit(path) {
+            visit.serves = serves;
         }
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::asked::Asked;
 use super::outcome::{Fate, Ground, Outcome};
 use super::owners::owner_of;
-use super::{Explanation, Facts, Protocol, Query, Step, backends, filter, hosts, settings, sites};
+use super::{Explanation, Facts, Loser, Protocol, Query, Step, backends, filter, hosts, settings, sites};
 use crate::decide::{Decision, decide, method_is_routed, names_listener, target_is_valid};
 use crate::flag::Flag;
 use crate::location::{self, RedirectFrom};
@@ -90,10 +90,11 @@ pub fn follow(facts: Facts<'_>, router: &RouterTable, query: &Query, out: &mut E
         if filter::admits(facts, &ground, route, out) {
             take(facts, &ground, &found, route, out);
         }
-    } else {
-        nobodys(&ground, &found, out);
     }
     let losers = asked.host.as_ref().map(|host| hosts::losers(facts, router, host)).unwrap_or_default();
+    if found.route().is_none() {
+        nobodys(&ground, &found, &losers, out);
+    }
     if !out.served && out.verdict.is_empty() {
         hosts::not_served(facts, router, asked, &losers, out);
     }
@@ -138,14 +139,14 @@ fn take(facts: Facts<'_>, ground: &Ground<'_>, found: &Found<'_>, route: &Resolv
 }
 
 /// What is told of something that no route has. What more there is to say about hosts is left to others.
-fn nobodys(ground: &Ground<'_>, found: &Found<'_>, out: &mut Explanation) {
+fn nobodys(ground: &Ground<'_>, found: &Found<'_>, losers: &[Loser], out: &mut Explanation) {
     let (router, asked) = (ground.router, ground.asked);
     let site = || sites::asked(router, asked).and_then(|host| Some((host, host.site.as_ref()?)));
     match found {
         Found::Handshake(is_wanted) => {
             out.outcome.push(Fate::Handshake.into());
             match site().filter(|_| !is_wanted) {
-                Some((host, site)) => sites::closed(host, site, asked, out),
+                Some((host, site)) => sites::closed(host, site, asked, losers, out),
                 None if *is_wanted => {
                     out.served = true;
                     out.verdict =
@@ -177,7 +178,7 @@ fn nobodys(ground: &Ground<'_>, found: &Found<'_>, out: &mut Explanation) {
                         format!("421: {} needs another connection than that for {}", asked.name(), asked.query.host);
                     out.fix = Some(format!("ask for https://{}", asked.name()));
                 }
-                (Flag::NoRule, Some((host, site))) => sites::closed(host, site, asked, out),
+                (Flag::NoRule, Some((host, site))) => sites::closed(host, site, asked, losers, out),
                 _ => {}
             }
         }

@@ -6,7 +6,7 @@ use super::asked::Asked;
 use super::follow::Found;
 use super::outcome::Fate;
 use super::owners::{owner, owner_of};
-use super::{Candidate, Explanation, Facts, Loser, Protocol, Query, Step, sites};
+use super::{Candidate, Explanation, Facts, Loser, Owner, Protocol, Query, Step, sites};
 use crate::decide::Decision;
 use crate::flag::Flag;
 use crate::model::{HostMatch, Hostname};
@@ -208,7 +208,7 @@ pub fn losers(facts: Facts<'_>, router: &RouterTable, host: &Hostname) -> Vec<Lo
         let winner = conflict.map(|conflict| owner_of(facts, Some(router), &conflict.winner));
         losers.push(Loser { route: owner(facts, Some(router), key), winner, why });
     }
-    losers.extend(sites::losers(facts, host));
+    losers.extend(sites::losers(facts, router, host));
     losers
 }
 
@@ -245,15 +245,17 @@ pub fn not_served(facts: Facts<'_>, router: &RouterTable, asked: &Asked<'_>, los
         if query.path.is_some() { status.to_owned() } else { format!("the default certificate, and {status}") };
     if let Some(loser) = losers.iter().find(|loser| wants_path(facts, router, loser, query)) {
         let name = format!("{} {}/{}", loser.route.kind, loser.route.namespace, loser.route.name);
+        let lost = |winner: &Owner| losers.iter().any(|other| other.route.is(winner));
         match &loser.winner {
-            Some(winner) => {
+            Some(winner) if !lost(winner) => {
                 let owner = format!("{} {}/{}", winner.kind, winner.namespace, winner.name);
                 let since = winner.created.map(|at| format!(", created {at},")).unwrap_or_default();
                 out.verdict =
                     format!("{answer}: {name} wants it and is refused ({}); {owner}{since} has it", loser.why);
                 out.fix = Some(format!("give {name} another host or path, or remove {owner}"));
             }
-            None => {
+            // Where several roots of Contour want a name, none has it.
+            _ => {
                 out.verdict = format!("{answer}: {name} wants it and is not served: {}", loser.why);
                 out.fix = Some(fix_of(&loser.why, router));
             }

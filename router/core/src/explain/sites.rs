@@ -5,6 +5,8 @@ use std::sync::Arc;
 use super::asked::Asked;
 use super::owners::{object, objects_conditions};
 use super::{Candidate, Explanation, Facts, Loser, Owner, Protocol, Query, Service, Setting, Step};
+use crate::contour::ROUTER;
+use crate::contour::report::PARTLY;
 use crate::gateway::spec::{HeaderModifier, PathMatcher, RequestMatcher, ValueMatcher};
 use crate::lookup::Unmet;
 use crate::model::Hostname;
@@ -148,7 +150,7 @@ fn action(route: &ResolvedRoute, prefix: &str) -> String {
     let Some(policy) = &route.rule else { return "forward".to_owned() };
     match &policy.action {
         Action::Forward => "forward".to_owned(),
-        Action::Answer(status) => format!("answer {status}"),
+        Action::Answer(status) | Action::Direct(status) => format!("answer {status}"),
         Action::Redirect(to) => format!("redirect to {}", target(to, prefix)),
     }
 }
@@ -206,7 +208,9 @@ pub fn settings(route: &ResolvedRoute, prefix: Option<&str>) -> Vec<Setting> {
         add("copies", format!("{numerator} of {denominator} to service {}", services.join(", ")));
     }
     if let Some(cors) = cors {
-        add("CORS", format!("for origins {}", cors.origins.join(", ")));
+        let like = cors.origins_like.iter().map(|pattern| format!("like {}", pattern.0.as_str()));
+        let origins: Vec<String> = cors.origins.iter().map(ToString::to_string).chain(like).collect();
+        add("CORS", format!("for origins {}", origins.join(", ")));
     }
     for (what, timeout) in [
         ("request timeout", request_timeout),
@@ -281,6 +285,11 @@ pub fn serve(router: &RouterTable, route: &ResolvedRoute, prefix: Option<&str>, 
             out.verdict = format!("{who} redirects to {}", target(to, prefix.unwrap_or("/")));
             return;
         }
+        Some(Action::Direct(status)) => {
+            out.served = true;
+            out.verdict = format!("{who} answers {status} itself");
+            return;
+        }
         Some(Action::Answer(status)) => {
             out.verdict = format!("{status}: {who} has it, and nothing that it could go to");
             out.fix = Some(format!("look at the conditions of {who}: a reference of the rule cannot be resolved"));
@@ -307,7 +316,7 @@ pub fn serve(router: &RouterTable, route: &ResolvedRoute, prefix: Option<&str>, 
 }
 
 /// The verdict and the fix for what a site does not serve.
-pub fn closed(host: &VirtualHost, site: &Site, asked: &Asked<'_>, out: &mut Explanation) {
+pub fn closed(host: &VirtualHost, site: &Site, asked: &Asked<'_>, losers: &[Loser], out: &mut Explanation) {
     let query = asked.query;
     if site.is_denied() {
         out.verdict = format!("404: {} is in the list of denied domains", host.host);
@@ -322,11 +331,24 @@ pub fn closed(host: &VirtualHost, site: &Site, asked: &Asked<'_>, out: &mut Expl
             Protocol::Https => ("the default certificate, and 404", "http"),
         };
         out.verdict = format!("{answer}: {} has {} on {other} only", site.listener, host.host);
-        out.fix = Some(format!("ask over {other}, or add a listener for {}", query.protocol));
+        let add = match (site.owner.kind, query.protocol) {
+            (Kind::IngressRoute | Kind::HttpProxy, Protocol::Https) => "write spec.virtualhost.tls".to_owned(),
+            (Kind::IngressRoute | Kind::HttpProxy, Protocol::Http) => {
+                "write spec.routes beside the tcpproxy".to_owned()
+            }
+            (_, protocol) => format!("add a listener for {protocol}"),
+        };
+        out.fix = Some(format!("ask over {other}, or {add}"));
         return;
     };
     let path = compared(rules, query);
-    out.verdict = if rules.is_empty() {
+    // Of Contour's objects, one that is invalid has a host all the same.
+    let own = site.owner.kind.name();
+    let invalid = losers.iter().find(|loser| loser.route.kind == own && loser.winner.is_none());
+    let invalid = invalid.map(|loser| (format!("{own} {}/{}", loser.route.namespace, loser.route.name), &loser.why));
+    out.verdict = if let (true, Some((name, why))) = (rules.is_empty(), &invalid) {
+        format!("404: {name} wants it and is not served: {why}")
+    } else if rules.is_empty() {
         format!("404: {} has {}, and no route with it is attached there", site.listener, host.host)
     } else {
         format!("404: {} has {}, and no rule takes {path}", site.listener, host.host)
@@ -334,7 +356,11 @@ pub fn closed(host: &VirtualHost, site: &Site, asked: &Asked<'_>, out: &mut Expl
     let close = rules.iter().filter(|rule| rule.takes_path(asked)).take(MAX_CLOSE);
     let close: Vec<String> =
         close.map(|rule| format!("{} takes it {}", rule.route.id.object(), lacking(rule, asked))).collect();
-    out.fix = Some(if close.is_empty() {
+    out.fix = Some(if let Some((name, why)) = invalid.filter(|_| close.is_empty()) {
+        // The verdict tells a whole object's.
+        let why = if rules.is_empty() { "as its status says; `sluice validate` shows the place" } else { why };
+        format!("correct {name}: {why}")
+    } else if close.is_empty() {
         format!("give a route on {} a rule that matches {path}", site.listener)
     } else {
         close.join("; ")
@@ -342,13 +368,21 @@ pub fn closed(host: &VirtualHost, site: &Site, asked: &Asked<'_>, out: &mut Expl
 }
 
 /// Objects of other kinds than Route that want the host and do not have it, at least not everywhere.
-pub fn losers(facts: Facts<'_>, host: &Hostname) -> Vec<Loser> {
+pub fn losers(facts: Facts<'_>, router: &RouterTable, host: &Hostname) -> Vec<Loser> {
     let mut losers = Vec::new();
+    let routers = &facts.table.routers;
+    let contours = routers.iter().find(|router| *router.name.0 == *ROUTER).or(routers.first());
+    let is_contours = contours.is_some_and(|contours| contours.name == router.name);
     for (who, told) in facts.report.others.entries() {
         if matches!(who.kind, Kind::GatewayClass | Kind::BackendTlsPolicy | Kind::RouteSlot) {
             continue;
         }
-        let lost = |row: &&Row| !(row.admitted && row.winners.is_empty()) && row.hosts.iter().any(|it| wants(it, host));
+        let is_of_contour = matches!(who.kind, Kind::IngressRoute | Kind::HttpProxy);
+        if is_of_contour && !is_contours {
+            continue;
+        }
+        let is_whole = |row: &Row| row.admitted && row.winners.is_empty() && !(is_of_contour && row.reason == PARTLY);
+        let lost = |row: &&Row| !is_whole(row) && row.hosts.iter().any(|it| wants(it, host));
         for row in told.rows.iter().filter(lost) {
             let parent = if row.parent.is_empty() { String::new() } else { format!("{}: ", row.parent) };
             losers.push(Loser {

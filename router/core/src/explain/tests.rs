@@ -424,3 +424,24 @@ fn losers_of_other_kinds_are_named_with_whoever_has_their_host() {
     let text = explanation.to_string();
     assert!(text.contains("Route blue/late") && text.contains("lost to HTTPRoute shop/store"), "{text}");
 }
+
+#[test]
+fn of_two_roots_of_one_host_none_is_said_to_have_it() {
+    let proxy = |id: &str| {
+        let (namespace, name) = id.split_once('/').unwrap();
+        json!({
+            "apiVersion": "projectcontour.io/v1", "kind": "HTTPProxy",
+            "metadata": { "namespace": namespace, "name": name },
+            "spec": {
+                "virtualhost": { "fqdn": "two.test" },
+                "routes": [{ "services": [{ "name": "web", "port": 80 }] }],
+            },
+        })
+    };
+    let said = explained(&[proxy("a/one"), proxy("b/two")], "http://two.test/");
+    assert_eq!(
+        said.verdict,
+        "503: HTTPProxy a/one wants it and is not served: default: Invalid: fqdn \"two.test\" is used in multiple \
+         HTTPProxies: a/one, b/two"
+    );
+}

@@ -4,6 +4,7 @@
 
 mod balance;
 mod conditions;
+mod cors;
 mod http_proxy;
 mod ingress_route;
 mod policies;
@@ -103,15 +104,16 @@ fn vertex(kind: Kind, meta: Meta, manifest: Manifest, spec: &mut Fields<'_>, fin
             minimum: tls.text("minimumProtocolVersion", findings).unwrap_or_default().into(),
             passthrough: tls.truth("passthrough", findings).unwrap_or_default(),
         });
+        let mut cors = None;
         if kind == Kind::HttpProxy {
             let names = ["maximumProtocolVersion", "clientValidation", "enableFallbackCertificate"];
             refuse(&mut tls, &names, &mut vertex.faults);
-            let names =
-                ["authorization", "corsPolicy", "rateLimitPolicy", "jwtProviders", "ipAllowPolicy", "ipDenyPolicy"];
+            cors = cors::policy(&mut host, &mut vertex.faults, findings);
+            let names = ["authorization", "rateLimitPolicy", "jwtProviders", "ipAllowPolicy", "ipDenyPolicy"];
             refuse(&mut host, &names, &mut vertex.faults);
         }
         tls.finish(findings);
-        vertex.virtual_host = Some(VirtualHostSpec { fqdn: fqdn.into(), tls: read });
+        vertex.virtual_host = Some(VirtualHostSpec { fqdn: fqdn.into(), tls: read, cors });
     }
     host.finish(findings);
     vertex

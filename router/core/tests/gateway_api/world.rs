@@ -330,7 +330,7 @@ fn answer(found: &RequestMatch<'_>) -> String {
     };
     let policy = rule.route.rule.as_deref().cloned().unwrap_or_default();
     match policy.action {
-        Action::Answer(status) => status.to_string(),
+        Action::Answer(status) | Action::Direct(status) => status.to_string(),
         Action::Forward => shares(&rule.route.cluster),
         Action::Redirect(to) => {
             let path = match &to.path {

@@ -8,12 +8,15 @@ use http::header::{
     ACCESS_CONTROL_ALLOW_ORIGIN, ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ACCESS_CONTROL_REQUEST_HEADERS,
     ACCESS_CONTROL_REQUEST_METHOD, ORIGIN, VARY,
 };
-use http::{HeaderMap, HeaderValue, Response, StatusCode};
+use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
 use router_core::gateway::spec::Cors;
 
 use super::pages;
 
 const ANY: &str = "*";
+/// Of <https://wicg.github.io/private-network-access/>.
+const REQUEST_PRIVATE_NETWORK: HeaderName = HeaderName::from_static("access-control-request-private-network");
+const ALLOW_PRIVATE_NETWORK: HeaderName = HeaderName::from_static("access-control-allow-private-network");
 
 /// What one request's origin may do.
 #[derive(Clone, Debug)]
@@ -28,7 +31,8 @@ impl Sharing {
     pub fn with(cors: &Arc<Cors>, request: &HeaderMap) -> Self {
         let origin = request.get(ORIGIN).filter(|origin| {
             let text = origin.to_str().unwrap_or_default();
-            !text.is_empty() && cors.origins.iter().any(|pattern| allows(pattern, text))
+            let is_like = || cors.origins_like.iter().any(|pattern| pattern.0.is_match(text));
+            !text.is_empty() && (cors.origins.iter().any(|pattern| allows(pattern, text)) || is_like())
         });
         let allowed =
             origin.map(|origin| if is_for_all(cors) { HeaderValue::from_static(ANY) } else { origin.clone() });
@@ -62,12 +66,15 @@ impl Sharing {
         if !self.tell_origin(headers) {
             return response;
         }
-        let wanted = |name| request.get(name).cloned();
+        let wanted = |name: HeaderName| request.get(name).cloned();
         if let Some(methods) = self.list_or(&self.cors.methods, || wanted(ACCESS_CONTROL_REQUEST_METHOD)) {
             headers.insert(ACCESS_CONTROL_ALLOW_METHODS, methods);
         }
         if let Some(names) = self.list_or(&self.cors.headers, || wanted(ACCESS_CONTROL_REQUEST_HEADERS)) {
             headers.insert(ACCESS_CONTROL_ALLOW_HEADERS, names);
+        }
+        if self.cors.private_network && wanted(REQUEST_PRIVATE_NETWORK).is_some_and(|asked| asked == "true") {
+            headers.insert(ALLOW_PRIVATE_NETWORK, HeaderValue::from_static("true"));
         }
         headers.insert(ACCESS_CONTROL_MAX_AGE, HeaderValue::from(self.cors.max_age));
         response

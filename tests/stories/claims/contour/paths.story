@@ -47,28 +47,23 @@ red: http for=red/web
 $ curl --path-as-is http://shop.test/admin
   HTTP/1.1 403 Forbidden
     x-sluice-cause: rule-answer
-  explain: 403: HTTPProxy shop/guarded has it, and nothing that it could go to
-    fix: look at the conditions of HTTPProxy shop/guarded: a reference of the rule cannot be resolved
+  explain: HTTPProxy shop/guarded answers 403 itself
 $ curl --path-as-is http://shop.test/x/../admin
   HTTP/1.1 403 Forbidden
     x-sluice-cause: rule-answer
-  explain: 403: HTTPProxy shop/guarded has it, and nothing that it could go to
-    fix: look at the conditions of HTTPProxy shop/guarded: a reference of the rule cannot be resolved
+  explain: HTTPProxy shop/guarded answers 403 itself
 $ curl --path-as-is http://shop.test//admin/1
   HTTP/1.1 403 Forbidden
     x-sluice-cause: rule-answer
-  explain: 403: HTTPProxy shop/guarded has it, and nothing that it could go to
-    fix: look at the conditions of HTTPProxy shop/guarded: a reference of the rule cannot be resolved
+  explain: HTTPProxy shop/guarded answers 403 itself
 $ curl --path-as-is http://shop.test/./admin
   HTTP/1.1 403 Forbidden
     x-sluice-cause: rule-answer
-  explain: 403: HTTPProxy shop/guarded has it, and nothing that it could go to
-    fix: look at the conditions of HTTPProxy shop/guarded: a reference of the rule cannot be resolved
+  explain: HTTPProxy shop/guarded answers 403 itself
 $ curl --path-as-is http://shop.test/x/%2e%2e/%61dmin
   HTTP/1.1 403 Forbidden
     x-sluice-cause: rule-answer
-  explain: 403: HTTPProxy shop/guarded has it, and nothing that it could go to
-    fix: look at the conditions of HTTPProxy shop/guarded: a reference of the rule cannot be resolved
+  explain: HTTPProxy shop/guarded answers 403 itself
 $ curl --path-as-is http://shop.test/a//b/../c?d=/../e//f
   HTTP/1.1 200 OK
   shop saw GET /a/c?d=/../e//f HTTP/1.1

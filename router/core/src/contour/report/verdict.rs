@@ -2,7 +2,7 @@
 
 use super::super::spec::Fault;
 use super::super::walk::Visit;
-use super::{Domain, ROOT_INVALID, partly};
+use super::{Domain, ROOT_INVALID, about, partly};
 use crate::object::Kind;
 
 /// `currentStatus`.
@@ -84,9 +84,7 @@ impl Domain {
         };
         for (name, problem) in names.iter().zip(&self.entries) {
             let Some(problem) = problem else { continue };
-            // Most problems name the subdomain already.
-            let name = if problem.contains(name) { String::new() } else { format!("{name}: ") };
-            description.push_str(&format!("; {name}{problem}"));
+            description.push_str(&format!("; {}", about(name, problem)));
         }
         for warning in &self.warnings {
             description.push_str(&format!("; {warning}"));

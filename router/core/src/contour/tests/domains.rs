@@ -573,3 +573,25 @@ fn s10_statuses_are_told_for_each_way() {
         })
     );
 }
+
+#[test]
+fn each_name_of_a_domain_that_is_not_served_has_a_row_with_those_in_its_way() {
+    let rival = team("other/b", json!({ "fqdn": "b.corp.test" }));
+    let root = domain(&[("a.corp.test", "team/a"), ("b.corp.test", "team/a"), ("*.c.corp.test", "team/a")]);
+    let world = world(vec![root, team("team/a", json!(null)), rival]);
+    let object =
+        |namespace: &str, name: &str| ObjectRef { kind: Kind::IngressRoute, key: ObjectKey::new(namespace, name) };
+    let rows = |object: &ObjectRef| {
+        let rows = world.settled.statuses[object].rows.iter();
+        rows.map(|row| (row.hosts.join(","), row.admitted, row.winners.clone())).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        rows(&object("corp", "root")),
+        [
+            ("a.corp.test".to_owned(), true, vec![]),
+            ("b.corp.test".to_owned(), false, vec![object("other", "b")]),
+            ("*.c.corp.test".to_owned(), false, vec![]),
+        ]
+    );
+    assert_eq!(rows(&object("other", "b")), [("b.corp.test".to_owned(), false, vec![object("corp", "root")])]);
+}

@@ -225,7 +225,7 @@ fn fields_that_are_not_done_are_never_ignored() {
         assert_eq!(world.errors("a/root"), [expected]);
         assert_eq!(world.get("http://www.example.com/"), "404", "{member}");
     }
-    for member in ["authorization", "corsPolicy", "rateLimitPolicy", "jwtProviders", "ipAllowPolicy", "ipDenyPolicy"] {
+    for member in ["authorization", "rateLimitPolicy", "jwtProviders", "ipAllowPolicy", "ipDenyPolicy"] {
         let spec = json!({
             "virtualhost": { "fqdn": "www.example.com", member: { "x": 1 } },
             "routes": [{ "services": to("web") }],
@@ -295,7 +295,10 @@ fn conditions_are_appended_from_the_root_to_the_leaf() {
 fn a_leaf_that_contradicts_its_parents_conditions_is_invalid_and_not_served() {
     let header = |value: &str| json!([{ "header": { "name": "x", "exact": value } }]);
     let world = world(vec![
-        root(json!({ "includes": [{ "name": "leaf", "conditions": header("1") }] })),
+        root(json!({
+            "includes": [{ "name": "leaf", "conditions": header("1") }],
+            "routes": [{ "services": to("two") }],
+        })),
         proxy(
             "a/leaf",
             json!({ "routes": [
@@ -307,7 +310,9 @@ fn a_leaf_that_contradicts_its_parents_conditions_is_invalid_and_not_served() {
     let expected = "RouteError/HeaderMatchConditionsNotValid: cannot specify duplicate header 'exact match' conditions in the \
                     same route: x";
     assert_eq!(world.errors("a/leaf"), [expected]);
-    assert_eq!(world.request("http://www.example.com/all", &[("x", "1")]), "404");
+    // Nor by the root, which did not mean it.
+    assert_eq!(world.request("http://www.example.com/all", &[("x", "1")]), "502");
+    assert_eq!(world.request("http://www.example.com/all", &[]), "a/two");
     assert_eq!(world.errors("a/root"), Vec::<String>::new());
 }
 
@@ -410,4 +415,55 @@ fn tcp_includes_lead_to_services() {
     assert_eq!(world.get("https://www.example.com/"), "passthrough b/web");
     assert_eq!(world.get("http://www.example.com/"), "404");
     assert_eq!((status(&world, "a/root"), status(&world, "b/team")), (VALID.into(), VALID.into()));
+}
+
+#[test]
+fn origins_of_a_cors_policy_are_whole_ones_or_expressions() {
+    let with = |policy: Value| {
+        let host = json!({ "fqdn": "www.example.com", "corsPolicy": policy });
+        world(vec![root(json!({ "virtualhost": host, "routes": [{ "services": to("web") }] }))])
+    };
+    let good = with(json!({
+        "allowOrigin": ["https://a.test", "https://[a-z]+\\.b\\.test", "app://local.x"], "allowMethods": ["GET"], "maxAge": "10m",
+    }));
+    let site = good.host("www.example.com").and_then(|host| host.site.as_ref()).expect("a site");
+    let rule = site.cleartext.as_ref().and_then(|rules| rules.last()).expect("a rule");
+    let policy = rule.route.rule.as_ref().expect("a policy");
+    let cors = policy.cors.as_deref().expect("a CORS policy");
+    assert_eq!((&*cors.origins[0], cors.origins.len(), cors.max_age), ("https://a.test", 1, 600));
+    let like = |text| cors.origins_like.iter().any(|pattern| pattern.0.is_match(text));
+    assert!(like("https://x.b.test") && !like("https://x.b.test.evil.test") && !like("https://xb.test"));
+    assert!(like("app://local.x") && !like("app://localyx"));
+    for (policy, expected) in [
+        (
+            json!({ "allowOrigin": ["https://*.b.test"], "allowMethods": ["GET"] }),
+            "spec.virtualhost.corsPolicy.allowOrigin[0]: \"https://*.b.test\" is read as a regular expression; write one \
+             such as https://[^.]+\\.example\\.com",
+        ),
+        (
+            json!({ "allowOrigin": ["*"], "allowMethods": [] }),
+            "spec.virtualhost.corsPolicy.allowMethods: write at least one",
+        ),
+        (
+            json!({ "allowOrigin": ["*"], "allowMethods": ["GET"], "maxAge": "soon" }),
+            "spec.virtualhost.corsPolicy.maxAge: \"soon\" is no duration; write one such as 10m, or 0 so that browsers \
+             keep nothing",
+        ),
+    ] {
+        let world = with(policy);
+        assert_eq!(world.errors("a/root"), [format!("CORSError/PolicyDidNotParse: {expected}")]);
+        assert_eq!(world.get("http://www.example.com/"), "-");
+    }
+}
+
+#[test]
+fn the_method_is_compared_as_a_header_and_a_leaf_cannot_ask_for_another() {
+    let method = |name: &str| json!([{ "header": { "name": ":method", "exact": name } }]);
+    let world = world(vec![
+        root(json!({ "includes": [{ "name": "leaf", "conditions": method("GET") }] })),
+        proxy("a/leaf", json!({ "routes": [{ "conditions": method("POST"), "services": to("web") }] })),
+    ]);
+    let expected = "RouteError/HeaderMatchConditionsNotValid: cannot specify duplicate header 'exact match' conditions in the \
+                    same route: :method";
+    assert_eq!(world.errors("a/leaf"), [expected]);
 }

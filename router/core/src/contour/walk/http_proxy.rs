@@ -13,14 +13,14 @@ use crate::table::Cluster;
 
 /// How routes are called in messages.
 const ROUTES: &str = "Spec.Routes";
-/// What requests get whose include leads nowhere, and whose services are all missing.
+/// What requests get whose include leads nowhere or to what is invalid, and whose services are all missing.
 const BAD_GATEWAY: u16 = 502;
 const UNAVAILABLE: u16 = 503;
 
 impl<'r> Walk<'_, 'r> {
     /// Reads the last vertex of a path, which has what these conditions match.
     pub(super) fn http_proxy(&mut self, path: &[Hop<'r>], conditions: &RequestMatcher) {
-        let Some(&Hop { vertex, .. }) = path.last() else { return };
+        let Some(&Hop { vertex, via, .. }) = path.last() else { return };
         let mut faults = own_faults(vertex);
         faults.extend(vertex.routes.iter().flat_map(|route| route.faults.iter().cloned()));
         let first_rule = self.rules.len();
@@ -35,6 +35,13 @@ impl<'r> Walk<'_, 'r> {
         }
         if !faults.is_empty() {
             self.rules.truncate(first_rule);
+            self.serves(path, false);
+            // What was given to it must not fall to a shorter prefix, where nothing that it asks for would be done.
+            if !via.is_empty() {
+                let origin = self.origin(path, "invalid");
+                let serve = Serve::Answer(BAD_GATEWAY, None);
+                self.rules.push(Flat { matcher: conditions.clone(), vertex, origin, permit_insecure: false, serve });
+            }
         }
         let warnings: Vec<Fault> = vertex.routes.iter().flat_map(|route| &route.warnings).cloned().collect();
         self.warn(path, &warnings);
@@ -124,6 +131,9 @@ impl<'r> Walk<'_, 'r> {
             None if needs_services && target.services.is_empty() => Serve::Answer(UNAVAILABLE, None),
             None => Serve::Route(route, target),
         };
+        if !matches!(serve, Serve::Answer(_, None)) {
+            self.serves(path, true);
+        }
         self.rules.push(Flat { matcher, vertex, origin, permit_insecure: route.permit_insecure, serve });
         None
     }

@@ -56,6 +56,7 @@ impl<'r> Walk<'_, 'r> {
             let matcher = route.matcher.clone();
             let permit_insecure = route.permit_insecure;
             self.rules.push(Flat { matcher, vertex, origin, permit_insecure, serve: Serve::Route(route, target) });
+            self.serves(path, true);
             return Ok(());
         };
         match self.step(path, target) {

@@ -23,6 +23,9 @@ pub struct Conditions {
     pub label: String,
 }
 
+/// How conditions on headers call the method.
+pub const METHOD: &str = ":method";
+
 /// Where conditions stand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
@@ -73,8 +76,10 @@ pub fn read(holder: &mut Fields<'_>, place: Place, faults: &mut Vec<Fault>, find
         let at = fields.path("header");
         if let Some((name, matcher)) = value_condition(&mut header, &at, &HEADER, faults, findings) {
             words.push(format!("header {name}"));
-            let headers = &mut conditions.matcher.headers;
-            if let Some(fault) = repeated(headers, &name, &matcher, &HEADER) {
+            let RequestMatcher { headers, method, .. } = &mut conditions.matcher;
+            if *name == *METHOD {
+                faults.extend(of_method(method, matcher, &at));
+            } else if let Some(fault) = repeated(headers, &name, &matcher, &HEADER) {
                 faults.extend(fault);
             } else {
                 headers.push((name, matcher));
@@ -165,6 +170,19 @@ fn repeated(
     })))
 }
 
+/// What a condition on the method comes to: Envoy has the method among the header fields.
+fn of_method(method: &mut Option<Arc<str>>, matcher: ValueMatcher, at: &FieldPath) -> Option<Fault> {
+    match (&*method, matcher) {
+        (None, ValueMatcher::Exact(wanted)) => *method = Some(wanted),
+        (Some(known), ValueMatcher::Exact(wanted)) if *known == wanted => {}
+        _ => {
+            let message = format!("{at}: of {METHOD} one exact condition is done, with regard to case; write that");
+            return Some(HEADER.fault(message));
+        }
+    }
+    None
+}
+
 /// Conditions that are told by what is not there; they are not done.
 const NEGATIVE: [&str; 4] = ["notpresent", "notcontains", "notexact", "treatMissingAsEmpty"];
 
@@ -180,7 +198,7 @@ fn value_condition(
     }
     let name = match fields.text("name", findings) {
         Some(name) if !values.is_header => name.to_owned(),
-        Some(name) if is_token(name) => name.to_ascii_lowercase(),
+        Some(name) if is_token(name) || name == METHOD => name.to_ascii_lowercase(),
         Some(name) => {
             findings.error(
                 fields.path("name"),

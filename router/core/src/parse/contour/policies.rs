@@ -23,6 +23,8 @@ const DYNAMIC: &str = "%[A-Z_]+(\\([^)]*\\))?(:[0-9]+)?%";
 pub enum Host {
     /// It may: the request's host is rewritten.
     Rewritten,
+    /// It may, for one of the route's services: a field as any other, after those of the route.
+    OfService,
     /// It must stay.
     Fixed,
 }
@@ -46,15 +48,15 @@ pub fn headers(
         let name = fields.text("name", findings).unwrap_or_default().to_ascii_lowercase();
         let value = fields.text("value", findings).unwrap_or_default();
         fields.finish(findings);
-        if name == "host" && host == Host::Rewritten && rewrite.is_none() {
+        let is_first = rewrite.is_none() && !modifier.set.iter().any(|(known, _)| **known == *name);
+        if name == "host" && host != Host::Fixed && is_first {
             match Hostname::parse(value) {
+                Ok(_) if host == Host::OfService => modifier.set.push((name.into(), value.into())),
                 Ok(name) => rewrite = Some(name),
                 Err(_) => fault(format!("{path}: {value:?} is no host name; write one such as www.example.com")),
             }
         } else if name == "host" {
-            fault(format!(
-                "{path}: Host cannot be set here; remove it, or set it once in a route's requestHeadersPolicy"
-            ));
+            fault(format!("{path}: Host cannot be set here; remove it, or set it once in a requestHeadersPolicy"));
         } else if !is_token(&name) {
             fault(format!("{path}: {name:?} is no header name; use letters, digits and -"));
         } else if OWN.contains(&&*name) {

@@ -85,7 +85,8 @@ fn service(
     }
     refuse(fields, &["cookieRewritePolicies", "slowStartPolicy"], faults);
     if place == Place::Route {
-        service.request_headers = policies::headers(fields, "requestHeadersPolicy", Host::Fixed, faults, findings).0;
+        service.request_headers =
+            policies::headers(fields, "requestHeadersPolicy", Host::OfService, faults, findings).0;
         service.response_headers = policies::headers(fields, "responseHeadersPolicy", Host::Fixed, faults, findings).0;
     } else {
         refuse(fields, &["requestHeadersPolicy", "responseHeadersPolicy"], faults);

@@ -77,6 +77,7 @@ fn lists_are_told_to_origins_that_are_allowed() {
         headers: texts(&["X-One", "X-Two"]),
         expose: texts(&["X-Three", "*"]),
         max_age: 3600,
+        ..Cors::default()
     };
     let (preflight, actual) = say(cors.clone(), &ASKED);
     assert_eq!(
@@ -117,6 +118,7 @@ fn everything_is_not_told_as_a_star_where_cookies_are_allowed() {
         headers: texts(&["*"]),
         expose: texts(&["*"]),
         max_age: 5,
+        ..Cors::default()
     };
     let (preflight, actual) = say(all(true), &ASKED);
     assert_eq!(

@@ -34,7 +34,8 @@ pub fn cors(fields: &mut Fields<'_>, findings: &mut Findings) -> Cors {
     }
     let credentials = fields.truth("allowCredentials", findings).unwrap_or(false);
     let max_age = fields.number("maxAge", 1, i64::from(i32::MAX), findings).unwrap_or(5);
-    Cors { origins, credentials, methods, headers, expose, max_age: u32::try_from(max_age).unwrap_or(5) }
+    let max_age = u32::try_from(max_age).unwrap_or(5);
+    Cors { origins, credentials, methods, headers, expose, max_age, ..Cors::default() }
 }
 
 /// A list of texts, each once and without a fault.
