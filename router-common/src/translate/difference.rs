@@ -42,3 +42,17 @@ impl Difference {
         ((once & 0xffff_ffff) + (once >> 32)) as u32
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_folding_carries_is_folded_too() {
+        let mut difference = Difference::default();
+        for change in [u32::MAX, u32::MAX, 1] {
+            difference.add_folded(change);
+        }
+        assert_eq!(difference.folded(), 1);
+    }
+}
