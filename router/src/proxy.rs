@@ -41,8 +41,8 @@ pub(crate) use upstream::testing;
 use std::net::IpAddr;
 use std::num::NonZeroUsize;
 use std::ops::Deref;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
@@ -115,6 +115,7 @@ impl Proxy {
             log: AccessLog::start(config.access_log, Arc::clone(&counters)),
             counters,
             balancer: Arc::default(),
+            pools: Mutex::default(),
             config,
         });
         let workers = Arc::new(Workers::start(threads, &common));
@@ -190,6 +191,17 @@ struct Common {
     log: AccessLog,
     /// How endpoints are chosen.
     balancer: Arc<Balancer>,
+    /// Those of all workers.
+    pools: Mutex<Vec<Arc<Pool>>>,
+}
+
+impl Common {
+    /// There is no descriptor for a connection: those of idle ones are free, whichever worker has them, and one may be
+    /// after this moment.
+    async fn wait_for_descriptor(&self) {
+        self.pools.lock().unwrap_or_else(PoisonError::into_inner).iter().for_each(|pool| pool.relieve());
+        tokio::time::sleep(dial::DESCRIPTOR_PAUSE).await;
+    }
 }
 
 /// What the connections of one worker share: what belongs to it alone, so that no other thread touches it while
@@ -217,12 +229,14 @@ impl Shared {
     fn new(worker: usize, common: Arc<Common>) -> Arc<Self> {
         let phase = watch::Sender::new(Phase::Running);
         let copies = Arc::new(Semaphore::new(MAX_COPIES));
+        let pool = Arc::<Pool>::default();
+        common.pools.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::clone(&pool));
         Arc::new(Shared {
             log: common.log.of_thread(),
             common,
             worker,
             snapshot: ArcSwap::default(),
-            pool: Arc::default(),
+            pool,
             copies,
             timers: Timers::default(),
             phase,

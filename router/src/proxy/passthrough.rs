@@ -10,7 +10,6 @@ use router_common::proxy_v2;
 use router_core::policy::Timeouts;
 use router_core::table::ResolvedRoute;
 use tokio::net::TcpStream;
-use tokio::time::sleep;
 use tokio_rustls::server::TlsStream;
 use tokio_util::either::Either;
 
@@ -156,7 +155,7 @@ async fn connect(
         let connected = loop {
             let endpoint = pick.target.endpoint;
             match dial::connect_with(timer, &shared.balancer.health, endpoint, within, opening).await {
-                Err(DialError::NoDescriptor(_)) if begun.elapsed() < within => sleep(dial::DESCRIPTOR_PAUSE).await,
+                Err(DialError::NoDescriptor(_)) if begun.elapsed() < within => shared.wait_for_descriptor().await,
                 connected => break connected,
             }
         };

@@ -13,7 +13,7 @@ use router_core::rule::BackendPolicy;
 use router_core::table::{Endpoint, HttpTls, Reencrypt, ResolvedRoute, RouteKind};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::Semaphore;
-use tokio::time::{Instant, sleep, timeout_at};
+use tokio::time::{Instant, timeout_at};
 use tokio_rustls::TlsConnector;
 
 use super::choose::Target;
@@ -139,7 +139,9 @@ impl Way<'_> {
                 },
                 Taken::Open(opener) => match self.open(&bucket.key, opener, deadline).await {
                     // Another request may give its connection back, or a descriptor.
-                    Err((_, Flag::NoDescriptor)) if Instant::now() < deadline => sleep(dial::DESCRIPTOR_PAUSE).await,
+                    Err((_, Flag::NoDescriptor)) if Instant::now() < deadline => {
+                        self.shared.wait_for_descriptor().await
+                    }
                     opened => return opened,
                 },
             }

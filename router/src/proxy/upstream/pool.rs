@@ -76,6 +76,11 @@ impl Pool {
         });
     }
 
+    /// Descriptors are needed elsewhere: closes idle connections that are nobody's own.
+    pub fn relieve(&self) {
+        lock(&self.buckets).values().for_each(|bucket| bucket.relieve());
+    }
+
     /// These endpoints are in no table any more, or no longer what they were: their idle connections are closed, and
     /// those in use when their requests have ended.
     pub fn retire(&self, addresses: &HashSet<SocketAddr>) {

@@ -17,6 +17,7 @@ fn workers(count: usize) -> Workers {
         log: AccessLog::start(AccessLogForm::Off, Arc::clone(&counters)),
         counters,
         balancer: Default::default(),
+        pools: Default::default(),
     };
     Workers::start(count, &Arc::new(common))
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::{Bucket, Inner, MAX_AGE, lock};
+use crate::proxy::dial::DESCRIPTOR_PAUSE;
 
 /// Shortest time between two sweeps of connections that are kept shorter still.
 const SHORTEST_SWEEP: Duration = Duration::from_millis(10);
@@ -31,6 +32,13 @@ impl Bucket {
                 }
             }
         });
+    }
+
+    /// Closes what nobody uses, and has not for a moment.
+    pub(super) fn relieve(&self) {
+        let mut inner = lock(&self.inner);
+        inner.idle.retain(|idle| idle.since.elapsed() < DESCRIPTOR_PAUSE);
+        inner.shared.retain(|(shared, _)| !shared.is_idle());
     }
 
     /// True when nothing is left.

@@ -214,3 +214,21 @@ fn peers_are_told_apart_by_their_authorities_and_names() {
     assert_ne!(peer(Some(&ca), "cart"), peer(None, "cart"));
     assert_ne!(peer(Some(&ca), "cart"), peer(Some(&ca), "pay"));
 }
+
+#[tokio::test]
+async fn where_descriptors_are_short_idle_connections_are_closed() {
+    let pool = Pool::default();
+    let bucket = pool.bucket(key(1, Wire::Http1), || true);
+    let (first, second) =
+        (opener(bucket.take(MAX_AGE)).http1(own().await), opener(bucket.take(MAX_AGE)).http1(own().await));
+    use_once(first).await.give_back(false);
+    pool.relieve();
+    let first = ready(bucket.take(MAX_AGE));
+    first.give_back(false);
+    tokio::time::sleep(crate::proxy::dial::DESCRIPTOR_PAUSE).await;
+    pool.relieve();
+    assert!(matches!(bucket.take(MAX_AGE), Taken::Open(_)), "it is closed");
+    // What is in use stays, and is kept afterwards.
+    use_once(second).await.give_back(false);
+    assert!(ready(bucket.take(MAX_AGE)).reused);
+}
