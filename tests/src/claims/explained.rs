@@ -60,8 +60,11 @@ impl Question {
         }
     }
 
-    /// Puts the host of a Host field into the URL.
+    /// Puts the host of a Host field into the URL; over TLS that has the server name.
     pub fn take_host(&mut self) {
+        if self.url.starts_with("https:") {
+            return;
+        }
         let at = self.fields.iter().position(|field| field.to_ascii_lowercase().starts_with("host:"));
         let (Some(at), Some((scheme, rest))) = (at, self.url.split_once("://")) else { return };
         let path = rest.find('/').map_or("", |at| &rest[at..]);

@@ -309,27 +309,31 @@ pub fn serve(router: &RouterTable, route: &ResolvedRoute, prefix: Option<&str>, 
 /// The verdict and the fix for what a site does not serve.
 pub fn closed(host: &VirtualHost, site: &Site, asked: &Asked<'_>, out: &mut Explanation) {
     let query = asked.query;
+    let answer = if asked.is_grpc() { "UNIMPLEMENTED" } else { "404" };
     if site.is_denied() {
-        out.verdict = format!("404: {} is in the list of denied domains", host.host);
+        out.verdict = format!("{answer}: {} is in the list of denied domains", host.host);
         out.fix = Some("ask for another host, or change --denied-domains of the agent".to_owned());
         return;
     }
     let rules = rules(site, query);
     let Some(rules) = rules else {
-        let (answer, other) = match query.protocol {
-            Protocol::Http => ("404", "https"),
-            Protocol::Https if query.path.is_some() => ("404", "http"),
-            Protocol::Https => ("the default certificate, and 404", "http"),
+        let (answer, what, fix) = match query.protocol {
+            Protocol::Http => (answer, "on https only", "ask over https, or add a listener for http"),
+            Protocol::Https => (
+                if query.path.is_some() { answer } else { "the default certificate, and 404" },
+                "and no certificate for https",
+                "ask over http, or add a listener for https; one that is there says in ResolvedRefs what it lacks",
+            ),
         };
-        out.verdict = format!("{answer}: {} has {} on {other} only", site.listener, host.host);
-        out.fix = Some(format!("ask over {other}, or add a listener for {}", query.protocol));
+        out.verdict = format!("{answer}: {} has {} {what}", site.listener, host.host);
+        out.fix = Some(fix.to_owned());
         return;
     };
     let path = compared(rules, query);
     out.verdict = if rules.is_empty() {
-        format!("404: {} has {}, and no route with it is attached there", site.listener, host.host)
+        format!("{answer}: {} has {}, and no route with it is attached there", site.listener, host.host)
     } else {
-        format!("404: {} has {}, and no rule takes {path}", site.listener, host.host)
+        format!("{answer}: {} has {}, and no rule takes {path}", site.listener, host.host)
     };
     let close = rules.iter().filter(|rule| rule.takes_path(asked)).take(MAX_CLOSE);
     let close: Vec<String> =
@@ -339,6 +343,13 @@ pub fn closed(host: &VirtualHost, site: &Site, asked: &Asked<'_>, out: &mut Expl
     } else {
         close.join("; ")
     });
+}
+
+/// The verdict and the fix for a connection that no TLSRoute takes, though a listener has its host.
+pub fn unrouted(route: &ResolvedRoute, out: &mut Explanation) {
+    let gateway = route.id.object();
+    out.verdict = format!("the connection is reset: {gateway} has {}, and no TLSRoute is attached for it", route.host);
+    out.fix = Some(format!("attach a TLSRoute with this host to {gateway}"));
 }
 
 /// Objects of other kinds than Route that want the host and do not have it, at least not everywhere.

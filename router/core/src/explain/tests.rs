@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 mod requests;
 
 use super::*;
+use crate::flag::Flag;
 use crate::testing::{controller, resources, route, slice};
 use crate::translate::{Settings, translate};
 
@@ -400,12 +401,38 @@ fn rules_that_redirect_or_answer_and_hosts_that_are_closed_say_so() {
             false,
             "404: Gateway shop/public#web has *.shop.test, and no route with it is attached there",
         ),
-        ("https://www.shop.test/", false, "404: Gateway shop/public#web has www.shop.test on http only"),
+        (
+            "https://www.shop.test/",
+            false,
+            "404: Gateway shop/public#web has www.shop.test, and no certificate for https",
+        ),
         ("http://nobody.test/", false, "404: no object of router default has nobody.test"),
     ] {
         let explanation = explained(&delegated(), query);
         assert_eq!((explanation.served, &*explanation.verdict), (served, verdict), "{explanation}");
     }
+}
+
+#[test]
+fn what_no_route_takes_is_told_as_its_client_sees_it() {
+    let mut objects = delegated();
+    let listener = json!({ "name": "tls", "port": 443, "protocol": "TLS", "hostname": "*.tls.test",
+        "tls": { "mode": "Passthrough" } });
+    let tls = json!({ "gatewayClassName": "sluice", "listeners": [listener] });
+    objects.push(of_gateway_api("Gateway", "shop/tls", 1, tls));
+    let explanation = explained(&objects, "https://a.tls.test/");
+    let verdict = "the connection is reset: Gateway shop/tls has *.tls.test, and no TLSRoute is attached for it";
+    assert_eq!((explanation.served, &*explanation.verdict), (false, verdict), "{explanation}");
+    assert_eq!(explanation.outcome, [Fate::close(Flag::NoEndpoints).into()]);
+
+    let resources = resources(objects);
+    let translation = translate(&resources, &Settings::default());
+    let facts = Facts { table: &translation.table, report: &translation.report, resources: &resources };
+    let call = Query::parse("http://www.shop.test/test.Greeter/Hello").unwrap();
+    let call = call.with_method("POST").unwrap().with_header("content-type: application/grpc").unwrap();
+    let explanation = explain(facts, &call);
+    let verdict = "UNIMPLEMENTED: Gateway shop/public#web has www.shop.test, and no rule takes /test.Greeter/Hello";
+    assert_eq!((explanation.served, &*explanation.verdict), (false, verdict), "{explanation}");
 }
 
 #[test]
