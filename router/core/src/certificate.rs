@@ -107,7 +107,8 @@ pub fn names(pair: &CertifiedKey, host: &str) -> bool {
     let leaf = pair.cert.first().and_then(|leaf| X509Certificate::from_der(leaf).ok());
     let names = leaf.as_ref().and_then(|(_, leaf)| leaf.subject_alternative_name().ok().flatten());
     names.is_some_and(|names| {
-        let is_it = |name: &GeneralName<'_>| matches!(name, GeneralName::DNSName(name) if name.eq_ignore_ascii_case(host));
+        let is_it =
+            |name: &GeneralName<'_>| matches!(name, GeneralName::DNSName(name) if name.eq_ignore_ascii_case(host));
         names.value.general_names.iter().any(is_it)
     })
 }

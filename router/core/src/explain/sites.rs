@@ -1,5 +1,6 @@
 //! Hosts that are served by rules of Gateway API and Contour objects: which rule, on which way, and what it does.
 
+use std::cmp::Reverse;
 use std::sync::Arc;
 
 use super::asked::Asked;
@@ -318,14 +319,14 @@ pub fn closed(host: &VirtualHost, site: &Site, asked: &Asked<'_>, out: &mut Expl
     let rules = rules(site, query);
     let Some(rules) = rules else {
         let (answer, what, fix) = match query.protocol {
-            Protocol::Http => (answer, "on https only", "ask over https, or add a listener for http"),
+            Protocol::Http => (answer, " on https only", "ask over https, or add a listener for http"),
             Protocol::Https => (
                 if query.path.is_some() { answer } else { "the default certificate, and 404" },
-                "and no certificate for https",
+                ", and no certificate for https",
                 "ask over http, or add a listener for https; one that is there says in ResolvedRefs what it lacks",
             ),
         };
-        out.verdict = format!("{answer}: {} has {} {what}", site.listener, host.host);
+        out.verdict = format!("{answer}: {} has {}{what}", site.listener, host.host);
         out.fix = Some(fix.to_owned());
         return;
     };
@@ -352,24 +353,29 @@ pub fn unrouted(route: &ResolvedRoute, out: &mut Explanation) {
     out.fix = Some(format!("attach a TLSRoute with this host to {gateway}"));
 }
 
-/// Objects of other kinds than Route that want the host and do not have it, at least not everywhere.
+/// Objects of other kinds than Route that want the host and do not have it, at least not everywhere; those that want the
+/// very host come first, and those that want every host last.
 pub fn losers(facts: Facts<'_>, host: &Hostname) -> Vec<Loser> {
     let mut losers = Vec::new();
     for (who, told) in facts.report.others.entries() {
         if matches!(who.kind, Kind::GatewayClass | Kind::BackendTlsPolicy | Kind::RouteSlot) {
             continue;
         }
-        let lost = |row: &&Row| !(row.admitted && row.winners.is_empty()) && row.hosts.iter().any(|it| wants(it, host));
-        for row in told.rows.iter().filter(lost) {
+        for row in told.rows.iter().filter(|row| !(row.admitted && row.winners.is_empty())) {
+            let wanted =
+                row.hosts.iter().filter(|it| wants(it, host)).map(|it| it.len() + usize::from(!it.contains('*')));
+            let Some(closeness) = wanted.max() else { continue };
             let parent = if row.parent.is_empty() { String::new() } else { format!("{}: ", row.parent) };
-            losers.push(Loser {
+            let loser = Loser {
                 route: object(facts, who, objects_conditions(facts, who, Some(&row.parent))),
                 winner: row.winners.first().map(|winner| of_any_kind(facts, winner)),
                 why: format!("{parent}{}: {}", row.reason, row.message),
-            });
+            };
+            losers.push((closeness, loser));
         }
     }
-    losers
+    losers.sort_by_key(|(closeness, _)| Reverse(*closeness));
+    losers.into_iter().map(|(_, loser)| loser).collect()
 }
 
 fn of_any_kind(facts: Facts<'_>, who: &ObjectRef) -> Owner {

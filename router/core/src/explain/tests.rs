@@ -257,7 +257,7 @@ fn questions_are_read_or_refused() {
     assert_eq!(read("http:///x"), Err(QueryError::Host(String::new())));
     assert_eq!(read("under_score!"), Err(QueryError::Host("under_score!".to_owned())));
     let explanation = explained(&shop(), "https://192.0.2.1/");
-    assert_eq!(explanation.verdict, "503: 192.0.2.1 is an address; no route can have it");
+    assert_eq!(explanation.verdict, "503: 192.0.2.1 is an address, and no route has every host");
 }
 
 #[test]
@@ -411,6 +411,29 @@ fn rules_that_redirect_or_answer_and_hosts_that_are_closed_say_so() {
         let explanation = explained(&delegated(), query);
         assert_eq!((explanation.served, &*explanation.verdict), (served, verdict), "{explanation}");
     }
+}
+
+#[test]
+fn who_wants_the_very_host_is_named_before_who_wants_every_host() {
+    let class = delegated().swap_remove(0);
+    let gateway = |name: &str, listener: Value| {
+        let spec = json!({ "gatewayClassName": "sluice", "defaultScope": "All", "listeners": [listener] });
+        of_gateway_api("Gateway", &format!("shop/{name}"), 1, spec)
+    };
+    let objects = [
+        class,
+        gateway("any", json!({ "name": "web", "port": 80, "protocol": "HTTP" })),
+        gateway("bytes", json!({ "name": "tcp", "port": 9000, "protocol": "TCP" })),
+        gateway("close", json!({ "name": "web", "port": 80, "protocol": "HTTP", "hostname": "*.shop.test" })),
+        gateway("very", json!({ "name": "web", "port": 80, "protocol": "HTTP", "hostname": "a.shop.test" })),
+    ];
+    let explanation = explained(&objects, "http://a.shop.test/");
+    let why = "503: Gateway shop/very wants it and is not served: #web: Invalid: spec.defaultScope: ";
+    assert!(explanation.verdict.starts_with(why), "{explanation}");
+    let text = explanation.to_string();
+    let places = ["shop/very", "shop/close", "shop/any"].map(|name| text.find(&format!("Gateway {name}")));
+    assert!(places.is_sorted() && places[0].is_some(), "{places:?} in\n{text}");
+    assert!(!text.contains("shop/bytes"), "a TCP listener wants no host:\n{text}");
 }
 
 #[test]

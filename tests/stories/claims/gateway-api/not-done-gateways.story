@@ -103,37 +103,37 @@ web: http for=shop/web
 $ curl http://class.test/
   HTTP/1.1 404 Not Found
     x-sluice-cause: no-match
-  explain: 404: Gateway shop/listeners wants it and is not served: #tcp: UnsupportedProtocol: protocol "TCP" is not done; write HTTP, HTTPS (mode Terminate) or TLS
-    fix: correct Gateway shop/listeners as its condition says; `sluice validate` shows the place
+  explain: 404: Gateway shop/of-class wants it and is not served: #web: Pending: GatewayClass tuned is not accepted
+    fix: correct Gateway shop/of-class as its condition says; `sluice validate` shows the place
 $ curl http://parameters.test/
   HTTP/1.1 404 Not Found
     x-sluice-cause: no-match
-  explain: 404: Gateway shop/listeners wants it and is not served: #tcp: UnsupportedProtocol: protocol "TCP" is not done; write HTTP, HTTPS (mode Terminate) or TLS
-    fix: correct Gateway shop/listeners as its condition says; `sluice validate` shows the place
+  explain: 404: Gateway shop/parameters wants it and is not served: #web: InvalidParameters: spec.infrastructure.parametersRef: no kind of parameters is known; remove the field
+    fix: correct Gateway shop/parameters as its condition says; `sluice validate` shows the place
 $ curl --insecure https://frontend.test/
   HTTP/2 404
     x-sluice-cause: no-match
-  explain: 404: Gateway shop/frontend wants it and is not served: #tls: Invalid: the Gateway is not accepted
+  explain: 404: Gateway shop/frontend wants it and is not served: #tls: Invalid: spec.tls.frontend: clients' certificates are not checked for Gateways; remove it, or use an IngressController's clientTLS
     fix: correct Gateway shop/frontend as its condition says; `sluice validate` shows the place
 $ curl http://backend.test/
   HTTP/1.1 404 Not Found
     x-sluice-cause: no-match
-  explain: 404: Gateway shop/backend wants it and is not served: #web: Invalid: the Gateway is not accepted
+  explain: 404: Gateway shop/backend wants it and is not served: #web: Invalid: spec.tls.backend: no certificate is shown to backends; remove it
     fix: correct Gateway shop/backend as its condition says; `sluice validate` shows the place
 $ curl http://sets.test/
   HTTP/1.1 404 Not Found
     x-sluice-cause: no-match
-  explain: 404: Gateway shop/listeners wants it and is not served: #tcp: UnsupportedProtocol: protocol "TCP" is not done; write HTTP, HTTPS (mode Terminate) or TLS
-    fix: correct Gateway shop/listeners as its condition says; `sluice validate` shows the place
+  explain: 404: Gateway shop/sets wants it and is not served: #web: Invalid: spec.allowedListeners: ListenerSets are not read; remove it, and write listeners here
+    fix: correct Gateway shop/sets as its condition says; `sluice validate` shows the place
 $ curl http://scope.test/
   HTTP/1.1 404 Not Found
     x-sluice-cause: no-match
-  explain: 404: Gateway shop/listeners wants it and is not served: #tcp: UnsupportedProtocol: protocol "TCP" is not done; write HTTP, HTTPS (mode Terminate) or TLS
-    fix: correct Gateway shop/listeners as its condition says; `sluice validate` shows the place
+  explain: 404: Gateway shop/scope wants it and is not served: #web: Invalid: spec.defaultScope: Sluice has no default Gateways; remove it, and name the Gateway in parentRefs of routes
+    fix: correct Gateway shop/scope as its condition says; `sluice validate` shows the place
 $ curl --insecure https://options.test/
   HTTP/2 404
     x-sluice-cause: no-match
-  explain: 404: Gateway shop/listeners wants it and is not served: #tcp: UnsupportedProtocol: protocol "TCP" is not done; write HTTP, HTTPS (mode Terminate) or TLS
+  explain: 404: Gateway shop/listeners wants it and is not served: #options: UnsupportedValue: spec.listeners[3].tls.options[example.com/minimum]: no TLS option is known; remove it
     fix: correct Gateway shop/listeners as its condition says; `sluice validate` shows the place
 $ curl https://fine.test/
   HTTP/2 200

@@ -108,7 +108,7 @@ $ curl https://granted.test/
 $ curl --insecure https://refused.test/
   HTTP/2 404
     x-sluice-cause: no-match
-  explain: 404: Gateway infra/public#refused has refused.test and no certificate for https
+  explain: 404: Gateway infra/public#refused has refused.test, and no certificate for https
     fix: ask over http, or add a listener for https; one that is there says in ResolvedRefs what it lacks
 
 == status
