@@ -11,7 +11,6 @@ use crate::lookup::Unmet;
 use crate::model::Hostname;
 use crate::object::{Kind, ObjectRef};
 use crate::rule::{Action, PathChange, RedirectTo, Retry, Rule, RulePolicy, Site};
-use crate::sites::Row;
 use crate::table::{ResolvedRoute, RouterTable, VirtualHost};
 
 /// Most rules of a host that are shown; the one that is taken and those that cover the path come first.
