@@ -4,6 +4,7 @@
 use std::fmt;
 use std::sync::{Arc, LazyLock};
 
+use router_core::certificate::names;
 use router_core::lookup::SniMatch;
 use router_core::model::Hostname;
 use router_core::table::RouterTable;
@@ -41,8 +42,8 @@ pub fn self_signed(domain: &str) -> Result<Arc<CertifiedKey>, SelfSignedError> {
     Ok(Arc::new(CertifiedKey::new(vec![made.cert.der().clone()], key)))
 }
 
-/// Of several certificates the first that has the client's name and a key that it can verify with; else one that has
-/// either, where the key counts more: with another one there is no connection at all.
+/// Of several certificates the first that has the client's name, rather itself than by a wildcard, and a key that it can
+/// verify with; else one that has either, where the key counts more: with another one there is no connection at all.
 fn suitable<'c>(certificates: &'c [Arc<CertifiedKey>], client: &ClientHello<'_>) -> Option<&'c Arc<CertifiedKey>> {
     let [_, _, ..] = certificates else { return certificates.first() };
     let name = client.server_name().and_then(|name| ServerName::try_from(name).ok());
@@ -51,7 +52,8 @@ fn suitable<'c>(certificates: &'c [Arc<CertifiedKey>], client: &ClientHello<'_>)
         let parsed = certified.end_entity_cert().ok().and_then(|der| ParsedCertificate::try_from(der).ok());
         parsed.zip(name.as_ref()).is_some_and(|(parsed, name)| verify_server_name(&parsed, name).is_ok())
     };
-    let fitness = |certified: &CertifiedKey| (can_verify(certified), has_name(certified));
+    let names_it = |certified: &CertifiedKey| client.server_name().is_some_and(|name| names(certified, name));
+    let fitness = |certified: &CertifiedKey| (can_verify(certified), has_name(certified), names_it(certified));
     // Of equals `max_by_key` gives the last.
     certificates.iter().rev().max_by_key(|certified| fitness(certified))
 }

@@ -131,13 +131,14 @@ async fn connect(to: SocketAddr, config: ClientConfig, name: &str) -> std::io::R
 
 #[tokio::test]
 async fn of_several_certificates_the_one_that_suits_the_client_is_shown() {
-    let [p256, other, ed25519] = [
+    let [wide, p256, other, ed25519] = [
+        pki::ca().leaf(&["*.several.test"]),
         pki::ca().leaf(&["several.test"]),
         pki::ca().leaf(&["named.several.test"]),
         pki::ca().leaf_signing(&rcgen::PKCS_ED25519, &["several.test"]),
     ];
     let sites = || {
-        let certificates = [&p256, &other, &ed25519];
+        let certificates = [&wide, &p256, &other, &ed25519];
         vec![site("several.test").tls(&certificates, &[]), site("*.several.test").tls(&certificates, &[])]
     };
     let rig = rig(sites(), &[]).await;
@@ -150,10 +151,13 @@ async fn of_several_certificates_the_one_that_suits_the_client_is_shown() {
     let of = |key: &Arc<CertifiedKey>| key.cert[0].clone();
     assert_eq!(shown("several.test", &[nist, edwards]).await, of(&p256));
     assert_eq!(shown("several.test", &[edwards]).await, of(&ed25519));
+    // The name itself is more than a wildcard, wherever it stands.
     assert_eq!(shown("named.several.test", &[nist, edwards]).await, of(&other));
+    assert_eq!(shown("NAMED.several.test", &[nist, edwards]).await, of(&other));
     // A key that can be verified is more than a name.
     assert_eq!(shown("named.several.test", &[edwards]).await, of(&ed25519));
-    assert_eq!(shown("x.several.test", &[nist, edwards]).await, of(&p256));
+    assert_eq!(shown("x.several.test", &[nist, edwards]).await, of(&wide));
+    assert_eq!(shown("x.y.several.test", &[nist, edwards]).await, of(&wide), "none has it: the first");
 }
 
 #[tokio::test]

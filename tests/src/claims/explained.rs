@@ -60,8 +60,11 @@ impl Question {
         }
     }
 
-    /// Puts the host of a Host field into the URL.
+    /// Puts the host of a Host field into the URL; over TLS that has the server name.
     pub fn take_host(&mut self) {
+        if self.url.starts_with("https:") {
+            return;
+        }
         let at = self.fields.iter().position(|field| field.to_ascii_lowercase().starts_with("host:"));
         let (Some(at), Some((scheme, rest))) = (at, self.url.split_once("://")) else { return };
         let path = rest.find('/').map_or("", |at| &rest[at..]);
@@ -133,6 +136,12 @@ impl Explained {
     pub fn agrees(&self, outcome: &Outcome, members: &[Member]) -> Result<(), String> {
         let may = &self.may;
         let address = |name: &str| members.iter().find(|member| member.name == name).map(|member| member.address);
+        let (status, line) = match &outcome.got {
+            Got::Response { status, line, .. } => (status, line),
+            // Whoever had the request.
+            Got::Nothing(_) if may.closes => return Ok(()),
+            Got::Nothing(why) => return Err(format!("the client got nothing: {why}; {may:?}")),
+        };
         let mut tried = outcome.backends().peekable();
         if tried.peek().is_some() {
             return match tried.find(|name| !address(name).is_some_and(|it| may.endpoints.contains(&it))) {
@@ -140,21 +149,15 @@ impl Explained {
                 None => Ok(()),
             };
         }
-        match &outcome.got {
-            Got::Response { status, line, .. } => {
-                let field = |name| outcome.got.field(name);
-                let found = Response {
-                    status: *status,
-                    location: field("location").map(str::to_owned),
-                    cause: field("x-sluice-cause").unwrap_or("none").to_owned(),
-                };
-                match may.responses.contains(&found) {
-                    true => Ok(()),
-                    false => Err(format!("the router answers {line} ({found:?}), and may do {may:?}")),
-                }
-            }
-            Got::Nothing(_) if may.closes => Ok(()),
-            Got::Nothing(why) => Err(format!("the client got nothing: {why}; {may:?}")),
+        let field = |name| outcome.got.field(name);
+        let found = Response {
+            status: *status,
+            location: field("location").map(str::to_owned),
+            cause: field("x-sluice-cause").unwrap_or("none").to_owned(),
+        };
+        match may.responses.contains(&found) {
+            true => Ok(()),
+            false => Err(format!("the router answers {line} ({found:?}), and may do {may:?}")),
         }
     }
 

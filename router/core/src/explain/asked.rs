@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use super::{Protocol, Query};
-use crate::decide::{Via, ViaTls};
+use crate::decide::{Via, ViaTls, type_is_grpc};
 use crate::lookup::Request;
 use crate::model::Hostname;
 
@@ -34,6 +34,11 @@ impl<'q> Asked<'q> {
     pub fn via(&self) -> Via<'_> {
         let tls = || ViaTls { sni: self.sni.as_ref(), asks_the_same: true, admitted: true, is_newest: true };
         Via { client: self.client(), tls: (self.query.protocol == Protocol::Https).then(tls) }
+    }
+
+    /// Whether it is a call of gRPC, whose errors are in words of gRPC.
+    pub fn is_grpc(&self) -> bool {
+        self.header("content-type").is_some_and(type_is_grpc)
     }
 
     /// Who asks; `None`: anybody.

@@ -10,6 +10,7 @@ use crate::decide::{Decision, decide, method_is_routed, names_listener, target_i
 use crate::flag::Flag;
 use crate::location::{self, RedirectFrom};
 use crate::lookup::SniMatch;
+use crate::object::Kind;
 use crate::path_form::PathForm;
 use crate::rule::{RedirectTo, Rule};
 use crate::table::{ResolvedRoute, RouteKind, RouterTable};
@@ -85,7 +86,10 @@ pub fn follow(facts: Facts<'_>, router: &RouterTable, query: &Query, out: &mut E
     if let (Some(rule), Some(site)) = (found.rule(), sites::asked(router, asked).and_then(|host| host.site.as_ref())) {
         out.steps.push(sites::rule(site, rule));
     }
-    if let Some(route) = found.route() {
+    if let Some(route) = found.route().filter(|route| route.id.kind == Kind::Gateway) {
+        sites::unrouted(route, out);
+        out.outcome.push(Fate::close(Flag::NoEndpoints).into());
+    } else if let Some(route) = found.route() {
         out.steps.push(Step::Route(owner_of(facts, Some(router), &route.id.object())));
         if filter::admits(facts, &ground, route, out) {
             take(facts, &ground, &found, route, out);

@@ -257,7 +257,8 @@ pub fn not_served(facts: Facts<'_>, router: &RouterTable, asked: &Asked<'_>, los
             // Where several roots of Contour want a name, none has it.
             _ => {
                 out.verdict = format!("{answer}: {name} wants it and is not served: {}", loser.why);
-                out.fix = Some(fix_of(&loser.why, router));
+                let what = if loser.route.kind.ends_with("Route") { "the route" } else { &*name };
+                out.fix = Some(fix_of(what, &loser.why, router));
             }
         }
     } else if let Some(entry) = admitted.first() {
@@ -266,7 +267,7 @@ pub fn not_served(facts: Facts<'_>, router: &RouterTable, asked: &Asked<'_>, los
     } else {
         let what = if is_closed { "object" } else { "route" };
         let Some(host) = host else {
-            out.verdict = format!("{answer}: {} is an address; no {what} can have it", asked.name());
+            out.verdict = format!("{answer}: {} is an address, and no {what} has every host", asked.name());
             out.fix = Some("ask for the host name of a route".to_owned());
             return;
         };
@@ -275,7 +276,7 @@ pub fn not_served(facts: Facts<'_>, router: &RouterTable, asked: &Asked<'_>, los
     }
 }
 
-fn fix_of(why: &str, router: &RouterTable) -> String {
+fn fix_of(what: &str, why: &str, router: &RouterTable) -> String {
     if why.starts_with("RouteNotAdmitted: wildcard") {
         return format!(
             "set spec.routeAdmission.wildcardPolicy of IngressController {} to WildcardsAllowed, or the route's \
@@ -289,7 +290,7 @@ fn fix_of(why: &str, router: &RouterTable) -> String {
     if why.contains("does not select") {
         return "change the labels or the selectors so that the router selects the route".to_owned();
     }
-    "correct the route as its condition says; `sluice validate` shows the place".to_owned()
+    format!("correct {what} as its condition says; `sluice validate` shows the place")
 }
 
 fn fix_of_known(host: &VirtualHost, query: &Query, path: &str) -> String {

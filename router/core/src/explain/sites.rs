@@ -1,5 +1,6 @@
 //! Hosts that are served by rules of Gateway API and Contour objects: which rule, on which way, and what it does.
 
+use std::cmp::Reverse;
 use std::sync::Arc;
 
 use super::asked::Asked;
@@ -318,40 +319,45 @@ pub fn serve(router: &RouterTable, route: &ResolvedRoute, prefix: Option<&str>, 
 /// The verdict and the fix for what a site does not serve.
 pub fn closed(host: &VirtualHost, site: &Site, asked: &Asked<'_>, losers: &[Loser], out: &mut Explanation) {
     let query = asked.query;
+    let answer = if asked.is_grpc() { "UNIMPLEMENTED" } else { "404" };
     if site.is_denied() {
-        out.verdict = format!("404: {} is in the list of denied domains", host.host);
+        out.verdict = format!("{answer}: {} is in the list of denied domains", host.host);
         out.fix = Some("ask for another host, or change --denied-domains of the agent".to_owned());
         return;
     }
+    let is_contours = matches!(site.owner.kind, Kind::IngressRoute | Kind::HttpProxy);
     let rules = rules(site, query);
     let Some(rules) = rules else {
-        let (answer, other) = match query.protocol {
-            Protocol::Http => ("404", "https"),
-            Protocol::Https if query.path.is_some() => ("404", "http"),
-            Protocol::Https => ("the default certificate, and 404", "http"),
-        };
-        out.verdict = format!("{answer}: {} has {} on {other} only", site.listener, host.host);
-        let add = match (site.owner.kind, query.protocol) {
-            (Kind::IngressRoute | Kind::HttpProxy, Protocol::Https) => "write spec.virtualhost.tls".to_owned(),
-            (Kind::IngressRoute | Kind::HttpProxy, Protocol::Http) => {
-                "write spec.routes beside the tcpproxy".to_owned()
+        let (answer, what, fix) = match query.protocol {
+            Protocol::Http if is_contours => {
+                (answer, " on https only", "ask over https, or write spec.routes beside the tcpproxy")
             }
-            (_, protocol) => format!("add a listener for {protocol}"),
+            Protocol::Http => (answer, " on https only", "ask over https, or add a listener for http"),
+            Protocol::Https => {
+                let answer = if query.path.is_some() { answer } else { "the default certificate, and 404" };
+                if is_contours {
+                    (answer, " on http only", "ask over http, or write spec.virtualhost.tls")
+                } else {
+                    let fix = "ask over http, or add a listener for https; one that is there says in ResolvedRefs what it lacks";
+                    (answer, ", and no certificate for https", fix)
+                }
+            }
         };
-        out.fix = Some(format!("ask over {other}, or {add}"));
+        out.verdict = format!("{answer}: {} has {}{what}", site.listener, host.host);
+        out.fix = Some(fix.to_owned());
         return;
     };
     let path = compared(rules, query);
     // Of Contour's objects, one that is invalid has a host all the same.
     let own = site.owner.kind.name();
-    let invalid = losers.iter().find(|loser| loser.route.kind == own && loser.winner.is_none());
+    let invalid = losers.iter().find(|loser| is_contours && loser.route.kind == own && loser.winner.is_none());
     let invalid = invalid.map(|loser| (format!("{own} {}/{}", loser.route.namespace, loser.route.name), &loser.why));
     out.verdict = if let (true, Some((name, why))) = (rules.is_empty(), &invalid) {
-        format!("404: {name} wants it and is not served: {why}")
+        format!("{answer}: {name} wants it and is not served: {why}")
     } else if rules.is_empty() {
-        format!("404: {} has {}, and no route with it is attached there", site.listener, host.host)
+        format!("{answer}: {} has {}, and no route with it is attached there", site.listener, host.host)
     } else {
-        format!("404: {} has {}, and no rule takes {path}", site.listener, host.host)
+        format!("{answer}: {} has {}, and no rule takes {path}", site.listener, host.host)
     };
     let close = rules.iter().filter(|rule| rule.takes_path(asked)).take(MAX_CLOSE);
     let close: Vec<String> =
@@ -367,7 +373,15 @@ pub fn closed(host: &VirtualHost, site: &Site, asked: &Asked<'_>, losers: &[Lose
     });
 }
 
-/// Objects of other kinds than Route that want the host and do not have it, at least not everywhere.
+/// The verdict and the fix for a connection that no TLSRoute takes, though a listener has its host.
+pub fn unrouted(route: &ResolvedRoute, out: &mut Explanation) {
+    let gateway = route.id.object();
+    out.verdict = format!("the connection is reset: {gateway} has {}, and no TLSRoute is attached for it", route.host);
+    out.fix = Some(format!("attach a TLSRoute with this host to {gateway}"));
+}
+
+/// Objects of other kinds than Route that want the host and do not have it, at least not everywhere; those that want the
+/// very host come first, and those that want every host last.
 pub fn losers(facts: Facts<'_>, router: &RouterTable, host: &Hostname) -> Vec<Loser> {
     let mut losers = Vec::new();
     let routers = &facts.table.routers;
@@ -382,17 +396,21 @@ pub fn losers(facts: Facts<'_>, router: &RouterTable, host: &Hostname) -> Vec<Lo
             continue;
         }
         let is_whole = |row: &Row| row.admitted && row.winners.is_empty() && !(is_of_contour && row.reason == PARTLY);
-        let lost = |row: &&Row| !is_whole(row) && row.hosts.iter().any(|it| wants(it, host));
-        for row in told.rows.iter().filter(lost) {
+        for row in told.rows.iter().filter(|row| !is_whole(row)) {
+            let wanted =
+                row.hosts.iter().filter(|it| wants(it, host)).map(|it| it.len() + usize::from(!it.contains('*')));
+            let Some(closeness) = wanted.max() else { continue };
             let parent = if row.parent.is_empty() { String::new() } else { format!("{}: ", row.parent) };
-            losers.push(Loser {
+            let loser = Loser {
                 route: object(facts, who, objects_conditions(facts, who, Some(&row.parent))),
                 winner: row.winners.first().map(|winner| of_any_kind(facts, winner)),
                 why: format!("{parent}{}: {}", row.reason, row.message),
-            });
+            };
+            losers.push((closeness, loser));
         }
     }
-    losers
+    losers.sort_by_key(|(closeness, _)| Reverse(*closeness));
+    losers.into_iter().map(|(_, loser)| loser).collect()
 }
 
 fn of_any_kind(facts: Facts<'_>, who: &ObjectRef) -> Owner {

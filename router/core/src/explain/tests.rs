@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 mod requests;
 
 use super::*;
+use crate::flag::Flag;
 use crate::testing::{controller, resources, route, slice};
 use crate::translate::{Settings, translate};
 
@@ -256,7 +257,7 @@ fn questions_are_read_or_refused() {
     assert_eq!(read("http:///x"), Err(QueryError::Host(String::new())));
     assert_eq!(read("under_score!"), Err(QueryError::Host("under_score!".to_owned())));
     let explanation = explained(&shop(), "https://192.0.2.1/");
-    assert_eq!(explanation.verdict, "503: 192.0.2.1 is an address; no route can have it");
+    assert_eq!(explanation.verdict, "503: 192.0.2.1 is an address, and no route has every host");
 }
 
 #[test]
@@ -400,12 +401,61 @@ fn rules_that_redirect_or_answer_and_hosts_that_are_closed_say_so() {
             false,
             "404: Gateway shop/public#web has *.shop.test, and no route with it is attached there",
         ),
-        ("https://www.shop.test/", false, "404: Gateway shop/public#web has www.shop.test on http only"),
+        (
+            "https://www.shop.test/",
+            false,
+            "404: Gateway shop/public#web has www.shop.test, and no certificate for https",
+        ),
         ("http://nobody.test/", false, "404: no object of router default has nobody.test"),
     ] {
         let explanation = explained(&delegated(), query);
         assert_eq!((explanation.served, &*explanation.verdict), (served, verdict), "{explanation}");
     }
+}
+
+#[test]
+fn who_wants_the_very_host_is_named_before_who_wants_every_host() {
+    let class = delegated().swap_remove(0);
+    let gateway = |name: &str, listener: Value| {
+        let spec = json!({ "gatewayClassName": "sluice", "defaultScope": "All", "listeners": [listener] });
+        of_gateway_api("Gateway", &format!("shop/{name}"), 1, spec)
+    };
+    let objects = [
+        class,
+        gateway("any", json!({ "name": "web", "port": 80, "protocol": "HTTP" })),
+        gateway("bytes", json!({ "name": "tcp", "port": 9000, "protocol": "TCP" })),
+        gateway("close", json!({ "name": "web", "port": 80, "protocol": "HTTP", "hostname": "*.shop.test" })),
+        gateway("very", json!({ "name": "web", "port": 80, "protocol": "HTTP", "hostname": "a.shop.test" })),
+    ];
+    let explanation = explained(&objects, "http://a.shop.test/");
+    let why = "503: Gateway shop/very wants it and is not served: #web: Invalid: spec.defaultScope: ";
+    assert!(explanation.verdict.starts_with(why), "{explanation}");
+    let text = explanation.to_string();
+    let places = ["shop/very", "shop/close", "shop/any"].map(|name| text.find(&format!("Gateway {name}")));
+    assert!(places.is_sorted() && places[0].is_some(), "{places:?} in\n{text}");
+    assert!(!text.contains("shop/bytes"), "a TCP listener wants no host:\n{text}");
+}
+
+#[test]
+fn what_no_route_takes_is_told_as_its_client_sees_it() {
+    let mut objects = delegated();
+    let listener = json!({ "name": "tls", "port": 443, "protocol": "TLS", "hostname": "*.tls.test",
+        "tls": { "mode": "Passthrough" } });
+    let tls = json!({ "gatewayClassName": "sluice", "listeners": [listener] });
+    objects.push(of_gateway_api("Gateway", "shop/tls", 1, tls));
+    let explanation = explained(&objects, "https://a.tls.test/");
+    let verdict = "the connection is reset: Gateway shop/tls has *.tls.test, and no TLSRoute is attached for it";
+    assert_eq!((explanation.served, &*explanation.verdict), (false, verdict), "{explanation}");
+    assert_eq!(explanation.outcome, [Fate::close(Flag::NoEndpoints).into()]);
+
+    let resources = resources(objects);
+    let translation = translate(&resources, &Settings::default());
+    let facts = Facts { table: &translation.table, report: &translation.report, resources: &resources };
+    let call = Query::parse("http://www.shop.test/test.Greeter/Hello").unwrap();
+    let call = call.with_method("POST").unwrap().with_header("content-type: application/grpc").unwrap();
+    let explanation = explain(facts, &call);
+    let verdict = "UNIMPLEMENTED: Gateway shop/public#web has www.shop.test, and no rule takes /test.Greeter/Hello";
+    assert_eq!((explanation.served, &*explanation.verdict), (false, verdict), "{explanation}");
 }
 
 #[test]

@@ -147,7 +147,10 @@ fn hooks(
     if ready.is_empty() {
         let names: Vec<_> = rest.iter().filter_map(|hook| gate.listeners.get(hook.listener)).collect();
         let names: Vec<_> = names.iter().map(|placed| &*placed.listener.name).collect();
-        let message = format!("no listener that takes the route is accepted itself: {}", names.join(", "));
+        let message = match &gate.refusal {
+            Some(refusal) => format!("Gateway {} is not accepted: {}", gate.gateway.meta.key, refusal.message),
+            None => format!("no listener that takes the route is accepted itself: {}", names.join(", ")),
+        };
         return refused("NoReadyListeners", message);
     }
     // What hangs on a listener that is not accepted is counted there all the same.

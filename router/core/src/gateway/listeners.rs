@@ -117,7 +117,10 @@ impl Placed<'_> {
                 "Invalid",
                 "no certificate can be shown to clients; see ResolvedRefs",
             ),
-            (false, None) => Condition::new("Programmed", false, "Invalid", "the listener is not accepted"),
+            (false, None) => {
+                let whole = if self.accepted.holds { "Gateway" } else { "listener" };
+                Condition::new("Programmed", false, "Invalid", format!("the {whole} is not accepted"))
+            }
         }
     }
 }

@@ -29,13 +29,17 @@ pub struct Sharing {
 impl Sharing {
     /// What a rule lets the origin of this request do.
     pub fn with(cors: &Arc<Cors>, request: &HeaderMap) -> Self {
-        let origin = request.get(ORIGIN).filter(|origin| {
-            let text = origin.to_str().unwrap_or_default();
-            let is_like = || cors.origins_like.iter().any(|pattern| pattern.0.is_match(text));
-            !text.is_empty() && (cors.origins.iter().any(|pattern| allows(pattern, text)) || is_like())
-        });
-        let allowed =
-            origin.map(|origin| if is_for_all(cors) { HeaderValue::from_static(ANY) } else { origin.clone() });
+        // What is the same for every origin is told without one, too: caches keep it for all (Fetch, 3.2.5).
+        let allowed = if is_for_all(cors) {
+            Some(HeaderValue::from_static(ANY))
+        } else {
+            let origin = request.get(ORIGIN).filter(|origin| {
+                let text = origin.to_str().unwrap_or_default();
+                let is_like = || cors.origins_like.iter().any(|pattern| pattern.0.is_match(text));
+                !text.is_empty() && (cors.origins.iter().any(|pattern| allows(pattern, text)) || is_like())
+            });
+            origin.cloned()
+        };
         Sharing { cors: Arc::clone(cors), allowed }
     }
 

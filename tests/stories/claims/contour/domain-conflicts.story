@@ -89,7 +89,7 @@ $ curl http://stranger.corp.test/
   HTTP/1.1 404 Not Found
     x-sluice-cause: no-match
   explain: 404: HTTPProxy other/stranger wants it and is not served: default: Invalid: stranger.corp.test is within .corp.test owned by corp/domain and not delegated
-    fix: correct the route as its condition says; `sluice validate` shows the place
+    fix: correct HTTPProxy other/stranger as its condition says; `sluice validate` shows the place
 $ curl http://www.in.corp.test/
   HTTP/1.1 200 OK
   team saw GET / HTTP/1.1

@@ -129,7 +129,7 @@ $ curl http://several.test/
   HTTP/1.1 503 Service Unavailable
     x-sluice-cause: no-route
   explain: 503: HTTPProxy blog/second wants it and is not served: default: Invalid: fqdn "several.test" is used in multiple HTTPProxies: blog/second, shop/first
-    fix: correct the route as its condition says; `sluice validate` shows the place
+    fix: correct HTTPProxy blog/second as its condition says; `sluice validate` shows the place
 $ curl http://kinds.test/i
   HTTP/1.1 200 OK
   ingressroute saw GET /i HTTP/1.1

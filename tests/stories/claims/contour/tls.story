@@ -147,17 +147,17 @@ $ curl --insecure https://missing.shop.test/
   HTTP/2 404
     x-sluice-cause: no-match
   explain: 404: HTTPProxy shop/missing wants it and is not served: default: Invalid: Spec.VirtualHost.TLS Secret "none" is invalid: not found or is malformed
-    fix: correct the route as its condition says; `sluice validate` shows the place
+    fix: correct HTTPProxy shop/missing as its condition says; `sluice validate` shows the place
 $ curl http://missing.shop.test/
   HTTP/1.1 404 Not Found
     x-sluice-cause: no-match
   explain: 404: HTTPProxy shop/missing wants it and is not served: default: Invalid: Spec.VirtualHost.TLS Secret "none" is invalid: not found or is malformed
-    fix: correct the route as its condition says; `sluice validate` shows the place
+    fix: correct HTTPProxy shop/missing as its condition says; `sluice validate` shows the place
 $ curl --insecure https://kept.shop.test/
   HTTP/2 404
     x-sluice-cause: no-match
   explain: 404: HTTPProxy shop/kept wants it and is not served: default: Invalid: Spec.VirtualHost.TLS Secret "other/kept" certificate delegation not permitted
-    fix: correct the route as its condition says; `sluice validate` shows the place
+    fix: correct HTTPProxy shop/kept as its condition says; `sluice validate` shows the place
 $ openssl s_client -servername kept.shop.test
   Protocol version: TLSv1.3
   Ciphersuite: TLS_AES_128_GCM_SHA256
@@ -165,17 +165,17 @@ $ openssl s_client -servername kept.shop.test
   Verification error: self-signed certificate
   Server Temp Key: X25519, 253 bits
   explain: the default certificate, and 404: HTTPProxy shop/kept wants it and is not served: default: Invalid: Spec.VirtualHost.TLS Secret "other/kept" certificate delegation not permitted
-    fix: correct the route as its condition says; `sluice validate` shows the place
+    fix: correct HTTPProxy shop/kept as its condition says; `sluice validate` shows the place
 $ curl --insecure https://both.shop.test/
   HTTP/2 404
     x-sluice-cause: no-match
   explain: 404: HTTPProxy shop/both wants it and is not served: default: Invalid: Spec.VirtualHost.TLS: both Passthrough and SecretName were specified
-    fix: correct the route as its condition says; `sluice validate` shows the place
+    fix: correct HTTPProxy shop/both as its condition says; `sluice validate` shows the place
 $ curl --insecure https://neither.shop.test/
   HTTP/2 404
     x-sluice-cause: no-match
   explain: 404: HTTPProxy shop/neither wants it and is not served: default: Invalid: Spec.VirtualHost.TLS: neither Passthrough nor SecretName were specified
-    fix: correct the route as its condition says; `sluice validate` shows the place
+    fix: correct HTTPProxy shop/neither as its condition says; `sluice validate` shows the place
 
 == status
 httpproxy shop/ended

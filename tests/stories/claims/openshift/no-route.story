@@ -70,10 +70,10 @@ $ openssl s_client -servername nobody.apps.test
     fix: create a Route with host nobody.apps.test
 # For a host with another certificate than the connection's.
 $ curl -H 'Host: own.apps.test' https://default.apps.test/
-! the connection's name is no part of a question
   HTTP/2 421
     x-sluice-cause: misdirected
-  explain: Route shop/own gets it, on 1 endpoint
+  explain: 421: own.apps.test needs another connection than that for default.apps.test
+    fix: ask for https://own.apps.test
 # No host at all, and an address.
 $ send 80
 > GET / HTTP/1.0
@@ -84,7 +84,7 @@ $ send 80
 $ curl http://10.0.0.1/
   HTTP/1.1 503 Service Unavailable
     x-sluice-cause: no-route
-  explain: 503: 10.0.0.1 is an address; no route can have it
+  explain: 503: 10.0.0.1 is an address, and no route has every host
     fix: ask for the host name of a route
 
 == status

@@ -36,15 +36,17 @@ impl Model<'_> {
                 "conditions": conditions(written.into_iter().chain(&placed.overlapping), generation),
             }));
             // What keeps the listener from taking traffic, or else how it stands.
-            let says = match (accepted.holds && !programmed.holds, placed.resolved.holds) {
-                (false, _) => &accepted,
-                (true, false) => &placed.resolved,
-                (true, true) => &programmed,
+            let says = match (&gate.refusal, accepted.holds && !programmed.holds, placed.resolved.holds) {
+                (Some(refusal), ..) => refusal,
+                (None, false, _) => &accepted,
+                (None, true, false) => &placed.resolved,
+                (None, true, true) => &programmed,
             };
             let router = placed.router.as_ref().map_or("", |router| &*router.0);
             rows.push(Row {
                 parent: format!("{router}#{}", placed.listener.name),
-                hosts: vec![placed.listener.hostname.to_string()],
+                // One of a protocol that is not done has no hosts.
+                hosts: placed.protocol.iter().map(|_| placed.listener.hostname.to_string()).collect(),
                 admitted: placed.is_programmed(),
                 reason: says.reason.clone(),
                 message: says.message.clone(),
