@@ -169,6 +169,7 @@ pub async fn run(options: Options, inherited: Inherited) -> Result<(), AgentErro
         listeners: listeners.clone(),
         programmed: data_path.as_ref().map(|path| path.programmed.subscribe()).map_err(Clone::clone),
         pins: PinFolder::of(&options.instance),
+        known: proxy.known(),
         counters: proxy.counter_view(),
     };
     let admin = tokio::spawn(admin::serve(socket, Arc::new(views)));

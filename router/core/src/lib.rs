@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 pub mod admit;
+pub mod advice;
 pub mod certificate;
 pub mod compile;
 pub mod contour;

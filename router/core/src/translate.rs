@@ -1,9 +1,9 @@
 //! The one pure entry: objects and settings in, routing table and status report out.
 
-use std::collections::HashSet;
 use std::net::IpAddr;
 
 use crate::admit::DomainLists;
+use crate::advice::absences;
 use crate::engine::Engine;
 use crate::field::FieldPath;
 use crate::gateway::inclusion::{self, MaxDepth};
@@ -79,12 +79,13 @@ pub struct Warning {
 /// translates again and again keeps an [`Engine`].
 pub fn translate(resources: &Resources, settings: &Settings) -> Translation {
     let (table, report) = Engine::new(settings.clone()).apply(resources);
-    Translation { table, report, warnings: warnings(resources) }
+    let mut warnings = warnings(resources);
+    warnings.extend(absences(&table, resources));
+    warnings.sort();
+    Translation { table, report, warnings }
 }
 
 fn warnings(resources: &Resources) -> Vec<Warning> {
-    let services: HashSet<(&str, &str)> =
-        resources.services.slots().map(|(key, _)| (&*key.namespace, &*key.name)).collect();
     let normal: Vec<_> = resources
         .ingress_controllers
         .iter()
@@ -94,13 +95,6 @@ fn warnings(resources: &Resources) -> Vec<Warning> {
     let mut warnings = Vec::new();
     for route in resources.routes.iter() {
         let object = || ObjectRef { kind: Kind::Route, key: route.meta.key.clone() };
-        let namespace = &*route.meta.key.namespace;
-        let missing = route.backends.iter().filter(|backend| !services.contains(&(namespace, &*backend.service)));
-        warnings.extend(missing.map(|backend| Warning {
-            object: object(),
-            path: FieldPath::of(&["spec", "to"]),
-            message: format!("there is no Service {namespace}/{}", backend.service),
-        }));
         let path = route.traffic.path();
         let unmatched = normal.iter().filter(|(_, form)| *form.of(path) != *path);
         warnings.extend(unmatched.map(|(router, form)| Warning {
@@ -122,7 +116,6 @@ fn warnings(resources: &Resources) -> Vec<Warning> {
         }));
     }
     warnings.extend(inclusion::warnings(resources));
-    warnings.sort();
     warnings
 }
 

@@ -184,7 +184,7 @@ fn an_external_certificate_must_be_a_tls_secret_of_the_namespace() {
 }
 
 #[test]
-fn age_is_time_then_uid_then_name_and_no_time_is_oldest() {
+fn age_is_time_then_uid_then_name_and_no_time_is_youngest() {
     let mut dated = route("a/dated", 1, h(""));
     dated["metadata"]["uid"] = json!("0");
     let mut undated = route("z/undated", 1, h(""));
@@ -195,6 +195,6 @@ fn age_is_time_then_uid_then_name_and_no_time_is_oldest() {
     let mut sorted: Vec<_> = resources.routes.iter().collect();
     sorted.sort_by(|a, b| a.meta.age().cmp(&b.meta.age()));
     let names: Vec<_> = sorted.iter().map(|route| route.meta.key.to_string()).collect();
-    assert_eq!(names, ["z/undated", "b/b", "a/dated", "a/a"]);
+    assert_eq!(names, ["b/b", "a/dated", "a/a", "z/undated"]);
     assert!(resources.routes.get(&ObjectKey::new("a", "a")).is_some());
 }

@@ -78,7 +78,8 @@ $ curl https://other.apps.test/
 $ curl https://without.apps.test/
   HTTP/2 503
     x-sluice-cause: no-destination-ca
-  explain: Route shop/without gets it, on 1 endpoint
+  explain: 503: Route shop/without has it, but there is no CA to verify its endpoints with
+    fix: write spec.tls.destinationCACertificate, or start the agent with --service-ca FILE
 # Endpoints may speak HTTP/2, whatever the client speaks.
 $ curl --http1.1 https://h2.apps.test/
   HTTP/1.1 200 OK
@@ -100,4 +101,5 @@ route shop/without
     wildcardPolicy: None
 
 == validate
+  warning: Route shop/without: spec.to: there is no CA to verify the endpoints of Service web with: write spec.tls.destinationCACertificate, or start the agent with --service-ca FILE
   Route shop/edge: spec.tls.destinationCACertificate: Forbidden: only for reencrypt; remove it, or write termination: reencrypt
