@@ -86,7 +86,7 @@ fn a_part_of_all_turns_is_spread() {
 fn a_part_is_exact_in_every_round() {
     for (part, whole) in PORTIONS.into_iter().filter(|(_, whole)| *whole <= 1000) {
         let portion = Portion::new(part, whole);
-        for round in [0, 1, 2, 3, 500, u64::MAX / 1000] {
+        for round in [0, 1, 2, 3, 500, u64::MAX / 1000 - 1] {
             let first = round * u64::from(whole);
             let within = (first..first + u64::from(whole)).filter(|turn| portion.has(*turn)).count();
             assert_eq!(within, part.min(whole) as usize, "{part} of {whole} from {first} on");
