@@ -193,6 +193,9 @@ pub struct Loser {
     pub winner: Option<Owner>,
     /// Why, in words.
     pub why: String,
+    /// What to write, where that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fix: Option<String>,
 }
 
 /// A client, and what an allow-list says of it.

@@ -36,6 +36,7 @@ pub mod status;
 pub mod table;
 pub mod tls_offer;
 pub mod translate;
+pub mod unserved;
 
 #[cfg(test)]
 mod documented;

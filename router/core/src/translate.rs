@@ -12,6 +12,7 @@ use crate::resolve::{EndpointAddresses, allowlist};
 use crate::resources::Resources;
 use crate::status::StatusReport;
 use crate::table::RoutingTable;
+use crate::unserved::{Unserved, unserved};
 
 /// What translation needs to know beside the objects.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -81,6 +82,7 @@ pub fn translate(resources: &Resources, settings: &Settings) -> Translation {
     let (table, report) = Engine::new(settings.clone()).apply(resources);
     let mut warnings = warnings(resources);
     warnings.extend(absences(&table, resources));
+    warnings.extend(unserved(resources, &report).iter().map(Unserved::warning));
     warnings.sort();
     Translation { table, report, warnings }
 }

@@ -96,6 +96,8 @@ pub fn follow(facts: Facts<'_>, router: &RouterTable, query: &Query, out: &mut E
     let losers = asked.host.as_ref().map(|host| hosts::losers(facts, router, host)).unwrap_or_default();
     if !out.served && out.verdict.is_empty() {
         hosts::not_served(facts, router, asked, &losers, out);
+    } else if found.route().is_none() && !out.served {
+        hosts::tell_unserved(asked.name(), &losers, out);
     }
     if !losers.is_empty() {
         out.steps.push(Step::Losers { routes: losers });

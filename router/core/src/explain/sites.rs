@@ -12,6 +12,7 @@ use crate::object::{Kind, ObjectRef};
 use crate::rule::{Action, PathChange, RedirectTo, Retry, Rule, RulePolicy, Site};
 use crate::sites::Row;
 use crate::table::{ResolvedRoute, RouterTable, VirtualHost};
+use crate::unserved::Unserved;
 
 /// Most rules of a host that are shown; the one that is taken and those that cover the path come first.
 const MAX_RULES: usize = 32;
@@ -293,10 +294,25 @@ pub fn losers(facts: Facts<'_>, host: &Hostname) -> Vec<Loser> {
                 route: object(facts, who, objects_conditions(facts, who, Some(&row.parent))),
                 winner: row.winners.first().map(|winner| of_any_kind(facts, winner)),
                 why: format!("{parent}{}: {}", row.reason, row.message),
+                fix: None,
             });
         }
     }
+    losers.extend(unserved(facts, host));
     losers
+}
+
+/// Objects that want the host and that nobody serves.
+pub fn unserved(facts: Facts<'_>, host: &Hostname) -> Vec<Loser> {
+    let all = crate::unserved::unserved(facts.resources, facts.report).into_iter();
+    let wanting = all.filter(|unserved| unserved.hosts.iter().any(|it| wants(it, host)));
+    let loser = |unserved: Unserved| Loser {
+        route: of_any_kind(facts, &unserved.object),
+        winner: None,
+        why: unserved.why,
+        fix: Some(unserved.advice),
+    };
+    wanting.map(loser).collect()
 }
 
 fn of_any_kind(facts: Facts<'_>, who: &ObjectRef) -> Owner {
