@@ -1,21 +1,39 @@
-//! What objects that are served ask for in vain, as warnings: only all objects together show it, and no status says it.
+//! What is odd about objects and what they ask for in vain, as warnings: only all objects together show it, and no status
+//! says it.
 
+use std::borrow::Cow;
+use std::cell::OnceCell;
 use std::collections::BTreeSet;
 
+use jiff::Timestamp;
 use serde_json::Value;
 
-use crate::explain::{Trust, missing};
+use crate::explain::{Facts, Trust, missing};
 use crate::field::FieldPath;
 use crate::object::ObjectRef;
+use crate::resolve::slices_of;
 use crate::resources::Resources;
+use crate::shown;
 use crate::table::{ResolvedRoute, RoutingTable, ServiceEndpoints};
-use crate::translate::Warning;
+use crate::translate::{Warning, warnings};
+
+/// All that is odd and that no status says, as of `now`, in order of object.
+pub fn advice(facts: Facts<'_>, now: Timestamp) -> Vec<Warning> {
+    let Facts { table, report, resources, trust, .. } = facts;
+    let mut all = warnings(resources, table, report);
+    all.extend(unverified(table, resources, trust));
+    all.extend(shown::warnings(table, resources, now));
+    all.sort();
+    all
+}
 
 /// Services that a route has for its requests or their copies, and that have no endpoint.
 pub fn absences(table: &RoutingTable, resources: &Resources) -> Vec<Warning> {
+    let slices = OnceCell::new();
     of_services(table, resources, |route, service| {
         let is_wanted = service.weight > 0 && service.failure().is_none();
-        missing(resources, route, service).filter(|_| is_wanted)
+        let slices = || Cow::Borrowed(slices.get_or_init(|| slices_of(resources)));
+        is_wanted.then(|| missing(resources, slices, route, service)).flatten()
     })
 }
 

@@ -21,7 +21,7 @@ use crate::resources::Resources;
 use crate::table::{Cluster, Derived, Endpoint, HttpTls, ResolvedRoute, RouteKind, ServiceEndpoints};
 
 pub use crate::parse::annotations::{ALLOWLIST, AllowList, WHITELIST, allowlist};
-pub use absence::absence;
+pub use absence::{SlicesOf, absence, slices_of};
 pub use addresses::{EndpointAddresses, is_usable};
 
 /// Services without slices whose endpoints are kept as found: none.

@@ -66,7 +66,7 @@ pub struct Translation {
 }
 
 /// Something odd about an object that only the objects together show.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Warning {
     /// The object.
     pub object: ObjectRef,
@@ -80,14 +80,12 @@ pub struct Warning {
 /// translates again and again keeps an [`Engine`].
 pub fn translate(resources: &Resources, settings: &Settings) -> Translation {
     let (table, report) = Engine::new(settings.clone()).apply(resources);
-    let mut warnings = warnings(resources);
-    warnings.extend(absences(&table, resources));
-    warnings.extend(unserved(resources, &report).iter().map(Unserved::warning));
-    warnings.sort();
+    let warnings = warnings(resources, &table, &report);
     Translation { table, report, warnings }
 }
 
-fn warnings(resources: &Resources) -> Vec<Warning> {
+/// What is odd and has no place in a status, in order of object.
+pub fn warnings(resources: &Resources, table: &RoutingTable, report: &StatusReport) -> Vec<Warning> {
     let normal: Vec<_> = resources
         .ingress_controllers
         .iter()
@@ -118,6 +116,9 @@ fn warnings(resources: &Resources) -> Vec<Warning> {
         }));
     }
     warnings.extend(inclusion::warnings(resources));
+    warnings.extend(absences(table, resources));
+    warnings.extend(unserved(resources, report).iter().map(Unserved::warning));
+    warnings.sort();
     warnings
 }
 

@@ -7,11 +7,11 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use jiff::Timestamp;
-use router_core::advice::unverified;
+use router_core::advice::advice;
+use router_core::explain::Facts;
 use router_core::field::FieldPath;
 use router_core::object::{Kind, ObjectKey, ObjectRef};
 use router_core::parse::Defaults;
-use router_core::shown;
 use router_core::sites::{Row, faults};
 use router_core::translate::{Settings, Translation, translate};
 
@@ -82,9 +82,8 @@ pub fn validate(folder: &Path, settings: &Settings, trust: &UpstreamTls, now: Ti
             severity: Severity::Warning,
         });
     };
-    let certificates = shown::warnings(&translation.table, resources, now);
-    let unverified = unverified(&translation.table, resources, trust.given());
-    for warning in translation.warnings.iter().chain(&certificates).chain(&unverified) {
+    let Translation { table, report, .. } = &translation;
+    for warning in advice(Facts { table, report, resources, trust: trust.given(), live: None }, now) {
         warn(&warning.object, &warning.path, &warning.message);
     }
     for (object, message) in refusals(&translation) {

@@ -4,7 +4,7 @@ use rustls::RootCertStore;
 use serde_json::json;
 
 use super::*;
-use crate::explain::{Facts, Query, explain};
+use crate::explain::{Query, explain};
 use crate::resolve::EndpointAddresses;
 use crate::testing::{controller, resources, route, service, slice};
 use crate::translate::{Settings, translate};

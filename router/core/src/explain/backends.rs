@@ -1,8 +1,10 @@
 //! Where a route's traffic goes, and why a service has nobody to take it.
 
+use std::borrow::Cow;
+
 use super::{Facts, Service};
 use crate::object::{Kind, ObjectKey};
-use crate::resolve::{PortChoice, absence};
+use crate::resolve::{PortChoice, SlicesOf, absence, slices_of};
 use crate::resources::Resources;
 use crate::services::choice;
 use crate::sites::faults;
@@ -40,11 +42,16 @@ fn problem(facts: Facts<'_>, route: &ResolvedRoute, service: &ServiceEndpoints) 
         let why = why.unwrap_or_else(|| "the status of the route says why".to_owned());
         return Some(format!("cannot be used, its share is answered {status}: {why}"));
     }
-    missing(facts.resources, route, service)
+    missing(facts.resources, || Cow::Owned(slices_of(facts.resources)), route, service)
 }
 
 /// Why a service of a route has no endpoint that can be used; `None`: it has some.
-pub fn missing(resources: &Resources, route: &ResolvedRoute, service: &ServiceEndpoints) -> Option<String> {
+pub fn missing<'s>(
+    resources: &'s Resources,
+    slices: impl FnOnce() -> Cow<'s, SlicesOf<'s>>,
+    route: &ResolvedRoute,
+    service: &ServiceEndpoints,
+) -> Option<String> {
     if !service.endpoints.is_empty() {
         return None;
     }
@@ -57,7 +64,7 @@ pub fn missing(resources: &Resources, route: &ResolvedRoute, service: &ServiceEn
         }
     };
     Some(match choice {
-        Ok(choice) => absence(resources, &key, &choice),
+        Ok(choice) => absence(resources, &slices(), &key, &choice),
         Err(error) => format!("Service {key}: {error}"),
     })
 }

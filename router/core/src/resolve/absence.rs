@@ -1,29 +1,37 @@
 //! Why a service has no endpoint that can be used: one answer for every kind of object that names services.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
 use super::PortChoice;
 use crate::object::ObjectKey;
 use crate::parse::{EndpointSlice, ServicePort};
 use crate::resources::Resources;
 
+/// Slices by the namespace and name of their Service.
+pub type SlicesOf<'r> = HashMap<(&'r str, &'r str), Vec<&'r EndpointSlice>>;
+
+/// All slices.
+pub fn slices_of(resources: &Resources) -> SlicesOf<'_> {
+    let mut all = SlicesOf::new();
+    for slice in resources.endpoint_slices.iter() {
+        if let Some(service) = &slice.service {
+            all.entry((&*slice.meta.key.namespace, &**service)).or_default().push(slice);
+        }
+    }
+    all
+}
+
 /// Why a service that has no usable endpoint for these ports has none, and what to write. What the endpoint index says
 /// is taken for granted: whatever is not otherwise wrong has addresses that are left out.
-pub fn absence(resources: &Resources, service: &ObjectKey, choice: &PortChoice) -> String {
+pub fn absence(resources: &Resources, slices: &SlicesOf<'_>, service: &ObjectKey, choice: &PortChoice) -> String {
     let known = resources.services.get(service);
     if known.is_some_and(|known| known.is_external) {
         return format!(
             "Service {service} is of type ExternalName, which has no endpoints; write EndpointSlices for it"
         );
     }
-    let slices: Vec<&EndpointSlice> = resources
-        .endpoint_slices
-        .iter()
-        .map(|slice| &**slice)
-        .filter(|slice| slice.meta.key.namespace == service.namespace)
-        .filter(|slice| slice.service.as_deref() == Some(&*service.name))
-        .collect();
-    let [first, ..] = &*slices else {
+    let slices = slices.get(&(&*service.namespace, &*service.name)).map_or(&[][..], Vec::as_slice);
+    let [first, ..] = slices else {
         return match resources.services.slot(service) {
             None => format!("Service {service} does not exist; create it, or name another"),
             Some(_) => format!(
