@@ -8,6 +8,7 @@
 //! ```
 
 mod addresses;
+mod advice;
 mod data_path;
 
 use std::convert::Infallible;
@@ -164,11 +165,13 @@ pub async fn run(options: Options, inherited: Inherited) -> Result<(), AgentErro
     };
     let mut data_path = KernelDataPath::start(kernel, inputs)?;
     let translation = tokio::spawn(follow(directory, engine, settings, Outputs { tables, statuses, published }));
+    let advice = tokio::spawn(advice::tell(published_watch.clone(), proxy.known()));
     let views = Views {
         published: published_watch,
         listeners: listeners.clone(),
         programmed: data_path.as_ref().map(|path| path.programmed.subscribe()).map_err(Clone::clone),
         pins: PinFolder::of(&options.instance),
+        known: proxy.known(),
         counters: proxy.counter_view(),
     };
     let admin = tokio::spawn(admin::serve(socket, Arc::new(views)));
@@ -199,6 +202,7 @@ pub async fn run(options: Options, inherited: Inherited) -> Result<(), AgentErro
     };
     say!("sluice: draining for at most {} s", options.drain.as_secs());
     translation.abort();
+    advice.abort();
     if ending == Duty::Leave {
         if let Some(status) = status {
             status.abort();

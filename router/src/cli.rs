@@ -11,15 +11,22 @@ pub mod translate;
 mod upgrade;
 pub mod validate;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
 
+use anyhow::{Context, ensure};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use router_core::admit::DomainLists;
 use router_core::gateway::inclusion::MaxDepth;
 use router_core::parse::names;
 use router_core::resolve::EndpointAddresses;
 use router_core::translate::Settings;
+use rustls::RootCertStore;
+use rustls_pki_types::CertificateDer;
+use rustls_pki_types::pem::PemObject;
+
+use crate::proxy::UpstreamTls;
 
 /// Sluice, an edge router: eBPF steering with an in-process TLS proxy.
 #[derive(Debug, Parser)]
@@ -94,6 +101,10 @@ pub struct TranslationArgs {
     /// further ones.
     #[arg(long, default_value_t, value_name = "ROUTES")]
     max_inclusion_depth: MaxDepth,
+    /// PEM file of CAs that sign the services' own certificates, for re-encrypt routes without a
+    /// destinationCACertificate.
+    #[arg(long, value_name = "FILE")]
+    service_ca: Option<PathBuf>,
 }
 
 fn namespace(text: &str) -> Result<String, String> {
@@ -127,6 +138,33 @@ impl TranslationArgs {
             ..Settings::default()
         }
     }
+
+    /// The CAs of services.
+    ///
+    /// # Errors
+    /// The file cannot be read, or has none.
+    pub fn service_ca(&self) -> anyhow::Result<Option<Arc<RootCertStore>>> {
+        self.service_ca.as_deref().map(service_ca).transpose()
+    }
+
+    /// What endpoints are verified with.
+    ///
+    /// # Errors
+    /// See [`TranslationArgs::service_ca`].
+    pub fn trust(&self) -> anyhow::Result<UpstreamTls> {
+        Ok(UpstreamTls::new(self.service_ca()?, None))
+    }
+}
+
+fn service_ca(path: &Path) -> anyhow::Result<Arc<RootCertStore>> {
+    let pem = std::fs::read(path).with_context(|| format!("--service-ca {}", path.display()))?;
+    let mut roots = RootCertStore::empty();
+    for certificate in CertificateDer::pem_slice_iter(&pem) {
+        let certificate = certificate.with_context(|| format!("--service-ca {} is no PEM", path.display()))?;
+        roots.add(certificate).with_context(|| format!("--service-ca {}: no usable CA", path.display()))?;
+    }
+    ensure!(!roots.is_empty(), "--service-ca {} has no certificate", path.display());
+    Ok(Arc::new(roots))
 }
 
 /// Where a running agent is found.
@@ -178,7 +216,9 @@ pub fn run(cli: Cli) -> anyhow::Result<ExitCode> {
         Verb::Run(args) => run::run(args),
         Verb::Keep(args) => keep::run(args),
         Verb::Upgrade(state) => upgrade::run(&state),
-        Verb::Validate { dir, translation } => validate::run(&dir, &translation.settings(), jiff::Timestamp::now()),
+        Verb::Validate { dir, translation } => {
+            validate::run(&dir, &translation.settings(), &translation.trust()?, jiff::Timestamp::now())
+        }
         Verb::Translate { dir, translation, output } => {
             translate::run(&dir, &translation.settings(), output, jiff::Timestamp::now())
         }

@@ -21,6 +21,7 @@ mod http;
 mod interim;
 mod joined;
 mod keep_alive;
+mod known;
 mod limits;
 pub mod listeners;
 mod passthrough;
@@ -60,7 +61,6 @@ use snapshot::{Snapshot, Snapshots};
 use upstream::balancer::Balancer;
 use upstream::pool::Pool;
 use upstream::{checks, gone, probes};
-use upstream_tls::UpstreamTls;
 use workers::{Worker, Workers};
 
 use crate::keep::Sockets;
@@ -68,7 +68,9 @@ use crate::timer::{self, Timers};
 
 pub use access::{AccessLog, AccessLogForm, Carried, Flag, Mark};
 pub use counters::RouteCounters;
+pub use known::Known;
 pub use listeners::{BindState, ListenerState, Protocol};
+pub use upstream_tls::UpstreamTls;
 
 /// What the proxy needs to know beside the routing table.
 #[derive(Clone, Debug, Default)]
@@ -150,6 +152,11 @@ impl Proxy {
     pub fn counter_view(&self) -> Box<dyn Fn() -> Vec<RouteCounters> + Send + Sync> {
         let counters = Arc::clone(&self.workers.common.counters);
         Box::new(move || counters.snapshot())
+    }
+
+    /// What is known of endpoints, for `explain`.
+    pub fn known(&self) -> Known {
+        Known::of(&self.workers.common)
     }
 
     /// The access log, for connections that are served elsewhere.

@@ -8,6 +8,7 @@ use std::fs;
 use std::path::Path;
 
 use router::cli::explain::offline;
+use router::proxy::UpstreamTls;
 use router_core::explain::Query;
 use router_core::translate::Settings;
 
@@ -39,9 +40,9 @@ const STORIES: &[(&str, &[&str])] = &[
 fn explain_tells_every_decision_about_the_stories() {
     for (story, queries) in STORIES {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/manifests").join(story);
-        let mut found = String::new();
+        let (trust, mut found) = (UpstreamTls::new(None, None), String::new());
         for text in *queries {
-            let explanation = offline(&folder, &Settings::default(), &Query::parse(text).unwrap()).unwrap();
+            let explanation = offline(&folder, &Settings::default(), &trust, &Query::parse(text).unwrap()).unwrap();
             found.push_str(&format!("$ sluice explain {text}\n{explanation}\n"));
             let json = serde_json::to_value(&explanation).unwrap();
             assert_eq!(json["served"], explanation.served, "the JSON form says the same");

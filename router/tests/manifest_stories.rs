@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use jiff::Timestamp;
 use router::cli::translate::{objects, text};
 use router::cli::validate::validate;
+use router::proxy::UpstreamTls;
 use router::source::Directory;
 use router_core::parse::Defaults;
 use router_core::translate::{Settings, translate};
@@ -46,7 +47,7 @@ fn expect(path: &Path, found: &str) {
 #[test]
 fn validate_says_where_what_and_what_to_write() {
     for story in stories() {
-        let findings = validate(&story, &Settings::default(), now()).unwrap();
+        let findings = validate(&story, &Settings::default(), &UpstreamTls::new(None, None), now()).unwrap();
         let mut found: String = findings.problems.iter().map(|problem| format!("{problem}\n")).collect();
         found.push_str(&format!("{}\n", findings.summary()));
         expect(&story.join("validate.txt"), &found);
@@ -98,7 +99,7 @@ fn one_object_in_full_is_what_the_api_server_would_store() {
 #[test]
 fn the_refused_folder_has_an_error_for_every_file_and_no_secret() {
     let story = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/manifests/refused");
-    let findings = validate(&story, &Settings::default(), now()).unwrap();
+    let findings = validate(&story, &Settings::default(), &UpstreamTls::new(None, None), now()).unwrap();
     let mut files: Vec<_> = findings.problems.iter().map(|problem| problem.file.to_string()).collect();
     files.dedup();
     let written = fs::read_dir(&story).unwrap().flatten().filter(|entry| {

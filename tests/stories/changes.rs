@@ -237,3 +237,27 @@ fn status_files(sluice: &Sluice) -> Result<Vec<String>> {
     }
     Ok(texts)
 }
+
+#[test]
+fn what_is_odd_is_told_once_in_the_log() -> Result<()> {
+    let foreign = |name: &str| {
+        format!(
+            "apiVersion: projectcontour.io/v1\nkind: HTTPProxy\nmetadata: {{namespace: demo, name: {name}}}\n\
+             spec:\n  ingressClassName: nginx\n  virtualhost: {{fqdn: {name}.test}}\n  routes: [{{services: [{{name: one, \
+             port: 80}}]}}]\n---\n"
+        )
+    };
+    let stage = Stage::new(|folder| {
+        fs::write(folder.join("proxy.yaml"), foreign("first"))?;
+        Ok(fs::write(folder.join("lost.yaml"), route("lost", "lost.apps.test", "nowhere", ""))?)
+    })?;
+    let told = |text: &str| stage.sluice.output().iter().filter(|line| line.contains(text)).count();
+    let (class, absent) =
+        ("spec.ingressClassName: it is of ingress class \"nginx\"", "Service test/nowhere does not exist");
+    wait_for("the warnings", PATIENCE, || (told(class) == 1 && told(absent) == 1).then_some(()))?;
+
+    fs::write(stage.path("second.yaml"), foreign("second"))?;
+    wait_for("what the change made odd", PATIENCE, || (told("HTTPProxy demo/second: ") == 1).then_some(()))?;
+    assert_eq!((told("HTTPProxy demo/first: "), told(absent)), (1, 1), "{:#?}", stage.sluice.output());
+    Ok(())
+}

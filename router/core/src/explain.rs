@@ -16,15 +16,19 @@ mod settings;
 mod sites;
 mod text;
 
+use std::fmt;
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use jiff::Timestamp;
+use rustls::RootCertStore;
 use serde::{Deserialize, Serialize};
 
 use crate::resources::Resources;
 use crate::status::StatusReport;
-use crate::table::RoutingTable;
+use crate::table::{Endpoint, ResolvedRoute, RoutingTable, ServiceEndpoints};
 
+pub use backends::missing;
 pub use data_path::{DataPath, MapKey, MapNet};
 pub use outcome::{Fate, Outcome};
 pub use query::{Protocol, Query, QueryError};
@@ -39,6 +43,25 @@ pub struct Facts<'f> {
     pub report: &'f StatusReport,
     /// The objects.
     pub resources: &'f Resources,
+    /// What endpoints are verified with.
+    pub trust: Trust<'f>,
+    /// What a running agent knows beside; `None`: none is asked.
+    pub live: Option<&'f dyn Live>,
+}
+
+/// What a running agent alone knows.
+pub trait Live: fmt::Debug {
+    /// Why an endpoint of a route gets nothing while there are others; `None`: as far as is known it is well.
+    fn trouble(&self, route: &ResolvedRoute, service: &ServiceEndpoints, endpoint: &Endpoint) -> Option<String>;
+}
+
+/// What endpoints are verified with, beside what objects name.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Trust<'f> {
+    /// For re-encrypt routes without a CA of their own.
+    pub service_ca: Option<&'f Arc<RootCertStore>>,
+    /// The system's roots, for policies that ask for them.
+    pub system: Option<&'f Arc<RootCertStore>>,
 }
 
 /// The decisions about one query, in the order in which traffic meets them.
@@ -177,6 +200,9 @@ pub struct Loser {
     pub winner: Option<Owner>,
     /// Why, in words.
     pub why: String,
+    /// What to write, where that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fix: Option<String>,
 }
 
 /// A client, and what an allow-list says of it.
@@ -201,6 +227,9 @@ pub struct Service {
     pub endpoints: Vec<String>,
     /// Why there are no endpoints; empty when there are some.
     pub problem: String,
+    /// Endpoints that get nothing while there are others, each with why; a running agent alone knows.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub troubles: Vec<String>,
 }
 
 /// Explains what happens to a query. Pure: the data path's part is added by whoever runs one.

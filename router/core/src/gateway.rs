@@ -16,6 +16,7 @@ mod listeners;
 mod rules;
 pub mod spec;
 mod statuses;
+mod unserved;
 mod worth;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
@@ -41,6 +42,7 @@ use crate::status::Condition;
 use crate::table::VirtualHost;
 
 pub use class::FEATURES;
+pub use unserved::unserved;
 
 /// All objects of Gateway API, decided; only which hosts went to other kinds is not known yet.
 #[derive(Debug)]

@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 pub mod admit;
+pub mod advice;
 pub mod certificate;
 pub mod compile;
 pub mod contour;
@@ -35,6 +36,7 @@ pub mod status;
 pub mod table;
 pub mod tls_offer;
 pub mod translate;
+pub mod unserved;
 
 #[cfg(test)]
 mod documented;

@@ -1,5 +1,6 @@
 //! From an admitted route to the endpoints that serve it (openshift.md a.8, a.12).
 
+mod absence;
 mod addresses;
 
 use std::cell::RefCell;
@@ -20,6 +21,7 @@ use crate::resources::Resources;
 use crate::table::{Cluster, Derived, Endpoint, HttpTls, ResolvedRoute, RouteKind, ServiceEndpoints};
 
 pub use crate::parse::annotations::{ALLOWLIST, AllowList, WHITELIST, allowlist};
+pub use absence::{SlicesOf, absence, slices_of};
 pub use addresses::{EndpointAddresses, is_usable};
 
 /// Services without slices whose endpoints are kept as found: none.
@@ -213,6 +215,7 @@ pub fn resolve(admitted: &AdmittedRoute, defaults: &TrafficDefaults, endpoints: 
         .filter(|backend| backend.weight > 0 || keeps_clients)
         .map(|backend| ServiceEndpoints {
             service: backend.service.clone(),
+            port: None,
             weight: u32::from(backend.weight),
             endpoints: endpoints.endpoints(route, backend),
             policy: None,

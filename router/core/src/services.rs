@@ -77,22 +77,34 @@ impl<'r> Services<'r> {
     }
 
     fn find(&self, key: &ObjectKey, number: u16, http2: bool) -> Result<Arc<[Endpoint]>, ServiceError> {
-        let port = self.port(key, number)?.clone();
-        Ok(self.endpoints.of_service(key.clone(), PortChoice::Service { port, http2 }))
+        let choice = choice(self.resources, key, number, http2)?;
+        Ok(self.endpoints.of_service(key.clone(), choice))
     }
 
     fn port(&self, key: &ObjectKey, number: u16) -> Result<&'r ServicePort, ServiceError> {
-        let service = self.resources.services.get(key).ok_or(ServiceError::NotFound)?;
-        if service.is_external {
-            return Err(ServiceError::ExternalName);
-        }
-        let mut ports = service.ports.iter().filter(|port| port.number == number).peekable();
-        if ports.peek().is_none() {
-            return Err(ServiceError::PortNotFound);
-        }
-        // The same number may stand there once for each protocol.
-        ports.find(|port| port.is_tcp).ok_or(ServiceError::UnsupportedProtocol)
+        port(self.resources, key, number)
     }
+}
+
+/// Which ports of a Service's slices belong to its port of this number.
+///
+/// # Errors
+/// See [`ServiceError`].
+pub fn choice(resources: &Resources, key: &ObjectKey, number: u16, http2: bool) -> Result<PortChoice, ServiceError> {
+    Ok(PortChoice::Service { port: port(resources, key, number)?.clone(), http2 })
+}
+
+fn port<'r>(resources: &'r Resources, key: &ObjectKey, number: u16) -> Result<&'r ServicePort, ServiceError> {
+    let service = resources.services.get(key).ok_or(ServiceError::NotFound)?;
+    if service.is_external {
+        return Err(ServiceError::ExternalName);
+    }
+    let mut ports = service.ports.iter().filter(|port| port.number == number).peekable();
+    if ports.peek().is_none() {
+        return Err(ServiceError::PortNotFound);
+    }
+    // The same number may stand there once for each protocol.
+    ports.find(|port| port.is_tcp).ok_or(ServiceError::UnsupportedProtocol)
 }
 
 #[cfg(test)]

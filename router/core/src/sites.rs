@@ -137,3 +137,33 @@ pub struct Row {
     /// Objects that stand in its way (for operators: may name foreign namespaces).
     pub winners: Vec<ObjectRef>,
 }
+
+/// What conditions anywhere in a status say is wrong, though the object may be served: type, reason and message.
+pub fn faults(status: &Value) -> Vec<String> {
+    let mut faults = Vec::new();
+    collect_faults(status, &mut faults);
+    faults
+}
+
+fn collect_faults(status: &Value, faults: &mut Vec<String>) {
+    // Type, and the status that says so. What is not accepted stands in the rows.
+    const BAD: [(&str, &str); 6] = [
+        ("Conflicted", "True"),
+        ("NotSupported", "True"),
+        ("OverlappingTLSConfig", "True"),
+        ("PartiallyInvalid", "True"),
+        ("ResolvedRefs", "False"),
+        ("SupportedVersion", "False"),
+    ];
+    match status {
+        Value::Object(members) => {
+            let text = |member: &str| members.get(member).and_then(Value::as_str).unwrap_or_default();
+            if BAD.contains(&(text("type"), text("status"))) {
+                faults.push(format!("{}: {}: {}", text("type"), text("reason"), text("message")));
+            }
+            members.values().for_each(|value| collect_faults(value, faults));
+        }
+        Value::Array(items) => items.iter().for_each(|value| collect_faults(value, faults)),
+        _ => {}
+    }
+}

@@ -290,6 +290,15 @@ impl ResolvedRoute {
         self.id.kind != Kind::Route
     }
 
+    /// How TLS is spoken with its endpoints, where backends do not say so themselves.
+    pub fn reencrypt(&self) -> Option<&Reencrypt> {
+        match &self.kind {
+            _ if self.is_plain => None,
+            RouteKind::Http { tls: Some(HttpTls { reencrypt, .. }), .. } => reencrypt.as_ref(),
+            _ => None,
+        }
+    }
+
     /// Whether the services of one of its clusters keep their shares, whatever becomes of their endpoints: a rule's, where
     /// there are several or one fails. Elsewhere the others have the share of one that has no endpoint.
     pub fn keeps_shares(&self, cluster: &Cluster) -> bool {

@@ -1,9 +1,9 @@
 //! The one pure entry: objects and settings in, routing table and status report out.
 
-use std::collections::HashSet;
 use std::net::IpAddr;
 
 use crate::admit::DomainLists;
+use crate::advice::absences;
 use crate::engine::Engine;
 use crate::field::FieldPath;
 use crate::gateway::inclusion::{self, MaxDepth};
@@ -12,6 +12,7 @@ use crate::resolve::{EndpointAddresses, allowlist};
 use crate::resources::Resources;
 use crate::status::StatusReport;
 use crate::table::RoutingTable;
+use crate::unserved::{Unserved, unserved};
 
 /// What translation needs to know beside the objects.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -65,7 +66,7 @@ pub struct Translation {
 }
 
 /// Something odd about an object that only the objects together show.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Warning {
     /// The object.
     pub object: ObjectRef,
@@ -79,12 +80,12 @@ pub struct Warning {
 /// translates again and again keeps an [`Engine`].
 pub fn translate(resources: &Resources, settings: &Settings) -> Translation {
     let (table, report) = Engine::new(settings.clone()).apply(resources);
-    Translation { table, report, warnings: warnings(resources) }
+    let warnings = warnings(resources, &table, &report);
+    Translation { table, report, warnings }
 }
 
-fn warnings(resources: &Resources) -> Vec<Warning> {
-    let services: HashSet<(&str, &str)> =
-        resources.services.slots().map(|(key, _)| (&*key.namespace, &*key.name)).collect();
+/// What is odd and has no place in a status, in order of object.
+pub fn warnings(resources: &Resources, table: &RoutingTable, report: &StatusReport) -> Vec<Warning> {
     let normal: Vec<_> = resources
         .ingress_controllers
         .iter()
@@ -94,13 +95,6 @@ fn warnings(resources: &Resources) -> Vec<Warning> {
     let mut warnings = Vec::new();
     for route in resources.routes.iter() {
         let object = || ObjectRef { kind: Kind::Route, key: route.meta.key.clone() };
-        let namespace = &*route.meta.key.namespace;
-        let missing = route.backends.iter().filter(|backend| !services.contains(&(namespace, &*backend.service)));
-        warnings.extend(missing.map(|backend| Warning {
-            object: object(),
-            path: FieldPath::of(&["spec", "to"]),
-            message: format!("there is no Service {namespace}/{}", backend.service),
-        }));
         let path = route.traffic.path();
         let unmatched = normal.iter().filter(|(_, form)| *form.of(path) != *path);
         warnings.extend(unmatched.map(|(router, form)| Warning {
@@ -122,6 +116,8 @@ fn warnings(resources: &Resources) -> Vec<Warning> {
         }));
     }
     warnings.extend(inclusion::warnings(resources));
+    warnings.extend(absences(table, resources));
+    warnings.extend(unserved(resources, report).iter().map(Unserved::warning));
     warnings.sort();
     warnings
 }

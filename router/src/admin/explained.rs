@@ -93,7 +93,13 @@ impl Views {
         let query = query_of(question)?;
         let published = Arc::clone(&self.published.borrow());
         let status = &published.status;
-        let facts = Facts { table: &published.table, report: &status.report, resources: &status.resources };
+        let facts = Facts {
+            table: &published.table,
+            report: &status.report,
+            resources: &status.resources,
+            trust: self.known.trust(),
+            live: Some(&self.known),
+        };
         let mut explanation = explain(facts, &query);
         let router = published.table.routers.iter().find(|r| explanation.router.as_deref() == Some(&*r.name.0));
         if let Some(router) = router {

@@ -22,7 +22,7 @@ use crate::datapath::PinFolder;
 use crate::datapath::dump::connections;
 use crate::datapath::image::{HostEntry, RouteMap, flags};
 use crate::datapath::task::Programmed;
-use crate::proxy::{BindState, ListenerState, Protocol, RouteCounters};
+use crate::proxy::{BindState, Known, ListenerState, Protocol, RouteCounters};
 use crate::status::StatusInput;
 
 /// What can be asked for.
@@ -84,6 +84,8 @@ pub struct Views {
     pub programmed: Result<watch::Receiver<Arc<Programmed>>, String>,
     /// Where the kernel's maps are found.
     pub pins: PinFolder,
+    /// What the proxy knows of endpoints.
+    pub known: Known,
     /// What the proxy counted.
     pub counters: Box<dyn Fn() -> Vec<RouteCounters> + Send + Sync>,
 }

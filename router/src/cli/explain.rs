@@ -13,6 +13,7 @@ use router_core::translate::{Settings, translate};
 
 use super::{StateArgs, TranslationArgs};
 use crate::admin;
+use crate::proxy::UpstreamTls;
 use crate::source::Directory;
 
 /// Exit code for what is not served.
@@ -78,7 +79,7 @@ pub fn run(args: &ExplainArgs) -> anyhow::Result<ExitCode> {
         }
     };
     let explanation = match &args.manifests {
-        Some(folder) => offline(folder, &args.translation.settings(), &query)?,
+        Some(folder) => offline(folder, &args.translation.settings(), &args.translation.trust()?, &query)?,
         None => {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
             runtime.block_on(admin::ask_why(&args.state.folder(), &query))?
@@ -96,10 +97,16 @@ pub fn run(args: &ExplainArgs) -> anyhow::Result<ExitCode> {
 ///
 /// # Errors
 /// The folder cannot be read.
-pub fn offline(folder: &Path, settings: &Settings, query: &Query) -> anyhow::Result<Explanation> {
+pub fn offline(folder: &Path, settings: &Settings, trust: &UpstreamTls, query: &Query) -> anyhow::Result<Explanation> {
     let defaults = Defaults { cluster_domain: settings.cluster_domain.clone() };
     let (_, snapshot) = Directory::open(folder, defaults)?;
     let translation = translate(&snapshot.resources, settings);
-    let facts = Facts { table: &translation.table, report: &translation.report, resources: &snapshot.resources };
+    let facts = Facts {
+        table: &translation.table,
+        report: &translation.report,
+        resources: &snapshot.resources,
+        trust: trust.given(),
+        live: None,
+    };
     Ok(explain(facts, query))
 }

@@ -1,18 +1,13 @@
 //! `sluice run`.
 
-use std::fs;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context, ensure};
+use anyhow::Context;
 use clap::Args;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use rustls::RootCertStore;
-use rustls_pki_types::CertificateDer;
-use rustls_pki_types::pem::PemObject;
 use tracing_subscriber::EnvFilter;
 
 use super::{StateArgs, TranslationArgs};
@@ -48,10 +43,6 @@ pub struct RunArgs {
     listen: Vec<IpAddr>,
     #[command(flatten)]
     translation: TranslationArgs,
-    /// PEM file of CAs that sign the services' own certificates, for re-encrypt routes without a
-    /// destinationCACertificate.
-    #[arg(long, value_name = "FILE")]
-    service_ca: Option<PathBuf>,
     /// How the access log is written: as events of the agent's own log, or on standard output as JSON or in the order of
     /// HAProxy's `option httplog`.
     #[arg(long, value_enum, default_value_t, value_name = "FORM")]
@@ -134,7 +125,7 @@ fn serve(args: RunArgs, inherited: Inherited) -> anyhow::Result<ExitCode> {
         peer_redirect: args.peer_redirect,
         listen,
         settings: args.translation.settings(),
-        service_ca: args.service_ca.map(service_ca).transpose()?,
+        service_ca: args.translation.service_ca()?,
         access_log: args.access_log,
         show_cause: args.show_cause,
         snat_ports: args.snat_ports,
@@ -152,15 +143,4 @@ fn raise_descriptor_limit() {
     if let Err(error) = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit }) {
         tracing::warn!(%error, limit = limit.current, "the limit of descriptors cannot be raised");
     }
-}
-
-fn service_ca(path: PathBuf) -> anyhow::Result<Arc<RootCertStore>> {
-    let pem = fs::read(&path).with_context(|| format!("--service-ca {}", path.display()))?;
-    let mut roots = RootCertStore::empty();
-    for certificate in CertificateDer::pem_slice_iter(&pem) {
-        let certificate = certificate.with_context(|| format!("--service-ca {} is no PEM", path.display()))?;
-        roots.add(certificate).with_context(|| format!("--service-ca {}: no usable CA", path.display()))?;
-    }
-    ensure!(!roots.is_empty(), "--service-ca {} has no certificate", path.display());
-    Ok(Arc::new(roots))
 }

@@ -7,14 +7,15 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use jiff::Timestamp;
+use router_core::advice::advice;
+use router_core::explain::Facts;
 use router_core::field::FieldPath;
 use router_core::object::{Kind, ObjectKey, ObjectRef};
 use router_core::parse::Defaults;
-use router_core::shown;
-use router_core::sites::Row;
+use router_core::sites::{Row, faults};
 use router_core::translate::{Settings, Translation, translate};
-use serde_json::Value;
 
+use crate::proxy::UpstreamTls;
 use crate::source::{Diagnostic, Directory, Severity, folder_of};
 
 /// Exit code for invalid input.
@@ -47,8 +48,8 @@ impl Findings {
 ///
 /// # Errors
 /// The folder cannot be read, or stdout cannot be written.
-pub fn run(folder: &Path, settings: &Settings, now: Timestamp) -> anyhow::Result<ExitCode> {
-    let findings = validate(folder, settings, now)?;
+pub fn run(folder: &Path, settings: &Settings, trust: &UpstreamTls, now: Timestamp) -> anyhow::Result<ExitCode> {
+    let findings = validate(folder, settings, trust, now)?;
     let (shown, _) = folder_of(folder);
     let mut out = std::io::stdout().lock();
     for problem in &findings.problems {
@@ -63,7 +64,7 @@ pub fn run(folder: &Path, settings: &Settings, now: Timestamp) -> anyhow::Result
 ///
 /// # Errors
 /// The folder cannot be read.
-pub fn validate(folder: &Path, settings: &Settings, now: Timestamp) -> anyhow::Result<Findings> {
+pub fn validate(folder: &Path, settings: &Settings, trust: &UpstreamTls, now: Timestamp) -> anyhow::Result<Findings> {
     let defaults = Defaults { cluster_domain: settings.cluster_domain.clone() };
     let (directory, snapshot) = Directory::open(folder, defaults)?;
     let resources = &snapshot.resources;
@@ -81,8 +82,8 @@ pub fn validate(folder: &Path, settings: &Settings, now: Timestamp) -> anyhow::R
             severity: Severity::Warning,
         });
     };
-    let certificates = shown::warnings(&translation.table, resources, now);
-    for warning in translation.warnings.iter().chain(&certificates) {
+    let Translation { table, report, .. } = &translation;
+    for warning in advice(Facts { table, report, resources, trust: trust.given(), live: None }, now) {
         warn(&warning.object, &warning.path, &warning.message);
     }
     for (object, message) in refusals(&translation) {
@@ -127,33 +128,7 @@ fn refusals(translation: &Translation) -> Vec<(ObjectRef, String)> {
             let parent = if row.parent.is_empty() { object.kind.name() } else { &row.parent };
             refusals.push((object.clone(), format!("{parent} {verb}: {}: {}", row.reason, row.message)));
         }
-        let mut faults = Vec::new();
-        collect_faults(&told.status, &mut faults);
-        refusals.extend(faults.into_iter().map(|fault| (object.clone(), fault)));
+        refusals.extend(faults(&told.status).into_iter().map(|fault| (object.clone(), fault)));
     }
     refusals
-}
-
-/// What conditions anywhere in a status say is wrong, though the object may be served.
-fn collect_faults(status: &Value, faults: &mut Vec<String>) {
-    // Type, and the status that says so. What is not accepted stands in the rows.
-    const BAD: [(&str, &str); 6] = [
-        ("Conflicted", "True"),
-        ("NotSupported", "True"),
-        ("OverlappingTLSConfig", "True"),
-        ("PartiallyInvalid", "True"),
-        ("ResolvedRefs", "False"),
-        ("SupportedVersion", "False"),
-    ];
-    match status {
-        Value::Object(members) => {
-            let text = |member: &str| members.get(member).and_then(Value::as_str).unwrap_or_default();
-            if BAD.contains(&(text("type"), text("status"))) {
-                faults.push(format!("{}: {}: {}", text("type"), text("reason"), text("message")));
-            }
-            members.values().for_each(|value| collect_faults(value, faults));
-        }
-        Value::Array(items) => items.iter().for_each(|value| collect_faults(value, faults)),
-        _ => {}
-    }
 }

@@ -6,6 +6,7 @@ mod named;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
+use router_core::explain::Trust;
 use router_core::rule::{BackendPolicy, BackendTls, PeerName};
 use router_core::table::Reencrypt;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
@@ -81,16 +82,21 @@ impl UpstreamTls {
         UpstreamTls { service_ca, system, by_store: Mutex::default(), by_policy: Mutex::default() }
     }
 
+    /// What there is to verify endpoints with.
+    pub fn given(&self) -> Trust<'_> {
+        Trust { service_ca: self.service_ca.as_ref(), system: Some(self.system()) }
+    }
+
+    fn system(&self) -> &Arc<RootCertStore> {
+        self.system.get_or_init(system_roots)
+    }
+
     /// How to connect to the endpoints of a re-encrypt route.
     ///
     /// # Errors
     /// When there is nothing to verify them with: such a route is not served.
     pub fn trust(&self, reencrypt: &Reencrypt) -> Result<UpstreamTrust, TrustError> {
-        let (store, any_name) = match (&reencrypt.destination_ca, &self.service_ca) {
-            (Some(own), _) => (own, true),
-            (None, Some(service_ca)) => (service_ca, false),
-            (None, None) => return Err(TrustError::NoCa),
-        };
+        let (store, any_name) = reencrypt.anchors(self.service_ca.as_ref()).ok_or(TrustError::NoCa)?;
         // A store is either a route's own or the service CA, never both, so its address decides `any_name` too.
         let key = address(store);
         let mut by_store = self.by_store.lock().unwrap_or_else(PoisonError::into_inner);
@@ -110,10 +116,9 @@ impl UpstreamTls {
     /// # Errors
     /// When there is nothing to verify them with.
     pub fn trust_policy(&self, policy: &Arc<BackendPolicy>, tls: &BackendTls) -> Result<UpstreamTrust, TrustError> {
-        let store = tls.roots().unwrap_or_else(|| self.system.get_or_init(system_roots));
-        if store.is_empty() {
-            return Err(if tls.roots().is_some() { TrustError::NoCa } else { TrustError::NoSystemRoots });
-        }
+        let system = || self.system();
+        let none = if tls.roots().is_some() { TrustError::NoCa } else { TrustError::NoSystemRoots };
+        let store = tls.anchors(tls.roots().is_none().then(system)).ok_or(none)?;
         let key = (address(store), Arc::clone(tls.names()));
         let mut by_policy = self.by_policy.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(named) = by_policy.get_mut(&key) {

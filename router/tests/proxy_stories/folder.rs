@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use router::cli::explain::offline;
 use router::cli::validate::validate;
-use router::proxy::ProxyConfig;
+use router::proxy::{ProxyConfig, UpstreamTls};
 use router::source::Directory;
 use router_core::explain::{Explanation, Query};
 use router_core::parse::Defaults;
@@ -35,6 +35,10 @@ impl Folder {
         Settings { endpoint_addresses: EndpointAddresses::Any, ..Settings::default() }
     }
 
+    fn trust() -> UpstreamTls {
+        UpstreamTls::new(None, None)
+    }
+
     /// What is served, on ports that the system chooses.
     pub fn table(&self) -> Arc<RoutingTable> {
         let (_, snapshot) = Directory::open(self.dir.path(), Defaults::default()).unwrap();
@@ -57,12 +61,12 @@ impl Folder {
 
     /// What `sluice explain` says of a URL on the usual ports.
     pub fn explain(&self, url: &str) -> Explanation {
-        offline(self.dir.path(), &Self::settings(), &Query::parse(url).unwrap()).unwrap()
+        offline(self.dir.path(), &Self::settings(), &Self::trust(), &Query::parse(url).unwrap()).unwrap()
     }
 
     /// What `sluice validate` says.
     pub fn problems(&self) -> Vec<String> {
-        let findings = validate(self.dir.path(), &Self::settings(), jiff::Timestamp::now()).unwrap();
+        let findings = validate(self.dir.path(), &Self::settings(), &Self::trust(), jiff::Timestamp::now()).unwrap();
         findings.problems.iter().map(ToString::to_string).collect()
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use router::proxy::ProxyConfig;
 use router_core::certificate::MaterialCache;
-use router_core::explain::{Explanation, Facts, Query, Step, explain};
+use router_core::explain::{Explanation, Facts, Query, Step, Trust, explain};
 use router_core::object::{Kind, ObjectKey, ObjectRef, Origin};
 use router_core::parse::{Defaults, Outcome, parse};
 use router_core::resolve::EndpointAddresses;
@@ -43,7 +43,9 @@ impl World {
 
     pub fn explain(&self, query: &str) -> Explanation {
         let Translation { table, report, .. } = &self.translation;
-        explain(Facts { table, report, resources: &self.resources }, &Query::parse(query).unwrap())
+        let resources = &self.resources;
+        let facts = Facts { table, report, resources, trust: Trust::default(), live: None };
+        explain(facts, &Query::parse(query).unwrap())
     }
 
     /// What `explain` says of a setting.

@@ -79,7 +79,7 @@ impl RuleOf {
 
 fn route(kind: Kind, name: &str, host: HostMatch, serves: RouteKind, endpoints: &[SocketAddr]) -> ResolvedRoute {
     let endpoints = endpoints.iter().map(|address| Endpoint { address: *address, target: None, h2c: false }).collect();
-    let services = vec![ServiceEndpoints { service: "app".into(), weight: 1, endpoints, policy: None }];
+    let services = vec![ServiceEndpoints { service: "app".into(), port: None, weight: 1, endpoints, policy: None }];
     ResolvedRoute {
         id: RouteId { kind, ..RouteId::of_route("shop", name) },
         host,

@@ -81,6 +81,7 @@ impl Route {
         let endpoints = addresses.iter().map(|address| Endpoint { address: *address, target: None, h2c: false });
         self.services.push(ServiceEndpoints {
             service: service.into(),
+            port: None,
             weight: u32::from(weight),
             endpoints: endpoints.collect(),
             policy: None,

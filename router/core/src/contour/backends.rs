@@ -132,6 +132,7 @@ impl Backends<'_> {
             && policy.health_check.is_none();
         Ok(ServiceEndpoints {
             service: Arc::clone(&service.name),
+            port: Some(port),
             weight: service.weight,
             endpoints,
             policy: (!is_plain).then(|| Arc::new(policy)),

@@ -1,56 +1,76 @@
 //! Where a route's traffic goes, and why a service has nobody to take it.
 
-use std::collections::BTreeSet;
+use std::borrow::Cow;
 
-use super::Service;
-use crate::object::ObjectKey;
+use super::{Facts, Service};
+use crate::object::{Kind, ObjectKey};
+use crate::resolve::{PortChoice, SlicesOf, absence, slices_of};
 use crate::resources::Resources;
-use crate::table::{ResolvedRoute, ServiceEndpoints};
+use crate::services::choice;
+use crate::sites::faults;
+use crate::table::{Endpoint, ResolvedRoute, ServiceEndpoints};
 
 /// The services of a route.
-pub fn services(resources: &Resources, route: &ResolvedRoute) -> Vec<Service> {
+pub fn services(facts: Facts<'_>, route: &ResolvedRoute) -> Vec<Service> {
     let of = |service: &ServiceEndpoints| Service {
-        name: service.service.to_string(),
+        name: match service.policy.as_ref().and_then(|policy| policy.namespace.as_deref()) {
+            Some(namespace) => format!("{namespace}/{}", service.service),
+            None => service.service.to_string(),
+        },
         weight: service.weight,
         endpoints: service.endpoints.iter().map(|endpoint| endpoint.address.to_string()).collect(),
-        problem: if service.endpoints.is_empty() { problem(resources, route, &service.service) } else { String::new() },
+        problem: problem(facts, route, service).unwrap_or_default(),
+        troubles: troubles(facts, route, service),
     };
     route.cluster.services.iter().map(of).collect()
 }
 
-/// Why a service has no usable endpoint, and what to do.
-fn problem(resources: &Resources, route: &ResolvedRoute, service: &str) -> String {
-    let key = ObjectKey::new(&route.id.namespace, service);
-    let slices: Vec<_> = resources
-        .endpoint_slices
-        .iter()
-        .filter(|slice| slice.meta.key.namespace == key.namespace && slice.service.as_deref() == Some(service))
-        .collect();
-    if slices.is_empty() && resources.services.slot(&key).is_none() {
-        return format!("Service {key} does not exist; create it, or name another in spec.to");
+fn troubles(facts: Facts<'_>, route: &ResolvedRoute, service: &ServiceEndpoints) -> Vec<String> {
+    let of = |endpoint: &Endpoint| {
+        let trouble = facts.live?.trouble(route, service, endpoint)?;
+        Some(format!("{}: {trouble}", endpoint.address))
+    };
+    service.endpoints.iter().filter_map(of).collect()
+}
+
+/// What is wrong with a service of a route, and what to do; `None`: it has endpoints that may be used.
+fn problem(facts: Facts<'_>, route: &ResolvedRoute, service: &ServiceEndpoints) -> Option<String> {
+    if let Some(status) = service.failure() {
+        let told = facts.report.others.get(&route.id.object()).map(|told| faults(&told.status)).unwrap_or_default();
+        let key = key(route, service).to_string();
+        let why = told.into_iter().find(|fault| fault.contains(&key));
+        let why = why.unwrap_or_else(|| "the status of the route says why".to_owned());
+        return Some(format!("cannot be used, its share is answered {status}: {why}"));
     }
-    if slices.is_empty() {
-        return format!(
-            "Service {key} has no EndpointSlice; one needs the label kubernetes.io/service-name: {service}"
-        );
+    missing(facts.resources, || Cow::Owned(slices_of(facts.resources)), route, service)
+}
+
+/// Why a service of a route has no endpoint that can be used; `None`: it has some.
+pub fn missing<'s>(
+    resources: &'s Resources,
+    slices: impl FnOnce() -> Cow<'s, SlicesOf<'s>>,
+    route: &ResolvedRoute,
+    service: &ServiceEndpoints,
+) -> Option<String> {
+    if !service.endpoints.is_empty() {
+        return None;
     }
-    if slices.iter().all(|slice| slice.endpoints.is_empty()) {
-        return format!("no endpoint of Service {key} is ready; look at its pods");
-    }
-    let ports: BTreeSet<(u16, &str)> =
-        slices.iter().flat_map(|slice| &slice.ports).map(|port| (port.number, &*port.name)).collect();
-    let wanted = resources.routes.get(&route.id.object_key()).and_then(|route| route.target_port.as_ref());
-    if let Some(wanted) = wanted.filter(|wanted| !ports.iter().any(|(number, name)| wanted.matches(name, *number))) {
-        let list: Vec<String> =
-            ports.iter().map(|(number, name)| format!("{number} {name}").trim().to_owned()).collect();
-        return format!(
-            "Service {key} has no port {}; its ports are {}: correct spec.port.targetPort",
-            wanted.0,
-            list.join(", ")
-        );
-    }
-    format!(
-        "the endpoint addresses of Service {key} are loopback, link-local or metadata addresses, which are left out; \
-         --endpoint-addresses any admits them"
-    )
+    let key = key(route, service);
+    let choice = match service.port {
+        Some(port) => choice(resources, &key, port, route.id.kind == Kind::GrpcRoute),
+        None => {
+            let target = resources.routes.get(&route.id.object_key()).and_then(|route| route.target_port.clone());
+            Ok(PortChoice::Target(target))
+        }
+    };
+    Some(match choice {
+        Ok(choice) => absence(resources, &slices(), &key, &choice),
+        Err(error) => format!("Service {key}: {error}"),
+    })
+}
+
+/// The Service that is meant.
+fn key(route: &ResolvedRoute, service: &ServiceEndpoints) -> ObjectKey {
+    let namespace = service.policy.as_ref().and_then(|policy| policy.namespace.as_ref());
+    ObjectKey { namespace: namespace.unwrap_or(&route.id.namespace).clone(), name: service.service.clone() }
 }

@@ -5,16 +5,21 @@ use std::sync::Arc;
 use super::asked::Asked;
 use super::outcome::{Fate, Ground, Outcome};
 use super::owners::owner_of;
-use super::{Explanation, Facts, Loser, Protocol, Query, Step, backends, filter, hosts, settings, sites};
+use super::{Explanation, Facts, Loser, Protocol, Query, Setting, Step, backends, filter, hosts, settings, sites};
+use crate::contour::report::PARTLY;
 use crate::decide::{Decision, decide, method_is_routed, names_listener, target_is_valid};
 use crate::flag::Flag;
 use crate::location::{self, RedirectFrom};
 use crate::lookup::SniMatch;
 use crate::object::Kind;
 use crate::path_form::PathForm;
-use crate::rule::{RedirectTo, Rule};
-use crate::table::{ResolvedRoute, RouteKind, RouterTable};
+use crate::rule::{Action, RedirectTo, Rule};
+use crate::sites::faults;
+use crate::table::{ResolvedRoute, RouterTable};
 use crate::tls_offer::TlsOffer;
+
+/// What a gRPC call is told where nothing is there that could have it.
+const UNAVAILABLE: &str = "UNAVAILABLE";
 
 /// What the table says.
 pub enum Found<'t> {
@@ -80,7 +85,7 @@ pub fn follow(facts: Facts<'_>, router: &RouterTable, query: &Query, out: &mut E
     let asked = &Asked::of(query);
     let found = found(router, asked);
     let is_stream = matches!(found, Found::Passthrough(_) | Found::Tcp(_));
-    let ground = Ground { router, asked, is_stream };
+    let ground = Ground { router, asked, facts, is_stream };
     out.steps.push(hosts::candidates(router, asked));
     out.steps.extend(hosts::paths(router, asked, &found));
     if let (Some(rule), Some(site)) = (found.rule(), sites::asked(router, asked).and_then(|host| host.site.as_ref())) {
@@ -101,6 +106,8 @@ pub fn follow(facts: Facts<'_>, router: &RouterTable, query: &Query, out: &mut E
     }
     if !out.served && out.verdict.is_empty() {
         hosts::not_served(facts, router, asked, &losers, out);
+    } else if found.route().is_none() && !out.served {
+        hosts::tell_unserved(asked.name(), &losers, out);
     }
     if !losers.is_empty() {
         out.steps.push(Step::Losers { routes: losers });
@@ -123,23 +130,88 @@ fn take(facts: Facts<'_>, ground: &Ground<'_>, found: &Found<'_>, route: &Resolv
             out.outcome.insert(0, Fate::answer(204, None).into());
         }
         Found::Request(Decision::RuleRedirect { rule, to }) => {
-            sites::serve(router, route, Some(&rule.prefix), out);
+            tell_settings(sites::settings(route, Some(&rule.prefix)), out);
+            out.served = true;
+            out.verdict = format!("{} redirects to {}", route.id.object(), sites::target(to, &rule.prefix));
             out.outcome.insert(0, redirect(ground, rule, to).into());
         }
-        Found::Request(Decision::Refuse { status, flag, .. }) => {
-            sites::serve(router, route, found.rule().map(|rule| &*rule.prefix), out);
+        Found::Request(Decision::Refuse { status, flag, rule, .. }) => {
+            tell_settings(sites::settings(route, rule.map(|rule| &*rule.prefix)), out);
+            let who = route.id.object();
             out.outcome.insert(0, ground.refused(*status, *flag).into());
+            if route.rule.as_ref().is_some_and(|policy| matches!(policy.action, Action::Direct(_))) {
+                out.served = true;
+                out.verdict = format!("{who} answers {status} itself");
+                return;
+            }
+            let answer = if ground.asked.is_grpc() { UNAVAILABLE } else { &status.to_string() };
+            out.verdict = format!("{answer}: {who} has it, and nothing that it could go to");
+            let told = facts.report.others.get(&who).and_then(|told| {
+                let in_row = || told.rows.iter().find(|row| !row.admitted || row.reason == PARTLY);
+                let of_row = || in_row().map(|row| format!("{}: {}", row.reason, row.message));
+                faults(&told.status).into_iter().next().or_else(of_row)
+            });
+            out.fix = Some(match told {
+                Some(fault) => format!("{who} says {fault}"),
+                None => format!(
+                    "look at the status of {who} and of the policies for its backends, and at the rule's backends"
+                ),
+            });
+        }
+        _ => forward(facts, ground, found, route, out),
+    }
+}
+
+fn tell_settings(settings: Vec<Setting>, out: &mut Explanation) {
+    if !settings.is_empty() {
+        out.steps.push(Step::Settings { settings });
+    }
+}
+
+/// What is told of something that goes to an endpoint of a route, if there is one.
+fn forward(facts: Facts<'_>, ground: &Ground<'_>, found: &Found<'_>, route: &ResolvedRoute, out: &mut Explanation) {
+    let mut told = sites::settings(route, found.rule().map(|rule| &*rule.prefix));
+    told.extend(settings(ground.router, route));
+    tell_settings(told, out);
+    let services = backends::services(facts, route);
+    let problem = services.iter().find(|service| service.weight > 0 && !service.problem.is_empty());
+    let problem = problem.map(|service| service.problem.clone());
+    out.steps.push(Step::Backends { services });
+    let who = route.id.object();
+    let outcome = ground.forwarded(route);
+    match outcome.first().map(|first| &first.fate) {
+        Some(Fate::Endpoints { endpoints }) => {
+            let how = match found {
+                Found::Passthrough(_) => "gets the TLS stream as it is",
+                Found::Tcp(_) => "gets what is inside TLS",
+                _ => "gets it",
+            };
+            let endpoints = endpoints.len();
+            let plural = if endpoints == 1 { "" } else { "s" };
+            let is_for_some = route.allow.is_some() && ground.asked.client().is_none();
+            let whom = if is_for_some { ", for clients of its allow-list" } else { "" };
+            out.served = true;
+            out.verdict = format!("{who} {how}, on {endpoints} endpoint{plural}{whom}");
         }
         _ => {
-            if route.is_of_rule() {
-                sites::serve(router, route, found.rule().map(|rule| &*rule.prefix), out);
-            } else {
-                serve(facts, ground, route, out);
-            }
-            let others = std::mem::replace(&mut out.outcome, ground.forwarded(route));
-            out.outcome.extend(others);
+            let answers = outcome.iter().filter(|it| it.when.is_none()).map(Outcome::answer);
+            let answers: Vec<String> =
+                if ground.asked.is_grpc() { vec![UNAVAILABLE.to_owned()] } else { answers.collect() };
+            let untrusted = route.cluster.services.iter().find_map(|service| facts.trust.missing(route, service));
+            let is_untrusted = outcome.iter().any(|it| it.cause() == Some(Flag::NoDestinationCa.cause()));
+            let (what, fix) = match untrusted.filter(|_| is_untrusted) {
+                Some(advice) => ("there is no CA to verify its endpoints with", advice.to_owned()),
+                None => {
+                    let fix = problem.unwrap_or_else(|| format!("give a service of {who} a weight above 0"));
+                    ("no service of it has a usable endpoint", fix)
+                }
+            };
+            out.verdict = format!("{}: {who} has it, but {what}", answers.join(" or "));
+            out.fix = Some(fix);
         }
     }
+    let others = std::mem::replace(&mut out.outcome, outcome);
+    out.outcome.extend(others);
 }
 
 /// What is told of something that no route has. What more there is to say about hosts is left to others.
@@ -250,29 +322,4 @@ fn redirect(ground: &Ground<'_>, rule: &Rule, to: &RedirectTo) -> Fate {
         query: query.query.as_deref(),
     };
     Fate::answer(to.status, Some(location::of_rule(to, &rule.prefix, &from)))
-}
-
-/// The steps of a Route that has the query.
-fn serve(facts: Facts<'_>, ground: &Ground<'_>, route: &ResolvedRoute, out: &mut Explanation) {
-    let services = backends::services(facts.resources, route);
-    let weighted = || services.iter().filter(|service| service.weight > 0);
-    let endpoints: usize = weighted().map(|service| service.endpoints.len()).sum();
-    let problem = weighted().find(|service| !service.problem.is_empty()).map(|service| service.problem.clone());
-    out.steps.push(Step::Settings { settings: settings(ground.router, route) });
-    out.steps.push(Step::Backends { services });
-    let how = match &route.kind {
-        RouteKind::Passthrough { .. } => "gets the TLS stream as it is",
-        RouteKind::Http { .. } => "gets it",
-    };
-    if endpoints == 0 {
-        let answer = if ground.is_stream { "the connection is reset" } else { "503" };
-        out.verdict = format!("Route {} has it, but no service of it has a usable endpoint: {answer}", route.id);
-        out.fix = problem.or_else(|| Some("give a service of the route a weight above 0".to_owned()));
-    } else {
-        out.served = true;
-        let plural = if endpoints == 1 { "" } else { "s" };
-        let is_for_some = route.allow.is_some() && ground.asked.client().is_none();
-        let who = if is_for_some { ", for clients of its allow-list" } else { "" };
-        out.verdict = format!("Route {} {how}, on {endpoints} endpoint{plural}{who}", route.id);
-    }
 }

@@ -62,6 +62,19 @@ pub fn no_listener(facts: Facts<'_>, query: &Query, out: &mut Explanation) {
     } else {
         format!("ask on port {} for {}", ports.join(" or "), query.protocol)
     });
+    let unserved = query.hostname().map(|host| sites::unserved(facts, &host)).unwrap_or_default();
+    tell_unserved(&query.host, &unserved, out);
+    if !unserved.is_empty() {
+        out.steps.push(Step::Losers { routes: unserved });
+    }
+}
+
+/// What is not served is wanted by an object that nobody serves.
+pub fn tell_unserved(host: &str, losers: &[Loser], out: &mut Explanation) {
+    let Some((loser, fix)) = losers.iter().find_map(|loser| Some((loser, loser.fix.as_ref()?))) else { return };
+    let Owner { kind, namespace, name, .. } = &loser.route;
+    out.verdict.push_str(&format!("; {kind} {namespace}/{name} wants {host} and is not served: {}", loser.why));
+    out.fix = Some(fix.clone());
 }
 
 fn port_of(router: &RouterTable, protocol: Protocol) -> Option<u16> {
@@ -185,13 +198,16 @@ pub fn losers(facts: Facts<'_>, router: &RouterTable, host: &Hostname) -> Vec<Lo
                 continue;
             };
             let elsewhere: Vec<String> = entries.iter().map(|entry| format!("router {}", entry.router_name)).collect();
-            let selected = if elsewhere.is_empty() { "no router".to_owned() } else { elsewhere.join(" and ") };
+            if elsewhere.is_empty() {
+                continue;
+            }
             let why = format!(
-                "router {} does not select it, {selected} does; compare its labels and its namespace's with \
+                "router {} does not select it, {} does; compare its labels and its namespace's with \
                  spec.routeSelector and spec.namespaceSelector",
-                router.name
+                router.name,
+                elsewhere.join(" and ")
             );
-            losers.push(Loser { route: owner(facts, None, &route.meta.key), winner: None, why });
+            losers.push(Loser { route: owner(facts, None, &route.meta.key), winner: None, why, fix: None });
             continue;
         };
         if !wants(entry, host) {
@@ -206,7 +222,7 @@ pub fn losers(facts: Facts<'_>, router: &RouterTable, host: &Hostname) -> Vec<Lo
             (None, None) => continue,
         };
         let winner = conflict.map(|conflict| owner_of(facts, Some(router), &conflict.winner));
-        losers.push(Loser { route: owner(facts, Some(router), key), winner, why });
+        losers.push(Loser { route: owner(facts, Some(router), key), winner, why, fix: None });
     }
     losers.extend(sites::losers(facts, router, host));
     losers
@@ -258,7 +274,7 @@ pub fn not_served(facts: Facts<'_>, router: &RouterTable, asked: &Asked<'_>, los
             _ => {
                 out.verdict = format!("{answer}: {name} wants it and is not served: {}", loser.why);
                 let what = if loser.route.kind.ends_with("Route") { "the route" } else { &*name };
-                out.fix = Some(fix_of(what, &loser.why, router));
+                out.fix = Some(loser.fix.clone().unwrap_or_else(|| fix_of(what, &loser.why, router)));
             }
         }
     } else if let Some(entry) = admitted.first() {

@@ -5,10 +5,11 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 
 use super::asked::Asked;
+use super::{Facts, Trust};
 use crate::decide::{grpc_has_words_for, type_is_grpc};
 use crate::flag::Flag;
 use crate::lookup::Request;
-use crate::table::{NO_ENDPOINTS, ResolvedRoute, RouterTable, ServiceEndpoints};
+use crate::table::{Endpoint, NO_ENDPOINTS, ResolvedRoute, RouterTable, ServiceEndpoints};
 
 /// Something that may become of it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -67,6 +68,17 @@ impl Outcome {
         }
     }
 
+    /// In a word or two.
+    pub fn answer(&self) -> String {
+        match &self.fate {
+            Fate::Endpoints { endpoints } => endpoints.join(", "),
+            Fate::Response { status, location: Some(location), .. } => format!("{status} to {location}"),
+            Fate::Response { status, .. } => status.to_string(),
+            Fate::Close { .. } => "the connection is reset".to_owned(),
+            Fate::Handshake => "TLS ends here".to_owned(),
+        }
+    }
+
     /// The same in one case alone.
     pub fn when(self, when: impl Into<String>) -> Self {
         Outcome { when: Some(when.into()), ..self }
@@ -85,6 +97,22 @@ impl Fate {
     }
 }
 
+impl Trust<'_> {
+    /// What to do for the endpoints of a service, with which TLS is spoken and which nothing is there to verify; `None`:
+    /// they can be verified, or there is no TLS.
+    pub fn missing(&self, route: &ResolvedRoute, service: &ServiceEndpoints) -> Option<&'static str> {
+        match (service.policy.as_ref().and_then(|policy| policy.tls.as_ref()), route.reencrypt()) {
+            (Some(tls), _) if tls.anchors(self.system).is_none() => {
+                Some("install the system's CA certificates, or name a CA in the BackendTLSPolicy")
+            }
+            (None, Some(reencrypt)) if reencrypt.anchors(self.service_ca).is_none() => {
+                Some("write spec.tls.destinationCACertificate, or start the agent with --service-ca FILE")
+            }
+            _ => None,
+        }
+    }
+}
+
 /// Who is asked, and how those who are refused are told.
 #[derive(Clone, Copy)]
 pub struct Ground<'a> {
@@ -92,6 +120,8 @@ pub struct Ground<'a> {
     pub router: &'a RouterTable,
     /// The request.
     pub asked: &'a Asked<'a>,
+    /// What endpoints are verified with, and what is known of them.
+    pub facts: Facts<'a>,
     /// Whether bytes are carried, and no request is read.
     pub is_stream: bool,
 }
@@ -115,8 +145,24 @@ impl Ground<'_> {
     /// What may become of something that a route has, once its client is let in.
     pub fn forwarded(&self, route: &ResolvedRoute) -> Vec<Outcome> {
         let shares = || route.cluster.services.iter().filter(|service| service.weight > 0);
+        let is_verified = |service: &&ServiceEndpoints| self.facts.trust.missing(route, service).is_none();
         let mut all: Vec<Outcome> = Vec::new();
-        all.extend(endpoints(shares()).map(Outcome::from));
+        let is_well = |service: &ServiceEndpoints, endpoint: &Endpoint| {
+            self.facts.live.and_then(|live| live.trouble(route, service, endpoint)).is_none()
+        };
+        let well = endpoints(shares().filter(is_verified), is_well);
+        let has_well = well.is_some();
+        // Those that are not well are tried where no other is left.
+        all.extend(well.or_else(|| endpoints(shares().filter(is_verified), |_, _| true)).map(Outcome::from));
+        if !all.is_empty() && !has_well {
+            let down = Outcome::from(self.refused(503, Flag::BackendsDown));
+            all.push(down.when("none of them connects at once: all have failed lately"));
+        }
+        if shares().any(|service| service.is_usable() && !is_verified(&service)) {
+            let refused = Outcome::from(self.refused(503, Flag::NoDestinationCa));
+            let is_all = all.is_empty();
+            all.push(if is_all { refused } else { refused.when("all that are tried have no CA to be verified with") });
+        }
         let lacks = shares().filter_map(ServiceEndpoints::lack).filter(|_| route.keeps_shares(&route.cluster));
         for (status, flag) in lacks {
             let refused = self.refused(status, flag).into();
@@ -127,8 +173,8 @@ impl Ground<'_> {
         if all.is_empty() {
             all.push(self.refused(NO_ENDPOINTS, Flag::NoEndpoints).into());
         }
-        let kept = route.cluster.services.iter().filter(|service| service.weight == 0);
-        all.extend(endpoints(kept).map(|fate| Outcome::from(fate).when("its cookie names one of them")));
+        let kept = route.cluster.services.iter().filter(|service| service.weight == 0).filter(is_verified);
+        all.extend(endpoints(kept, |_, _| true).map(|fate| Outcome::from(fate).when("its cookie names one of them")));
         self.limited(route, &mut all);
         all
     }
@@ -154,10 +200,15 @@ impl Ground<'_> {
     }
 }
 
-/// The endpoints of these services, each once.
-fn endpoints<'s>(services: impl Iterator<Item = &'s ServiceEndpoints>) -> Option<Fate> {
-    let usable = services.filter(|service| service.is_usable()).flat_map(|service| service.endpoints.iter());
-    let addresses: BTreeSet<_> = usable.map(|endpoint| endpoint.address).collect();
+/// The endpoints of these services that pass, each once.
+fn endpoints<'s>(
+    services: impl Iterator<Item = &'s ServiceEndpoints>,
+    passes: impl Fn(&ServiceEndpoints, &Endpoint) -> bool,
+) -> Option<Fate> {
+    let usable = services.filter(|service| service.is_usable());
+    let all = usable.flat_map(|service| service.endpoints.iter().map(move |endpoint| (service, endpoint)));
+    let addresses: BTreeSet<_> =
+        all.filter(|(service, endpoint)| passes(service, endpoint)).map(|(_, endpoint)| endpoint.address).collect();
     let endpoints: Vec<String> = addresses.iter().map(ToString::to_string).collect();
     (!endpoints.is_empty()).then_some(Fate::Endpoints { endpoints })
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::asked::Asked;
 use super::owners::{object, objects_conditions};
-use super::{Candidate, Explanation, Facts, Loser, Owner, Protocol, Query, Service, Setting, Step};
+use super::{Candidate, Explanation, Facts, Loser, Owner, Protocol, Query, Setting, Step};
 use crate::contour::ROUTER;
 use crate::contour::report::PARTLY;
 use crate::gateway::spec::{HeaderModifier, PathMatcher, RequestMatcher, ValueMatcher};
@@ -15,6 +15,7 @@ use crate::object::{Kind, ObjectRef};
 use crate::rule::{Action, PathChange, RedirectTo, Retry, Rule, RulePolicy, Site};
 use crate::sites::Row;
 use crate::table::{ResolvedRoute, RouterTable, VirtualHost};
+use crate::unserved::Unserved;
 
 /// Most rules of a host that are shown; the one that is taken and those that cover the path come first.
 const MAX_RULES: usize = 32;
@@ -157,7 +158,7 @@ fn action(route: &ResolvedRoute, prefix: &str) -> String {
 }
 
 /// Where a redirect leads; what it leaves as it is stands in braces.
-fn target(to: &RedirectTo, prefix: &str) -> String {
+pub fn target(to: &RedirectTo, prefix: &str) -> String {
     let RedirectTo { scheme, hostname, port, path, status } = to;
     let scheme = scheme.as_deref().unwrap_or("{scheme}");
     let host = hostname.as_ref().map_or("{host}", |host| host.as_str());
@@ -249,73 +250,6 @@ fn modifier(modifier: &HeaderModifier) -> String {
     set.chain(add).chain(remove).collect::<Vec<_>>().join(", ")
 }
 
-/// The services of a rule's route.
-pub fn services(route: &ResolvedRoute) -> Vec<Service> {
-    let of = |service: &crate::table::ServiceEndpoints| {
-        let namespace = service.policy.as_ref().and_then(|policy| policy.namespace.as_deref());
-        let name = match namespace {
-            Some(namespace) => format!("{namespace}/{}", service.service),
-            None => service.service.to_string(),
-        };
-        let problem = match service.failure() {
-            Some(status) => format!("cannot be used, its share is answered {status}; the status of the route says why"),
-            None if service.endpoints.is_empty() => "no endpoint is ready, its share is answered 503".to_owned(),
-            None => String::new(),
-        };
-        let endpoints = service.endpoints.iter().map(|endpoint| endpoint.address.to_string()).collect();
-        Service { name, weight: service.weight, endpoints, problem }
-    };
-    route.cluster.services.iter().map(of).collect()
-}
-
-/// The steps and the verdict of a rule that takes the query, or of a route that gets bytes.
-pub fn serve(router: &RouterTable, route: &ResolvedRoute, prefix: Option<&str>, out: &mut Explanation) {
-    let who = route.id.object();
-    let policy = route.rule.as_deref();
-    let mut settings_of = settings(route, prefix);
-    let is_forwarding = policy.is_none_or(|policy| policy.action == Action::Forward);
-    if is_forwarding {
-        settings_of.extend(super::settings(router, route));
-    }
-    if !settings_of.is_empty() {
-        out.steps.push(Step::Settings { settings: settings_of });
-    }
-    match policy.map(|policy| &policy.action) {
-        Some(Action::Redirect(to)) => {
-            out.served = true;
-            out.verdict = format!("{who} redirects to {}", target(to, prefix.unwrap_or("/")));
-            return;
-        }
-        Some(Action::Direct(status)) => {
-            out.served = true;
-            out.verdict = format!("{who} answers {status} itself");
-            return;
-        }
-        Some(Action::Answer(status)) => {
-            out.verdict = format!("{status}: {who} has it, and nothing that it could go to");
-            out.fix = Some(format!("look at the conditions of {who}: a reference of the rule cannot be resolved"));
-            return;
-        }
-        Some(Action::Forward) | None => {}
-    }
-    let services = services(route);
-    let weighted: Vec<&Service> = services.iter().filter(|service| service.weight > 0).collect();
-    let endpoints: usize = weighted.iter().map(|service| service.endpoints.len()).sum();
-    let problem = weighted.iter().find(|service| !service.problem.is_empty()).map(|it| (&it.name, &it.problem));
-    if endpoints == 0 {
-        out.verdict = format!("503: {who} has it, but no service of it has a usable endpoint");
-        out.fix = Some(match problem {
-            Some((name, problem)) => format!("service {name}: {problem}; look at its pods and EndpointSlices"),
-            None => "give a service of the rule a weight above 0".to_owned(),
-        });
-    } else {
-        out.served = true;
-        let plural = if endpoints == 1 { "" } else { "s" };
-        out.verdict = format!("{who} gets it, on {endpoints} endpoint{plural}");
-    }
-    out.steps.push(Step::Backends { services });
-}
-
 /// The verdict and the fix for what a site does not serve.
 pub fn closed(host: &VirtualHost, site: &Site, asked: &Asked<'_>, losers: &[Loser], out: &mut Explanation) {
     let query = asked.query;
@@ -405,12 +339,26 @@ pub fn losers(facts: Facts<'_>, router: &RouterTable, host: &Hostname) -> Vec<Lo
                 route: object(facts, who, objects_conditions(facts, who, Some(&row.parent))),
                 winner: row.winners.first().map(|winner| of_any_kind(facts, winner)),
                 why: format!("{parent}{}: {}", row.reason, row.message),
+                fix: None,
             };
             losers.push((closeness, loser));
         }
     }
     losers.sort_by_key(|(closeness, _)| Reverse(*closeness));
-    losers.into_iter().map(|(_, loser)| loser).collect()
+    losers.into_iter().map(|(_, loser)| loser).chain(unserved(facts, host)).collect()
+}
+
+/// Objects that want the host and that nobody serves.
+pub fn unserved(facts: Facts<'_>, host: &Hostname) -> Vec<Loser> {
+    let all = crate::unserved::unserved(facts.resources, facts.report).into_iter();
+    let wanting = all.filter(|unserved| unserved.hosts.iter().any(|it| wants(it, host)));
+    let loser = |unserved: Unserved| Loser {
+        route: of_any_kind(facts, &unserved.object),
+        winner: None,
+        why: unserved.why,
+        fix: Some(unserved.advice),
+    };
+    wanting.map(loser).collect()
 }
 
 fn of_any_kind(facts: Facts<'_>, who: &ObjectRef) -> Owner {

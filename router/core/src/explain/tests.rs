@@ -7,7 +7,11 @@ mod requests;
 use super::*;
 use crate::flag::Flag;
 use crate::testing::{controller, resources, route, slice};
-use crate::translate::{Settings, translate};
+use crate::translate::{Settings, Translation, translate};
+
+fn facts<'f>(translation: &'f Translation, resources: &'f Resources) -> Facts<'f> {
+    Facts { table: &translation.table, report: &translation.report, resources, trust: Trust::default(), live: None }
+}
 
 fn explained(objects: &[Value], query: &str) -> Explanation {
     explained_with(&Settings::default(), objects, query)
@@ -16,7 +20,7 @@ fn explained(objects: &[Value], query: &str) -> Explanation {
 fn explained_with(settings: &Settings, objects: &[Value], query: &str) -> Explanation {
     let resources = resources(objects.iter().cloned());
     let translation = translate(&resources, settings);
-    let facts = Facts { table: &translation.table, report: &translation.report, resources: &resources };
+    let facts = facts(&translation, &resources);
     explain(facts, &Query::parse(query).unwrap())
 }
 
@@ -91,7 +95,7 @@ fn a_refused_route_answers_with_the_rule_and_names_the_winner() {
     assert_eq!(losers["routes"][0]["winner"]["created"], "2024-01-01T00:00:01Z");
     let shared = json!({ "routeAdmission": { "namespaceOwnership": "InterNamespaceAllowed" } });
     let explanation = explained(&[&objects[..], &[controller("default", shared)]].concat(), "http://shop.test/pay");
-    assert!(explanation.verdict.starts_with("Route thief/new has it"), "{}", explanation.verdict);
+    assert!(explanation.verdict.starts_with("503: Route thief/new has it, but"), "{}", explanation.verdict);
 }
 
 #[test]
@@ -180,7 +184,7 @@ fn filtered(list: &str, tls: Value, query: &str, from: Option<&str>) -> Vec<Stri
     }
     let resources = resources([object, slice("a/web", &["10.0.0.1"], 8080)]);
     let translation = translate(&resources, &Settings::default());
-    let facts = Facts { table: &translation.table, report: &translation.report, resources: &resources };
+    let facts = facts(&translation, &resources);
     let query = Query::parse(query).unwrap();
     let query = from.map_or(query.clone(), |from| query.asked_by(from.parse().unwrap()));
     let explanation = explain(facts, &query);
@@ -234,7 +238,7 @@ fn missing_backends_say_what_is_missing() {
         slice("a/web", &["10.0.0.1"], 8080),
     ];
     let fix = |objects: &[Value]| explained(objects, "http://h.test/").fix.unwrap();
-    assert_eq!(fix(&objects[..1]), "Service a/web does not exist; create it, or name another in spec.to");
+    assert_eq!(fix(&objects[..1]), "Service a/web does not exist; create it, or name another");
     assert!(fix(&objects[..2]).starts_with("Service a/web has no EndpointSlice"));
     assert_eq!(
         fix(&objects),
@@ -450,7 +454,7 @@ fn what_no_route_takes_is_told_as_its_client_sees_it() {
 
     let resources = resources(objects);
     let translation = translate(&resources, &Settings::default());
-    let facts = Facts { table: &translation.table, report: &translation.report, resources: &resources };
+    let facts = facts(&translation, &resources);
     let call = Query::parse("http://www.shop.test/test.Greeter/Hello").unwrap();
     let call = call.with_method("POST").unwrap().with_header("content-type: application/grpc").unwrap();
     let explanation = explain(facts, &call);

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{Candidate, Client, Explanation, Fate, Outcome, Owner, Step};
+use super::{Candidate, Client, Explanation, Outcome, Owner, Step};
 
 impl fmt::Display for Explanation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -28,14 +28,7 @@ impl fmt::Display for Explanation {
 /// As one of several.
 impl fmt::Display for Outcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("or: ")?;
-        match &self.fate {
-            Fate::Endpoints { endpoints } => f.write_str(&endpoints.join(", "))?,
-            Fate::Response { status, location: Some(location), .. } => write!(f, "{status} to {location}")?,
-            Fate::Response { status, .. } => write!(f, "{status}")?,
-            Fate::Close { .. } => f.write_str("the connection is closed")?,
-            Fate::Handshake => f.write_str("TLS ends here")?,
-        }
+        write!(f, "or: {}", self.answer())?;
         self.cause().map_or(Ok(()), |cause| write!(f, " ({cause})"))?;
         let when = self.when.as_ref().map(|when| format!(", when {when}")).unwrap_or_default();
         writeln!(f, "{when}")
@@ -97,6 +90,7 @@ impl fmt::Display for Step {
                         if service.problem.is_empty() { service.endpoints.join(", ") } else { service.problem.clone() };
                     let who = if service.weight == 0 { " (only clients with its cookie)" } else { "" };
                     writeln!(f, "   service {} weight {}{who}: {endpoints}", service.name, service.weight)?;
+                    service.troubles.iter().try_for_each(|trouble| writeln!(f, "     {trouble}"))?;
                 }
                 Ok(())
             }

@@ -27,6 +27,7 @@ use crate::rule::Retry;
 use crate::sites::Row;
 use crate::status::Condition;
 
+pub(super) use edges::{gateway_of, parent_of};
 pub use order::{LevelKey, Precedence};
 pub use problems::{Problem, problems, warnings};
 pub use slots::is_slot;

@@ -161,6 +161,7 @@ impl<'a, 'r> Routes<'a, 'r> {
             && tls.is_none();
         ServiceEndpoints {
             service: Arc::clone(&backend.object.name),
+            port: backend.port,
             weight: backend.weight,
             endpoints,
             policy: (!is_plain).then(|| Arc::new(policy)),
@@ -217,6 +218,7 @@ impl<'a, 'r> Routes<'a, 'r> {
                     let backend = BackendPolicy { namespace, tls: found.tls, ..BackendPolicy::default() };
                     let service = ServiceEndpoints {
                         service: Arc::clone(&mirror.object.name),
+                        port: mirror.port,
                         weight: 1,
                         endpoints: found.endpoints,
                         policy: has_policy.then(|| Arc::new(backend)),

@@ -70,9 +70,20 @@ pub(super) fn parse(
 
 /// Whether an IngressRoute or HTTPProxy that cannot be read is another controller's all the same, by its class.
 pub fn is_foreign(manifest: &Value) -> bool {
-    let annotation = |name: &&str| manifest.get("metadata")?.get("annotations")?.get(name)?.as_str();
-    let annotated = CLASS_ANNOTATIONS.iter().find_map(annotation);
-    annotated.or(manifest.pointer("/spec/ingressClassName").and_then(Value::as_str)).is_some_and(names_another)
+    class(manifest).is_some_and(|(_, class)| names_another(&class))
+}
+
+/// The ingress class that an IngressRoute or HTTPProxy names, and where.
+pub fn class(manifest: &Value) -> Option<(FieldPath, String)> {
+    let annotation = |name: &&str| {
+        let class = manifest.get("metadata")?.get("annotations")?.get(name)?.as_str()?;
+        Some((FieldPath::of(&["metadata", "annotations", *name]), class.to_owned()))
+    };
+    let field = || {
+        let class = manifest.pointer("/spec/ingressClassName")?.as_str()?;
+        Some((FieldPath::of(&["spec", "ingressClassName"]), class.to_owned()))
+    };
+    CLASS_ANNOTATIONS.iter().find_map(annotation).or_else(field)
 }
 
 fn names_another(class: &str) -> bool {

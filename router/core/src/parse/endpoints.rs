@@ -56,6 +56,10 @@ pub struct EndpointSlice {
     pub service: Option<Arc<str>>,
     /// Endpoints that are ready, or draining.
     pub endpoints: Vec<SliceEndpoint>,
+    /// How many are neither.
+    pub unready: u32,
+    /// `addressType: FQDN`: the endpoints are names, which are not used.
+    pub is_of_names: bool,
     /// TCP ports that every endpoint has.
     pub ports: Vec<SlicePort>,
 }
@@ -151,11 +155,13 @@ pub(super) fn slice(meta: Meta, mut object: Fields<'_>, findings: &mut Findings)
     };
     let items = object.list("endpoints", findings);
     check_count(items.len(), MAX_ENDPOINTS, object.path("endpoints"), findings);
-    let endpoints = items
-        .into_iter()
-        .take(MAX_ENDPOINTS)
-        .filter_map(|(path, item)| endpoint(Fields::of(Some(item), path, findings), family, findings))
-        .collect();
+    let (mut endpoints, mut unready) = (Vec::new(), 0);
+    for (path, item) in items.into_iter().take(MAX_ENDPOINTS) {
+        match endpoint(Fields::of(Some(item), path, findings), family, findings) {
+            Some(endpoint) => endpoints.push(endpoint),
+            None => unready += 1,
+        }
+    }
     let items = object.list("ports", findings);
     check_count(items.len(), MAX_PORTS, object.path("ports"), findings);
     let ports = items
@@ -164,7 +170,7 @@ pub(super) fn slice(meta: Meta, mut object: Fields<'_>, findings: &mut Findings)
         .filter_map(|(path, item)| port(Fields::of(Some(item), path, findings), findings))
         .collect();
     object.finish(findings);
-    Some(EndpointSlice { meta, service, endpoints, ports })
+    Some(EndpointSlice { meta, service, endpoints, unready, is_of_names: family == Family::Name, ports })
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]

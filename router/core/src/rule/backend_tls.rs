@@ -55,6 +55,12 @@ impl BackendTls {
         &self.server_name
     }
 
+    /// Where the chain must end, which may be in the system's roots. `None`: there is nothing to verify it with, so nothing
+    /// may be sent.
+    pub fn anchors<'a>(&'a self, system: Option<&'a Arc<RootCertStore>>) -> Option<&'a Arc<RootCertStore>> {
+        self.roots.as_ref().or(system).filter(|store| !store.is_empty())
+    }
+
     /// Where the chain must end; `None`: at the system's roots.
     pub fn roots(&self) -> Option<&Arc<RootCertStore>> {
         self.roots.as_ref()

@@ -56,6 +56,8 @@ pub(super) const RULE_SHARES: f64 = (1 << 28) as f64;
 pub struct ServiceEndpoints {
     /// Service name, in the route's namespace.
     pub service: Arc<str>,
+    /// The Service's port; `None`: a Route's, which may name a port of the endpoints instead.
+    pub port: Option<u16>,
     /// 0 – 256; of rules, up to 1,000,000.
     pub weight: u32,
     /// Endpoints that the port filter leaves: ready ones, or where none is ready those that are draining.

@@ -53,3 +53,12 @@ pub struct Reencrypt {
     /// `None`: the service CA, and the name must be `<service>.<namespace>.svc`.
     pub destination_ca: Option<Arc<RootCertStore>>,
 }
+
+impl Reencrypt {
+    /// Where the chains of endpoints must end, and whether their certificates may have any name. `None`: nothing is there
+    /// to verify them with, so nothing may be sent to them.
+    pub fn anchors<'a>(&'a self, service_ca: Option<&'a Arc<RootCertStore>>) -> Option<(&'a Arc<RootCertStore>, bool)> {
+        let own = self.destination_ca.as_ref().map(|own| (own, true));
+        own.or(service_ca.map(|service_ca| (service_ca, false))).filter(|(store, _)| !store.is_empty())
+    }
+}

@@ -234,6 +234,7 @@ fn plain_is_a_route_that_has_every_clear_text_request_of_its_host() {
 fn a_service_that_cannot_be_used_fails_with_its_status() {
     let service = |failure: Option<Option<u16>>| ServiceEndpoints {
         service: "s".into(),
+        port: None,
         weight: 1,
         endpoints: [Endpoint { address: "10.0.0.1:80".parse().unwrap(), target: None, h2c: false }].into(),
         policy: failure.map(|failure| Arc::new(crate::rule::BackendPolicy { failure, ..Default::default() })),

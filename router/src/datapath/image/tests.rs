@@ -308,7 +308,7 @@ fn a_rule_with_a_share_that_is_lost_needs_the_relay() {
         (entry.reason, image.pools.len())
     };
     let backend = |weight, policy: BackendPolicy, endpoints| {
-        Some(ServiceEndpoints { service: "bad".into(), weight, endpoints, policy: Some(Arc::new(policy)) })
+        Some(ServiceEndpoints { service: "bad".into(), port: None, weight, endpoints, policy: Some(Arc::new(policy)) })
     };
     let failing = || BackendPolicy { failure: Some(500), ..BackendPolicy::default() };
     assert_eq!(with(None), (Reason::Passthrough, 1));

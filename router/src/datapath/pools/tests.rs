@@ -33,6 +33,7 @@ fn all_ways() -> Ways {
 fn route(services: &[(u16, &[u8])]) -> ResolvedRoute {
     let services = services.iter().map(|(weight, hosts)| ServiceEndpoints {
         service: "web".into(),
+        port: None,
         weight: u32::from(*weight),
         policy: None,
         endpoints: hosts

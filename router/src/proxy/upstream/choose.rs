@@ -25,7 +25,6 @@ use tokio::time::Instant;
 
 use super::affinity::Tag;
 use super::balancer::Balancer;
-use super::connect::reencrypt;
 use super::hashing::Key;
 use super::health::{Health, View};
 use super::occupancy::{Line, Place};
@@ -59,7 +58,7 @@ impl Target<'_> {
     /// Whom TLS is spoken with for a route.
     pub fn peer_for(&self, route: &ResolvedRoute) -> Option<Peer> {
         let of_route = || {
-            reencrypt(route).map(|reencrypt| Peer::Service {
+            route.reencrypt().map(|reencrypt| Peer::Service {
                 ca: reencrypt.destination_ca.clone(),
                 service: Arc::clone(self.service),
                 namespace: Arc::clone(&route.id.namespace),

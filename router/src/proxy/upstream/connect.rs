@@ -10,7 +10,7 @@ use http::StatusCode;
 use hyper::client::conn::{http1, http2};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use router_core::rule::BackendPolicy;
-use router_core::table::{Endpoint, HttpTls, Reencrypt, ResolvedRoute, RouteKind};
+use router_core::table::{Endpoint, ResolvedRoute};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout_at};
@@ -190,7 +190,7 @@ impl Way<'_> {
         let made = || -> Result<_, TrustError> {
             let (trust, name) = match peer {
                 Peer::Service { service, namespace, .. } => {
-                    let reencrypt = reencrypt(self.route).ok_or(TrustError::NoCa)?;
+                    let reencrypt = self.route.reencrypt().ok_or(TrustError::NoCa)?;
                     (self.shared.upstream_tls.trust(reencrypt)?, service_name(service, namespace)?)
                 }
                 Peer::Policy(policy) => trust_policy(self.shared, policy)?,
@@ -263,15 +263,6 @@ async fn connect(
     let stream = secure(health, &step, (connector, name), Joined(stream), deadline).await?;
     let is_http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
     Ok(if is_http2 { http2(stream).await } else { http1(stream).await }?)
-}
-
-/// How a route has TLS spoken with its endpoints, if they are not those of a policy.
-pub fn reencrypt(route: &ResolvedRoute) -> Option<&Reencrypt> {
-    match &route.kind {
-        _ if route.is_plain => None,
-        RouteKind::Http { tls: Some(HttpTls { reencrypt, .. }), .. } => reencrypt.as_ref(),
-        _ => None,
-    }
 }
 
 async fn http1<S>(stream: S) -> Result<Connected, OpenError>

@@ -226,6 +226,15 @@ impl View {
         self.failures(address, peer).into_iter().flatten().any(|failures| failures.rest(self.now))
     }
 
+    /// What of an endpoint rests, in words, and for how long.
+    pub fn rest(&self, address: SocketAddr, peer: impl FnOnce() -> Option<Peer>) -> Option<(&'static str, Duration)> {
+        let [tcp, tls] = self.failures(address, peer);
+        let steps = [("connecting", tcp), ("TLS", tls)];
+        let (step, failures) = steps.into_iter().find(|(_, failures)| failures.is_some_and(|it| it.rest(self.now)))?;
+        let until = failures?.rests_until.load(Ordering::Relaxed);
+        Some((step, Duration::from_millis(until.saturating_sub(self.now))))
+    }
+
     /// Whether the caller may connect to an endpoint: it does not rest, or its rest is over and the caller is the first
     /// to come after it.
     pub fn may_connect(&self, address: SocketAddr, peer: impl FnOnce() -> Option<Peer>) -> bool {

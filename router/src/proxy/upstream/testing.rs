@@ -15,6 +15,7 @@ use router_core::table::{
 pub fn route(services: &[(u16, &[u16])], policy: RoutePolicy) -> ResolvedRoute {
     let services = services.iter().enumerate().map(|(index, (weight, ports))| ServiceEndpoints {
         service: format!("service-{index}").into(),
+        port: None,
         weight: u32::from(*weight),
         policy: None,
         endpoints: ports.iter().map(|port| endpoint(*port)).collect(),
@@ -41,6 +42,7 @@ pub fn route(services: &[(u16, &[u16])], policy: RoutePolicy) -> ResolvedRoute {
 pub fn rule(services: &[(u32, &[u16], Option<u16>)], policy: RoutePolicy) -> ResolvedRoute {
     let services = services.iter().enumerate().map(|(index, (weight, ports, failure))| ServiceEndpoints {
         service: format!("service-{index}").into(),
+        port: None,
         weight: *weight,
         policy: failure.map(|status| Arc::new(BackendPolicy { failure: Some(status), ..BackendPolicy::default() })),
         endpoints: ports.iter().map(|port| endpoint(*port)).collect(),

@@ -89,7 +89,7 @@ $ curl https://a.passing.test/
   HTTP/2 200
   raw saw GET / HTTP/2
     [tls TLSv1_3, SNI a.passing.test, ALPN h2]
-  explain: IngressRoute team/inherits gets it, on 1 endpoint
+  explain: IngressRoute team/inherits gets the TLS stream as it is, on 1 endpoint
 $ curl http://a.passing.test/
   HTTP/1.1 200 OK
   web saw GET / HTTP/1.1
@@ -110,7 +110,7 @@ $ openssl s_client -servername a.ending.test
   Peer certificate: CN = a.passing.test
   Verification: OK
   Server Temp Key: X25519, 253 bits
-  explain: IngressRoute team/passes gets it, on 1 endpoint
+  explain: IngressRoute team/passes gets the TLS stream as it is, on 1 endpoint
 $ curl http://a.ending.test/
   HTTP/1.1 404 Not Found
     x-sluice-cause: no-match
@@ -147,7 +147,7 @@ $ curl --insecure https://flat.test/
   HTTP/2 200
   raw saw GET / HTTP/2
     [tls TLSv1_3, SNI flat.test, ALPN h2]
-  explain: IngressRoute team/flat gets it, on 1 endpoint
+  explain: IngressRoute team/flat gets the TLS stream as it is, on 1 endpoint
 $ curl http://flat.test/
   HTTP/1.1 200 OK
   web saw GET / HTTP/1.1

@@ -88,7 +88,7 @@ $ curl https://gone.corp.test/
   HTTP/2 502
     x-sluice-cause: rule-answer
   explain: 502: IngressRoute corp/domain has it, and nothing that it could go to
-    fix: look at the conditions of IngressRoute corp/domain: a reference of the rule cannot be resolved
+    fix: IngressRoute corp/domain says Invalid: gone.corp.test: delegate exchange/gone not found
 $ curl http://gone.corp.test/
   HTTP/1.1 301 Moved Permanently
     location: https://gone.corp.test/

@@ -47,14 +47,14 @@ $ checks well 2
   2 connections within 3 s
 $ x6 curl http://route.test/
   6 × HTTP/1.1 200 OK from well
-  explain: IngressRoute shop/health gets it, on 2 endpoints
+  explain: IngressRoute shop/health gets it, on 1 endpoint
 $ checks fine 2
   2 connections within 3 s
 $ checks teapot 2
   2 connections within 3 s
 $ x6 curl http://proxy.test/
   6 × HTTP/1.1 418 I'm a teapot from teapot
-  explain: HTTPProxy shop/health gets it, on 2 endpoints
+  explain: HTTPProxy shop/health gets it, on 1 endpoint
 $ curl http://port.test/
   HTTP/1.1 404 Not Found
     x-sluice-cause: no-match

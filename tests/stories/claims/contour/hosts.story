@@ -146,13 +146,13 @@ $ curl http://older.test/
 $ curl http://foreign.test/
   HTTP/1.1 503 Service Unavailable
     x-sluice-cause: no-route
-  explain: 503: no route of router default has foreign.test
-    fix: create a Route with host foreign.test
+  explain: 503: HTTPProxy shop/foreign wants it and is not served: it is of ingress class "nginx", which other controllers serve
+    fix: write contour, or leave the class out
 $ curl http://field.test/
   HTTP/1.1 503 Service Unavailable
     x-sluice-cause: no-route
-  explain: 503: no route of router default has field.test
-    fix: create a Route with host field.test
+  explain: 503: HTTPProxy shop/field wants it and is not served: it is of ingress class "nginx", which other controllers serve
+    fix: write contour, or leave the class out
 $ curl http://ours.test/
   HTTP/1.1 200 OK
   proxy saw GET / HTTP/1.1
@@ -160,8 +160,8 @@ $ curl http://ours.test/
 $ curl http://route.test/
   HTTP/1.1 503 Service Unavailable
     x-sluice-cause: no-route
-  explain: 503: no route of router default has route.test
-    fix: create a Route with host route.test
+  explain: 503: IngressRoute shop/foreign wants it and is not served: it is of ingress class "nginx", which other controllers serve
+    fix: write contour, or leave the class out
 
 == status
 httpproxy shop/wide
@@ -226,4 +226,7 @@ httpproxy shop/nameless
   warning: HTTPProxy shop/kinds: default does not serve it: Invalid: fqdn "kinds.test" belongs to an older IngressRoute
   warning: Route secret-team/kinds: router default refuses it: HostAlreadyClaimed: an object in another namespace holds kinds.test and is older than kinds
   warning: HTTPProxy shop/younger: default does not serve it: Invalid: fqdn "older.test" belongs to an older Route
+  warning: HTTPProxy shop/foreign: metadata.annotations[projectcontour.io/ingress.class]: it is of ingress class "nginx", which other controllers serve; write contour, or leave the class out
+  warning: HTTPProxy shop/field: spec.ingressClassName: it is of ingress class "nginx", which other controllers serve; write contour, or leave the class out
+  warning: IngressRoute shop/foreign: metadata.annotations[contour.heptio.com/ingress.class]: it is of ingress class "nginx", which other controllers serve; write contour, or leave the class out
   warning: HTTPProxy shop/nameless: default does not serve it: Invalid: Spec.VirtualHost.Fqdn must be specified

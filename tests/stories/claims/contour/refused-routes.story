@@ -113,72 +113,72 @@ $ curl http://shop.test/cookies
   HTTP/1.1 502 Bad Gateway
     x-sluice-cause: rule-answer
   explain: 502: HTTPProxy shop/cookies has it, and nothing that it could go to
-    fix: look at the conditions of HTTPProxy shop/cookies: a reference of the rule cannot be resolved
+    fix: HTTPProxy shop/cookies says Invalid: spec.routes[0].cookieRewritePolicies is not supported; remove it
 $ curl http://shop.test/cookies/fine
   HTTP/1.1 502 Bad Gateway
     x-sluice-cause: rule-answer
   explain: 502: HTTPProxy shop/cookies has it, and nothing that it could go to
-    fix: look at the conditions of HTTPProxy shop/cookies: a reference of the rule cannot be resolved
+    fix: HTTPProxy shop/cookies says Invalid: spec.routes[0].cookieRewritePolicies is not supported; remove it
 $ curl http://shop.test/slow-start
   HTTP/1.1 502 Bad Gateway
     x-sluice-cause: rule-answer
   explain: 502: HTTPProxy shop/slow-start has it, and nothing that it could go to
-    fix: look at the conditions of HTTPProxy shop/slow-start: a reference of the rule cannot be resolved
+    fix: HTTPProxy shop/slow-start says Invalid: spec.routes[0].services[0].slowStartPolicy is not supported; remove it
 $ curl http://shop.test/unverified
   HTTP/1.1 503 Service Unavailable
     x-sluice-cause: rule-answer
   explain: 503: HTTPProxy shop/unverified has it, and nothing that it could go to
-    fix: look at the conditions of HTTPProxy shop/unverified: a reference of the rule cannot be resolved
+    fix: HTTPProxy shop/unverified says Invalid: Service [web:80] TLS without validation is not supported; add validation with caSecret and subjectName
 $ curl http://shop.test/dynamic
   HTTP/1.1 502 Bad Gateway
     x-sluice-cause: rule-answer
   explain: 502: HTTPProxy shop/dynamic has it, and nothing that it could go to
-    fix: look at the conditions of HTTPProxy shop/dynamic: a reference of the rule cannot be resolved
+    fix: HTTPProxy shop/dynamic says Invalid: spec.routes[0].requestHeadersPolicy.set[0]: dynamic values (%…%) are not supported; write a value as it is
 $ curl http://shop.test/body
   HTTP/1.1 502 Bad Gateway
     x-sluice-cause: rule-answer
   explain: 502: HTTPProxy shop/body has it, and nothing that it could go to
-    fix: look at the conditions of HTTPProxy shop/body: a reference of the rule cannot be resolved
+    fix: HTTPProxy shop/body says Invalid: spec.routes[0].directResponsePolicy.body is not supported; remove it
 $ curl http://shop.test/auth
   HTTP/1.1 502 Bad Gateway
     x-sluice-cause: rule-answer
   explain: 502: HTTPProxy shop/auth has it, and nothing that it could go to
-    fix: look at the conditions of HTTPProxy shop/auth: a reference of the rule cannot be resolved
+    fix: HTTPProxy shop/auth says Invalid: spec.routes[0].authPolicy is not supported; remove it
 $ curl http://shop.test/rate
   HTTP/1.1 502 Bad Gateway
     x-sluice-cause: rule-answer
   explain: 502: HTTPProxy shop/rate has it, and nothing that it could go to
-    fix: look at the conditions of HTTPProxy shop/rate: a reference of the rule cannot be resolved
+    fix: HTTPProxy shop/rate says Invalid: spec.routes[0].rateLimitPolicy is not supported; remove it
 $ curl http://shop.test/jwt
   HTTP/1.1 502 Bad Gateway
     x-sluice-cause: rule-answer
   explain: 502: HTTPProxy shop/jwt has it, and nothing that it could go to
-    fix: look at the conditions of HTTPProxy shop/jwt: a reference of the rule cannot be resolved
+    fix: HTTPProxy shop/jwt says Invalid: spec.routes[0].jwtVerificationPolicy is not supported; remove it
 $ curl http://shop.test/internal
   HTTP/1.1 502 Bad Gateway
     x-sluice-cause: rule-answer
   explain: 502: HTTPProxy shop/internal has it, and nothing that it could go to
-    fix: look at the conditions of HTTPProxy shop/internal: a reference of the rule cannot be resolved
+    fix: HTTPProxy shop/internal says Invalid: spec.routes[0].internalRedirectPolicy is not supported; remove it
 $ curl http://shop.test/allow
   HTTP/1.1 502 Bad Gateway
     x-sluice-cause: rule-answer
   explain: 502: HTTPProxy shop/allow has it, and nothing that it could go to
-    fix: look at the conditions of HTTPProxy shop/allow: a reference of the rule cannot be resolved
+    fix: HTTPProxy shop/allow says Invalid: spec.routes[0].ipAllowPolicy is not supported; remove it
 $ curl http://shop.test/deny
   HTTP/1.1 502 Bad Gateway
     x-sluice-cause: rule-answer
   explain: 502: HTTPProxy shop/deny has it, and nothing that it could go to
-    fix: look at the conditions of HTTPProxy shop/deny: a reference of the rule cannot be resolved
+    fix: HTTPProxy shop/deny says Invalid: spec.routes[0].ipDenyPolicy is not supported; remove it
 $ curl http://shop.test/missing
   HTTP/1.1 502 Bad Gateway
     x-sluice-cause: rule-answer
   explain: 502: HTTPProxy shop/root has it, and nothing that it could go to
-    fix: look at the conditions of HTTPProxy shop/root: a reference of the rule cannot be resolved
+    fix: HTTPProxy shop/root says PartiallyInvalid: include shop/missing not found; root httpproxy cannot include another root httpproxy
 $ curl http://shop.test/root
   HTTP/1.1 502 Bad Gateway
     x-sluice-cause: rule-answer
   explain: 502: HTTPProxy shop/root has it, and nothing that it could go to
-    fix: look at the conditions of HTTPProxy shop/root: a reference of the rule cannot be resolved
+    fix: HTTPProxy shop/root says PartiallyInvalid: include shop/missing not found; root httpproxy cannot include another root httpproxy
 $ curl http://other.test/root
   HTTP/1.1 200 OK
   web saw GET /root HTTP/1.1
@@ -187,7 +187,7 @@ $ curl http://shop.test/services
   HTTP/1.1 503 Service Unavailable
     x-sluice-cause: rule-answer
   explain: 503: HTTPProxy shop/services has it, and nothing that it could go to
-    fix: look at the conditions of HTTPProxy shop/services: a reference of the rule cannot be resolved
+    fix: HTTPProxy shop/services says PartiallyInvalid: Spec.Routes unresolved service reference: service "shop/gone" has no port 80, or is missing
 $ curl http://shop.test/services/some
   HTTP/1.1 200 OK
   web saw GET /services/some HTTP/1.1

@@ -135,7 +135,7 @@ $ curl http://no-ca.test/
   HTTP/1.1 503 Service Unavailable
     x-sluice-cause: rule-answer
   explain: 503: HTTPProxy shop/no-ca has it, and nothing that it could go to
-    fix: look at the conditions of HTTPProxy shop/no-ca: a reference of the rule cannot be resolved
+    fix: HTTPProxy shop/no-ca says Invalid: Service [tls:443] TLS upstream validation policy error: secret not found or misconfigured
 $ curl http://verified.test/
   HTTP/1.1 200 OK
   tls saw GET / HTTP/2

@@ -129,7 +129,7 @@ $ curl https://passed.shop.test/
   HTTP/2 200
   tls saw GET / HTTP/2
     [tls TLSv1_3, SNI passed.shop.test, ALPN h2]
-  explain: HTTPProxy team/bytes gets it, on 1 endpoint
+  explain: HTTPProxy team/bytes gets the TLS stream as it is, on 1 endpoint
 $ curl http://passed.shop.test/
   HTTP/1.1 200 OK
   web saw GET / HTTP/1.1
@@ -137,7 +137,7 @@ $ curl http://passed.shop.test/
 $ curl --http1.1 https://off.shop.test/
   HTTP/1.1 200 OK
   web saw GET / HTTP/1.1
-  explain: HTTPProxy shop/taken-off gets it, on 1 endpoint
+  explain: HTTPProxy shop/taken-off gets what is inside TLS, on 1 endpoint
 $ curl http://off.shop.test/
   HTTP/1.1 404 Not Found
     x-sluice-cause: no-match

@@ -95,17 +95,17 @@ $ curl http://refused.test/wss
   HTTP/1.1 500 Internal Server Error
     x-sluice-cause: rule-answer
   explain: 500: HTTPRoute shop/refused has it, and nothing that it could go to
-    fix: look at the conditions of HTTPRoute shop/refused: a reference of the rule cannot be resolved
+    fix: HTTPRoute shop/refused says ResolvedRefs: UnsupportedProtocol: rule 0: Service shop/wss, port 80: appProtocol "kubernetes.io/wss" takes TLS; write a BackendTLSPolicy for the Service; rule 1: Service shop/https, port 80: appProtocol "https" takes TLS; write a BackendTLSPolicy for the Service; rule 2: Service shop/redis, port 80: appProtocol "redis" is not done for HTTPRoutes; write http, kubernetes.io/h2c, kubernetes.io/ws, or leave it out
 $ curl http://refused.test/https
   HTTP/1.1 500 Internal Server Error
     x-sluice-cause: rule-answer
   explain: 500: HTTPRoute shop/refused has it, and nothing that it could go to
-    fix: look at the conditions of HTTPRoute shop/refused: a reference of the rule cannot be resolved
+    fix: HTTPRoute shop/refused says ResolvedRefs: UnsupportedProtocol: rule 0: Service shop/wss, port 80: appProtocol "kubernetes.io/wss" takes TLS; write a BackendTLSPolicy for the Service; rule 1: Service shop/https, port 80: appProtocol "https" takes TLS; write a BackendTLSPolicy for the Service; rule 2: Service shop/redis, port 80: appProtocol "redis" is not done for HTTPRoutes; write http, kubernetes.io/h2c, kubernetes.io/ws, or leave it out
 $ curl http://refused.test/redis
   HTTP/1.1 500 Internal Server Error
     x-sluice-cause: rule-answer
   explain: 500: HTTPRoute shop/refused has it, and nothing that it could go to
-    fix: look at the conditions of HTTPRoute shop/refused: a reference of the rule cannot be resolved
+    fix: HTTPRoute shop/refused says ResolvedRefs: UnsupportedProtocol: rule 0: Service shop/wss, port 80: appProtocol "kubernetes.io/wss" takes TLS; write a BackendTLSPolicy for the Service; rule 1: Service shop/https, port 80: appProtocol "https" takes TLS; write a BackendTLSPolicy for the Service; rule 2: Service shop/redis, port 80: appProtocol "redis" is not done for HTTPRoutes; write http, kubernetes.io/h2c, kubernetes.io/ws, or leave it out
 # One share of three cannot be served.
 $ x6 curl http://shared.test/
   4 × HTTP/1.1 200 OK from http

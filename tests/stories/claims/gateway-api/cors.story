@@ -114,7 +114,7 @@ $ curl -H 'Origin: https://www.test' http://shop.test/broken
     vary: Origin
     access-control-allow-origin: https://www.test
   explain: 500: HTTPRoute shop/shop has it, and nothing that it could go to
-    fix: look at the conditions of HTTPRoute shop/shop: a reference of the rule cannot be resolved
+    fix: HTTPRoute shop/shop says ResolvedRefs: BackendNotFound: rule 3: Service shop/missing, port 80: there is no such Service
 $ curl -X OPTIONS -H 'Origin: https://www.test' -H 'Access-Control-Request-Method: GET' http://shop.test/broken
   HTTP/1.1 204 No Content
     vary: Origin, Access-Control-Request-Method, Access-Control-Request-Headers

@@ -117,7 +117,7 @@ $ curl http://shop.test/missing
     x-sluice-cause: rule-answer
     x-set: rule
   explain: 500: HTTPRoute shop/shop has it, and nothing that it could go to
-    fix: look at the conditions of HTTPRoute shop/shop: a reference of the rule cannot be resolved
+    fix: HTTPRoute shop/shop says ResolvedRefs: BackendNotFound: rule 2: Service shop/none, port 80: there is no such Service
 $ curl http://refused.test/host
   HTTP/1.1 404 Not Found
     x-sluice-cause: no-match

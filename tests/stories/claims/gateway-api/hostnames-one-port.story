@@ -86,7 +86,7 @@ $ curl https://through.test/
   HTTP/1.1 200 OK
   tls saw GET / HTTP/1.1
     [tls TLSv1_3, SNI through.test, ALPN http/1.1]
-  explain: TLSRoute shop/through gets it, on 1 endpoint
+  explain: TLSRoute shop/through gets the TLS stream as it is, on 1 endpoint
 $ send 443 tls ended.test
 > hello
   bytes/2
@@ -95,7 +95,7 @@ $ curl --insecure https://good.test/
   HTTP/1.1 200 OK
   tls saw GET / HTTP/1.1
     [tls TLSv1_3, SNI good.test, ALPN http/1.1]
-  explain: TLSRoute shop/wrong gets it, on 1 endpoint
+  explain: TLSRoute shop/wrong gets the TLS stream as it is, on 1 endpoint
 # Nobody has them.
 $ curl --insecure https://twice.test/
   HTTP/2 404

@@ -100,7 +100,7 @@ $ curl http://partly.test/extension
   HTTP/1.1 500 Internal Server Error
     x-sluice-cause: rule-answer
   explain: 500: HTTPRoute shop/partly has it, and nothing that it could go to
-    fix: look at the conditions of HTTPRoute shop/partly: a reference of the rule cannot be resolved
+    fix: HTTPRoute shop/partly says ResolvedRefs: InvalidKind: rule 3: ExtensionRef Limit "ten": no kind of filter is known; requests are answered 500
 $ curl http://partly.test/fine
   HTTP/1.1 200 OK
   web saw GET /fine HTTP/1.1
@@ -119,7 +119,7 @@ $ curl http://tls.test/
   HTTP/1.1 500 Internal Server Error
     x-sluice-cause: rule-answer
   explain: 500: HTTPRoute shop/tls has it, and nothing that it could go to
-    fix: look at the conditions of HTTPRoute shop/tls: a reference of the rule cannot be resolved
+    fix: look at the status of HTTPRoute shop/tls and of the policies for its backends, and at the rule's backends
 
 == status
 httproute shop/partly

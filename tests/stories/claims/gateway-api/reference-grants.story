@@ -86,12 +86,12 @@ $ curl http://shop.test/refused
   HTTP/1.1 500 Internal Server Error
     x-sluice-cause: rule-answer
   explain: 500: HTTPRoute shop/shop has it, and nothing that it could go to
-    fix: look at the conditions of HTTPRoute shop/shop: a reference of the rule cannot be resolved
+    fix: HTTPRoute shop/shop says ResolvedRefs: RefNotPermitted: rule 1: no ReferenceGrant in blog lets this HTTPRoute use Service blog/private; rule 2: no ReferenceGrant in blog lets this HTTPRoute use Service blog/missing
 $ curl http://shop.test/missing
   HTTP/1.1 500 Internal Server Error
     x-sluice-cause: rule-answer
   explain: 500: HTTPRoute shop/shop has it, and nothing that it could go to
-    fix: look at the conditions of HTTPRoute shop/shop: a reference of the rule cannot be resolved
+    fix: HTTPRoute shop/shop says ResolvedRefs: RefNotPermitted: rule 1: no ReferenceGrant in blog lets this HTTPRoute use Service blog/private; rule 2: no ReferenceGrant in blog lets this HTTPRoute use Service blog/missing
 $ curl http://shop.test/
   HTTP/1.1 200 OK
   own saw GET / HTTP/1.1
@@ -100,7 +100,7 @@ $ curl http://other.test/
   HTTP/1.1 500 Internal Server Error
     x-sluice-cause: rule-answer
   explain: 500: HTTPRoute other/other has it, and nothing that it could go to
-    fix: look at the conditions of HTTPRoute other/other: a reference of the rule cannot be resolved
+    fix: HTTPRoute other/other says ResolvedRefs: RefNotPermitted: rule 0: no ReferenceGrant in blog lets this HTTPRoute use Service blog/web
 $ curl https://granted.test/
   HTTP/2 200
   infra saw GET / HTTP/1.1
@@ -161,7 +161,7 @@ $ curl http://shop.test/granted
   HTTP/1.1 500 Internal Server Error
     x-sluice-cause: rule-answer
   explain: 500: HTTPRoute shop/shop has it, and nothing that it could go to
-    fix: look at the conditions of HTTPRoute shop/shop: a reference of the rule cannot be resolved
+    fix: HTTPRoute shop/shop says ResolvedRefs: RefNotPermitted: rule 0: no ReferenceGrant in blog lets this HTTPRoute use Service blog/web; rule 1: no ReferenceGrant in blog lets this HTTPRoute use Service blog/private; rule 2: no ReferenceGrant in blog lets this HTTPRoute use Service blog/missing
 
 == status
 httproute shop/shop

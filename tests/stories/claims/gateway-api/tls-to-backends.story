@@ -82,7 +82,7 @@ $ curl http://shop.test/broken
   HTTP/1.1 500 Internal Server Error
     x-sluice-cause: rule-answer
   explain: 500: HTTPRoute shop/shop has it, and nothing that it could go to
-    fix: look at the conditions of HTTPRoute shop/shop: a reference of the rule cannot be resolved
+    fix: look at the status of HTTPRoute shop/shop and of the policies for its backends, and at the rule's backends
 
 == status
 httproute shop/shop

@@ -62,17 +62,17 @@ $ curl https://a.shop.test/
   HTTP/1.1 200 OK
   exact saw GET / HTTP/1.1
     [tls TLSv1_3, SNI a.shop.test, ALPN http/1.1]
-  explain: TLSRoute shop/exact gets it, on 1 endpoint
+  explain: TLSRoute shop/exact gets the TLS stream as it is, on 1 endpoint
 $ curl https://b.shop.test/
   HTTP/1.1 200 OK
   wide saw GET / HTTP/1.1
     [tls TLSv1_3, SNI b.shop.test, ALPN http/1.1]
-  explain: TLSRoute shop/wide gets it, on 1 endpoint
+  explain: TLSRoute shop/wide gets the TLS stream as it is, on 1 endpoint
 $ curl https://c.test/
   HTTP/1.1 200 OK
   late saw GET / HTTP/1.1
     [tls TLSv1_3, SNI c.test, ALPN http/1.1]
-  explain: TLSRoute shop/late gets it, on 1 endpoint
+  explain: TLSRoute shop/late gets the TLS stream as it is, on 1 endpoint
 # No TLSRoute has it.
 $ curl --insecure https://nobody.test/
   no TLS: the connection ends in the handshake
@@ -80,8 +80,8 @@ $ curl --insecure https://nobody.test/
     fix: attach a TLSRoute with this host to Gateway shop/public
 $ curl --insecure https://broken.test/
   no TLS: the connection ends in the handshake
-  explain: 503: TLSRoute shop/broken has it, but no service of it has a usable endpoint
-    fix: service none: cannot be used, its share is answered 500; the status of the route says why; look at its pods and EndpointSlices
+  explain: the connection is reset: TLSRoute shop/broken has it, but no service of it has a usable endpoint
+    fix: cannot be used, its share is answered 500: ResolvedRefs: BackendNotFound: rule 0: Service shop/none, port 443: there is no such Service
 # Not of the listener's hostname.
 $ curl --insecure https://shop.example/
   HTTP/2 404

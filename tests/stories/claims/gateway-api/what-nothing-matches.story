@@ -71,27 +71,27 @@ $ curl http://shop.test/kind
   HTTP/1.1 500 Internal Server Error
     x-sluice-cause: rule-answer
   explain: 500: HTTPRoute shop/shop has it, and nothing that it could go to
-    fix: look at the conditions of HTTPRoute shop/shop: a reference of the rule cannot be resolved
+    fix: HTTPRoute shop/shop says ResolvedRefs: InvalidKind: rule 0: Bucket "web" cannot be a backend; name a Service; rule 1: Service shop/missing, port 80: there is no such Service; rule 2: Service shop/web, port 81: the Service has no such port; rule 3: no ReferenceGrant in blog lets this HTTPRoute use Service blog/web; rule 5: Service shop/missing, port 80: there is no such Service
 $ curl http://shop.test/missing
   HTTP/1.1 500 Internal Server Error
     x-sluice-cause: rule-answer
   explain: 500: HTTPRoute shop/shop has it, and nothing that it could go to
-    fix: look at the conditions of HTTPRoute shop/shop: a reference of the rule cannot be resolved
+    fix: HTTPRoute shop/shop says ResolvedRefs: InvalidKind: rule 0: Bucket "web" cannot be a backend; name a Service; rule 1: Service shop/missing, port 80: there is no such Service; rule 2: Service shop/web, port 81: the Service has no such port; rule 3: no ReferenceGrant in blog lets this HTTPRoute use Service blog/web; rule 5: Service shop/missing, port 80: there is no such Service
 $ curl http://shop.test/port
   HTTP/1.1 500 Internal Server Error
     x-sluice-cause: rule-answer
   explain: 500: HTTPRoute shop/shop has it, and nothing that it could go to
-    fix: look at the conditions of HTTPRoute shop/shop: a reference of the rule cannot be resolved
+    fix: HTTPRoute shop/shop says ResolvedRefs: InvalidKind: rule 0: Bucket "web" cannot be a backend; name a Service; rule 1: Service shop/missing, port 80: there is no such Service; rule 2: Service shop/web, port 81: the Service has no such port; rule 3: no ReferenceGrant in blog lets this HTTPRoute use Service blog/web; rule 5: Service shop/missing, port 80: there is no such Service
 $ curl http://shop.test/elsewhere
   HTTP/1.1 500 Internal Server Error
     x-sluice-cause: rule-answer
   explain: 500: HTTPRoute shop/shop has it, and nothing that it could go to
-    fix: look at the conditions of HTTPRoute shop/shop: a reference of the rule cannot be resolved
+    fix: HTTPRoute shop/shop says ResolvedRefs: InvalidKind: rule 0: Bucket "web" cannot be a backend; name a Service; rule 1: Service shop/missing, port 80: there is no such Service; rule 2: Service shop/web, port 81: the Service has no such port; rule 3: no ReferenceGrant in blog lets this HTTPRoute use Service blog/web; rule 5: Service shop/missing, port 80: there is no such Service
 $ curl http://shop.test/nobody
   HTTP/1.1 503 Service Unavailable
     x-sluice-cause: no-endpoints
   explain: 503: HTTPRoute shop/shop has it, but no service of it has a usable endpoint
-    fix: service nobody: no endpoint is ready, its share is answered 503; look at its pods and EndpointSlices
+    fix: Service shop/nobody has no EndpointSlice; one needs the label kubernetes.io/service-name: nobody
 $ x8 curl http://shop.test/shares
   4 × HTTP/1.1 200 OK from web
   2 × HTTP/1.1 500 Internal Server Error from the router
@@ -101,12 +101,12 @@ $ curl http://shop.test/no-backends
   HTTP/1.1 500 Internal Server Error
     x-sluice-cause: rule-answer
   explain: 500: HTTPRoute shop/shop has it, and nothing that it could go to
-    fix: look at the conditions of HTTPRoute shop/shop: a reference of the rule cannot be resolved
+    fix: HTTPRoute shop/shop says ResolvedRefs: InvalidKind: rule 0: Bucket "web" cannot be a backend; name a Service; rule 1: Service shop/missing, port 80: there is no such Service; rule 2: Service shop/web, port 81: the Service has no such port; rule 3: no ReferenceGrant in blog lets this HTTPRoute use Service blog/web; rule 5: Service shop/missing, port 80: there is no such Service
 $ curl http://shop.test/weightless
   HTTP/1.1 500 Internal Server Error
     x-sluice-cause: rule-answer
   explain: 500: HTTPRoute shop/shop has it, and nothing that it could go to
-    fix: look at the conditions of HTTPRoute shop/shop: a reference of the rule cannot be resolved
+    fix: HTTPRoute shop/shop says ResolvedRefs: InvalidKind: rule 0: Bucket "web" cannot be a backend; name a Service; rule 1: Service shop/missing, port 80: there is no such Service; rule 2: Service shop/web, port 81: the Service has no such port; rule 3: no ReferenceGrant in blog lets this HTTPRoute use Service blog/web; rule 5: Service shop/missing, port 80: there is no such Service
 $ curl --http2-prior-knowledge -X POST -H 'content-type: application/grpc' -H 'te: trailers' http://calls.test/test.Greeter/Hello
   HTTP/2 200
   calls saw POST /test.Greeter/Hello HTTP/2
@@ -123,8 +123,8 @@ $ curl --http2-prior-knowledge -X POST -H 'content-type: application/grpc' -H 't
     grpc-status: 14
     grpc-message: Internal Server Error
     x-sluice-cause: rule-answer
-  explain: 500: GRPCRoute shop/calls has it, and nothing that it could go to
-    fix: look at the conditions of GRPCRoute shop/calls: a reference of the rule cannot be resolved
+  explain: UNAVAILABLE: GRPCRoute shop/calls has it, and nothing that it could go to
+    fix: GRPCRoute shop/calls says ResolvedRefs: BackendNotFound: rule 1: Service shop/missing, port 80: there is no such Service
 $ curl --http2-prior-knowledge -X POST -H 'content-type: application/grpc' -H 'te: trailers' http://calls.test/test.Other/Hello
   HTTP/2 200
     grpc-status: 12
@@ -137,8 +137,8 @@ $ curl --http2-prior-knowledge -X POST -H 'content-type: application/grpc' -H 't
     grpc-status: 14
     grpc-message: Service Unavailable
     x-sluice-cause: no-endpoints
-  explain: 503: GRPCRoute shop/calls has it, but no service of it has a usable endpoint
-    fix: service nobody: no endpoint is ready, its share is answered 503; look at its pods and EndpointSlices
+  explain: UNAVAILABLE: GRPCRoute shop/calls has it, but no service of it has a usable endpoint
+    fix: Service shop/nobody has no EndpointSlice; one needs the label kubernetes.io/service-name: nobody
 $ curl --http2-prior-knowledge -X POST -H 'content-type: application/grpc' -H 'te: trailers' http://shop.example/any.Thing/Nobody
   HTTP/2 200
     grpc-status: 12

@@ -22,12 +22,14 @@ metadata: http at=169.254.169.254:3000 for=shop/metadata
 $ curl http://loopback.apps.test/
   HTTP/1.1 503 Service Unavailable
     x-sluice-cause: no-endpoints
-  explain: Route shop/loopback has it, but no service of it has a usable endpoint: 503
+  explain: 503: Route shop/loopback has it, but no service of it has a usable endpoint
     fix: the endpoint addresses of Service shop/loopback are loopback, link-local or metadata addresses, which are left out; --endpoint-addresses any admits them
 $ curl http://metadata.apps.test/
   HTTP/1.1 503 Service Unavailable
     x-sluice-cause: no-endpoints
-  explain: Route shop/metadata has it, but no service of it has a usable endpoint: 503
+  explain: 503: Route shop/metadata has it, but no service of it has a usable endpoint
     fix: the endpoint addresses of Service shop/metadata are loopback, link-local or metadata addresses, which are left out; --endpoint-addresses any admits them
 
 == validate
+  warning: Route shop/loopback: spec.to: the endpoint addresses of Service shop/loopback are loopback, link-local or metadata addresses, which are left out; --endpoint-addresses any admits them
+  warning: Route shop/metadata: spec.to: the endpoint addresses of Service shop/metadata are loopback, link-local or metadata addresses, which are left out; --endpoint-addresses any admits them

@@ -47,8 +47,8 @@ $ curl http://shop.test/
     x-page: 1
     x-sluice-cause: no-endpoints
     | <p>Nobody is here.
-  explain: Route shop/shop has it, but no service of it has a usable endpoint: 503
-    fix: Service shop/web does not exist; create it, or name another in spec.to
+  explain: 503: Route shop/shop has it, but no service of it has a usable endpoint
+    fix: Service shop/web does not exist; create it, or name another
 
 == status
 ingresscontroller openshift-ingress-operator/default

@@ -76,10 +76,10 @@ $ curl https://other.apps.test/
   explain: Route shop/other gets it, on 1 endpoint
 # No CA at all.
 $ curl https://without.apps.test/
-! explain does not know yet that there is no CA
   HTTP/2 503
     x-sluice-cause: no-destination-ca
-  explain: Route shop/without gets it, on 1 endpoint
+  explain: 503: Route shop/without has it, but there is no CA to verify its endpoints with
+    fix: write spec.tls.destinationCACertificate, or start the agent with --service-ca FILE
 # Endpoints may speak HTTP/2, whatever the client speaks.
 $ curl --http1.1 https://h2.apps.test/
   HTTP/1.1 200 OK
@@ -101,4 +101,5 @@ route shop/without
     wildcardPolicy: None
 
 == validate
+  warning: Route shop/without: spec.to: there is no CA to verify the endpoints of Service web with: write spec.tls.destinationCACertificate, or start the agent with --service-ca FILE
   Route shop/edge: spec.tls.destinationCACertificate: Forbidden: only for reencrypt; remove it, or write termination: reencrypt

@@ -139,3 +139,4 @@ ingresscontroller openshift-ingress-operator/same-domain
   warning: IngressController openshift-ingress-operator/inside: spec.endpointPublishingStrategy.hostNetwork.statsPort: has no effect: Sluice does not act on this field yet
   warning: IngressController openshift-ingress-operator/same-port: PortConflict: port 8080 is that of IngressController "inside", which is older; set spec.endpointPublishingStrategy.hostNetwork.httpPort and httpsPort
   warning: IngressController openshift-ingress-operator/same-domain: Invalid: domain "apps.test" is that of IngressController "default", which is older; a domain cannot be changed: delete this one and create it anew with another
+  warning: Route blog/theirs: no router selects it: its labels are not those of spec.routeSelector of IngressController default, and 1 more do not select it; correct the labels or the selector

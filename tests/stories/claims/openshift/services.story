@@ -84,8 +84,9 @@ $ x4 curl http://draining.apps.test/
 $ curl http://idled.apps.test/
   HTTP/1.1 503 Service Unavailable
     x-sluice-cause: no-endpoints
-  explain: Route shop/idled has it, but no service of it has a usable endpoint: 503
+  explain: 503: Route shop/idled has it, but no service of it has a usable endpoint
     fix: Service shop/idled has no EndpointSlice; one needs the label kubernetes.io/service-name: idled
 
 == validate
+  warning: Route shop/idled: spec.to: Service shop/idled has no EndpointSlice; one needs the label kubernetes.io/service-name: idled
   warning: kind Ingress of config.openshift.io/v1 is not read, ignored

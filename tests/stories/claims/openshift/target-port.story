@@ -58,7 +58,7 @@ $ ~x30 curl http://all.apps.test/
 $ curl http://none.apps.test/
   HTTP/1.1 503 Service Unavailable
     x-sluice-cause: no-endpoints
-  explain: Route shop/none has it, but no service of it has a usable endpoint: 503
+  explain: 503: Route shop/none has it, but no service of it has a usable endpoint
     fix: Service shop/web has no port 80; its ports are 3000 http, 3001 admin: correct spec.port.targetPort
 $ curl http://wrong.apps.test/
   HTTP/1.1 503 Service Unavailable
@@ -67,4 +67,5 @@ $ curl http://wrong.apps.test/
     fix: correct the route as its condition says; `sluice validate` shows the place
 
 == validate
+  warning: Route shop/none: spec.to: Service shop/web has no port 80; its ports are 3000 http, 3001 admin: correct spec.port.targetPort
   Route shop/wrong: spec.port.targetPort: Invalid value: 0; write the name or the number of an endpoint port, 1 to 65535

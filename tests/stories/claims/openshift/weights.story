@@ -66,13 +66,13 @@ $ x20 curl http://shares.apps.test/
 $ curl http://nothing.apps.test/
   HTTP/1.1 503 Service Unavailable
     x-sluice-cause: no-endpoints
-  explain: Route shop/nothing has it, but no service of it has a usable endpoint: 503
-    fix: give a service of the route a weight above 0
+  explain: 503: Route shop/nothing has it, but no service of it has a usable endpoint
+    fix: give a service of Route shop/nothing a weight above 0
 $ curl http://missing.apps.test/
   HTTP/1.1 503 Service Unavailable
     x-sluice-cause: no-endpoints
-  explain: Route shop/missing has it, but no service of it has a usable endpoint: 503
-    fix: Service shop/gone does not exist; create it, or name another in spec.to
+  explain: 503: Route shop/missing has it, but no service of it has a usable endpoint
+    fix: Service shop/gone does not exist; create it, or name another
 $ curl http://kind.apps.test/
   HTTP/1.1 503 Service Unavailable
     x-sluice-cause: no-route
@@ -97,7 +97,7 @@ route shop/kind
     wildcardPolicy: None
 
 == validate
-  warning: Route shop/missing: spec.to: there is no Service shop/gone
+  warning: Route shop/missing: spec.to: Service shop/gone does not exist; create it, or name another
   Route shop/kind: spec.to.kind: Unsupported value: "Deployment"; write Service
   Route shop/many: spec.to.weight: Invalid value: 300; write a number from 0 to 256
   Route shop/many: spec.alternateBackends: has 4 items; use at most 3

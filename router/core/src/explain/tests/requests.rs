@@ -36,7 +36,7 @@ fn versions() -> Vec<Value> {
 fn ask(objects: &[Value], url: &str, method: &str, fields: &[&str]) -> Explanation {
     let resources = resources(objects.iter().cloned());
     let translation = translate(&resources, &Settings::default());
-    let facts = Facts { table: &translation.table, report: &translation.report, resources: &resources };
+    let facts = facts(&translation, &resources);
     let query = Query::parse(url).unwrap().with_method(method).unwrap();
     explain(facts, &fields.iter().fold(query, |query, field| query.with_header(field).unwrap()))
 }

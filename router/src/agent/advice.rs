@@ -1,0 +1,132 @@
+//! What is odd about objects and has no place in a status, for the log: once each, and after the change was published.
+
+use std::collections::HashSet;
+use std::hash::{BuildHasher, RandomState};
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use router_core::advice::advice;
+use router_core::explain::Facts;
+use router_core::object::Origin;
+use router_core::parse::Object;
+use router_core::translate::Warning;
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep, timeout};
+
+use super::Published;
+use crate::proxy::Known;
+use crate::source::{Diagnostic, Severity};
+
+/// Changes come in bursts; what is only odd between two of them is not told.
+const PAUSE: Duration = Duration::from_secs(1);
+/// Looking may take this share of the time at most: one part in so many.
+const SHARE: u32 = 20;
+/// How often to look when nothing changes: certificates come to their ends.
+const OFTEN: Duration = Duration::from_secs(3600);
+/// Most warnings that one look writes to the log.
+const MAX_TOLD: usize = 50;
+
+/// Tells of every version that stays for a moment, until nothing is published any more.
+pub async fn tell(mut published: watch::Receiver<Arc<Published>>, known: Known) {
+    let mut told = Told::default();
+    loop {
+        let (now, known, begin) = (published.borrow_and_update().clone(), known.clone(), Instant::now());
+        let work = tokio::task::spawn_blocking(move || {
+            for line in told.lines(&now, &known) {
+                tracing::warn!(target: "manifests", "{line}");
+            }
+            told
+        });
+        // A bug, which the log has. What was told may be told again.
+        told = work.await.unwrap_or_default();
+        sleep(PAUSE.max(begin.elapsed() * SHARE)).await;
+        if let Ok(Err(_)) = timeout(OFTEN, published.changed()).await {
+            return;
+        }
+    }
+}
+
+/// What the log has already, by hash, of what is still so.
+#[derive(Debug, Default)]
+struct Told {
+    hasher: RandomState,
+    warnings: HashSet<u64>,
+}
+
+impl Told {
+    fn lines(&mut self, published: &Published, known: &Known) -> Vec<String> {
+        let (table, status) = (&published.table, &published.status);
+        let (report, resources) = (&status.report, &status.resources);
+        let facts = Facts { table, report, resources, trust: known.trust(), live: None };
+        let place = |warning: &Warning| {
+            let object = resources.object(warning.object.kind, &warning.object.key);
+            object.as_ref().map(|object| Object::meta(object).origin.clone()).unwrap_or_default()
+        };
+        self.new_lines(&advice(facts, Timestamp::now()), place)
+    }
+
+    fn new_lines(&mut self, now: &[Warning], place: impl Fn(&Warning) -> Origin) -> Vec<String> {
+        let hashes: Vec<u64> = now.iter().map(|warning| self.hasher.hash_one(warning)).collect();
+        let mut new = now.iter().zip(&hashes).filter(|(_, hash)| !self.warnings.contains(hash)).map(|(it, _)| it);
+        let mut lines: Vec<String> = new.by_ref().take(MAX_TOLD).map(|warning| line(warning, place(warning))).collect();
+        let more = new.count();
+        if more > 0 {
+            lines.push(format!("and {more} more warnings; `sluice validate` shows them all"));
+        }
+        self.warnings = hashes.into_iter().collect();
+        lines
+    }
+}
+
+/// In the form of everything that is said about manifests; the place is the object's.
+fn line(warning: &Warning, at: Origin) -> String {
+    let Warning { object, path, message } = warning;
+    let diagnostic = Diagnostic {
+        file: at.file,
+        line: at.line,
+        column: at.column,
+        object: object.to_string(),
+        path: path.to_string(),
+        message: message.clone(),
+        severity: Severity::Warning,
+    };
+    diagnostic.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use router_core::field::FieldPath;
+    use router_core::object::{Kind, ObjectKey, ObjectRef};
+
+    use super::*;
+
+    fn warning(name: &str, message: &str) -> Warning {
+        let object = ObjectRef { kind: Kind::Route, key: ObjectKey::new("shop", name) };
+        Warning { object, path: FieldPath::of(&["spec", "to"]), message: message.to_owned() }
+    }
+
+    fn lines(told: &mut Told, now: &[Warning]) -> Vec<String> {
+        told.new_lines(now, |_| Origin { file: "routes.yaml".into(), line: 3, column: 1 })
+    }
+
+    #[test]
+    fn a_warning_is_told_once_for_as_long_as_it_stays_true() {
+        let mut told = Told::default();
+        let (one, two) = (warning("one", "is odd"), warning("two", "is odd"));
+        let line = |name: &str| format!("routes.yaml:3:1: warning: Route shop/{name}: spec.to: is odd");
+        assert_eq!(lines(&mut told, std::slice::from_ref(&one)), [line("one")]);
+        assert_eq!(lines(&mut told, &[one.clone(), two.clone()]), [line("two")]);
+        assert_eq!(lines(&mut told, &[one.clone(), two.clone()]), [""; 0]);
+        assert_eq!(lines(&mut told, std::slice::from_ref(&two)), [""; 0]);
+        assert_eq!(lines(&mut told, &[one, two]), [line("one")]);
+    }
+
+    #[test]
+    fn a_flood_of_warnings_is_counted_instead() {
+        let all: Vec<Warning> = (0..MAX_TOLD + 7).map(|i| warning(&i.to_string(), "is odd")).collect();
+        let lines = lines(&mut Told::default(), &all);
+        assert_eq!(lines.len(), MAX_TOLD + 1);
+        assert_eq!(lines[MAX_TOLD], "and 7 more warnings; `sluice validate` shows them all");
+    }
+}
