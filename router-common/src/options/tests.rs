@@ -94,6 +94,15 @@ fn an_option_whose_length_is_behind_the_end_ends_the_reading() {
 }
 
 #[test]
+fn timestamps_alone_are_read_at_once() {
+    let options = [NOP, NOP, TIMESTAMPS, 10, 1, 2, 3, 4, 5, 6, 7, 8];
+    let bytes = packet(&options);
+    let packet = &bytes[..];
+    let at_once = only_timestamps(&packet, &segment(&packet).expect("a TCP segment"));
+    assert_eq!(at_once, Some(read_of(&options)));
+}
+
+#[test]
 fn an_option_of_another_length_or_kind_says_nothing() {
     let known = [(MSS, 4), (SCALE, 3), (SACK_PERMITTED, 2), (TIMESTAMPS, 10)];
     for (kind, length) in (2..=u8::MAX).flat_map(|kind| (2..=12).map(move |length| (kind, length))) {

@@ -117,3 +117,22 @@ impl Rewriter {
 
 /// Most steps of a [`Rewriter`]: 40 NOPs; anything else takes fewer for its bytes.
 pub const REWRITER_STEPS: u32 = MAX_OPTIONS;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_that_are_neither_timestamps_nor_sack_stay_as_they_are() {
+        for (kind, length) in (2..=u8::MAX).flat_map(|kind| [2, 3, 4, 8, 10, 18, 26].map(|length| (kind, length))) {
+            let mut rewriter = Rewriter::new(28, [1, 1, 1]);
+            rewriter.bytes[..28].fill(NOP);
+            (rewriter.bytes[0], rewriter.bytes[1]) = (kind, length);
+            rewriter.bytes[2..usize::from(length)].fill(7);
+            let before = rewriter.bytes;
+            while rewriter.step() {}
+            let is_known = matches!((kind, length), (TIMESTAMPS, 10) | (SACK, 10 | 18 | 26));
+            assert_eq!(rewriter.bytes != before, is_known, "kind {kind}, {length} bytes");
+        }
+    }
+}

@@ -208,8 +208,8 @@ impl Api for Model<'_> {
             for claim in &self.claims.granted {
                 match lost.get(&(router.name.clone(), claim.host.clone())) {
                     Some(winner) => {
-                        let seniority = self.around.resources.seniority(winner, claim.root.meta.created);
-                        report.lost(claim, winner, seniority);
+                        let seniority = winner.created.seniority(claim.root.meta.created);
+                        report.lost(claim, &winner.object, seniority);
                     }
                     None => {
                         let host = self.host(claim, &domains, &mut maker, &mut report);

@@ -163,7 +163,7 @@ impl Engine {
             self.sites.claim(apis.iter().map(|api| api.wants()).collect());
         }
         state.follow(resources, &ground.endpoints, &self.sites, dirty);
-        if are_wanted && (self.sites.contest(&state.won()) || may_differ) {
+        if are_wanted && (self.sites.contest(&state.won(), resources) || may_differ) {
             let apis = apis.unwrap_or_else(make);
             let settled = apis.iter().zip(self.sites.lost()).map(|(api, lost)| api.settle(lost)).collect();
             let before: Vec<SiteTable> = state.names().map(|name| self.sites.served(name)).collect();

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::contour::spec::{TlsCertificateDelegation, Vertex};
 use crate::gateway::spec::{BackendTlsPolicy, Gateway, GatewayClass, GatewayRoute, ReferenceGrant, RouteSlot};
-use crate::object::{Created, Kind, Manifest, ObjectKey, ObjectRef, Seniority, TextMap};
+use crate::object::{Kind, Manifest, ObjectKey, TextMap};
 use crate::parse::{
     ConfigMap, CustomResourceDefinition, EndpointSlice, IngressController, Namespace, Object, Route, Secret, Service,
     WildcardPolicy,
@@ -273,12 +273,6 @@ impl Resources {
     /// Whether no object is known.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
-    }
-
-    /// Why an object that is there comes before one that was created then.
-    pub fn seniority(&self, winner: &ObjectRef, other: Created) -> Seniority {
-        let object = self.object(winner.kind, &winner.key);
-        object.map_or(Seniority::Older, |object| object.meta().created.seniority(other))
     }
 
     /// The object in force under a key.

@@ -96,7 +96,16 @@ pub trait Api {
 }
 
 /// The hosts that went to an object of another kind.
-pub type Lost = BTreeMap<(RouterName, HostMatch), ObjectRef>;
+pub type Lost = BTreeMap<(RouterName, HostMatch), Winner>;
+
+/// Who has a host that another object wants, and since when: what that one is told says both.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Winner {
+    /// The object.
+    pub object: ObjectRef,
+    /// Its `creationTimestamp`.
+    pub created: Created,
+}
 
 /// What is served and said.
 #[derive(Debug, Default)]

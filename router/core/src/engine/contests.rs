@@ -86,7 +86,7 @@ impl Api for Fake<'_> {
         for route in &self.routes {
             let object = ObjectRef { kind: route.kind, key: route.meta.key.clone() };
             let mut row = Row { parent: "default".to_owned(), admitted: true, ..Row::default() };
-            row.winners = lost.values().cloned().collect();
+            row.winners = lost.values().map(|winner| winner.object.clone()).collect();
             row.winners.dedup();
             settled.statuses.insert(object, Told { status: json!({ "lost": lost.len() }), rows: vec![row] });
         }

@@ -292,3 +292,6 @@ fn same_option<T>(a: Option<T>, b: Option<T>, same: impl FnOnce(T, T) -> bool) -
         _ => false,
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -16,7 +16,7 @@ use crate::object::{Kind, ObjectKey, ObjectRef};
 use crate::persistent::Sorted;
 use crate::resources::Resources;
 use crate::rule::Site;
-use crate::sites::{Lost, RouterPorts, Settled, Told, Want};
+use crate::sites::{Lost, RouterPorts, Settled, Told, Want, Winner};
 use crate::table::{HostIndex, ResolvedRoute, RouterTable, VirtualHost};
 use crate::translate::Settings;
 
@@ -153,12 +153,18 @@ impl Sites {
     }
 
     /// Takes over which of the hosts a Route has. Returns whether another one now has anything that an API wants.
-    pub fn contest(&mut self, won: &BTreeMap<(RouterName, HostMatch), ObjectKey>) -> bool {
+    pub fn contest(&mut self, won: &BTreeMap<(RouterName, HostMatch), ObjectKey>, resources: &Resources) -> bool {
         let winner = |api: usize, (router, host): &(RouterName, HostMatch)| {
             let at = (router.clone(), contested(host));
             match (won.get(&at), self.claims.get(&at)) {
-                (Some(route), _) => Some(ObjectRef { kind: Kind::Route, key: route.clone() }),
-                (None, Some(claimed)) if claimed.api != api => Some(claimed.claim.owner.clone()),
+                (Some(route), _) => {
+                    let created = resources.routes.get(route).map(|route| route.meta.created).unwrap_or_default();
+                    Some(Winner { object: ObjectRef { kind: Kind::Route, key: route.clone() }, created })
+                }
+                (None, Some(claimed)) if claimed.api != api => {
+                    let claim = &claimed.claim;
+                    Some(Winner { object: claim.owner.clone(), created: claim.age.created() })
+                }
                 _ => None,
             }
         };

@@ -7,6 +7,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::object::Kind;
 use crate::testing::{config_map, controller, good, refused, route, slice};
 
 /// One change to the objects.
@@ -292,6 +293,22 @@ proptest! {
             prop_assert_eq!(outcome(&mut engine, &resources), fresh, "after {:?}", edit);
         }
     }
+}
+
+#[test]
+fn the_last_objects_of_an_api_leave_nothing_behind() {
+    let spec = json!({ "parentRefs": [{ "name": "g0" }], "hostnames": ["a.x.test"],
+        "rules": [{ "backendRefs": [{ "name": "web", "port": 8080 }] }] });
+    let route = named("gateway.networking.k8s.io/v1", "HTTPRoute", ("red", "h"), 0, spec);
+    let (mut engine, mut resources) = (Engine::new(Settings::default()), base());
+    apply(&mut resources, &Edit::Put(route));
+    assert!(outcome(&mut engine, &resources).contains("a.x.test"));
+    let keys = [(Kind::GatewayClass, ("", "sluice")), (Kind::Gateway, ("red", "g0")), (Kind::HttpRoute, ("red", "h"))];
+    for (kind, (namespace, name)) in keys {
+        resources.set(ObjectKey::new(namespace, name), kind, None, None);
+    }
+    let nothing = outcome(&mut Engine::new(Settings::default()), &resources);
+    assert_eq!(outcome(&mut engine, &resources), nothing);
 }
 
 #[test]

@@ -183,3 +183,36 @@ spec:
     ];
     assert_eq!(world.rows("HTTPRoute infra/child"), expected);
 }
+
+#[test]
+fn a_gateway_is_named_by_group_and_kind() {
+    for (parent, is_attached) in [
+        ("{name: web}", true),
+        ("{name: web, group: gateway.networking.k8s.io, kind: Gateway}", true),
+        ("{name: web, group: \"\", kind: Gateway}", false),
+        ("{name: web, group: gateway.networking.k8s.io, kind: HTTPRoute}", false),
+        ("{name: web, group: \"\", kind: Service}", false),
+    ] {
+        let route = format!(
+            "---\nkind: HTTPRoute\nmetadata: {{namespace: infra, name: r}}\nspec:\n  parentRefs: [{parent}]\n  hostnames: [a.test]\n  rules:\n  - backendRefs: [{{name: v1, port: 8080}}]\n"
+        );
+        let world = World::new(&format!("{GATEWAY}{route}"));
+        assert_eq!(world.listener("infra/web", "http")["attachedRoutes"], u32::from(is_attached), "{parent}");
+    }
+}
+
+#[test]
+fn of_a_protocol_that_is_not_done_no_kind_is_wrong() {
+    let reason = |protocol: &str| {
+        let gateway = GATEWAY
+            .replace("protocol: HTTP", &format!("protocol: {protocol}"))
+            .replace("{namespaces: {from: All}}", "{kinds: [{kind: TCPRoute}]}");
+        let status = World::new(&gateway).listener("infra/web", "http").clone();
+        let conditions = status["conditions"].as_array().unwrap().clone();
+        let resolved =
+            conditions.into_iter().find(|condition| condition["type"] == "ResolvedRefs").expect("ResolvedRefs");
+        resolved["reason"].clone()
+    };
+    assert_eq!(reason("example.com/other"), "ResolvedRefs");
+    assert_eq!(reason("HTTP"), "InvalidRouteKinds");
+}

@@ -402,7 +402,8 @@ fn objects_of_another_class_are_left_alone() {
 fn a_host_that_another_kind_has_is_not_served_and_the_loser_is_told_the_kind_only() {
     let host = HostMatch::Exact(Hostname::parse("www.example.com").expect("a host"));
     let winner = ObjectRef { kind: Kind::Route, key: ObjectKey::new("secretive", "shop") };
-    let lost = Lost::from([((RouterName("default".into()), host), winner.clone())]);
+    let with = Winner { object: winner.clone(), created: Created("2000-01-01T00:00:00Z".parse().ok()) };
+    let lost = Lost::from([((RouterName("default".into()), host), with)]);
     let objects = with_surroundings(vec![root(routes(json!([{ "match": "/", "services": to("web") }])))]);
     let world = World::with(&Settings::default(), &lost, objects);
     assert_eq!(world.ingress("a/root"), "invalid: fqdn \"www.example.com\" belongs to an older Route");

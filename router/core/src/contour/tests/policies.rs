@@ -270,3 +270,13 @@ fn a_domain_in_a_domain_names_the_fqdn_that_its_delegate_has() {
     let found = told(vec![inner("b/inner", ".in.example.com"), inner("c/rival", ".in.example.com")]);
     assert_eq!(found, "valid: valid IngressRoute (1 of 1 subdomains)");
 }
+
+#[test]
+fn an_answer_of_the_routers_own_has_the_headers_of_its_route() {
+    let set = json!([{ "name": "X-Why", "value": "closed" }]);
+    let route = json!({ "directResponsePolicy": { "statusCode": 410 }, "responseHeadersPolicy": { "set": set } });
+    let world = world(vec![root(json!([route]))]);
+    let policy = first(&world).route.rule.as_ref().expect("a policy");
+    let [modifier] = policy.response_headers.as_slice() else { panic!("{policy:?}") };
+    assert_eq!(modifier.set.iter().map(|(name, value)| (&**name, &**value)).collect::<Vec<_>>(), [("x-why", "closed")]);
+}

@@ -74,9 +74,9 @@ impl Model<'_> {
             match lost.get(&place) {
                 Some(winner) => {
                     let own = self.hosts.built.get(&place).map(|built| built.age.created()).unwrap_or_default();
-                    let words = self.around.resources.seniority(winner, own).words();
-                    fate.winners.push(winner.clone());
-                    taken.entry((who(winner, key), words)).or_default().insert(host.to_string());
+                    let words = winner.created.seniority(own).words();
+                    fate.winners.push(winner.object.clone());
+                    taken.entry((who(&winner.object, key), words)).or_default().insert(host.to_string());
                 }
                 None => fate.is_served = true,
             }
