@@ -222,7 +222,8 @@ fn three_hundred_changes_of_other_routes_leave_connections_and_memory_alone() ->
         }
     }
     eprintln!("memory: {memory:?}");
-    let (early, late) = (memory[9..12].iter().max().copied(), memory.last().copied());
+    // The least of many: what a single change needs for a moment does not stay.
+    let (early, late) = (memory[9..12].iter().max().copied(), memory[20..].iter().min().copied());
     let early = early.context("memory after a hundred changes")?;
     ensure!(late < Some(early + (4 << 20)), "memory rises with changes: {memory:?}");
     Ok(())
