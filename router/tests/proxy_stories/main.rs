@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "helpers of tests")]
 
 mod affinity;
+mod agreement;
 mod app_protocols;
 mod backend_tls;
 mod backends;

@@ -42,10 +42,14 @@ impl World {
     }
 
     pub fn explain(&self, query: &str) -> Explanation {
+        self.ask(&Query::parse(query).unwrap())
+    }
+
+    pub fn ask(&self, query: &Query) -> Explanation {
         let Translation { table, report, .. } = &self.translation;
         let resources = &self.resources;
         let facts = Facts { table, report, resources, trust: Trust::default(), live: None };
-        explain(facts, &Query::parse(query).unwrap())
+        explain(facts, query)
     }
 
     /// What `explain` says of a setting.
