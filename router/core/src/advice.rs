@@ -10,12 +10,15 @@ use serde_json::Value;
 
 use crate::explain::{Facts, Trust, missing};
 use crate::field::FieldPath;
-use crate::object::ObjectRef;
-use crate::resolve::slices_of;
+use crate::gateway::inclusion;
+use crate::object::{Kind, ObjectRef};
+use crate::resolve::{allowlist, slices_of};
 use crate::resources::Resources;
 use crate::shown;
+use crate::status::StatusReport;
 use crate::table::{ResolvedRoute, RoutingTable, ServiceEndpoints};
-use crate::translate::{Warning, warnings};
+use crate::unserved::unserved;
+use crate::warning::{Unserved, Warning};
 
 /// All that is odd and that no status says, as of `now`, in order of object.
 pub fn advice(facts: Facts<'_>, now: Timestamp) -> Vec<Warning> {
@@ -27,8 +30,46 @@ pub fn advice(facts: Facts<'_>, now: Timestamp) -> Vec<Warning> {
     all
 }
 
+/// What is odd and has no place in a status, in order of object.
+pub fn warnings(resources: &Resources, table: &RoutingTable, report: &StatusReport) -> Vec<Warning> {
+    let normal: Vec<_> = resources
+        .ingress_controllers
+        .iter()
+        .filter(|controller| controller.paths.normalise)
+        .map(|controller| (&controller.meta.key.name, controller.paths.usual()))
+        .collect();
+    let mut warnings = Vec::new();
+    for route in resources.routes.iter() {
+        let object = || ObjectRef { kind: Kind::Route, key: route.meta.key.clone() };
+        let path = route.traffic.path();
+        let unmatched = normal.iter().filter(|(_, form)| *form.of(path) != *path);
+        warnings.extend(unmatched.map(|(router, form)| Warning {
+            object: object(),
+            path: FieldPath::of(&["spec", "path"]),
+            message: format!(
+                "{path:?} matches no request to router {router}, which puts paths in normal form; write {:?}",
+                form.of(path)
+            ),
+        }));
+        let list = allowlist(&route.meta.annotations).filter(|list| !list.invalid.is_empty());
+        warnings.extend(list.map(|list| Warning {
+            object: object(),
+            path: FieldPath::of(&["metadata", "annotations", list.annotation]),
+            message: format!(
+                "not addresses, ignored: {}; write IP addresses or networks, such as 10.0.0.0/8",
+                list.invalid.join(" ")
+            ),
+        }));
+    }
+    warnings.extend(inclusion::warnings(resources));
+    warnings.extend(absences(table, resources));
+    warnings.extend(unserved(resources, report).iter().map(Unserved::warning));
+    warnings.sort();
+    warnings
+}
+
 /// Services that a route has for its requests or their copies, and that have no endpoint.
-pub fn absences(table: &RoutingTable, resources: &Resources) -> Vec<Warning> {
+fn absences(table: &RoutingTable, resources: &Resources) -> Vec<Warning> {
     let slices = OnceCell::new();
     of_services(table, resources, |route, service| {
         let is_wanted = service.weight > 0 && service.failure().is_none();
@@ -38,7 +79,7 @@ pub fn absences(table: &RoutingTable, resources: &Resources) -> Vec<Warning> {
 }
 
 /// Services whose endpoints cannot be verified, so that nothing is sent to them.
-pub fn unverified(table: &RoutingTable, resources: &Resources, trust: Trust<'_>) -> Vec<Warning> {
+fn unverified(table: &RoutingTable, resources: &Resources, trust: Trust<'_>) -> Vec<Warning> {
     of_services(table, resources, |route, service| {
         let advice = trust.missing(route, service)?;
         Some(format!("there is no CA to verify the endpoints of Service {} with: {advice}", service.service))

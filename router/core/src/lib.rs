@@ -37,6 +37,7 @@ pub mod table;
 pub mod tls_offer;
 pub mod translate;
 pub mod unserved;
+pub mod warning;
 
 #[cfg(test)]
 mod documented;

@@ -14,7 +14,7 @@ use crate::object::{Kind, ObjectKey, ObjectRef};
 use crate::parse::{CertificateSource, Traffic};
 use crate::resources::Resources;
 use crate::table::{RouteKind, RouterTable, RoutingTable, VirtualHost};
-use crate::translate::Warning;
+use crate::warning::Warning;
 
 /// A certificate, for a host.
 #[derive(Clone, Debug)]

@@ -3,16 +3,14 @@
 use std::net::IpAddr;
 
 use crate::admit::DomainLists;
-use crate::advice::absences;
+use crate::advice::warnings;
 use crate::engine::Engine;
-use crate::field::FieldPath;
-use crate::gateway::inclusion::{self, MaxDepth};
-use crate::object::{Kind, ObjectRef};
-use crate::resolve::{EndpointAddresses, allowlist};
+use crate::gateway::inclusion::MaxDepth;
+use crate::resolve::EndpointAddresses;
 use crate::resources::Resources;
 use crate::status::StatusReport;
 use crate::table::RoutingTable;
-use crate::unserved::{Unserved, unserved};
+use crate::warning::Warning;
 
 /// What translation needs to know beside the objects.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -65,61 +63,12 @@ pub struct Translation {
     pub warnings: Vec<Warning>,
 }
 
-/// Something odd about an object that only the objects together show.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Warning {
-    /// The object.
-    pub object: ObjectRef,
-    /// The field.
-    pub path: FieldPath,
-    /// What is odd, and what to do.
-    pub message: String,
-}
-
 /// Decides everything. The result depends on the objects and settings alone, not on order, time or history. Whoever
 /// translates again and again keeps an [`Engine`].
 pub fn translate(resources: &Resources, settings: &Settings) -> Translation {
     let (table, report) = Engine::new(settings.clone()).apply(resources);
     let warnings = warnings(resources, &table, &report);
     Translation { table, report, warnings }
-}
-
-/// What is odd and has no place in a status, in order of object.
-pub fn warnings(resources: &Resources, table: &RoutingTable, report: &StatusReport) -> Vec<Warning> {
-    let normal: Vec<_> = resources
-        .ingress_controllers
-        .iter()
-        .filter(|controller| controller.paths.normalise)
-        .map(|controller| (&controller.meta.key.name, controller.paths.usual()))
-        .collect();
-    let mut warnings = Vec::new();
-    for route in resources.routes.iter() {
-        let object = || ObjectRef { kind: Kind::Route, key: route.meta.key.clone() };
-        let path = route.traffic.path();
-        let unmatched = normal.iter().filter(|(_, form)| *form.of(path) != *path);
-        warnings.extend(unmatched.map(|(router, form)| Warning {
-            object: object(),
-            path: FieldPath::of(&["spec", "path"]),
-            message: format!(
-                "{path:?} matches no request to router {router}, which puts paths in normal form; write {:?}",
-                form.of(path)
-            ),
-        }));
-        let list = allowlist(&route.meta.annotations).filter(|list| !list.invalid.is_empty());
-        warnings.extend(list.map(|list| Warning {
-            object: object(),
-            path: FieldPath::of(&["metadata", "annotations", list.annotation]),
-            message: format!(
-                "not addresses, ignored: {}; write IP addresses or networks, such as 10.0.0.0/8",
-                list.invalid.join(" ")
-            ),
-        }));
-    }
-    warnings.extend(inclusion::warnings(resources));
-    warnings.extend(absences(table, resources));
-    warnings.extend(unserved(resources, report).iter().map(Unserved::warning));
-    warnings.sort();
-    warnings
 }
 
 #[cfg(test)]

@@ -7,30 +7,7 @@ use crate::object::{Kind, ObjectRef};
 use crate::parse::{IngressController, Route, WildcardPolicy, contour};
 use crate::resources::Resources;
 use crate::status::{Ingress, StatusReport};
-use crate::translate::Warning;
-
-/// An object that nobody serves, or not where it asks to be.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Unserved {
-    /// The object.
-    pub object: ObjectRef,
-    /// The field that keeps it from being served.
-    pub path: FieldPath,
-    /// Hosts that it wants; `*` in front of a domain, or for every host. Empty: it is only part of what wants some.
-    pub hosts: Vec<String>,
-    /// Why nobody serves it.
-    pub why: String,
-    /// What to write.
-    pub advice: String,
-}
-
-impl Unserved {
-    /// For `validate` and the log.
-    pub fn warning(&self) -> Warning {
-        let message = format!("{}; {}", self.why, self.advice);
-        Warning { object: self.object.clone(), path: self.path.clone(), message }
-    }
-}
+use crate::warning::Unserved;
 
 /// All such objects, as the statuses leave them.
 pub fn unserved(resources: &Resources, report: &StatusReport) -> Vec<Unserved> {

@@ -10,7 +10,7 @@ use router_core::advice::advice;
 use router_core::explain::Facts;
 use router_core::object::Origin;
 use router_core::parse::Object;
-use router_core::translate::Warning;
+use router_core::warning::Warning;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout};
 

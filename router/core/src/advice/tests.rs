@@ -7,7 +7,7 @@ use super::*;
 use crate::explain::{Query, explain};
 use crate::resolve::EndpointAddresses;
 use crate::testing::{controller, resources, route, service, slice};
-use crate::translate::{Settings, translate};
+use crate::translate::{Settings, Translation, translate};
 
 /// What stands in the way of a service, as every kind of object that names it is told: `validate`, then `explain`.
 #[track_caller]
@@ -74,13 +74,7 @@ fn expect(backend: &[Value], expected: &str) {
         "http://route.test/",
         "tls.test",
     ] {
-        let facts = Facts {
-            table: &translation.table,
-            report: &translation.report,
-            resources: &resources,
-            trust: Trust::default(),
-            live: None,
-        };
+        let facts = facts(&translation, &resources);
         let query = Query::parse(url).unwrap();
         let query = if url.contains("grpc") { query.with_method("POST").unwrap() } else { query };
         let explanation = explain(facts, &query);
@@ -121,6 +115,10 @@ fn every_kind_is_told_why_a_service_has_no_endpoint() {
     );
 }
 
+fn facts<'f>(translation: &'f Translation, resources: &'f Resources) -> Facts<'f> {
+    Facts { table: &translation.table, report: &translation.report, resources, trust: Trust::default(), live: None }
+}
+
 /// The warnings of one HTTPProxy, with what `explain` says.
 fn of_port(objects: Vec<Value>) -> (Vec<String>, Option<String>) {
     let proxy = json!({ "apiVersion": "projectcontour.io/v1", "kind": "HTTPProxy",
@@ -128,13 +126,7 @@ fn of_port(objects: Vec<Value>) -> (Vec<String>, Option<String>) {
         "spec": { "virtualhost": { "fqdn": "proxy.test" }, "routes": [{ "services": [{ "name": "web", "port": 80 }] }] } });
     let resources = resources(objects.into_iter().chain([proxy]));
     let translation = translate(&resources, &Settings::default());
-    let facts = Facts {
-        table: &translation.table,
-        report: &translation.report,
-        resources: &resources,
-        trust: Trust::default(),
-        live: None,
-    };
+    let facts = facts(&translation, &resources);
     let explanation = explain(facts, &Query::parse("http://proxy.test/").unwrap());
     (translation.warnings.into_iter().map(|warning| warning.message).collect(), explanation.fix)
 }

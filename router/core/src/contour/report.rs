@@ -255,9 +255,7 @@ impl Report {
         let lines: Vec<(&Visit, &Verdict)> = visits.iter().copied().zip(&verdicts).collect();
         Told { status: status(vertex, &verdict, &lines), rows }
     }
-}
 
-impl Report {
     /// Whether the delegate of a subdomain is told what is wrong with it there.
     fn is_told(&self, kind: Kind, entry: &Subdomain) -> bool {
         let delegate = ObjectRef { kind, key: entry.delegate.clone() };

@@ -6,9 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use super::asked::Asked;
 use super::{Facts, Trust};
-use crate::decide::{grpc_has_words_for, type_is_grpc};
+use crate::decide::grpc_has_words_for;
 use crate::flag::Flag;
-use crate::lookup::Request;
 use crate::table::{Endpoint, NO_ENDPOINTS, ResolvedRoute, RouterTable, ServiceEndpoints};
 
 /// Something that may become of it.
@@ -132,10 +131,9 @@ impl Ground<'_> {
         if self.is_stream {
             return Fate::close(flag);
         }
-        let is_grpc = self.asked.header("content-type").is_some_and(type_is_grpc);
         let page = self.router.policy.pages.of(status);
         let status = match page {
-            _ if is_grpc && grpc_has_words_for(status) => 200,
+            _ if self.asked.is_grpc() && grpc_has_words_for(status) => 200,
             Some(page) => page.status,
             None => status,
         };

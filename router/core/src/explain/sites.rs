@@ -15,7 +15,7 @@ use crate::object::{Kind, ObjectRef};
 use crate::rule::{Action, PathChange, RedirectTo, Retry, Rule, RulePolicy, Site};
 use crate::sites::Row;
 use crate::table::{ResolvedRoute, RouterTable, VirtualHost};
-use crate::unserved::Unserved;
+use crate::warning::Unserved;
 
 /// Most rules of a host that are shown; the one that is taken and those that cover the path come first.
 const MAX_RULES: usize = 32;

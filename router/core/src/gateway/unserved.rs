@@ -7,7 +7,7 @@ use crate::field::FieldPath;
 use crate::object::{Kind, ObjectRef};
 use crate::resources::Resources;
 use crate::status::StatusReport;
-use crate::unserved::Unserved;
+use crate::warning::Unserved;
 
 /// Why something is not served, and what to write.
 type Reason = (String, String);

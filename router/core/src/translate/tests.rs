@@ -8,6 +8,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::field::FieldPath;
 use crate::lookup::{RequestMatch, SniMatch};
 use crate::model::Hostname;
 use crate::object::ObjectKey;

@@ -4,6 +4,7 @@ use super::*;
 use crate::explain::{Explanation, Facts, Query, Trust, explain};
 use crate::testing::{controller, resources, route};
 use crate::translate::{Settings, Translation, translate};
+use crate::warning::Warning;
 
 fn facts<'f>(translation: &'f Translation, resources: &'f Resources) -> Facts<'f> {
     Facts { table: &translation.table, report: &translation.report, resources, trust: Trust::default(), live: None }

@@ -5,7 +5,7 @@ use crate::gateway::spec::{GROUP, GatewayRoute};
 use crate::object::{Kind, ObjectRef};
 use crate::resources::Resources;
 use crate::status::Condition;
-use crate::translate::Warning;
+use crate::warning::Warning;
 
 use super::edges::{parent_of, routes};
 use super::slots::Slots;
