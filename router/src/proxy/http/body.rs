@@ -6,14 +6,16 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
-use hyper::body::{Body, Frame, Incoming, SizeHint};
+use hyper::body::{Body, Frame, SizeHint};
 use tokio::time::{Instant, Sleep};
 
 use super::headers::prepare_trailers;
 use super::upload::Upload;
 use crate::proxy::access::{AccessRecord, Flag};
 use crate::proxy::clock::InFlight;
+use crate::proxy::upstream::failure::AnswerError;
 use crate::proxy::upstream::pool::Lease;
+use crate::proxy::upstream::wire::Answer;
 use crate::proxy::upstream::{cause, hush};
 
 /// Why a response body broke off.
@@ -21,7 +23,7 @@ use crate::proxy::upstream::{cause, hush};
 pub enum BodyError {
     /// The endpoint's connection failed.
     #[error("the endpoint broke off: {0}")]
-    Upstream(#[source] hyper::Error),
+    Upstream(#[source] AnswerError),
     /// Neither the endpoint nor the client sent anything for the server timeout.
     #[error("the endpoint took too long")]
     Stalled,
@@ -50,7 +52,7 @@ enum Content {
 #[derive(Debug)]
 pub struct UpstreamBody {
     /// The body.
-    pub body: Incoming,
+    pub body: Answer,
     /// The connection that it comes over, for the pool when the body has ended.
     pub lease: Option<Lease>,
     /// The upload that may still be going on.
@@ -117,7 +119,8 @@ impl UpstreamBody {
 
     fn give_back(&mut self) {
         if let Some(lease) = self.lease.take() {
-            lease.give_back(self.upload.as_ref().is_some_and(|upload| upload.is_last()));
+            let is_last = self.upload.as_ref().is_some_and(|upload| upload.is_last());
+            lease.give_back(is_last, self.body.take_upload());
         }
     }
 }

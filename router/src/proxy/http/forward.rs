@@ -248,6 +248,7 @@ impl<'r> Exchange<'r> {
             private: Some(&connection.private),
             turn: times.server,
             apart: connection.clock.takes_back_often(),
+            with_content: self.upload.is_some(),
         };
         (way, Waits { server: times.server, client: times.client, until })
     }

@@ -119,6 +119,7 @@ impl Copy {
                 private: None,
                 turn: waits.server,
                 apart: false,
+                with_content: upload.is_some(),
             };
             match attempt(&way, &mut request, upload.as_deref(), *waits).await {
                 Ok((lease, response)) => {

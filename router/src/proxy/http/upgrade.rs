@@ -9,7 +9,6 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use http::header::{CONNECTION, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_KEY, UPGRADE};
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, request};
-use hyper::body::Incoming;
 use hyper::ext::Protocol;
 use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
@@ -20,6 +19,7 @@ use super::{headers, reason};
 use crate::proxy::Shared;
 use crate::proxy::access::{AccessRecord, Flag};
 use crate::proxy::clock::InFlight;
+use crate::proxy::upstream::wire::Answer;
 use crate::relay::{self, TunnelEnd};
 
 /// The one protocol that an extended CONNECT may ask for.
@@ -112,7 +112,7 @@ fn accept_for(key: &[u8]) -> String {
 /// Passes a 101 that [is fitting](is_fitting) on, and starts the tunnel, which may be silent for as long as `idle`.
 pub fn switch(
     shared: &Arc<Shared>,
-    mut response: Response<Incoming>,
+    mut response: Response<Answer>,
     Asked { client, accept }: Asked,
     idle: Duration,
     mut record: Box<AccessRecord>,

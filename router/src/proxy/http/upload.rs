@@ -196,6 +196,19 @@ impl RequestBody {
         (RequestBody { inner: Some(inner), watch: Some(watch), tee: None }, upload)
     }
 
+    /// One that is a copy alone.
+    #[cfg(test)]
+    pub fn of_copy(copy: CopyBody) -> Self {
+        Self::watched(Source::Copy(copy), Arc::default(), Upload::new(false, false)).0
+    }
+
+    /// What was read waits for the endpoint to take it, whatever the client has sent since.
+    pub fn waits_for_endpoint(&self) {
+        if let Some(watch) = &self.watch {
+            watch.upload.waits_for_client.store(false, Ordering::Relaxed);
+        }
+    }
+
     /// A copy of it, made as it is read, which has not begun; and how that one stands.
     pub fn copy(&mut self) -> (Self, Option<Arc<Upload>>) {
         let Some(watch) = &self.watch else { return (RequestBody::default(), None) };

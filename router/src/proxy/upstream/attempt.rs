@@ -15,13 +15,15 @@ use http::header::{CONTENT_LENGTH, COOKIE, EXPECT, HOST, TRANSFER_ENCODING};
 use http::uri::{Authority, PathAndQuery, Scheme};
 use http::{HeaderValue, Method, Request, Response, StatusCode, Uri, Version, uri};
 use http_body_util::BodyExt;
-use hyper::body::{Body, Incoming};
+use hyper::body::Body;
 use tokio::time::{Instant, timeout};
 
 use super::connect::Way;
+use super::failure::{Fate, Unanswered};
+use super::http2;
 use super::kept::Kept;
 use super::pool::{FRESH, Lease};
-use super::wire::{Fate, Sender, Unanswered};
+use super::wire::{Answer, Sender};
 use crate::proxy::access::Flag;
 use crate::proxy::http::upload::{RequestBody, Upload};
 use crate::timer::{Lent, OwnTimer};
@@ -81,7 +83,7 @@ pub async fn attempt(
     request: &mut Request<RequestBody>,
     upload: Option<&Upload>,
     waits: Waits,
-) -> Result<(Lease, Response<Incoming>), Trouble> {
+) -> Result<(Lease, Response<Answer>), Trouble> {
     let repeatable = is_repeatable(request);
     let mut bucket = way.bucket(request.headers());
     let kept_for = bucket.key.keep;
@@ -97,6 +99,10 @@ pub async fn attempt(
         let is_http2 = matches!(lease.sender, Sender::Http2(_));
         if is_http2 {
             for_http2(request, bucket.key.wire.scheme(), upload)?;
+            if !takes_fields(&lease, request) {
+                lease.give_back(false, None);
+                return Err(Trouble::seen(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, Flag::BadRequest));
+            }
         } else {
             for_http1(request)?;
         }
@@ -153,7 +159,7 @@ pub async fn attempt(
 /// Whether hyper knows where the response ends, and what its content is: a response is coded as `chunked`, or not at all.
 /// hyper would decode what is coded by that last, and take everything else up to the connection's end as it is (RFC 9112
 /// §6.1, §6.3).
-fn is_framed(response: &Response<Incoming>) -> bool {
+fn is_framed(response: &Response<Answer>) -> bool {
     let mut codings = response.headers().get_all(TRANSFER_ENCODING).iter();
     let is_chunked = |coding: &HeaderValue| coding.as_bytes().eq_ignore_ascii_case(b"chunked");
     codings.next().is_none_or(is_chunked) && codings.next().is_none()
@@ -201,9 +207,18 @@ fn too_late(lease: &Lease, upload: Option<&Upload>, waits: Waits) -> Trouble {
     Trouble::seen(StatusCode::GATEWAY_TIMEOUT, flag)
 }
 
+/// Whether the endpoint takes a request with so many fields: there are some that end the connection with it, whosever the
+/// other requests on it are.
+fn takes_fields(lease: &Lease, request: &Request<RequestBody>) -> bool {
+    match &lease.sender {
+        Sender::Http1(_) => true,
+        Sender::Http2(stream) => stream.max_fields().is_none_or(|most| http2::request::size(request) <= most as usize),
+    }
+}
+
 /// Reads an answer to its end, so that its connection can have the next request, unless it is to have none
 /// (`is_last`).
-pub async fn read_off(lease: Lease, response: Response<Incoming>, within: Duration, is_last: bool) {
+pub async fn read_off(lease: Lease, response: Response<Answer>, within: Duration, is_last: bool) {
     let mut body = response.into_body();
     let end = async {
         while let Some(frame) = body.frame().await {
@@ -214,7 +229,7 @@ pub async fn read_off(lease: Lease, response: Response<Incoming>, within: Durati
         true
     };
     if timeout(within, end).await == Ok(true) {
-        lease.give_back(is_last);
+        lease.give_back(is_last, body.take_upload());
     }
 }
 

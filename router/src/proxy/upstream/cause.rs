@@ -6,6 +6,8 @@ use std::io;
 use router_core::flag::Flag;
 use rustls::CertificateError;
 
+use super::failure::AnswerError;
+
 /// Of a TLS handshake with an endpoint.
 pub fn of_handshake(error: &io::Error) -> Flag {
     match tls(error) {
@@ -27,12 +29,11 @@ fn of_certificate(error: &CertificateError) -> Flag {
 }
 
 /// Of a response's head that did not come.
-pub fn of_head(error: &hyper::Error) -> Flag {
-    if error.is_parse_too_large() {
-        return Flag::UpstreamHeadTooLarge;
-    }
-    if error.is_parse() {
-        return Flag::UpstreamInvalid;
+pub fn of_head(error: &AnswerError) -> Flag {
+    match error {
+        AnswerError::Http1(error) if error.is_parse_too_large() => return Flag::UpstreamHeadTooLarge,
+        AnswerError::Http1(error) if error.is_parse() => return Flag::UpstreamInvalid,
+        _ => {}
     }
     match Source::of(error) {
         Source::Malformed => Flag::UpstreamInvalid,
@@ -42,14 +43,14 @@ pub fn of_head(error: &hyper::Error) -> Flag {
 }
 
 /// Of a response's content that broke off.
-pub fn of_content(error: &hyper::Error) -> Flag {
+pub fn of_content(error: &AnswerError) -> Flag {
     match Source::of(error) {
         Source::Malformed | Source::Frame => Flag::UpstreamInvalidContent,
         Source::Tls | Source::End => Flag::UpstreamClosed,
     }
 }
 
-/// What is beneath an error of hyper.
+/// What is beneath an error of hyper or h2.
 enum Source {
     /// What the endpoint sent is not what h2 takes: it is malformed, or too much.
     Malformed,
@@ -62,16 +63,13 @@ enum Source {
 }
 
 impl Source {
-    fn of(error: &hyper::Error) -> Self {
-        let Some(source) = error.source() else { return Source::End };
-        if let Some(error) = source.downcast_ref::<h2::Error>() {
-            return match error.get_io() {
-                Some(error) => Source::of_io(error),
-                None if error.is_library() => Source::Malformed,
-                None => Source::End,
-            };
-        }
-        source.downcast_ref().map_or(Source::End, Source::of_io)
+    fn of(error: &AnswerError) -> Self {
+        let io = match error {
+            AnswerError::Http1(error) => error.source().and_then(|source| source.downcast_ref()),
+            AnswerError::Http2(error) if error.is_library() => return Source::Malformed,
+            AnswerError::Http2(error) => error.get_io(),
+        };
+        io.map_or(Source::End, Source::of_io)
     }
 
     fn of_io(error: &io::Error) -> Self {

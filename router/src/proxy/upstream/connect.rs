@@ -2,13 +2,12 @@
 
 mod which;
 
-use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use http::StatusCode;
-use hyper::client::conn::{http1, http2};
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper::client::conn::http1;
+use hyper_util::rt::TokioIo;
 use router_core::rule::BackendPolicy;
 use router_core::table::{Endpoint, ResolvedRoute};
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -17,13 +16,14 @@ use tokio::time::{Instant, timeout_at};
 use tokio_rustls::TlsConnector;
 
 use super::choose::Target;
+use super::failure::OpenError;
 use super::health::Step;
 use super::heard::Heard;
-use super::hush;
-use super::pool::{Bucket, Lease, OpenError, Opener, Peer, PoolKey, Taken, Wire};
+use super::pool::{Bucket, Lease, Opener, Peer, PoolKey, Taken, Wire};
 use super::private::Private;
 use super::secure::{Failed, Trusted, secure};
-use super::wire::{self, Load, Own, UNTOLD};
+use super::wire::Own;
+use super::{http2, hush};
 use crate::proxy::Common;
 use crate::proxy::access::Flag;
 use crate::proxy::dial::{self, DialError};
@@ -34,12 +34,6 @@ use crate::timer::OwnTimer;
 
 /// Longest head of an endpoint's response, in bytes.
 const MAX_RESPONSE_HEAD: usize = 64 * 1024;
-/// How much of a response may wait for a client that is slow to read, in bytes per HTTP/2 stream: so much is on the way
-/// at most in each round trip, which in a cluster takes a millisecond or less.
-const STREAM_WINDOW: u32 = 128 * 1024;
-/// The same for all streams of a connection, 16 MiB: with less, clients that stand still would stop the others.
-const CONNECTION_WINDOW: u32 = wire::MAX_STREAMS * STREAM_WINDOW;
-
 /// Which endpoint a connection leads to, and how it is made.
 #[derive(Clone, Copy, Debug)]
 pub struct Way<'r> {
@@ -67,6 +61,8 @@ pub struct Way<'r> {
     pub turn: Duration,
     /// Whether the client does what might end a connection that others share: it takes back many requests.
     pub apart: bool,
+    /// Whether the request has content.
+    pub with_content: bool,
 }
 
 /// A connection that is there.
@@ -74,7 +70,7 @@ pub enum Connected {
     /// For one request at a time.
     Http1(Own),
     /// For many.
-    Http2(wire::Shared),
+    Http2(http2::Shared),
 }
 
 impl Way<'_> {
@@ -86,7 +82,7 @@ impl Way<'_> {
         if let Some(turns) = bucket.turns() {
             return Box::pin(self.lease_in_turn(bucket, Arc::clone(turns))).await;
         }
-        match bucket.take(idle) {
+        match bucket.take(idle, self.with_content) {
             Taken::Ready(lease) => Ok(lease),
             // Boxed: it is rare, and every request would carry the room for it.
             none => Box::pin(self.wait_or_open(bucket, idle, none)).await,
@@ -100,7 +96,7 @@ impl Way<'_> {
         let Ok(Ok(turn)) = timeout_at(deadline, turns.acquire_owned()).await else {
             return Err(((StatusCode::SERVICE_UNAVAILABLE, Flag::Busy), Duration::ZERO));
         };
-        let taken = bucket.take(Duration::MAX);
+        let taken = bucket.take(Duration::MAX, self.with_content);
         Ok(self.wait_or_open(bucket, Duration::MAX, taken).await?.with(turn))
     }
 
@@ -145,7 +141,7 @@ impl Way<'_> {
                     opened => return opened,
                 },
             }
-            taken = bucket.take(idle);
+            taken = bucket.take(idle, self.with_content);
         }
     }
 
@@ -282,33 +278,6 @@ async fn http2<S>(stream: S) -> Result<Connected, OpenError>
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let heard = Heard::default();
-    let mut builder = http2::Builder::new(TokioExecutor::new());
-    builder
-        .timer(TokioTimer::new())
-        .max_header_list_size(MAX_RESPONSE_HEAD as u32)
-        .initial_max_send_streams(UNTOLD)
-        .initial_stream_window_size(STREAM_WINDOW)
-        .initial_connection_window_size(CONNECTION_WINDOW)
-        // What comes for a stream that it has forgotten is an error to h2, and of many it ends the connection.
-        .max_concurrent_reset_streams(wire::MAX_BROKEN_OFF + wire::MAX_STREAMS as usize)
-        .reset_stream_duration(Duration::MAX);
-    let made = builder.handshake(TokioIo::new(heard.hear(stream))).await;
-    let (sender, mut driver) = made.map_err(|_| (StatusCode::BAD_GATEWAY, Flag::UpstreamHungUp))?;
-    let load = Arc::new(Load::default());
-    let told = Arc::clone(&load);
-    tokio::spawn(std::future::poll_fn(move |cx| {
-        if !told.is_known() {
-            // What the endpoint allows may be among the next bytes.
-            heard.wake_at_next(cx.waker());
-        }
-        // Its errors reach whoever sends on it.
-        let ended = Pin::new(&mut driver).poll(cx).map(|_| ());
-        told.allow(driver.current_max_send_streams());
-        if ended.is_ready() {
-            told.know();
-        }
-        ended
-    }));
-    Ok(Connected::Http2(wire::Shared::new(sender, load)))
+    let made = http2::open(stream, MAX_RESPONSE_HEAD as u32).await;
+    Ok(Connected::Http2(made.map_err(|_| (StatusCode::BAD_GATEWAY, Flag::UpstreamHungUp))?))
 }

@@ -1,12 +1,10 @@
-//! A connection to an endpoint that knows whether the endpoint has said anything since it was last asked: a request
-//! whose connection ends may be sent again only if it has not. Over HTTP/1 it also knows who is to be told of interim
+//! A connection of HTTP/1 to an endpoint that knows whether the endpoint has said anything since it was last asked: a
+//! request whose connection ends may be sent again only if it has not. It also knows who is to be told of interim
 //! responses.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::task::Waker;
 
-use futures_util::task::AtomicWaker;
 use tokio::io::AsyncRead;
 use tokio_util::io::InspectReader;
 
@@ -20,9 +18,6 @@ pub struct Heard(Arc<Ear>);
 #[derive(Debug, Default)]
 struct Ear {
     anything: AtomicBool,
-    /// Whether somebody has waited for the next bytes.
-    is_awaited: AtomicBool,
-    next: AtomicWaker,
     listener: Mutex<Option<Listener>>,
 }
 
@@ -46,9 +41,6 @@ impl Heard {
             if !bytes.is_empty() {
                 let is_first = !ear.anything.load(Ordering::Acquire);
                 ear.anything.store(true, Ordering::Release);
-                if ear.is_awaited.load(Ordering::Relaxed) {
-                    ear.next.wake();
-                }
                 tap.hear(bytes, is_first, |response| {
                     let listener = ear.listener.lock().unwrap_or_else(PoisonError::into_inner);
                     if let Some(listener) = &*listener {
@@ -57,11 +49,5 @@ impl Heard {
                 });
             }
         })
-    }
-
-    /// Wakes this task at the next bytes. It is the one that reads them.
-    pub fn wake_at_next(&self, task: &Waker) {
-        self.0.is_awaited.store(true, Ordering::Relaxed);
-        self.0.next.register(task);
     }
 }

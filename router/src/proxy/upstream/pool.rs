@@ -11,12 +11,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use foldhash::fast::RandomState;
-use http::StatusCode;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 
+use super::failure::OpenError;
+use super::http2::Shared;
+use super::http2::upload::Upload;
 use super::private::Held;
-use super::wire::{Own, Sender, Shared};
-use crate::proxy::access::Flag;
+use super::wire::{Own, Sender};
 
 pub use key::{Peer, PoolKey, Wire};
 
@@ -30,9 +31,6 @@ pub const FRESH: Duration = Duration::from_secs(1);
 /// How long a connection may take to be ready again after its response has ended; a request body that is still
 /// being sent holds it.
 const READY_WITHIN: Duration = Duration::from_secs(5);
-
-/// Why no connection could be opened: the status that the client gets, and the flag.
-pub type OpenError = (StatusCode, Flag);
 
 /// The pool.
 #[derive(Debug, Default)]
@@ -201,15 +199,15 @@ impl Bucket {
     }
 
     /// A stream of the first HTTP/2 connection that has room, else the connection that became idle last, if that was
-    /// at most `idle` ago.
-    pub fn take(self: &Arc<Self>, idle: Duration) -> Taken {
+    /// at most `idle` ago. `with_content`: see [`Shared::stream`].
+    pub fn take(self: &Arc<Self>, idle: Duration, with_content: bool) -> Taken {
         let mut inner = lock(&self.inner);
         let is_short = self.is_short();
         let stream = inner.shared.iter_mut().find_map(|(shared, last_used)| {
             if is_short && shared.is_idle() && last_used.elapsed() > self.key.keep {
                 return None;
             }
-            let stream = shared.stream()?;
+            let stream = shared.stream(with_content)?;
             if is_short {
                 *last_used = Instant::now();
             }
@@ -297,7 +295,7 @@ impl Opener {
 
     /// The connection speaks HTTP/2. `None` when the endpoint has ended it already.
     pub fn http2(self, shared: Shared) -> Option<Lease> {
-        let stream = shared.stream()?;
+        let stream = shared.stream(false)?;
         if let Some(told) = self.told {
             shared.until_known(told);
         }
@@ -334,13 +332,14 @@ pub struct Lease {
 
 impl Lease {
     /// The response has ended: the connection may have the next request, if it carries one at a time unless this `is_last`.
-    pub fn give_back(self, is_last: bool) {
+    /// `upload`: what of the request's content is still being sent over HTTP/2.
+    pub fn give_back(self, is_last: bool, upload: Option<Upload>) {
         // Whose turn is next finds the connection in its place.
         let Lease { bucket, sender, turn, .. } = self;
         let mut connection = match sender {
             Sender::Http1(_) if is_last => return,
             Sender::Http1(connection) => connection,
-            Sender::Http2(stream) => return stream.end(),
+            Sender::Http2(stream) => return stream.end(upload),
         };
         if connection.sender.is_ready() {
             return bucket.put(connection);

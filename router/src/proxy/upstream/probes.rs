@@ -213,7 +213,7 @@ impl Patient {
         let mut sender = match connected {
             Connected::Http1(own) if for_http1(&mut request).is_ok() => Sender::Http1(own),
             Connected::Http2(shared) if for_http2(&mut request, self.checked.key.wire.scheme(), None).is_ok() => {
-                match shared.stream() {
+                match shared.stream(false) {
                     Some(stream) => Sender::Http2(stream),
                     None => return Answer::Failed,
                 }

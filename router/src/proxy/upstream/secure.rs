@@ -16,8 +16,8 @@ use tokio_util::either::Either;
 use super::cause;
 use super::choose::Target;
 use super::connect::trust_policy;
+use super::failure::OpenError;
 use super::health::{Health, Step};
-use super::pool::OpenError;
 use crate::proxy::Common;
 use crate::proxy::access::Flag;
 

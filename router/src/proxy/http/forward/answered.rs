@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use http::header::CONNECTION;
 use http::{HeaderValue, Response, StatusCode, Version};
-use hyper::body::Incoming;
 use tokio::time::Instant;
 
 use super::super::body::{ResponseBody, UpstreamBody};
@@ -17,13 +16,14 @@ use crate::proxy::Shared;
 use crate::proxy::access::{AccessRecord, Flag};
 use crate::proxy::clock::InFlight;
 use crate::proxy::upstream::pool::Lease;
+use crate::proxy::upstream::wire::Answer;
 
 /// An endpoint's answer, with what is needed of its request.
 pub struct Answered {
     /// The connection that it came on.
     pub lease: Lease,
     /// Its head, and its content to come.
-    pub response: Response<Incoming>,
+    pub response: Response<Answer>,
     /// The request's content, if it had any.
     pub upload: Option<Arc<Upload>>,
     /// How long what may take.

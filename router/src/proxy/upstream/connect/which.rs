@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use http::{HeaderMap, Response};
-use hyper::body::Incoming;
 
 use super::Way;
 use crate::proxy::access::Flag;
@@ -11,6 +10,7 @@ use crate::proxy::upstream::choose::Target;
 use crate::proxy::upstream::gone::is_there;
 use crate::proxy::upstream::pool::{Bucket, Lease, MAX_AGE, PoolKey, Wire};
 use crate::proxy::upstream::private::{Private, asks_for_credentials, offers_credentials};
+use crate::proxy::upstream::wire::Answer;
 
 impl Way<'_> {
     fn key(&self, http1_only: bool) -> PoolKey {
@@ -61,7 +61,7 @@ impl Way<'_> {
     }
 
     /// The endpoint has answered: it may have taken the connection for somebody's.
-    pub fn answered(&self, lease: &mut Lease, response: &Response<Incoming>) {
+    pub fn answered(&self, lease: &mut Lease, response: &Response<Answer>) {
         if asks_for_credentials(response.status(), response.headers()) {
             let tie = |private: &Private| private.tie(&self.shared.pool, self.tied_key(), || self.is_there());
             lease.tie_to(self.private.map(tie));

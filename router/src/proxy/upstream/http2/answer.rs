@@ -1,0 +1,163 @@
+//! A response's content on its way from an endpoint over HTTP/2.
+//!
+//! It waits in h2 until it is taken, frame by frame, and h2 ends the connection when too many small frames wait in it,
+//! whosever they are. So before there are that many they are gathered here: what waits is bounded by the stream's
+//! window, which opens by what is taken alone.
+
+use std::collections::VecDeque;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::task::{Context, Poll, Waker};
+
+use bytes::{Bytes, BytesMut};
+use h2::RecvStream;
+use http::header::CONTENT_LENGTH;
+use http::{HeaderMap, Response};
+use hyper::body::{Body, Frame, SizeHint};
+
+use super::seen::{PIECE, SMALL, Seen};
+use super::upload::Upload;
+
+/// The content of a response.
+#[derive(Debug)]
+pub struct Answer {
+    waiting: Arc<Mutex<Waiting>>,
+    seen: Arc<Seen>,
+    /// How much is to come, if the head says so.
+    left: Option<u64>,
+    /// The request's content, if it is still being sent.
+    upload: Option<Upload>,
+}
+
+/// What has come of a response.
+#[derive(Debug)]
+pub struct Waiting {
+    stream: RecvStream,
+    gathered: VecDeque<BytesMut>,
+    /// What came behind the last data: its end, or what ended it.
+    end: Option<Result<(), h2::Error>>,
+    /// Whoever waits for more. h2 knows one waker, and forgets it when somebody else asks.
+    reader: Option<Waker>,
+}
+
+impl Waiting {
+    /// Takes what has come out of h2.
+    pub fn gather(&mut self) {
+        let reader = self.reader.take();
+        let mut cx = Context::from_waker(reader.as_ref().unwrap_or(Waker::noop()));
+        while self.end.is_none() {
+            match self.stream.poll_data(&mut cx) {
+                Poll::Ready(Some(Ok(data))) => self.put(data),
+                Poll::Ready(Some(Err(error))) => self.end = Some(Err(error)),
+                Poll::Ready(None) => self.end = Some(Ok(())),
+                Poll::Pending => break,
+            }
+        }
+        self.reader = reader;
+    }
+
+    /// How many pieces are gathered.
+    #[cfg(test)]
+    pub fn pieces(&self) -> usize {
+        self.gathered.len()
+    }
+
+    fn put(&mut self, data: Bytes) {
+        if let Some(last) = self.gathered.back_mut().filter(|last| last.capacity() - last.len() >= data.len()) {
+            last.extend_from_slice(&data);
+        } else {
+            let mut piece = BytesMut::with_capacity(if data.len() < SMALL { PIECE } else { data.len() });
+            piece.extend_from_slice(&data);
+            self.gathered.push_back(piece);
+        }
+    }
+
+    /// The endpoint may send as much more.
+    fn release(&mut self, length: usize) {
+        // It is no more than what came; a stream that has ended wants to know nothing.
+        let _ = self.stream.flow_control().release_capacity(length);
+    }
+
+    fn poll(&mut self, cx: &mut Context<'_>, seen: &Seen) -> Poll<Option<Result<Frame<Bytes>, h2::Error>>> {
+        if let Some(piece) = self.gathered.pop_front() {
+            self.release(piece.len());
+            return Poll::Ready(Some(Ok(Frame::data(piece.freeze()))));
+        }
+        if self.end.is_none() {
+            match self.stream.poll_data(cx) {
+                Poll::Ready(Some(Ok(data))) => {
+                    seen.took(data.len());
+                    self.release(data.len());
+                    return Poll::Ready(Some(Ok(Frame::data(data))));
+                }
+                Poll::Ready(Some(Err(error))) => self.end = Some(Err(error)),
+                Poll::Ready(None) => self.end = Some(Ok(())),
+                Poll::Pending => return Poll::Pending,
+            }
+        }
+        match self.end.replace(Ok(())) {
+            Some(Err(error)) => Poll::Ready(Some(Err(error))),
+            _ => self.stream.poll_trailers(cx).map(|trailers| trailers.transpose().map(|t| t.map(Frame::trailers))),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.gathered.is_empty() && !matches!(self.end, Some(Err(_))) && self.stream.is_end_stream()
+    }
+}
+
+impl Answer {
+    /// The response with its content to come. `upload`: what of its request is still being sent.
+    pub fn of(response: Response<RecvStream>, seen: &Arc<Seen>, upload: Option<Upload>) -> Response<Self> {
+        let left = length(response.headers());
+        response.map(|stream| {
+            let left = left.or_else(|| stream.is_end_stream().then_some(0));
+            let waiting = Waiting { stream, gathered: VecDeque::new(), end: None, reader: None };
+            Answer { waiting: Arc::new(Mutex::new(waiting)), seen: Arc::clone(seen), left, upload }
+        })
+    }
+
+    /// Where it can be gathered.
+    pub fn waiting(&self) -> Weak<Mutex<Waiting>> {
+        Arc::downgrade(&self.waiting)
+    }
+
+    /// The request's content, if it is still being sent.
+    pub fn take_upload(&mut self) -> Option<Upload> {
+        self.upload.take().filter(|upload| !upload.has_ended())
+    }
+}
+
+impl Body for Answer {
+    type Data = Bytes;
+    type Error = h2::Error;
+
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, h2::Error>>> {
+        let this = &mut *self;
+        let mut waiting = lock(&this.waiting);
+        let polled = waiting.poll(cx, &this.seen);
+        waiting.reader = polled.is_pending().then(|| cx.waker().clone());
+        if let (Poll::Ready(Some(Ok(frame))), Some(left)) = (&polled, &mut this.left) {
+            *left = left.saturating_sub(frame.data_ref().map_or(0, |data| data.len() as u64));
+        }
+        polled
+    }
+
+    fn is_end_stream(&self) -> bool {
+        lock(&self.waiting).is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.left.map_or_else(SizeHint::default, SizeHint::with_exact)
+    }
+}
+
+/// h2 has seen to it that there is one length, and that it is right.
+fn length(headers: &HeaderMap) -> Option<u64> {
+    headers.get(CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
+}
+
+/// Also of whoever gathers.
+pub fn lock(waiting: &Mutex<Waiting>) -> MutexGuard<'_, Waiting> {
+    waiting.lock().unwrap_or_else(PoisonError::into_inner)
+}
