@@ -54,6 +54,7 @@ mod rule_retries;
 mod rule_timeouts;
 mod rule_tls;
 mod rules;
+mod shared_endpoint;
 mod site_tls;
 mod sites;
 mod strictness;
