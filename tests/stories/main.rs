@@ -19,6 +19,7 @@ mod next_hops;
 mod offline;
 mod path_mtu;
 mod peers;
+mod pods;
 mod quickstart;
 mod relay;
 mod state;

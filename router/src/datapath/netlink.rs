@@ -11,7 +11,7 @@ use bytes::BytesMut;
 use netlink_packet_core::{NLM_F_DUMP, NetlinkSerializable, ParseableParametrized};
 use netlink_packet_route::RouteNetlinkMessage;
 use netlink_packet_route::address::{AddressAttribute, AddressMessage};
-use netlink_packet_route::link::{InfoKind, LinkAttribute, LinkFlags, LinkInfo, LinkLayerType, LinkMessage};
+use netlink_packet_route::link::{InfoKind, LinkAttribute, LinkInfo, LinkLayerType, LinkMessage};
 use netlink_packet_route::route::{RouteAddress, RouteAttribute, RouteMessage, RouteMetric, RouteType};
 use netlink_sys::{AsyncSocket, AsyncSocketExt, TokioSocket, protocols::NETLINK_ROUTE};
 
@@ -114,7 +114,7 @@ fn is_transport_failure(error: &io::Error) -> bool {
 
 fn note_link(found: &mut Interfaces, link: &LinkMessage) {
     let index = link.header.index;
-    let (mut name, mut mtu, mut veth, mut other, mut namespace) = (None, None, false, None, None);
+    let (mut name, mut mtu, mut veth, mut other, mut namespace, mut has_master) = (None, None, false, None, None, false);
     for attribute in &link.attributes {
         match attribute {
             LinkAttribute::IfName(text) => name = Some(text.clone()),
@@ -123,6 +123,7 @@ fn note_link(found: &mut Interfaces, link: &LinkMessage) {
             LinkAttribute::Link(index) => other = Some(*index),
             // Only there if the other end is in another network namespace.
             LinkAttribute::LinkNetNsId(id) => namespace = Some(*id),
+            LinkAttribute::Controller(_) => has_master = true,
             _ => {}
         }
     }
@@ -132,9 +133,10 @@ fn note_link(found: &mut Interfaces, link: &LinkMessage) {
     }
     // The program reads packets that begin with an Ethernet header; the loopback's do.
     let ethernet = matches!(link.header.link_layer_type, LinkLayerType::Ether | LinkLayerType::Loopback);
+    // Packets of a bridge's port or a bond's member come by again on the bridge or the bond, which decide whose they are.
     if let Some(name) = name
         && ethernet
-        && link.header.flags.contains(LinkFlags::Up)
+        && !has_master
     {
         found.attachable.insert(name, index);
     }
