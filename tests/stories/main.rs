@@ -28,3 +28,4 @@ mod survival;
 mod tls;
 mod trust;
 mod vlan;
+mod ways_out;
