@@ -22,6 +22,7 @@ pub mod ends;
 pub mod events;
 pub mod flows;
 pub mod image;
+mod instances;
 pub mod interfaces;
 pub mod kernel;
 pub mod maps;
@@ -49,6 +50,11 @@ impl PinFolder {
     /// `/sys/fs/bpf/sluice/<instance>/v<ABI>`.
     pub fn of(instance: &str) -> Self {
         PinFolder(Path::new(BPFFS).join("sluice").join(instance).join(format!("v{ABI}")))
+    }
+
+    /// A folder that is there already, of any layout version.
+    pub(crate) fn at(folder: PathBuf) -> Self {
+        PinFolder(folder)
     }
 
     /// The folder.

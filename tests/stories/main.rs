@@ -13,6 +13,7 @@ mod flows;
 mod gateway;
 mod harness;
 mod http;
+mod instances;
 mod keep;
 mod maps;
 mod next_hops;
