@@ -32,6 +32,7 @@ pub mod peers;
 pub mod plan;
 pub mod pools;
 pub mod ports;
+mod resets;
 pub mod sweep;
 pub mod task;
 
