@@ -22,6 +22,11 @@ use crate::skb::Skb;
 /// exact, and the receiver of the packet sees to that; some packets before it may have been lost on their way here).
 const RESET_WINDOW: u32 = 1 << 16;
 
+/// Nanoseconds after which an endpoint that has said nothing since a client's SYN has forgotten the connection, or is gone:
+/// the client sends its SYN again after 1 s and 3 s (RFC 6298 §2.1), and a host that lives answers each with a challenge,
+/// though at most two a second (Linux, `tcp_invalid_ratelimit`).
+const UNANSWERED: u64 = 2_500_000_000;
+
 /// Nanoseconds by which a packet may come behind one that was sent after it: what a path that is bad can do.
 const REORDERED: u64 = 100_000_000;
 
@@ -32,7 +37,15 @@ pub fn packet(skb: &mut Skb, segment: &Segment, flow: &mut Flow) -> Option<i32> 
         return Some(forward(skb, segment, flow));
     }
     match unusual(skb, segment, flow) {
-        FORWARD => Some(forward(skb, segment, flow)),
+        FORWARD => {
+            let before = flow.last_ns;
+            let action = forward(skb, segment, flow);
+            if segment.flags & SYN != 0 {
+                // No sign of life: whoever sent it has forgotten the connection, or was never part of it.
+                flow.last_ns = before;
+            }
+            Some(action)
+        }
         GONE => None,
         action => Some(action as i32),
     }
@@ -153,11 +166,11 @@ fn lives_on(segment: &Segment, flow: &Flow) -> bool {
 
 /// A SYN of the client on a tuple that has an entry: whether it begins a new connection. On a connection that lives it
 /// does not: the endpoint answers it with a challenge (RFC 5961 §4), and a client that has really begun anew answers
-/// that with a reset.
+/// that with a reset. An endpoint that answers none does not live.
 #[inline(always)]
 fn begins_anew(segment: &Segment, client: &mut Flow) -> bool {
     let dialing = client.state == STATE_DIALING && segment.seq.wrapping_add(1) != first_byte(client, segment);
-    if client.state != STATE_CLOSING && !dialing {
+    if client.state != STATE_CLOSING && !dialing && !is_unanswered(client) {
         return false;
     }
     if client.state == STATE_CLOSING && client.own & FLOW_REPORTED != 0 {
@@ -173,6 +186,24 @@ fn begins_anew(segment: &Segment, client: &mut Flow) -> bool {
     }
     forget(&segment.flow, client);
     true
+}
+
+/// Whether the endpoint has said nothing for long since the first of several SYNs, the time of which stands where that of
+/// the end will.
+#[inline(always)]
+fn is_unanswered(client: &mut Flow) -> bool {
+    if client.state != STATE_ESTABLISHED {
+        return false;
+    }
+    let Some(backend) = maps::flow(&client.rewrite.to.reversed()) else { return false };
+    // The clock of `last_ns`, which is behind the other one by a tick.
+    // SAFETY: the helper has no precondition.
+    let now = unsafe { bpf_ktime_get_coarse_ns() };
+    if client.ended_ns == 0 || backend.last_ns >= client.ended_ns {
+        client.ended_ns = now;
+        return false;
+    }
+    now.wrapping_sub(client.ended_ns) > UNANSWERED
 }
 
 /// Sequence number of the first byte of the client that is being dialed for.

@@ -1,13 +1,19 @@
-//! Packets that were too big for a link on the way (RFC 1191, RFC 8201): the sender of such a packet must hear of it,
-//! and for connections that the kernel carries that is the client or the endpoint, never this host. The error comes to
-//! our address and quotes the packet as we sent it; it goes on to the sender, quoting the packet as that sent it.
+//! ICMP errors about packets of connections that the kernel carries.
+//!
+//! A packet was too big for a link on the way (RFC 1191, RFC 8201): the sender of such a packet must hear of it, and that is
+//! the client or the endpoint, never this host. The error comes to our address and quotes the packet as we sent it; it
+//! goes on to the sender, quoting the packet as that sent it.
+//!
+//! The SYN of a dial cannot reach its endpoint, or may not: that is a refusal, as a reset is (RFC 1122 §4.2.3.9; Linux ends
+//! a connection attempt by any of these errors).
 
 use aya_ebpf::bindings::{TC_ACT_OK, TC_ACT_SHOT};
-use router_common::maps::{FLOW_ACROSS, Flow, SIDE_BACKEND, mapped};
+use router_common::maps::{FLOW_ACROSS, Flow, SIDE_BACKEND, STATE_DIALING, mapped};
 use router_common::packet::{ETHERNET, Packet};
 use router_common::translate::{Difference, PacketMut};
 
 use crate::maps;
+use crate::next_endpoint;
 use crate::skb::Skb;
 
 const ICMP: u8 = 1;
@@ -17,20 +23,32 @@ const TCP: u8 = 6;
 const FRAGMENTATION_NEEDED: [u8; 2] = [3, 4];
 /// Packet too big (RFC 4443 §3.2).
 const TOO_BIG: [u8; 2] = [2, 0];
+/// Types of errors that end a connection attempt: destination unreachable, time exceeded, parameter problem (RFC 792),
+/// and the same of ICMPv6 (RFC 4443 §3).
+const REFUSALS: [u8; 3] = [3, 11, 12];
+const REFUSALS6: [u8; 3] = [1, 3, 4];
+/// [`icmp4`], [`icmp6`]: an endpoint cannot be reached; the client's key and its first flight are in the working memory.
+const REFUSED: i32 = 0x1_0000;
 /// Bytes of an ICMP header before the quoted packet.
 const HEADER: u32 = 8;
 
 /// A packet that is no TCP segment: an error about a connection that the kernel carries, or nothing of ours.
 #[inline(always)]
 pub fn packet(skb: &mut Skb) -> i32 {
-    if skb.is_v6() { icmp6(skb) } else { icmp4(skb) }
+    let action = if skb.is_v6() { icmp6(skb) } else { icmp4(skb) };
+    if action == REFUSED { next_endpoint::dial(skb) } else { action }
 }
 
 #[inline(never)]
 fn icmp4(skb: &mut Skb) -> i32 {
     const QUOTED: u32 = ETHERNET + 20 + HEADER;
     let Some(ip) = skb.load::<10>(ETHERNET) else { return TC_ACT_OK };
-    if ip[0] != 0x45 || ip[9] != ICMP || skb.load::<2>(ETHERNET + 20) != Some(FRAGMENTATION_NEEDED) {
+    if ip[0] != 0x45 || ip[9] != ICMP {
+        return TC_ACT_OK;
+    }
+    let Some(kind) = skb.load::<2>(ETHERNET + 20) else { return TC_ACT_OK };
+    let too_big = kind == FRAGMENTATION_NEEDED;
+    if !too_big && !REFUSALS.contains(&kind[0]) {
         return TC_ACT_OK;
     }
     let Some(inner) = skb.load::<20>(QUOTED) else { return TC_ACT_OK };
@@ -40,6 +58,9 @@ fn icmp4(skb: &mut Skb) -> i32 {
     let Some(memory) = maps::scratch_memory() else { return TC_ACT_OK };
     memory.key.source = mapped([inner[16], inner[17], inner[18], inner[19]]);
     memory.key.destination = mapped([inner[12], inner[13], inner[14], inner[15]]);
+    if !too_big {
+        return refusal(skb, QUOTED + 20);
+    }
     let Some(flow) = sender(skb, QUOTED + 20) else { return TC_ACT_OK };
     if let Some([m0, m1]) = skb.load::<2>(ETHERNET + 20 + 6) {
         smaller_payload(flow, u16::from_be_bytes([m0, m1]) as u32, 40);
@@ -66,7 +87,12 @@ fn icmp4(skb: &mut Skb) -> i32 {
 #[inline(never)]
 fn icmp6(skb: &mut Skb) -> i32 {
     const QUOTED: u32 = ETHERNET + 40 + HEADER;
-    if skb.load::<1>(ETHERNET + 6) != Some([ICMP6]) || skb.load::<2>(ETHERNET + 40) != Some(TOO_BIG) {
+    if skb.load::<1>(ETHERNET + 6) != Some([ICMP6]) {
+        return TC_ACT_OK;
+    }
+    let Some(kind) = skb.load::<2>(ETHERNET + 40) else { return TC_ACT_OK };
+    let too_big = kind == TOO_BIG;
+    if !too_big && !REFUSALS6.contains(&kind[0]) {
         return TC_ACT_OK;
     }
     if skb.load::<1>(QUOTED + 6) != Some([TCP]) {
@@ -77,6 +103,9 @@ fn icmp6(skb: &mut Skb) -> i32 {
     memory.key.destination = source;
     let Some(destination) = skb.load::<16>(QUOTED + 24) else { return TC_ACT_OK };
     memory.key.source = destination;
+    if !too_big {
+        return refusal(skb, QUOTED + 40);
+    }
     let Some(flow) = sender(skb, QUOTED + 40) else { return TC_ACT_OK };
     if let Some(mtu) = skb.load::<4>(ETHERNET + 40 + 4) {
         smaller_payload(flow, u32::from_be_bytes(mtu), 60);
@@ -116,6 +145,34 @@ fn sender(skb: &Skb, tcp: u32) -> Option<&'static mut Flow> {
     let flow = maps::flow(&memory.key)?;
     // The size that fits differs by the headers' then; the sender's own path MTU discovery has to find out.
     if flow.own & FLOW_ACROSS == 0 { Some(flow) } else { None }
+}
+
+/// [`REFUSED`] if the quoted packet, whose addresses are in the working memory, is the SYN of a dial that waits for its
+/// endpoint: whoever knows its number has seen it (RFC 5927 §4.1).
+#[inline(never)]
+fn refusal(skb: &Skb, tcp: u32) -> i32 {
+    let Some(memory) = maps::scratch_memory() else { return TC_ACT_OK };
+    let Some([p0, p1, q0, q1, s0, s1, s2, s3]) = skb.load::<8>(tcp) else { return TC_ACT_OK };
+    memory.key.source_port = u16::from_be_bytes([q0, q1]);
+    memory.key.destination_port = u16::from_be_bytes([p0, p1]);
+    let Some(backend) = maps::flow(&memory.key) else { return TC_ACT_OK };
+    if backend.state != STATE_DIALING || backend.side != SIDE_BACKEND {
+        return TC_ACT_OK;
+    }
+    let client = backend.rewrite.to.reversed();
+    let Some(flight) = maps::dialed_flight(&client) else { return TC_ACT_OK };
+    if flight.dial.isn != u32::from_be_bytes([s0, s1, s2, s3]) || !maps::read_dialed_flight(memory, flight) {
+        return TC_ACT_OK;
+    }
+    if let Some(state) = maps::state_of_endpoint(backend.endpoint) {
+        state.refused += 1;
+    }
+    memory.key = client;
+    // Of which version of IP the packet is that becomes another.
+    if let Some(segment) = maps::segment_memory() {
+        segment.v6 = skb.is_v6();
+    }
+    REFUSED
 }
 
 /// Of a first payload that is not acknowledged yet the segments are ours: the client's next retransmission sends it in

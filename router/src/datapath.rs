@@ -22,6 +22,7 @@ pub mod ends;
 pub mod events;
 pub mod flows;
 pub mod image;
+mod instances;
 pub mod interfaces;
 pub mod kernel;
 pub mod maps;
@@ -31,6 +32,7 @@ pub mod peers;
 pub mod plan;
 pub mod pools;
 pub mod ports;
+mod resets;
 pub mod sweep;
 pub mod task;
 
@@ -49,6 +51,11 @@ impl PinFolder {
     /// `/sys/fs/bpf/sluice/<instance>/v<ABI>`.
     pub fn of(instance: &str) -> Self {
         PinFolder(Path::new(BPFFS).join("sluice").join(instance).join(format!("v{ABI}")))
+    }
+
+    /// A folder that is there already, of any layout version.
+    pub(crate) fn at(folder: PathBuf) -> Self {
+        PinFolder(folder)
     }
 
     /// The folder.

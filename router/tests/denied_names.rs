@@ -44,7 +44,7 @@ fn lowered(tls: Value) -> (MapImage, u32) {
     let table = translate(&resources, &settings).table;
     let (mut ids, source) = (RouteIds::default(), "10.0.0.9".parse().unwrap());
     ids.assign(&table);
-    let path = |_: IpAddr| Some(Path { source, interface: 1, max_segment: 1460 });
+    let path = |_: IpAddr| Ok(Path { source, interface: 1, max_segment: 1460 });
     let image = lower(&table, &[], &[], &ids, &mut Pools::new(path));
     (image, table.routers[0].id)
 }

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
-use std::io::{Read, Write};
-use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::io::{ErrorKind, Read, Write};
+use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -117,20 +117,49 @@ fn a_connection_is_shown_while_it_lives_and_logged_when_it_ends() -> Result<()> 
 
 #[test]
 fn a_silent_connection_ends_at_its_routes_own_time() -> Result<()> {
-    let setup = Setup { annotations: "haproxy.router.openshift.io/timeout-tunnel: 2s", ..Setup::new(Family::V4) };
-    let stage = Stage::new(DataPath::Kernel, setup)?;
-    let (silent, busy) = (stage.connect()?, stage.connect()?);
-    let from = silent.client.local_addr()?;
-    let (line, _) = wait_for("the silent connection is ended", PATIENCE, || {
-        // As often as this the other one is not silent.
-        busy.greet().ok()?;
-        lines(&stage.sluice).into_iter().find(|line| line.contains(&format!("client={from}")))
-    })?;
-    ensure!(line.contains("flags=\"ID\"") && line.contains("host=\"raw.apps.test\""), "{line}");
-    busy.greet()?;
-    let flows = stage.sluice.get("flows")?;
-    assert_eq!(rows(&flows)?.len(), 1, "the other one goes on: {flows}");
+    for family in [Family::V4, Family::V6] {
+        for data_path in [DataPath::Kernel, DataPath::UserSpace] {
+            silent(data_path, family).with_context(|| format!("{data_path:?}, {family:?}"))?;
+        }
+    }
     Ok(())
+}
+
+fn silent(data_path: DataPath, family: Family) -> Result<()> {
+    let setup = Setup { annotations: "haproxy.router.openshift.io/timeout-tunnel: 2s", ..Setup::new(family) };
+    let stage = Stage::new(data_path, setup)?;
+    let (silent, half, busy) = (stage.connect()?, stage.connect()?, stage.connect()?);
+    silent.greet()?;
+    half.origin.shutdown(Shutdown::Write)?;
+    ensure!(stream::read_once(&mut &half.client)? == 0, "more than the end came");
+    let ends = |stage: &Stage, from: SocketAddr| {
+        let line = lines(&stage.sluice).into_iter().find(|line| line.contains(&format!("client={from}")));
+        line.inspect(|line| assert!(line.contains("flags=\"ID\"") && line.contains("host=\"raw.apps.test\""), "{line}"))
+    };
+    for pair in [&silent, &half] {
+        let from = pair.client.local_addr()?;
+        wait_for("the silent connection is ended", PATIENCE, || {
+            // As often as this the other one is not silent.
+            busy.greet().ok()?;
+            ends(&stage, from)
+        })?;
+    }
+    // Neither end waits for ever.
+    for mut end in [&silent.client, &silent.origin, &half.origin] {
+        let read = stream::read_once(&mut end);
+        ensure!(
+            read.as_ref().map_or_else(|error| error.kind() == ErrorKind::ConnectionReset, |read| *read == 0),
+            "{read:?}"
+        );
+    }
+    if stage.steers() {
+        // It has had the endpoint's end; a reset shows in what it sends, not in what it reads.
+        let error = half.client.take_error()?.map(|error| error.kind());
+        ensure!(matches!(error, Some(ErrorKind::ConnectionReset | ErrorKind::BrokenPipe)), "{error:?}");
+        let flows = stage.sluice.get("flows")?;
+        assert_eq!(rows(&flows)?.len(), 1, "the other one goes on: {flows}");
+    }
+    busy.greet()
 }
 
 #[test]

@@ -4,10 +4,13 @@
 use std::net::{SocketAddr, TcpListener};
 
 use anyhow::{Result, ensure};
+use router_common::maps::names;
 use router_common::verdict::DialCounter;
 use tempfile::TempDir;
 use tests::netns::Netns;
 use tests::sluice::{DataPath, Options, Sluice};
+use tests::steering::{Family, Setup, Stage};
+use tests::wait::{PATIENCE, wait_until};
 use tests::{folder, pinned, stream};
 
 const HOST: &str = "raw.apps.test";
@@ -36,6 +39,30 @@ fn a_live_connection_follows_its_route_to_another_gateway() -> Result<()> {
 #[test]
 fn a_live_connection_follows_its_route_to_another_gateway_over_ipv6() -> Result<()> {
     follow(&V6, true)
+}
+
+/// The programs stay on an interface that is down.
+#[test]
+fn connections_outlive_a_link_that_is_down_for_a_while() -> Result<()> {
+    for family in [Family::V4, Family::V6] {
+        let stage = Stage::new(DataPath::Kernel, Setup::new(family))?;
+        if family == Family::V6 {
+            // Else its addresses go with the link.
+            stage.router.set("ipv6/conf/back/keep_addr_on_down", "1")?;
+        }
+        let pair = stage.connect()?;
+        pair.greet()?;
+        let endpoints = || Ok::<_, anyhow::Error>(stage.sluice.dump(names::ENDPOINTS)?.as_array().map_or(0, Vec::len));
+        stage.router.ip(&["link", "set", "back", "down"])?;
+        wait_until("the agent has noticed", PATIENCE, || endpoints().is_ok_and(|count| count == 0))?;
+        stage.router.ip(&["link", "set", "back", "up"])?;
+        wait_until("the endpoint is there again", PATIENCE, || endpoints().is_ok_and(|count| count == 1))?;
+        pair.greet()?;
+        pair.exchange(1, 200_000, 200_000)?;
+        stage.connect()?.exchange(2, 200_000, 200_000)?;
+        stage.carried(2)?;
+    }
+    Ok(())
 }
 
 /// Then the programs cannot ask for next hops, and the kernel looks for one for each packet.

@@ -76,7 +76,8 @@ pub struct Flow {
     pub last_ns: u64,
     /// Monotonic nanoseconds of the dial.
     pub started_ns: u64,
-    /// Monotonic nanoseconds of the end.
+    /// Monotonic nanoseconds of the end. In a client's entry, while the connection lives: of the first SYN that its endpoint
+    /// has not answered, if there was one.
     pub ended_ns: u64,
     /// Sequence number after this side's FIN, as this side counts.
     pub fin_end: u32,

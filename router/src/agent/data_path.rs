@@ -21,9 +21,10 @@ pub(super) fn load_kernel(options: &Options, successor: bool) -> Result<Result<K
         return Ok(Err("asked for with --data-path userspace".to_owned()));
     }
     // Before anything is loaded: a range that cannot be used is the operator's to change.
-    let opened = ports::choose(options.snat_ports)
+    let pins = PinFolder::of(&options.instance);
+    let opened = ports::choose(options.snat_ports, &pins)
         .map_err(KernelError::from)
-        .and_then(|_| Kernel::open(PinFolder::of(&options.instance), VerifierLogLevel::STATS, successor));
+        .and_then(|_| Kernel::open(pins, VerifierLogLevel::STATS, successor));
     match opened {
         Ok(kernel) => Ok(Ok(kernel)),
         Err(error) if options.data_path == DataPath::Kernel => Err(error.into()),

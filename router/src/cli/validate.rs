@@ -124,9 +124,13 @@ fn refusals(translation: &Translation) -> Vec<(ObjectRef, String)> {
     for (object, told) in translation.report.others.entries() {
         let lost = |row: &&Row| !row.admitted || !row.winners.is_empty() || row.reason.starts_with("Partially");
         for row in told.rows.iter().filter(lost).filter(|row| !REPORTED.contains(&&*row.reason)) {
-            let verb = if row.admitted { "serves it in part" } else { "does not serve it" };
-            let parent = if row.parent.is_empty() { object.kind.name() } else { &row.parent };
-            refusals.push((object.clone(), format!("{parent} {verb}: {}: {}", row.reason, row.message)));
+            let who = if row.parent.is_empty() { "Sluice" } else { &row.parent };
+            let verb = match object.kind {
+                Kind::TlsCertificateDelegation => "does not use it",
+                _ if row.admitted => "serves it in part",
+                _ => "does not serve it",
+            };
+            refusals.push((object.clone(), format!("{who} {verb}: {}: {}", row.reason, row.message)));
         }
         refusals.extend(faults(&told.status).into_iter().map(|fault| (object.clone(), fault)));
     }

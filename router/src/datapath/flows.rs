@@ -87,7 +87,8 @@ pub fn end_of(key: &FlowKey, client: &Flow, backend: Option<&Flow>, now: Duratio
         client: *key,
         backend: client.rewrite.to,
         started_ns: client.started_ns,
-        ended_ns: if client.ended_ns == 0 { now } else { client.ended_ns },
+        // While it lives, this is when a client's SYN was left without an answer.
+        ended_ns: if client.state == STATE_CLOSING { client.ended_ns } else { now },
         bytes_in: client.bytes,
         bytes_out: backend.map_or(0, |flow| flow.bytes),
         packets_in: client.packets,

@@ -16,7 +16,7 @@ use router_core::table::{ResolvedRoute, RouteKind, RouterTable, RoutingTable, Vi
 
 use super::paths::Paths;
 use super::plan::covering;
-use super::pools::{EndpointEntry, PoolEntry, Pools, Slots};
+use super::pools::{EndpointEntry, PoolEntry, Pools, Relayed, Slots};
 use crate::proxy::listeners::{BindState, ListenerState, Protocol};
 
 pub use ids::RouteIds;
@@ -108,6 +108,21 @@ pub struct MapImage {
     pub endpoints: BTreeMap<u32, EndpointEntry>,
     /// Entries left out because a map would be full; their hosts are served by the agent alone.
     pub left_out: usize,
+    /// Routes that might be steered and are relayed, by id.
+    pub relayed: Arc<BTreeMap<u32, Relayed>>,
+    /// Listeners that are the agent's alone, and why.
+    pub unsteered: BTreeMap<(IpAddr, u16), Unsteered>,
+}
+
+/// A listener whose connections are the agent's alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Unsteered {
+    /// Router id.
+    pub router: u32,
+    /// `PROTOCOL_*`.
+    pub protocol: u8,
+    /// Why.
+    pub why: &'static str,
 }
 
 impl MapImage {
@@ -127,6 +142,13 @@ impl MapImage {
         let allow = self.allow.iter().map(|(route, ..)| *route);
         let keys = self.routes.keys().chain(self.pools.keys()).copied();
         hosts.chain(allow).chain(keys).max().unwrap_or_default()
+    }
+
+    /// Leaves listeners at these addresses to the agent.
+    pub fn leave_to_agent(&mut self, why: &'static str, is_agents: impl Fn(IpAddr) -> bool) {
+        for (key, entry) in self.listeners.extract_if(.., |(address, _), _| is_agents(*address)) {
+            self.unsteered.insert(key, Unsteered { router: entry.router, protocol: entry.protocol, why });
+        }
     }
 
     /// Whether no connection would be decided.
@@ -166,15 +188,21 @@ pub fn lower(
     image.hosts = hosts.into_iter().collect();
     let max_segment = pools.max_segment();
     for listener in listeners {
-        if listener.state != BindState::Bound || accepts_proxy(table, listener.router_id) {
+        if listener.state != BindState::Bound {
             continue;
         }
         let protocol = match listener.protocol {
             Protocol::Http => PROTOCOL_HTTP,
             Protocol::Https => PROTOCOL_TLS,
         };
+        let (router, has_header) = (listener.router_id, accepts_proxy(table, listener.router_id));
         for ip in reachable(listener.address, local) {
-            let entry = ListenerEntry { router: listener.router_id, protocol, max_segment };
+            if has_header {
+                let why = "its connections begin with a PROXY header";
+                image.unsteered.insert((ip, listener.address.port()), Unsteered { router, protocol, why });
+                continue;
+            }
+            let entry = ListenerEntry { router, protocol, max_segment };
             image.listeners.insert((ip, listener.address.port()), entry);
         }
     }

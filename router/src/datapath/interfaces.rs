@@ -6,7 +6,8 @@ use std::net::IpAddr;
 /// What is there at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Interfaces {
-    /// Interfaces that are up and have Ethernet headers: name and index.
+    /// Interfaces that have Ethernet headers and no master (`IFLA_MASTER`), up or down: name and index. A program leaves
+    /// with its interface alone, so that connections outlive a link that is down for a while.
     pub attachable: BTreeMap<String, u32>,
     /// Addresses of all interfaces.
     pub addresses: BTreeSet<IpAddr>,

@@ -18,7 +18,7 @@ use super::maps::KernelMaps;
 use super::ports::PortsError;
 use links::{Attached, Direction, Links};
 
-pub use pins::clean_up;
+pub use pins::{clean_up, other_agent};
 
 /// The program, compiled by `cargo xtask build-ebpf`; empty in a build without it.
 pub static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/sluice.bpf.o"));

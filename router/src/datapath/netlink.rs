@@ -2,6 +2,7 @@
 
 mod channel;
 mod ethtool;
+mod policies;
 mod watchers;
 
 use std::io;
@@ -11,14 +12,19 @@ use bytes::BytesMut;
 use netlink_packet_core::{NLM_F_DUMP, NetlinkSerializable, ParseableParametrized};
 use netlink_packet_route::RouteNetlinkMessage;
 use netlink_packet_route::address::{AddressAttribute, AddressMessage};
-use netlink_packet_route::link::{InfoKind, LinkAttribute, LinkFlags, LinkInfo, LinkLayerType, LinkMessage};
+use netlink_packet_route::link::{InfoKind, LinkAttribute, LinkInfo, LinkLayerType, LinkMessage};
 use netlink_packet_route::route::{RouteAddress, RouteAttribute, RouteMessage, RouteMetric, RouteType};
-use netlink_sys::{AsyncSocket, AsyncSocketExt, TokioSocket, protocols::NETLINK_ROUTE};
+use netlink_sys::{
+    AsyncSocket, AsyncSocketExt, TokioSocket,
+    protocols::{NETLINK_ROUTE, NETLINK_XFRM},
+};
 
 use super::interfaces::{Interfaces, Pair};
 use channel::{Channel, DATAGRAM, Message};
 
 pub use ethtool::Ethtool;
+use policies::GROUP_POLICY;
+pub use policies::Policies;
 pub use watchers::{Disciplines, interface_chains};
 
 /// Where the kernel would send a packet.
@@ -30,6 +36,8 @@ pub struct Hop {
     pub interface: u32,
     /// The route's own MTU in bytes, if it has one.
     pub mtu: Option<u32>,
+    /// Whether the route encapsulates packets (`RTA_ENCAP_TYPE`).
+    pub encapsulated: bool,
 }
 
 /// Questions to the kernel. The answers are there at once, so this blocks.
@@ -114,7 +122,8 @@ fn is_transport_failure(error: &io::Error) -> bool {
 
 fn note_link(found: &mut Interfaces, link: &LinkMessage) {
     let index = link.header.index;
-    let (mut name, mut mtu, mut veth, mut other, mut namespace) = (None, None, false, None, None);
+    let (mut name, mut mtu, mut veth, mut other, mut namespace, mut has_master) =
+        (None, None, false, None, None, false);
     for attribute in &link.attributes {
         match attribute {
             LinkAttribute::IfName(text) => name = Some(text.clone()),
@@ -123,6 +132,7 @@ fn note_link(found: &mut Interfaces, link: &LinkMessage) {
             LinkAttribute::Link(index) => other = Some(*index),
             // Only there if the other end is in another network namespace.
             LinkAttribute::LinkNetNsId(id) => namespace = Some(*id),
+            LinkAttribute::Controller(_) => has_master = true,
             _ => {}
         }
     }
@@ -132,9 +142,10 @@ fn note_link(found: &mut Interfaces, link: &LinkMessage) {
     }
     // The program reads packets that begin with an Ethernet header; the loopback's do.
     let ethernet = matches!(link.header.link_layer_type, LinkLayerType::Ether | LinkLayerType::Loopback);
+    // Packets of a bridge's port or a bond's member come by again on the bridge or the bond, which decide whose they are.
     if let Some(name) = name
         && ethernet
-        && link.header.flags.contains(LinkFlags::Up)
+        && !has_master
     {
         found.attachable.insert(name, index);
     }
@@ -158,12 +169,13 @@ fn usable_hop(route: &RouteMessage) -> Option<Hop> {
     if !matches!(route.header.kind, RouteType::Unicast | RouteType::Local) {
         return None;
     }
-    let (mut source, mut interface, mut mtu) = (None, None, None);
+    let (mut source, mut interface, mut mtu, mut encapsulated) = (None, None, None, false);
     for attribute in &route.attributes {
         match attribute {
             RouteAttribute::PrefSource(RouteAddress::Inet(address)) => source = Some(IpAddr::V4(*address)),
             RouteAttribute::PrefSource(RouteAddress::Inet6(address)) => source = Some(IpAddr::V6(*address)),
             RouteAttribute::Oif(index) => interface = Some(*index),
+            RouteAttribute::EncapType(_) => encapsulated = true,
             RouteAttribute::Metrics(metrics) => {
                 mtu = metrics.iter().find_map(|metric| match metric {
                     RouteMetric::Mtu(bytes) if *bytes > 0 => Some(*bytes),
@@ -173,13 +185,15 @@ fn usable_hop(route: &RouteMessage) -> Option<Hop> {
             _ => {}
         }
     }
-    Some(Hop { source: source?, interface: interface?, mtu })
+    Some(Hop { source: source?, interface: interface?, mtu, encapsulated })
 }
 
-/// What the kernel tells by itself: interfaces, addresses, routes, rules, queueing disciplines or filters have changed.
+/// What the kernel tells by itself: interfaces, addresses, routes, rules, queueing disciplines, filters or IPsec policies
+/// have changed.
 pub struct News {
-    socket: TokioSocket,
-    buffer: BytesMut,
+    routes: Subscription,
+    /// `None`: the kernel has no IPsec.
+    policies: Option<Subscription>,
 }
 
 impl News {
@@ -188,9 +202,7 @@ impl News {
     /// # Errors
     /// The system call's.
     pub fn open() -> io::Result<Self> {
-        let mut socket = TokioSocket::new(NETLINK_ROUTE)?;
-        socket.socket_mut().bind_auto()?;
-        for group in [
+        let routes = [
             libc::RTNLGRP_LINK,
             libc::RTNLGRP_IPV4_IFADDR,
             libc::RTNLGRP_IPV6_IFADDR,
@@ -199,10 +211,12 @@ impl News {
             libc::RTNLGRP_IPV4_RULE,
             libc::RTNLGRP_IPV6_RULE,
             libc::RTNLGRP_TC,
-        ] {
-            socket.socket_ref().add_membership(group)?;
-        }
-        Ok(News { socket, buffer: BytesMut::with_capacity(DATAGRAM) })
+        ];
+        let policies = match Subscription::open(NETLINK_XFRM, &[GROUP_POLICY]) {
+            Err(error) if error.raw_os_error() == Some(libc::EPROTONOSUPPORT) => None,
+            policies => Some(policies?),
+        };
+        Ok(News { routes: Subscription::open(NETLINK_ROUTE, &routes)?, policies })
     }
 
     /// Waits for news. What changed has to be asked for: after a burst that did not fit the socket, this is all that
@@ -211,6 +225,31 @@ impl News {
     /// # Errors
     /// The system call's.
     pub async fn come(&mut self) -> io::Result<()> {
+        match &mut self.policies {
+            None => self.routes.come().await,
+            Some(policies) => tokio::select! {
+                come = self.routes.come() => come,
+                come = policies.come() => come,
+            },
+        }
+    }
+}
+
+/// A socket that is a member of groups of one netlink family.
+struct Subscription {
+    socket: TokioSocket,
+    buffer: BytesMut,
+}
+
+impl Subscription {
+    fn open(protocol: isize, groups: &[u32]) -> io::Result<Self> {
+        let mut socket = TokioSocket::new(protocol)?;
+        socket.socket_mut().bind_auto()?;
+        groups.iter().try_for_each(|group| socket.socket_ref().add_membership(*group))?;
+        Ok(Subscription { socket, buffer: BytesMut::with_capacity(DATAGRAM) })
+    }
+
+    async fn come(&mut self) -> io::Result<()> {
         self.buffer.clear();
         self.buffer.reserve(DATAGRAM);
         match self.socket.recv(&mut self.buffer).await {

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
 
-use super::netlink::{Hop, Netlink};
+use super::netlink::{Hop, Netlink, Policies};
 
 /// IPv4 header (20) and TCP header (20) without options, in bytes.
 const HEADERS_V4: u32 = 40;
@@ -25,14 +25,48 @@ pub struct Path {
     pub max_segment: u16,
 }
 
-/// Who knows ways.
-pub trait Paths {
-    /// The way to an address; `None` when there is none that the kernel program can use.
-    fn path(&mut self, to: IpAddr) -> Option<Path>;
+/// Why the kernel programs do not carry connections to an address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Obstacle {
+    /// There is no route to it: the relay does not reach it either.
+    NoRoute,
+    /// Its route leaves by an interface that no programs are attached to.
+    Interface,
+    /// Its route encapsulates packets (ip-route(8), `encap`), which packets sent past the stack would not be.
+    Encapsulated,
+    /// An IPsec policy (ip-xfrm(8), direction `out`) has packets to it transformed or blocked.
+    Ipsec,
+    /// The MTU on the way leaves too little room for a segment.
+    SmallMtu,
+    /// The kernel did not answer.
+    Unknown,
 }
 
-impl<F: FnMut(IpAddr) -> Option<Path>> Paths for F {
-    fn path(&mut self, to: IpAddr) -> Option<Path> {
+impl Obstacle {
+    /// The reason as `sluice` prints it.
+    pub const fn text(self) -> &'static str {
+        match self {
+            Obstacle::NoRoute => "there is no route to it",
+            Obstacle::Interface => "its route leaves by an interface that no kernel program is attached to",
+            Obstacle::Encapsulated => "its route encapsulates packets",
+            Obstacle::Ipsec => "an IPsec policy applies to packets to it",
+            Obstacle::SmallMtu => "the MTU on the way to it is too small",
+            Obstacle::Unknown => "the kernel did not tell the route to it",
+        }
+    }
+}
+
+/// Who knows ways.
+pub trait Paths {
+    /// The way to an address.
+    ///
+    /// # Errors
+    /// Why there is none that the kernel program can use.
+    fn path(&mut self, to: IpAddr) -> Result<Path, Obstacle>;
+}
+
+impl<F: FnMut(IpAddr) -> Result<Path, Obstacle>> Paths for F {
+    fn path(&mut self, to: IpAddr) -> Result<Path, Obstacle> {
         self(to)
     }
 }
@@ -50,7 +84,7 @@ pub struct PathCache<P> {
 
 #[derive(Debug)]
 struct Known {
-    path: Option<Path>,
+    path: Result<Path, Obstacle>,
     /// The last round that asked.
     round: u64,
 }
@@ -90,7 +124,7 @@ impl<P: Paths> PathCache<P> {
 }
 
 impl<P: Paths> Paths for PathCache<P> {
-    fn path(&mut self, to: IpAddr) -> Option<Path> {
+    fn path(&mut self, to: IpAddr) -> Result<Path, Obstacle> {
         let known = self.known.entry(to).or_insert_with(|| Known { path: self.source.path(to), round: 0 });
         known.round = self.round;
         known.path
@@ -104,12 +138,14 @@ pub struct KernelPaths {
     /// MTU in bytes of the interfaces that the program is attached to, by index. A way over any other interface is
     /// none: the endpoint's answers would come in past the program.
     pub attached: BTreeMap<u32, u32>,
+    /// IPsec policies for packets that leave.
+    pub policies: Policies,
 }
 
 impl KernelPaths {
     /// Asks through this socket.
     pub fn new(netlink: Netlink) -> Self {
-        KernelPaths { netlink, attached: BTreeMap::new() }
+        KernelPaths { netlink, attached: BTreeMap::new(), policies: Policies::default() }
     }
 
     /// The socket, for other questions.
@@ -119,26 +155,32 @@ impl KernelPaths {
 }
 
 impl Paths for KernelPaths {
-    fn path(&mut self, to: IpAddr) -> Option<Path> {
+    fn path(&mut self, to: IpAddr) -> Result<Path, Obstacle> {
         match self.netlink.hop_to(to) {
-            Ok(hop) => usable(hop?, &self.attached),
+            Ok(hop) => {
+                let path = usable(hop.ok_or(Obstacle::NoRoute)?, &self.attached)?;
+                if self.policies.concern(path.source, to) { Err(Obstacle::Ipsec) } else { Ok(path) }
+            }
             Err(error) => {
                 tracing::warn!(address = %to, %error, "cannot ask for the route to an endpoint; it is relayed");
-                None
+                Err(Obstacle::Unknown)
             }
         }
     }
 }
 
-fn usable(hop: Hop, attached: &BTreeMap<u32, u32>) -> Option<Path> {
-    let interface_mtu = *attached.get(&hop.interface)?;
+fn usable(hop: Hop, attached: &BTreeMap<u32, u32>) -> Result<Path, Obstacle> {
+    let interface_mtu = *attached.get(&hop.interface).ok_or(Obstacle::Interface)?;
+    if hop.encapsulated {
+        return Err(Obstacle::Encapsulated);
+    }
     let mtu = hop.mtu.map_or(interface_mtu, |route| route.min(interface_mtu));
     let headers = if hop.source.is_ipv4() { HEADERS_V4 } else { HEADERS_V6 };
     let max_segment = mtu.saturating_sub(headers).min(u32::from(u16::MAX));
     if max_segment < LEAST_SEGMENT {
-        return None;
+        return Err(Obstacle::SmallMtu);
     }
-    Some(Path { source: hop.source, interface: hop.interface, max_segment: max_segment as u16 })
+    Ok(Path { source: hop.source, interface: hop.interface, max_segment: max_segment as u16 })
 }
 
 #[cfg(test)]
@@ -148,21 +190,21 @@ mod tests {
     use super::*;
 
     fn hop(source: &str, interface: u32, mtu: Option<u32>) -> Hop {
-        Hop { source: source.parse().unwrap(), interface, mtu }
+        Hop { source: source.parse().unwrap(), interface, mtu, encapsulated: false }
     }
 
     #[test]
     fn a_segment_is_what_the_headers_leave_of_the_smaller_mtu() {
         let attached = BTreeMap::from([(1, 65_536), (2, 1500), (3, 290)]);
         let segment = |hop| usable(hop, &attached).map(|path| path.max_segment);
-        assert_eq!(segment(hop("10.0.0.1", 2, None)), Some(1460));
-        assert_eq!(segment(hop("fd00::1", 2, None)), Some(1440));
-        assert_eq!(segment(hop("10.0.0.1", 2, Some(1400))), Some(1360));
-        assert_eq!(segment(hop("10.0.0.1", 2, Some(9000))), Some(1460));
-        assert_eq!(segment(hop("127.0.0.1", 1, None)), Some(65_496));
-        assert_eq!(segment(hop("10.0.0.1", 1, Some(u32::MAX))), Some(65_496));
-        assert_eq!(segment(hop("10.0.0.1", 3, None)), None, "nothing fits");
-        assert_eq!(segment(hop("10.0.0.1", 4, None)), None, "the program is not attached there");
+        assert_eq!(segment(hop("10.0.0.1", 2, None)), Ok(1460));
+        assert_eq!(segment(hop("fd00::1", 2, None)), Ok(1440));
+        assert_eq!(segment(hop("10.0.0.1", 2, Some(1400))), Ok(1360));
+        assert_eq!(segment(hop("10.0.0.1", 2, Some(9000))), Ok(1460));
+        assert_eq!(segment(hop("127.0.0.1", 1, None)), Ok(65_496));
+        assert_eq!(segment(hop("10.0.0.1", 1, Some(u32::MAX))), Ok(65_496));
+        assert_eq!(segment(hop("10.0.0.1", 3, None)), Err(Obstacle::SmallMtu));
+        assert_eq!(segment(hop("10.0.0.1", 4, None)), Err(Obstacle::Interface));
     }
 
     #[test]
@@ -170,34 +212,34 @@ mod tests {
         let (asked, mtu) = (Cell::new(0), Cell::new(1460));
         let mut cache = PathCache::new(|to: IpAddr| {
             asked.set(asked.get() + 1);
-            Some(Path { source: to, interface: 1, max_segment: mtu.get() })
+            Ok(Path { source: to, interface: 1, max_segment: mtu.get() })
         });
         let (a, b) = (IpAddr::from([10, 0, 0, 1]), IpAddr::from([10, 0, 0, 2]));
         for _ in 0..3 {
-            assert_eq!(cache.path(a).map(|path| path.max_segment), Some(1460));
-            cache.path(b);
+            assert_eq!(cache.path(a).map(|path| path.max_segment), Ok(1460));
+            assert!(cache.path(b).is_ok());
         }
         assert_eq!(asked.get(), 2);
         cache.begin_round();
-        cache.path(a);
+        assert!(cache.path(a).is_ok());
         cache.end_round();
         assert!(!cache.refresh());
         assert_eq!(asked.get(), 3, "the other is forgotten");
         mtu.set(1360);
         assert!(cache.refresh());
-        assert_eq!(cache.path(a).map(|path| path.max_segment), Some(1360));
+        assert_eq!(cache.path(a).map(|path| path.max_segment), Ok(1360));
     }
 
     #[test]
     fn a_cache_tells_when_it_knows_too_much() {
-        let mut cache = PathCache::new(|_: IpAddr| None);
+        let mut cache = PathCache::new(|_: IpAddr| Err(Obstacle::NoRoute));
         let address = |n: u32| IpAddr::from(n.to_be_bytes());
         cache.begin_round();
-        (0..100).for_each(|n| assert_eq!(cache.path(address(n)), None));
+        (0..100).for_each(|n| assert!(cache.path(address(n)).is_err()));
         cache.end_round();
-        (0..(STALE + 200) as u32).for_each(|n| assert_eq!(cache.path(address(n)), None));
+        (0..(STALE + 200) as u32).for_each(|n| assert!(cache.path(address(n)).is_err()));
         assert!(!cache.is_stale());
-        cache.path(address(1 << 20));
+        assert!(cache.path(address(1 << 20)).is_err());
         assert!(cache.is_stale());
         cache.begin_round();
         cache.end_round();

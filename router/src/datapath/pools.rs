@@ -14,7 +14,7 @@ use tracing::Level;
 
 use super::alias;
 use super::image::MapImage;
-use super::paths::{Path, Paths};
+use super::paths::{Obstacle, Path, Paths};
 
 /// Slots of one pool; the kernel's `Slot` each.
 pub type Slots = Arc<[SlotEntry]>;
@@ -50,6 +50,15 @@ pub struct EndpointEntry {
     pub path: Path,
 }
 
+/// Why a route that the kernel might steer is relayed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Relayed {
+    /// The endpoint that the programs cannot dial.
+    pub endpoint: SocketAddr,
+    /// Why not.
+    pub obstacle: Obstacle,
+}
+
 /// Pools of all routes that the kernel may steer, and the endpoints in them.
 #[derive(Debug)]
 pub struct Pools<P> {
@@ -63,6 +72,7 @@ pub struct Pools<P> {
     slots: usize,
     last_pool: u32,
     last_endpoint: u32,
+    relayed: Arc<BTreeMap<u32, Relayed>>,
     journal: Journal,
 }
 
@@ -97,6 +107,7 @@ impl<P: Paths> Pools<P> {
             slots: 0,
             last_pool: 0,
             last_endpoint: 0,
+            relayed: Arc::default(),
             journal: Journal::default(),
         }
     }
@@ -134,6 +145,8 @@ impl<P: Paths> Pools<P> {
     pub fn put(&mut self, route: u32, resolved: &ResolvedRoute) {
         let flags = self.flags(resolved);
         let wanted = self.slots_of(resolved);
+        self.note(route, wanted.as_ref().err().copied());
+        let wanted = wanted.unwrap_or_default();
         let unchanged = |held: &Held| held.entry.flags == flags && held.slots == wanted;
         if self.pools.get(&route).is_some_and(unchanged) {
             return;
@@ -152,6 +165,22 @@ impl<P: Paths> Pools<P> {
         self.forget_unused(&wanted);
     }
 
+    /// Remembers why a route is relayed, or that it is not.
+    fn note(&mut self, route: u32, relayed: Option<Relayed>) {
+        if self.relayed.get(&route).copied() != relayed {
+            let all = Arc::make_mut(&mut self.relayed);
+            match relayed {
+                Some(why) => all.insert(route, why),
+                None => all.remove(&route),
+            };
+        }
+    }
+
+    /// Why routes are relayed, by id, though the kernel might steer them.
+    pub fn relayed(&self) -> &Arc<BTreeMap<u32, Relayed>> {
+        &self.relayed
+    }
+
     /// The agent hears of dials only where it needs the name for the connection's end, or writes all decisions down.
     fn flags(&self, route: &ResolvedRoute) -> u32 {
         let proxy = if route.proxy_protocol { POOL_PROXY_V2 } else { 0 };
@@ -161,6 +190,7 @@ impl<P: Paths> Pools<P> {
 
     /// Takes a route's pool away.
     pub fn remove(&mut self, route: u32) {
+        self.note(route, None);
         if let Some(old) = self.pools.remove(&route) {
             self.release(&old.slots);
             self.journal.pools.entry(route).or_insert(Some(old));
@@ -203,15 +233,20 @@ impl<P: Paths> Pools<P> {
         self.segments.keys().next().copied().unwrap_or_default()
     }
 
-    /// The columns of a route's endpoints. Endpoints without a way have none; one that stands in several services has
-    /// one, with the sum of its shares. A rule with a share that no endpoint can serve has no pool: it needs the relay.
-    fn slots_of(&mut self, resolved: &ResolvedRoute) -> Slots {
+    /// The columns of a route's endpoints; one that stands in several services has one, with the sum of its shares.
+    /// Endpoints that nobody reaches have none. A route with an endpoint that the relay alone reaches has no columns at
+    /// all, so that each endpoint gets its share; nor has a rule with a share that no endpoint can serve.
+    fn slots_of(&mut self, resolved: &ResolvedRoute) -> Result<Slots, Relayed> {
         let mut shares: BTreeMap<SocketAddr, (Path, u32)> = BTreeMap::new();
         for (endpoint, weight) in resolved.weighted_endpoints() {
             let address = SocketAddr::new(endpoint.address.ip().to_canonical(), endpoint.address.port());
-            if let Some(path) = self.paths.path(address.ip()) {
-                let share = &mut shares.entry(address).or_insert((path, 0)).1;
-                *share = share.saturating_add(weight);
+            match self.paths.path(address.ip()) {
+                Ok(path) => {
+                    let share = &mut shares.entry(address).or_insert((path, 0)).1;
+                    *share = share.saturating_add(weight);
+                }
+                Err(Obstacle::NoRoute) => {}
+                Err(obstacle) => return Err(Relayed { endpoint: address, obstacle }),
             }
         }
         let weights: Vec<u32> = shares.values().map(|(_, weight)| *weight).collect();
@@ -221,7 +256,7 @@ impl<P: Paths> Pools<P> {
             threshold,
             alias,
         });
-        slots.collect()
+        Ok(slots.collect())
     }
 
     /// The id of an endpoint; its entry is that of the newest way.

@@ -12,6 +12,7 @@ use rustix::time::{ClockId, clock_gettime};
 use super::abi::Raw;
 use super::batch::Walk;
 use super::flows::{Fate, due, end_of, has_lingered, has_settled, is_client, judge, other_direction, wants_backend};
+use super::resets::Resets;
 
 /// Entries looked at in one round; a fuller map is gone through in several.
 const ROUND: usize = 200_000;
@@ -40,6 +41,7 @@ pub struct Sweeper {
     pass: Pass,
     /// No pass has to begin before.
     rest_until: Duration,
+    resets: Resets,
 }
 
 /// What a walk through the map has found so far.
@@ -79,6 +81,7 @@ impl Sweeper {
             live: None,
             pass: Pass::default(),
             rest_until: Duration::ZERO,
+            resets: Resets::default(),
         })
     }
 
@@ -198,17 +201,22 @@ impl Sweeper {
         // The client may have begun another connection since.
         let client = self.get(key).filter(|client| is_client(client) && client.started_ns == started)?;
         let backend = self.partner(&client);
-        let end = match judge(&client, backend.as_ref(), now, idle) {
-            Fate::Keep => return None,
-            Fate::Forget => None,
-            Fate::End(reason) => Some(end_of(key, &client, backend.as_ref(), now, reason)),
-        };
+        let fate = judge(&client, backend.as_ref(), now, idle);
+        if fate == Fate::Keep {
+            return None;
+        }
         self.remove(key, started);
-        if backend.is_some() {
+        if let Some(backend) = &backend {
             self.remove(&other_direction(&client), started);
+            if fate == Fate::End(FlowEndReason::Idle) {
+                self.resets.send(key, &client, backend);
+            }
         }
         self.forget_flight(key);
-        end
+        match fate {
+            Fate::End(reason) => Some(end_of(key, &client, backend.as_ref(), now, reason)),
+            Fate::Keep | Fate::Forget => None,
+        }
     }
 
     /// Deletes an entry of a connection. In the moment since it was looked at a dial may have taken its port over; then

@@ -117,7 +117,7 @@ pub async fn run(
     let [flows, hellos, short, later] = swept.map(|name| kernel.take(name));
     let sweeper = Sweeper::new(flows?, hellos?, short?, later?)?;
     let peers = Peers::new(HashMap::try_from(kernel.take(names::PEERS)?)?, inputs.peers);
-    let state = State::new(kernel.take_maps()?, ports::choose(inputs.ports)?, peers, &inputs);
+    let state = State::new(kernel.take_maps()?, ports::choose(inputs.ports, &inputs.pins)?, peers, &inputs);
     let mut task = Task { state: state.map_err(MapError::IoError)?, kernel, sweeper, inputs, programmed };
     loop {
         let ended = task.work(&mut duty).await;

@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail, ensure};
 use router_common::verdict::DialCounter;
 use tests::hello;
 use tests::pauses::Pauses;
-use tests::sluice::DataPath;
+use tests::sluice::{self, DataPath};
 use tests::steering::{BACK, BACKEND_PORT, Family, HOST, Setup, Stage};
 use tests::stream::{self, Pair, joined};
 use tests::wait;
@@ -17,6 +17,7 @@ use tests::wait;
 on_both_data_paths! {
     one_endpoint_of_two_refuses,
     every_endpoint_refuses,
+    a_refusal_by_icmp_is_a_refusal,
     one_endpoint_of_two_is_silent,
     the_only_endpoint_is_silent,
     the_backend_closes_first_and_ports_come_round_at_once,
@@ -25,6 +26,8 @@ on_both_data_paths! {
 
 /// Nobody listens there.
 const CLOSED_PORT: u16 = BACKEND_PORT + 1;
+/// Longest that going on to another endpoint may take.
+const AT_ONCE: Duration = Duration::from_millis(900);
 /// Longest that a client waits for the end of a connection to which nobody answers.
 const GIVEN_UP: Duration = Duration::from_secs(45);
 
@@ -45,6 +48,61 @@ fn one_endpoint_of_two_refuses(data_path: DataPath) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// As firewalls refuse: by an ICMP error, whatever its code.
+fn a_refusal_by_icmp_is_a_refusal(data_path: DataPath) -> Result<()> {
+    const V4: [&str; 4] = [
+        "icmp type net-unreachable",
+        "icmp type host-unreachable",
+        "icmp type port-unreachable",
+        "icmp type admin-prohibited",
+    ];
+    const V6: [&str; 4] = [
+        "icmpv6 type no-route",
+        "icmpv6 type addr-unreachable",
+        "icmpv6 type port-unreachable",
+        "icmpv6 type admin-prohibited",
+    ];
+    for (family, kinds) in [(Family::V4, V4), (Family::V6, V6)] {
+        let endpoints = vec![endpoint(family, 2, CLOSED_PORT), endpoint(family, 3, BACKEND_PORT)];
+        let stage = Stage::new(data_path, Setup { endpoints, ..Setup::new(family) })?;
+        // An error that comes while the SYN is being sent, as over a veth, is lost on the stack: it sends another after 1 s.
+        let most = if stage.steers() { AT_ONCE } else { 3 * AT_ONCE };
+        // Else a host sends some errors a second to another host, and no more.
+        for setting in ["ipv4/icmp_ratelimit", "ipv6/icmp/ratelimit"] {
+            stage.backend.set(setting, "0")?;
+        }
+        for kind in kinds {
+            reject(&stage, kind)?;
+            for seed in 0..8 {
+                let begun = Instant::now();
+                stage.connect()?.exchange(seed, 20_000, 20_000)?;
+                ensure!(begun.elapsed() < most, "{kind}: {:?} until another endpoint was tried", begun.elapsed());
+            }
+        }
+        stage.all_ended()?;
+        if stage.steers() {
+            ensure!(stage.dial_counter(DialCounter::NextEndpoint)? > 0, "the other one was never tried first");
+            ensure!(stage.dial_counter(DialCounter::SynAgain)? == 0, "an error was no refusal");
+        }
+        let endpoints = vec![endpoint(family, 2, CLOSED_PORT)];
+        let alone = Stage::new(data_path, Setup { endpoints, ..Setup::new(family) })?;
+        reject(&alone, kinds[0])?;
+        let took = given_up(&alone)?;
+        ensure!(took < most, "the client was left waiting for {took:?}");
+    }
+    Ok(())
+}
+
+/// Has the backend's host reject connections to its closed port.
+fn reject(stage: &Stage, kind: &str) -> Result<()> {
+    let rules = format!(
+        "table inet guard {{ chain input {{ type filter hook input priority filter; }}; }}
+         flush chain inet guard input
+         add rule inet guard input tcp dport {CLOSED_PORT} reject with {kind}"
+    );
+    sluice::output(stage.backend.command("nft")?.arg(rules)).map(drop)
 }
 
 fn every_endpoint_refuses(data_path: DataPath) -> Result<()> {

@@ -2,18 +2,19 @@
 //! windows. The client or the backend is raw, the other end is a stack, which drops what is not exactly right.
 
 use std::io::{ErrorKind, Read, Write};
-use std::net::{Shutdown, SocketAddr};
+use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 use router_common::maps::names;
 use serde_json::Value;
+use socket2::{Domain, SockRef, Socket, Type};
 use tests::hello::{client_hello, short_hello};
 use tests::raw::{self, End, Nature, Place};
-use tests::sluice::DataPath;
+use tests::sluice::{self, DataPath};
 use tests::steering::{BACK, BACKEND_PORT, FRONT, Family, HOST, Setup, Stage};
-use tests::stream::{self, joined};
+use tests::stream::{self, Pair, joined};
 use tests::wait;
 
 on_both_data_paths! {
@@ -26,6 +27,7 @@ on_both_data_paths! {
     hellos_that_are_damaged_on_their_way,
     a_client_that_says_nothing_is_given_up,
     a_forged_fin_of_the_past_ends_nothing,
+    a_client_that_has_forgotten_a_connection_whose_endpoint_is_gone_begins_anew,
     a_forged_reset_ends_no_connection_whose_client_only_acknowledges,
 }
 
@@ -310,6 +312,56 @@ fn a_forged_fin_of_the_past_ends_nothing(data_path: DataPath) -> Result<()> {
     }
     end.finish()?;
     stage.all_ended()
+}
+
+/// The client and its connection's endpoint are gone, with no word to the router; the same port of the client begins anew.
+fn a_client_that_has_forgotten_a_connection_whose_endpoint_is_gone_begins_anew(data_path: DataPath) -> Result<()> {
+    for family in [Family::V4, Family::V6] {
+        let stage = Stage::new(data_path, Setup::new(family))?;
+        let from = SocketAddr::new(family.address(FRONT, 2), 20_001);
+        let hello = client_hello(HOST)?;
+        let mut client = connect_from(&stage, from)?;
+        client.write_all(&hello)?;
+        let origin = stream::accept_with(&stage.listener, &hello)?;
+        stage.check_port(origin.peer_addr()?.port())?;
+
+        let rule = "table inet lost { chain output { type filter hook output priority filter;
+                    tcp flags & (rst | fin) != 0 drop; }; }";
+        sluice::output(stage.client.command("nft")?.arg(rule))?;
+        SockRef::from(&client).set_linger(Some(Duration::ZERO))?;
+        drop(client);
+        sluice::output(stage.client.command("nft")?.args(["delete", "table", "inet", "lost"]))?;
+        stage.silence(SocketAddr::new(family.address(BACK, 2), BACKEND_PORT))?;
+        let other = SocketAddr::new(family.address(BACK, 3), BACKEND_PORT);
+        stage.change(HOST, &[other])?;
+        let endpoint = || Ok::<_, anyhow::Error>(stage.sluice.get("endpoints")?.to_string());
+        let other = other.ip().to_string();
+        wait::wait_until("the new endpoint is known", wait::PATIENCE, || {
+            endpoint().is_ok_and(|all| all.contains(&other))
+        })?;
+
+        let begun = Instant::now();
+        let mut client = connect_from(&stage, from)?;
+        client.write_all(&hello)?;
+        let origin = stream::accept_with(&stage.listener, &hello)?;
+        stage.check_port(origin.peer_addr()?.port())?;
+        Pair { client, origin }.exchange(1, 20_000, 20_000)?;
+        // Its third SYN comes after 3 s.
+        ensure!(begun.elapsed() < Duration::from_secs(8), "it took {:?}", begun.elapsed());
+    }
+    Ok(())
+}
+
+/// A connection of the client from a port of its choice.
+fn connect_from(stage: &Stage, from: SocketAddr) -> Result<TcpStream> {
+    stage.client.run(|| {
+        let socket = Socket::new(Domain::for_address(from), Type::STREAM, None)?;
+        socket.set_reuse_address(true)?;
+        socket.bind(&from.into())?;
+        socket.connect_timeout(&stage.address.into(), wait::PATIENCE)?;
+        socket.set_read_timeout(Some(wait::PATIENCE))?;
+        Ok(socket.into())
+    })
 }
 
 /// The backend challenges a reset that is not at the number it expects (RFC 5961 §3.2), and goes on. So does the client,

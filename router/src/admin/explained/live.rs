@@ -1,17 +1,18 @@
 //! The kernel's part: the keys that its program looks up, what the maps really hold there, and what they should.
 
 use std::collections::BTreeSet;
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use router_common::maps::{PROTOCOL_HTTP, PROTOCOL_TLS, names};
-use router_common::verdict::Verdict;
+use router_common::verdict::{Reason, Verdict};
 use router_core::explain::{DataPath, MapKey, MapNet, Protocol, Query};
 use serde_json::Value;
 
 use crate::admin::views::intended_row;
 use crate::datapath::PinFolder;
 use crate::datapath::dump::{DumpError, dump, host_entry, network};
-use crate::datapath::image::{MapImage, RouteMap};
+use crate::datapath::image::{MapImage, RouteMap, Unsteered};
+use crate::datapath::pools::Relayed;
 
 /// Stands for a client whose address nobody told.
 const SOME_CLIENT: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
@@ -52,6 +53,7 @@ pub fn kernel(image: &MapImage, live: &impl Live, router: u32, query: &Query) ->
     };
     let decision = image.decide_name(router, protocol, query.from.unwrap_or(SOME_CLIENT), &query.host);
     let what = match decision.verdict() {
+        Verdict::Steer if relayed(image, decision.route).is_some() => "pass: the agent relays it",
         Verdict::Steer => "steer: the stream goes to an endpoint as it is",
         Verdict::Pass => "pass: the agent takes it",
         Verdict::Drop if query.from.is_some() => "drop: refused",
@@ -71,7 +73,11 @@ pub fn kernel(image: &MapImage, live: &impl Live, router: u32, query: &Query) ->
             keys.push(key(*map, router, &host, intended, live.host(*map, router, &host)));
         }
     }
-    let mut verdict = format!("{what} ({})", decision.reason.text());
+    let mut verdict = match relayed(image, decision.route).filter(|_| decision.verdict() == Verdict::Steer) {
+        Some(why) => format!("{what} ({why})"),
+        None => format!("{what} ({})", decision.reason.text()),
+    };
+    verdict.push_str(&at_other_listeners(image, router, protocol));
     let allow = match allow_lists(image, live, &routes) {
         Ok(allow) => allow,
         Err(error) => {
@@ -83,6 +89,27 @@ pub fn kernel(image: &MapImage, live: &impl Live, router: u32, query: &Query) ->
         verdict.push_str(", if the maps held what is intended; they do not");
     }
     DataPath { mode: "kernel".to_owned(), verdict, keys, allow }
+}
+
+/// Why a route that the programs might steer has nothing that they can dial.
+fn relayed(image: &MapImage, route: u32) -> Option<String> {
+    if let Some(Relayed { endpoint, obstacle }) = image.relayed.get(&route) {
+        return Some(format!("{}: endpoint {endpoint}: {}", Reason::NoEndpoint.text(), obstacle.text()));
+    }
+    let has_slots = image.pools.get(&route).is_some_and(|pool| pool.slots > 0);
+    (!has_slots).then(|| Reason::NoEndpoint.text().to_owned())
+}
+
+/// Where the agent takes all connections of a router: the first such listener, and how many more there are.
+fn at_other_listeners(image: &MapImage, router: u32, protocol: u8) -> String {
+    let of = |listener: &&Unsteered| (listener.router, listener.protocol) == (router, protocol);
+    let mut others = image.unsteered.iter().filter(|(_, listener)| of(listener));
+    let Some(((address, port), Unsteered { why, .. })) = others.next() else { return String::new() };
+    let more = match others.count() {
+        0 => String::new(),
+        more => format!(", and at {more} more"),
+    };
+    format!("; the agent takes all connections at {}{more}: {why}", SocketAddr::new(*address, *port))
 }
 
 fn key(

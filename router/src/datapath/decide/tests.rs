@@ -20,6 +20,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::datapath::image::{RouteIds, lower};
+use crate::datapath::paths::Obstacle;
 use crate::datapath::pools::Pools;
 use crate::proxy::testing;
 
@@ -140,7 +141,7 @@ proptest! {
         let whole = router_core::table::RoutingTable { revision: 1, routers: vec![Arc::clone(&router)] };
         let mut ids = RouteIds::default();
         ids.assign(&whole);
-        let mut pools = Pools::new(|_: IpAddr| None);
+        let mut pools = Pools::new(|_: IpAddr| Err(Obstacle::NoRoute));
         let image = lower(&whole, &[], &[], &ids, &mut pools);
         let id = |route: &ResolvedRoute| ids.of(router.id, &route.id);
         let names: BTreeSet<&str> = HOSTS.into_iter().chain(["other.x.test", "unknown.test", "c.deep.a.x.test"]).collect();

@@ -14,15 +14,21 @@ use router_core::table::{Cluster, Endpoint, RouteKind, ServiceEndpoints};
 use super::*;
 use crate::datapath::plan::plan;
 
+/// Stands for a way that the relay alone can use.
+const TOO_SMALL: u16 = 0;
+
 /// Largest segments by the last byte of the address; what is not there has no way.
 type Ways = Rc<RefCell<BTreeMap<u8, u16>>>;
 
 fn pools(ways: &Ways) -> Pools<impl Paths + use<>> {
     let ways = Rc::clone(ways);
     Pools::new(move |to: IpAddr| {
-        let IpAddr::V4(to) = to else { return None };
-        let max_segment = *ways.borrow().get(&to.octets()[3])?;
-        Some(Path { source: Ipv4Addr::LOCALHOST.into(), interface: 1, max_segment })
+        let IpAddr::V4(to) = to else { return Err(Obstacle::NoRoute) };
+        let max_segment = *ways.borrow().get(&to.octets()[3]).ok_or(Obstacle::NoRoute)?;
+        if max_segment == TOO_SMALL {
+            return Err(Obstacle::SmallMtu);
+        }
+        Ok(Path { source: Ipv4Addr::LOCALHOST.into(), interface: 1, max_segment })
     })
 }
 
@@ -92,6 +98,26 @@ fn endpoints_get_their_services_weight_and_one_slot_each() {
     let second = shares(&image, 2);
     assert!(close(second[&1], 0.5) && close(second[&2], 0.25), "{second:?}");
     assert_eq!((image.pools[&2].slots, image.endpoints.len()), (3, 3));
+}
+
+#[test]
+fn a_route_with_an_endpoint_that_the_relay_alone_reaches_is_relayed() {
+    let ways = all_ways();
+    let mut pools = pools(&ways);
+    ways.borrow_mut().insert(2, TOO_SMALL);
+    for id in [1, 2] {
+        pools.put(id, &route(&[(1, &[1]), (1, &[2])]));
+    }
+    let endpoint = (Ipv4Addr::new(10, 0, 0, 2), 8443).into();
+    let why = Relayed { endpoint, obstacle: Obstacle::SmallMtu };
+    assert_eq!(**pools.relayed(), BTreeMap::from([(1, why), (2, why)]));
+    let relayed = image(&mut pools);
+    assert_eq!((relayed.pools[&1].slots, relayed.endpoints.len()), (0, 0), "its share is not the other endpoint's");
+    pools.remove(2);
+    ways.borrow_mut().remove(&2);
+    pools.put(1, &route(&[(1, &[1]), (1, &[2])]));
+    assert!(pools.relayed().is_empty());
+    assert_eq!(shares(&image(&mut pools), 1), BTreeMap::from([(1, 1.0)]), "nobody reaches the other one");
 }
 
 #[test]

@@ -17,7 +17,7 @@ use crate::datapath::image::{MapImage, RouteIds, forget_gone, lower, lower_chang
 use crate::datapath::interfaces::Interfaces;
 use crate::datapath::kernel::Kernel;
 use crate::datapath::maps::{KernelMaps, Maps, make_all, reconcile};
-use crate::datapath::netlink::Netlink;
+use crate::datapath::netlink::{Netlink, Policies};
 use crate::datapath::paths::{KernelPaths, PathCache};
 use crate::datapath::peers::Peers;
 use crate::datapath::plan::{Change, plan};
@@ -139,6 +139,15 @@ impl State {
             Ok(_) => {}
             Err(error) => tracing::warn!(%error, "cannot list the interfaces"),
         }
+        match Policies::read() {
+            Ok(policies) if policies != paths.source.policies => {
+                paths.source.policies = policies;
+                // Listeners at addresses that policies select are the agent's.
+                self.lowered = None;
+            }
+            Ok(_) => {}
+            Err(error) => tracing::warn!(%error, "cannot read the IPsec policies"),
+        }
         if paths.refresh() || paths.is_stale() {
             self.lowered = None;
         }
@@ -212,13 +221,19 @@ impl State {
             });
             self.reporter.borrow_mut().follow(table, removed);
             changes.iter().for_each(|change| change.apply_to(wanted));
+            wanted.relayed = Arc::clone(self.pools.relayed());
             forget_gone(&old.table, table, &mut self.ids);
             return Some(changes);
         }
         self.ids.assign(table);
         self.pools.paths.begin_round();
-        let image = lower(table, listeners, &self.local, &self.ids, &mut self.pools);
+        let mut image = lower(table, listeners, &self.local, &self.ids, &mut self.pools);
         self.pools.paths.end_round();
+        image.relayed = Arc::clone(self.pools.relayed());
+        let policies = &self.pools.paths.source.policies;
+        image.leave_to_agent("an IPsec policy applies to packets from its address", |address| {
+            policies.concern_source(address)
+        });
         // What the maps held before this agent's first table counts as well.
         let before = if wanted.routes.is_empty() { &self.now } else { &*wanted };
         let removed = before.routes.iter().filter(|(id, _)| !image.routes.contains_key(id));

@@ -1,0 +1,50 @@
+//! Other agents of this host, under names of their own (`--instance`), whose programs see the packets that this one's see.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use router_common::maps::names;
+
+use super::kernel::other_agent;
+use super::ports::PortRange;
+use super::{BPFFS, PinFolder, dump};
+
+/// An agent that works in this thread's network namespace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Instance {
+    /// Its name.
+    pub name: String,
+    /// Its process.
+    pub pid: u32,
+    /// The source ports of its dials.
+    pub ports: PortRange,
+}
+
+/// All of them but those of one's own name. An agent in another PID namespace is not seen.
+pub fn others(own: &PinFolder) -> Vec<Instance> {
+    let own_instance = own.path().parent();
+    let instances = folders(&Path::new(BPFFS).join("sluice"));
+    let others = instances.into_iter().filter(|instance| Some(instance.as_path()) != own_instance);
+    // Each in the folder of its layout version.
+    others.flat_map(|instance| folders(&instance)).filter_map(|folder| instance(PinFolder::at(folder))).collect()
+}
+
+fn instance(folder: PinFolder) -> Option<Instance> {
+    let pid = other_agent(&folder)?;
+    let namespace = |process: &str| fs::read_link(format!("/proc/{process}/ns/net")).ok();
+    if namespace(&pid.to_string())? != namespace("thread-self")? {
+        return None;
+    }
+    let config = dump::dump(&folder, names::CONFIG).ok()?;
+    let number = |member: &str| u16::try_from(config.first()?.get(member)?.as_u64()?).ok();
+    let (low, count) = (number("firstPort")?, number("ports")?);
+    let high = low.checked_add(count.checked_sub(1)?)?;
+    let name = folder.path().parent()?.file_name()?.to_string_lossy().into_owned();
+    Some(Instance { name, pid, ports: PortRange { low, high } })
+}
+
+/// The folders in a folder; none where it cannot be read.
+fn folders(path: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(path).into_iter().flatten().flatten();
+    entries.map(|entry| entry.path()).filter(|path| path.is_dir()).collect()
+}

@@ -1,0 +1,122 @@
+//! What the host does to packets on their way out is done to those of steered connections too, or the connections are
+//! relayed, with the reason.
+
+use std::io::{ErrorKind, Read, Write};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use serde_json::Value;
+use tests::sluice::{self, DataPath};
+use tests::steering::{BACK, FRONT, Family, HOST, Setup, Stage, hello};
+use tests::stream;
+use tests::wait::{PATIENCE, wait_until};
+
+/// How long after the last obstacle has gone the kernel may take to carry connections again.
+const AGAIN_WITHIN: Duration = Duration::from_secs(5);
+/// Protects what leaves where there is a key for it, as here there is none.
+const OPTIONAL: [&str; 7] = ["tmpl", "proto", "esp", "mode", "transport", "level", "use"];
+
+#[test]
+fn an_endpoint_that_an_ipsec_policy_is_for_is_relayed() -> Result<()> {
+    for family in [Family::V4, Family::V6] {
+        let stage = Stage::new(DataPath::Kernel, Setup::new(family))?;
+        stage.connect()?;
+        policy(&stage, BACK, &OPTIONAL)?;
+        relayed(&stage, "an IPsec policy applies to packets to it")?;
+        stage.router.ip(&["xfrm", "policy", "flush"])?;
+        steered_again(&stage)?;
+    }
+    Ok(())
+}
+
+#[test]
+fn an_endpoint_that_an_ipsec_policy_blocks_gets_nothing() -> Result<()> {
+    for family in [Family::V4, Family::V6] {
+        let stage = Stage::new(DataPath::Kernel, Setup::new(family))?;
+        stage.connect()?;
+        policy(&stage, BACK, &["action", "block"])?;
+        explained(&stage, "an IPsec policy applies to packets to it")?;
+        let mut client = stream::open(&stage.client, stage.address)?;
+        client.write_all(&hello()?)?;
+        let answer = client.read(&mut [0; 16]);
+        ensure!(!matches!(answer, Ok(length) if length > 0), "{answer:?}");
+        stage.listener.set_nonblocking(true)?;
+        let came = stage.listener.accept();
+        ensure!(came.as_ref().is_err_and(|error| error.kind() == ErrorKind::WouldBlock), "the endpoint got {came:?}");
+    }
+    Ok(())
+}
+
+#[test]
+fn clients_of_an_address_that_an_ipsec_policy_is_for_are_relayed() -> Result<()> {
+    for family in [Family::V4, Family::V6] {
+        let stage = Stage::new(DataPath::Kernel, Setup::new(family))?;
+        stage.connect()?;
+        policy(&stage, FRONT, &OPTIONAL)?;
+        let address = stage.address;
+        relayed(&stage, &format!("the agent takes all connections at {address}: an IPsec policy applies"))?;
+        stage.router.ip(&["xfrm", "policy", "flush"])?;
+        steered_again(&stage)?;
+    }
+    Ok(())
+}
+
+#[test]
+fn an_endpoint_behind_an_encapsulating_route_is_relayed() -> Result<()> {
+    let stage = Stage::new(DataPath::Kernel, Setup::new(Family::V6))?;
+    for setting in ["all", "eth0"] {
+        stage.backend.set(&format!("ipv6/conf/{setting}/seg6_enabled"), "1")?;
+    }
+    stage.connect()?;
+    let [endpoint, segment] = [2, 3].map(|host| Family::V6.address(BACK, host).to_string());
+    let network = format!("{endpoint}/128");
+    stage.router.ip(&["route", "add", &network, "encap", "seg6", "mode", "encap", "segs", &segment, "dev", "back"])?;
+    relayed(&stage, "its route encapsulates packets")?;
+    stage.router.ip(&["route", "delete", &network])?;
+    steered_again(&stage)
+}
+
+/// A policy for packets that leave the router for its neighbour on a link.
+fn policy(stage: &Stage, link: u8, what: &[&str]) -> Result<()> {
+    let [own, other] = [1, 2].map(|host| stage.family.address(link, host).to_string());
+    let policy = ["xfrm", "policy", "add", "src", &own, "dst", &other, "dir", "out"];
+    stage.router.ip(&[&policy[..], what].concat())
+}
+
+/// Waits until `explain` gives the reason; then connections are relayed, with all their bytes.
+fn relayed(stage: &Stage, reason: &str) -> Result<()> {
+    explained(stage, reason)?;
+    let pair = stream::connect(&stage.client, stage.address, &stage.listener, HOST)?;
+    ensure!(stage.check(&pair).is_err(), "the kernel carries it");
+    pair.exchange(1, 200_000, 200_000)
+}
+
+fn explained(stage: &Stage, reason: &str) -> Result<()> {
+    let verdict = || verdict(stage);
+    wait_until("explain gives the reason", PATIENCE, || verdict().is_ok_and(|verdict| verdict.contains(reason)))
+        .map(drop)
+        .with_context(|| format!("{:?} does not contain {reason:?}", verdict()))
+}
+
+/// Waits until connections are steered.
+fn steered_again(stage: &Stage) -> Result<()> {
+    let begin = Instant::now();
+    loop {
+        let pair = stream::connect(&stage.client, stage.address, &stage.listener, HOST)?;
+        match stage.check(&pair) {
+            Ok(()) => return pair.exchange(2, 200_000, 200_000),
+            Err(error) => ensure!(begin.elapsed() < AGAIN_WITHIN, "not steered within {AGAIN_WITHIN:?}: {error}"),
+        }
+    }
+}
+
+/// What `explain` says that the kernel does.
+fn verdict(stage: &Stage) -> Result<String> {
+    let mut command = Command::new(sluice::binary()?);
+    command.args(["explain", HOST, "-o", "json", "--state"]).arg(stage.sluice.state());
+    let explanation: Value = serde_json::from_slice(&sluice::output(&mut command)?.stdout)?;
+    let steps = explanation["steps"].as_array().context("steps")?;
+    let step = steps.iter().find(|step| step["stage"] == "dataPath").context("no step of the data path")?;
+    Ok(step["verdict"].as_str().unwrap_or_default().to_owned())
+}
