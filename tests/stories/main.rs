@@ -15,6 +15,7 @@ mod harness;
 mod http;
 mod instances;
 mod keep;
+mod loops;
 mod maps;
 mod next_hops;
 mod offline;

@@ -85,6 +85,8 @@ flags! {
     /// The router has as many descriptors as it may have, and none became free in time.
     NoDescriptor = "no-descriptors", "UO", "RC";
 
+    /// The endpoint is an address at which the router itself listens, so nothing was sent.
+    OwnListener = "own-listener", "OL", "SC";
     /// All endpoints were known to be down, and none could be connected to in the short time that such have.
     BackendsDown = "backends-down", "UF", "SC";
     /// No endpoint accepted a connection.

@@ -167,6 +167,7 @@ pub fn lower(
     pools: &mut Pools<impl Paths>,
 ) -> MapImage {
     let mut image = MapImage::default();
+    pools.set_own(listeners, local);
     // Gathered first: a sorted map is made faster of all entries than one by one.
     let mut hosts = Vec::new();
     let mut steered = BTreeSet::new();

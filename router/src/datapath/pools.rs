@@ -4,7 +4,7 @@
 //! registry remembers what each route has, and keeps the journal that makes a change of one route cost one route.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use router_common::maps::{MAX_ENDPOINTS, POOL_PROXY_V2, POOL_TOLD};
@@ -15,6 +15,7 @@ use tracing::Level;
 use super::alias;
 use super::image::MapImage;
 use super::paths::{Obstacle, Path, Paths};
+use crate::proxy::listeners::{ListenerState, OwnAddresses};
 
 /// Slots of one pool; the kernel's `Slot` each.
 pub type Slots = Arc<[SlotEntry]>;
@@ -64,6 +65,8 @@ pub struct Relayed {
 pub struct Pools<P> {
     /// Who knows the ways to endpoints.
     pub paths: P,
+    /// Where the router itself listens, and the addresses of this host.
+    own: (OwnAddresses, BTreeSet<IpAddr>),
     pools: HashMap<u32, Held>,
     endpoints: HashMap<u32, Used>,
     by_address: HashMap<SocketAddr, u32>,
@@ -100,6 +103,7 @@ impl<P: Paths> Pools<P> {
     pub fn new(paths: P) -> Self {
         Pools {
             paths,
+            own: Default::default(),
             pools: HashMap::new(),
             endpoints: HashMap::new(),
             by_address: HashMap::new(),
@@ -110,6 +114,11 @@ impl<P: Paths> Pools<P> {
             relayed: Arc::default(),
             journal: Journal::default(),
         }
+    }
+
+    /// Tells where the router itself listens, and the addresses of this host; what has been put by then stays.
+    pub fn set_own(&mut self, listeners: &[ListenerState], local: &[IpAddr]) {
+        self.own = (OwnAddresses::of(listeners), local.iter().copied().collect());
     }
 
     /// Goes on with what an earlier agent left in the maps. `highest_endpoint` is the highest endpoint id that any
@@ -234,12 +243,16 @@ impl<P: Paths> Pools<P> {
     }
 
     /// The columns of a route's endpoints; one that stands in several services has one, with the sum of its shares.
-    /// Endpoints that nobody reaches have none. A route with an endpoint that the relay alone reaches has no columns at
+    /// Endpoints that nobody reaches have none, and what would lead back to the router has none either. A route with an endpoint that the relay alone reaches has no columns at
     /// all, so that each endpoint gets its share; nor has a rule with a share that no endpoint can serve.
     fn slots_of(&mut self, resolved: &ResolvedRoute) -> Result<Slots, Relayed> {
         let mut shares: BTreeMap<SocketAddr, (Path, u32)> = BTreeMap::new();
         for (endpoint, weight) in resolved.weighted_endpoints() {
             let address = SocketAddr::new(endpoint.address.ip().to_canonical(), endpoint.address.port());
+            let (own, local) = &self.own;
+            if own.has(address, |ip| ip.is_loopback() || local.contains(&ip)) {
+                continue;
+            }
             match self.paths.path(address.ip()) {
                 Ok(path) => {
                     let share = &mut shares.entry(address).or_insert((path, 0)).1;

@@ -16,6 +16,7 @@ use tokio::io::Interest;
 use tokio::net::TcpStream;
 
 use super::keep_alive::keep_alive;
+use super::listeners::is_local;
 use super::upstream::health::{Health, Step};
 use crate::timer::Timer;
 
@@ -28,6 +29,9 @@ pub enum DialError {
     /// It did not answer in time.
     #[error("no answer in time")]
     Timeout,
+    /// The router itself listens there.
+    #[error("it is a listener of this router")]
+    Own,
     /// This process, or this machine, has as many descriptors open as it may have. One may be free after
     /// [`DESCRIPTOR_PAUSE`].
     #[error("no descriptor is left: {0}")]
@@ -67,6 +71,9 @@ pub async fn connect_with(
     opening: Opening,
 ) -> Result<TcpStream, DialError> {
     timer.stop();
+    if health.own.load().has(endpoint.address, is_local) {
+        return Err(DialError::Own);
+    }
     let connected = match begin(endpoint.address, opening) {
         Ok(stream) => {
             let connected = poll_fn(|cx| match stream.poll_write_ready(cx) {

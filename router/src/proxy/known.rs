@@ -6,6 +6,7 @@ use router_core::explain::{Live, Trust};
 use router_core::table::{Endpoint, ResolvedRoute, ServiceEndpoints};
 
 use super::Common;
+use super::listeners::is_local;
 use super::upstream::choose::Target;
 
 /// A proxy's knowledge.
@@ -25,7 +26,11 @@ impl Known {
 
 impl Live for Known {
     fn trouble(&self, route: &ResolvedRoute, service: &ServiceEndpoints, endpoint: &Endpoint) -> Option<String> {
-        let view = self.0.balancer.health.view()?;
+        let health = &self.0.balancer.health;
+        if health.own.load().has(endpoint.address, is_local) {
+            return Some("this router listens there itself, so nothing is sent to it".to_owned());
+        }
+        let view = health.view()?;
         let target = Target { service: &service.service, endpoint, policy: service.policy.as_ref() };
         if view.is_ill(target) {
             return Some("ill by its health check".to_owned());

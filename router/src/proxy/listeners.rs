@@ -2,6 +2,7 @@
 //! the others.
 
 mod accept;
+mod own;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -21,6 +22,8 @@ use super::capacity::Capacity;
 use super::keep_alive::keep_alive;
 use super::workers::Workers;
 use accept::{Acceptor, Descriptors};
+
+pub use own::{OwnAddresses, is_local};
 
 /// As many as `net.core.somaxconn` lets: while no agent runs under `sluice keep`, connections wait there.
 const BACKLOG: i32 = i32::MAX;
@@ -220,6 +223,7 @@ impl Listeners {
             },
         });
         let states: Vec<ListenerState> = states.collect();
+        self.workers.common.balancer.health.own.store(Arc::new(OwnAddresses::of(&states)));
         self.states.send_if_modified(|current| {
             let changed = **current != states;
             if changed {

@@ -166,6 +166,7 @@ async fn connect(
             }
             Ok(stream) => Ok(Either::Left(stream)),
             Err(DialError::Refused(_)) => Err(Flag::UpstreamConnectFailure),
+            Err(DialError::Own) => Err(Flag::OwnListener),
             Err(DialError::Timeout) => Err(Flag::UpstreamConnectTimeout),
             Err(DialError::NoDescriptor(_)) => Err(Flag::NoDescriptor),
         };

@@ -249,6 +249,7 @@ async fn connect(
     let stream = dial::connect(health, endpoint, within).await.map_err(|error| match error {
         DialError::Timeout => (StatusCode::GATEWAY_TIMEOUT, Flag::UpstreamConnectTimeout),
         DialError::Refused(_) => (StatusCode::SERVICE_UNAVAILABLE, Flag::UpstreamConnectFailure),
+        DialError::Own => (StatusCode::SERVICE_UNAVAILABLE, Flag::OwnListener),
         DialError::NoDescriptor(_) => (StatusCode::SERVICE_UNAVAILABLE, Flag::NoDescriptor),
     })?;
     let (Some((connector, name)), Wire::Tls(peer) | Wire::TlsHttp1(peer)) = (tls, wire) else {

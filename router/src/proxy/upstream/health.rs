@@ -21,6 +21,7 @@ use router_core::rule::HealthCheck;
 
 use super::choose::Target;
 use super::pool::{MAX_AGE, Peer, PoolKey, Wire};
+use crate::proxy::listeners::OwnAddresses;
 
 /// Failures in a row after which an address rests.
 const THRESHOLD: u32 = 3;
@@ -94,6 +95,8 @@ pub struct Health {
     known: ArcSwap<Known>,
     /// Held to put addresses in and take them out.
     writing: Mutex<()>,
+    /// Where the router itself listens: never an endpoint, however well it answers.
+    pub own: ArcSwap<OwnAddresses>,
 }
 
 /// Times are in milliseconds after `Health::start`.
@@ -113,7 +116,7 @@ impl Failures {
 
 impl Default for Health {
     fn default() -> Self {
-        Health { start: Instant::now(), known: ArcSwap::default(), writing: Mutex::default() }
+        Health { start: Instant::now(), known: ArcSwap::default(), writing: Mutex::default(), own: ArcSwap::default() }
     }
 }
 

@@ -1,0 +1,77 @@
+//! Addresses at which the router itself listens: none of them is an endpoint, as what it sends there comes back to it as a
+//! client's, for ever.
+
+use std::collections::BTreeSet;
+use std::net::{IpAddr, SocketAddr};
+
+use nix::ifaddrs::getifaddrs;
+
+use super::{BindState, ListenerState};
+
+/// The listeners of one moment.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct OwnAddresses {
+    exact: BTreeSet<SocketAddr>,
+    /// Ports of listeners at every address.
+    ports: BTreeSet<u16>,
+}
+
+impl OwnAddresses {
+    /// Of the listeners that are bound.
+    pub fn of(listeners: &[ListenerState]) -> OwnAddresses {
+        let bound = listeners.iter().filter(|listener| listener.state == BindState::Bound);
+        let (any, exact): (Vec<_>, Vec<_>) =
+            bound.map(|listener| listener.address).partition(|address| address.ip().is_unspecified());
+        OwnAddresses {
+            exact: exact.into_iter().collect(),
+            ports: any.into_iter().map(|address: SocketAddr| address.port()).collect(),
+        }
+    }
+
+    /// Whether one of them is at an address; `is_local`: whether the address is this host's, which is asked only if that
+    /// decides.
+    pub fn has(&self, address: SocketAddr, is_local: impl FnOnce(IpAddr) -> bool) -> bool {
+        let address = SocketAddr::new(address.ip().to_canonical(), address.port());
+        self.exact.contains(&address) || (self.ports.contains(&address.port()) && is_local(address.ip()))
+    }
+}
+
+/// Whether an address is one of this host's, in this thread's network namespace.
+pub fn is_local(address: IpAddr) -> bool {
+    if address.is_loopback() {
+        return true;
+    }
+    let addresses = getifaddrs().into_iter().flatten().filter_map(|interface| interface.address);
+    let mut ips = addresses.filter_map(|address| match (address.as_sockaddr_in(), address.as_sockaddr_in6()) {
+        (Some(v4), _) => Some(IpAddr::V4(v4.ip())),
+        (_, Some(v6)) => Some(IpAddr::V6(v6.ip())),
+        _ => None,
+    });
+    ips.any(|ip| ip == address)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::proxy::listeners::Protocol;
+    use router_core::model::RouterName;
+
+    #[test]
+    fn a_listener_at_every_address_is_at_those_of_this_host_alone() {
+        let listener = |address: &str, state| ListenerState {
+            router: RouterName("default".into()),
+            router_id: 1,
+            protocol: Protocol::Https,
+            address: address.parse().unwrap(),
+            state,
+        };
+        let own = OwnAddresses::of(&[
+            listener("0.0.0.0:443", BindState::Bound),
+            listener("192.0.2.1:8443", BindState::Bound),
+            listener("0.0.0.0:444", BindState::Failed("in use".to_owned())),
+        ]);
+        let has = |address: &str| own.has(address.parse().unwrap(), is_local);
+        assert!(has("127.0.0.9:443") && has("[::1]:443") && has("192.0.2.1:8443") && has("[::ffff:192.0.2.1]:8443"));
+        assert!(!has("192.0.2.1:443") && !has("127.0.0.1:444") && !has("127.0.0.1:8443") && !has("192.0.2.2:8443"));
+    }
+}
