@@ -5,7 +5,6 @@ use std::borrow::Cow;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use router_common::hostname::normalise_authority;
 use rustls::sign::CertifiedKey;
 
 use crate::flag::Flag;
@@ -260,12 +259,6 @@ fn site_of<'t>(found: &SniMatch<'t>) -> Option<&'t Site> {
         SniMatch::Terminate(host) => host.site.as_deref(),
         SniMatch::Passthrough(_) | SniMatch::Default => None,
     }
-}
-
-/// Whether the client wrote the listener's own port: then no load balancer maps ports in between, and the HTTPS port
-/// is reached as it is, too. Otherwise a redirect names none, as OpenShift's do (openshift.md a.9).
-pub fn names_listener(authority: &[u8], listener: u16) -> bool {
-    normalise_authority(authority).is_ok_and(|(written, _)| written.port() == Some(listener))
 }
 
 #[cfg(test)]
