@@ -1,11 +1,12 @@
 //! Manifests in, statuses and look-ups out.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use router_core::certificate::MaterialCache;
 use router_core::engine::Engine;
-use router_core::lookup::{Request, RequestMatch, SniMatch};
+use router_core::lookup::{Request, RequestMatch, SniMatch, joined};
 use router_core::model::Hostname;
 use router_core::object::{Kind, ObjectKey, ObjectRef, Origin};
 use router_core::parse::{Defaults, Object, Outcome, parse};
@@ -87,8 +88,8 @@ impl Request for Ask {
         self.query.as_deref()
     }
 
-    fn header(&self, name: &str) -> Option<&[u8]> {
-        self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_bytes())
+    fn header(&self, name: &str) -> Option<Cow<'_, [u8]>> {
+        joined(name, self.headers.iter().filter(|(known, _)| known == name).map(|(_, value)| value.as_bytes()))
     }
 }
 
