@@ -1,10 +1,13 @@
 //! Certificates made for a test.
 
+mod v1;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
+use base64::prelude::{BASE64_STANDARD, Engine as _};
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair, SigningKey as _};
 use tempfile::TempDir;
 
 /// A certificate authority, whose certificate is also in a file.
@@ -70,6 +73,20 @@ impl Ca {
     pub fn sign(&self, params: CertificateParams) -> Result<Leaf> {
         let key = KeyPair::generate()?;
         let certificate = params.signed_by(&key, &self.issuer)?.pem();
+        Ok(Leaf { certificate, key: key.serialize_pem() })
+    }
+
+    /// The same as a certificate of X.509 version 1, which has no extensions.
+    ///
+    /// # Errors
+    /// When it cannot be made.
+    pub fn sign_v1(&self, params: CertificateParams) -> Result<Leaf> {
+        let key = KeyPair::generate()?;
+        let certificate = params.signed_by(&key, &self.issuer)?;
+        let der = v1::certificate(certificate.der(), |signed| Ok(self.issuer.key().sign(signed)?))?;
+        // One line of any length is read, too.
+        let certificate =
+            format!("-----BEGIN CERTIFICATE-----\n{}\n-----END CERTIFICATE-----\n", BASE64_STANDARD.encode(der));
         Ok(Leaf { certificate, key: key.serialize_pem() })
     }
 }

@@ -20,11 +20,17 @@ const TESTS: &[Tool] = &[
     Tool { program: "bpftool", package: "bpftool" },
     Tool { program: "curl", package: "curl" },
     Tool { program: "ethtool", package: "ethtool" },
-    // Any newer one will do, too.
+    // Any newer one will do, too, of go as of javac.
     Tool { program: "go", package: "golang-go" },
     Tool { program: "/usr/share/gocode/src/google.golang.org/grpc/version.go", package: "golang-google-grpc-dev" },
     Tool { program: "h2load", package: "nghttp2-client" },
     Tool { program: "haproxy", package: "haproxy" },
+    Tool { program: "javac", package: "default-jdk-headless" },
+    Tool { program: "/usr/share/java/grpc-netty.jar", package: "libgrpc-java" },
+    Tool { program: "/usr/share/java/guava.jar", package: "libguava-java" },
+    Tool { program: "/usr/share/java/netty-codec-http2.jar", package: "libnetty-java" },
+    Tool { program: "/usr/share/java/netty-tcnative.jar", package: "libnetty-tcnative-java" },
+    Tool { program: "/usr/share/java/perfmark-api.jar", package: "libperfmark-java" },
     Tool { program: "ip", package: "iproute2" },
     Tool { program: "nghttpd", package: "nghttp2-server" },
     Tool { program: "nginx", package: "nginx-light" },

@@ -5,7 +5,6 @@ use std::borrow::Cow;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use router_common::hostname::normalise_authority;
 use rustls::sign::CertifiedKey;
 
 use crate::flag::Flag;
@@ -133,7 +132,7 @@ pub fn decide<'t>(
         _ => {}
     }
     let lets_in = |route: &ResolvedRoute| via.client.is_none_or(|client| route.admits_source(client));
-    if let Some(method) = preflight(request) {
+    if let Some(method) = preflight(request).as_deref() {
         // The rule that would have the request that is asked about.
         let about = find(router, via, host, &WithMethod { request, method });
         if let RequestMatch::Rule(rule) = about
@@ -182,12 +181,12 @@ fn find<'t>(
 
 /// The method that a preflight request asks about; `None` for any other request (Fetch, 3.2.2: `OPTIONS` with `Origin`
 /// and `Access-Control-Request-Method`).
-fn preflight(request: &(impl Request + ?Sized)) -> Option<&str> {
+fn preflight(request: &(impl Request + ?Sized)) -> Option<String> {
     if request.method() != "OPTIONS" {
         return None;
     }
     let method = request.header("access-control-request-method").filter(|_| request.header("origin").is_some());
-    std::str::from_utf8(method?).ok()
+    String::from_utf8(method?.into_owned()).ok()
 }
 
 /// A request with another method.
@@ -213,7 +212,7 @@ impl<R: Request + ?Sized> Request for WithMethod<'_, R> {
         self.request.query()
     }
 
-    fn header(&self, name: &str) -> Option<&[u8]> {
+    fn header(&self, name: &str) -> Option<Cow<'_, [u8]>> {
         self.request.header(name)
     }
 }
@@ -260,12 +259,6 @@ fn site_of<'t>(found: &SniMatch<'t>) -> Option<&'t Site> {
         SniMatch::Terminate(host) => host.site.as_deref(),
         SniMatch::Passthrough(_) | SniMatch::Default => None,
     }
-}
-
-/// Whether the client wrote the listener's own port: then no load balancer maps ports in between, and the HTTPS port
-/// is reached as it is, too. Otherwise a redirect names none, as OpenShift's do (openshift.md a.9).
-pub fn names_listener(authority: &[u8], listener: u16) -> bool {
-    normalise_authority(authority).is_ok_and(|(written, _)| written.port() == Some(listener))
 }
 
 #[cfg(test)]

@@ -107,7 +107,7 @@ flags! {
     UpstreamCertificateExpired = "backend-certificate-expired", "UV", "SC";
     /// The endpoint's certificate, or one above it, is not valid yet.
     UpstreamCertificateNotYetValid = "backend-certificate-not-yet-valid", "UV", "SC";
-    /// The endpoint's certificate is one of X.509 version 1 or 2 where that is not accepted.
+    /// The endpoint's certificate is one of X.509 version 1 or 2, which webpki does not read.
     UpstreamCertificateVersion = "backend-certificate-version", "UV", "SC";
     /// The endpoint's certificate was refused for another reason: its purpose, algorithm, signature or encoding.
     UpstreamCertificate = "backend-certificate", "UV", "SC";

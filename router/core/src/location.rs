@@ -1,7 +1,9 @@
 //! Where clients are sent, and what becomes of paths (Gateway API: HTTPPathModifier, HTTPRequestRedirectFilter;
 //! openshift.md a.9).
 
-use crate::rule::{PathChange, RedirectTo};
+use router_common::hostname::normalise_authority;
+
+use crate::rule::{PathChange, RedirectPort, RedirectTo};
 
 /// What a path becomes. Of a prefix whole elements are replaced, and the rest follows; what would be empty is `/`.
 pub fn changed(change: &PathChange, prefix: &str, path: &str) -> String {
@@ -23,6 +25,8 @@ pub struct RedirectFrom<'r> {
     pub tls: bool,
     /// The port that was connected to.
     pub port: u16,
+    /// The router's port for HTTPS.
+    pub https_port: Option<u16>,
     /// Host and port as the client wrote them.
     pub authority: &'r str,
     /// Its path.
@@ -40,7 +44,12 @@ pub fn of_rule(to: &RedirectTo, prefix: &str, from: &RedirectFrom<'_>) -> String
         None => without_port(from.authority),
     };
     let own_port = if scheme.eq_ignore_ascii_case("https") { 443 } else { 80 };
-    let port = to.port.unwrap_or(if to.scheme.is_some() { own_port } else { from.port });
+    let port = match to.port {
+        Some(RedirectPort::Number(port)) => port,
+        Some(RedirectPort::RouterHttps) => mapped_port(from.authority, from.port, from.https_port).unwrap_or(443),
+        None if to.scheme.is_some() => own_port,
+        None => from.port,
+    };
     let port = if port == own_port { String::new() } else { format!(":{port}") };
     let path = match &to.path {
         Some(change) => changed(change, prefix, from.path),
@@ -54,6 +63,14 @@ pub fn of_rule(to: &RedirectTo, prefix: &str, from: &RedirectFrom<'_>) -> String
 pub fn to_https(host: &str, https_port: Option<u16>, path_and_query: &str) -> String {
     let port = https_port.filter(|port| *port != 443).map(|port| format!(":{port}")).unwrap_or_default();
     format!("https://{host}{port}{path_and_query}")
+}
+
+/// The router's port for HTTPS, if a client that connected to `listener` wrote that port in `authority`: then no load
+/// balancer maps ports in between, and the port for HTTPS is reached as it is, too. Otherwise a redirect names no port,
+/// as OpenShift's (openshift.md a.9).
+pub fn mapped_port(authority: &str, listener: u16, https_port: Option<u16>) -> Option<u16> {
+    let written = normalise_authority(authority.as_bytes()).ok().and_then(|(written, _)| written.port());
+    https_port.filter(|_| written == Some(listener))
 }
 
 /// The host of a valid authority.

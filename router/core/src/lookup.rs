@@ -12,7 +12,7 @@ use crate::model::Hostname;
 use crate::rule::Rule;
 use crate::table::{InsecurePolicy, ResolvedRoute, RouteKind, RouterTable, VirtualHost};
 
-pub use request::{Request, Unmet};
+pub use request::{Request, Unmet, joined};
 
 /// What the name in a ClientHello decides.
 #[derive(Clone, Debug)]

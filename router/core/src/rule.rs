@@ -147,11 +147,20 @@ pub struct RedirectTo {
     /// `None`: the request's.
     pub hostname: Option<Hostname>,
     /// `None`: that of the scheme where one is given, else the listener's; a scheme's own port is not written.
-    pub port: Option<u16>,
+    pub port: Option<RedirectPort>,
     /// `None`: the request's.
     pub path: Option<PathChange>,
     /// 301, 302, 303, 307 or 308.
     pub status: u16,
+}
+
+/// The port that a redirect leads to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RedirectPort {
+    /// This one.
+    Number(u16),
+    /// The router's for HTTPS if the request names the router's for clear text, else 443.
+    RouterHttps,
 }
 
 /// What becomes of a path.

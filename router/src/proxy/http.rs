@@ -244,6 +244,7 @@ fn begin(shared: &Shared, connection: &Connection, mut head: request::Parts, con
             let from = RedirectFrom {
                 tls: connection.tls.is_some(),
                 port: listener.port(),
+                https_port: served.table.https_port,
                 authority: authority.to_str().unwrap_or_default(),
                 path: head.uri.path(),
                 query: head.uri.query(),

@@ -12,7 +12,7 @@ use router::proxy::ProxyConfig;
 use router_core::gateway::spec::{Cors, HeaderModifier};
 use router_core::model::Hostname;
 use router_core::policy::{RouterPolicy, Timeouts};
-use router_core::rule::{Action, PathChange, RedirectTo, RulePolicy};
+use router_core::rule::{Action, PathChange, RedirectPort, RedirectTo, RulePolicy};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
@@ -127,9 +127,15 @@ async fn redirects_name_what_the_rule_says() {
     let cases = [
         (nothing(), "http://go.site.test:PORT/old/x?q=1"),
         (RedirectTo { scheme: Some("https".into()), status: 301, ..nothing() }, "https://go.site.test/old/x?q=1"),
-        (RedirectTo { hostname: new(), port: Some(8443), status: 308, ..nothing() }, "http://new.test:8443/old/x?q=1"),
-        (RedirectTo { port: Some(80), path: prefix, ..nothing() }, "http://go.site.test/new/x?q=1"),
-        (RedirectTo { port: Some(80), path: full, ..nothing() }, "http://go.site.test/all?q=1"),
+        (
+            RedirectTo { hostname: new(), port: Some(RedirectPort::Number(8443)), status: 308, ..nothing() },
+            "http://new.test:8443/old/x?q=1",
+        ),
+        (
+            RedirectTo { port: Some(RedirectPort::Number(80)), path: prefix, ..nothing() },
+            "http://go.site.test/new/x?q=1",
+        ),
+        (RedirectTo { port: Some(RedirectPort::Number(80)), path: full, ..nothing() }, "http://go.site.test/all?q=1"),
     ];
     for (to, location) in cases {
         let (said, status) = (format!("{to:?}"), to.status);
@@ -200,7 +206,8 @@ fn sharing(origins: &[&str]) -> RulePolicy {
 #[tokio::test]
 async fn browsers_are_told_what_other_sites_may_do() {
     let app = backends::http("app").await;
-    let redirect = RedirectTo { scheme: None, hostname: None, port: Some(80), path: None, status: 302 };
+    let redirect =
+        RedirectTo { scheme: None, hostname: None, port: Some(RedirectPort::Number(80)), path: None, status: 302 };
     let rules = [
         rule("put", "/put").method("PUT").policy(sharing(&["https://*.a.test"])).to(app),
         rule("away", "/away").policy(sharing(&["https://x.a.test"])).doing(Action::Redirect(redirect)),

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
 use rustls::ServerConfig;
+use rustls::sign::{CertifiedKey, SingleCertAndKey};
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 
@@ -136,10 +137,13 @@ fn server(certificates: &mut Certificates, what: &str, alpn: &str) -> Result<Arc
     let leaf = certificates.leaf(what)?;
     let chain = CertificateDer::pem_slice_iter(leaf.certificate.as_bytes()).collect::<Result<Vec<_>, _>>()?;
     let key = PrivateKeyDer::from_pem_slice(leaf.key.as_bytes())?;
-    let mut config = ServerConfig::builder_with_provider(Arc::new(rustls::crypto::aws_lc_rs::default_provider()))
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    // Whether certificate and key belong together is not looked at: rustls reads no certificate of version 1.
+    let shown = CertifiedKey::new(chain, provider.key_provider.load_private_key(key)?);
+    let mut config = ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()?
         .with_no_client_auth()
-        .with_single_cert(chain, key)?;
+        .with_cert_resolver(Arc::new(SingleCertAndKey::from(shown)));
     config.alpn_protocols = alpn.split(',').filter(|name| !name.is_empty()).map(|name| name.into()).collect();
     Ok(Arc::new(config))
 }

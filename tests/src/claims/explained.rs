@@ -60,14 +60,18 @@ impl Question {
         }
     }
 
-    /// Puts the host of a Host field into the URL; over TLS that has the server name.
+    /// Puts the host of a Host field into the URL; over TLS that has the server name, and where it names a port, the
+    /// listener.
     pub fn take_host(&mut self) {
         if self.url.starts_with("https:") {
             return;
         }
         let at = self.fields.iter().position(|field| field.to_ascii_lowercase().starts_with("host:"));
         let (Some(at), Some((scheme, rest))) = (at, self.url.split_once("://")) else { return };
-        let path = rest.find('/').map_or("", |at| &rest[at..]);
+        let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+        if authority.contains(':') {
+            return;
+        }
         let host = self.fields[at].split_once(':').map_or("", |(_, host)| host.trim()).to_owned();
         self.url = format!("{scheme}://{host}{path}");
         self.fields.remove(at);

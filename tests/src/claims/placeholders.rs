@@ -3,7 +3,7 @@
 //! | placeholder | in a manifest | in a command |
 //! |---|---|---|
 //! | `{{ca}}`, `{{ca NAME}}` | the CA's certificate as a text in quotes | the path of a file with it |
-//! | `{{cert HOST}}`, `{{cert HOST by CA}}`, `{{cert HOST expired}}` | the certificate, likewise | likewise |
+//! | `{{cert HOST}}`, `{{cert HOST by CA}}`, `{{cert HOST expired}}`, `{{cert HOST v1}}` | the certificate, likewise | likewise |
 //! | `{{key HOST}}` and so on | the key of that certificate | likewise |
 //! | `{{filler 1000}}` | a text of this length | likewise |
 //! | `{{address BACKEND}}`, `{{port BACKEND}}` | where the backend listens | likewise |
@@ -47,7 +47,7 @@ impl Certificates {
         self.cas.get(name).context("a CA that was just made")
     }
 
-    /// A certificate by what is written behind `cert`: hosts, then `by CA` and `expired` in any order.
+    /// A certificate by what is written behind `cert`: hosts, then `by CA`, `expired` and `v1` in any order.
     ///
     /// # Errors
     /// When it cannot be made.
@@ -61,11 +61,13 @@ impl Certificates {
 
     fn made(&mut self, what: &str) -> Result<Leaf> {
         let (mut hosts, mut by, mut is_expired, mut subject) = (Vec::new(), TRUSTED, false, None);
+        let mut is_v1 = false;
         let mut words = what.split_whitespace();
         while let Some(word) = words.next() {
             match word {
                 "by" => by = words.next().context("`by` needs the name of a CA")?,
                 "expired" => is_expired = true,
+                "v1" => is_v1 = true,
                 "cn" => subject = Some(words.next().context("`cn` needs a name")?),
                 host => hosts.push(host.to_owned()),
             }
@@ -78,7 +80,8 @@ impl Certificates {
             params.not_before = date_time_ymd(2020, 1, 1);
             params.not_after = date_time_ymd(2021, 1, 1);
         }
-        self.ca(by)?.sign(params)
+        let ca = self.ca(by)?;
+        if is_v1 { ca.sign_v1(params) } else { ca.sign(params) }
     }
 
     fn pem(&mut self, what: &str) -> Result<Option<String>> {

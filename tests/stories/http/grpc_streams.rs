@@ -1,11 +1,13 @@
-//! Streams of many small gRPC messages, by grpc-go and grpcio: both answer each message with frames of their own
-//! (WINDOW_UPDATE, and a PING to measure the path), which are no flood. `STREAM_MESSAGES=60000` makes ten minutes of it.
+//! Streams of many small gRPC messages, by grpc-go, grpc-java, tonic and grpcio: they answer messages with frames of their
+//! own (WINDOW_UPDATE, and a PING to measure the path), which are no flood. `STREAM_MESSAGES=60000` makes ten minutes of it.
 
+use std::fmt::Write;
 use std::thread;
 
 use anyhow::Result;
 use serde_json::{Value, json};
-use tests::go::Program;
+use tests::process::Process;
+use tests::program::Program;
 use tests::python;
 use tests::stream::joined;
 
@@ -15,9 +17,9 @@ use super::stage::{HTTP, HTTPS, Stage, Tls, at};
 const MESSAGES: &str = "2000";
 const RATE: &str = "100";
 
-/// A Gateway on the router's port for clear text, and a GRPCRoute for a host of the domain `grpc.test`.
-fn grpc_route(host: &str, service: &str) -> String {
-    format!(
+/// A Gateway on the router's port for clear text, and a GRPCRoute for `SERVICE.grpc.test` to each of these services.
+fn grpc_routes(services: &[&str]) -> Result<String> {
+    let mut text = format!(
         "---
 apiVersion: gateway.networking.k8s.io/v1
 kind: GatewayClass
@@ -30,16 +32,22 @@ metadata: {{name: calls, namespace: test}}
 spec:
   gatewayClassName: sluice
   listeners: [{{name: calls, port: {HTTP}, protocol: HTTP, hostname: \"*.grpc.test\"}}]
----
+"
+    );
+    for service in services {
+        writeln!(
+            text,
+            "---
 apiVersion: gateway.networking.k8s.io/v1
 kind: GRPCRoute
-metadata: {{name: calls, namespace: test}}
+metadata: {{name: {service}, namespace: test}}
 spec:
   parentRefs: [{{name: calls}}]
-  hostnames: [\"{host}\"]
-  rules: [{{backendRefs: [{{name: {service}, port: 80}}]}}]
-"
-    )
+  hostnames: [\"{service}.grpc.test\"]
+  rules: [{{backendRefs: [{{name: {service}, port: 80}}]}}]"
+        )?;
+    }
+    Ok(text)
 }
 
 fn all(messages: &str) -> Value {
@@ -47,37 +55,51 @@ fn all(messages: &str) -> Value {
     json!({"Chat": each, "Download": each, "Upload": each})
 }
 
+/// Starts a program's servers, in clear text and over TLS, each with a service and a route; the routes' hosts.
+fn serve(stage: &Stage, name: &str, program: &Program, port: u16) -> Result<(Vec<Process>, [String; 2])> {
+    let tls = format!("{name}-tls");
+    let [certificate, key] = stage.certificate(&format!("{tls}.test.svc"))?;
+    let servers = vec![
+        program.server(&stage.netns, &[&port.to_string()])?,
+        program.server(&stage.netns, &[&(port + 1).to_string(), &certificate, &key])?,
+    ];
+    stage.h2c_service(name, &[at(port)])?;
+    stage.service(&tls, &[at(port + 1)])?;
+    let edge = stage.route(&format!("{name}-edge"), name, Tls::Edge, &[])?;
+    let reencrypt = stage.route(&format!("{name}-reencrypt"), &tls, Tls::Reencrypt, &[])?;
+    Ok((servers, [edge, reencrypt]))
+}
+
 #[test]
 fn streams_of_small_messages_are_no_flood() -> Result<()> {
     let stage = Stage::new("grpc-streams", "")?;
-    let go = Program::grpc_streams()?;
-    let [certificate, key] = stage.certificate("streams-tls.test.svc")?;
-    let _clear = go.server(&stage.netns, &["9001"])?;
-    let _tls = go.server(&stage.netns, &["9002", &certificate, &key])?;
-    stage.h2c_service("streams", &[at(9001)])?;
-    stage.service("streams-tls", &[at(9002)])?;
-    let edge = stage.route("edge", "streams", Tls::Edge, &[])?;
-    let reencrypt = stage.route("reencrypt", "streams-tls", Tls::Reencrypt, &[])?;
-    stage.write("calls", &grpc_route("streams.grpc.test", "streams"))?;
-    let sluice = stage.serve()?;
-    let ca = stage.ca()?;
-    let messages = std::env::var("STREAM_MESSAGES").unwrap_or_else(|_| MESSAGES.to_owned());
+    let tonic = Program::built(env!("CARGO_BIN_EXE_grpc-streams"));
+    let programs = [("go", Program::grpc_go()?), ("java", Program::grpc_java()?), ("tonic", tonic)];
+    stage.write("calls", &grpc_routes(&programs.each_ref().map(|(name, _)| *name))?)?;
+    let (mut servers, mut calls) = (Vec::new(), Vec::new());
     let [https, http] = [HTTPS, HTTP].map(|port| port.to_string());
-    let go_client = |host: &str, port: &str, ca: &str| {
-        go.client(&stage.netns, &[host, port, ca, &messages, RATE]).map(|seen| (format!("grpc-go, {host}"), seen))
-    };
+    let ca = stage.ca()?;
+    for ((name, program), port) in programs.iter().zip((9001..).step_by(2)) {
+        let (started, [edge, reencrypt]) = serve(&stage, name, program, port)?;
+        servers.extend(started);
+        calls.push((program, edge, &https, &*ca));
+        calls.push((program, reencrypt, &https, &*ca));
+        calls.push((program, format!("{name}.grpc.test"), &http, "-"));
+    }
+    let sluice = stage.serve()?;
+    let messages = std::env::var("STREAM_MESSAGES").unwrap_or_else(|_| MESSAGES.to_owned());
     let python_client = || {
-        let arguments = [&edge, &https, &ca, &messages, RATE];
+        let arguments = ["go-edge.apps.test", &https, &ca, &messages, RATE];
         python::client(&stage.netns, "grpc_streams", &arguments).map(|seen| ("grpcio".to_owned(), seen))
     };
-    let outcomes = thread::scope(|scope| {
-        let clients = [
-            scope.spawn(|| go_client(&edge, &https, &ca)),
-            scope.spawn(|| go_client(&reencrypt, &https, &ca)),
-            scope.spawn(|| go_client("streams.grpc.test", &http, "-")),
-            scope.spawn(python_client),
-        ];
-        clients.map(joined)
+    let outcomes: Vec<_> = thread::scope(|scope| {
+        let (netns, messages) = (&stage.netns, &*messages);
+        let clients = calls.iter().map(|(program, host, port, ca)| {
+            let run = move || program.client(netns, &[host, port, ca, messages, RATE]);
+            scope.spawn(move || run().map(|seen| (host.clone(), seen)))
+        });
+        let clients: Vec<_> = clients.chain([scope.spawn(python_client)]).collect();
+        clients.into_iter().map(joined).collect()
     });
     for outcome in outcomes {
         let (who, seen) = outcome?;

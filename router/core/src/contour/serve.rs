@@ -18,7 +18,7 @@ use crate::parse::annotations::MAX_TIMEOUT;
 use crate::path_form::PathForm;
 use crate::policy::{Balance, RoutePolicy};
 use crate::resolve::TrafficDefaults;
-use crate::rule::{Action, BackendPolicy, PathChange, RedirectTo, Rule, RulePolicy, Site, SiteTls};
+use crate::rule::{Action, BackendPolicy, PathChange, RedirectPort, RedirectTo, Rule, RulePolicy, Site, SiteTls};
 use crate::table::{Cluster, Derived, ResolvedRoute, RouteKind, ServiceEndpoints, VirtualHost};
 
 /// Makes virtual hosts, and gives their routes ids: of each object's, in the order in which they are made.
@@ -152,7 +152,13 @@ impl Maker {
 
     /// Rules for clear text beside TLS: what may not be had in clear is sent to https.
     fn redirected(&mut self, host: &HostMatch, rules: &[Sorted]) -> Arc<[Arc<Rule>]> {
-        let to_https = RedirectTo { scheme: Some("https".into()), hostname: None, port: None, path: None, status: 301 };
+        let to_https = RedirectTo {
+            scheme: Some("https".into()),
+            hostname: None,
+            port: Some(RedirectPort::RouterHttps),
+            path: None,
+            status: 301,
+        };
         let none = backends::policy(&Strategy::default());
         let mut redirects: BTreeMap<&ObjectRef, Arc<ResolvedRoute>> = BTreeMap::new();
         let mut cleartext = Vec::new();
@@ -278,7 +284,7 @@ fn redirect_to(redirect: &Redirect) -> RedirectTo {
     RedirectTo {
         scheme: redirect.scheme.clone(),
         hostname: redirect.hostname.clone(),
-        port: redirect.port,
+        port: redirect.port.map(RedirectPort::Number),
         path: redirect.path.as_ref().map(|path| match path {
             PathModifier::Full(path) => PathChange::Full(Arc::clone(path)),
             PathModifier::Prefix(path) => PathChange::Prefix(Arc::clone(path)),

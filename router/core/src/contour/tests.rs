@@ -10,6 +10,7 @@ mod proxies;
 mod resilience;
 mod story;
 
+use std::borrow::Cow;
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -298,7 +299,7 @@ impl lookup::Request for Ask<'_> {
         None
     }
 
-    fn header(&self, name: &str) -> Option<&[u8]> {
-        self.headers.iter().find(|(known, _)| *known == name).map(|(_, value)| value.as_bytes())
+    fn header(&self, name: &str) -> Option<Cow<'_, [u8]>> {
+        lookup::joined(name, self.headers.iter().filter(|(known, _)| *known == name).map(|(_, value)| value.as_bytes()))
     }
 }

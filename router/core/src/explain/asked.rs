@@ -1,10 +1,11 @@
 //! The request of a question, as traffic would bring it.
 
+use std::borrow::Cow;
 use std::net::IpAddr;
 
 use super::{Protocol, Query};
 use crate::decide::{Via, ViaTls, type_is_grpc};
-use crate::lookup::Request;
+use crate::lookup::{Request, joined};
 use crate::model::Hostname;
 
 /// What a client sends that asks the question.
@@ -38,7 +39,7 @@ impl<'q> Asked<'q> {
 
     /// Whether it is a call of gRPC, whose errors are in words of gRPC.
     pub fn is_grpc(&self) -> bool {
-        self.header("content-type").is_some_and(type_is_grpc)
+        self.query.header("content-type").is_some_and(|value| type_is_grpc(value.as_bytes()))
     }
 
     /// Who asks; `None`: anybody.
@@ -65,8 +66,10 @@ impl Request for Asked<'_> {
         self.query.query.as_deref()
     }
 
-    fn header(&self, name: &str) -> Option<&[u8]> {
-        let value = if name == "host" { Some(&*self.authority) } else { self.query.header(name) };
-        value.map(str::as_bytes)
+    fn header(&self, name: &str) -> Option<Cow<'_, [u8]>> {
+        if name == "host" {
+            return Some(Cow::Borrowed(self.authority.as_bytes()));
+        }
+        joined(name, self.query.headers(name).map(str::as_bytes))
     }
 }

@@ -7,7 +7,7 @@ use super::outcome::{Fate, Ground, Outcome};
 use super::owners::owner_of;
 use super::{Explanation, Facts, Loser, Protocol, Query, Setting, Step, backends, filter, hosts, settings, sites};
 use crate::contour::report::PARTLY;
-use crate::decide::{Decision, decide, method_is_routed, names_listener, target_is_valid};
+use crate::decide::{Decision, decide, method_is_routed, target_is_valid};
 use crate::flag::Flag;
 use crate::location::{self, RedirectFrom};
 use crate::lookup::SniMatch;
@@ -300,10 +300,10 @@ fn handshake(ground: &Ground<'_>, found: &Found<'_>, out: &mut Explanation) {
 /// What a redirect of a Route to https says.
 fn to_https(ground: &Ground<'_>, form: PathForm) -> Fate {
     let (router, asked) = (ground.router, ground.asked);
-    let is_named = router.http_port.is_some_and(|port| names_listener(asked.authority.as_bytes(), port));
+    let port = router.http_port.and_then(|port| location::mapped_port(&asked.authority, port, router.https_port));
     let query = asked.query.query.as_deref().map(|query| format!("?{query}")).unwrap_or_default();
     let target = format!("{}{query}", asked.query.path_in(form));
-    let location = location::to_https(asked.name(), router.https_port.filter(|_| is_named), &target);
+    let location = location::to_https(asked.name(), port, &target);
     Fate::answer(302, Some(location))
 }
 
@@ -317,6 +317,7 @@ fn redirect(ground: &Ground<'_>, rule: &Rule, to: &RedirectTo) -> Fate {
     let from = RedirectFrom {
         tls,
         port: port.unwrap_or_default(),
+        https_port: ground.router.https_port,
         authority: &ground.asked.authority,
         path: &query.path_in(rule.path_form),
         query: query.query.as_deref(),

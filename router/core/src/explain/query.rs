@@ -210,7 +210,12 @@ impl Query {
 
     /// The first header field of this name, which is in lower case.
     pub fn header(&self, name: &str) -> Option<&str> {
-        self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| &**value)
+        self.headers(name).next()
+    }
+
+    /// All header fields of this name, which is in lower case.
+    pub fn headers(&self, name: &str) -> impl Iterator<Item = &str> {
+        self.headers.iter().filter(move |(known, _)| known == name).map(|(_, value)| &**value)
     }
 
     /// `Host` as a client writes it: without the port where that is the scheme's own.

@@ -12,7 +12,7 @@ use crate::gateway::spec::{HeaderModifier, PathMatcher, RequestMatcher, ValueMat
 use crate::lookup::Unmet;
 use crate::model::Hostname;
 use crate::object::{Kind, ObjectRef};
-use crate::rule::{Action, PathChange, RedirectTo, Retry, Rule, RulePolicy, Site};
+use crate::rule::{Action, PathChange, RedirectPort, RedirectTo, Retry, Rule, RulePolicy, Site};
 use crate::sites::Row;
 use crate::table::{ResolvedRoute, RouterTable, VirtualHost};
 use crate::warning::Unserved;
@@ -162,7 +162,10 @@ pub fn target(to: &RedirectTo, prefix: &str) -> String {
     let RedirectTo { scheme, hostname, port, path, status } = to;
     let scheme = scheme.as_deref().unwrap_or("{scheme}");
     let host = hostname.as_ref().map_or("{host}", |host| host.as_str());
-    let port = port.map(|port| format!(":{port}")).unwrap_or_default();
+    let port = match port {
+        Some(RedirectPort::Number(port)) => format!(":{port}"),
+        Some(RedirectPort::RouterHttps) | None => String::new(),
+    };
     let path = path.as_ref().map_or_else(|| "{path}".to_owned(), |path| change(path, prefix));
     format!("{scheme}://{host}{port}{path} with {status}")
 }

@@ -11,7 +11,7 @@ use super::spec::{BackendRef, Filter, GatewayRoute, HeaderModifier, HostPattern,
 use crate::model::{PathMatch, RouteId};
 use crate::object::{Kind, ObjectKey, ObjectRef};
 use crate::policy::{Affinity, RoutePolicy};
-use crate::rule::{Action, BackendPolicy, Mirror, PathChange, RedirectTo, RulePolicy};
+use crate::rule::{Action, BackendPolicy, Mirror, PathChange, RedirectPort, RedirectTo, RulePolicy};
 use crate::sites::RouterPorts;
 use crate::table::{Cluster, Derived, ResolvedRoute, RouteKind, ServiceEndpoints};
 
@@ -254,7 +254,7 @@ fn redirect_to(redirect: &Redirect) -> RedirectTo {
     RedirectTo {
         scheme: redirect.scheme.clone(),
         hostname: redirect.hostname.clone(),
-        port: redirect.port,
+        port: redirect.port.map(RedirectPort::Number),
         path: redirect.path.as_ref().map(path_change),
         status: redirect.status,
     }

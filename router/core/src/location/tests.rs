@@ -41,6 +41,7 @@ fn locations_name_what_the_rule_says_and_else_what_was_asked_for() {
     let prefix = |text: &str| Some(PathChange::Prefix(text.into()));
     let https = || Some("https".into());
     let http = || Some("http".into());
+    let to_router = || RedirectTo { scheme: https(), port: Some(RedirectPort::RouterHttps), ..to() };
     let hostname = || Some(Hostname::parse("new.test").unwrap());
     let cases = [
         (to(), (false, 80), "a.test", "/p/x?q=1", "http://a.test/p/x?q=1"),
@@ -50,11 +51,30 @@ fn locations_name_what_the_rule_says_and_else_what_was_asked_for() {
         (to(), (true, 8443), "a.test", "/", "https://a.test:8443/"),
         (RedirectTo { hostname: hostname(), ..to() }, (false, 80), "a.test", "/p", "http://new.test/p"),
         (RedirectTo { scheme: https(), ..to() }, (false, 8080), "a.test", "/", "https://a.test/"),
+        (RedirectTo { scheme: https(), ..to() }, (false, 8080), "a.test:8080", "/", "https://a.test/"),
         (RedirectTo { scheme: http(), ..to() }, (true, 8443), "a.test", "/", "http://a.test/"),
-        (RedirectTo { scheme: https(), port: Some(8443), ..to() }, (false, 80), "a.test", "/", "https://a.test:8443/"),
-        (RedirectTo { scheme: https(), port: Some(443), ..to() }, (false, 80), "a.test", "/", "https://a.test/"),
-        (RedirectTo { port: Some(443), ..to() }, (false, 8080), "a.test", "/", "http://a.test:443/"),
-        (RedirectTo { port: Some(80), ..to() }, (false, 8080), "a.test", "/", "http://a.test/"),
+        (
+            RedirectTo { scheme: https(), port: Some(RedirectPort::Number(8443)), ..to() },
+            (false, 80),
+            "a.test",
+            "/",
+            "https://a.test:8443/",
+        ),
+        (
+            RedirectTo { scheme: https(), port: Some(RedirectPort::Number(443)), ..to() },
+            (false, 80),
+            "a.test",
+            "/",
+            "https://a.test/",
+        ),
+        (
+            RedirectTo { port: Some(RedirectPort::Number(443)), ..to() },
+            (false, 8080),
+            "a.test",
+            "/",
+            "http://a.test:443/",
+        ),
+        (RedirectTo { port: Some(RedirectPort::Number(80)), ..to() }, (false, 8080), "a.test", "/", "http://a.test/"),
         (RedirectTo { path: prefix("/new"), ..to() }, (false, 80), "a.test", "/p/x?q", "http://a.test/new/x?q"),
         (
             RedirectTo { path: Some(PathChange::Full("/f".into())), ..to() },
@@ -63,6 +83,11 @@ fn locations_name_what_the_rule_says_and_else_what_was_asked_for() {
             "/p/x?q",
             "http://a.test/f?q",
         ),
+        (to_router(), (false, 8080), "a.test:8080", "/p?q", "https://a.test:8443/p?q"),
+        (to_router(), (false, 8080), "a.test", "/", "https://a.test/"),
+        // A load balancer in between maps ports.
+        (to_router(), (false, 8080), "a.test:80", "/", "https://a.test/"),
+        (to_router(), (false, 8080), "[2001:db8::1]:8080", "/", "https://[2001:db8::1]:8443/"),
         (to(), (false, 80), "192.0.2.1:8080", "/", "http://192.0.2.1/"),
         (to(), (false, 80), "[2001:db8::1]:8080", "/", "http://[2001:db8::1]/"),
         (to(), (false, 80), "[2001:db8::1]", "/", "http://[2001:db8::1]/"),
@@ -70,7 +95,7 @@ fn locations_name_what_the_rule_says_and_else_what_was_asked_for() {
     ];
     for (to, (tls, port), authority, target, expected) in cases {
         let (path, query) = target.split_once('?').map_or((target, None), |(path, query)| (path, Some(query)));
-        let from = RedirectFrom { tls, port, authority, path, query };
+        let from = RedirectFrom { tls, port, https_port: Some(8443), authority, path, query };
         assert_eq!(of_rule(&to, "/p", &from), expected, "{to:?} {authority:?}");
     }
 }

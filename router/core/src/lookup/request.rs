@@ -1,5 +1,5 @@
 //! Whether a request is what a rule asks for (Gateway API: HTTPRouteMatch). Nothing is allocated, but for a regular
-//! expression over a query parameter with `%` in it.
+//! expression over a query parameter with `%` in it, and for a field that is repeated.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -24,8 +24,22 @@ pub trait Request {
     /// The query, as it was sent.
     fn query(&self) -> Option<&str>;
 
-    /// The first field of this name, which is in lower case.
-    fn header(&self, name: &str) -> Option<&[u8]>;
+    /// The value of the fields of this name, which is in lower case, as [`joined`] has it.
+    fn header(&self, name: &str) -> Option<Cow<'_, [u8]>>;
+}
+
+/// The values of all fields of one name as one: a field that is repeated means the same as one whose values stand behind
+/// commas (RFC 9110 §5.3), without blanks as in Envoy. Crumbs of `cookie` are joined by `; ` (RFC 9113 §8.2.3).
+pub fn joined<'v>(name: &str, values: impl IntoIterator<Item = &'v [u8]>) -> Option<Cow<'v, [u8]>> {
+    let mut values = values.into_iter();
+    let mut value = Cow::Borrowed(values.next()?);
+    let separator: &[u8] = if name == "cookie" { b"; " } else { b"," };
+    for further in values {
+        let whole = value.to_mut();
+        whole.extend_from_slice(separator);
+        whole.extend_from_slice(further);
+    }
+    Some(value)
 }
 
 /// A `GET` of this path, with neither query nor fields.
@@ -42,7 +56,7 @@ impl Request for str {
         None
     }
 
-    fn header(&self, _: &str) -> Option<&[u8]> {
+    fn header(&self, _: &str) -> Option<Cow<'_, [u8]>> {
         None
     }
 }
@@ -61,7 +75,7 @@ impl Rule {
 
 impl RequestMatcher {
     /// Whether all of it matches, with the request's path in this form. Of several entries for one header or parameter the
-    /// first counts, and of several values that the request has for it, the first as well.
+    /// first counts, and of several values that the request has for a parameter, the first as well.
     pub fn matches(&self, form: PathForm, request: &(impl Request + ?Sized)) -> bool {
         self.path.matches(&request.path_in(form))
             && self.takes_method(request)
@@ -85,7 +99,7 @@ impl RequestMatcher {
 }
 
 fn has_field(request: &(impl Request + ?Sized), name: &str, wanted: &ValueMatcher) -> bool {
-    request.header(name).is_some_and(|value| wanted.is(value))
+    request.header(name).is_some_and(|value| wanted.is(&value))
 }
 
 fn has_parameter(request: &(impl Request + ?Sized), name: &str, wanted: &ValueMatcher) -> bool {

@@ -1,16 +1,17 @@
 //! Manifests in, statuses and look-ups out.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use router_core::certificate::MaterialCache;
 use router_core::engine::Engine;
-use router_core::lookup::{Request, RequestMatch, SniMatch};
+use router_core::lookup::{Request, RequestMatch, SniMatch, joined};
 use router_core::model::Hostname;
 use router_core::object::{Kind, ObjectKey, ObjectRef, Origin};
 use router_core::parse::{Defaults, Object, Outcome, parse};
 use router_core::resources::Resources;
-use router_core::rule::{Action, PathChange, RulePolicy, Site};
+use router_core::rule::{Action, PathChange, RedirectPort, RulePolicy, Site};
 use router_core::status::StatusReport;
 use router_core::table::{Cluster, ResolvedRoute, RouterTable, RoutingTable};
 use router_core::translate::{Settings, translate};
@@ -87,8 +88,8 @@ impl Request for Ask {
         self.query.as_deref()
     }
 
-    fn header(&self, name: &str) -> Option<&[u8]> {
-        self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_bytes())
+    fn header(&self, name: &str) -> Option<Cow<'_, [u8]>> {
+        joined(name, self.headers.iter().filter(|(known, _)| known == name).map(|(_, value)| value.as_bytes()))
     }
 }
 
@@ -340,7 +341,11 @@ fn answer(found: &RequestMatch<'_>) -> String {
             };
             let host = to.hostname.as_ref().map(|host| format!(" host={host}")).unwrap_or_default();
             let scheme = to.scheme.as_ref().map(|scheme| format!(" scheme={scheme}")).unwrap_or_default();
-            let port = to.port.map(|port| format!(" port={port}")).unwrap_or_default();
+            let port = match to.port {
+                Some(RedirectPort::Number(port)) => format!(" port={port}"),
+                Some(RedirectPort::RouterHttps) => " port=router".to_owned(),
+                None => String::new(),
+            };
             format!("{}{scheme}{host}{port}{path}", to.status)
         }
     }

@@ -73,9 +73,11 @@ impl lookup::Request for Asked<'_> {
         self.head.uri.query()
     }
 
-    fn header(&self, name: &str) -> Option<&[u8]> {
+    fn header(&self, name: &str) -> Option<Cow<'_, [u8]>> {
         // HTTP/2 has none.
-        let value = if name == HOST.as_str() { Some(self.authority) } else { self.head.headers.get(name) };
-        value.map(HeaderValue::as_bytes)
+        if name == HOST.as_str() {
+            return Some(Cow::Borrowed(self.authority.as_bytes()));
+        }
+        lookup::joined(name, self.head.headers.get_all(name).into_iter().map(HeaderValue::as_bytes))
     }
 }

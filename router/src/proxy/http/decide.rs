@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use http::{HeaderValue, StatusCode, request};
 use router_core::decide::{self, Via, ViaTls};
+use router_core::location::mapped_port;
 use router_core::model::Hostname;
 use router_core::rule::Rule;
 use router_core::table::ResolvedRoute;
@@ -103,8 +104,8 @@ pub fn decide(
         },
         decide::Decision::RedirectToHttps(route) => match host {
             Some(host) => {
-                let is_named = decide::names_listener(authority.as_bytes(), connection.listener.port());
-                let https_port = router.table.https_port.filter(|_| is_named);
+                let written = authority.to_str().unwrap_or_default();
+                let https_port = mapped_port(written, connection.listener.port(), router.table.https_port);
                 Decision::Redirect { route: Arc::clone(route), host: host.into_owned(), https_port }
             }
             // No Route has an address.

@@ -24,8 +24,14 @@ fn of_certificate(error: &CertificateError) -> Flag {
         Fault::NotValidForName | Fault::NotValidForNameContext { .. } => Flag::UpstreamCertificateName,
         Fault::Expired | Fault::ExpiredContext { .. } => Flag::UpstreamCertificateExpired,
         Fault::NotValidYet | Fault::NotValidYetContext { .. } => Flag::UpstreamCertificateNotYetValid,
+        Fault::Other(other) if is_about_version(&*other.0) => Flag::UpstreamCertificateVersion,
         _ => Flag::UpstreamCertificate,
     }
+}
+
+/// Whether webpki does not read a certificate for its version: it knows that of extensions alone.
+fn is_about_version(error: &(dyn Error + 'static)) -> bool {
+    matches!(error.downcast_ref(), Some(webpki::Error::UnsupportedCertVersion))
 }
 
 /// Of a response's head that did not come.

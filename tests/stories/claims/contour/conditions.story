@@ -227,6 +227,18 @@ $ curl http://queries.test/regex?q=none
   web saw GET /regex?q=none HTTP/1.1
   explain: HTTPProxy shop/queries gets it, on 1 endpoint
 
+# A header that is repeated counts as one whose values stand behind commas.
+$ curl -H "X-A: two" -H "X-A: one" http://headers.test/contains
+  HTTP/1.1 200 OK
+    x-route: contains
+  web saw GET /contains HTTP/1.1
+  explain: HTTPProxy shop/headers gets it, on 1 endpoint
+$ curl -H "X-A: one" -H "X-A: two" http://headers.test/exact
+  HTTP/1.1 200 OK
+    x-route: none
+  web saw GET /exact HTTP/1.1
+  explain: HTTPProxy shop/headers gets it, on 1 endpoint
+
 == status
 httpproxy shop/paths
   currentStatus: valid

@@ -1,0 +1,56 @@
+//! Certificates of X.509 version 1, as `openssl x509 -req` makes them: no library writes these any more.
+
+use anyhow::{Context, Result};
+
+const SEQUENCE: u8 = 0x30;
+const BIT_STRING: u8 = 0x03;
+/// `version` and `extensions` of a TBSCertificate (RFC 5280 §4.1), which version 1 does not have.
+const NOT_IN_V1: [u8; 2] = [0xa0, 0xa3];
+
+/// One value: its tag, all of it, its content, and what follows.
+type Value<'d> = (u8, &'d [u8], &'d [u8], &'d [u8]);
+
+/// What a certificate says as one of version 1, signed anew.
+///
+/// # Errors
+/// When it is no certificate, or `sign` fails.
+pub fn certificate(der: &[u8], sign: impl FnOnce(&[u8]) -> Result<Vec<u8>>) -> Result<Vec<u8>> {
+    let (_, _, certificate, _) = value(der)?;
+    let (_, _, mut fields, rest) = value(certificate)?;
+    let (_, algorithm, _, _) = value(rest)?;
+    let mut kept = Vec::new();
+    while !fields.is_empty() {
+        let (tag, whole, _, rest) = value(fields)?;
+        if !NOT_IN_V1.contains(&tag) {
+            kept.extend_from_slice(whole);
+        }
+        fields = rest;
+    }
+    let signed = encoded(SEQUENCE, &kept)?;
+    let signature = [&[0], &*sign(&signed)?].concat();
+    encoded(SEQUENCE, &[&signed, algorithm, &encoded(BIT_STRING, &signature)?].concat())
+}
+
+fn value(der: &[u8]) -> Result<Value<'_>> {
+    let [tag, length, ..] = *der else { anyhow::bail!("no DER: {der:x?}") };
+    let (header, length) = match length {
+        0x80.. => {
+            let header = 2 + usize::from(length & 0x7f);
+            let digits = der.get(2..header).context("DER ends within a length")?;
+            (header, digits.iter().fold(0, |length, digit| length << 8 | usize::from(*digit)))
+        }
+        short => (2, usize::from(short)),
+    };
+    let (whole, rest) = der.split_at_checked(header + length).context("DER ends within a value")?;
+    Ok((tag, whole, &whole[header..], rest))
+}
+
+fn encoded(tag: u8, content: &[u8]) -> Result<Vec<u8>> {
+    let length = u16::try_from(content.len())?.to_be_bytes();
+    let length = match content.len() {
+        0..0x80 => vec![length[1]],
+        0x80..0x100 => vec![0x81, length[1]],
+        _ => [&[0x82], &length[..]].concat(),
+    };
+    Ok([&[tag], &*length, content].concat())
+}
