@@ -34,7 +34,9 @@ fn a_route_to_the_router_itself_is_refused() -> Result<()> {
                 + &folder::route("clear", CLEAR, "clear", "");
             folder::replace(&manifests.path().join("all.yaml"), &text)?;
             // Loopback too.
-            let sluice = Sluice::start(&router, manifests.path(), &Options::loopback(data_path))?;
+            let mut options = Options::loopback(data_path);
+            options.arguments.push("--show-cause".to_owned());
+            let sluice = Sluice::start(&router, manifests.path(), &options)?;
             refused(&sluice, &client, outside[usize::from(own.is_ipv6())], data_path)
                 .with_context(|| format!("{data_path:?}, {own}"))?;
         }
