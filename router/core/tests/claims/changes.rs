@@ -7,27 +7,41 @@ use router_core::status::StatusReport;
 use router_core::table::RouterTable;
 use std::sync::Arc;
 
+use crate::hosts::Hosts;
 use crate::story::{self, Story};
 use crate::world::{Read, World};
 
 /// Everything that can be seen of a translation.
-pub fn outcome(engine: &mut Engine, resources: &Resources) -> (String, StatusReport) {
+#[derive(PartialEq)]
+pub struct Seen {
+    /// The table, in lines.
+    pub table: Vec<String>,
+    pub report: StatusReport,
+}
+
+pub fn seen(world: &World, engine: &mut Engine, resources: &Resources) -> Seen {
     let (table, report) = engine.apply(resources);
-    (format!("{table:?}"), report)
+    Seen { table: Hosts(&world.certificates).table(&table), report }
+}
+
+/// The lines of the first that the second does not have.
+pub fn beside<'l>(lines: &'l [String], others: &[String]) -> Vec<&'l str> {
+    let mut others: Vec<&String> = others.iter().collect();
+    let is_new = |line: &&String| match others.iter().position(|other| other == line) {
+        Some(at) => {
+            others.remove(at);
+            false
+        }
+        None => true,
+    };
+    lines.iter().filter(is_new).map(String::as_str).collect()
 }
 
 /// Where two outcomes differ.
-pub fn difference(found: &(String, StatusReport), expected: &(String, StatusReport)) -> Option<String> {
-    let ((found, report), (expected, expected_report)) = (found, expected);
-    if found != expected {
-        let at = found.bytes().zip(expected.bytes()).take_while(|(found, expected)| found == expected).count();
-        let around = |text: &str| {
-            let (from, to) = (at.saturating_sub(300), text.len().min(at + 200));
-            String::from_utf8_lossy(&text.as_bytes()[from..to]).into_owned()
-        };
-        return Some(format!("found …{}…, expected …{}…", around(found), around(expected)));
-    }
-    (report != expected_report).then(|| format!("found {report:?}, expected {expected_report:?}"))
+pub fn difference(found: &Seen, expected: &Seen) -> Option<String> {
+    let (new, old) = (beside(&found.table, &expected.table), beside(&expected.table, &found.table));
+    let (report, expected_report) = (&found.report, &expected.report);
+    (found != expected).then(|| format!("found {new:#?}, expected {old:#?}, {report:?}, expected {expected_report:?}"))
 }
 
 /// A fixed order that has nothing to do with that of the manifests.
@@ -51,15 +65,15 @@ fn check(story: &Story) {
     let reads = reads(&world, &mut cache);
     let mut all = Resources::default();
     reads.iter().for_each(|read| drop(read.put_into(&mut all)));
-    let expected = outcome(&mut world.engine(), &all);
+    let expected = seen(&world, &mut world.engine(), &all);
 
     let (mut engine, mut resources) = (world.engine(), Resources::default());
     let order = shuffled(reads.iter().collect());
     for read in &order {
         read.put_into(&mut resources);
-        let fresh = outcome(&mut world.engine(), &resources);
+        let fresh = seen(&world, &mut world.engine(), &resources);
         assert_eq!(
-            difference(&outcome(&mut engine, &resources), &fresh),
+            difference(&seen(&world, &mut engine, &resources), &fresh),
             None,
             "{}: after {} {} came",
             story.name,
@@ -68,16 +82,16 @@ fn check(story: &Story) {
         );
     }
     // A document that stands twice in a story has the place of the first.
-    if outcome(&mut engine, &resources) != expected {
+    if seen(&world, &mut engine, &resources) != expected {
         reads.iter().for_each(|read| drop(read.put_into(&mut resources)));
     }
-    assert_eq!(difference(&outcome(&mut engine, &resources), &expected), None, "{}", story.name);
+    assert_eq!(difference(&seen(&world, &mut engine, &resources), &expected), None, "{}", story.name);
     for read in shuffled(order) {
         let mut without = resources.clone();
         read.remove_from(&mut without);
-        let fresh = outcome(&mut world.engine(), &without);
+        let fresh = seen(&world, &mut world.engine(), &without);
         assert_eq!(
-            difference(&outcome(&mut engine, &without), &fresh),
+            difference(&seen(&world, &mut engine, &without), &fresh),
             None,
             "{}: without {} {}",
             story.name,
@@ -85,7 +99,7 @@ fn check(story: &Story) {
             read.key
         );
         assert_eq!(
-            difference(&outcome(&mut engine, &resources), &expected),
+            difference(&seen(&world, &mut engine, &resources), &expected),
             None,
             "{}: {} {} is back",
             story.name,

@@ -1,11 +1,13 @@
-//! A change of any field of an object reaches the table of an engine that is at work, as it reaches a new one's.
+//! A change of any field of an object reaches the table of an engine that is at work, as it reaches a new one's; and
+//! `goldens/fields` say what comes of it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use router_core::certificate::MaterialCache;
 use serde_json::{Value, json};
 
-use crate::changes::{difference, outcome};
+use crate::changes::{beside, difference, seen};
+use crate::goldens::{compare, state};
 use crate::story;
 use crate::world::World;
 
@@ -60,13 +62,38 @@ fn with(manifest: &Value, place: &str, other: Option<Value>) -> Option<Value> {
     Some(changed)
 }
 
-/// How often a field of a kind is changed.
-const TIMES: usize = 1;
+/// Members that say what an object is, and not what it asks for.
+const IDENTITY: [&str; 4] = ["/kind", "/apiVersion", "/metadata/name", "/metadata/namespace"];
+/// Most lines that are told of a change.
+const LINES: usize = 8;
 
-#[test]
-fn a_change_of_any_field_is_seen() {
-    let mut changed: BTreeMap<String, usize> = BTreeMap::new();
-    let mut seen = 0;
+/// What a change of an object comes to, in lines.
+fn told(before: &[String], after: &[String]) -> Vec<String> {
+    let gone = beside(before, after).into_iter().map(|line| format!("    - {}", line.trim()));
+    let come = beside(after, before).into_iter().map(|line| format!("    + {}", line.trim()));
+    let mut lines: Vec<String> = gone.chain(come).collect();
+    let more = lines.len().saturating_sub(LINES);
+    lines.truncate(LINES);
+    if more > 0 {
+        lines.push(format!("    … {more} more"));
+    }
+    if lines.is_empty() {
+        lines.push("    nothing".to_owned());
+    }
+    lines
+}
+
+fn shortened(other: Option<&Value>) -> String {
+    let text = other.map_or("left out".to_owned(), Value::to_string);
+    match text.char_indices().nth(60) {
+        Some((at, _)) => format!("{}…", &text[..at]),
+        None => text,
+    }
+}
+
+/// Changes each field of a kind once, in the first story that has it: what comes of it, by kind.
+fn changes() -> BTreeMap<String, Vec<String>> {
+    let (mut changed, mut goldens) = (BTreeSet::new(), BTreeMap::<String, Vec<String>>::new());
     for story in story::all() {
         let world = World::new(&story);
         // Those of the limits have many objects that are all the same.
@@ -76,38 +103,44 @@ fn a_change_of_any_field_is_seen() {
         let mut cache = MaterialCache::new();
         let (resources, _) = world.resources(&mut cache);
         let mut engine = world.engine();
-        let before = outcome(&mut engine, &resources);
+        let before = seen(&world, &mut engine, &resources);
+        let lines = state(&world, &mut world.engine(), &resources, Vec::new());
         for manifest in &world.manifests {
             let kind = manifest["kind"].as_str().unwrap();
             let mut all = Vec::new();
             places(manifest, "", &mut all);
-            for place in all.iter().filter(|place| {
-                !["/kind", "/apiVersion", "/metadata/name", "/metadata/namespace"].contains(&place.as_str())
-            }) {
+            for place in all.iter().filter(|place| !IDENTITY.contains(&place.as_str())) {
                 let field: String = place.chars().filter(|char| !char.is_ascii_digit()).collect();
-                let times = changed.entry(format!("{kind}{field}")).or_default();
-                if *times == TIMES {
+                if !changed.insert(format!("{kind}{field}")) {
                     continue;
                 }
-                *times += 1;
                 for other in instead(manifest.pointer(place).unwrap()) {
-                    let Some(value) = with(manifest, place, other) else { continue };
+                    let Some(value) = with(manifest, place, other.clone()) else { continue };
                     let read = world.read(&value, &mut cache).filter(|read| read.errors.is_empty());
                     let Some(object) = read.and_then(|read| read.good) else { continue };
                     let mut after = resources.clone();
                     after.insert(&object);
-                    let fresh = outcome(&mut world.engine(), &after);
-                    assert_eq!(difference(&outcome(&mut engine, &after), &fresh), None, "{}: {value}", story.name);
-                    assert_eq!(
-                        difference(&outcome(&mut engine, &resources), &before),
-                        None,
-                        "{}: {value} is as it was",
-                        story.name
-                    );
-                    seen += usize::from(fresh != before);
+                    let fresh = seen(&world, &mut world.engine(), &after);
+                    let found = seen(&world, &mut engine, &after);
+                    assert_eq!(difference(&found, &fresh), None, "{}: {value}", story.name);
+                    let again = seen(&world, &mut engine, &resources);
+                    assert_eq!(difference(&again, &before), None, "{}: {value} is as it was", story.name);
+                    let changed = state(&world, &mut world.engine(), &after, Vec::new());
+                    let golden = goldens.entry(kind.to_owned()).or_default();
+                    golden.push(format!("{} {} {place} {}", story.name, object.key(), shortened(other.as_ref())));
+                    golden.extend(told(&lines, &changed));
                 }
             }
         }
     }
-    assert!(seen > 500, "only {seen} changes are seen");
+    goldens
+}
+
+#[test]
+fn a_change_of_any_field_comes_to_what_its_golden_says() {
+    let mut differences = Vec::new();
+    for (kind, lines) in changes() {
+        differences.extend(compare(&format!("fields/{kind}"), &lines));
+    }
+    assert!(differences.is_empty(), "{}", differences.join("\n"));
 }

@@ -23,7 +23,7 @@ use crate::world::World;
 const NOW: &str = "2026-01-01T00:00:00Z";
 
 /// Everything that comes of a story.
-fn told(story: &Story) -> String {
+fn told(story: &Story) -> Vec<String> {
     let world = World::new(story);
     let mut engine = world.engine();
     let mut cache = MaterialCache::new();
@@ -40,28 +40,28 @@ fn told(story: &Story) -> String {
                 let (_, manifests) = world.later.iter().find(|(known, _)| *known == name).unwrap();
                 let reads: Vec<_> = manifests.iter().filter_map(|value| world.read(value, &mut cache)).collect();
                 let said = reads.iter().flat_map(|read| read.put_into(&mut resources)).collect();
-                lines.push(format!("\n# {name} is applied"));
+                lines.extend([String::new(), format!("# {name} is applied")]);
                 lines.extend(state(&world, &mut engine, &resources, said));
             }
         }
     }
-    lines.iter().map(|line| format!("{}\n", line.trim_end())).collect()
+    lines
 }
 
 /// What the objects come to.
-fn state(world: &World, engine: &mut Engine, resources: &Resources, said: Vec<String>) -> Vec<String> {
+pub fn state(world: &World, engine: &mut Engine, resources: &Resources, said: Vec<String>) -> Vec<String> {
     let now: Timestamp = NOW.parse().unwrap();
     let (table, report) = engine.apply(resources);
     let mut lines = said;
     lines.extend(Hosts(&world.certificates).table(&table));
-    lines.push("\nstatuses".to_owned());
+    lines.extend([String::new(), "statuses".to_owned()]);
     lines.extend(statuses(resources, &report, now).into_iter().map(|line| format!("  {line}")));
-    lines.push("\nwarnings".to_owned());
+    lines.extend([String::new(), "warnings".to_owned()]);
     let facts = facts(world, &table, &report, resources);
     lines.extend(
         advice(facts, now).iter().map(|warning| format!("  {}: {}: {}", warning.object, warning.path, warning.message)),
     );
-    lines.push("\neach host".to_owned());
+    lines.extend([String::new(), "each host".to_owned()]);
     for query in of_hosts(&table) {
         let explanation = explain(facts, &query);
         let served = if explanation.served { "served" } else { "not served" };
@@ -113,25 +113,23 @@ fn asked(world: &World, engine: &mut Engine, resources: &Resources, query: &Quer
     format!("explain {explanation}").lines().map(str::to_owned).collect()
 }
 
+/// Compares what was found with a golden, or writes it; where the first difference is.
+pub fn compare(name: &str, found: &[String]) -> Option<String> {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/claims/goldens").join(format!("{name}.txt"));
+    let found: String = found.iter().map(|line| format!("{}\n", line.trim_end())).collect();
+    if std::env::var_os("UPDATE_GOLDENS").is_some() {
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        fs::write(&file, &found).unwrap();
+        return None;
+    }
+    let expected = fs::read_to_string(&file).unwrap_or_default();
+    let mut lines = (1..).zip(expected.lines().zip(found.lines()));
+    let first = lines.find(|(_, (expected, found))| expected != found);
+    (expected != found).then(|| format!("{name}: {first:?} (line, expected, found)"))
+}
+
 #[test]
 fn every_story_comes_to_what_its_golden_says() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/claims/goldens");
-    let is_update = std::env::var_os("UPDATE_GOLDENS").is_some();
-    let mut differences = Vec::new();
-    for story in story::all() {
-        let found = told(&story);
-        let file = folder.join(&story.name).with_extension("txt");
-        if is_update {
-            fs::create_dir_all(file.parent().unwrap()).unwrap();
-            fs::write(&file, &found).unwrap();
-            continue;
-        }
-        let expected = fs::read_to_string(&file).unwrap_or_default();
-        if expected != found {
-            let lines = expected.lines().zip(found.lines()).enumerate();
-            let first = lines.filter(|(_, (expected, found))| expected != found).map(|(at, it)| (at + 1, it)).next();
-            differences.push(format!("{}: {first:?} (line, expected, found)", story.name));
-        }
-    }
+    let differences: Vec<String> = story::all().iter().filter_map(|story| compare(&story.name, &told(story))).collect();
     assert!(differences.is_empty(), "{}", differences.join("\n"));
 }
