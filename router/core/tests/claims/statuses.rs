@@ -1,6 +1,6 @@
 //! What objects are told, as text.
 
-use jiff::Timestamp;
+use jiff::{Timestamp, ToSpan};
 use router_core::object::Kind;
 use router_core::resources::Resources;
 use router_core::sites::{Row, Told};
@@ -17,17 +17,26 @@ pub fn statuses(resources: &Resources, report: &StatusReport, now: Timestamp) ->
     };
     for (key, status) in ingress_controllers {
         let before = resources.manifest(Kind::IngressController, key).unwrap().status();
-        tell(format!("IngressController {key}"), &merge_controller(before.as_ref(), status, now).status);
+        let merged = merge_controller(before.as_ref(), status, now).status;
+        let again = merge_controller(Some(&merged), status, now + 1.hour());
+        assert_eq!((&again.status, again.changed), (&merged, false), "what is written is not written again");
+        tell(format!("IngressController {key}"), &merged);
     }
     let owned = |name: &str| routers.iter().any(|router| &*router.0 == name);
     for (key, entries) in routes.entries() {
         let before = resources.manifest(Kind::Route, key).unwrap().status();
-        tell(format!("Route {key}"), &merge_route(before.as_ref(), &entries.to_vec(), &owned, now).status);
+        let merged = merge_route(before.as_ref(), &entries.to_vec(), &owned, now).status;
+        let again = merge_route(Some(&merged), &entries.to_vec(), &owned, now + 1.hour());
+        assert_eq!((&again.status, again.changed), (&merged, false), "what is written is not written again");
+        tell(format!("Route {key}"), &merged);
     }
     for (object, told) in others.entries() {
         let Told { status, rows: _ } = &**told;
         let before = resources.manifest(object.kind, &object.key).unwrap().status();
-        tell(object.to_string(), &merge_other(before.as_ref(), before.as_ref(), status, now).status);
+        let merged = merge_other(before.as_ref(), before.as_ref(), status, now).status;
+        let again = merge_other(Some(&merged), Some(&merged), status, now + 1.hour());
+        assert_eq!((&again.status, again.changed), (&merged, false), "what is written is not written again");
+        tell(object.to_string(), &merged);
     }
     for (object, told) in others.entries() {
         lines.extend(told.rows.iter().map(|row| self::row(&object.to_string(), row)));
