@@ -85,6 +85,10 @@ fn told(before: &[String], after: &[String]) -> Vec<String> {
 
 fn shortened(other: Option<&Value>) -> String {
     let text = other.map_or("left out".to_owned(), Value::to_string);
+    // Certificates and keys are made anew for each run.
+    if text.contains("-----BEGIN ") {
+        return "another text of PEM".to_owned();
+    }
     match text.char_indices().nth(60) {
         Some((at, _)) => format!("{}…", &text[..at]),
         None => text,

@@ -2,7 +2,8 @@
 //! them, rules, statuses, warnings, and what `explain` says of each request of the story.
 //!
 //! `goldens/` has a file for each, which must be matched. `UPDATE_GOLDENS=1 cargo test -p router-core --test claims` writes
-//! them anew; read the difference. The stories themselves show the same on the wire, in the crate `tests`.
+//! them anew; read the difference. `worlds/` has further stories, which are told here alone. The others are played on the
+//! wire by the crate `tests`.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test stops at the first surprise")]
 
 mod asked;
