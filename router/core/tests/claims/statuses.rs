@@ -62,8 +62,8 @@ const PASSED_OVER: &[&str] = &["lastTransitionTime", "supportedFeatures"];
 
 fn members(value: &Value, indent: &str, lines: &mut Vec<String>) {
     let Value::Object(all) = value else { return };
-    let is_told =
-        |name: &str, value: &Value| !PASSED_OVER.contains(&name) && !(name == "observedGeneration" && *value == 0);
+    let is_unknown = |name: &str, value: &Value| name == "observedGeneration" && *value == 0;
+    let is_told = |name: &str, value: &Value| !(PASSED_OVER.contains(&name) || is_unknown(name, value));
     for (name, value) in all.iter().filter(|(name, value)| is_told(name, value)) {
         match value {
             Value::Array(items) if name == "conditions" => {
