@@ -381,3 +381,78 @@ fn a_loser_knows_its_winner_until_that_goes() {
     let (_, report) = engine.apply(&resources);
     assert_eq!(winners(&report), ["red/slash lost to Route blue/second (HostAlreadyClaimed)"]);
 }
+
+#[test]
+fn each_kind_of_another_api_alone_is_reason_enough_to_ask_that_api() {
+    const GATEWAY: &str = "gateway.networking.k8s.io/v1";
+    let class = json!({ "apiVersion": GATEWAY, "kind": "GatewayClass", "metadata": { "name": "sluice" },
+        "spec": { "controllerName": "sluice.dev/gateway-controller" } });
+    let of = |kind, spec| named(GATEWAY, kind, ("red", "it"), 0, spec);
+    let service = json!({ "group": "", "kind": "Service", "name": "web" });
+    let alone = [
+        class,
+        of(
+            "Gateway",
+            json!({ "gatewayClassName": "sluice",
+            "listeners": [{ "name": "web", "port": 80, "protocol": "HTTP" }] }),
+        ),
+        of("HTTPRoute", json!({})),
+        of("GRPCRoute", json!({})),
+        of(
+            "TLSRoute",
+            json!({ "hostnames": ["a.test"], "rules": [{ "backendRefs": [{ "name": "web", "port": 443 }] }] }),
+        ),
+        of(
+            "BackendTLSPolicy",
+            json!({ "targetRefs": [service],
+            "validation": { "hostname": "web.test", "wellKnownCACertificates": "System" } }),
+        ),
+        named("gateway.sluice.dev/v1alpha1", "RouteSlot", ("red", "it"), 0, json!({})),
+        named("contour.heptio.com/v1beta1", "IngressRoute", ("red", "it"), 0, json!({})),
+        named("projectcontour.io/v1", "HTTPProxy", ("red", "it"), 0, json!({})),
+        named("projectcontour.io/v1", "TLSCertificateDelegation", ("red", "it"), 0, json!({})),
+    ];
+    for object in alone {
+        assert!(sites::are_wanted(&crate::testing::resources([object.clone()])), "{object}");
+    }
+    assert!(!sites::are_wanted(&crate::testing::resources([route("red/web", 0, json!({}))])));
+}
+
+#[test]
+fn routes_that_name_a_service_are_in_order_of_namespace_service_and_name() {
+    let user = |id: &str, service: &str| {
+        let crate::parse::Object::Route(route) = good(route(id, 0, json!({}))) else { panic!("a Route") };
+        User { service: service.into(), route }
+    };
+    let users = [user("a/z", "x"), user("a/a", "y"), user("a/b", "y"), user("b/a", "a")];
+    for (i, one) in users.iter().enumerate() {
+        for (k, other) in users.iter().enumerate() {
+            assert_eq!((one.cmp(other), one == other), (i.cmp(&k), i == k), "{one:?} {other:?}");
+            assert_eq!(one.partial_cmp(other), Some(i.cmp(&k)));
+        }
+    }
+}
+
+#[test]
+fn members_are_in_order_of_group_and_route() {
+    use members::{Member, has_routes, routes_of};
+    let member = |group: &str, id: &str, age| {
+        let crate::parse::Object::Route(route) = good(route(id, age, json!({}))) else { panic!("a Route") };
+        Member { group: group.into(), route }
+    };
+    let all = [member("a", "b/b", 0), member("b", "a/b", 2), member("b", "a/c", 1), member("d", "a/a", 0)];
+    for (i, one) in all.iter().enumerate() {
+        for (k, other) in all.iter().enumerate() {
+            assert_eq!((one.cmp(other), one == other), (i.cmp(&k), i == k), "{one:?} {other:?}");
+            assert_eq!(one.partial_cmp(other), Some(i.cmp(&k)));
+        }
+    }
+    let members: Sorted<Member, ()> = all.into_iter().map(|member| (member, ())).collect();
+    let names =
+        |group: &str| routes_of(&members, group).iter().map(|route| route.meta.key.to_string()).collect::<Vec<_>>();
+    assert_eq!([names("a"), names("b"), names("c")], [vec!["b/b"], vec!["a/c", "a/b"], vec![]], "the oldest first");
+    assert_eq!(
+        ["", "a", "b", "c", "d", "e"].map(|group| has_routes(&members, group)),
+        [false, true, true, false, true, false]
+    );
+}

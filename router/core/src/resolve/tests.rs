@@ -173,3 +173,17 @@ fn the_protocol_of_a_port_says_which_endpoints_speak_http2_in_clear_text() {
         assert!(!h2c(name, json!(null)), "{name}");
     }
 }
+
+#[test]
+fn endpoints_are_shared_and_those_of_services_that_nobody_names_are_forgotten() {
+    let slices = ["a", "b", "c"].map(|name| crate::testing::slice(&format!("shop/{name}"), &["10.0.0.1"], 80));
+    let index = EndpointIndex::new(&crate::testing::resources(slices), EndpointAddresses::default());
+    let ask = |name: &str| index.of_service(ObjectKey::new("shop", name), PortChoice::Target(None));
+    assert!(Arc::ptr_eq(&ask("a"), &ask("a")), "all who use the same ones share them");
+    let mut most = 0;
+    for number in 0..4 * KEPT {
+        ask(&format!("gone-{number}"));
+        most = most.max(index.known.borrow().len());
+    }
+    assert_eq!(most, 2 * 3 + KEPT + 1, "two for each service that is there, and some more");
+}

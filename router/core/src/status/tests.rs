@@ -173,3 +173,27 @@ fn times_are_kept_wherever_conditions_stand_and_foreign_conditions_stay() {
         })
     );
 }
+
+#[test]
+fn entries_are_the_same_where_they_are_one_thing_and_equal_where_they_say_the_same() {
+    let identity = || {
+        Arc::new(RouterIdentity {
+            name: RouterName("default".into()),
+            canonical_hostname: "router-default.apps.test".into(),
+            admitted: vec![Condition::new("Admitted", true, "", "")].into(),
+        })
+    };
+    let (one, other) = (identity(), identity());
+    let admitted = |host: &str, router| Ingress::admitted(host.into(), Arc::clone(router));
+    let entries = Ingress::new(vec![entry("default", "a.test", true)]);
+    assert!(entries.same(&entries.clone()) && !entries.same(&Ingress::new(entries.to_vec())));
+    assert!(admitted("a.test", &one).same(&admitted("a.test", &one)));
+    assert!(!admitted("a.test", &one).same(&admitted("b.test", &one)));
+    assert!(!admitted("a.test", &one).same(&admitted("a.test", &other)));
+    assert!(!entries.same(&admitted("a.test", &one)));
+    assert_eq!(entries, Ingress::new(entries.to_vec()));
+    assert_eq!(admitted("a.test", &one), admitted("a.test", &other));
+    assert_ne!(admitted("a.test", &one), admitted("b.test", &one));
+    assert_ne!(entries, Ingress::new(Vec::new()));
+    assert!(Ingress::new(Vec::new()).is_empty() && !entries.is_empty() && !admitted("a.test", &one).is_empty());
+}
