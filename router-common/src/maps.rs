@@ -65,7 +65,11 @@ pub const BACKEND_FIELD: usize = 112;
 /// The 16-byte form of an IPv4 address (RFC 4291 §2.5.5.2).
 #[inline(always)]
 pub const fn mapped(v4: [u8; 4]) -> [u8; 16] {
-    [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, v4[0], v4[1], v4[2], v4[3]]
+    // Of one number, not of bytes: the kernel program writes words of it.
+    const PREFIX: u128 = u128::from_ne_bytes([0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0, 0, 0, 0]);
+    let address = u32::from_ne_bytes(v4) as u128;
+    let place = if cfg!(target_endian = "little") { 96 } else { 0 };
+    (PREFIX | address << place).to_ne_bytes()
 }
 
 /// Settings of the programs.

@@ -27,6 +27,38 @@ impl Packet for &[u8] {
     }
 }
 
+/// The headers of a packet, read from front to back.
+pub trait Headers {
+    /// `N` bytes from `offset` on, at most 20, wherever they lie; `None` if the packet is shorter.
+    fn bytes<const N: usize>(&mut self, offset: u32) -> Option<&[u8; N]>;
+    /// Copies `N` bytes from `offset` on to where they shall be; `false` if the packet is shorter.
+    fn copy<const N: usize>(&self, offset: u32, to: &mut [u8; N]) -> bool;
+    /// Bytes in the packet.
+    fn packet_len(&self) -> u32;
+}
+
+/// Those of any packet, each copied before it is read.
+struct Copied<'a, P> {
+    packet: &'a P,
+    header: [u8; 20],
+}
+
+impl<P: Packet> Headers for Copied<'_, P> {
+    fn bytes<const N: usize>(&mut self, offset: u32) -> Option<&[u8; N]> {
+        let header = self.header.first_chunk_mut()?;
+        *header = self.packet.load(offset)?;
+        Some(header)
+    }
+
+    fn copy<const N: usize>(&self, offset: u32, to: &mut [u8; N]) -> bool {
+        self.packet.load(offset).map(|bytes| *to = bytes).is_some()
+    }
+
+    fn packet_len(&self) -> u32 {
+        self.packet.len()
+    }
+}
+
 /// Why a packet holds no TCP segment that can be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotTcp {
@@ -87,21 +119,41 @@ const TCP: u8 = 6;
 ///
 /// # Errors
 /// Why there is nothing to read; such packets are not ours.
-#[inline(always)]
 pub fn segment(packet: &impl Packet) -> Result<Segment, NotTcp> {
-    let ethertype = packet.load::<2>(12).ok_or(NotTcp::Short)?;
+    let mut segment = Segment {
+        flow: FlowKey { source: [0; 16], destination: [0; 16], source_port: 0, destination_port: 0 },
+        v6: false,
+        seq: 0,
+        ack: 0,
+        flags: 0,
+        window: 0,
+        tcp: 0,
+        payload: 0,
+        payload_len: 0,
+    };
+    read(&mut Copied { packet, header: [0; 20] }, &mut segment)?;
+    Ok(segment)
+}
+
+/// Reads the headers to where they shall be: put together on the kernel program's stack they would take most of it.
+///
+/// # Errors
+/// As [`segment`]; what was read until then is left behind.
+#[inline(always)]
+pub fn read(packet: &mut impl Headers, to: &mut Segment) -> Result<(), NotTcp> {
+    let ethertype = *packet.bytes::<2>(12).ok_or(NotTcp::Short)?;
     if ethertype == ETHERTYPE_IPV4 {
-        ipv4(packet)
+        ipv4(packet, to)
     } else if ethertype == ETHERTYPE_IPV6 {
-        ipv6(packet)
+        ipv6(packet, to)
     } else {
         Err(NotTcp::Other)
     }
 }
 
 #[inline(always)]
-fn ipv4(packet: &impl Packet) -> Result<Segment, NotTcp> {
-    let ip = packet.load::<20>(ETHERNET).ok_or(NotTcp::Short)?;
+fn ipv4(packet: &mut impl Headers, to: &mut Segment) -> Result<(), NotTcp> {
+    let ip: &[u8; 20] = packet.bytes(ETHERNET).ok_or(NotTcp::Short)?;
     if ip[9] != TCP {
         return Err(NotTcp::Other);
     }
@@ -113,19 +165,19 @@ fn ipv4(packet: &impl Packet) -> Result<Segment, NotTcp> {
     if ip[0] >> 4 != 4 || header < 20 {
         return Err(NotTcp::Short);
     }
-    let total = u16::from_be_bytes([ip[2], ip[3]]) as u32;
+    let total = u16::from_be_bytes(at(ip, 2)) as u32;
+    to.v6 = false;
+    to.flow.source = mapped(at(ip, 12));
+    to.flow.destination = mapped(at(ip, 16));
     // Total length 0 is a packet of over 64 KiB that segmentation offload has put together.
-    let end = if total == 0 { packet.len() } else { ETHERNET + total };
-    let source = mapped([ip[12], ip[13], ip[14], ip[15]]);
-    let destination = mapped([ip[16], ip[17], ip[18], ip[19]]);
+    let end = if total == 0 { packet.packet_len() } else { ETHERNET + total };
     // Without options, as nearly always, the position is a constant.
-    let at = if header == 20 { ETHERNET + 20 } else { ETHERNET + header };
-    tcp(packet, at, end, false, source, destination)
+    if header == 20 { tcp(packet, ETHERNET + 20, end, to) } else { tcp(packet, ETHERNET + header, end, to) }
 }
 
 #[inline(always)]
-fn ipv6(packet: &impl Packet) -> Result<Segment, NotTcp> {
-    let ip = packet.load::<8>(ETHERNET).ok_or(NotTcp::Short)?;
+fn ipv6(packet: &mut impl Headers, to: &mut Segment) -> Result<(), NotTcp> {
+    let ip: &[u8; 8] = packet.bytes(ETHERNET).ok_or(NotTcp::Short)?;
     match ip[6] {
         TCP => {}
         // Hop-by-hop, routing, fragment, authentication, destination options.
@@ -133,43 +185,40 @@ fn ipv6(packet: &impl Packet) -> Result<Segment, NotTcp> {
         _ => return Err(NotTcp::Other),
     }
     let length = u16::from_be_bytes([ip[4], ip[5]]) as u32;
-    let end = if length == 0 { packet.len() } else { ETHERNET + 40 + length };
-    let source = packet.load::<16>(ETHERNET + 8).ok_or(NotTcp::Short)?;
-    let destination = packet.load::<16>(ETHERNET + 24).ok_or(NotTcp::Short)?;
-    tcp(packet, ETHERNET + 40, end, true, source, destination)
+    let end = if length == 0 { packet.packet_len() } else { ETHERNET + 40 + length };
+    to.v6 = true;
+    if !packet.copy(ETHERNET + 8, &mut to.flow.source) || !packet.copy(ETHERNET + 24, &mut to.flow.destination) {
+        return Err(NotTcp::Short);
+    }
+    tcp(packet, ETHERNET + 40, end, to)
 }
 
 #[inline(always)]
-fn tcp(
-    packet: &impl Packet,
-    at: u32,
-    end: u32,
-    v6: bool,
-    source: [u8; 16],
-    destination: [u8; 16],
-) -> Result<Segment, NotTcp> {
-    let tcp = packet.load::<16>(at).ok_or(NotTcp::Short)?;
+fn tcp(packet: &mut impl Headers, begin: u32, end: u32, to: &mut Segment) -> Result<(), NotTcp> {
+    let len = packet.packet_len();
+    let tcp: &[u8; 16] = packet.bytes(begin).ok_or(NotTcp::Short)?;
     let header = ((tcp[12] >> 4) as u32) * 4;
-    let payload = at + header;
-    if header < 20 || payload > end || end > packet.len() {
+    let payload = begin + header;
+    if header < 20 || payload > end || end > len {
         return Err(NotTcp::Short);
     }
-    Ok(Segment {
-        flow: FlowKey {
-            source,
-            destination,
-            source_port: u16::from_be_bytes([tcp[0], tcp[1]]),
-            destination_port: u16::from_be_bytes([tcp[2], tcp[3]]),
-        },
-        v6,
-        seq: u32::from_be_bytes([tcp[4], tcp[5], tcp[6], tcp[7]]),
-        ack: u32::from_be_bytes([tcp[8], tcp[9], tcp[10], tcp[11]]),
-        flags: tcp[13],
-        window: u16::from_be_bytes([tcp[14], tcp[15]]),
-        tcp: at,
-        payload,
-        payload_len: end - payload,
-    })
+    to.flow.source_port = u16::from_be_bytes(at(tcp, 0));
+    to.flow.destination_port = u16::from_be_bytes(at(tcp, 2));
+    to.seq = u32::from_be_bytes(at(tcp, 4));
+    to.ack = u32::from_be_bytes(at(tcp, 8));
+    to.flags = tcp[13];
+    to.window = u16::from_be_bytes(at(tcp, 14));
+    to.tcp = begin;
+    to.payload = payload;
+    to.payload_len = end - payload;
+    Ok(())
+}
+
+/// `N` bytes of a header, as one word: bytes taken one by one are put together one by one. `N` and the position are
+/// constants within it.
+#[inline(always)]
+fn at<const N: usize, const LEN: usize>(header: &[u8; LEN], position: usize) -> [u8; N] {
+    header.get(position..).and_then(<[u8]>::first_chunk).copied().unwrap_or([0; N])
 }
 
 #[cfg(test)]

@@ -213,8 +213,8 @@ fn turn(skb: &Skb, v6: bool) -> bool {
 /// Whether it is an IPv4 address, in its IPv4-mapped form.
 #[inline(always)]
 pub fn is_v4(address: &[u8; 16]) -> bool {
-    let [a, b, c, d, e, f, g, h, i, j, k, l, ..] = *address;
-    u64::from_ne_bytes([a, b, c, d, e, f, g, h]) == 0 && u32::from_ne_bytes([i, j, k, l]) == u32::from_be(0xffff)
+    let [a, b, c, _] = words(address);
+    a | b == 0 && c == u32::from_be(0xffff)
 }
 
 /// The TCP header (RFC 9293 §3.1), its checksum 0.

@@ -18,7 +18,7 @@ use crate::maps::{self, Scratch};
 use crate::next_hop;
 use crate::options::read as read_options;
 use crate::record;
-use crate::skb::{PASS_UP, Skb};
+use crate::skb::{self, PASS_UP, Skb};
 
 /// [`begin`]: an endpoint was chosen.
 pub const CHOSEN: u32 = 0x1_0000;
@@ -181,7 +181,8 @@ fn prepare(memory: &mut Scratch, key: &FlowKey, endpoint: &Endpoint, arrived: u3
     to.source_port = key.destination_port;
     to.destination_port = key.source_port;
     backend.next_seq = 0;
-    backend.bytes = 0;
+    // See `begin_entry`.
+    backend.bytes = skb::hidden(0) as u64;
     backend.packets = 0;
     backend.interface = arrived;
     backend.endpoint = client.endpoint;
@@ -207,10 +208,12 @@ fn prepare(memory: &mut Scratch, key: &FlowKey, endpoint: &Endpoint, arrived: u3
 /// What is the same in both entries of a new connection.
 #[inline(always)]
 fn begin_entry(flow: &mut Flow, now: u64) {
-    flow.rewrite.delta_seq = 0;
-    flow.rewrite.delta_ack = 0;
-    flow.rewrite.delta_tsval = 0;
-    flow.rewrite.delta_tsecr = 0;
+    // The compiler would make zeros that stand side by side a call of `memset`, a frame of its own.
+    let zero = skb::hidden(0);
+    flow.rewrite.delta_seq = zero;
+    flow.rewrite.delta_ack = zero;
+    flow.rewrite.delta_tsval = zero;
+    flow.rewrite.delta_tsecr = zero;
     flow.rewrite.shift_up = 0;
     flow.rewrite.shift_down = 0;
     flow.rewrite.pad = [0; 2];
@@ -310,8 +313,21 @@ fn finish(client: &FlowKey) -> u32 {
 ///
 /// The packet itself goes up, and a copy out: a copy that goes up would wait in the backlog for another turn. But copies
 /// need the neighbour's address, so while that is not known it is the other way round.
-#[inline(never)]
+#[inline(always)]
 pub fn send(skb: &Skb, segment: &Segment) -> i32 {
+    match send_copy(skb, segment) {
+        NOT_SENT => send_syn(skb),
+        action => action,
+    }
+}
+
+/// [`send_copy`]: the packet is to be sent as the SYN.
+const NOT_SENT: i32 = i32::MAX;
+
+/// Sends the SYN as a copy, and makes the packet the reset; the other way round as far as the reset, where a copy cannot be
+/// sent. The SYN that is left to do then is not sent from here, so that this frame is not below its frames.
+#[inline(never)]
+fn send_copy(skb: &Skb, segment: &Segment) -> i32 {
     let Some(memory) = maps::scratch_memory() else { return TC_ACT_SHOT };
     let Some(macs) = skb.load::<12>(0) else { return TC_ACT_SHOT };
     let Scratch { wanted, client, .. } = memory;
@@ -330,7 +346,7 @@ pub fn send(skb: &Skb, segment: &Segment) -> i32 {
     let Some(memory) = maps::scratch_memory() else { return TC_ACT_SHOT };
     let Scratch { wanted, client, .. } = memory;
     wanted.begin_again(skb, &client.rewrite.to);
-    send_syn(skb)
+    NOT_SENT
 }
 
 /// Makes the packet, which was composed in this run already, a reset at what the stack expects next (RFC 9293

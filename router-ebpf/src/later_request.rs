@@ -48,9 +48,39 @@ const CONTENT: u32 = 4;
 /// There is more to read.
 const AGAIN: u32 = 5;
 
-/// What becomes of a client's segment, given both entries.
-#[inline(never)]
+/// [`place`]: the segment goes on with a head that has begun.
+const IN_HEAD: u32 = 6;
+/// [`place`]: a request may begin in it.
+const MAY_BEGIN: u32 = 7;
+/// [`place`]: nothing begins in it.
+const NOTHING: u32 = 8;
+
+/// What becomes of a client's segment, given both entries. In steps one after the other, and not one below the other: their
+/// frames share the same 512 bytes.
+#[inline(always)]
 pub fn look(skb: &Skb, segment: &Segment, client: &mut Flow, backend: &Flow) -> u32 {
+    let mut next = place(skb, segment, client, backend);
+    if next == IN_HEAD {
+        let read = heads(skb, client);
+        if read != CONTENT {
+            return keep(segment, client, read);
+        }
+        next = begin(skb, segment, client);
+    }
+    match next {
+        MAY_BEGIN => {
+            let read = heads(skb, client);
+            keep(segment, client, read)
+        }
+        NOTHING => keep(segment, client, GOES_ON),
+        done => done,
+    }
+}
+
+/// Where in a segment there may be something to read: the position is in the working memory, and what was read of a head
+/// that has begun.
+#[inline(never)]
+fn place(skb: &Skb, segment: &Segment, client: &mut Flow, backend: &Flow) -> u32 {
     let Some(memory) = maps::scratch_memory() else { return GOES_ON };
     let in_head = client.own & FLOW_IN_HEAD != 0;
     // What the endpoint has acknowledged went by here, some of it perhaps while something before it was missing.
@@ -70,21 +100,26 @@ pub fn look(skb: &Skb, segment: &Segment, client: &mut Flow, backend: &Flow) -> 
         let near = segment.seq.wrapping_sub(client.judged) < HEAD_BEHIND;
         return if in_head || near || may_be_request(skb, segment, 0) { EARLY } else { GOES_ON };
     }
-    let from = client.judged.wrapping_sub(segment.seq);
     if in_head {
         let Some(begun) = maps::later_head(&segment.flow) else { return FOR_ANOTHER };
         maps::read_later_head(memory, begun);
-        let read = heads(skb, client, from);
-        if read != CONTENT {
-            return keep(segment, client, read);
-        }
+        memory.later_at = client.judged.wrapping_sub(segment.seq);
+        return IN_HEAD;
     }
+    begin(skb, segment, client)
+}
+
+/// Whether a request may begin where everything before was looked at.
+#[inline(never)]
+fn begin(skb: &Skb, segment: &Segment, client: &Flow) -> u32 {
+    let Some(memory) = maps::scratch_memory() else { return FOR_ANOTHER };
+    let from = client.judged.wrapping_sub(segment.seq);
     if !may_be_request(skb, segment, from) {
-        return keep(segment, client, GOES_ON);
+        return NOTHING;
     }
     words::zero_parsers(&mut memory.flight);
-    let read = heads(skb, client, from);
-    keep(segment, client, read)
+    memory.later_at = from;
+    MAY_BEGIN
 }
 
 /// Whether a sequence number is behind another one (RFC 9293 §3.4: modulo 2³²).
@@ -93,11 +128,9 @@ fn is_after(one: u32, other: u32) -> bool {
     one.wrapping_sub(other).wrapping_sub(1) < i32::MAX as u32
 }
 
-/// Reads one head after the other from a position in the segment on.
+/// Reads one head after the other from the position in the working memory on.
 #[inline(never)]
-fn heads(skb: &Skb, client: &Flow, from: u32) -> u32 {
-    let Some(memory) = maps::scratch_memory() else { return FOR_ANOTHER };
-    memory.later_at = from;
+fn heads(skb: &Skb, client: &Flow) -> u32 {
     let mut part = 0;
     while part < MAX_PARTS {
         part += 1;
@@ -231,13 +264,19 @@ pub fn reset(skb: &Skb, segment: &Segment, client: &mut Flow, backend: &mut Flow
 #[inline(never)]
 fn to_client(skb: &Skb, segment: &Segment, backend: &Flow) -> bool {
     let Some(memory) = maps::scratch_memory() else { return false };
-    let Some(macs) = skb.load::<12>(0) else { return false };
     let Scratch { wanted, .. } = memory;
     wanted.begin(skb, &backend.rewrite.to);
     wanted.seq = segment.ack;
     wanted.ack = segment.seq.wrapping_add(segment.payload_len);
     wanted.flags = RST | ACK;
-    skb.put_ethernet(0, &swapped(&macs)) && compose(skb) && skb.send_copy(skb.interface())
+    turn_back(skb) && compose(skb) && skb.send_copy(skb.interface())
+}
+
+/// Exchanges the Ethernet addresses. A function of its own: its frame is not above those that make the packet.
+#[inline(never)]
+fn turn_back(skb: &Skb) -> bool {
+    let Some(macs) = skb.load::<12>(0) else { return false };
+    skb.put_ethernet(0, &swapped(&macs))
 }
 
 #[inline(never)]

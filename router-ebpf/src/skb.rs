@@ -16,7 +16,7 @@ use aya_ebpf::helpers::generated::{
 };
 use aya_ebpf::programs::TcContext;
 use router_common::options::OPTIONS_ROOM;
-use router_common::packet::{self, ETHERNET, Packet, Segment};
+use router_common::packet::{self, ETHERNET, Headers, Packet, Segment};
 use router_common::translate::PacketMut;
 
 use crate::{maps, options};
@@ -96,6 +96,13 @@ impl Skb {
     fn write<const N: usize>(&self, offset: u32, bytes: &[u8; N], flags: u64) -> bool {
         // SAFETY: N readable bytes; and see `fix_ip_checksum`.
         unsafe { bpf_skb_store_bytes(self.0.as_ptr().cast(), offset, bytes.as_ptr().cast(), N as u32, flags) == 0 }
+    }
+
+    /// Copies bytes to where they shall be.
+    #[inline(always)]
+    fn copy<const N: usize>(&self, offset: u32, to: &mut [u8; N]) -> bool {
+        // SAFETY: the helper writes exactly N bytes to an array of N: those of the packet, or zeros.
+        unsafe { bpf_skb_load_bytes(self.0.as_ptr().cast(), offset, to.as_mut_ptr().cast(), N as u32) == 0 }
     }
 
     /// Overwrites bytes of the Ethernet header. At ingress a sum that hardware made of the packet does not count it.
@@ -284,27 +291,42 @@ pub fn segment(skb: &Skb) -> Option<&'static Segment> {
 /// Length of the headers of the smallest segment there is, one of IPv4.
 const AHEAD: u32 = ETHERNET + 20 + 20;
 
-/// A packet whose first bytes were copied at once, in the place of a few at a time. What lies behind them, or at
-/// positions that the compiler does not know, is read from the packet.
-struct Ahead<'a> {
-    skb: &'a Skb,
-    bytes: &'a [u8; AHEAD as usize],
+/// The first bytes of a packet, copied at once; the words of an IPv4 header and of what follows it are aligned.
+#[repr(C, align(8))]
+struct First {
+    pad: [u8; 2],
+    bytes: [u8; AHEAD as usize],
 }
 
-impl Packet for Ahead<'_> {
+/// A packet whose first bytes were copied at once, in the place of a few at a time. What lies behind them, or at
+/// positions that the compiler does not know, is copied to where the TCP header is otherwise.
+struct Ahead<'a> {
+    skb: &'a Skb,
+    bytes: &'a mut [u8; AHEAD as usize],
+}
+
+impl Headers for Ahead<'_> {
     #[inline(always)]
-    fn load<const N: usize>(&self, offset: u32) -> Option<[u8; N]> {
+    fn bytes<const N: usize>(&mut self, offset: u32) -> Option<&[u8; N]> {
         // The positions of type, IPv4 header and TCP header, each a constant here: no bound is to be proved.
         match offset {
-            12 => self.bytes.get(12..)?.first_chunk().copied(),
-            ETHERNET => self.bytes.get(ETHERNET as usize..)?.first_chunk().copied(),
-            TCP_AFTER_IPV4 => self.bytes.get(TCP_AFTER_IPV4 as usize..)?.first_chunk().copied(),
-            _ => self.skb.load(offset),
+            12 => self.bytes.get(12..)?.first_chunk(),
+            ETHERNET => self.bytes.get(ETHERNET as usize..)?.first_chunk(),
+            TCP_AFTER_IPV4 => self.bytes.get(TCP_AFTER_IPV4 as usize..)?.first_chunk(),
+            _ => {
+                let room = self.bytes.get_mut(TCP_AFTER_IPV4 as usize..)?.first_chunk_mut()?;
+                self.skb.copy(offset, room).then_some(&*room)
+            }
         }
     }
 
     #[inline(always)]
-    fn len(&self) -> u32 {
+    fn copy<const N: usize>(&self, offset: u32, to: &mut [u8; N]) -> bool {
+        self.skb.copy(offset, to)
+    }
+
+    #[inline(always)]
+    fn packet_len(&self) -> u32 {
         self.skb.len()
     }
 }
@@ -314,11 +336,18 @@ const TCP_AFTER_IPV4: u32 = ETHERNET + 20;
 /// A function of its own, so that what it needs of the stack is free again after it.
 #[inline(never)]
 fn read_segment(skb: &Skb, to: &mut Segment) -> bool {
-    let Some(bytes) = skb.load::<{ AHEAD as usize }>(0) else { return false };
+    let mut first = MaybeUninit::<First>::uninit();
+    // SAFETY: a field of a value that is there, though nothing was written to it.
+    let bytes = unsafe { &raw mut (*first.as_mut_ptr()).bytes };
+    // SAFETY: the helper writes exactly that many bytes, or zeros.
+    let read = unsafe { bpf_skb_load_bytes(skb.0.as_ptr().cast(), 0, bytes.cast(), AHEAD) };
+    if read != 0 {
+        return false;
+    }
+    // SAFETY: the helper succeeded, so all bytes are written.
+    let bytes = unsafe { &mut *bytes };
     // No TCP, fragments, extension headers: the stack knows, and a connection that begins with those is relayed.
-    let Ok(segment) = packet::segment(&Ahead { skb, bytes: &bytes }) else { return false };
-    *to = segment;
-    true
+    packet::read(&mut Ahead { skb, bytes }, to).is_ok()
 }
 
 /// The Internet checksum's sum (RFC 1071) of `len` bytes (a multiple of 4, at most 512), in native order.

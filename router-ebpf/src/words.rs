@@ -41,8 +41,8 @@ pub fn words(address: &[u8; 16]) -> [u32; 4] {
 #[inline(always)]
 pub fn word(address: &[u8; 16], at: usize) -> u32 {
     let address: *const u32 = (&raw const *address).cast();
-    // SAFETY: `at` is below 4. Every address that comes here is in a `FlowKey` at a multiple of four in map memory, which
-    // the kernel aligns to 8; read as bytes it would be four loads.
+    // SAFETY: `at` is below 4. Every address that comes here is in a `FlowKey` or an `Endpoint`, at a multiple of four of a
+    // value that is aligned to four itself; read as bytes it would be four loads.
     unsafe { address.add(at).read() }
 }
 

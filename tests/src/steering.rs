@@ -88,6 +88,7 @@ impl Stage {
         let back = lay((&router, "back", &[1]), (&backend, "eth0", &[2, 3]), BACK, setup.back, setup.mtu.1)?;
         let address = SocketAddr::new(family.address(FRONT, 1), ROUTER_PORT);
         let mut options = Options::network(data_path);
+        options.kept = setup.kept;
         options.arguments = setup.arguments;
         options.arguments.extend(DRAIN.map(str::to_owned));
         let manifests = TempDir::new()?;

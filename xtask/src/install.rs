@@ -161,6 +161,6 @@ fn step(what: &str) {
 }
 
 /// Whether there is a program of this name, or a file at this path.
-fn is_there(program: &str) -> bool {
+pub fn is_there(program: &str) -> bool {
     process::search_path().iter().any(|folder| folder.join(program).is_file())
 }

@@ -12,6 +12,7 @@ mod ci;
 mod dist;
 mod ebpf;
 mod install;
+mod kernels;
 mod process;
 mod run;
 mod test;
@@ -41,7 +42,11 @@ enum Task {
     /// Build the kernel program to target/bpf/sluice.bpf.o.
     BuildEbpf,
     /// Build the kernel program and load it into this kernel, with the verifier's statistics.
-    Verify,
+    Verify {
+        /// Boot Debian's kernels in qemu instead, and run stories on each.
+        #[arg(long)]
+        kernels: bool,
+    },
     /// What a change must pass: formatting, lints, every test, and the dependency policy if cargo-deny is there.
     Ci,
     /// Build what is to be shipped to target/dist/sluice: compiled from what the benchmarks' load runs through.
@@ -79,7 +84,8 @@ fn run(task: Task) -> Result<()> {
             println!("{}", ebpf::build(&root)?.display());
             Ok(())
         }
-        Task::Verify => test::verify(&root),
+        Task::Verify { kernels: false } => test::verify(&root),
+        Task::Verify { kernels: true } => test::verify_kernels(&root),
         Task::Ci => ci::run(&root),
         Task::Dist => {
             println!("{}", dist::build(&root)?.display());

@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, ensure};
 
 use crate::process::{self, cargo};
-use crate::{ebpf, install};
+use crate::{ebpf, install, kernels};
 
 /// Runs every test. Being root is part of it: tests that need the kernel are never skipped.
 pub fn run(root: &Path, arguments: &[String]) -> Result<()> {
@@ -31,23 +31,31 @@ pub fn run(root: &Path, arguments: &[String]) -> Result<()> {
         total.add(&line);
     }
     let status = child.wait()?;
+    // A choice of tests is one of those of this machine.
+    let others = if arguments.is_empty() { kernels::run(root) } else { Ok(Tally::default()) };
+    if let Ok(others) = &others {
+        total.join(others);
+    }
     // One line for all test programs; each has its own above.
-    println!("total: {} passed, {} failed", total.passed, total.failed);
+    println!("total: {}", total.line());
     ensure!(status.success(), "tests failed ({status})");
+    others?;
     ensure!(total.passed > 0, "no test ran");
     Ok(())
 }
 
 /// What the test programs said of themselves.
 #[derive(Default)]
-struct Tally {
-    passed: u64,
-    failed: u64,
+pub struct Tally {
+    /// Tests that passed.
+    pub passed: u64,
+    /// Tests that failed.
+    pub failed: u64,
 }
 
 impl Tally {
     /// Reads `test result: ok. 5 passed; 0 failed; …`; other lines say nothing.
-    fn add(&mut self, line: &str) {
+    pub fn add(&mut self, line: &str) {
         let Some(result) = line.strip_prefix("test result: ") else { return };
         let count = |what: &str| {
             let words: Vec<&str> = result.split([' ', ';']).collect();
@@ -56,6 +64,17 @@ impl Tally {
         };
         self.passed += count("passed");
         self.failed += count("failed");
+    }
+
+    /// Adds another one.
+    pub fn join(&mut self, other: &Tally) {
+        self.passed += other.passed;
+        self.failed += other.failed;
+    }
+
+    /// `12 passed, 0 failed`.
+    pub fn line(&self) -> String {
+        format!("{} passed, {} failed", self.passed, self.failed)
     }
 }
 
@@ -66,6 +85,14 @@ pub fn verify(root: &Path) -> Result<()> {
     ebpf::build(root)?;
     let sluice = process::build_sluice(root, false)?;
     process::run(Command::new(sluice).args(["bpf", "verify"]))
+}
+
+/// Boots Debian's kernels, loads every program there, and runs stories.
+pub fn verify_kernels(root: &Path) -> Result<()> {
+    ensure!(process::is_root(), "loading kernel programs needs root: run it again with sudo");
+    install::for_tests(root)?;
+    println!("total: {}", kernels::run(root)?.line());
+    Ok(())
 }
 
 #[cfg(test)]

@@ -2,9 +2,10 @@
 
 use crate::translate::Translation;
 
-/// One direction of a TCP connection, as its packets carry it.
+/// One direction of a TCP connection, as its packets carry it. Aligned, so that the kernel program copies words of it, not
+/// bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[repr(C)]
+#[repr(C, align(4))]
 pub struct FlowKey {
     /// Source address.
     pub source: [u8; 16],

@@ -164,7 +164,8 @@ fn verify() -> anyhow::Result<()> {
         .into_iter()
         .map(|program| {
             json!({"program": program.name, "instructions": program.instructions, "verified": program.verified,
-                "share": format!("{:.1} %", f64::from(program.verified) / 10_000.0), "jited": program.jited_bytes})
+                "share": format!("{:.1} %", f64::from(program.verified) / 10_000.0), "jited": program.jited_bytes,
+                "stack": format!("{} of {}", program.stack, kernel::STACK_LIMIT)})
         })
         .collect();
     table::print(
@@ -174,6 +175,7 @@ fn verify() -> anyhow::Result<()> {
             ("INSTRUCTIONS", "/instructions"),
             ("VERIFIED", "/verified"),
             ("OF THE VERIFIER'S LIMIT", "/share"),
+            ("STACK BYTES", "/stack"),
             ("MACHINE CODE BYTES", "/jited"),
         ],
     );

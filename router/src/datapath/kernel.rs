@@ -1,6 +1,8 @@
 //! Loading the kernel programs, pinning their maps or going on with pinned ones, attaching them to interfaces.
+mod features;
 mod links;
 mod pins;
+mod stack;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -19,6 +21,7 @@ use super::ports::PortsError;
 use links::{Attached, Direction, Links};
 
 pub use pins::{clean_up, other_agent};
+pub use stack::LIMIT as STACK_LIMIT;
 
 /// The program, compiled by `cargo xtask build-ebpf`; empty in a build without it.
 pub static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/sluice.bpf.o"));
@@ -66,11 +69,17 @@ pub enum KernelError {
         /// The difference.
         what: String,
     },
+    /// The kernel lacks what the programs need.
+    #[error(
+        "this kernel lacks {0}, which the kernel program needs: use a newer kernel, or --data-path userspace, with which \
+         the agent relays every connection"
+    )]
+    Lacking(String),
     /// The kernel refuses a map or the object's BTF.
-    #[error("the kernel refuses the maps (Linux 5.17 or newer is needed)")]
+    #[error("the kernel refuses the maps; with --data-path userspace the agent relays every connection")]
     Load(#[from] EbpfError),
     /// The kernel refuses the program.
-    #[error("the kernel refuses the program (Linux 5.17 or newer is needed)")]
+    #[error("the kernel refuses the program; with --data-path userspace the agent relays every connection")]
     Program(#[from] ProgramError),
     /// There are no ports to dial from.
     #[error(transparent)]
@@ -123,6 +132,8 @@ pub struct ProgramFacts {
     pub jited_bytes: u32,
     /// Instructions that the verifier walked through; its limit is a million.
     pub verified: u32,
+    /// Bytes of stack of its deepest chain of calls, as the strictest kernel counts them; of [`STACK_LIMIT`].
+    pub stack: u32,
 }
 
 /// The loaded programs.
@@ -196,7 +207,7 @@ impl Kernel {
         let mut object = loader.load(OBJECT).map_err(permission)?;
         for (_, program) in object.programs_mut() {
             let program: &mut SchedClassifier = program.try_into()?;
-            load(program)?;
+            load(program).map_err(|error| lacking().unwrap_or(KernelError::Program(error)))?;
         }
         let (links, attached, failed) = (Links::new(pins.clone()), BTreeMap::new(), BTreeMap::new());
         Ok(Kernel { adopted, object, pins, links, attached, failed, swept: false })
@@ -253,6 +264,7 @@ impl Kernel {
     /// [`KernelError::Program`].
     pub fn programs(&mut self) -> Result<Vec<ProgramFacts>, KernelError> {
         let mut facts = Vec::new();
+        let stacks = stack::deepest(OBJECT)?;
         for (name, program) in self.object.programs() {
             let info = program.info()?;
             facts.push(ProgramFacts {
@@ -260,6 +272,7 @@ impl Kernel {
                 instructions: info.size_translated().unwrap_or_default() / 8,
                 jited_bytes: info.size_jitted(),
                 verified: info.verified_instruction_count().unwrap_or_default(),
+                stack: stacks.get(name).copied().unwrap_or_default(),
             });
         }
         Ok(facts)
@@ -371,5 +384,11 @@ fn permission(error: EbpfError) -> KernelError {
         }
         source = cause.source();
     }
-    KernelError::Load(error)
+    lacking().unwrap_or(KernelError::Load(error))
+}
+
+/// What the kernel lacks, if it refuses something for that.
+fn lacking() -> Option<KernelError> {
+    let missing = features::missing();
+    (!missing.is_empty()).then(|| KernelError::Lacking(missing.join(", ")))
 }

@@ -76,6 +76,8 @@ pub struct Setup {
     pub other: Option<(&'static str, SocketAddr)>,
     /// Annotations of the route, as YAML's flow form has them.
     pub annotations: &'static str,
+    /// Whether `sluice keep` runs the router.
+    pub kept: bool,
     /// Further arguments of `sluice run`.
     pub arguments: Vec<String>,
 }
@@ -92,6 +94,7 @@ impl Setup {
             endpoints: vec![SocketAddr::new(family.address(BACK, 2), BACKEND_PORT)],
             other: None,
             annotations: "",
+            kept: false,
             arguments: Vec::new(),
         }
     }

@@ -4,8 +4,8 @@ use std::io::Write;
 use std::net::{SocketAddr, TcpListener};
 use std::thread;
 
-use anyhow::{Context, Result, ensure};
-use rustix::process::Signal;
+use anyhow::{Context, Result, bail, ensure};
+use rustix::process::{Pid, Signal, kill_process};
 use tests::hello::client_hello;
 use tests::sluice::DataPath;
 use tests::steering::{BACK, BACKEND_PORT, Family, HOST, Setup, Stage};
@@ -35,6 +35,25 @@ fn connections_go_on_without_an_agent() -> Result<()> {
         })?;
     }
     Ok(())
+}
+
+/// The next agent goes on with the maps of the one that was killed, and with the connections in them.
+#[test]
+fn a_killed_agents_connections_are_the_next_ones() -> Result<()> {
+    let stage = Stage::new(DataPath::Kernel, Setup { kept: true, ..Setup::new(Family::V4) })?;
+    let before = stage.connect()?;
+    before.greet()?;
+    let agents = stage.sluice.agents()?;
+    let [killed] = agents[..] else { bail!("one agent is expected to run: {agents:?}") };
+    let pid = i32::try_from(killed).ok().and_then(Pid::from_raw).context("a process id is positive")?;
+    kill_process(pid, Signal::KILL)?;
+    wait::wait_until("the next agent is ready", wait::PATIENCE, || {
+        stage.sluice.output().iter().filter(|line| *line == "sluice: ready").count() == 2
+    })?;
+    ensure!(!stage.sluice.agents()?.contains(&killed), "the killed agent runs");
+    before.exchange(1, 1_000_000, 1_000_000)?;
+    stage.connect()?.exchange(2, 100_000, 100_000)?;
+    stage.nothing_is_left()
 }
 
 /// A stopped agent still has its listening sockets: the kernel program goes on to dial, and the agent is not asked.

@@ -1,8 +1,9 @@
 //! Attaching the programs to interfaces, so that they stay attached without an agent, and the next one replaces them
 //! without a packet in between.
 //!
-//! TCX links (Linux 6.6) are pinned, and updated in place. Before, a program is a filter of the interface's clsact
-//! qdisc, under a priority of the instance's own; the filter persists by itself, and is replaced in place too.
+//! TCX links (Linux 6.6) are pinned, and updated in place. Where the kernel has none, which the first attachment tells, a
+//! program is a filter of the interface's clsact qdisc, under a priority of the instance's own; the filter persists by
+//! itself, and is replaced in place too.
 
 use std::path::{Path, PathBuf};
 use std::{fs, io};
@@ -10,15 +11,20 @@ use std::{fs, io};
 use aya::programs::links::{FdLink, PinnedLink};
 use aya::programs::tc::{self, NlOptions, SchedClassifier, SchedClassifierLink, TcAttachOptions, TcHandle};
 use aya::programs::{LinkOrder, ProgramError, TcAttachType};
-use aya::util::KernelVersion;
 
 use crate::datapath::PinFolder;
 
 /// Filters have this one handle under their priority.
 const HANDLE: TcHandle = TcHandle::new(0, 1);
 
-/// The first kernel with TCX links.
-const TCX_SINCE: KernelVersion = KernelVersion::new(6, 6, 0);
+/// Whether the kernel has TCX links.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Tcx {
+    /// It was not asked yet.
+    Unknown,
+    Has,
+    Lacks,
+}
 
 /// Which packets of an interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -52,7 +58,7 @@ impl Direction {
 #[derive(Debug)]
 pub struct Links {
     folder: Option<PinFolder>,
-    tcx: bool,
+    tcx: Tcx,
 }
 
 /// A program on an interface. Dropping it leaves a pinned link or a filter where it is.
@@ -93,12 +99,12 @@ impl Drop for Attached {
 impl Links {
     /// Links that are pinned, or go with their program.
     pub fn new(folder: Option<PinFolder>) -> Links {
-        Links { folder, tcx: KernelVersion::current().is_ok_and(|version| version >= TCX_SINCE) }
+        Links { folder, tcx: Tcx::Unknown }
     }
 
     /// Uses filters whatever the kernel has.
     pub fn use_filters(&mut self) {
-        self.tcx = false;
+        self.tcx = Tcx::Lacks;
     }
 
     /// Attaches a program, in the place of an earlier one of this instance if there is one.
@@ -106,16 +112,22 @@ impl Links {
     /// # Errors
     /// When the kernel refuses.
     pub fn attach(
-        &self,
+        &mut self,
         program: &mut SchedClassifier,
         interface: &str,
         direction: Direction,
     ) -> Result<Attached, ProgramError> {
-        if self.tcx {
-            self.attach_link(program, interface, direction)
-        } else {
-            self.filter(program, interface, direction)
+        if self.tcx != Tcx::Lacks {
+            match self.attach_link(program, interface, direction) {
+                Err(error) if self.tcx == Tcx::Unknown && is_unknown(&error) => self.tcx = Tcx::Lacks,
+                Err(error) => return Err(error),
+                Ok(link) => {
+                    self.tcx = Tcx::Has;
+                    return Ok(link);
+                }
+            }
         }
+        self.filter(program, interface, direction)
     }
 
     fn attach_link(
@@ -168,7 +180,7 @@ impl Links {
 
     /// Whether a filter with this priority is of these.
     pub fn is_own_filter(&self, priority: u16) -> bool {
-        !self.tcx && self.folder.as_ref().is_some_and(|folder| self::priority(folder) == priority)
+        self.tcx == Tcx::Lacks && self.folder.as_ref().is_some_and(|folder| self::priority(folder) == priority)
     }
 
     /// Whether a program is the only one at its place, but for filters.
@@ -176,11 +188,11 @@ impl Links {
     /// # Errors
     /// When the kernel does not tell.
     pub fn is_alone(&self, program: &SchedClassifier, interface: &str, direction: Direction) -> io::Result<bool> {
-        if KernelVersion::current().is_ok_and(|version| version < TCX_SINCE) {
-            return Ok(true);
-        }
         let own = program.info().map_err(io::Error::other)?.id();
-        let queried = SchedClassifier::query_tcx(interface, direction.attach_type()).map_err(io::Error::other)?;
+        let queried = match SchedClassifier::query_tcx(interface, direction.attach_type()) {
+            Err(error) if is_unknown(&error) => return Ok(true),
+            queried => queried.map_err(io::Error::other)?,
+        };
         Ok(queried.1.iter().all(|attached| attached.id() == own))
     }
 
@@ -200,6 +212,12 @@ impl Links {
         }
         Ok(())
     }
+}
+
+/// Whether this is the answer of a kernel that does not know TCX.
+fn is_unknown(error: &ProgramError) -> bool {
+    let ProgramError::SyscallError(error) = error else { return false };
+    matches!(error.io_error.raw_os_error(), Some(libc::EINVAL | libc::E2BIG))
 }
 
 /// Puts a program into a pinned link; `None` if the link is not, or no longer, of this interface.

@@ -1,0 +1,218 @@
+//! `cargo xtask verify --kernels`: the kernel program on Debian's kernels, each booted in qemu.
+//!
+//! Every variant that the agent may choose is loaded and attached, and stories of `tests` are told there: by the same test
+//! programs that run on this machine, from an initramfs that has nothing else but what they need.
+
+mod guest;
+mod initramfs;
+mod packages;
+
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Instant;
+
+use anyhow::{Context, Result, bail, ensure};
+
+use crate::process::{self, cargo};
+use crate::test::Tally;
+use crate::{ebpf, install};
+use guest::Guest;
+use initramfs::Initramfs;
+use packages::{Kernel, SUITES};
+
+/// What booting kernels needs, and unpacking them.
+const PROGRAMS: &[(&str, &str)] = &[
+    ("qemu-system-x86_64", "qemu-system-x86"),
+    // The guest's shell, and the only one of its programs that is linked statically.
+    ("busybox", "busybox-static"),
+    ("ip", "iproute2"),
+    ("strip", "binutils"),
+];
+
+/// Modules that stories need and that cloud kernels have as such, each after what it needs itself.
+const MODULES: [&str; 3] = ["veth", "sch_ingress", "cls_bpf"];
+
+/// Programs of this machine that the tests call.
+const TOOLS: [&str; 2] = ["ip", "tc"];
+
+/// A test program, and those of its tests that are run in every guest.
+struct Tests {
+    /// Where its source is, as cargo names it.
+    source: &'static str,
+    names: &'static [&'static str],
+    /// Those that need links of TCX.
+    tcx: &'static [&'static str],
+}
+
+/// As few as show it all: without KVM each program takes seconds to load.
+const TESTS: &[Tests] = &[
+    Tests { source: "tests/kernel_maps.rs", names: &["the_verifier_has_room_to_spare"], tcx: &[] },
+    Tests {
+        source: "tests/kernel_adoption.rs",
+        names: &["filters_of_older_kernels_are_replaced_too"],
+        tcx: &["the_next_agent_goes_on_with_the_maps_and_puts_its_programs_in_the_place_of_the_old"],
+    },
+    Tests {
+        source: "stories/main.rs",
+        names: &[
+            "cleartext::a_request_goes_to_the_endpoint_as_it_is_and_one_for_another_host_ends_the_connection",
+            "keep::cleanup_removes_what_a_killed_agent_left_and_nothing_of_one_that_lives",
+            "steer::agent::a_killed_agents_connections_are_the_next_ones",
+            // Over IPv4 and over IPv6.
+            "steer::endpoints::in_the_kernel::one_endpoint_of_two_refuses",
+        ],
+        tcx: &[],
+    },
+];
+
+/// Boots every kernel and runs the tests there.
+///
+/// # Errors
+/// When a kernel or a program cannot be had, and when a test fails; with the end of what that kernel's console showed.
+pub fn run(root: &Path) -> Result<Tally> {
+    ensure!(process::is_root(), "installing and unpacking kernels needs root: run it again with sudo");
+    let missing = PROGRAMS.iter().filter(|(program, _)| !install::is_there(program)).map(|(_, package)| *package);
+    install::packages(&missing.collect::<Vec<_>>())?;
+    ebpf::build(root)?;
+    let sluice = process::build_sluice(root, false)?;
+    let programs = build_tests(root)?;
+    let folder = process::target(root).join("kernels");
+    let mut base = Initramfs::new(folder.join("programs"))?;
+    base.program("sluice", &sluice)?;
+    for (name, program) in &programs {
+        base.program(name, program)?;
+    }
+    for tool in TOOLS {
+        base.program(tool, &find(tool)?)?;
+    }
+    base.file("bin/busybox", &find("busybox")?)?;
+    // Stories look for it where it was when they were compiled.
+    base.tree(&root.join("examples"))?;
+    base.folder(&root.join("tests"));
+
+    // Kernels are had one after the other, and boot side by side.
+    let kernels = SUITES.iter().map(|suite| Kernel::of(&folder, suite)).collect::<Result<Vec<_>>>()?;
+    let guests = kernels.iter().zip(&SUITES).map(|(kernel, suite)| {
+        let image = folder.join(suite.name).join("initramfs.cpio");
+        let modules = MODULES.iter().map(|name| kernel.module(name)).collect::<Result<Vec<_>>>()?;
+        base.write(&image, &script(suite.tcx), &modules)?;
+        Ok(Guest { kernel, initramfs: image, tests: expected(suite.tcx) })
+    });
+    let guests = guests.collect::<Result<Vec<_>>>()?;
+    let results = thread::scope(|scope| {
+        let booted: Vec<_> = guests.iter().map(|guest| scope.spawn(move || tell(guest))).collect();
+        booted.into_iter().map(|guest| guest.join().unwrap_or_else(|_| bail!("a thread panicked"))).collect::<Vec<_>>()
+    });
+    let (mut total, mut failed) = (Tally::default(), Vec::new());
+    for (guest, result) in guests.iter().zip(results) {
+        let (tally, good) = result.with_context(|| format!("Linux {}", guest.kernel.version))?;
+        total.join(&tally);
+        if !good {
+            failed.push(guest.kernel.version.as_str());
+        }
+    }
+    if !failed.is_empty() {
+        println!("total: {}", total.line());
+        bail!("the kernel program fails on Linux {}; the end of what the console showed is above", failed.join(", "));
+    }
+    Ok(total)
+}
+
+/// Boots a guest and prints what its tests said. Whether all of them ran and passed.
+fn tell(guest: &Guest<'_>) -> Result<(Tally, bool)> {
+    let (version, started) = (&guest.kernel.version, Instant::now());
+    let mut tally = Tally::default();
+    let said = guest.boot(|line| {
+        tally.add(line);
+        if line.contains(" ... ") || line.starts_with("margin: ") {
+            println!("kernel {version}, {:.0} s: {line}", started.elapsed().as_secs_f32());
+        }
+    })?;
+    let good = said.is_complete() && tally.failed == 0 && tally.passed == guest.tests;
+    let tail = if good { String::new() } else { format!("\n{}", said.tail()) };
+    println!("kernel {version}: {} in {:.0} s{tail}", tally.line(), started.elapsed().as_secs_f32());
+    Ok((tally, good))
+}
+
+/// How many tests a guest runs.
+fn expected(tcx: bool) -> u64 {
+    TESTS.iter().map(|tests| tests.names.len() + if tcx { tests.tcx.len() } else { 0 }).sum::<usize>() as u64
+}
+
+/// Builds the test programs as `cargo xtask test` does, and returns them by their names in the guest.
+fn build_tests(root: &Path) -> Result<Vec<(&'static str, PathBuf)>> {
+    let mut command = cargo(root);
+    command.args(["test", "--locked", "--workspace", "--lib", "--bins", "--tests", "--no-run"]);
+    let output = command.stderr(std::process::Stdio::piped()).output().context("cargo could not be started")?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success(), "building the tests failed:\n{said}");
+    TESTS.iter().map(|tests| Ok((tests.name(), root.join(executable(&said, tests.source)?)))).collect()
+}
+
+/// The program that cargo has built of a test: `  Executable tests/kernel_maps.rs (target/debug/deps/kernel_maps-…)`.
+fn executable<'s>(said: &'s str, source: &str) -> Result<&'s str> {
+    let mut programs = said.lines().filter_map(|line| line.trim().strip_prefix("Executable ")?.split_once(" ("));
+    let found = programs.find(|(of, _)| *of == source).and_then(|(_, program)| program.strip_suffix(')'));
+    found.with_context(|| format!("cargo does not say what it has built of {source}"))
+}
+
+impl Tests {
+    /// Name of the program in the guest.
+    fn name(&self) -> &'static str {
+        self.source.trim_end_matches("/main.rs").trim_start_matches("tests/").trim_end_matches(".rs")
+    }
+}
+
+/// What the guest runs as its first process. The commands are the same for all, but for the tests of TCX.
+fn script(tcx: bool) -> String {
+    let mut text = String::from(
+        "#!/bin/busybox sh\n\
+         /bin/busybox --install -s /bin\n\
+         export PATH=/bin HOME=/root TMPDIR=/tmp SLUICE_BINARY=/bin/sluice RUST_BACKTRACE=0\n\
+         mount -t proc proc /proc\n\
+         mount -t sysfs sys /sys\n\
+         mount -t devtmpfs dev /dev\n\
+         mount -t bpf bpf /sys/fs/bpf\n\
+         ip link set lo up\n\
+         dmesg -n 1\n\
+         for module in /modules/*; do insmod $module || echo \"cannot load $module\"; done\n",
+    );
+    for tests in TESTS {
+        let names = tests.names.iter().chain(if tcx { tests.tcx } else { &[] });
+        let names = names.map(|name| format!(" {name}")).collect::<String>();
+        text.push_str(&format!("{} --exact --show-output --test-threads 1{names}\n", tests.name()));
+    }
+    text.push_str(&format!("echo {}\npoweroff -f\n", guest::END));
+    text
+}
+
+fn find(program: &str) -> Result<PathBuf> {
+    let found = process::search_path().into_iter().map(|folder| folder.join(program)).find(|file| file.is_file());
+    found.with_context(|| format!("`{program}` is not there"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_cargo_has_built_is_found_by_its_source() {
+        let said = "   Compiling tests v0.1.0\n  Executable unittests src/lib.rs (target/debug/deps/tests-1)\n  \
+                    Executable stories/main.rs (target/debug/deps/stories-23)\n";
+        assert_eq!(executable(said, "stories/main.rs").unwrap(), "target/debug/deps/stories-23");
+        assert!(executable(said, "tests/kernel_maps.rs").is_err());
+    }
+
+    #[test]
+    fn a_guest_runs_each_test_by_its_whole_name() {
+        let names: Vec<_> = TESTS.iter().map(Tests::name).collect();
+        assert_eq!(names, ["kernel_maps", "kernel_adoption", "stories"]);
+        let (old, new) = (script(false), script(true));
+        assert!(
+            old.contains("kernel_maps --exact --show-output --test-threads 1 the_verifier_has_room_to_spare\n"),
+            "{old}"
+        );
+        assert!(!old.contains("the_next_agent") && new.contains("the_next_agent"), "{new}");
+        assert!(expected(false) < expected(true));
+    }
+}
