@@ -194,7 +194,8 @@ mod tests {
         // 110 bytes of header, a name with its zero, the content; each filled up.
         assert_eq!(headers, [0, 116, 116 + 116 + 8], "{text:?}");
         assert!(text[116..].starts_with("07070100000002000081ED"), "{text:?}");
-        assert_eq!(&text[116 + 110..116 + 116 + 8], "init\0\012345\0\0\0");
+        let expected = ["init\0\0", "12345\0\0\0"].concat();
+        assert_eq!(text[116 + 110..116 + 116 + 8], expected);
         assert!(text.trim_end_matches('\0').ends_with("TRAILER!!!"));
     }
 
