@@ -104,6 +104,8 @@ reasons! {
     NoEndpoint = 52, Pass, "no-endpoint";
     /// Every source port that was tried is in use.
     PortsTaken = 53, Pass, "ports-taken";
+    /// Answers to the client leave by another interface than it came in by, or are encapsulated on their way.
+    OtherWayBack = 55, Pass, "other-way-back";
     /// No room in the map of flows.
     FlowsFull = 54, Pass, "flows-full";
 

@@ -38,10 +38,12 @@ pub fn reason(code: u32) -> Reason {
     const NO_ENDPOINT: u32 = Reason::NoEndpoint as u32;
     const PORTS_TAKEN: u32 = Reason::PortsTaken as u32;
     const FLOWS_FULL: u32 = Reason::FlowsFull as u32;
+    const OTHER_WAY_BACK: u32 = Reason::OtherWayBack as u32;
     const MAP_FULL: u32 = Reason::MapFull as u32;
     const NO_HANDSHAKE: u32 = Reason::NoHandshake as u32;
     match code {
         NO_ENDPOINT => Reason::NoEndpoint,
+        OTHER_WAY_BACK => Reason::OtherWayBack,
         PORTS_TAKEN => Reason::PortsTaken,
         FLOWS_FULL => Reason::FlowsFull,
         MAP_FULL => Reason::MapFull,

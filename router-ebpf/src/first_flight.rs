@@ -21,6 +21,7 @@ use crate::compose::{compose, is_damaged};
 use crate::dial;
 use crate::handshake;
 use crate::maps::{self, Scratch};
+use crate::next_hop;
 use crate::options::read as read_options;
 use crate::record::{self, Read};
 use crate::reject;
@@ -205,6 +206,9 @@ fn complete(skb: &Skb, segment: &Segment, listener: Listener, handshake: &Handsh
     let mut why = OFF;
     if steer {
         why = if whole { dial::begin(skb, segment, listener, handshake) } else { TOO_LONG };
+        if why == dial::CHOSEN && !next_hop::leads_back(skb, &segment.flow) {
+            why = Reason::OtherWayBack as u32;
+        }
         if why == dial::CHOSEN {
             why = dial::enter(&segment.flow, skb.interface());
         }

@@ -12,15 +12,15 @@
 use core::ptr::null_mut;
 
 use aya_ebpf::bindings::{
-    BPF_FIB_LKUP_RET_NO_NEIGH, BPF_FIB_LOOKUP_OUTPUT, TC_ACT_SHOT, bpf_fib_lookup as FibLookup,
-    bpf_redir_neigh as Neighbour,
+    BPF_FIB_LKUP_RET_NO_NEIGH, BPF_FIB_LKUP_RET_UNSUPP_LWT, BPF_FIB_LOOKUP_OUTPUT, TC_ACT_SHOT,
+    bpf_fib_lookup as FibLookup, bpf_redir_neigh as Neighbour,
 };
 use aya_ebpf::helpers::generated::{bpf_fib_lookup, bpf_ktime_get_coarse_ns, bpf_redirect_neigh};
 use router_common::maps::FlowKey;
 
 use crate::compose::is_v4;
 use crate::maps::{self, Scratch};
-use crate::skb::{OURS, Skb};
+use crate::skb::{LOOPBACK, OURS, Skb};
 use crate::words::{word, words};
 
 /// Nanoseconds for which a next hop is used without asking again.
@@ -113,6 +113,44 @@ pub fn send_copy(skb: &Skb, to: &FlowKey, interface: u32) -> bool {
     hop.resolved != 0 && skb.put_ethernet(0, &hop.macs) && skb.send_copy(interface)
 }
 
+/// Whether answers of this host to a client leave by the interface that it came in by, and as they are. Where the look-up
+/// does not say, nothing else is known.
+#[inline(never)]
+pub fn leads_back(skb: &Skb, client: &FlowKey) -> bool {
+    let Some(memory) = maps::scratch_memory() else { return true };
+    if skb.is_looped() {
+        return true;
+    }
+    let Scratch { fib, .. } = memory;
+    ask(fib, &client.destination, &client.source);
+    // As a packet that begins here: from the loopback device, to whatever interface.
+    fib.ifindex = LOOPBACK;
+    let lookup: *mut FibLookup = &raw mut *fib;
+    // SAFETY: the context is the one that the kernel gave, the parameters are map memory of their size.
+    let found = unsafe { bpf_fib_lookup(skb.0.skb.skb.cast(), lookup, size_of::<FibLookup>() as i32, 0) };
+    match found as u32 {
+        0 | BPF_FIB_LKUP_RET_NO_NEIGH => fib.ifindex == skb.interface(),
+        BPF_FIB_LKUP_RET_UNSUPP_LWT => false,
+        _ => true,
+    }
+}
+
+/// Parameters of a look-up of the way between two addresses, but for its interface.
+#[inline(always)]
+fn ask(fib: &mut FibLookup, from: &[u8; 16], to: &[u8; 16]) {
+    let v4 = is_v4(to);
+    fib.family = if v4 { AF_INET } else { AF_INET6 };
+    fib.l4_protocol = PROTOCOL_TCP;
+    fib.sport = 0;
+    fib.dport = 0;
+    // 0: the packet's own length is compared with the interface's.
+    fib.__bindgen_anon_1.tot_len = 0;
+    fib.__bindgen_anon_2.flowinfo = 0;
+    let (source, destination) = (words(from), words(to));
+    fib.__bindgen_anon_3.ipv6_src = if v4 { [source[3], 0, 0, 0] } else { source };
+    fib.__bindgen_anon_4.ipv6_dst = if v4 { [destination[3], 0, 0, 0] } else { destination };
+}
+
 /// What is remembered of the way, no older than it may be.
 #[inline(always)]
 fn hop(skb: &Skb, to: &FlowKey, interface: u32, now: u64) -> Option<&'static mut Hop> {
@@ -133,18 +171,8 @@ fn find(skb: &Skb, hop: &mut Hop, to: &FlowKey, interface: u32, now: u64) {
     hop.interface = interface;
     hop.until_ns = now.wrapping_add(STANDS);
     let Scratch { fib, .. } = memory;
-    let v4 = is_v4(&to.destination);
-    fib.family = if v4 { AF_INET } else { AF_INET6 };
-    fib.l4_protocol = PROTOCOL_TCP;
-    fib.sport = 0;
-    fib.dport = 0;
-    // 0: the packet's own length is compared with the interface's.
-    fib.__bindgen_anon_1.tot_len = 0;
+    ask(fib, &to.source, &to.destination);
     fib.ifindex = interface;
-    fib.__bindgen_anon_2.flowinfo = 0;
-    let (source, destination) = (words(&to.source), words(&to.destination));
-    fib.__bindgen_anon_3.ipv6_src = if v4 { [source[3], 0, 0, 0] } else { source };
-    fib.__bindgen_anon_4.ipv6_dst = if v4 { [destination[3], 0, 0, 0] } else { destination };
     // The mark is where the Ethernet addresses will be.
     let [m0, m1, m2, m3] = OURS.to_ne_bytes();
     fib.smac = [m0, m1, m2, m3, 0, 0];

@@ -31,7 +31,7 @@ const ETH_P_IPV6: u32 = 0x86dd;
 /// Type of a packet that is for this host (linux/if_packet.h).
 const PACKET_HOST: u32 = 0;
 /// The loopback device of every network namespace (linux/net: `LOOPBACK_IFINDEX`).
-const LOOPBACK: u32 = 1;
+pub const LOOPBACK: u32 = 1;
 
 /// A packet.
 pub struct Skb(pub TcContext);

@@ -12,6 +12,8 @@ use tests::steering::{BACK, FRONT, Family, HOST, Setup, Stage, hello};
 use tests::stream;
 use tests::wait::{PATIENCE, wait_until};
 
+/// Number of the other link between client and router.
+const SECOND: u8 = 3;
 /// How long after the last obstacle has gone the kernel may take to carry connections again.
 const AGAIN_WITHIN: Duration = Duration::from_secs(5);
 /// Protects what leaves where there is a key for it, as here there is none.
@@ -75,6 +77,58 @@ fn an_endpoint_behind_an_encapsulating_route_is_relayed() -> Result<()> {
     relayed(&stage, "its route encapsulates packets")?;
     stage.router.ip(&["route", "delete", &network])?;
     steered_again(&stage)
+}
+
+/// Two uplinks: clients come in by one of them, and answers leave by the other.
+#[test]
+fn clients_whose_answers_leave_by_another_interface_are_relayed() -> Result<()> {
+    for family in [Family::V4, Family::V6] {
+        let stage = Stage::new(DataPath::Kernel, Setup::new(family))?;
+        let (bits, forwarding) = match family {
+            Family::V4 => (24, "ipv4/ip_forward"),
+            Family::V6 => (64, "ipv6/conf/all/forwarding"),
+        };
+        // A host that does not forward tells the programs no routes.
+        stage.router.set(forwarding, "1")?;
+        let [own, other] = [1, 2].map(|host| family.address(SECOND, host).to_string());
+        let network = |address: &str| format!("{address}/{bits}");
+        stage.client.link(("eth1", &[&network(&other)]), &stage.router, ("second", &[&network(&own)]))?;
+        for (netns, interface) in [(&stage.router, "front"), (&stage.client, "eth1")] {
+            netns.set(&format!("ipv4/conf/{interface}/rp_filter"), "0")?;
+        }
+        let client = family.address(FRONT, 2);
+        stage.connect()?.exchange(1, 200_000, 200_000)?;
+        stage.router.ip(&["route", "add", &client.to_string(), "via", &other])?;
+        passed_up_as(&stage, "other-way-back")?;
+        stage.router.ip(&["route", "delete", &client.to_string(), "via", &other])?;
+        steered_again(&stage)?;
+    }
+    Ok(())
+}
+
+#[test]
+fn clients_behind_an_encapsulating_route_are_relayed() -> Result<()> {
+    let stage = Stage::new(DataPath::Kernel, Setup::new(Family::V6))?;
+    stage.router.set("ipv6/conf/all/forwarding", "1")?;
+    for setting in ["all", "eth0"] {
+        stage.client.set(&format!("ipv6/conf/{setting}/seg6_enabled"), "1")?;
+    }
+    stage.connect()?;
+    let [client, segment] = [2, 3].map(|host| Family::V6.address(FRONT, host).to_string());
+    let network = format!("{client}/128");
+    stage.router.ip(&["route", "add", &network, "encap", "seg6", "mode", "encap", "segs", &segment, "dev", "front"])?;
+    passed_up_as(&stage, "other-way-back")?;
+    stage.router.ip(&["route", "delete", &network])?;
+    steered_again(&stage)
+}
+
+/// Checks that a connection is relayed, for this reason, with all its bytes.
+fn passed_up_as(stage: &Stage, reason: &str) -> Result<()> {
+    let pair = stream::connect(&stage.client, stage.address, &stage.listener, HOST)?;
+    ensure!(stage.check(&pair).is_err(), "the kernel carries it");
+    let passed = stage.passed_up()?;
+    ensure!(passed.get(reason) == Some(&1), "{passed:?}");
+    pair.exchange(1, 200_000, 200_000)
 }
 
 /// A policy for packets that leave the router for its neighbour on a link.
