@@ -12,6 +12,7 @@ mod explain;
 mod flows;
 mod gateway;
 mod harness;
+mod host_rules;
 mod http;
 mod instances;
 mod keep;

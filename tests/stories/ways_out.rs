@@ -84,15 +84,16 @@ fn policy(stage: &Stage, link: u8, what: &[&str]) -> Result<()> {
     stage.router.ip(&[&policy[..], what].concat())
 }
 
-/// Waits until `explain` gives the reason; then connections are relayed, with all their bytes.
-fn relayed(stage: &Stage, reason: &str) -> Result<()> {
+/// Waits until `explain` gives the reason, on the kernel's path; then connections are relayed, with all their bytes.
+pub fn relayed(stage: &Stage, reason: &str) -> Result<()> {
     explained(stage, reason)?;
     let pair = stream::connect(&stage.client, stage.address, &stage.listener, HOST)?;
     ensure!(stage.check(&pair).is_err(), "the kernel carries it");
     pair.exchange(1, 200_000, 200_000)
 }
 
-fn explained(stage: &Stage, reason: &str) -> Result<()> {
+/// Waits until `explain` gives the reason.
+pub fn explained(stage: &Stage, reason: &str) -> Result<()> {
     let verdict = || verdict(stage);
     wait_until("explain gives the reason", PATIENCE, || verdict().is_ok_and(|verdict| verdict.contains(reason)))
         .map(drop)
@@ -100,7 +101,7 @@ fn explained(stage: &Stage, reason: &str) -> Result<()> {
 }
 
 /// Waits until connections are steered.
-fn steered_again(stage: &Stage) -> Result<()> {
+pub fn steered_again(stage: &Stage) -> Result<()> {
     let begin = Instant::now();
     loop {
         let pair = stream::connect(&stage.client, stage.address, &stage.listener, HOST)?;

@@ -16,6 +16,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
 use super::ends::Relayed;
 use super::image::MapImage;
 use super::kernel::{Duty, Kernel, KernelError};
+use super::netfilter::HostFirewall;
 use super::netlink::News;
 use super::peers::{PeerRedirect, Peers};
 use super::ports::{self, PortRange};
@@ -95,6 +96,8 @@ pub struct Inputs {
     pub ports: Option<PortRange>,
     /// Whether packets are handed to the other ends of interfaces.
     pub peers: PeerRedirect,
+    /// Whether rules of the host hold.
+    pub firewall: HostFirewall,
     /// Tunnel timeout of routes that have none of their own.
     pub idle: Duration,
 }
