@@ -1,7 +1,6 @@
 //! Rules of the host's netfilter hold for connections through the router, whoever would carry them.
 
 use std::io::{ErrorKind, Read, Write};
-use std::net::IpAddr;
 
 use anyhow::{Context, Result, ensure};
 use tests::sluice::DataPath;
@@ -14,7 +13,7 @@ use crate::ways_out::{explained, steered_again};
 /// Each version of IP, on each path.
 fn all(story: impl Fn(&Stage) -> Result<()>) -> Result<()> {
     for family in [Family::V4, Family::V6] {
-        for data_path in [DataPath::Kernel, DataPath::Userspace] {
+        for data_path in [DataPath::Kernel, DataPath::UserSpace] {
             let stage = Stage::new(data_path, Setup::new(family))?;
             stage.connect()?.greet()?;
             story(&stage).with_context(|| format!("{family:?}, {data_path:?}"))?;
@@ -29,14 +28,7 @@ fn an_endpoint_that_a_rule_drops_gets_nothing_until_the_rule_goes() -> Result<()
         let endpoint = stage.family.address(BACK, 2);
         rules(stage, &chain("filter", "output", &format!("{} daddr {endpoint} drop", version(stage))))?;
         noticed(stage, "rule 3 of chain c in table inet story may drop packets to it")?;
-        let mut client = stream::open(&stage.client, stage.address)?;
-        client.write_all(&hello()?)?;
-        let answer = client.read(&mut [0; 16]);
-        ensure!(!matches!(answer, Ok(length) if length > 0), "{answer:?}");
-        stage.listener.set_nonblocking(true)?;
-        let came = stage.listener.accept();
-        ensure!(came.as_ref().is_err_and(|error| error.kind() == ErrorKind::WouldBlock), "the endpoint got {came:?}");
-        stage.listener.set_nonblocking(false)?;
+        gets_nothing(stage)?;
         flush(stage)?;
         goes_on(stage)
     })
@@ -62,7 +54,8 @@ fn an_endpoint_sees_the_address_that_a_rule_gives() -> Result<()> {
         let given = stage.family.address(BACK, 9);
         let bits = if given.is_ipv4() { 24 } else { 64 };
         let own = stage.family.address(BACK, 1);
-        let mut address = vec!["address".to_owned(), "add".into(), format!("{given}/{bits}"), "dev".into(), "back".into()];
+        let mut address =
+            vec!["address".to_owned(), "add".into(), format!("{given}/{bits}"), "dev".into(), "back".into()];
         address.extend(given.is_ipv6().then(|| "nodad".to_owned()));
         stage.router.ip(&address.iter().map(String::as_str).collect::<Vec<_>>())?;
         let family = family(stage);
@@ -97,10 +90,11 @@ fn another_machine_gets_the_clients_that_a_rule_sends_there() -> Result<()> {
         let to = if other.is_ipv4() { format!("{other}:{BACKEND_PORT}") } else { format!("[{other}]:{BACKEND_PORT}") };
         let divert = format!("tcp dport {ROUTER_PORT} dnat {family} to {to}");
         let back = format!("{version} saddr {client} oifname back masquerade");
-        let text = chain("nat", "prerouting", &divert) + &chain("nat", "postrouting", &back).replace("chain c", "chain d");
+        let text =
+            chain("nat", "prerouting", &divert) + &chain("nat", "postrouting", &back).replace("chain c", "chain d");
         rules(stage, &text)?;
         if stage.steers() {
-            let reason = "rule 3 of chain c in table inet story may translate addresses or ports of packets to it";
+            let reason = "rule 2 of chain c in table inet story may translate addresses or ports of packets to it";
             explained(stage, &format!("the agent takes all connections at {}: {reason}", stage.address))?;
         }
         let pair = stream::connect(&stage.client, stage.address, &stage.listener, HOST)?;
@@ -122,8 +116,9 @@ fn rules_for_others_do_not_matter() -> Result<()> {
             "table inet others {{
                 set banned {{ type {version_type}; flags interval; elements = {{ {third}, {other} }} }}
                 map verdicts {{ type {version_type} . inet_service : verdict; elements = {{ {other} . 9000 : drop, {endpoint} . 9001 : drop }} }}
-                chain masq {{ meta mark set meta mark | 0x4000 }}
+                chain masq {{ meta mark set meta mark | 0x4000; }}
                 chain out {{ type filter hook output priority 0; policy drop;
+                    meta l4proto ipv6-icmp accept
                     {version} daddr @banned drop
                     {version} daddr . tcp dport vmap @verdicts
                     tcp dport {{ 22, 1000-8999 }} reject
@@ -133,6 +128,7 @@ fn rules_for_others_do_not_matter() -> Result<()> {
                     ct state vmap {{ established : accept, related : accept, invalid : drop }}
                 }}
                 chain in {{ type filter hook input priority 0; policy drop;
+                    meta l4proto ipv6-icmp accept
                     ct state invalid drop
                     tcp flags & (fin|syn) == (fin|syn) drop
                     ct state established,related accept
@@ -142,7 +138,7 @@ fn rules_for_others_do_not_matter() -> Result<()> {
                 chain nat {{ type nat hook output priority -100;
                     {version} daddr {other} jump masq
                     {version} daddr {other} dnat {family} to {endpoint}
-                    fib daddr type local redirect to :1
+                    meta l4proto tcp fib daddr type local redirect to :1
                 }}
                 chain post {{ type nat hook postrouting priority 100;
                     meta mark & 0x4000 == 0x4000 masquerade
@@ -155,14 +151,26 @@ fn rules_for_others_do_not_matter() -> Result<()> {
                 }}
             }}
             table ip6 spoofed {{ chain c {{ type filter hook prerouting priority -10;
-                fib saddr . mark . iif oif missing drop
-            }} }}",
+                fib saddr . mark . iif oif missing drop;
+            }}
+            }}",
             version_type = if version == "ip" { "ipv4_addr" } else { "ipv6_addr" },
             family = self::family(&stage),
         );
         stays_steered(&stage, &["nft", "-f", "-"], &text)?;
     }
     Ok(())
+}
+
+#[test]
+fn many_rules_for_others_do_not_hold_the_agent_up() -> Result<()> {
+    let stage = Stage::new(DataPath::Kernel, Setup::new(Family::V4))?;
+    let mut text = "table ip many { chain c { type filter hook output priority 0;\n".to_owned();
+    for number in 0..20_000_u32 {
+        let address = std::net::Ipv4Addr::from(0x0a60_0000 + number);
+        text += &format!("ip daddr {address} tcp dport 9000 counter drop\n");
+    }
+    stays_steered(&stage, &["nft", "-f", "-"], &(text + "}\n}\n"))
 }
 
 #[test]
@@ -185,6 +193,18 @@ pub fn stays_steered(stage: &Stage, program: &[&str], text: &str) -> Result<()> 
     steered_again(stage)
 }
 
+/// A client gets nothing, and so does the endpoint.
+pub fn gets_nothing(stage: &Stage) -> Result<()> {
+    let mut client = stream::open(&stage.client, stage.address)?;
+    client.write_all(&hello()?)?;
+    let answer = client.read(&mut [0; 16]);
+    ensure!(!matches!(answer, Ok(length) if length > 0), "{answer:?}");
+    stage.listener.set_nonblocking(true)?;
+    let came = stage.listener.accept();
+    ensure!(came.as_ref().is_err_and(|error| error.kind() == ErrorKind::WouldBlock), "the endpoint got {came:?}");
+    Ok(stage.listener.set_nonblocking(false)?)
+}
+
 fn version(stage: &Stage) -> &'static str {
     if stage.family == Family::V4 { "ip" } else { "ip6" }
 }
@@ -196,12 +216,8 @@ fn family(stage: &Stage) -> &'static str {
 
 /// A chain with a rule that nothing comes to, and this one.
 fn chain(kind: &str, hook: &str, rule: &str) -> String {
-    let other: IpAddr = [192, 0, 2, 1].into();
-    format!(
-        "table inet story {{ chain c {{ type {kind} hook {hook} priority 0;
-            {} {rule}\n }} }}\n",
-        if kind == "filter" { format!("ip daddr {other} drop\n") } else { String::new() }
-    )
+    let other = if kind == "filter" { "ip daddr 192.0.2.1 drop\n" } else { "" };
+    format!("table inet story {{\nchain c {{\ntype {kind} hook {hook} priority 0\n{other}{rule}\n}}\n}}\n")
 }
 
 /// Puts rules into the router's machine.
@@ -214,7 +230,7 @@ fn flush(stage: &Stage) -> Result<()> {
 }
 
 /// Where the kernel would carry connections, waits until `explain` gives the reason why it does not.
-fn noticed(stage: &Stage, reason: &str) -> Result<()> {
+pub fn noticed(stage: &Stage, reason: &str) -> Result<()> {
     if stage.steers() { explained(stage, reason) } else { Ok(()) }
 }
 

@@ -6,6 +6,7 @@ mod across;
 mod allowlist;
 mod changes;
 mod cleartext;
+mod cluster_rules;
 mod delegation;
 mod documented;
 mod explain;

@@ -102,12 +102,17 @@ pub fn explained(stage: &Stage, reason: &str) -> Result<()> {
 
 /// Waits until connections are steered.
 pub fn steered_again(stage: &Stage) -> Result<()> {
+    steered_within(stage, AGAIN_WITHIN)
+}
+
+/// Waits until connections are steered, no longer than this.
+pub fn steered_within(stage: &Stage, within: Duration) -> Result<()> {
     let begin = Instant::now();
     loop {
         let pair = stream::connect(&stage.client, stage.address, &stage.listener, HOST)?;
         match stage.check(&pair) {
             Ok(()) => return pair.exchange(2, 200_000, 200_000),
-            Err(error) => ensure!(begin.elapsed() < AGAIN_WITHIN, "not steered within {AGAIN_WITHIN:?}: {error}"),
+            Err(error) => ensure!(begin.elapsed() < within, "not steered within {within:?}: {error}"),
         }
     }
 }

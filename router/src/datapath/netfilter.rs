@@ -6,7 +6,9 @@
 
 mod bits;
 mod expressions;
+mod ipsets;
 mod judge;
+mod legacy;
 mod packet;
 mod read;
 mod rules;
@@ -17,10 +19,11 @@ use std::collections::BTreeSet;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
+use std::time::Instant;
 
 use judge::{Asked, Harm, State, pass};
 use packet::{Class, Device, Packet, Segment, Tracked, class};
-use read::Reader;
+use read::{Reader, Reading};
 use rules::{Hook, Ruleset};
 
 pub use packet::Link;
@@ -44,6 +47,8 @@ pub struct Firewall {
     rules: Ruleset,
     /// Why they cannot be read.
     unreadable: Option<Harm>,
+    /// A table of `iptables-legacy` that does something: its rules are not read.
+    legacy: Option<Harm>,
     /// Addresses of this host.
     local: BTreeSet<IpAddr>,
 }
@@ -82,28 +87,40 @@ impl Firewall {
 
     /// Whether the rules are others now.
     fn read(&mut self) -> io::Result<bool> {
+        let legacy = legacy::active_table()?.map(Harm::from);
+        let mut changed = legacy != self.legacy;
+        self.legacy = legacy;
         if self.reader.is_none() {
             self.reader = Reader::open()?;
         }
-        let Some(reader) = &mut self.reader else { return Ok(false) };
+        let Some(reader) = &mut self.reader else { return Ok(changed) };
         let generation = reader.generation()?;
         if generation.is_some() && generation == self.generation {
-            return Ok(false);
+            // What is in ipsets changes without a word.
+            if !self.rules.ipsets.is_empty() {
+                let ipsets = reader.ipsets(self.rules.ipsets.keys().copied())?;
+                changed |= ipsets != self.rules.ipsets;
+                self.rules.ipsets = ipsets;
+            }
+            return Ok(changed);
         }
-        let begin = std::time::Instant::now();
+        let begin = Instant::now();
         let (rules, generation) = match reader.read()? {
-            Some(reading) => (reading.rules, Some(reading.generation)),
+            Some(Reading { mut rules, generation }) => {
+                rules.ipsets = reader.ipsets(rules.asked_ipsets())?;
+                (rules, Some(generation))
+            }
             None => (Ruleset::default(), None),
         };
         tracing::debug!(target: "timing", took = ?begin.elapsed(), ?generation, "rules of netfilter read");
-        let changed = self.rules != rules;
+        changed |= self.rules != rules;
         (self.rules, self.generation) = (rules, generation);
         Ok(changed)
     }
 
     /// What the host may do with packets of a dial, and by which rule.
     pub fn concerns(&self, dial: Dial) -> Option<Arc<str>> {
-        match &self.unreadable {
+        match self.unreadable.as_ref().or(self.legacy.as_ref()) {
             Some(why) => Some(Arc::clone(why)),
             None => judge_dial(&self.rules, dial, class(dial.to.ip(), &self.local)).err(),
         }
@@ -112,7 +129,7 @@ impl Firewall {
     /// What the host may do with connections to an address where it is listened, so that others than the listener get
     /// them, and by which rule.
     pub fn diverts(&self, listener: SocketAddr) -> Option<Arc<str>> {
-        match &self.unreadable {
+        match self.unreadable.as_ref().or(self.legacy.as_ref()) {
             Some(why) => Some(Arc::clone(why)),
             None => judge_listener(&self.rules, listener).err(),
         }
@@ -163,11 +180,8 @@ fn judge_dial(rules: &Ruleset, dial: Dial, destination: Class) -> Result<(), Har
 /// Clients' first packets: of other hosts, and of this one.
 fn judge_listener(rules: &Ruleset, listener: SocketAddr) -> Result<(), Harm> {
     let to = |harm: Harm| Harm::from(format!("{harm} to it"));
-    let packet = Packet {
-        tracked: Tracked::New,
-        destination: Class::Local,
-        ..Packet::new(None, listener, Segment::Syn)
-    };
+    let packet =
+        Packet { tracked: Tracked::New, destination: Class::Local, ..Packet::new(None, listener, Segment::Syn) };
     let outside = Packet { input: Device::Unknown, ..packet };
     let inside = Packet { output: Device::Unknown, source: Class::Local, ..packet };
     for (hooks, packet) in [(&[Hook::Prerouting, Hook::Input][..], outside), (&[Hook::Output], inside)] {

@@ -239,9 +239,12 @@ impl Task {
                     }
                     ticks = ticks.wrapping_add(1);
                     let due = news.is_none() || ticks.is_multiple_of(LOOK_TICKS);
-                    if !due && ticks.is_multiple_of(PEER_TICKS) {
+                    let others = !due && ticks.is_multiple_of(PEER_TICKS);
+                    if others {
                         self.look_at_peers();
                     }
+                    // Not of all rules the kernel tells, either.
+                    let due = due || others && self.state.look_at_rules();
                     if !due || !self.look() {
                         continue;
                     }

@@ -132,7 +132,8 @@ fn understood(name: &str, data: &Attributes<'_>, names: &Names) -> Option<Expres
         }
         "bitwise" => bitwise(data)?,
         "byteorder" => {
-            let (from, to) = (span(data.word(1)?, data.word(4)? as usize)?, span(data.word(2)?, data.word(4)? as usize)?);
+            let (from, to) =
+                (span(data.word(1)?, data.word(4)? as usize)?, span(data.word(2)?, data.word(4)? as usize)?);
             let unit = data.word(5)? as usize;
             if unit == 0 { return None } else { Expression::ByteOrder(from, to.at, unit) }
         }

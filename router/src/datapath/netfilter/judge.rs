@@ -179,11 +179,16 @@ impl Walk<'_> {
     fn chain(&mut self, chain: &Chain, state: State, depth: usize) -> Result<Ways, Harm> {
         let mut ways = Ways::default();
         let mut state = state;
+        // Rules load what they compare.
+        let mut registers = Registers { value: [0; REGISTERS], known: [0; REGISTERS] };
         for rule in &chain.rules {
             self.steps = self.steps.checked_sub(1).filter(|_| depth < DEPTH).ok_or_else(|| {
                 said(format_args!("{} is too long to tell what the host does with packets", place(chain)))
             })?;
-            match self.rule(chain, rule, state, &mut ways, depth)? {
+            if self.is_plainly_of_others(rule) {
+                continue;
+            }
+            match self.rule((chain, rule), state, &mut ways, &mut registers, depth)? {
                 Next::Rule(after) => state = after,
                 Next::Nothing => return Ok(ways),
             }
@@ -192,15 +197,29 @@ impl Walk<'_> {
         Ok(ways)
     }
 
+    /// Whether a rule begins with a field of a header that is another one: most of many rules do.
+    fn is_plainly_of_others(&self, rule: &Rule) -> bool {
+        let [Expression::Load(source, to), Expression::Compare(of, Comparison::Equal, bytes), ..] =
+            &rule.expressions[..]
+        else {
+            return false;
+        };
+        let (header, at) = match source {
+            Source::Network(at) => (self.packet.network(), *at),
+            Source::Transport(at) => (self.packet.transport(), *at),
+            _ => return false,
+        };
+        to.at == of.at && of.len <= to.len && header.part(at, of.len).equals(bytes) == Truth::No
+    }
+
     fn rule(
         &mut self,
-        chain: &Chain,
-        rule: &Rule,
+        (chain, rule): (&Chain, &Rule),
         before: State,
         ways: &mut Ways,
+        registers: &mut Registers,
         depth: usize,
     ) -> Result<Next, Harm> {
-        let mut registers = Registers { value: [0; REGISTERS], known: [0; REGISTERS] };
         let (mut state, mut sure) = (before, Truth::Yes);
         // Of the packets that a condition stopped.
         let mut stopped: Option<State> = None;
@@ -248,7 +267,7 @@ impl Walk<'_> {
                     }
                     return Ok(next(either(stopped, after)));
                 }
-                condition => self.condition(condition, &mut registers, state),
+                condition => self.condition(condition, registers, state),
             };
             match goes_on {
                 Truth::No => return Ok(next(either(stopped, Some(state)))),
@@ -378,6 +397,16 @@ impl Walk<'_> {
                     _ => registers.forget(*to),
                 }
                 return found;
+            }
+            Expression::Match(xt::Match::InIpset { index, source, inverted }) => {
+                let Some(set) = self.rules.ipsets.get(index) else { return Truth::Perhaps };
+                let (at, len) = match (self.packet.v6, source) {
+                    (false, true) => (12, 4),
+                    (false, false) => (16, 4),
+                    (true, true) => (8, 16),
+                    (true, false) => (24, 16),
+                };
+                return set.look_up(self.packet.network().part(at, len), |_, _| {}).invert(*inverted);
             }
             Expression::Match(of) => {
                 let packet = Packet { tracked: state.tracked, ..*self.packet };
@@ -513,4 +542,3 @@ const fn hook_name(hook: Hook) -> &'static str {
         Hook::Postrouting => "POSTROUTING",
     }
 }
-

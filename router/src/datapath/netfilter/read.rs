@@ -1,6 +1,6 @@
 //! Reads the rules of a host from the kernel (nfnetlink, `NFNL_SUBSYS_NFTABLES`; linux/netfilter/nf_tables.h).
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::sync::Arc;
 
@@ -8,6 +8,7 @@ use netlink_packet_core::NLM_F_DUMP;
 use netlink_sys::protocols::NETLINK_NETFILTER;
 
 use super::expressions::{Attributes, Names, SetName, expression, list, marks_connections, verdict};
+use super::ipsets;
 use super::rules::{Base, Chain, Family, Hook, Kind, Rule, Ruleset};
 use super::sets::{Element, Form, Set, Value};
 use crate::datapath::netlink::{Channel, Message};
@@ -87,6 +88,14 @@ impl Reader {
             }
         }
         Err(io::Error::other("the rules change faster than they can be read"))
+    }
+
+    /// The ipsets with these numbers.
+    ///
+    /// # Errors
+    /// The system call's, or what the kernel answers.
+    pub fn ipsets(&mut self, numbers: impl IntoIterator<Item = u16>) -> io::Result<BTreeMap<u16, Set>> {
+        numbers.into_iter().map(|number| Ok((number, ipsets::read(&mut self.channel, number)?))).collect()
     }
 
     fn all(&mut self) -> io::Result<Ruleset> {
@@ -170,11 +179,7 @@ impl Reader {
         Ok(Set::new(head.form, elements, catch_all, head.dynamic))
     }
 
-    fn dump(
-        &mut self,
-        kind: u16,
-        mut take: impl FnMut(Family, &Attributes<'_>) -> Option<()>,
-    ) -> io::Result<()> {
+    fn dump(&mut self, kind: u16, mut take: impl FnMut(Family, &Attributes<'_>) -> Option<()>) -> io::Result<()> {
         // Of every family.
         self.channel.ask(Message { kind, payload: vec![0; GENERAL] }, NLM_F_DUMP, |answer| {
             if let (Some(family), Some(body)) = (answer.payload.first().copied().and_then(family), body(&answer)) {

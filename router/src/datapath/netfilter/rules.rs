@@ -1,5 +1,6 @@
 //! The rules of a host as the kernel has them (linux/netfilter/nf_tables.h), as far as they are understood.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::sets::Set;
@@ -254,6 +255,8 @@ pub struct Ruleset {
     pub sets: Vec<Set>,
     /// Base chains, in the order in which packets come to them.
     pub bases: Vec<usize>,
+    /// ipsets that rules ask for, by number.
+    pub ipsets: BTreeMap<u16, Set>,
     /// A rule sets or restores the mark of a connection.
     pub marks_connections: bool,
 }
@@ -261,13 +264,24 @@ pub struct Ruleset {
 impl Ruleset {
     /// Of these. Whoever adds expressions that set connections' marks says so.
     pub fn new(chains: Vec<Chain>, sets: Vec<Set>, marks_connections: bool) -> Ruleset {
-        let mut rules = Ruleset { chains, sets, bases: Vec::new(), marks_connections };
+        let mut rules = Ruleset { chains, sets, bases: Vec::new(), ipsets: BTreeMap::new(), marks_connections };
         let base = |at: &usize| rules.chains[*at].base.as_ref().map(|base| base.priority);
         let mut bases: Vec<usize> = (0..rules.chains.len()).filter(|at| base(at).is_some()).collect();
         bases.sort_by_key(base);
         rules.bases = bases;
         rules.find_inert();
         rules
+    }
+
+    /// Numbers of the ipsets that rules ask for.
+    pub fn asked_ipsets(&self) -> BTreeSet<u16> {
+        let rules = self.chains.iter().flat_map(|chain| &chain.rules);
+        let expressions = rules.flat_map(|rule| &rule.expressions);
+        let index = |expression: &Expression| match expression {
+            Expression::Match(xt::Match::InIpset { index, .. }) => Some(*index),
+            _ => None,
+        };
+        expressions.filter_map(index).collect()
     }
 
     /// Marks the chains of which nothing comes: those whose own rules do nothing, less those that call others.

@@ -1,6 +1,4 @@
-use super::rules::{
-    Base, Chain, Comparison, Effect, Expression, Family, Hook, Kind, Rule, Source, Span, Verdict,
-};
+use super::rules::{Base, Chain, Comparison, Effect, Expression, Family, Hook, Kind, Rule, Source, Span, Verdict};
 use super::*;
 
 const REGISTER: usize = 16;
@@ -113,9 +111,8 @@ fn answers_of_the_endpoint_are_judged_as_established() {
     assert_eq!(why, "the policy of chain INPUT in table ip t may drop packets from it");
     assert_eq!(concerns(vec![input(&[&[in_state(ESTABLISHED), does(Verdict::Accept)]])]), None);
     assert!(concerns(vec![input(&[&[in_state(NEW), does(Verdict::Accept)]])]).is_some());
-    let prerouting = |rules: &[&[Vec<Expression>]]| {
-        chain("PREROUTING", Some((Hook::Prerouting, Kind::Filter, false)), rules)
-    };
+    let prerouting =
+        |rules: &[&[Vec<Expression>]]| chain("PREROUTING", Some((Hook::Prerouting, Kind::Filter, false)), rules);
     assert!(concerns(vec![prerouting(&[&[from(ENDPOINT), does(Verdict::Drop)]])]).is_some());
     assert_eq!(concerns(vec![prerouting(&[&[to(ENDPOINT), does(Verdict::Drop)]])]), None);
 }
@@ -141,7 +138,10 @@ fn marks_are_followed_through_chains() {
         ]
     };
     assert_eq!(concerns(chains(to(OTHER))), None);
-    assert_eq!(concerns(chains(to(ENDPOINT))).unwrap(), "rule 1 of chain POSTROUTING in table ip t may translate addresses or ports of packets to it");
+    assert_eq!(
+        concerns(chains(to(ENDPOINT))).unwrap(),
+        "rule 1 of chain POSTROUTING in table ip t may translate addresses or ports of packets to it"
+    );
     assert!(concerns(chains(perhaps())).is_some());
 }
 

@@ -46,6 +46,15 @@ pub enum Match {
     Addresses([u16; 2], [bool; 2]),
     /// The route back leaves by the interface that the packet came in by (`-m rpfilter`); inverted.
     ReversePath(bool),
+    /// The source (or the destination) is in an ipset, by its number.
+    InIpset {
+        /// The set's number.
+        index: u16,
+        /// The source.
+        source: bool,
+        /// Or it is not.
+        inverted: bool,
+    },
     /// Never: of another protocol.
     Never,
 }
@@ -98,6 +107,8 @@ impl Match {
             // Endpoints' packets come in where packets to them leave.
             Match::ReversePath(inverted) if packet.reply => Truth::of(!inverted),
             Match::ReversePath(_) => Truth::Perhaps,
+            // Whoever has the sets looks there.
+            Match::InIpset { .. } => Truth::Perhaps,
             Match::Never => Truth::No,
         }
     }
@@ -194,6 +205,11 @@ fn understood(name: &str, revision: u32, info: &[u8]) -> Option<Match> {
                 return None;
             }
             Match::Addresses([short(info, 0)?, short(info, 2)?], [flags & 1 != 0, flags & 2 != 0])
+        }
+        // Of one dimension, and without conditions on counters.
+        ("set", 1..=4) if byte(info, 2)? == 1 && info.iter().skip(4).all(|byte| *byte == 0) => {
+            let flags = byte(info, 3)?;
+            Match::InIpset { index: short(info, 0)?, source: flags & 2 != 0, inverted: flags & 1 != 0 }
         }
         ("rpfilter", 0) => Match::ReversePath(byte(info, 0)? & 8 != 0),
         _ => return None,

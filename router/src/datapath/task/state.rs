@@ -152,17 +152,24 @@ impl State {
             Ok(_) => {}
             Err(error) => tracing::warn!(%error, "cannot read the IPsec policies"),
         }
-        if let Some(firewall) = &mut paths.source.firewall
-            && firewall.look(&self.interfaces.addresses)
-        {
-            paths.source.judge_anew();
-            // A listener may be somebody else's now.
-            self.lowered = None;
-        }
+        self.look_at_rules();
+        let paths = &mut self.pools.paths;
         if paths.refresh() || paths.is_stale() {
             self.lowered = None;
         }
         self.lowered.is_none()
+    }
+
+    /// Looks at the rules of this host's firewall. `false` if nothing changed.
+    pub fn look_at_rules(&mut self) -> bool {
+        let paths = &mut self.pools.paths.source;
+        let changed = paths.firewall.as_mut().is_some_and(|firewall| firewall.look(&self.interfaces.addresses));
+        if changed {
+            paths.judge_anew();
+            // A listener may be somebody else's now.
+            self.lowered = None;
+        }
+        changed
     }
 
     /// Looks which interfaces' other ends may be reached at once. `false` if nothing changed.
