@@ -56,7 +56,10 @@ fn an_endpoint_sees_the_address_that_a_rule_gives() -> Result<()> {
         let own = stage.family.address(BACK, 1);
         let mut address =
             vec!["address".to_owned(), "add".into(), format!("{given}/{bits}"), "dev".into(), "back".into()];
-        address.extend(given.is_ipv6().then(|| "nodad".to_owned()));
+        // It must not become what dials come from.
+        address.extend(
+            given.is_ipv6().then_some(["nodad", "preferred_lft", "0"]).into_iter().flatten().map(str::to_owned),
+        );
         stage.router.ip(&address.iter().map(String::as_str).collect::<Vec<_>>())?;
         let family = family(stage);
         let rule = format!("{} saddr {own} oifname back snat {family} to {given}", version(stage));
@@ -86,16 +89,17 @@ fn another_machine_gets_the_clients_that_a_rule_sends_there() -> Result<()> {
     all(|stage| {
         stage.router.set("ipv6/conf/all/forwarding", "1")?;
         let (version, family) = (version(stage), family(stage));
-        let (client, other) = (stage.family.address(FRONT, 2), stage.family.address(BACK, 3));
+        let (clients, other) = (stage.family.address(FRONT, 0), stage.family.address(BACK, 3));
+        let bits = if other.is_ipv4() { 24 } else { 64 };
         let to = if other.is_ipv4() { format!("{other}:{BACKEND_PORT}") } else { format!("[{other}]:{BACKEND_PORT}") };
         let divert = format!("tcp dport {ROUTER_PORT} dnat {family} to {to}");
-        let back = format!("{version} saddr {client} oifname back masquerade");
+        let back = format!("{version} saddr {clients}/{bits} oifname back masquerade");
         let text =
             chain("nat", "prerouting", &divert) + &chain("nat", "postrouting", &back).replace("chain c", "chain d");
         rules(stage, &text)?;
         if stage.steers() {
             let reason = "rule 2 of chain c in table inet story may translate addresses or ports of packets to it";
-            explained(stage, &format!("the agent takes all connections at {}: {reason}", stage.address))?;
+            explained(stage, &format!("and at 5 more: {reason}"))?;
         }
         let pair = stream::connect(&stage.client, stage.address, &stage.listener, HOST)?;
         ensure!(pair.origin.local_addr()?.ip() == other, "{:?}", pair.origin.local_addr());
@@ -138,7 +142,7 @@ fn rules_for_others_do_not_matter() -> Result<()> {
                 chain nat {{ type nat hook output priority -100;
                     {version} daddr {other} jump masq
                     {version} daddr {other} dnat {family} to {endpoint}
-                    meta l4proto tcp fib daddr type local redirect to :1
+                    fib daddr type local tcp dport 1-1023 redirect to :1
                 }}
                 chain post {{ type nat hook postrouting priority 100;
                     meta mark & 0x4000 == 0x4000 masquerade

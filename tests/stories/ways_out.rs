@@ -112,7 +112,9 @@ pub fn steered_within(stage: &Stage, within: Duration) -> Result<()> {
         let pair = stream::connect(&stage.client, stage.address, &stage.listener, HOST)?;
         match stage.check(&pair) {
             Ok(()) => return pair.exchange(2, 200_000, 200_000),
-            Err(error) => ensure!(begin.elapsed() < within, "not steered within {within:?}: {error}"),
+            Err(error) => {
+                ensure!(begin.elapsed() < within, "not steered within {within:?}: {error}; {:?}", verdict(stage));
+            }
         }
     }
 }

@@ -281,3 +281,69 @@ pub fn verdict(data: &Attributes<'_>, names: &Names) -> Option<Verdict> {
         _ => return None,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
+        let mut bytes = [((4 + value.len()) as u16).to_ne_bytes(), kind.to_ne_bytes()].concat();
+        bytes.extend(value);
+        bytes.resize(bytes.len().next_multiple_of(4), 0);
+        bytes
+    }
+
+    fn step(name: &str, data: &[Vec<u8>]) -> Vec<u8> {
+        [attribute(1, format!("{name}\0").as_bytes()), attribute(2, &data.concat())].concat()
+    }
+
+    fn word(kind: u16, number: u32) -> Vec<u8> {
+        attribute(kind, &number.to_be_bytes())
+    }
+
+    fn read(name: &str, data: &[Vec<u8>]) -> Expression {
+        let chains = HashMap::from([("inner".to_owned(), 7)]);
+        let sets = HashMap::from([("banned".to_owned(), SetName { place: 2, key: 4, value: 0 })]);
+        expression(&step(name, data), &Names { chains, sets })
+    }
+
+    #[test]
+    fn steps_are_read_from_the_kernels_bytes() {
+        let destination = [word(1, 1), word(2, 1), word(3, 16), word(4, 4)];
+        let register = Span { at: 16, len: 4 };
+        assert_eq!(read("payload", &destination), Expression::Load(Source::Network(16), register));
+        let address = attribute(3, &attribute(1, &[10, 0, 0, 1]));
+        let equal = Expression::Compare(register, Comparison::Equal, [10, 0, 0, 1].into());
+        assert_eq!(read("cmp", &[word(1, 1), word(2, 0), address]), equal);
+        let jump = attribute(2, &[word(1, -3_i32 as u32), attribute(2, b"inner\0")].concat());
+        let verdict = attribute(2, &jump);
+        assert_eq!(read("immediate", &[word(1, 0), verdict]), Expression::Verdict(Verdict::Jump(7)));
+        let lookup = [attribute(1, b"banned\0"), word(2, 8), word(5, 1)];
+        assert_eq!(read("lookup", &lookup), Expression::InSet(Span { at: 16, len: 4 }, 2, true));
+        assert_eq!(read("meta", &[word(2, 3), word(3, 8)]), Expression::SetMark(register));
+        assert_eq!(read("masq", &[]), Expression::Effect(Effect::Translate));
+        let rewrites = [word(5, 1), word(2, 1), word(3, 8), word(4, 1)];
+        assert_eq!(read("payload", &rewrites), Expression::Effect(Effect::Rewrite));
+    }
+
+    #[test]
+    fn what_is_not_understood_is_taken_for_an_effect() {
+        let unknown = |name: &str| Expression::Effect(Effect::Unknown(Arc::from(name)));
+        assert_eq!(read("novel", &[]), unknown("novel"));
+        assert_eq!(read("cmp", &[word(1, 1), word(2, 9)]), unknown("cmp"));
+        assert_eq!(read("payload", &[word(1, 23), word(2, 1), word(3, 0), word(4, 64)]), unknown("payload"));
+        assert_eq!(read("lookup", &[attribute(1, b"gone\0"), word(2, 8)]), unknown("lookup"));
+        let whole = step("payload", &[word(1, 1), word(2, 1), word(3, 16), word(4, 4)]);
+        for length in 0..whole.len() {
+            let read = expression(&whole[..length], &Names::default());
+            assert!(matches!(read, Expression::Effect(_)), "{length}: {read:?}");
+        }
+    }
+
+    #[test]
+    fn whoever_marks_connections_is_noticed() {
+        assert!(marks_connections(&step("ct", &[word(2, 3), word(4, 1)])));
+        assert!(!marks_connections(&step("ct", &[word(2, 3), word(1, 1)])));
+        assert!(marks_connections(&step("target", &[attribute(1, b"CONNMARK\0")])));
+    }
+}

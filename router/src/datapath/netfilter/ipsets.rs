@@ -5,6 +5,7 @@ use std::io;
 use netlink_packet_core::NLM_F_DUMP;
 
 use super::expressions::{Attributes, list};
+use super::read::push;
 use super::sets::{Element, Form, Set, Value};
 use crate::datapath::netlink::{Channel, Message};
 
@@ -31,10 +32,8 @@ pub fn read(channel: &mut Channel, index: u16) -> io::Result<Set> {
     })?;
     let name = name.ok_or_else(|| io::Error::other("an ipset has no name"))?;
     let mut payload = question();
-    let length = 4 + name.len() + 1;
-    payload.extend([(length as u16).to_ne_bytes(), 2_u16.to_ne_bytes()].concat());
-    payload.extend(name.bytes());
-    payload.resize(payload.len() + 1 + length.next_multiple_of(4) - length, 0);
+    // IPSET_ATTR_SETNAME
+    push(&mut payload, 2, &name);
     let (mut elements, mut understood) = (Vec::new(), true);
     channel.ask(Message { kind: LIST, payload }, NLM_F_DUMP, |answer| {
         let Some(body) = answer.payload.get(GENERAL..).map(Attributes::of) else { return };

@@ -224,7 +224,7 @@ const fn number(family: Family) -> u8 {
 }
 
 /// Adds an attribute with a text.
-fn push(payload: &mut Vec<u8>, kind: u16, text: &str) {
+pub fn push(payload: &mut Vec<u8>, kind: u16, text: &str) {
     let length = 4 + text.len() + 1;
     payload.extend((length as u16).to_ne_bytes());
     payload.extend(kind.to_ne_bytes());
@@ -290,5 +290,49 @@ fn element(read: &Attributes<'_>, names: &Names) -> Element {
         unsure,
         // A verdict that is not understood may be any.
         value: known.map_or(Value::None, |value| value.unwrap_or(Value::Verdict(super::rules::Verdict::Drop))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
+        let mut bytes = [((4 + value.len()) as u16).to_ne_bytes(), kind.to_ne_bytes()].concat();
+        bytes.extend(value);
+        bytes.resize(bytes.len().next_multiple_of(4), 0);
+        bytes
+    }
+
+    #[test]
+    fn a_base_chain_is_read_from_the_kernels_bytes() {
+        let hook = [attribute(1, &3_u32.to_be_bytes()), attribute(2, &(-100_i32).to_be_bytes())].concat();
+        let chain = [attribute(4, &hook), attribute(5, &0_u32.to_be_bytes()), attribute(7, b"nat\0")].concat();
+        let found = base(Family::Ip, &Attributes::of(&chain)).unwrap();
+        let wanted = Base { hook: Hook::Output, priority: -100, kind: Kind::Nat, drops: true, devices: Vec::new() };
+        assert_eq!(found, wanted);
+        assert_eq!(base(Family::Netdev, &Attributes::of(&chain)), None);
+        assert_eq!(base(Family::Ip, &Attributes::of(&chain[28..])), None, "without a hook");
+    }
+
+    #[test]
+    fn an_element_that_goes_by_itself_is_not_sure() {
+        let key = attribute(1, &attribute(1, &[10, 0, 0, 1]));
+        let verdict = attribute(2, &attribute(2, &attribute(1, &1_u32.to_be_bytes())));
+        let found = element(&Attributes::of(&[key.clone(), verdict].concat()), &Names::default());
+        let wanted = Value::Verdict(super::super::rules::Verdict::Accept);
+        assert_eq!((&*found.key, found.unsure, found.value), (&[10, 0, 0, 1][..], false, wanted));
+        let found = element(&Attributes::of(&[key, attribute(4, &[0; 8])].concat()), &Names::default());
+        assert_eq!((found.unsure, found.value), (true, Value::None));
+    }
+
+    #[test]
+    fn a_text_is_filled_up_to_four_bytes() {
+        for text in ["", "a", "abc", "abcd"] {
+            let mut payload = Vec::new();
+            push(&mut payload, 2, text);
+            assert_eq!(payload.len() % 4, 0);
+            assert_eq!(Attributes::of(&payload).text(2), Some(text));
+        }
     }
 }
