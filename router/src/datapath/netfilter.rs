@@ -5,6 +5,7 @@
 //! listeners its source) leaves it open.
 
 mod bits;
+mod conditions;
 mod expressions;
 mod ipsets;
 mod judge;
