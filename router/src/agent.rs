@@ -30,6 +30,7 @@ use tokio::sync::watch;
 
 use crate::admin::{self, AdminError, Views};
 use crate::datapath::kernel::{Duty, KernelError};
+use crate::datapath::netfilter::HostFirewall;
 use crate::datapath::peers::PeerRedirect;
 use crate::datapath::ports::PortRange;
 use crate::datapath::task::{Inputs, Programmed};
@@ -60,6 +61,8 @@ pub struct Options {
     pub data_path: DataPath,
     /// Whether the kernel's packets are handed to the other ends of interfaces.
     pub peer_redirect: PeerRedirect,
+    /// Whether the host's firewall holds for connections that the kernel could carry.
+    pub host_firewall: HostFirewall,
     /// Addresses to listen on.
     pub listen: Vec<IpAddr>,
     /// How to translate.
@@ -161,6 +164,7 @@ pub async fn run(options: Options, inherited: Inherited) -> Result<(), AgentErro
         access: proxy.access_log(),
         ports: options.snat_ports,
         peers: options.peer_redirect,
+        firewall: options.host_firewall,
         idle: Timeouts::default().tunnel,
     };
     let mut data_path = KernelDataPath::start(kernel, inputs)?;

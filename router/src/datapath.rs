@@ -26,6 +26,7 @@ mod instances;
 pub mod interfaces;
 pub mod kernel;
 pub mod maps;
+pub mod netfilter;
 pub mod netlink;
 pub mod paths;
 pub mod peers;

@@ -1,7 +1,7 @@
 //! A denied name below a wildcard is no more the wildcard's in the kernel's maps than in the proxy's table.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test reports by panicking")]
 
-use std::net::IpAddr;
+use std::net::SocketAddr;
 
 use router::datapath::image::{MapImage, RouteIds, lower};
 use router::datapath::paths::Path;
@@ -44,7 +44,7 @@ fn lowered(tls: Value) -> (MapImage, u32) {
     let table = translate(&resources, &settings).table;
     let (mut ids, source) = (RouteIds::default(), "10.0.0.9".parse().unwrap());
     ids.assign(&table);
-    let path = |_: IpAddr| Ok(Path { source, interface: 1, max_segment: 1460 });
+    let path = |_: SocketAddr| Ok(Path { source, interface: 1, max_segment: 1460 });
     let image = lower(&table, &[], &[], &ids, &mut Pools::new(path));
     (image, table.routers[0].id)
 }

@@ -1,15 +1,16 @@
 //! Network namespaces: machines of a test, connected by veth links. They go when the value is dropped.
 
 use std::fs::{self, File};
+use std::io::Write;
 use std::os::fd::AsFd;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::{panic, process, thread};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
 use crate::sluice;
@@ -88,6 +89,22 @@ impl Netns {
     /// When it fails, with what it says.
     pub fn ip(&self, arguments: &[&str]) -> Result<()> {
         ip(self.command("ip")?.args(arguments))
+    }
+
+    /// Runs a program inside that reads a text, such as `nft -f -`.
+    ///
+    /// # Errors
+    /// When it fails, with what it says.
+    pub fn feed(&self, program: &[&str], text: &str) -> Result<()> {
+        let [program, arguments @ ..] = program else { bail!("no program") };
+        let mut command = self.command(program)?;
+        command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
+        let mut child = command.spawn().with_context(|| format!("`{program}` cannot be run"))?;
+        child.stdin.take().context("no standard input")?.write_all(text.as_bytes())?;
+        let output = child.wait_with_output()?;
+        let said = String::from_utf8_lossy(&output.stderr);
+        ensure!(output.status.success(), "{command:?}: {}\n{text}", said.trim());
+        Ok(())
     }
 
     /// Sets a network setting of this namespace: a path below `/proc/sys/net`, such as `ipv4/tcp_sack`.

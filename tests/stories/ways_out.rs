@@ -138,15 +138,16 @@ fn policy(stage: &Stage, link: u8, what: &[&str]) -> Result<()> {
     stage.router.ip(&[&policy[..], what].concat())
 }
 
-/// Waits until `explain` gives the reason; then connections are relayed, with all their bytes.
-fn relayed(stage: &Stage, reason: &str) -> Result<()> {
+/// Waits until `explain` gives the reason, on the kernel's path; then connections are relayed, with all their bytes.
+pub fn relayed(stage: &Stage, reason: &str) -> Result<()> {
     explained(stage, reason)?;
     let pair = stream::connect(&stage.client, stage.address, &stage.listener, HOST)?;
     ensure!(stage.check(&pair).is_err(), "the kernel carries it");
     pair.exchange(1, 200_000, 200_000)
 }
 
-fn explained(stage: &Stage, reason: &str) -> Result<()> {
+/// Waits until `explain` gives the reason.
+pub fn explained(stage: &Stage, reason: &str) -> Result<()> {
     let verdict = || verdict(stage);
     wait_until("explain gives the reason", PATIENCE, || verdict().is_ok_and(|verdict| verdict.contains(reason)))
         .map(drop)
@@ -154,13 +155,20 @@ fn explained(stage: &Stage, reason: &str) -> Result<()> {
 }
 
 /// Waits until connections are steered.
-fn steered_again(stage: &Stage) -> Result<()> {
+pub fn steered_again(stage: &Stage) -> Result<()> {
+    steered_within(stage, AGAIN_WITHIN)
+}
+
+/// Waits until connections are steered, no longer than this.
+pub fn steered_within(stage: &Stage, within: Duration) -> Result<()> {
     let begin = Instant::now();
     loop {
         let pair = stream::connect(&stage.client, stage.address, &stage.listener, HOST)?;
         match stage.check(&pair) {
             Ok(()) => return pair.exchange(2, 200_000, 200_000),
-            Err(error) => ensure!(begin.elapsed() < AGAIN_WITHIN, "not steered within {AGAIN_WITHIN:?}: {error}"),
+            Err(error) => {
+                ensure!(begin.elapsed() < within, "not steered within {within:?}: {error}; {:?}", verdict(stage));
+            }
         }
     }
 }

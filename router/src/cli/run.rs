@@ -13,6 +13,7 @@ use tracing_subscriber::EnvFilter;
 use super::{StateArgs, TranslationArgs};
 use crate::agent::{self, Options};
 use crate::datapath::DataPath;
+use crate::datapath::netfilter::HostFirewall;
 use crate::datapath::peers::PeerRedirect;
 use crate::datapath::ports::PortRange;
 use crate::keep::{self, Inherited};
@@ -38,6 +39,10 @@ pub struct RunArgs {
     /// nothing on this end wants to see them leave (queueing disciplines, filters, TCX programs, nftables).
     #[arg(long, value_enum, default_value_t)]
     peer_redirect: PeerRedirect,
+    /// Rules of this host's netfilter (nftables, iptables), which connections that the kernel carries go past: `respect`
+    /// relays connections that such a rule may drop, reject, translate or change; `bypass` does not look at the rules.
+    #[arg(long, value_enum, default_value_t)]
+    host_firewall: HostFirewall,
     /// Address to listen on; repeatable. Ports are the IngressControllers'. [default: every address]
     #[arg(long, value_name = "ADDR")]
     listen: Vec<IpAddr>,
@@ -123,6 +128,7 @@ fn serve(args: RunArgs, inherited: Inherited) -> anyhow::Result<ExitCode> {
         instance: args.instance,
         data_path: args.data_path,
         peer_redirect: args.peer_redirect,
+        host_firewall: args.host_firewall,
         listen,
         settings: args.translation.settings(),
         service_ca: args.translation.service_ca()?,

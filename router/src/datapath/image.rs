@@ -2,6 +2,7 @@
 
 mod ids;
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -115,14 +116,14 @@ pub struct MapImage {
 }
 
 /// A listener whose connections are the agent's alone.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unsteered {
     /// Router id.
     pub router: u32,
     /// `PROTOCOL_*`.
     pub protocol: u8,
     /// Why.
-    pub why: &'static str,
+    pub why: Cow<'static, str>,
 }
 
 impl MapImage {
@@ -144,11 +145,14 @@ impl MapImage {
         hosts.chain(allow).chain(keys).max().unwrap_or_default()
     }
 
-    /// Leaves listeners at these addresses to the agent.
-    pub fn leave_to_agent(&mut self, why: &'static str, is_agents: impl Fn(IpAddr) -> bool) {
-        for (key, entry) in self.listeners.extract_if(.., |(address, _), _| is_agents(*address)) {
-            self.unsteered.insert(key, Unsteered { router: entry.router, protocol: entry.protocol, why });
-        }
+    /// Leaves listeners to the agent for which there is a reason.
+    pub fn leave_to_agent(&mut self, why: impl Fn(SocketAddr) -> Option<Cow<'static, str>>) {
+        self.listeners.retain(|(address, port), entry| {
+            let Some(why) = why(SocketAddr::new(*address, *port)) else { return true };
+            let listener = Unsteered { router: entry.router, protocol: entry.protocol, why };
+            self.unsteered.insert((*address, *port), listener);
+            false
+        });
     }
 
     /// Whether no connection would be decided.
@@ -199,7 +203,7 @@ pub fn lower(
         let (router, has_header) = (listener.router_id, accepts_proxy(table, listener.router_id));
         for ip in reachable(listener.address, local) {
             if has_header {
-                let why = "its connections begin with a PROXY header";
+                let why = Cow::Borrowed("its connections begin with a PROXY header");
                 image.unsteered.insert((ip, listener.address.port()), Unsteered { router, protocol, why });
                 continue;
             }

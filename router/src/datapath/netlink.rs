@@ -16,16 +16,20 @@ use netlink_packet_route::link::{InfoKind, LinkAttribute, LinkInfo, LinkLayerTyp
 use netlink_packet_route::route::{RouteAddress, RouteAttribute, RouteMessage, RouteMetric, RouteType};
 use netlink_sys::{
     AsyncSocket, AsyncSocketExt, TokioSocket,
-    protocols::{NETLINK_ROUTE, NETLINK_XFRM},
+    protocols::{NETLINK_NETFILTER, NETLINK_ROUTE, NETLINK_XFRM},
 };
 
 use super::interfaces::{Interfaces, Pair};
-use channel::{Channel, DATAGRAM, Message};
+use channel::DATAGRAM;
 
+pub use channel::{Channel, Message};
 pub use ethtool::Ethtool;
 use policies::GROUP_POLICY;
 pub use policies::Policies;
 pub use watchers::{Disciplines, interface_chains};
+
+/// `NFNLGRP_NFTABLES` (linux/netfilter/nfnetlink.h): who is in this group hears of changed rules.
+const GROUP_NFTABLES: u32 = 7;
 
 /// Where the kernel would send a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -188,12 +192,14 @@ fn usable_hop(route: &RouteMessage) -> Option<Hop> {
     Some(Hop { source: source?, interface: interface?, mtu, encapsulated })
 }
 
-/// What the kernel tells by itself: interfaces, addresses, routes, rules, queueing disciplines, filters or IPsec policies
-/// have changed.
+/// What the kernel tells by itself: interfaces, addresses, routes, rules, queueing disciplines, filters, IPsec policies or
+/// rules of nftables have changed.
 pub struct News {
     routes: Subscription,
     /// `None`: the kernel has no IPsec.
     policies: Option<Subscription>,
+    /// `None`: the kernel has no netfilter.
+    firewall: Option<Subscription>,
 }
 
 impl News {
@@ -212,11 +218,15 @@ impl News {
             libc::RTNLGRP_IPV6_RULE,
             libc::RTNLGRP_TC,
         ];
-        let policies = match Subscription::open(NETLINK_XFRM, &[GROUP_POLICY]) {
-            Err(error) if error.raw_os_error() == Some(libc::EPROTONOSUPPORT) => None,
-            policies => Some(policies?),
+        let may_lack = |protocol, group| match Subscription::open(protocol, &[group]) {
+            Err(error) if error.raw_os_error() == Some(libc::EPROTONOSUPPORT) => Ok(None),
+            opened => opened.map(Some),
         };
-        Ok(News { routes: Subscription::open(NETLINK_ROUTE, &routes)?, policies })
+        Ok(News {
+            routes: Subscription::open(NETLINK_ROUTE, &routes)?,
+            policies: may_lack(NETLINK_XFRM, GROUP_POLICY)?,
+            firewall: may_lack(NETLINK_NETFILTER, GROUP_NFTABLES)?,
+        })
     }
 
     /// Waits for news. What changed has to be asked for: after a burst that did not fit the socket, this is all that
@@ -225,13 +235,18 @@ impl News {
     /// # Errors
     /// The system call's.
     pub async fn come(&mut self) -> io::Result<()> {
-        match &mut self.policies {
-            None => self.routes.come().await,
-            Some(policies) => tokio::select! {
-                come = self.routes.come() => come,
-                come = policies.come() => come,
-            },
+        tokio::select! {
+            come = self.routes.come() => come,
+            come = come_to(&mut self.policies) => come,
+            come = come_to(&mut self.firewall) => come,
         }
+    }
+}
+
+async fn come_to(subscription: &mut Option<Subscription>) -> io::Result<()> {
+    match subscription {
+        Some(subscription) => subscription.come().await,
+        None => std::future::pending().await,
     }
 }
 

@@ -1,8 +1,10 @@
 //! How endpoints are reached: our source address, the interface, and what fits a segment.
 
 use std::collections::{BTreeMap, HashMap};
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 
+use super::netfilter::{Dial, Firewall, Link};
 use super::netlink::{Hop, Netlink, Policies};
 
 /// IPv4 header (20) and TCP header (20) without options, in bytes.
@@ -11,6 +13,8 @@ const HEADERS_V4: u32 = 40;
 const HEADERS_V6: u32 = 60;
 /// Addresses beyond twice those in use that a cache may know.
 const STALE: usize = 4096;
+/// Endpoints for which it may be known what rules of the host do.
+const JUDGED: usize = 200_000;
 /// A path whose segments carry fewer bytes than this is none: TCP's own default for IPv4 is 536 (RFC 9293 §3.7.1).
 const LEAST_SEGMENT: u32 = 256;
 
@@ -26,7 +30,7 @@ pub struct Path {
 }
 
 /// Why the kernel programs do not carry connections to an address.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Obstacle {
     /// There is no route to it: the relay does not reach it either.
     NoRoute,
@@ -36,6 +40,8 @@ pub enum Obstacle {
     Encapsulated,
     /// An IPsec policy (ip-xfrm(8), direction `out`) has packets to it transformed or blocked.
     Ipsec,
+    /// A rule of the host's firewall may concern packets to it or from it; the rule, and what it may do.
+    HostRule(Arc<str>),
     /// The MTU on the way leaves too little room for a segment.
     SmallMtu,
     /// The kernel did not answer.
@@ -44,12 +50,13 @@ pub enum Obstacle {
 
 impl Obstacle {
     /// The reason as `sluice` prints it.
-    pub const fn text(self) -> &'static str {
+    pub fn text(&self) -> &str {
         match self {
             Obstacle::NoRoute => "there is no route to it",
             Obstacle::Interface => "its route leaves by an interface that no kernel program is attached to",
             Obstacle::Encapsulated => "its route encapsulates packets",
             Obstacle::Ipsec => "an IPsec policy applies to packets to it",
+            Obstacle::HostRule(rule) => rule,
             Obstacle::SmallMtu => "the MTU on the way to it is too small",
             Obstacle::Unknown => "the kernel did not tell the route to it",
         }
@@ -58,15 +65,15 @@ impl Obstacle {
 
 /// Who knows ways.
 pub trait Paths {
-    /// The way to an address.
+    /// The way to an endpoint.
     ///
     /// # Errors
     /// Why there is none that the kernel program can use.
-    fn path(&mut self, to: IpAddr) -> Result<Path, Obstacle>;
+    fn path(&mut self, to: SocketAddr) -> Result<Path, Obstacle>;
 }
 
-impl<F: FnMut(IpAddr) -> Result<Path, Obstacle>> Paths for F {
-    fn path(&mut self, to: IpAddr) -> Result<Path, Obstacle> {
+impl<F: FnMut(SocketAddr) -> Result<Path, Obstacle>> Paths for F {
+    fn path(&mut self, to: SocketAddr) -> Result<Path, Obstacle> {
         self(to)
     }
 }
@@ -76,7 +83,7 @@ impl<F: FnMut(IpAddr) -> Result<Path, Obstacle>> Paths for F {
 pub struct PathCache<P> {
     /// Who is asked.
     pub source: P,
-    known: HashMap<IpAddr, Known>,
+    known: HashMap<SocketAddr, Known>,
     round: u64,
     /// How many were known after the last round.
     kept: usize,
@@ -124,10 +131,10 @@ impl<P: Paths> PathCache<P> {
 }
 
 impl<P: Paths> Paths for PathCache<P> {
-    fn path(&mut self, to: IpAddr) -> Result<Path, Obstacle> {
+    fn path(&mut self, to: SocketAddr) -> Result<Path, Obstacle> {
         let known = self.known.entry(to).or_insert_with(|| Known { path: self.source.path(to), round: 0 });
         known.round = self.round;
-        known.path
+        known.path.clone()
     }
 }
 
@@ -138,14 +145,44 @@ pub struct KernelPaths {
     /// MTU in bytes of the interfaces that the program is attached to, by index. A way over any other interface is
     /// none: the endpoint's answers would come in past the program.
     pub attached: BTreeMap<u32, u32>,
+    /// Names of the interfaces, by index.
+    pub names: BTreeMap<u32, String>,
     /// IPsec policies for packets that leave.
     pub policies: Policies,
+    /// Rules of this host; `None` if they are not looked at.
+    pub firewall: Option<Firewall>,
+    /// What those rules may do, as it was found; good until they change.
+    judged: HashMap<(SocketAddr, IpAddr, u32), Option<Arc<str>>>,
 }
 
 impl KernelPaths {
     /// Asks through this socket.
-    pub fn new(netlink: Netlink) -> Self {
-        KernelPaths { netlink, attached: BTreeMap::new(), policies: Policies::default() }
+    pub fn new(netlink: Netlink, firewall: Option<Firewall>) -> Self {
+        KernelPaths {
+            netlink,
+            attached: BTreeMap::new(),
+            names: BTreeMap::new(),
+            policies: Policies::default(),
+            firewall,
+            judged: HashMap::new(),
+        }
+    }
+
+    /// Forgets what rules may do: they, or the interfaces that they name, are others now.
+    pub fn judge_anew(&mut self) {
+        self.judged.clear();
+    }
+
+    /// Which rule of the host may concern a dial.
+    fn rule_for(&mut self, to: SocketAddr, path: Path) -> Option<Arc<str>> {
+        let firewall = self.firewall.as_ref()?;
+        let link = Link::new(path.interface, self.names.get(&path.interface).map_or("", String::as_str));
+        // Endpoints come and go; those that went are forgotten with all others.
+        if self.judged.len() > JUDGED {
+            self.judged.clear();
+        }
+        let judge = || firewall.concerns(Dial { source: path.source, to, link });
+        self.judged.entry((to, path.source, path.interface)).or_insert_with(judge).clone()
     }
 
     /// The socket, for other questions.
@@ -155,14 +192,17 @@ impl KernelPaths {
 }
 
 impl Paths for KernelPaths {
-    fn path(&mut self, to: IpAddr) -> Result<Path, Obstacle> {
-        match self.netlink.hop_to(to) {
+    fn path(&mut self, to: SocketAddr) -> Result<Path, Obstacle> {
+        match self.netlink.hop_to(to.ip()) {
             Ok(hop) => {
                 let path = usable(hop.ok_or(Obstacle::NoRoute)?, &self.attached)?;
-                if self.policies.concern(path.source, to) { Err(Obstacle::Ipsec) } else { Ok(path) }
+                if self.policies.concern(path.source, to.ip()) {
+                    return Err(Obstacle::Ipsec);
+                }
+                self.rule_for(to, path).map_or(Ok(path), |rule| Err(Obstacle::HostRule(rule)))
             }
             Err(error) => {
-                tracing::warn!(address = %to, %error, "cannot ask for the route to an endpoint; it is relayed");
+                tracing::warn!(address = %to.ip(), %error, "cannot ask for the route to an endpoint; it is relayed");
                 Err(Obstacle::Unknown)
             }
         }
@@ -210,11 +250,11 @@ mod tests {
     #[test]
     fn a_cache_asks_once_and_tells_what_a_refresh_changed() {
         let (asked, mtu) = (Cell::new(0), Cell::new(1460));
-        let mut cache = PathCache::new(|to: IpAddr| {
+        let mut cache = PathCache::new(|to: SocketAddr| {
             asked.set(asked.get() + 1);
-            Ok(Path { source: to, interface: 1, max_segment: mtu.get() })
+            Ok(Path { source: to.ip(), interface: 1, max_segment: mtu.get() })
         });
-        let (a, b) = (IpAddr::from([10, 0, 0, 1]), IpAddr::from([10, 0, 0, 2]));
+        let (a, b) = (SocketAddr::from(([10, 0, 0, 1], 80)), SocketAddr::from(([10, 0, 0, 2], 80)));
         for _ in 0..3 {
             assert_eq!(cache.path(a).map(|path| path.max_segment), Ok(1460));
             assert!(cache.path(b).is_ok());
@@ -232,8 +272,8 @@ mod tests {
 
     #[test]
     fn a_cache_tells_when_it_knows_too_much() {
-        let mut cache = PathCache::new(|_: IpAddr| Err(Obstacle::NoRoute));
-        let address = |n: u32| IpAddr::from(n.to_be_bytes());
+        let mut cache = PathCache::new(|_: SocketAddr| Err(Obstacle::NoRoute));
+        let address = |n: u32| SocketAddr::from((n.to_be_bytes(), 80));
         cache.begin_round();
         (0..100).for_each(|n| assert!(cache.path(address(n)).is_err()));
         cache.end_round();

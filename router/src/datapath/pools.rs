@@ -52,7 +52,7 @@ pub struct EndpointEntry {
 }
 
 /// Why a route that the kernel might steer is relayed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Relayed {
     /// The endpoint that the programs cannot dial.
     pub endpoint: SocketAddr,
@@ -154,7 +154,7 @@ impl<P: Paths> Pools<P> {
     pub fn put(&mut self, route: u32, resolved: &ResolvedRoute) {
         let flags = self.flags(resolved);
         let wanted = self.slots_of(resolved);
-        self.note(route, wanted.as_ref().err().copied());
+        self.note(route, wanted.as_ref().err().cloned());
         let wanted = wanted.unwrap_or_default();
         let unchanged = |held: &Held| held.entry.flags == flags && held.slots == wanted;
         if self.pools.get(&route).is_some_and(unchanged) {
@@ -176,7 +176,7 @@ impl<P: Paths> Pools<P> {
 
     /// Remembers why a route is relayed, or that it is not.
     fn note(&mut self, route: u32, relayed: Option<Relayed>) {
-        if self.relayed.get(&route).copied() != relayed {
+        if self.relayed.get(&route) != relayed.as_ref() {
             let all = Arc::make_mut(&mut self.relayed);
             match relayed {
                 Some(why) => all.insert(route, why),
@@ -253,7 +253,7 @@ impl<P: Paths> Pools<P> {
             if own.has(address, |ip| ip.is_loopback() || local.contains(&ip)) {
                 continue;
             }
-            match self.paths.path(address.ip()) {
+            match self.paths.path(address) {
                 Ok(path) => {
                     let share = &mut shares.entry(address).or_insert((path, 0)).1;
                     *share = share.saturating_add(weight);

@@ -16,6 +16,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
 use super::ends::Relayed;
 use super::image::MapImage;
 use super::kernel::{Duty, Kernel, KernelError};
+use super::netfilter::HostFirewall;
 use super::netlink::News;
 use super::peers::{PeerRedirect, Peers};
 use super::ports::{self, PortRange};
@@ -95,6 +96,8 @@ pub struct Inputs {
     pub ports: Option<PortRange>,
     /// Whether packets are handed to the other ends of interfaces.
     pub peers: PeerRedirect,
+    /// Whether rules of the host hold.
+    pub firewall: HostFirewall,
     /// Tunnel timeout of routes that have none of their own.
     pub idle: Duration,
 }
@@ -236,9 +239,12 @@ impl Task {
                     }
                     ticks = ticks.wrapping_add(1);
                     let due = news.is_none() || ticks.is_multiple_of(LOOK_TICKS);
-                    if !due && ticks.is_multiple_of(PEER_TICKS) {
+                    let others = !due && ticks.is_multiple_of(PEER_TICKS);
+                    if others {
                         self.look_at_peers();
                     }
+                    // Not of all rules the kernel tells, either.
+                    let due = due || others && self.state.look_at_rules();
                     if !due || !self.look() {
                         continue;
                     }

@@ -1,6 +1,7 @@
 //! The kernel's tables and the proxy's look-ups are made from one routing table, and lead to the same routes.
 
 use std::collections::BTreeSet;
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use proptest::collection::vec;
@@ -141,7 +142,7 @@ proptest! {
         let whole = router_core::table::RoutingTable { revision: 1, routers: vec![Arc::clone(&router)] };
         let mut ids = RouteIds::default();
         ids.assign(&whole);
-        let mut pools = Pools::new(|_: IpAddr| Err(Obstacle::NoRoute));
+        let mut pools = Pools::new(|_: SocketAddr| Err(Obstacle::NoRoute));
         let image = lower(&whole, &[], &[], &ids, &mut pools);
         let id = |route: &ResolvedRoute| ids.of(router.id, &route.id);
         let names: BTreeSet<&str> = HOSTS.into_iter().chain(["other.x.test", "unknown.test", "c.deep.a.x.test"]).collect();

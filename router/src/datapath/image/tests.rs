@@ -67,8 +67,8 @@ fn dump(image: &MapImage) -> Vec<String> {
 
 /// Every address is reached over one interface.
 fn pools() -> Pools<impl Paths> {
-    let source = |to: IpAddr| if to.is_ipv4() { Ipv4Addr::LOCALHOST.into() } else { Ipv6Addr::LOCALHOST.into() };
-    Pools::new(move |to: IpAddr| Ok(Path { source: source(to), interface: 1, max_segment: 1460 }))
+    let source = |to: SocketAddr| if to.is_ipv4() { Ipv4Addr::LOCALHOST.into() } else { Ipv6Addr::LOCALHOST.into() };
+    Pools::new(move |to: SocketAddr| Ok(Path { source: source(to), interface: 1, max_segment: 1460 }))
 }
 
 /// A service with ready endpoints on port 8443.

@@ -22,8 +22,8 @@ type Ways = Rc<RefCell<BTreeMap<u8, u16>>>;
 
 fn pools(ways: &Ways) -> Pools<impl Paths + use<>> {
     let ways = Rc::clone(ways);
-    Pools::new(move |to: IpAddr| {
-        let IpAddr::V4(to) = to else { return Err(Obstacle::NoRoute) };
+    Pools::new(move |to: SocketAddr| {
+        let IpAddr::V4(to) = to.ip() else { return Err(Obstacle::NoRoute) };
         let max_segment = *ways.borrow().get(&to.octets()[3]).ok_or(Obstacle::NoRoute)?;
         if max_segment == TOO_SMALL {
             return Err(Obstacle::SmallMtu);
@@ -110,7 +110,7 @@ fn a_route_with_an_endpoint_that_the_relay_alone_reaches_is_relayed() {
     }
     let endpoint = (Ipv4Addr::new(10, 0, 0, 2), 8443).into();
     let why = Relayed { endpoint, obstacle: Obstacle::SmallMtu };
-    assert_eq!(**pools.relayed(), BTreeMap::from([(1, why), (2, why)]));
+    assert_eq!(**pools.relayed(), BTreeMap::from([(1, why.clone()), (2, why)]));
     let relayed = image(&mut pools);
     assert_eq!((relayed.pools[&1].slots, relayed.endpoints.len()), (0, 0), "its share is not the other endpoint's");
     pools.remove(2);

@@ -17,6 +17,7 @@ use crate::datapath::image::{MapImage, RouteIds, forget_gone, lower, lower_chang
 use crate::datapath::interfaces::Interfaces;
 use crate::datapath::kernel::Kernel;
 use crate::datapath::maps::{KernelMaps, Maps, make_all, reconcile};
+use crate::datapath::netfilter::{Firewall, HostFirewall};
 use crate::datapath::netlink::{Netlink, Policies};
 use crate::datapath::paths::{KernelPaths, PathCache};
 use crate::datapath::peers::Peers;
@@ -59,7 +60,8 @@ pub(super) struct State {
 impl State {
     pub fn new(maps: KernelMaps, ports: PortRange, peers: Peers, inputs: &Inputs) -> io::Result<Self> {
         let wanted = Arc::new(Mutex::new(MapImage::default()));
-        let paths = PathCache::new(KernelPaths::new(Netlink::open()?));
+        let firewall = (inputs.firewall == HostFirewall::Respect).then(Firewall::default);
+        let paths = PathCache::new(KernelPaths::new(Netlink::open()?, firewall));
         Ok(State {
             maps,
             now: MapImage::default(),
@@ -132,6 +134,8 @@ impl State {
                 let index = attached.iter().filter_map(|name| found.attachable.get(name));
                 let mtu = index.filter_map(|index| Some((*index, *found.mtu.get(index)?)));
                 paths.source.attached = mtu.collect();
+                paths.source.names = found.attachable.iter().map(|(name, index)| (*index, name.clone())).collect();
+                paths.source.judge_anew();
                 self.interfaces = found;
                 // Listeners on every address have an entry for each.
                 self.lowered = None;
@@ -148,10 +152,24 @@ impl State {
             Ok(_) => {}
             Err(error) => tracing::warn!(%error, "cannot read the IPsec policies"),
         }
+        self.look_at_rules();
+        let paths = &mut self.pools.paths;
         if paths.refresh() || paths.is_stale() {
             self.lowered = None;
         }
         self.lowered.is_none()
+    }
+
+    /// Looks at the rules of this host's firewall. `false` if nothing changed.
+    pub fn look_at_rules(&mut self) -> bool {
+        let paths = &mut self.pools.paths.source;
+        let changed = paths.firewall.as_mut().is_some_and(|firewall| firewall.look(&self.interfaces.addresses));
+        if changed {
+            paths.judge_anew();
+            // A listener may be somebody else's now.
+            self.lowered = None;
+        }
+        changed
     }
 
     /// Looks which interfaces' other ends may be reached at once. `false` if nothing changed.
@@ -230,9 +248,12 @@ impl State {
         let mut image = lower(table, listeners, &self.local, &self.ids, &mut self.pools);
         self.pools.paths.end_round();
         image.relayed = Arc::clone(self.pools.relayed());
-        let policies = &self.pools.paths.source.policies;
-        image.leave_to_agent("an IPsec policy applies to packets from its address", |address| {
-            policies.concern_source(address)
+        let KernelPaths { policies, firewall, .. } = &self.pools.paths.source;
+        image.leave_to_agent(|listener| {
+            if policies.concern_source(listener.ip()) {
+                return Some("an IPsec policy applies to packets from its address".into());
+            }
+            firewall.as_ref()?.diverts(listener).map(|rule| rule.to_string().into())
         });
         // What the maps held before this agent's first table counts as well.
         let before = if wanted.routes.is_empty() { &self.now } else { &*wanted };

@@ -10,6 +10,7 @@ use serde_json::json;
 
 use super::*;
 use crate::datapath::image::{HostEntry, sixteen};
+use crate::datapath::pools::PoolEntry;
 
 #[derive(Default)]
 struct Fake {
@@ -43,6 +44,7 @@ fn stage() -> (MapImage, Fake) {
         fake.hosts.insert((map, host.clone()), intended_row(map, 5, &host, &entry(7, true)));
         image.hosts.insert((map, 5, host), entry(7, true));
     }
+    image.pools.insert(7, PoolEntry { id: 1, slots: 1, flags: 0 });
     image.allow.insert((7, sixteen("10.0.0.0".parse().unwrap()), 104));
     image.allow.insert((8, sixteen("10.9.0.0".parse().unwrap()), 112));
     fake.allow = vec![json!({"route": 7, "source": "10.0.0.0/8"}), json!({"route": 8, "source": "10.9.0.0/16"})];

@@ -1,0 +1,237 @@
+//! Conditions of rules, and what they load: all that a rule does before its verdict.
+
+use super::bits::{Bits, Truth, Word};
+use super::judge::{State, Walk};
+use super::packet::{Class, Device, NAME, Packet, Tracked};
+use super::rules::{Comparison, Expression, REGISTERS, Source, Span};
+use super::sets::Value;
+use super::xt;
+
+/// Bytes that rules compute with.
+pub struct Registers {
+    value: [u8; REGISTERS],
+    known: [u8; REGISTERS],
+}
+
+impl Registers {
+    /// Nothing is known.
+    pub fn new() -> Registers {
+        Registers { value: [0; REGISTERS], known: [0; REGISTERS] }
+    }
+
+    /// What is there.
+    pub fn get(&self, span: Span) -> Bits<'_> {
+        Bits { value: &self.value, known: &self.known }.part(span.at, span.len)
+    }
+
+    /// Puts bytes there; what is beyond them is not known.
+    fn put(&mut self, span: Span, bits: Bits<'_>) {
+        let range = span.at..span.at + span.len;
+        let (value, known) = (&mut self.value[range.clone()], &mut self.known[range]);
+        value.fill(0);
+        known.fill(0);
+        value.iter_mut().zip(bits.value).for_each(|(to, from)| *to = *from);
+        known.iter_mut().zip(bits.known).for_each(|(to, from)| *to = *from);
+    }
+
+    fn put_known(&mut self, span: Span, bytes: &[u8]) {
+        self.put(span, Bits { value: bytes, known: &[0xff; REGISTERS][..bytes.len().min(REGISTERS)] });
+    }
+
+    fn forget(&mut self, span: Span) {
+        self.put(span, Bits { value: &[], known: &[] });
+    }
+
+    /// A number in the host's order.
+    pub fn word(&self, span: Span) -> Word {
+        let bits = self.get(Span { at: span.at, len: 4 });
+        let number = |bytes: &[u8]| bytes.first_chunk().map_or(0, |bytes| u32::from_ne_bytes(*bytes));
+        let known = number(bits.known);
+        Word { value: number(bits.value) & known, known }
+    }
+}
+
+impl Walk<'_> {
+    /// A condition, or something that is loaded: whether the rule goes on.
+    pub(super) fn condition(&self, expression: &Expression, registers: &mut Registers, state: State) -> Truth {
+        match expression {
+            Expression::Load(source, to) => return self.load(*source, *to, registers, state),
+            Expression::Immediate(to, bytes) => registers.put_known(*to, bytes),
+            Expression::Compare(of, how, with) => {
+                let bits = registers.get(*of);
+                return match how {
+                    Comparison::Equal => bits.equals(with),
+                    Comparison::Unequal => bits.equals(with).invert(true),
+                    Comparison::Less => bits.is_less(with),
+                    Comparison::LessOrEqual => bits.is_greater(with).invert(true),
+                    Comparison::Greater => bits.is_greater(with),
+                    Comparison::GreaterOrEqual => bits.is_less(with).invert(true),
+                };
+            }
+            Expression::Range { of, ends: (low, high), inverted } => {
+                return registers.get(*of).is_within(low, high).invert(*inverted);
+            }
+            Expression::Bitwise { from, to, mask, xor } => {
+                let (mut value, mut known) = ([0; REGISTERS], [0; REGISTERS]);
+                let bits = registers.get(*from);
+                for at in 0..from.len {
+                    known[at] = bits.known[at] | !mask[at];
+                    value[at] = ((bits.value[at] & mask[at]) ^ xor[at]) & known[at];
+                }
+                let bits = Bits { value: &value[..from.len], known: &known[..from.len] };
+                registers.put(Span { at: *to, len: from.len }, bits);
+            }
+            Expression::ByteOrder(from, to, unit) => {
+                let (mut value, mut known) = ([0; REGISTERS], [0; REGISTERS]);
+                let bits = registers.get(*from);
+                value[..from.len].copy_from_slice(bits.value);
+                known[..from.len].copy_from_slice(bits.known);
+                if cfg!(target_endian = "little") {
+                    value[..from.len].chunks_mut(*unit).for_each(<[u8]>::reverse);
+                    known[..from.len].chunks_mut(*unit).for_each(<[u8]>::reverse);
+                }
+                let bits = Bits { value: &value[..from.len], known: &known[..from.len] };
+                registers.put(Span { at: *to, len: from.len }, bits);
+            }
+            Expression::InSet(key, set, inverted) => {
+                return self.rules.sets[*set].look_up(registers.get(*key), |_, _| {}).invert(*inverted);
+            }
+            Expression::ValueOf(key, set, to) => {
+                let mut values = Vec::new();
+                let found = self.rules.sets[*set].look_up(registers.get(*key), |value, _| values.push(value));
+                match values[..] {
+                    [Value::Bytes(bytes)] if found == Truth::Yes => registers.put_known(*to, bytes),
+                    _ => registers.forget(*to),
+                }
+                return found;
+            }
+            Expression::Match(xt::Match::InIpset { index, source, inverted }) => {
+                let Some(set) = self.rules.ipsets.get(index) else { return Truth::Perhaps };
+                let (at, len) = match (self.packet.v6, source) {
+                    (false, true) => (12, 4),
+                    (false, false) => (16, 4),
+                    (true, true) => (8, 16),
+                    (true, false) => (24, 16),
+                };
+                return set.look_up(self.packet.network().part(at, len), |_, _| {}).invert(*inverted);
+            }
+            Expression::Match(of) => {
+                let packet = Packet { tracked: state.tracked, ..*self.packet };
+                return of.is_of(&packet, state.mark);
+            }
+            Expression::Perhaps(forgets) => {
+                if *forgets {
+                    registers.known.fill(0);
+                    registers.value.fill(0);
+                }
+                return Truth::Perhaps;
+            }
+            _ => {}
+        }
+        Truth::Yes
+    }
+
+    fn load(&self, source: Source, to: Span, registers: &mut Registers, state: State) -> Truth {
+        let packet = self.packet;
+        match source {
+            Source::Network(at) => registers.put(to, packet.network().part(at, to.len)),
+            Source::Transport(at) => registers.put(to, packet.transport().part(at, to.len)),
+            Source::Meta(key) => self.meta(key, to, registers, state),
+            Source::Ct(key) => {
+                // linux/netfilter/nf_tables.h: NFT_CT_STATE, NFT_CT_DIRECTION, NFT_CT_STATUS, NFT_CT_MARK.
+                let tracked = state.tracked != Tracked::Unknown;
+                let packet = Packet { tracked: state.tracked, ..*packet };
+                match (key, xt::state(&packet)) {
+                    (0, Some(state)) => registers.put_known(to, &state.to_ne_bytes()),
+                    (1, Some(_)) => registers.put_known(to, &[packet.reply.into()]),
+                    (2, Some(_)) => {
+                        // Its addresses are not translated: that would have been found.
+                        let known = 0x30_u32.to_ne_bytes();
+                        registers.put(to, Bits { value: &[0; 4], known: &known });
+                    }
+                    (3, Some(_)) if !self.rules.marks_connections => registers.put_known(to, &[0; 4]),
+                    _ => registers.forget(to),
+                }
+                if !tracked && key != 0 {
+                    return Truth::Perhaps;
+                }
+            }
+            Source::Fib(result, flags) => return self.fib(result, flags, to, registers),
+            Source::ExtensionHeader => registers.put_known(to, &[0]),
+            Source::Unknown => {
+                registers.forget(to);
+                return Truth::Perhaps;
+            }
+        }
+        Truth::Yes
+    }
+
+    /// linux/netfilter/nf_tables.h: `NFT_META_*`.
+    fn meta(&self, key: u32, to: Span, registers: &mut Registers, state: State) {
+        let packet = self.packet;
+        let index = |device| match device {
+            Device::None => Some(0),
+            Device::Unknown => None,
+            Device::Is(link) => Some(link.index),
+        };
+        let name = |device| match device {
+            Device::None => Some([0; NAME]),
+            Device::Unknown => None,
+            Device::Is(link) => Some(link.name),
+        };
+        let mut put = |bytes: Option<&[u8]>| match bytes {
+            Some(bytes) => registers.put_known(to, bytes),
+            None => registers.forget(to),
+        };
+        match key {
+            1 => put(Some(if packet.v6 { &[0x86, 0xdd] } else { &[8, 0] })),
+            3 => {
+                let (value, known) = (state.mark.value.to_ne_bytes(), state.mark.known.to_ne_bytes());
+                registers.put(to, Bits { value: &value, known: &known });
+            }
+            4 => put(index(packet.input).map(u32::to_ne_bytes).as_ref().map(<[u8; 4]>::as_slice)),
+            5 => put(index(packet.output).map(u32::to_ne_bytes).as_ref().map(<[u8; 4]>::as_slice)),
+            6 => put(name(packet.input).as_ref().map(<[u8; NAME]>::as_slice)),
+            7 => put(name(packet.output).as_ref().map(<[u8; NAME]>::as_slice)),
+            15 => put(Some(if packet.v6 { &[10] } else { &[2] })),
+            16 => put(Some(&[6])),
+            // For this host, as of all packets that are asked for.
+            19 => put(Some(&[0])),
+            _ => put(None),
+        }
+    }
+
+    /// `NFT_FIB_RESULT_*` and `NFTA_FIB_F_*`.
+    fn fib(&self, result: u32, flags: u32, to: Span, registers: &mut Registers) -> Truth {
+        const SADDR: u32 = 1;
+        const DADDR: u32 = 2;
+        const MARK: u32 = 4;
+        const INPUT: u32 = 8;
+        const OUTPUT: u32 = 16;
+        const PRESENT: u32 = 32;
+        let packet = self.packet;
+        match result {
+            // The type of an address, whatever the interface.
+            3 if flags & (INPUT | OUTPUT | MARK) == 0 => {
+                let class = if flags & SADDR != 0 { packet.source } else { packet.destination };
+                match class {
+                    Class::Elsewhere => registers.put_known(to, &1_u32.to_ne_bytes()),
+                    Class::Local => registers.put_known(to, &2_u32.to_ne_bytes()),
+                    Class::Unknown => registers.forget(to),
+                }
+            }
+            // The way back to where a packet came from: endpoints' packets come in where packets to them leave.
+            1 | 2 if packet.reply && flags & (SADDR | DADDR | OUTPUT) == SADDR => match packet.input {
+                Device::Is(_) if flags & PRESENT != 0 => registers.put_known(to, &[1]),
+                Device::Is(link) if result == 1 => registers.put_known(to, &link.index.to_ne_bytes()),
+                Device::Is(link) => registers.put_known(to, &link.name),
+                _ => registers.forget(to),
+            },
+            _ => {
+                registers.forget(to);
+                return Truth::Perhaps;
+            }
+        }
+        Truth::Yes
+    }
+}

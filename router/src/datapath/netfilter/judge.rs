@@ -1,0 +1,323 @@
+//! What rules may do with a packet of which some is not known: each rule matches, or not, or perhaps.
+
+use std::fmt::Write;
+use std::sync::Arc;
+
+use super::bits::{Truth, Word};
+use super::conditions::Registers;
+use super::packet::{Device, Link, Packet, Tracked};
+use super::rules::{Base, Chain, Comparison, Effect, Expression, Hook, Kind, Rule, Ruleset, Source, Verdict};
+use super::sets::Value;
+
+/// Chains that call one another: as the kernel has it (`NFT_JUMP_STACK_SIZE`).
+const DEPTH: usize = 16;
+/// Rules that are looked at for one packet at most.
+const STEPS: u32 = 200_000;
+
+/// What about rules counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Asked {
+    /// Anything that would be done to a packet.
+    Anything,
+    /// Whether it gets to somebody else than to whom it is addressed, or as somebody else's.
+    Diverted,
+}
+
+/// What may be done to a packet, and by which rule, as `explain` says it: "rule 7 of chain OUTPUT in table ip filter may
+/// drop packets". The sentence goes on.
+pub type Harm = Arc<str>;
+
+/// What is known of a packet after rules have seen it.
+#[derive(Clone, Copy, Debug)]
+pub struct State {
+    pub(super) mark: Word,
+    pub(super) tracked: Tracked,
+}
+
+impl State {
+    /// Before any rule has seen the packet.
+    pub fn of(packet: &Packet) -> State {
+        State { mark: Word::of(0), tracked: packet.tracked }
+    }
+
+    fn or(self, other: State) -> State {
+        let tracked = if self.tracked == other.tracked { self.tracked } else { Tracked::Unknown };
+        State { mark: self.mark.or(other.mark), tracked }
+    }
+
+    /// Whether connection tracking may have been told to leave the packet alone.
+    pub fn is_tracked(&self) -> bool {
+        self.tracked != Tracked::Unknown
+    }
+}
+
+/// Leads a packet through the base chains of a hook.
+///
+/// # Errors
+/// What a rule may do to it.
+pub fn pass(rules: &Ruleset, hook: Hook, packet: &Packet, state: State, asked: Asked) -> Result<State, Harm> {
+    let mut walk = Walk { rules, hook, packet, asked, steps: STEPS, routes: false };
+    let mut state = state;
+    for at in &rules.bases {
+        let chain = &rules.chains[*at];
+        let Some(base) = chain.base.as_ref().filter(|base| base.hook == hook) else { continue };
+        let idle = chain.inert && !base.drops;
+        if idle || !chain.family.sees(packet.v6) || !walk.comes_to(base, state) {
+            continue;
+        }
+        walk.routes = base.kind == Kind::Route && hook == Hook::Output;
+        let after = walk.chain(chain, state, 0)?;
+        if base.drops && asked == Asked::Anything && after.falls.is_some() {
+            return Err(said(format_args!("the policy of {} may drop packets", place(chain))));
+        }
+        state = match (after.falls.filter(|_| !base.drops), after.accepted) {
+            (Some(falls), Some(accepted)) => falls.or(accepted),
+            (Some(state), None) | (None, Some(state)) => state,
+            // It comes no further, which is not asked.
+            (None, None) => return Ok(state),
+        };
+    }
+    Ok(state)
+}
+
+fn said(words: std::fmt::Arguments<'_>) -> Harm {
+    words.to_string().into()
+}
+
+/// A chain as `nft` names it.
+fn place(chain: &Chain) -> String {
+    format!("chain {} in table {} {}", chain.name, chain.family.name(), chain.table)
+}
+
+/// The ways out of a chain, each with what is known of the packet there; `None` for ways that it does not take.
+#[derive(Clone, Copy, Debug, Default)]
+struct Ways {
+    /// At the end, or by `return`.
+    falls: Option<State>,
+    /// By a verdict that ends the base chain.
+    accepted: Option<State>,
+}
+
+fn either(a: Option<State>, b: Option<State>) -> Option<State> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(a.or(b)),
+        (one, other) => one.or(other),
+    }
+}
+
+/// What one packet's way needs.
+pub struct Walk<'a> {
+    pub(super) rules: &'a Ruleset,
+    hook: Hook,
+    pub(super) packet: &'a Packet,
+    asked: Asked,
+    steps: u32,
+    /// A changed mark leads to another route.
+    routes: bool,
+}
+
+/// What comes after a rule.
+enum Next {
+    /// The next one, for the packets that went on.
+    Rule(State),
+    /// None of this chain's.
+    Nothing,
+}
+
+impl Walk<'_> {
+    /// Whether packets come to a base chain at all.
+    fn comes_to(&self, base: &Base, state: State) -> bool {
+        if base.kind == Kind::Nat && state.tracked == Tracked::Established {
+            return false;
+        }
+        match self.packet.input {
+            Device::Is(link) if base.hook == Hook::Ingress && !base.devices.is_empty() => {
+                base.devices.iter().any(|name| Link::new(0, name).name == link.name)
+            }
+            _ => true,
+        }
+    }
+
+    fn chain(&mut self, chain: &Chain, state: State, depth: usize) -> Result<Ways, Harm> {
+        let mut ways = Ways::default();
+        let mut state = state;
+        // Rules load what they compare.
+        let mut registers = Registers::new();
+        for rule in &chain.rules {
+            self.steps = self.steps.checked_sub(1).filter(|_| depth < DEPTH).ok_or_else(|| {
+                said(format_args!("{} is too long to tell what the host does with packets", place(chain)))
+            })?;
+            if self.is_plainly_of_others(rule) {
+                continue;
+            }
+            match self.rule((chain, rule), state, &mut ways, &mut registers, depth)? {
+                Next::Rule(after) => state = after,
+                Next::Nothing => return Ok(ways),
+            }
+        }
+        ways.falls = either(ways.falls, Some(state));
+        Ok(ways)
+    }
+
+    /// Whether a rule begins with a field of a header that is another one: most of many rules do.
+    fn is_plainly_of_others(&self, rule: &Rule) -> bool {
+        let [Expression::Load(source, to), Expression::Compare(of, Comparison::Equal, bytes), ..] =
+            &rule.expressions[..]
+        else {
+            return false;
+        };
+        let (header, at) = match source {
+            Source::Network(at) => (self.packet.network(), *at),
+            Source::Transport(at) => (self.packet.transport(), *at),
+            _ => return false,
+        };
+        to.at == of.at && of.len <= to.len && header.part(at, of.len).equals(bytes) == Truth::No
+    }
+
+    fn rule(
+        &mut self,
+        (chain, rule): (&Chain, &Rule),
+        before: State,
+        ways: &mut Ways,
+        registers: &mut Registers,
+        depth: usize,
+    ) -> Result<Next, Harm> {
+        let (mut state, mut sure) = (before, Truth::Yes);
+        // Of the packets that a condition stopped.
+        let mut stopped: Option<State> = None;
+        for expression in &rule.expressions {
+            let goes_on = match expression {
+                Expression::Effect(effect) => {
+                    self.effect(chain, rule, effect)?;
+                    if sure == Truth::Yes && matches!(effect, Effect::Reject) {
+                        return Ok(Next::Nothing);
+                    }
+                    // Translation ends a chain; whoever asks for something else than that goes on as if it did not.
+                    Truth::Yes
+                }
+                Expression::SetMark(from) => {
+                    self.mark(chain, rule, &mut state, registers.word(*from))?;
+                    Truth::Yes
+                }
+                Expression::Mark(change) => {
+                    let mark = change.map_or(Word::UNKNOWN, |(mask, value)| state.mark.replaced(mask, value));
+                    self.mark(chain, rule, &mut state, mark)?;
+                    Truth::Yes
+                }
+                Expression::NoTrack => {
+                    state.tracked = Tracked::Unknown;
+                    Truth::Yes
+                }
+                Expression::Verdict(verdict) => {
+                    if *verdict == Verdict::Continue {
+                        continue;
+                    }
+                    let after = self.verdict(chain, rule, *verdict, state, ways, depth)?;
+                    return Ok(next(either(stopped, after)));
+                }
+                Expression::VerdictOf(key, set) => {
+                    let mut verdicts = Vec::new();
+                    let rules = self.rules;
+                    let found = rules.sets[*set].look_up(registers.get(*key), |value, is| verdicts.push((value, is)));
+                    let mut after = (found != Truth::Yes).then_some(state);
+                    for (value, is) in verdicts {
+                        let Value::Verdict(verdict) = value else { continue };
+                        after = either(after, self.verdict(chain, rule, *verdict, state, ways, depth)?);
+                        if is == Truth::Yes {
+                            break;
+                        }
+                    }
+                    return Ok(next(either(stopped, after)));
+                }
+                condition => self.condition(condition, registers, state),
+            };
+            match goes_on {
+                Truth::No => return Ok(next(either(stopped, Some(state)))),
+                Truth::Perhaps => {
+                    stopped = either(stopped, Some(state));
+                    sure = Truth::Perhaps;
+                }
+                Truth::Yes => {}
+            }
+        }
+        Ok(next(either(stopped, Some(state))))
+    }
+
+    /// What becomes of packets with a verdict; those that come to the next rule.
+    fn verdict(
+        &mut self,
+        chain: &Chain,
+        rule: &Rule,
+        verdict: Verdict,
+        state: State,
+        ways: &mut Ways,
+        depth: usize,
+    ) -> Result<Option<State>, Harm> {
+        let everything = self.asked == Asked::Anything;
+        match verdict {
+            Verdict::Continue => return Ok(Some(state)),
+            Verdict::Accept => ways.accepted = either(ways.accepted, Some(state)),
+            Verdict::Return => ways.falls = either(ways.falls, Some(state)),
+            Verdict::Drop if everything => return Err(self.harm(chain, rule, "drop packets")),
+            Verdict::Queue if everything => return Err(self.harm(chain, rule, "queue packets for a program")),
+            Verdict::Drop => {}
+            Verdict::Queue => ways.accepted = either(ways.accepted, Some(state)),
+            Verdict::Jump(to) | Verdict::Goto(to) => {
+                let rules = self.rules;
+                let inner = self.chain(&rules.chains[to], state, depth + 1)?;
+                ways.accepted = either(ways.accepted, inner.accepted);
+                if let Verdict::Jump(_) = verdict {
+                    return Ok(inner.falls);
+                }
+                ways.falls = either(ways.falls, inner.falls);
+            }
+        }
+        Ok(None)
+    }
+
+    fn mark(&self, chain: &Chain, rule: &Rule, state: &mut State, mark: Word) -> Result<(), Harm> {
+        if self.routes && self.asked == Asked::Anything && mark != state.mark {
+            return Err(self.harm(chain, rule, "mark for other routes packets"));
+        }
+        state.mark = mark;
+        Ok(())
+    }
+
+    fn effect(&self, chain: &Chain, rule: &Rule, effect: &Effect) -> Result<(), Harm> {
+        let diverts = matches!(effect, Effect::Translate | Effect::Divert | Effect::Copy | Effect::Unknown(_));
+        if self.asked == Asked::Diverted && !diverts {
+            return Ok(());
+        }
+        Err(match effect {
+            Effect::Reject => self.harm(chain, rule, "reject packets"),
+            Effect::Translate => self.harm(chain, rule, "translate addresses or ports of packets"),
+            Effect::Divert => self.harm(chain, rule, "divert packets"),
+            Effect::Rewrite => self.harm(chain, rule, "rewrite headers of packets"),
+            Effect::Copy => self.harm(chain, rule, "copy packets"),
+            Effect::Unknown(name) => self.harm(chain, rule, &format!("have the effect `{name}` on packets")),
+        })
+    }
+
+    fn harm(&self, chain: &Chain, rule: &Rule, what: &str) -> Harm {
+        let mut words = format!("rule {} of {} may {what}", rule.handle, place(chain));
+        if chain.base.is_none() {
+            // Its name alone tells nobody when packets come there.
+            _ = write!(words, " ({})", hook_name(self.hook));
+        }
+        words.into()
+    }
+}
+
+fn next(state: Option<State>) -> Next {
+    state.map_or(Next::Nothing, Next::Rule)
+}
+
+const fn hook_name(hook: Hook) -> &'static str {
+    match hook {
+        Hook::Ingress => "ingress",
+        Hook::Prerouting => "PREROUTING",
+        Hook::Input => "INPUT",
+        Hook::Output => "OUTPUT",
+        Hook::Postrouting => "POSTROUTING",
+    }
+}

@@ -1,0 +1,183 @@
+use super::rules::{Base, Chain, Comparison, Effect, Expression, Family, Hook, Kind, Rule, Source, Span, Verdict};
+use super::*;
+
+const REGISTER: usize = 16;
+const NEW: u32 = 8;
+const ESTABLISHED: u32 = 2;
+
+/// Goes on if bytes of the IP header, or of the TCP header, are these.
+fn is(source: Source, bytes: &[u8]) -> Vec<Expression> {
+    let span = Span { at: REGISTER, len: bytes.len() };
+    vec![Expression::Load(source, span), Expression::Compare(span, Comparison::Equal, bytes.into())]
+}
+
+fn to(address: [u8; 4]) -> Vec<Expression> {
+    is(Source::Network(16), &address)
+}
+
+fn from(address: [u8; 4]) -> Vec<Expression> {
+    is(Source::Network(12), &address)
+}
+
+fn to_port(port: u16) -> Vec<Expression> {
+    is(Source::Transport(2), &port.to_be_bytes())
+}
+
+fn marked(mark: u32) -> Vec<Expression> {
+    is(Source::Meta(3), &mark.to_ne_bytes())
+}
+
+fn in_state(state: u32) -> Vec<Expression> {
+    is(Source::Ct(0), &state.to_ne_bytes())
+}
+
+fn leaves_by(name: &str) -> Vec<Expression> {
+    is(Source::Meta(7), name.as_bytes())
+}
+
+fn does(verdict: Verdict) -> Vec<Expression> {
+    vec![Expression::Verdict(verdict)]
+}
+
+fn translates() -> Vec<Expression> {
+    vec![Expression::Effect(Effect::Translate)]
+}
+
+fn perhaps() -> Vec<Expression> {
+    vec![Expression::Perhaps(false)]
+}
+
+/// A chain with rules whose handles count from 1.
+fn chain(name: &str, hook: Option<(Hook, Kind, bool)>, rules: &[&[Vec<Expression>]]) -> Chain {
+    let rules = rules.iter().enumerate();
+    let rules = rules.map(|(at, rule)| Rule { handle: at as u64 + 1, expressions: rule.concat() }).collect();
+    let base = hook.map(|(hook, kind, drops)| Base { hook, priority: 0, kind, drops, devices: Vec::new() });
+    Chain { family: Family::Ip, table: "t".into(), name: name.into(), base, rules, inert: false }
+}
+
+fn output(rules: &[&[Vec<Expression>]]) -> Chain {
+    chain("OUTPUT", Some((Hook::Output, Kind::Filter, false)), rules)
+}
+
+fn concerns(chains: Vec<Chain>) -> Option<String> {
+    let link = Link::new(7, "back");
+    let dial = Dial { source: [10, 99, 1, 1].into(), to: SocketAddr::from(([10, 99, 1, 2], 9000)), link };
+    judge_dial(&Ruleset::new(chains, Vec::new(), false), dial, Class::Elsewhere).err().map(|harm| harm.to_string())
+}
+
+const ENDPOINT: [u8; 4] = [10, 99, 1, 2];
+const OTHER: [u8; 4] = [10, 99, 1, 3];
+
+#[test]
+fn a_rule_for_the_endpoint_counts_and_one_for_another_does_not() {
+    let drop = |address| output(&[&[to(OTHER), does(Verdict::Drop)], &[to(address), does(Verdict::Drop)]]);
+    let why = concerns(vec![drop(ENDPOINT)]).unwrap();
+    assert_eq!(why, "rule 2 of chain OUTPUT in table ip t may drop packets to it");
+    assert_eq!(concerns(vec![drop(OTHER)]), None);
+    let port = |port| output(&[&[to_port(port), does(Verdict::Drop)]]);
+    assert!(concerns(vec![port(9000)]).is_some());
+    assert_eq!(concerns(vec![port(9001)]), None);
+    let by = |name: &str| output(&[&[leaves_by(name), does(Verdict::Drop)]]);
+    assert!(concerns(vec![by("back\0")]).is_some());
+    assert!(concerns(vec![by("ba")]).is_some(), "ba*");
+    assert_eq!(concerns(vec![by("front\0")]), None);
+    // From some source port.
+    let source_port = output(&[&[is(Source::Transport(0), &[40, 0]), does(Verdict::Drop)]]);
+    assert!(concerns(vec![source_port]).is_some());
+}
+
+#[test]
+fn what_cannot_be_decided_counts_unless_it_only_accepts() {
+    assert!(concerns(vec![output(&[&[perhaps(), does(Verdict::Drop)]])]).is_some());
+    assert_eq!(concerns(vec![output(&[&[perhaps(), does(Verdict::Accept)]])]), None);
+    let after = |first: Vec<Expression>| output(&[&[first, does(Verdict::Accept)], &[does(Verdict::Drop)]]);
+    assert!(concerns(vec![after(perhaps())]).is_some(), "it may not be accepted");
+    assert_eq!(concerns(vec![after(to(ENDPOINT))]), None, "nothing comes to the second rule");
+}
+
+#[test]
+fn a_policy_counts_if_it_can_be_reached() {
+    let dropping = |rules: &[&[Vec<Expression>]]| chain("OUTPUT", Some((Hook::Output, Kind::Filter, true)), rules);
+    let why = concerns(vec![dropping(&[&[to(OTHER), does(Verdict::Accept)]])]).unwrap();
+    assert_eq!(why, "the policy of chain OUTPUT in table ip t may drop packets to it");
+    assert_eq!(concerns(vec![dropping(&[&[to(ENDPOINT), does(Verdict::Accept)]])]), None);
+    assert!(concerns(vec![dropping(&[&[perhaps(), does(Verdict::Return)], &[does(Verdict::Accept)]])]).is_some());
+}
+
+#[test]
+fn answers_of_the_endpoint_are_judged_as_established() {
+    let input = |rules: &[&[Vec<Expression>]]| chain("INPUT", Some((Hook::Input, Kind::Filter, true)), rules);
+    let why = concerns(vec![input(&[])]).unwrap();
+    assert_eq!(why, "the policy of chain INPUT in table ip t may drop packets from it");
+    assert_eq!(concerns(vec![input(&[&[in_state(ESTABLISHED), does(Verdict::Accept)]])]), None);
+    assert!(concerns(vec![input(&[&[in_state(NEW), does(Verdict::Accept)]])]).is_some());
+    let prerouting =
+        |rules: &[&[Vec<Expression>]]| chain("PREROUTING", Some((Hook::Prerouting, Kind::Filter, false)), rules);
+    assert!(concerns(vec![prerouting(&[&[from(ENDPOINT), does(Verdict::Drop)]])]).is_some());
+    assert_eq!(concerns(vec![prerouting(&[&[to(ENDPOINT), does(Verdict::Drop)]])]), None);
+}
+
+#[test]
+fn translation_sees_the_first_packet_of_a_dial_alone() {
+    let nat = |hook, rules: &[&[Vec<Expression>]]| chain("c", Some((hook, Kind::Nat, false)), rules);
+    assert!(concerns(vec![nat(Hook::Postrouting, &[&[translates()]])]).unwrap().contains("translate"));
+    assert!(concerns(vec![nat(Hook::Output, &[&[to(ENDPOINT), translates()]])]).is_some());
+    assert_eq!(concerns(vec![nat(Hook::Output, &[&[to(OTHER), translates()]])]), None);
+    assert_eq!(concerns(vec![nat(Hook::Prerouting, &[&[translates()]])]), None, "answers are none");
+}
+
+#[test]
+fn marks_are_followed_through_chains() {
+    // As kube-proxy does it: what is marked in one place is translated in another.
+    let chains = |first: Vec<Expression>| {
+        let nat = |name, hook, rules: &[&[Vec<Expression>]]| chain(name, Some((hook, Kind::Nat, false)), rules);
+        vec![
+            nat("OUTPUT", Hook::Output, &[&[first, does(Verdict::Jump(2))]]),
+            nat("POSTROUTING", Hook::Postrouting, &[&[marked(0x4000), translates()]]),
+            chain("MARK-MASQ", None, &[&[vec![Expression::Mark(Some((0x4000, 0x4000)))]]]),
+        ]
+    };
+    assert_eq!(concerns(chains(to(OTHER))), None);
+    assert_eq!(
+        concerns(chains(to(ENDPOINT))).unwrap(),
+        "rule 1 of chain POSTROUTING in table ip t may translate addresses or ports of packets to it"
+    );
+    assert!(concerns(chains(perhaps())).is_some());
+}
+
+#[test]
+fn chains_return_and_go_where_the_kernel_has_them_go() {
+    let chains = |verdict: Verdict, inner: Vec<Expression>| {
+        vec![
+            output(&[&[does(verdict)], &[does(Verdict::Drop)]]),
+            chain("inner", None, &[&[to(ENDPOINT), inner], &[does(Verdict::Return)]]),
+        ]
+    };
+    assert_eq!(concerns(chains(Verdict::Jump(1), does(Verdict::Accept))), None);
+    assert!(concerns(chains(Verdict::Jump(1), does(Verdict::Return))).is_some());
+    assert_eq!(concerns(chains(Verdict::Goto(1), does(Verdict::Return))), None, "to the policy");
+    let why = concerns(chains(Verdict::Goto(1), does(Verdict::Drop))).unwrap();
+    assert_eq!(why, "rule 1 of chain inner in table ip t may drop packets (OUTPUT) to it");
+}
+
+#[test]
+fn chains_without_end_are_given_up() {
+    let round = vec![output(&[&[perhaps(), does(Verdict::Jump(0))], &[perhaps(), does(Verdict::Drop)]])];
+    assert!(concerns(round).unwrap().contains("too long"));
+}
+
+#[test]
+fn a_listener_is_asked_who_diverts_its_clients() {
+    let diverts = |chains: Vec<Chain>| {
+        let listener = SocketAddr::from(([10, 99, 0, 1], 8443));
+        judge_listener(&Ruleset::new(chains, Vec::new(), false), listener).err().map(|harm| harm.to_string())
+    };
+    let nat = |rules: &[&[Vec<Expression>]]| chain("PREROUTING", Some((Hook::Prerouting, Kind::Nat, false)), rules);
+    let why = diverts(vec![nat(&[&[to_port(8443), translates()]])]).unwrap();
+    assert_eq!(why, "rule 1 of chain PREROUTING in table ip t may translate addresses or ports of packets to it");
+    assert_eq!(diverts(vec![nat(&[&[to_port(443), translates()]])]), None);
+    assert!(diverts(vec![nat(&[&[from([192, 0, 2, 1]), translates()]])]).is_some(), "of some clients");
+    // Whom a filter drops has no connection that could be steered.
+    let filter = chain("INPUT", Some((Hook::Input, Kind::Filter, true)), &[&[perhaps(), does(Verdict::Drop)]]);
+    assert_eq!(diverts(vec![filter]), None);
+}

@@ -1,0 +1,259 @@
+//! Rules of the host's netfilter hold for connections through the router, whoever would carry them.
+
+use std::io::{ErrorKind, Read, Write};
+
+use anyhow::{Context, Result, ensure};
+use tests::sluice::DataPath;
+use tests::steering::{BACK, BACKEND_PORT, FRONT, Family, HOST, ROUTER_PORT, Setup, Stage, hello};
+use tests::stream::{self, Pair};
+use tests::wait::{PATIENCE, wait_until};
+
+use crate::ways_out::{explained, steered_again};
+
+/// Each version of IP, on each path.
+fn all(story: impl Fn(&Stage) -> Result<()>) -> Result<()> {
+    for family in [Family::V4, Family::V6] {
+        for data_path in [DataPath::Kernel, DataPath::UserSpace] {
+            let stage = Stage::new(data_path, Setup::new(family))?;
+            stage.connect()?.greet()?;
+            story(&stage).with_context(|| format!("{family:?}, {data_path:?}"))?;
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn an_endpoint_that_a_rule_drops_gets_nothing_until_the_rule_goes() -> Result<()> {
+    all(|stage| {
+        let endpoint = stage.family.address(BACK, 2);
+        rules(stage, &chain("filter", "output", &format!("{} daddr {endpoint} drop", version(stage))))?;
+        noticed(stage, "rule 3 of chain c in table inet story may drop packets to it")?;
+        gets_nothing(stage)?;
+        flush(stage)?;
+        goes_on(stage)
+    })
+}
+
+#[test]
+fn answers_that_a_rule_rejects_do_not_arrive() -> Result<()> {
+    all(|stage| {
+        let rule = format!("tcp sport {BACKEND_PORT} ct state established reject");
+        rules(stage, &chain("filter", "input", &rule))?;
+        noticed(stage, "rule 3 of chain c in table inet story may reject packets from it")?;
+        let mut client = stream::open(&stage.client, stage.address)?;
+        client.write_all(&hello()?)?;
+        let answer = client.read(&mut [0; 16]);
+        ensure!(!matches!(answer, Ok(length) if length > 0), "{answer:?}");
+        Ok(())
+    })
+}
+
+#[test]
+fn an_endpoint_sees_the_address_that_a_rule_gives() -> Result<()> {
+    all(|stage| {
+        let given = stage.family.address(BACK, 9);
+        let bits = if given.is_ipv4() { 24 } else { 64 };
+        let own = stage.family.address(BACK, 1);
+        let mut address =
+            vec!["address".to_owned(), "add".into(), format!("{given}/{bits}"), "dev".into(), "back".into()];
+        // It must not become what dials come from.
+        address.extend(
+            given.is_ipv6().then_some(["nodad", "preferred_lft", "0"]).into_iter().flatten().map(str::to_owned),
+        );
+        stage.router.ip(&address.iter().map(String::as_str).collect::<Vec<_>>())?;
+        let family = family(stage);
+        let rule = format!("{} saddr {own} oifname back snat {family} to {given}", version(stage));
+        rules(stage, &chain("nat", "postrouting", &rule))?;
+        noticed(stage, "rule 2 of chain c in table inet story may translate addresses or ports of packets to it")?;
+        let pair = relayed(stage)?;
+        ensure!(pair.origin.peer_addr()?.ip() == given, "{:?}", pair.origin.peer_addr());
+        pair.exchange(3, 200_000, 200_000)
+    })
+}
+
+#[test]
+fn another_endpoint_gets_what_a_rule_sends_there() -> Result<()> {
+    all(|stage| {
+        let [endpoint, other] = [2, 3].map(|host| stage.family.address(BACK, host));
+        let (version, family) = (version(stage), family(stage));
+        rules(stage, &chain("nat", "output", &format!("{version} daddr {endpoint} dnat {family} to {other}")))?;
+        noticed(stage, "rule 2 of chain c in table inet story may translate addresses or ports of packets to it")?;
+        let pair = relayed(stage)?;
+        ensure!(pair.origin.local_addr()?.ip() == other, "{:?}", pair.origin.local_addr());
+        pair.exchange(4, 200_000, 200_000)
+    })
+}
+
+#[test]
+fn another_machine_gets_the_clients_that_a_rule_sends_there() -> Result<()> {
+    all(|stage| {
+        stage.router.set("ipv6/conf/all/forwarding", "1")?;
+        let (version, family) = (version(stage), family(stage));
+        let (clients, other) = (stage.family.address(FRONT, 0), stage.family.address(BACK, 3));
+        let bits = if other.is_ipv4() { 24 } else { 64 };
+        let to = if other.is_ipv4() { format!("{other}:{BACKEND_PORT}") } else { format!("[{other}]:{BACKEND_PORT}") };
+        let divert = format!("tcp dport {ROUTER_PORT} dnat {family} to {to}");
+        let back = format!("{version} saddr {clients}/{bits} oifname back masquerade");
+        let text =
+            chain("nat", "prerouting", &divert) + &chain("nat", "postrouting", &back).replace("chain c", "chain d");
+        rules(stage, &text)?;
+        if stage.steers() {
+            let reason = "rule 2 of chain c in table inet story may translate addresses or ports of packets to it";
+            explained(stage, &format!("and at 5 more: {reason}"))?;
+        }
+        let pair = stream::connect(&stage.client, stage.address, &stage.listener, HOST)?;
+        ensure!(pair.origin.local_addr()?.ip() == other, "{:?}", pair.origin.local_addr());
+        pair.exchange(5, 200_000, 200_000)?;
+        flush(stage)?;
+        goes_on(stage)
+    })
+}
+
+#[test]
+fn rules_for_others_do_not_matter() -> Result<()> {
+    for family in [Family::V4, Family::V6] {
+        let stage = Stage::new(DataPath::Kernel, Setup::new(family))?;
+        let version = version(&stage);
+        let [endpoint, other, third] = [2, 3, 77].map(|host| family.address(BACK, host));
+        let source = family.address(BACK, 1);
+        let text = format!(
+            "table inet others {{
+                set banned {{ type {version_type}; flags interval; elements = {{ {third}, {other} }} }}
+                map verdicts {{ type {version_type} . inet_service : verdict; elements = {{ {other} . 9000 : drop, {endpoint} . 9001 : drop }} }}
+                chain masq {{ meta mark set meta mark | 0x4000; }}
+                chain out {{ type filter hook output priority 0; policy drop;
+                    meta l4proto ipv6-icmp accept
+                    {version} daddr @banned drop
+                    {version} daddr . tcp dport vmap @verdicts
+                    tcp dport {{ 22, 1000-8999 }} reject
+                    oifname {{ \"front\", \"lo\" }} accept
+                    oifname != \"ba*\" drop
+                    tcp flags & (fin|syn|rst|ack) == syn ct state new {version} saddr {source} accept
+                    ct state vmap {{ established : accept, related : accept, invalid : drop }}
+                }}
+                chain in {{ type filter hook input priority 0; policy drop;
+                    meta l4proto ipv6-icmp accept
+                    ct state invalid drop
+                    tcp flags & (fin|syn) == (fin|syn) drop
+                    ct state established,related accept
+                    iifname {{ lo, front }} accept
+                    limit rate 5/second accept
+                }}
+                chain nat {{ type nat hook output priority -100;
+                    {version} daddr {other} jump masq
+                    {version} daddr {other} dnat {family} to {endpoint}
+                    fib daddr type local tcp dport 1-1023 redirect to :1
+                }}
+                chain post {{ type nat hook postrouting priority 100;
+                    meta mark & 0x4000 == 0x4000 masquerade
+                    {version} saddr != {source} masquerade
+                    oifname front masquerade
+                }}
+                chain pre {{ type nat hook prerouting priority -100;
+                    tcp dport {{ 80, 443 }} redirect to :8080
+                    {version} daddr {endpoint} dnat {family} to {other}
+                }}
+            }}
+            table ip6 spoofed {{ chain c {{ type filter hook prerouting priority -10;
+                fib saddr . mark . iif oif missing drop;
+            }}
+            }}",
+            version_type = if version == "ip" { "ipv4_addr" } else { "ipv6_addr" },
+            family = self::family(&stage),
+        );
+        stays_steered(&stage, &["nft", "-f", "-"], &text)?;
+    }
+    Ok(())
+}
+
+#[test]
+fn many_rules_for_others_do_not_hold_the_agent_up() -> Result<()> {
+    let stage = Stage::new(DataPath::Kernel, Setup::new(Family::V4))?;
+    let mut text = "table ip many { chain c { type filter hook output priority 0;\n".to_owned();
+    for number in 0..20_000_u32 {
+        let address = std::net::Ipv4Addr::from(0x0a60_0000 + number);
+        text += &format!("ip daddr {address} tcp dport 9000 counter drop\n");
+    }
+    stays_steered(&stage, &["nft", "-f", "-"], &(text + "}\n}\n"))
+}
+
+#[test]
+fn an_operator_who_knows_has_rules_passed_by() -> Result<()> {
+    let mut setup = Setup::new(Family::V4);
+    setup.arguments = vec!["--host-firewall".into(), "bypass".into()];
+    let stage = Stage::new(DataPath::Kernel, setup)?;
+    rules(&stage, &chain("filter", "output", "tcp dport 9000 drop"))?;
+    stage.connect()?.exchange(6, 200_000, 200_000)
+}
+
+/// Loads rules that are for others, and waits until the agent knows them: another rule, which is for the endpoint, has
+/// it relayed, and goes.
+pub fn stays_steered(stage: &Stage, program: &[&str], text: &str) -> Result<()> {
+    stage.router.feed(program, text)?;
+    let endpoint = stage.family.address(BACK, 2);
+    rules(stage, &chain("filter", "output", &format!("{} daddr {endpoint} drop", version(stage))))?;
+    explained(stage, "of chain c in table inet story may drop packets to it")?;
+    stage.router.feed(&["nft", "-f", "-"], "delete table inet story")?;
+    steered_again(stage)
+}
+
+/// A client gets nothing, and so does the endpoint.
+pub fn gets_nothing(stage: &Stage) -> Result<()> {
+    let mut client = stream::open(&stage.client, stage.address)?;
+    client.write_all(&hello()?)?;
+    let answer = client.read(&mut [0; 16]);
+    ensure!(!matches!(answer, Ok(length) if length > 0), "{answer:?}");
+    stage.listener.set_nonblocking(true)?;
+    let came = stage.listener.accept();
+    ensure!(came.as_ref().is_err_and(|error| error.kind() == ErrorKind::WouldBlock), "the endpoint got {came:?}");
+    Ok(stage.listener.set_nonblocking(false)?)
+}
+
+fn version(stage: &Stage) -> &'static str {
+    if stage.family == Family::V4 { "ip" } else { "ip6" }
+}
+
+/// As `nat` wants it in a table of both.
+fn family(stage: &Stage) -> &'static str {
+    version(stage)
+}
+
+/// A chain with a rule that nothing comes to, and this one.
+fn chain(kind: &str, hook: &str, rule: &str) -> String {
+    let other = if kind == "filter" { "ip daddr 192.0.2.1 drop\n" } else { "" };
+    format!("table inet story {{\nchain c {{\ntype {kind} hook {hook} priority 0\n{other}{rule}\n}}\n}}\n")
+}
+
+/// Puts rules into the router's machine.
+fn rules(stage: &Stage, text: &str) -> Result<()> {
+    stage.router.feed(&["nft", "-f", "-"], text)
+}
+
+fn flush(stage: &Stage) -> Result<()> {
+    rules(stage, "flush ruleset")
+}
+
+/// Where the kernel would carry connections, waits until `explain` gives the reason why it does not.
+pub fn noticed(stage: &Stage, reason: &str) -> Result<()> {
+    if stage.steers() { explained(stage, reason) } else { Ok(()) }
+}
+
+/// A connection that the agent carries.
+fn relayed(stage: &Stage) -> Result<Pair> {
+    let pair = stream::connect(&stage.client, stage.address, &stage.listener, HOST)?;
+    ensure!(!stage.steers() || stage.check(&pair).is_err(), "the kernel carries it");
+    Ok(pair)
+}
+
+/// Connections come about again, and the kernel carries them where it did before.
+fn goes_on(stage: &Stage) -> Result<()> {
+    if stage.steers() {
+        return steered_again(stage);
+    }
+    let mut pair = None;
+    wait_until("the relay reaches the endpoint again", PATIENCE, || {
+        pair = stream::connect(&stage.client, stage.address, &stage.listener, HOST).ok();
+        pair.is_some()
+    })?;
+    pair.context("no connection")?.exchange(7, 200_000, 200_000)
+}
