@@ -112,8 +112,10 @@ fn an_end_has_both_directions() {
     assert_eq!((end.bytes_in, end.bytes_out, end.packets_in, end.packets_out), (100, 7000, 10, 70));
     assert_eq!((end.router, end.route, end.endpoint), (7, 5, 6));
     assert_eq!((end.started_ns, end.ended_ns, end.reason), (ago(50_000), ago(0), FlowEndReason::Idle as u8));
-    let ended = Flow { ended_ns: ago(12), ..client };
+    let ended = Flow { state: STATE_CLOSING, ended_ns: ago(12), ..client };
     assert_eq!(end_of(&key(1, 2), &ended, None, NOW, FlowEndReason::Finished).ended_ns, ago(12));
+    let unanswered = Flow { ended_ns: ago(12), ..client };
+    assert_eq!(end_of(&key(1, 2), &unanswered, None, NOW, FlowEndReason::Idle).ended_ns, ago(0), "a SYN of 12 s ago");
     assert_eq!(other_direction(&client), key(4, 3));
 }
 
