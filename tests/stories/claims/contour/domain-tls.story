@@ -236,7 +236,7 @@ tlscertificatedelegation corp/missing
   Valid=False ErrorPresent: delegations[0]: TLS Secret [none] not found or is malformed
 
 == validate
-  warning: TLSCertificateDelegation corp/missing: TLSCertificateDelegation does not serve it: Invalid: delegations[0]: TLS Secret [none] not found or is malformed
+  warning: TLSCertificateDelegation corp/missing: Sluice does not use it: Invalid: delegations[0]: TLS Secret [none] not found or is malformed
   warning: IngressRoute corp/domain: spec.virtualhost.tls.secretName: the certificate is made out for *.corp.test and not for a.b.corp.test, so clients refuse it; use one with that name (subjectAltName), or another host
   warning: IngressRoute team/takes: IngressRoute corp/domain does not serve it: Invalid: corp/wildcard: certificate delegation not permitted
   warning: IngressRoute corp/broken: default does not serve it: Invalid: TLS Secret [secret-name] not found or is malformed
