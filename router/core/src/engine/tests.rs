@@ -412,8 +412,14 @@ fn each_kind_of_another_api_alone_is_reason_enough_to_ask_that_api() {
         named("projectcontour.io/v1", "HTTPProxy", ("red", "it"), 0, json!({})),
         named("projectcontour.io/v1", "TLSCertificateDelegation", ("red", "it"), 0, json!({})),
     ];
+    let nothing = outcome(&mut Engine::new(Settings::default()), &Resources::default());
     for object in alone {
-        assert!(sites::are_wanted(&crate::testing::resources([object.clone()])), "{object}");
+        let resources = crate::testing::resources([object.clone()]);
+        assert!(sites::are_wanted(&resources), "{object}");
+        let mut engine = Engine::new(Settings::default());
+        engine.apply(&resources);
+        assert_eq!(outcome(&mut engine, &Resources::default()), nothing, "{object} leaves something behind");
+        assert!(engine.sites.is_empty(), "{object}");
     }
     assert!(!sites::are_wanted(&crate::testing::resources([route("red/web", 0, json!({}))])));
 }

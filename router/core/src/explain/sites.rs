@@ -10,7 +10,7 @@ use crate::contour::ROUTER;
 use crate::contour::report::PARTLY;
 use crate::gateway::spec::{HeaderModifier, PathMatcher, RequestMatcher, ValueMatcher};
 use crate::lookup::Unmet;
-use crate::model::Hostname;
+use crate::model::{HostMatch, Hostname};
 use crate::object::{Kind, ObjectRef};
 use crate::rule::{Action, PathChange, RedirectPort, RedirectTo, Retry, Rule, RulePolicy, Site};
 use crate::sites::Row;
@@ -22,6 +22,9 @@ const MAX_RULES: usize = 32;
 
 /// Most rules that are named as those that would match with more.
 const MAX_CLOSE: usize = 3;
+
+/// The kinds of objects that Contour reads.
+const CONTOURS: [Kind; 2] = [Kind::IngressRoute, Kind::HttpProxy];
 
 /// Whether a host with a site has something for the query, and in words. It is the last that is asked in any case.
 pub fn judge(site: &Site, asked: &Asked<'_>) -> String {
@@ -262,7 +265,7 @@ pub fn closed(host: &VirtualHost, site: &Site, asked: &Asked<'_>, losers: &[Lose
         out.fix = Some("ask for another host, or change --denied-domains of the agent".to_owned());
         return;
     }
-    let is_contours = matches!(site.owner.kind, Kind::IngressRoute | Kind::HttpProxy);
+    let is_contours = CONTOURS.contains(&site.owner.kind);
     let rules = rules(site, query);
     let Some(rules) = rules else {
         let (answer, what, fix) = match query.protocol {
@@ -285,11 +288,16 @@ pub fn closed(host: &VirtualHost, site: &Site, asked: &Asked<'_>, losers: &[Lose
         return;
     };
     let path = compared(rules, query);
-    // Of Contour's objects, one that is invalid has a host all the same.
-    let own = site.owner.kind.name();
-    let invalid = losers.iter().find(|loser| is_contours && loser.route.kind == own && loser.winner.is_none());
-    let invalid = invalid.map(|loser| (format!("{own} {}/{}", loser.route.namespace, loser.route.name), &loser.why));
-    out.verdict = if let (true, Some((name, why))) = (rules.is_empty(), &invalid) {
+    // Of Contour's objects, one that is invalid has a host all the same; of several roots with one name, none has it.
+    let is_lost = |winner: &Owner| losers.iter().any(|other| other.route.is(winner));
+    let is_exact = matches!(host.host, HostMatch::Exact(_));
+    let invalid = losers.iter().find(|Loser { route, winner, .. }| match winner {
+        None => is_contours && route.kind == site.owner.kind.name(),
+        Some(winner) => !is_exact && CONTOURS.iter().any(|kind| route.kind == kind.name()) && is_lost(winner),
+    });
+    let name_of = |Owner { kind, namespace, name, .. }: &Owner| format!("{kind} {namespace}/{name}");
+    let invalid = invalid.map(|Loser { route, winner, why, .. }| (name_of(route), winner.as_ref().map(name_of), why));
+    out.verdict = if let (true, Some((name, _, why))) = (rules.is_empty(), &invalid) {
         format!("{answer}: {name} wants it and is not served: {why}")
     } else if rules.is_empty() {
         format!("{answer}: {} has {}, and no route with it is attached there", site.listener, host.host)
@@ -299,14 +307,15 @@ pub fn closed(host: &VirtualHost, site: &Site, asked: &Asked<'_>, losers: &[Lose
     let close = rules.iter().filter(|rule| rule.takes_path(asked)).take(MAX_CLOSE);
     let close: Vec<String> =
         close.map(|rule| format!("{} takes it {}", rule.route.id.object(), lacking(rule, asked))).collect();
-    out.fix = Some(if let Some((name, why)) = invalid.filter(|_| close.is_empty()) {
+    out.fix = Some(match invalid.filter(|_| close.is_empty()) {
+        Some((name, Some(other), _)) => format!("give {name} another host, or remove {other}"),
         // The verdict tells a whole object's.
-        let why = if rules.is_empty() { "as its status says; `sluice validate` shows the place" } else { why };
-        format!("correct {name}: {why}")
-    } else if close.is_empty() {
-        format!("give a route on {} a rule that matches {path}", site.listener)
-    } else {
-        close.join("; ")
+        Some((name, None, _)) if rules.is_empty() => {
+            format!("correct {name}: as its status says; `sluice validate` shows the place")
+        }
+        Some((name, None, why)) => format!("correct {name}: {why}"),
+        None if close.is_empty() => format!("give a route on {} a rule that matches {path}", site.listener),
+        None => close.join("; "),
     });
 }
 
@@ -324,15 +333,20 @@ pub fn losers(facts: Facts<'_>, router: &RouterTable, host: &Hostname) -> Vec<Lo
     let routers = &facts.table.routers;
     let contours = routers.iter().find(|router| *router.name.0 == *ROUTER).or(routers.first());
     let is_contours = contours.is_some_and(|contours| contours.name == router.name);
+    let owned = router.candidates(host).next().and_then(|host| host.site.as_ref());
     for (who, told) in facts.report.others.entries() {
         if matches!(who.kind, Kind::GatewayClass | Kind::BackendTlsPolicy | Kind::RouteSlot) {
             continue;
         }
-        let is_of_contour = matches!(who.kind, Kind::IngressRoute | Kind::HttpProxy);
+        let is_of_contour = CONTOURS.contains(&who.kind);
         if is_of_contour && !is_contours {
             continue;
         }
-        let is_whole = |row: &Row| row.admitted && row.winners.is_empty() && !(is_of_contour && row.reason == PARTLY);
+        // A row has all hosts of an object; what stands in its way may do so at another one.
+        let has_host = || owned.is_some_and(|site| has_part(site, who));
+        let is_whole = |row: &Row| {
+            row.admitted && (row.winners.is_empty() || has_host()) && !(is_of_contour && row.reason == PARTLY)
+        };
         for row in told.rows.iter().filter(|row| !is_whole(row)) {
             let wanted =
                 row.hosts.iter().filter(|it| wants(it, host)).map(|it| it.len() + usize::from(!it.contains('*')));
@@ -349,6 +363,13 @@ pub fn losers(facts: Facts<'_>, router: &RouterTable, host: &Hostname) -> Vec<Lo
     }
     losers.sort_by_key(|(closeness, _)| Reverse(*closeness));
     losers.into_iter().map(|(_, loser)| loser).chain(unserved(facts, host)).collect()
+}
+
+/// Whether a site is an object's, or has rules of it.
+fn has_part(site: &Site, who: &ObjectRef) -> bool {
+    let cleartext = site.cleartext.as_deref().unwrap_or_default();
+    let tls = site.tls.as_ref().map(|tls| &*tls.rules).unwrap_or_default();
+    site.owner == *who || cleartext.iter().chain(tls).any(|rule| rule.route.id.object() == *who)
 }
 
 /// Objects that want the host and that nobody serves.

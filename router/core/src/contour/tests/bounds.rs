@@ -1,5 +1,8 @@
 //! A few objects that delegate to each other make many ways: how many are followed.
 
+use super::super::claims::Claim;
+use super::super::report::Report;
+use super::super::serve::Maker;
 use super::super::walk::Walk;
 use super::*;
 
@@ -16,8 +19,8 @@ fn diamond(levels: usize) -> Vec<Value> {
     [ingress_route("a/root", root)].into_iter().chain(below).collect()
 }
 
-/// How many vertices a walk enters, and how many are told that there are too many.
-fn walked(levels: usize, entered: usize) -> (usize, usize) {
+/// Calls with what was made of such objects, and the claim of their root.
+fn with_model<T>(levels: usize, call: impl FnOnce(&Model<'_>, &Claim<'_>) -> T) -> T {
     let resources = resources(diamond(levels));
     let (endpoints, settings) = (EndpointIndex::new(&resources, EndpointAddresses::Filtered), Settings::default());
     let around = Surroundings {
@@ -29,13 +32,19 @@ fn walked(levels: usize, entered: usize) -> (usize, usize) {
     };
     let model = Model::new(&around);
     let [claim] = &*model.claims.granted else { panic!("one host") };
-    let start = claim.start.expect("a root");
-    let mut walk = Walk::new(&model.vertices, model.backends(), claim, entered);
-    walk.routes(start);
-    let refused = |visit: &&super::super::walk::Visit| {
-        visit.faults.iter().any(|fault| fault.message.starts_with("too many delegations below a.test"))
-    };
-    (walk.visits.len() - 1, walk.visits.values().filter(refused).count())
+    call(&model, claim)
+}
+
+/// How many vertices a walk enters, and how many are told that there are too many.
+fn walked(levels: usize, entered: usize) -> (usize, usize) {
+    with_model(levels, |model, claim| {
+        let mut walk = Walk::new(&model.vertices, model.backends(), claim, entered);
+        walk.routes(claim.start.expect("a root"));
+        let refused = |visit: &&super::super::walk::Visit| {
+            visit.faults.iter().any(|fault| fault.message.starts_with("too many delegations below a.test"))
+        };
+        (walk.visits.len() - 1, walk.visits.values().filter(refused).count())
+    })
 }
 
 #[test]
@@ -47,4 +56,15 @@ fn ways_below_a_host_and_below_a_namespace_have_an_end() {
     assert_eq!(walked(9, 99_000).0, 1000);
     let (entered, refused) = walked(9, 100_000);
     assert_eq!((entered, refused), (0, 1), "the root is told");
+}
+
+#[test]
+fn what_is_entered_below_the_roots_of_a_namespace_adds_up() {
+    with_model(9, |model, claim| {
+        let mut report = Report::new(&model.claims);
+        report.entered.insert("a".into(), 50);
+        let mut maker = Maker::new(TrafficDefaults::default());
+        model.host(claim, &[], &mut maker, &mut report).expect("a root");
+        assert_eq!(report.entered["a"], 50 + 1022);
+    });
 }

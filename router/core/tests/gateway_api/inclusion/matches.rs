@@ -292,6 +292,23 @@ fn children_that_do_not_come_to_hang_there_take_no_room() {
 }
 
 #[test]
+fn matches_that_are_looked_at_below_a_route_have_an_end() {
+    let many = |n: usize, at: &str| (0..n).map(|i| prefix(&format!("/{at}{i}"))).collect::<Vec<_>>().join(", ");
+    let rewrite = ", filters: [{type: URLRewrite, urlRewrite: {hostname: else.test}}]";
+    let top = route("infra/top", GW, "", &[to_slot("s", &many(64, "p"), rewrite)]);
+    // None of them can hang there; 1,024 matches of each are looked at, 256 times that at most.
+    let rules = [to("v2", &many(16, "c"), rewrite)];
+    let clashing = (0..257).map(|i| aged(&format!("infra/c{i:03}"), 1, &under("infra/top"), "", &rules));
+    let objects: Vec<_> = [top, slot("infra/s", "Same")].into_iter().chain(clashing).collect();
+    let world = world(&objects);
+    assert!(accepted(&world, "infra/c255", "top").starts_with("False Conflicted: "));
+    assert_eq!(
+        accepted(&world, "infra/c256", "top"),
+        "False UnsupportedValue: via infra/top#s: more than 262144 matches of routes want to be below one route"
+    );
+}
+
+#[test]
 fn a_more_specific_rule_of_the_parent_comes_before_its_slot() {
     let top = route(
         "infra/top",
