@@ -193,3 +193,23 @@ fn a_port_that_is_of_a_gateway_which_nobody_serves_names_who_wants_the_host() {
          a/public, which is not served: there is no GatewayClass gone"
     );
 }
+
+#[test]
+fn a_route_wants_the_hosts_of_the_listeners_that_it_names() {
+    let listener = |name: &str, host: &str| json!({ "name": name, "port": 80, "protocol": "HTTP", "hostname": host });
+    let mut public = gateway("public", "nginx");
+    public["spec"]["listeners"] = json!([listener("one", "*.one.test"), listener("two", "*.two.test")]);
+    let wanted = |hosts: Value, parent: Value| {
+        let mut route = http_route("web", json!([parent]));
+        route["spec"]["hostnames"] = hosts;
+        let resources = resources([class("nginx", "example.com/nginx"), public.clone(), route]);
+        let report = translate(&resources, &Settings::default()).report;
+        let all = unserved(&resources, &report).into_iter();
+        all.filter(|it| it.object.kind == Kind::HttpRoute).flat_map(|it| it.hosts).collect::<Vec<_>>()
+    };
+    let both = || json!(["a.one.test", "a.two.test"]);
+    assert_eq!(wanted(both(), json!({ "name": "public" })), ["a.one.test", "a.two.test"]);
+    assert_eq!(wanted(both(), json!({ "name": "public", "sectionName": "two" })), ["a.two.test"]);
+    assert_eq!(wanted(json!([]), json!({ "name": "public", "sectionName": "one" })), ["*.one.test"]);
+    assert_eq!(wanted(json!(["a.two.test"]), json!({ "name": "public", "sectionName": "one" })), ["a.two.test"]);
+}
