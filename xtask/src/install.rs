@@ -37,7 +37,6 @@ const TESTS: &[Tool] = &[
     Tool { program: "nft", package: "nftables" },
     Tool { program: "nghttpd", package: "nghttp2-server" },
     Tool { program: "nginx", package: "nginx-light" },
-    Tool { program: "nft", package: "nftables" },
     Tool { program: "node", package: "nodejs" },
     Tool { program: "openssl", package: "openssl" },
     Tool { program: "wrk", package: "wrk" },
