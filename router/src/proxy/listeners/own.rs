@@ -1,12 +1,17 @@
 //! Addresses at which the router itself listens: none of them is an endpoint, as what it sends there comes back to it as a
 //! client's, for ever.
 
+use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
+use std::time::{Duration, Instant};
 
 use nix::ifaddrs::getifaddrs;
 
 use super::{BindState, ListenerState};
+
+/// How long a thread goes by the addresses of this host that it has read: to list them takes longer than a connection.
+const STANDS: Duration = Duration::from_secs(1);
 
 /// The listeners of one moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -36,18 +41,28 @@ impl OwnAddresses {
     }
 }
 
-/// Whether an address is one of this host's, in this thread's network namespace.
+/// Whether an address is one of this host's, in this thread's network namespace, as of a second ago at most.
 pub fn is_local(address: IpAddr) -> bool {
-    if address.is_loopback() {
-        return true;
+    thread_local! {
+        static READ: RefCell<Option<(Instant, BTreeSet<IpAddr>)>> = const { RefCell::new(None) };
     }
+    address.is_loopback()
+        || READ.with_borrow_mut(|read| {
+            let fresh = read.take().filter(|(since, _)| since.elapsed() < STANDS);
+            read.insert(fresh.unwrap_or_else(|| (Instant::now(), addresses()))).1.contains(&address)
+        })
+}
+
+/// The addresses of this host.
+fn addresses() -> BTreeSet<IpAddr> {
     let addresses = getifaddrs().into_iter().flatten().filter_map(|interface| interface.address);
-    let mut ips = addresses.filter_map(|address| match (address.as_sockaddr_in(), address.as_sockaddr_in6()) {
-        (Some(v4), _) => Some(IpAddr::V4(v4.ip())),
-        (_, Some(v6)) => Some(IpAddr::V6(v6.ip())),
-        _ => None,
-    });
-    ips.any(|ip| ip == address)
+    addresses
+        .filter_map(|address| match (address.as_sockaddr_in(), address.as_sockaddr_in6()) {
+            (Some(v4), _) => Some(IpAddr::V4(v4.ip())),
+            (_, Some(v6)) => Some(IpAddr::V6(v6.ip())),
+            _ => None,
+        })
+        .collect()
 }
 
 #[cfg(test)]
