@@ -7,8 +7,8 @@ use anyhow::{Context, Result};
 use tests::sluice::DataPath;
 use tests::steering::{BACK, BACKEND_PORT, Family, Setup, Stage};
 
-use crate::host_rules::{gets_nothing, noticed, stays_steered};
-use crate::ways_out::{relayed, steered_within};
+use crate::host_rules::{noticed, stays_steered};
+use crate::ways_out::{gets_nothing, relayed, steered_within};
 
 /// Of changed ipsets and tables of `iptables-legacy` the kernel does not tell: they are looked at every 5 s.
 const SETS_AGAIN_WITHIN: Duration = Duration::from_secs(8);

@@ -1,6 +1,6 @@
 //! Rules of the host's netfilter hold for connections through the router, whoever would carry them.
 
-use std::io::{ErrorKind, Read, Write};
+use std::io::{Read, Write};
 
 use anyhow::{Context, Result, ensure};
 use tests::sluice::DataPath;
@@ -8,7 +8,7 @@ use tests::steering::{BACK, BACKEND_PORT, FRONT, Family, HOST, ROUTER_PORT, Setu
 use tests::stream::{self, Pair};
 use tests::wait::{PATIENCE, wait_until};
 
-use crate::ways_out::{explained, steered_again};
+use crate::ways_out::{explained, gets_nothing, steered_again};
 
 /// Each version of IP, on each path.
 fn all(story: impl Fn(&Stage) -> Result<()>) -> Result<()> {
@@ -195,18 +195,6 @@ pub fn stays_steered(stage: &Stage, program: &[&str], text: &str) -> Result<()> 
     explained(stage, "of chain c in table inet story may drop packets to it")?;
     stage.router.feed(&["nft", "-f", "-"], "delete table inet story")?;
     steered_again(stage)
-}
-
-/// A client gets nothing, and so does the endpoint.
-pub fn gets_nothing(stage: &Stage) -> Result<()> {
-    let mut client = stream::open(&stage.client, stage.address)?;
-    client.write_all(&hello()?)?;
-    let answer = client.read(&mut [0; 16]);
-    ensure!(!matches!(answer, Ok(length) if length > 0), "{answer:?}");
-    stage.listener.set_nonblocking(true)?;
-    let came = stage.listener.accept();
-    ensure!(came.as_ref().is_err_and(|error| error.kind() == ErrorKind::WouldBlock), "the endpoint got {came:?}");
-    Ok(stage.listener.set_nonblocking(false)?)
 }
 
 fn version(stage: &Stage) -> &'static str {

@@ -39,13 +39,7 @@ fn an_endpoint_that_an_ipsec_policy_blocks_gets_nothing() -> Result<()> {
         stage.connect()?;
         policy(&stage, BACK, &["action", "block"])?;
         explained(&stage, "an IPsec policy applies to packets to it")?;
-        let mut client = stream::open(&stage.client, stage.address)?;
-        client.write_all(&hello()?)?;
-        let answer = client.read(&mut [0; 16]);
-        ensure!(!matches!(answer, Ok(length) if length > 0), "{answer:?}");
-        stage.listener.set_nonblocking(true)?;
-        let came = stage.listener.accept();
-        ensure!(came.as_ref().is_err_and(|error| error.kind() == ErrorKind::WouldBlock), "the endpoint got {came:?}");
+        gets_nothing(&stage)?;
     }
     Ok(())
 }
@@ -77,6 +71,18 @@ fn an_endpoint_behind_an_encapsulating_route_is_relayed() -> Result<()> {
     relayed(&stage, "its route encapsulates packets")?;
     stage.router.ip(&["route", "delete", &network])?;
     steered_again(&stage)
+}
+
+/// A client gets nothing, and so does the endpoint.
+pub fn gets_nothing(stage: &Stage) -> Result<()> {
+    let mut client = stream::open(&stage.client, stage.address)?;
+    client.write_all(&hello()?)?;
+    let answer = client.read(&mut [0; 16]);
+    ensure!(!matches!(answer, Ok(length) if length > 0), "{answer:?}");
+    stage.listener.set_nonblocking(true)?;
+    let came = stage.listener.accept();
+    ensure!(came.as_ref().is_err_and(|error| error.kind() == ErrorKind::WouldBlock), "the endpoint got {came:?}");
+    Ok(stage.listener.set_nonblocking(false)?)
 }
 
 /// Two uplinks: clients come in by one of them, and answers leave by the other.

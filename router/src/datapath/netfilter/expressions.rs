@@ -284,14 +284,8 @@ pub fn verdict(data: &Attributes<'_>, names: &Names) -> Option<Verdict> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::tests::attribute;
     use super::*;
-
-    fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
-        let mut bytes = [((4 + value.len()) as u16).to_ne_bytes(), kind.to_ne_bytes()].concat();
-        bytes.extend(value);
-        bytes.resize(bytes.len().next_multiple_of(4), 0);
-        bytes
-    }
 
     fn step(name: &str, data: &[Vec<u8>]) -> Vec<u8> {
         [attribute(1, format!("{name}\0").as_bytes()), attribute(2, &data.concat())].concat()

@@ -295,14 +295,8 @@ fn element(read: &Attributes<'_>, names: &Names) -> Element {
 
 #[cfg(test)]
 mod tests {
+    use super::super::tests::attribute;
     use super::*;
-
-    fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
-        let mut bytes = [((4 + value.len()) as u16).to_ne_bytes(), kind.to_ne_bytes()].concat();
-        bytes.extend(value);
-        bytes.resize(bytes.len().next_multiple_of(4), 0);
-        bytes
-    }
 
     #[test]
     fn a_base_chain_is_read_from_the_kernels_bytes() {

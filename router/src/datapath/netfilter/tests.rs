@@ -68,6 +68,14 @@ fn concerns(chains: Vec<Chain>) -> Option<String> {
 const ENDPOINT: [u8; 4] = [10, 99, 1, 2];
 const OTHER: [u8; 4] = [10, 99, 1, 3];
 
+/// An attribute of netlink (netlink(7)), padded.
+pub(super) fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
+    let mut bytes = [((4 + value.len()) as u16).to_ne_bytes(), kind.to_ne_bytes()].concat();
+    bytes.extend(value);
+    bytes.resize(bytes.len().next_multiple_of(4), 0);
+    bytes
+}
+
 #[test]
 fn a_rule_for_the_endpoint_counts_and_one_for_another_does_not() {
     let drop = |address| output(&[&[to(OTHER), does(Verdict::Drop)], &[to(address), does(Verdict::Drop)]]);
