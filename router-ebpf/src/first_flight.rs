@@ -206,6 +206,9 @@ fn complete(skb: &Skb, segment: &Segment, listener: Listener, handshake: &Handsh
     let mut why = OFF;
     if steer {
         why = if whole { dial::begin(skb, segment, listener, handshake) } else { TOO_LONG };
+        if why == dial::CHOSEN && maps::is_fragmenting(&segment.flow.source) {
+            why = Reason::Fragments as u32;
+        }
         if why == dial::CHOSEN && !next_hop::leads_back(skb, &segment.flow) {
             why = Reason::OtherWayBack as u32;
         }
