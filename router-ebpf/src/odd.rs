@@ -1,14 +1,16 @@
 //! Packets of carried connections that are no plain segments: with IPv4 options, with IPv6 extension headers, in fragments.
 //! TCP knows nothing of options and headers before it, and the relay's two connections have none of each other's: they
-//! are taken out, and the packet goes on as any other. What is of no connection that the kernel carries is left as it is.
+//! are taken out, and the packet goes on as any other. What is of no connection that the kernel carries is left as it is;
+//! a client's that has not been decided about is relayed.
 
 use aya_ebpf::bindings::__sk_buff;
 use aya_ebpf::programs::TcContext;
 use router_common::extensions::EXTENSION_STEPS;
-use router_common::maps::mapped;
+use router_common::maps::{FlowKey, HANDSHAKE_DECIDED, mapped};
 use router_common::packet::{ETHERNET, FRAGMENT_HEADER, Packet};
-use router_common::verdict::DialCounter;
+use router_common::verdict::{DialCounter, Reason};
 
+use crate::first_flight;
 use crate::maps::{self, Scratch};
 use crate::skb::Skb;
 
@@ -104,12 +106,25 @@ fn is_carried(skb: &Skb) -> bool {
     let Some([p0, p1, q0, q1]) = skb.load::<4>(extensions.at) else { return false };
     key.source_port = u16::from_be_bytes([p0, p1]);
     key.destination_port = u16::from_be_bytes([q0, q1]);
-    let carried = maps::flow(key).is_some();
-    if !carried && extensions.fragment != 0 && maps::is_fragmenting(&key.source) {
+    if maps::flow(key).is_some() {
+        return true;
+    }
+    if extensions.fragment != 0 && maps::is_fragmenting(&key.source) {
         // Relayed for its fragments, of which there are more.
         maps::relay_fragmenting(&key.source);
     }
-    carried
+    left(key);
+    false
+}
+
+/// A packet of a connection that is not carried: one to a listener, which is relayed from here on.
+#[inline(never)]
+fn left(key: &FlowKey) {
+    if let Some(listener) = maps::listener(&key.destination, key.destination_port)
+        && maps::handshake(key).is_none_or(|handshake| handshake.state & HANDSHAKE_DECIDED == 0)
+    {
+        first_flight::pass(key, listener, Reason::Unreadable);
+    }
 }
 
 /// Bytes from the Ethernet header to the data of a fragment from which all else was taken out.

@@ -15,7 +15,8 @@ use router::datapath::abi::Raw;
 use router::datapath::image::sixteen;
 use router::datapath::kernel::Kernel;
 use router_common::maps::{
-    FLOW_CLEARTEXT, FLOW_FIN, Flow, FlowKey, PROTOCOL_TLS, SIDE_BACKEND, SIDE_CLIENT, STATE_ESTABLISHED, names,
+    FLOW_ACROSS, FLOW_CLEARTEXT, FLOW_FIN, Flow, FlowKey, PROTOCOL_TLS, SIDE_BACKEND, SIDE_CLIENT, STATE_ESTABLISHED,
+    names,
 };
 use router_common::packet::segment;
 use router_common::translate::Translation;
@@ -248,6 +249,11 @@ fn what_cannot_be_carried_in_fragments_ends_the_connection() {
     rig.carry(&tiny, false, 0);
     assert_eq!(rig.run(&fragments(&tiny.data(&[7; 800]), 1, 16)[0]).0, DROPPED);
     assert_eq!(rig.flow(&tiny).end, FlowEndReason::Fragmented as u8);
+    // From one version of IP to the other.
+    let mut across = client(false, 2003);
+    rig.carry(&across, true, FLOW_ACROSS);
+    assert_eq!(rig.run(&fragments(&across.data(&[7; 800]), 1, 400)[0]).0, DROPPED);
+    assert_eq!(rig.flow(&across).end, FlowEndReason::Fragmented as u8);
     let counts = [DialCounter::LostFragments, DialCounter::Fragmented].map(|counter| rig.count(counter));
-    assert_eq!(counts, [3, 3]);
+    assert_eq!(counts, [4, 4]);
 }
