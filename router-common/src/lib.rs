@@ -17,6 +17,7 @@ extern crate self as router_common;
 mod common;
 
 pub mod decide;
+pub mod extensions;
 pub mod hostname;
 pub mod http;
 pub mod keyed;

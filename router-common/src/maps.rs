@@ -19,7 +19,7 @@ pub use routes::*;
 
 /// Version of everything in this module. Pins live under `…/v<ABI>/`: programs and agents of different versions never
 /// share maps.
-pub const ABI: u32 = 5;
+pub const ABI: u32 = 6;
 
 /// Most entries of each route map. Not preallocated: an unused entry costs the 16 bytes of its hash bucket.
 pub const MAX_HOSTS: usize = 1 << 18;
@@ -36,6 +36,8 @@ pub const MAX_HELLOS: usize = 1 << 12;
 pub const MAX_LATER_HEADS: usize = 1 << 16;
 /// Entries of `flows`: two a connection. Not preallocated.
 pub const MAX_FLOWS: usize = 1 << 19;
+/// Packets in fragments that are on their way; the oldest gives way, and is sent again as a whole.
+pub const MAX_FRAGMENTED: usize = 1 << 12;
 /// Interfaces with another end that is reached at once. Not preallocated.
 pub const MAX_PEERS: usize = 1 << 12;
 /// Endpoints, and slots of all pools together. Not preallocated.

@@ -106,6 +106,8 @@ reasons! {
     PortsTaken = 53, Pass, "ports-taken";
     /// Answers to the client leave by another interface than it came in by, or are encapsulated on their way.
     OtherWayBack = 55, Pass, "other-way-back";
+    /// The client's packets come in fragments, and those of another connection could not be carried.
+    Fragments = 56, Pass, "fragments";
     /// No room in the map of flows.
     FlowsFull = 54, Pass, "flows-full";
 
@@ -136,11 +138,13 @@ pub enum FlowEndReason {
     Silent = 7,
     /// A later request of a clear-text connection had another Host.
     OtherHost = 8,
+    /// Its packets came in fragments that could not be carried; the agent reset it.
+    Fragmented = 9,
 }
 
 impl FlowEndReason {
     /// All reasons, by code.
-    pub const ALL: [FlowEndReason; 8] = [
+    pub const ALL: [FlowEndReason; 9] = [
         FlowEndReason::Finished,
         FlowEndReason::ClientReset,
         FlowEndReason::BackendReset,
@@ -149,6 +153,7 @@ impl FlowEndReason {
         FlowEndReason::Idle,
         FlowEndReason::Silent,
         FlowEndReason::OtherHost,
+        FlowEndReason::Fragmented,
     ];
 
     /// The reason as logs and `sluice` print it.
@@ -162,6 +167,7 @@ impl FlowEndReason {
             FlowEndReason::Idle => "idle",
             FlowEndReason::Silent => "silent",
             FlowEndReason::OtherHost => "other-host",
+            FlowEndReason::Fragmented => "fragmented",
         }
     }
 
@@ -201,11 +207,18 @@ pub enum DialCounter {
     OtherHost = 11,
     /// Ends that found the ring full. The agent's sweep tells of them, unless their entries are needed before.
     EndsLate = 12,
+    /// Packets of carried connections with IP options or extension headers that no host takes, such as source routes. They
+    /// were dropped.
+    RefusedHeaders = 13,
+    /// Fragments of packets of carried connections that could not be carried, and were dropped.
+    LostFragments = 14,
+    /// Connections that were given up for that.
+    Fragmented = 15,
 }
 
 impl DialCounter {
     /// All counters with their names, by index.
-    pub const ALL: [(DialCounter, &'static str); 13] = [
+    pub const ALL: [(DialCounter, &'static str); 16] = [
         (DialCounter::EndsLost, "ends-lost"),
         (DialCounter::Dialed, "dialed"),
         (DialCounter::Confirmed, "confirmed"),
@@ -219,11 +232,14 @@ impl DialCounter {
         (DialCounter::Untranslated, "untranslated"),
         (DialCounter::OtherHost, "other-host"),
         (DialCounter::EndsLate, "ends-late"),
+        (DialCounter::RefusedHeaders, "refused-headers"),
+        (DialCounter::LostFragments, "lost-fragments"),
+        (DialCounter::Fragmented, "fragmented"),
     ];
 }
 
 /// Size of `dial_stats`.
-pub const DIAL_COUNTERS: u32 = 16;
+pub const DIAL_COUNTERS: u32 = 24;
 
 #[cfg(test)]
 mod tests {

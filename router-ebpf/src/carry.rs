@@ -66,6 +66,17 @@ const GONE: u32 = 0x1_0001;
 
 #[inline(always)]
 fn forward(skb: &mut Skb, segment: &Segment, flow: &mut Flow) -> i32 {
+    note(segment, flow);
+    let across_families = flow.own & FLOW_ACROSS != 0;
+    if !(if across_families { across(skb, segment, flow) } else { within(skb, segment, flow) }) {
+        maps::count(DialCounter::Untranslated);
+        return TC_ACT_SHOT;
+    }
+    next_hop::send_at(skb, &flow.rewrite.to, flow.interface, flow.last_ns)
+}
+
+#[inline(always)]
+fn note(segment: &Segment, flow: &mut Flow) {
     // SAFETY: the helper has no precondition.
     flow.last_ns = unsafe { bpf_ktime_get_coarse_ns() };
     flow.packets += 1;
@@ -77,18 +88,26 @@ fn forward(skb: &mut Skb, segment: &Segment, flow: &mut Flow) -> i32 {
     if segment.flags & ACK != 0 {
         flow.acked = segment.ack;
     }
-    let across_families = flow.own & FLOW_ACROSS != 0;
-    if !(if across_families { across(skb, segment, flow) } else { within(skb, segment, flow) }) {
-        maps::count(DialCounter::Untranslated);
-        return TC_ACT_SHOT;
+}
+
+/// What a segment that has been carried in fragments says of its connection.
+#[inline(never)]
+pub fn told_in_fragments(segment: &Segment, flow: &mut Flow) {
+    note(segment, flow);
+    if flow.state == STATE_ESTABLISHED
+        && !is_plain(segment, flow)
+        && let Some(other) = maps::flow(&flow.rewrite.to.reversed())
+        && other.started_ns == flow.started_ns
+    {
+        fins(segment, flow, other);
     }
-    next_hop::send_at(skb, &flow.rewrite.to, flow.interface, flow.last_ns)
 }
 
 // Functions of their own: what they need of the stack is free again after them.
 
+/// Translates a packet to one of the same version of IP.
 #[inline(never)]
-fn within(skb: &mut Skb, segment: &Segment, flow: &Flow) -> bool {
+pub fn within(skb: &mut Skb, segment: &Segment, flow: &Flow) -> bool {
     translate(skb, segment, &flow.rewrite)
 }
 

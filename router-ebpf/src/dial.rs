@@ -39,10 +39,12 @@ pub fn reason(code: u32) -> Reason {
     const PORTS_TAKEN: u32 = Reason::PortsTaken as u32;
     const FLOWS_FULL: u32 = Reason::FlowsFull as u32;
     const OTHER_WAY_BACK: u32 = Reason::OtherWayBack as u32;
+    const FRAGMENTS: u32 = Reason::Fragments as u32;
     const MAP_FULL: u32 = Reason::MapFull as u32;
     const NO_HANDSHAKE: u32 = Reason::NoHandshake as u32;
     match code {
         NO_ENDPOINT => Reason::NoEndpoint,
+        FRAGMENTS => Reason::Fragments,
         OTHER_WAY_BACK => Reason::OtherWayBack,
         PORTS_TAKEN => Reason::PortsTaken,
         FLOWS_FULL => Reason::FlowsFull,

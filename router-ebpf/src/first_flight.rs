@@ -86,9 +86,10 @@ fn read(skb: &Skb, segment: &Segment, listener: Listener) -> i32 {
     gather(skb, segment, listener, handshake)
 }
 
-/// A function of its own, called from many places: inlined, it would be most of the program.
+/// Leaves a connection to the stack, and the agent, for a reason. A function of its own, called from many places: inlined,
+/// it would be most of the program.
 #[inline(never)]
-fn pass(flow: &FlowKey, listener: Listener, reason: Reason) -> i32 {
+pub fn pass(flow: &FlowKey, listener: Listener, reason: Reason) -> i32 {
     maps::forget_gathered_flight(flow);
     maps::set_decided(flow);
     record::decision(flow, listener, Decision::of(reason), Read { bytes: 0, segments: 0, host: None }, true);
@@ -206,6 +207,9 @@ fn complete(skb: &Skb, segment: &Segment, listener: Listener, handshake: &Handsh
     let mut why = OFF;
     if steer {
         why = if whole { dial::begin(skb, segment, listener, handshake) } else { TOO_LONG };
+        if why == dial::CHOSEN && maps::is_fragmenting(&segment.flow.source) {
+            why = Reason::Fragments as u32;
+        }
         if why == dial::CHOSEN && !next_hop::leads_back(skb, &segment.flow) {
             why = Reason::OtherWayBack as u32;
         }

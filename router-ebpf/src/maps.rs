@@ -3,6 +3,7 @@
 
 mod carried;
 mod flights;
+mod fragments;
 
 use aya_ebpf::bindings::{BPF_ANY, BPF_F_NO_PREALLOC, bpf_fib_lookup};
 use aya_ebpf::btf_maps::lpm_trie::Key;
@@ -11,10 +12,11 @@ use aya_ebpf::macros::btf_map;
 use router_common::decide::Decision;
 use router_common::maps::{
     ALLOW_ROUTE_BITS, AllowNet, Config, Decided, END_RING, EVENT_RING, Endpoint, EndpointState, Event, FirstFlight,
-    Flow, FlowEnd, FlowKey, HANDSHAKE_DECIDED, Handshake, HostKey, HostRoute, LaterHead, Listener, ListenerKey,
-    MAX_ALLOW, MAX_ENDPOINTS, MAX_FLIGHT, MAX_FLOWS, MAX_HANDSHAKES, MAX_HELLOS, MAX_HOSTS, MAX_LATER_HEADS,
-    MAX_LISTENERS, MAX_PEERS, MAX_VERDICTS, Meta, Pool, RouteName, RouteStats, ShortFlight, Slot, SlotKey,
+    Flow, FlowEnd, FlowKey, FragmentKey, Fragmented, HANDSHAKE_DECIDED, Handshake, HostKey, HostRoute, LaterHead, Listener, ListenerKey,
+    MAX_ALLOW, MAX_ENDPOINTS, MAX_FLIGHT, MAX_FLOWS, MAX_FRAGMENTED, MAX_HANDSHAKES, MAX_HELLOS, MAX_HOSTS, MAX_LATER_HEADS,
+    MAX_LISTENERS, MAX_PEERS, MAX_VERDICTS, Meta, Pool, Repeated, RouteName, RouteStats, ShortFlight, Slot, SlotKey,
 };
+use router_common::extensions::Extensions;
 use router_common::options::Reader;
 use router_common::packet::Segment;
 use router_common::translate::Rewriter;
@@ -26,6 +28,7 @@ use crate::next_hop::{Hop, MAX_HOPS};
 
 pub use carried::*;
 pub use flights::*;
+pub use fragments::*;
 
 const SPARSE: usize = BPF_F_NO_PREALLOC as usize;
 
@@ -61,6 +64,14 @@ pub static events: RingBuf<Event, EVENT_RING> = RingBuf::new();
 static sluice_meta: Array<Meta, 1> = Array::new();
 #[btf_map]
 static flows: HashMap<FlowKey, Flow, MAX_FLOWS, SPARSE> = HashMap::new();
+#[btf_map]
+static fragments: LruHashMap<FragmentKey, Fragmented, MAX_FRAGMENTED> = LruHashMap::new();
+#[btf_map]
+static fragments_again: LruHashMap<FlowKey, Repeated, MAX_FRAGMENTED> = LruHashMap::new();
+#[btf_map]
+static fragment_ids: Array<u32, 1> = Array::new();
+#[btf_map]
+static fragmenting: LruHashMap<[u8; 16], u64, MAX_FRAGMENTED> = LruHashMap::new();
 #[btf_map]
 pub static flow_ends: RingBuf<FlowEnd, END_RING> = RingBuf::new();
 #[btf_map]
@@ -99,6 +110,10 @@ pub struct Scratch {
     pub decision: Decision,
     /// Key of the client's entry.
     pub key: FlowKey,
+    /// The packet that a fragment is of.
+    pub fragment: FragmentKey,
+    /// What its first one told.
+    pub fragmented: Fragmented,
     /// Interface that leads to the client.
     pub arrived: u32,
     /// Decisions of this CPU so far; not one run's, as all else here is.
@@ -109,6 +124,8 @@ pub struct Scratch {
     pub later_at: u32,
     /// What is kept of one.
     pub later_head: LaterHead,
+    /// What stands between IP and TCP.
+    pub extensions: Extensions,
     /// The options that are read.
     pub options: Reader,
     /// The options that are translated.

@@ -7,11 +7,11 @@ use core::mem::{MaybeUninit, offset_of};
 
 use aya_ebpf::EbpfContext;
 use aya_ebpf::bindings::{
-    __sk_buff, BPF_CSUM_LEVEL_QUERY, BPF_F_INGRESS, BPF_F_PSEUDO_HDR, BPF_F_RECOMPUTE_CSUM, TC_ACT_SHOT,
+    __sk_buff, BPF_CSUM_LEVEL_QUERY, BPF_F_ADJ_ROOM_FIXED_GSO, BPF_F_ADJ_ROOM_NO_CSUM_RESET, BPF_F_INGRESS, BPF_F_PSEUDO_HDR, BPF_F_RECOMPUTE_CSUM, TC_ACT_SHOT,
 };
 use aya_ebpf::helpers::generated::{
     bpf_clone_redirect, bpf_csum_diff, bpf_csum_level, bpf_l3_csum_replace, bpf_l4_csum_replace, bpf_redirect_neigh,
-    bpf_redirect_peer, bpf_skb_change_proto, bpf_skb_change_tail, bpf_skb_change_type, bpf_skb_load_bytes,
+    bpf_redirect_peer, bpf_skb_adjust_room, bpf_skb_change_proto, bpf_skb_change_tail, bpf_skb_change_type, bpf_skb_load_bytes,
     bpf_skb_store_bytes,
 };
 use aya_ebpf::programs::TcContext;
@@ -28,6 +28,8 @@ pub const PASS_UP: u32 = 0x51ce_0002;
 /// Ethernet types (linux/if_ether.h).
 const ETH_P_IP: u32 = 0x0800;
 const ETH_P_IPV6: u32 = 0x86dd;
+/// Room behind the IP header, for `bpf_skb_adjust_room` (linux/bpf.h).
+const BPF_ADJ_ROOM_NET: u32 = 0;
 /// Type of a packet that is for this host (linux/if_packet.h).
 const PACKET_HOST: u32 = 0;
 /// The loopback device of every network namespace (linux/net: `LOOPBACK_IFINDEX`).
@@ -83,6 +85,14 @@ impl PacketMut for Skb {
     #[inline(always)]
     fn change_family(&mut self, v6: bool) -> bool {
         self.turn(v6)
+    }
+
+    #[inline(always)]
+    fn take_out(&mut self, _: bool, len: u32) -> bool {
+        // Segments that the packet stands for stay as long as their sender made them; hardware's word on checksums holds.
+        const FLAGS: u64 = (BPF_F_ADJ_ROOM_FIXED_GSO | BPF_F_ADJ_ROOM_NO_CSUM_RESET) as u64;
+        // SAFETY: see `fix_ip_checksum`. The mode takes the IP header's length from its version.
+        unsafe { bpf_skb_adjust_room(self.0.as_ptr().cast(), -(len as i32), BPF_ADJ_ROOM_NET, FLAGS) == 0 }
     }
 
     #[inline(always)]
@@ -333,6 +343,13 @@ impl Headers for Ahead<'_> {
 
 const TCP_AFTER_IPV4: u32 = ETHERNET + 20;
 
+/// Reads a first fragment's headers to where [`segment`] does.
+#[inline(never)]
+pub fn first_fragment(skb: &Skb, v6: bool) -> Option<&'static mut Segment> {
+    let memory = maps::segment_memory()?;
+    packet::read_fragment(skb, v6, memory).is_ok().then_some(memory)
+}
+
 /// A function of its own, so that what it needs of the stack is free again after it.
 #[inline(never)]
 fn read_segment(skb: &Skb, to: &mut Segment) -> bool {
@@ -346,7 +363,7 @@ fn read_segment(skb: &Skb, to: &mut Segment) -> bool {
     }
     // SAFETY: the helper succeeded, so all bytes are written.
     let bytes = unsafe { &mut *bytes };
-    // No TCP, fragments, extension headers: the stack knows, and a connection that begins with those is relayed.
+    // No TCP; fragments, options and extension headers are `odd`'s.
     packet::read(&mut Ahead { skb, bytes }, to).is_ok()
 }
 

@@ -100,7 +100,8 @@ pub struct Flow {
     pub own: u8,
     /// `FLOW_*` bits of the other direction, written by its packets.
     pub peer: u8,
-    /// Why it ended: [`crate::verdict::FlowEndReason`]; 0 while it lives.
+    /// Why it ended: [`crate::verdict::FlowEndReason`]; 0 while it lives. In a client's entry, while the connection is
+    /// established: why the agent is to end it.
     pub end: u8,
     /// Protocol of the listener.
     pub protocol: u8,
@@ -147,7 +148,56 @@ pub struct FlowEnd {
     pub pad: u8,
 }
 
+/// A packet in fragments of a connection that the kernel carries, as its sender names it. Aligned as [`FlowKey`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(C, align(4))]
+pub struct FragmentKey {
+    /// Source address.
+    pub source: [u8; 16],
+    /// Destination address.
+    pub destination: [u8; 16],
+    /// Identification.
+    pub id: u32,
+}
+
+/// What its first fragment told, which the others do without.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub struct Fragmented {
+    /// Its connection.
+    pub flow: FlowKey,
+    /// Source and destination that it leaves with.
+    pub to: FlowKey,
+    /// Sequence number of the first byte.
+    pub seq: u32,
+    /// Acknowledgement number.
+    pub ack: u32,
+    /// TCP flags.
+    pub flags: u32,
+    /// Bytes of the TCP header.
+    pub header: u32,
+    /// Identification that it leaves with.
+    pub id: u32,
+    /// Interface that it leaves by.
+    pub interface: u32,
+    /// Coarse monotonic nanoseconds until which more of it is expected.
+    pub until_ns: u64,
+}
+
+/// A packet in fragments that its sender sends again.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct Repeated {
+    /// Sequence number of the first byte.
+    pub seq: u32,
+    /// How many times it was sent.
+    pub times: u32,
+}
+
 const _: () = {
+    assert!(size_of::<FragmentKey>() == 16 + 16 + 4);
+    assert!(size_of::<Fragmented>() == 2 * size_of::<FlowKey>() + 6 * 4 + 8);
+    assert!(size_of::<Repeated>() == 2 * 4);
     assert!(size_of::<FlowKey>() == 16 + 16 + 2 + 2);
     assert!(size_of::<Translation>() == size_of::<FlowKey>() + 4 * 4 + 4);
     assert!(size_of::<Flow>() == size_of::<Translation>() + 2 * 4 + 5 * 8 + 6 * 4 + 8);

@@ -61,6 +61,9 @@ flags! {
     Idle = "idle", "ID", "cD";
     /// The request belongs on another connection (421).
     Misdirected = "misdirected", "MD", "PR";
+    /// Packets of the connection came in fragments that the kernel's path cannot carry; further ones of the client are
+    /// relayed.
+    Fragmented = "fragmented", "FR", "PD";
     /// The client's address is not in the route's allow-list.
     SourceNotAllowed = "source-not-allowed", "SNA", "PR";
     /// The client has shown no certificate whose subject is allowed (403).

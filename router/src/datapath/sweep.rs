@@ -208,7 +208,7 @@ impl Sweeper {
         self.remove(key, started);
         if let Some(backend) = &backend {
             self.remove(&other_direction(&client), started);
-            if fate == Fate::End(FlowEndReason::Idle) {
+            if matches!(fate, Fate::End(FlowEndReason::Idle | FlowEndReason::Fragmented)) {
                 self.resets.send(key, &client, backend);
             }
         }

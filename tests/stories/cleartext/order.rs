@@ -170,6 +170,36 @@ fn a_full_map_of_later_requests_ends_no_connection() -> Result<()> {
     Ok(())
 }
 
+/// Requests are read as a whole, which those in fragments are not. The relay's host puts them together.
+#[test]
+fn a_request_in_fragments_ends_its_connection_and_the_next_ones_are_relayed() -> Result<()> {
+    let stage = Stage::new()?;
+    let mut raw = Raw::carried(&stage)?;
+    let text = upload("one", SEGMENT);
+    raw.client.send_in_fragments(&text, 400)?;
+    raw.client.resets()?;
+    until_reset(&mut raw.origin)?;
+    ensure!(stage.counted(DialCounter::Fragmented)? == 1, "the connection was not counted");
+
+    let address = SocketAddr::new(raw::address_on(IpAddr::from([10, 82, 1, 2])), 20_001);
+    let place = Place { at: (&stage.client, "eth0"), gateway: (&stage.router, "front"), address };
+    let mut client = End::connect(&place, stage.address, Nature::COMMON)?;
+    client.send(&request("/next", "one", ""))?;
+    let mut origin = stream::accept(&stage.one)?;
+    serve(&mut origin)?;
+    client.until("an answer", |end| end.received().starts_with(b"HTTP/1.1 204"))?;
+    client.send_in_fragments(&text, 400)?;
+    let mut upload = Vec::new();
+    while !upload.ends_with(&text[text.len() - SEGMENT..]) {
+        let mut part = [0; 4096];
+        let read = stream::read_some(&mut origin, &mut part)?;
+        ensure!(read > 0, "the backend has got no more than {:?}", String::from_utf8_lossy(&upload));
+        upload.extend_from_slice(&part[..read]);
+    }
+    ensure!(stage.counted(DialCounter::Dialed)? == 1, "the kernel has dialed for a client that fragments");
+    Ok(())
+}
+
 /// The first head is long, so that it waits in `hellos` for its acknowledgement; that comes late, and what looks like the
 /// begin of a request comes before it.
 #[test]
