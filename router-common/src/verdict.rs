@@ -187,7 +187,7 @@ pub enum DialCounter {
     PayloadAgain = 4,
     /// Dials that went on to another endpoint.
     NextEndpoint = 5,
-    /// Answers to a SYN that belong to an older connection of the endpoint.
+    /// Answers to a SYN that belong to another connection of the endpoint: the dial takes another port.
     Challenged = 6,
     /// Entries of ended connections whose ports were taken over.
     TakenOver = 7,
@@ -201,11 +201,13 @@ pub enum DialCounter {
     OtherHost = 11,
     /// Ends that found the ring full. The agent's sweep tells of them, unless their entries are needed before.
     EndsLate = 12,
+    /// SYNs of others that were dropped because the kernel carries a connection with their addresses and ports.
+    Clashed = 13,
 }
 
 impl DialCounter {
     /// All counters with their names, by index.
-    pub const ALL: [(DialCounter, &'static str); 13] = [
+    pub const ALL: [(DialCounter, &'static str); 14] = [
         (DialCounter::EndsLost, "ends-lost"),
         (DialCounter::Dialed, "dialed"),
         (DialCounter::Confirmed, "confirmed"),
@@ -219,6 +221,7 @@ impl DialCounter {
         (DialCounter::Untranslated, "untranslated"),
         (DialCounter::OtherHost, "other-host"),
         (DialCounter::EndsLate, "ends-late"),
+        (DialCounter::Clashed, "clashed"),
     ];
 }
 
