@@ -193,7 +193,7 @@ pub enum DialCounter {
     PayloadAgain = 4,
     /// Dials that went on to another endpoint.
     NextEndpoint = 5,
-    /// Answers to a SYN that belong to an older connection of the endpoint.
+    /// Answers to a SYN that belong to another connection of the endpoint: the dial takes another port.
     Challenged = 6,
     /// Entries of ended connections whose ports were taken over.
     TakenOver = 7,
@@ -214,11 +214,13 @@ pub enum DialCounter {
     LostFragments = 14,
     /// Connections that were given up for that.
     Fragmented = 15,
+    /// SYNs of others that were dropped because the kernel carries a connection with their addresses and ports.
+    Clashed = 16,
 }
 
 impl DialCounter {
     /// All counters with their names, by index.
-    pub const ALL: [(DialCounter, &'static str); 16] = [
+    pub const ALL: [(DialCounter, &'static str); 17] = [
         (DialCounter::EndsLost, "ends-lost"),
         (DialCounter::Dialed, "dialed"),
         (DialCounter::Confirmed, "confirmed"),
@@ -235,6 +237,7 @@ impl DialCounter {
         (DialCounter::RefusedHeaders, "refused-headers"),
         (DialCounter::LostFragments, "lost-fragments"),
         (DialCounter::Fragmented, "fragmented"),
+        (DialCounter::Clashed, "clashed"),
     ];
 }
 

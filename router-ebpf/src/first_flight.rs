@@ -214,7 +214,9 @@ fn complete(skb: &Skb, segment: &Segment, listener: Listener, handshake: &Handsh
             why = Reason::OtherWayBack as u32;
         }
         if why == dial::CHOSEN {
-            why = dial::enter(&segment.flow, skb.interface());
+            memory.key = segment.flow;
+            memory.arrived = skb.interface();
+            why = dial::enter(skb);
         }
     }
     // What the kernel cannot do goes up, with the reason why it could not.

@@ -13,9 +13,7 @@
 
 use aya_ebpf::bindings::TC_ACT_SHOT;
 use aya_ebpf::helpers::generated::bpf_ktime_get_coarse_ns;
-use router_common::maps::{
-    FLOW_ACROSS, FLOW_CLEARTEXT, Flow, FlowKey, Fragmented, SIDE_CLIENT, STATE_ESTABLISHED,
-};
+use router_common::maps::{FLOW_ACROSS, FLOW_CLEARTEXT, Flow, FlowKey, Fragmented, SIDE_CLIENT, STATE_ESTABLISHED};
 use router_common::packet::{ETHERNET, Packet, RST, SYN};
 use router_common::translate::{identify, translate_later};
 use router_common::verdict::{DialCounter, FlowEndReason};

@@ -34,12 +34,14 @@ mod options;
 mod record;
 mod reject;
 mod skb;
+mod strangers;
 mod tables;
 mod words;
 
 use aya_ebpf::bindings::{TC_ACT_OK, TC_ACT_SHOT, TC_ACT_UNSPEC};
 use aya_ebpf::macros::classifier;
 use aya_ebpf::programs::TcContext;
+use router_common::packet::{ACK, SYN};
 
 use crate::skb::{OURS, PASS_UP, Skb};
 
@@ -94,6 +96,9 @@ fn egress(mut skb: Skb) -> i32 {
         return TC_ACT_OK;
     }
     let Some(segment) = skb::segment(&skb) else { return TC_ACT_OK };
+    if segment.flags & (SYN | ACK) == SYN && !strangers::may_begin(segment) {
+        return TC_ACT_SHOT;
+    }
     let Some(listener) = maps::listener(&segment.flow.source, segment.flow.source_port) else {
         return TC_ACT_OK;
     };

@@ -35,6 +35,7 @@ pub mod pools;
 pub mod ports;
 mod resets;
 pub mod sweep;
+mod taken;
 pub mod task;
 
 use std::path::{Path, PathBuf};

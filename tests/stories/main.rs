@@ -28,6 +28,7 @@ mod quickstart;
 mod relay;
 mod state;
 mod steer;
+mod strangers;
 mod survival;
 mod tls;
 mod trust;

@@ -87,8 +87,10 @@ pub struct Dial {
     pub attempts: u8,
     /// 1: the agent wants to be told.
     pub told: u8,
+    /// Ports that were given up because the endpoint answered for another connection.
+    pub moves: u8,
     /// Zero.
-    pub pad: [u8; 2],
+    pub pad: u8,
     /// Interface that the endpoint's SYN-ACK came in on.
     pub via: u32,
     /// Its Ethernet addresses, exchanged: the way back to the neighbour that sent it.

@@ -63,5 +63,11 @@ pub const ROUTES: &str = "routes";
 /// end of a pair, may be handed to its other end at once. The agent goes on promising it for as long as nothing on
 /// the interface wants to see them.
 pub const PEERS: &str = "peers";
+/// [`super::FlowKey`] of packets from an endpoint to an address of this host → `u32` 1: somebody else's connection has these
+/// addresses and ports.
+pub const TAKEN: &str = "taken";
+/// [`super::FlowKey`] likewise → `u32` 1, LRU: a connection that the kernel carries has them, and somebody else's SYN wanted to
+/// leave with them.
+pub const CLASHES: &str = "clashes";
 /// `u32` 0 → [`super::Meta`].
 pub const META: &str = "sluice_meta";

@@ -26,7 +26,7 @@ use super::peers;
 pub use connections::connections;
 
 /// All maps that can be dumped, with what they hold.
-pub const MAPS: [(&str, &str); 27] = [
+pub const MAPS: [(&str, &str); 29] = [
     (names::LISTENERS, "listening addresses and the routers they belong to"),
     (names::HTTP_BE, "hosts of clear-text requests"),
     (names::EDGE_REENCRYPT, "hosts whose TLS is terminated"),
@@ -51,6 +51,8 @@ pub const MAPS: [(&str, &str); 27] = [
     (names::ENDPOINTS, "endpoints and the ways to them"),
     (names::ENDPOINT_STATE, "what the kernel keeps of endpoints"),
     (names::PEERS, "interfaces whose other ends packets are handed to"),
+    (names::TAKEN, "addresses and ports of others' connections, which dials leave alone"),
+    (names::CLASHES, "carried connections whose addresses and ports others wanted"),
     (names::CONFIG, "settings of the programs"),
     (names::DIAL_STATS, "what happened to dials and connections"),
     (names::META, "layout version, writer and table revision"),
@@ -134,6 +136,7 @@ pub fn dump(folder: &PinFolder, name: &str) -> Result<Vec<Value>, DumpError> {
                 |interface: &u32, until: &u64| json!({"interface": interface, "untilNs": until, "stands": now < *until}),
             )?
         }
+        names::TAKEN | names::CLASHES => hash(map, |key: &FlowKey, _: &u32| flow(key))?,
         names::CONFIG => dials::config(map)?,
         names::DIAL_STATS => dials::counters(map)?,
         _ => {

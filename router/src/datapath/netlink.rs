@@ -1,6 +1,5 @@
 //! rtnetlink(7): interfaces, addresses and routes, asked for and listened to.
 
-mod channel;
 mod ethtool;
 mod policies;
 mod watchers;
@@ -20,9 +19,8 @@ use netlink_sys::{
 };
 
 use super::interfaces::{Interfaces, Pair};
-use channel::DATAGRAM;
+use crate::netlink::{Channel, DATAGRAM, Message};
 
-pub use channel::{Channel, Message};
 pub use ethtool::Ethtool;
 use policies::GROUP_POLICY;
 pub use policies::Policies;

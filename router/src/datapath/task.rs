@@ -21,6 +21,7 @@ use super::netlink::News;
 use super::peers::{PeerRedirect, Peers};
 use super::ports::{self, PortRange};
 use super::sweep::Sweeper;
+use super::taken::Taken;
 use super::{PinFolder, events};
 use crate::proxy::AccessLog;
 use crate::proxy::listeners::ListenerState;
@@ -120,7 +121,9 @@ pub async fn run(
     let [flows, hellos, short, later] = swept.map(|name| kernel.take(name));
     let sweeper = Sweeper::new(flows?, hellos?, short?, later?)?;
     let peers = Peers::new(HashMap::try_from(kernel.take(names::PEERS)?)?, inputs.peers);
-    let state = State::new(kernel.take_maps()?, ports::choose(inputs.ports, &inputs.pins)?, peers, &inputs);
+    let taken = Taken::new(kernel.take(names::TAKEN)?, kernel.take(names::CLASHES)?)?;
+    let ports = ports::choose(inputs.ports, &inputs.pins)?;
+    let state = State::new(kernel.take_maps()?, ports, peers, taken, &inputs);
     let mut task = Task { state: state.map_err(MapError::IoError)?, kernel, sweeper, inputs, programmed };
     loop {
         let ended = task.work(&mut duty).await;
@@ -236,6 +239,7 @@ impl Task {
                     }
                     if reading.is_some() || drain(duty) {
                         self.sweep(drain(duty));
+                        self.state.look_at_taken();
                     }
                     ticks = ticks.wrapping_add(1);
                     let due = news.is_none() || ticks.is_multiple_of(LOOK_TICKS);

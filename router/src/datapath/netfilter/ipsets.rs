@@ -4,10 +4,9 @@ use std::io;
 
 use netlink_packet_core::NLM_F_DUMP;
 
-use super::expressions::{Attributes, list};
 use super::read::push;
 use super::sets::{Element, Form, Set, Value};
-use crate::datapath::netlink::{Channel, Message};
+use crate::netlink::{Attributes, Channel, Message, list};
 
 // `IPSET_CMD_*` of `NFNL_SUBSYS_IPSET` (linux/netfilter/nfnetlink.h).
 const LIST: u16 = 6 << 8 | 7;

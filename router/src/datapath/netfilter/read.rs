@@ -7,11 +7,11 @@ use std::sync::Arc;
 use netlink_packet_core::NLM_F_DUMP;
 use netlink_sys::protocols::NETLINK_NETFILTER;
 
-use super::expressions::{Attributes, Names, SetName, expression, list, marks_connections, verdict};
+use super::expressions::{Names, SetName, expression, marks_connections, verdict};
 use super::ipsets;
 use super::rules::{Base, Chain, Family, Hook, Kind, Rule, Ruleset};
 use super::sets::{Element, Form, Set, Value};
-use crate::datapath::netlink::{Channel, Message};
+use crate::netlink::{Attributes, Channel, Message, list};
 
 // `NFT_MSG_*` of `NFNL_SUBSYS_NFTABLES` (linux/netfilter/nfnetlink.h).
 const NFTABLES: u16 = 10 << 8;

@@ -4,11 +4,10 @@
 use std::io;
 use std::net::IpAddr;
 
+use crate::netlink::{Channel, Message};
 use netlink_packet_core::NLM_F_DUMP;
 use netlink_sys::protocols::NETLINK_XFRM;
 use router_common::maps::mapped;
-
-use super::channel::{Channel, Message};
 
 /// linux/xfrm.h
 const GET_POLICY: u16 = 0x15;

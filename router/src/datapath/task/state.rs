@@ -24,6 +24,7 @@ use crate::datapath::peers::Peers;
 use crate::datapath::plan::{Change, plan};
 use crate::datapath::pools::Pools;
 use crate::datapath::ports::PortRange;
+use crate::datapath::taken::Taken;
 use crate::proxy::listeners::ListenerState;
 
 const RETRY_FIRST: Duration = Duration::from_millis(100);
@@ -48,6 +49,7 @@ pub(super) struct State {
     pools: Pools<PathCache<KernelPaths>>,
     ports: PortRange,
     peers: Peers,
+    taken: Taken,
     interfaces: Interfaces,
     local: Vec<IpAddr>,
     /// The listeners have told once where they listen.
@@ -58,7 +60,7 @@ pub(super) struct State {
 }
 
 impl State {
-    pub fn new(maps: KernelMaps, ports: PortRange, peers: Peers, inputs: &Inputs) -> io::Result<Self> {
+    pub fn new(maps: KernelMaps, ports: PortRange, peers: Peers, taken: Taken, inputs: &Inputs) -> io::Result<Self> {
         let wanted = Arc::new(Mutex::new(MapImage::default()));
         let firewall = (inputs.firewall == HostFirewall::Respect).then(Firewall::default);
         let paths = PathCache::new(KernelPaths::new(Netlink::open()?, firewall));
@@ -71,6 +73,7 @@ impl State {
             pools: Pools::new(paths),
             ports,
             peers,
+            taken,
             interfaces: Interfaces::default(),
             local: Vec::new(),
             listening: false,
@@ -170,6 +173,12 @@ impl State {
             self.lowered = None;
         }
         changed
+    }
+
+    /// Looks which ports others' connections have.
+    pub fn look_at_taken(&mut self) {
+        self.taken.settle_clashes();
+        self.taken.look(&self.pools, self.ports);
     }
 
     /// Looks which interfaces' other ends may be reached at once. `false` if nothing changed.
