@@ -19,7 +19,7 @@ pub use routes::*;
 
 /// Version of everything in this module. Pins live under `…/v<ABI>/`: programs and agents of different versions never
 /// share maps.
-pub const ABI: u32 = 5;
+pub const ABI: u32 = 6;
 
 /// Most entries of each route map. Not preallocated: an unused entry costs the 16 bytes of its hash bucket.
 pub const MAX_HOSTS: usize = 1 << 18;

@@ -90,6 +90,8 @@ reasons! {
     /// Something follows the first head at once: content or another request, perhaps for another host. The proxy tells
     /// them apart.
     MoreThanHead = 39, Pass, "more-than-head";
+    /// The head does not tell in exactly one way where its content ends, or whether it comes. The proxy decides.
+    UnclearContent = 40, Pass, "unclear-content";
 
     /// Data came that does not continue what was seen: reordered, or after a gap.
     OutOfOrder = 48, Pass, "out-of-order";
@@ -136,11 +138,13 @@ pub enum FlowEndReason {
     Silent = 7,
     /// A later request of a clear-text connection had another Host.
     OtherHost = 8,
+    /// What the client of a clear-text connection sent where a request stands can be none, or cannot be followed.
+    Unfollowed = 9,
 }
 
 impl FlowEndReason {
     /// All reasons, by code.
-    pub const ALL: [FlowEndReason; 8] = [
+    pub const ALL: [FlowEndReason; 9] = [
         FlowEndReason::Finished,
         FlowEndReason::ClientReset,
         FlowEndReason::BackendReset,
@@ -149,6 +153,7 @@ impl FlowEndReason {
         FlowEndReason::Idle,
         FlowEndReason::Silent,
         FlowEndReason::OtherHost,
+        FlowEndReason::Unfollowed,
     ];
 
     /// The reason as logs and `sluice` print it.
@@ -162,6 +167,7 @@ impl FlowEndReason {
             FlowEndReason::Idle => "idle",
             FlowEndReason::Silent => "silent",
             FlowEndReason::OtherHost => "other-host",
+            FlowEndReason::Unfollowed => "unfollowed",
         }
     }
 
@@ -201,11 +207,13 @@ pub enum DialCounter {
     OtherHost = 11,
     /// Ends that found the ring full. The agent's sweep tells of them, unless their entries are needed before.
     EndsLate = 12,
+    /// Clear-text connections that were reset because what their client sent cannot be followed.
+    Unfollowed = 13,
 }
 
 impl DialCounter {
     /// All counters with their names, by index.
-    pub const ALL: [(DialCounter, &'static str); 13] = [
+    pub const ALL: [(DialCounter, &'static str); 14] = [
         (DialCounter::EndsLost, "ends-lost"),
         (DialCounter::Dialed, "dialed"),
         (DialCounter::Confirmed, "confirmed"),
@@ -219,6 +227,7 @@ impl DialCounter {
         (DialCounter::Untranslated, "untranslated"),
         (DialCounter::OtherHost, "other-host"),
         (DialCounter::EndsLate, "ends-late"),
+        (DialCounter::Unfollowed, "unfollowed"),
     ];
 }
 

@@ -9,6 +9,7 @@ use aya_ebpf::btf_maps::lpm_trie::Key;
 use aya_ebpf::btf_maps::{Array, HashMap, LpmTrie, LruHashMap, PerCpuArray, PerCpuHashMap, RingBuf};
 use aya_ebpf::macros::btf_map;
 use router_common::decide::Decision;
+use router_common::http::Content;
 use router_common::maps::{
     ALLOW_ROUTE_BITS, AllowNet, Config, Decided, END_RING, EVENT_RING, Endpoint, EndpointState, Event, FirstFlight,
     Flow, FlowEnd, FlowKey, HANDSHAKE_DECIDED, Handshake, HostKey, HostRoute, LaterHead, Listener, ListenerKey,
@@ -109,6 +110,8 @@ pub struct Scratch {
     pub later_at: u32,
     /// What is kept of one.
     pub later_head: LaterHead,
+    /// What is left of content where the reader is.
+    pub content: Content,
     /// The options that are read.
     pub options: Reader,
     /// The options that are translated.
