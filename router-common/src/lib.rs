@@ -25,6 +25,7 @@ pub mod maps;
 pub mod options;
 pub mod packet;
 pub mod proxy_v2;
+pub mod requests;
 pub mod tls;
 pub mod translate;
 pub mod verdict;

@@ -90,6 +90,8 @@ reasons! {
     /// Something follows the first head at once: content or another request, perhaps for another host. The proxy tells
     /// them apart.
     MoreThanHead = 39, Pass, "more-than-head";
+    /// The head does not tell in exactly one way where its content ends, or whether it comes. The proxy decides.
+    UnclearContent = 40, Pass, "unclear-content";
 
     /// Data came that does not continue what was seen: reordered, or after a gap.
     OutOfOrder = 48, Pass, "out-of-order";
@@ -140,11 +142,13 @@ pub enum FlowEndReason {
     OtherHost = 8,
     /// Its packets came in fragments that could not be carried; the agent reset it.
     Fragmented = 9,
+    /// What the client of a clear-text connection sent where a request stands can be none, or cannot be followed.
+    Unfollowed = 10,
 }
 
 impl FlowEndReason {
     /// All reasons, by code.
-    pub const ALL: [FlowEndReason; 9] = [
+    pub const ALL: [FlowEndReason; 10] = [
         FlowEndReason::Finished,
         FlowEndReason::ClientReset,
         FlowEndReason::BackendReset,
@@ -154,6 +158,7 @@ impl FlowEndReason {
         FlowEndReason::Silent,
         FlowEndReason::OtherHost,
         FlowEndReason::Fragmented,
+        FlowEndReason::Unfollowed,
     ];
 
     /// The reason as logs and `sluice` print it.
@@ -168,6 +173,7 @@ impl FlowEndReason {
             FlowEndReason::Silent => "silent",
             FlowEndReason::OtherHost => "other-host",
             FlowEndReason::Fragmented => "fragmented",
+            FlowEndReason::Unfollowed => "unfollowed",
         }
     }
 
@@ -216,11 +222,13 @@ pub enum DialCounter {
     Fragmented = 15,
     /// SYNs of others that were dropped because the kernel carries a connection with their addresses and ports.
     Clashed = 16,
+    /// Clear-text connections that were reset because what their client sent cannot be followed.
+    Unfollowed = 17,
 }
 
 impl DialCounter {
     /// All counters with their names, by index.
-    pub const ALL: [(DialCounter, &'static str); 17] = [
+    pub const ALL: [(DialCounter, &'static str); 18] = [
         (DialCounter::EndsLost, "ends-lost"),
         (DialCounter::Dialed, "dialed"),
         (DialCounter::Confirmed, "confirmed"),
@@ -238,6 +246,7 @@ impl DialCounter {
         (DialCounter::LostFragments, "lost-fragments"),
         (DialCounter::Fragmented, "fragmented"),
         (DialCounter::Clashed, "clashed"),
+        (DialCounter::Unfollowed, "unfollowed"),
     ];
 }
 

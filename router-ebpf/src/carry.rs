@@ -4,10 +4,11 @@ use aya_ebpf::bindings::TC_ACT_SHOT;
 use aya_ebpf::helpers::bpf_ktime_get_ns;
 use aya_ebpf::helpers::generated::bpf_ktime_get_coarse_ns;
 use router_common::maps::{
-    FLOW_ACROSS, FLOW_CLEARTEXT, FLOW_FIN, FLOW_FIN_ACKED, FLOW_IN_HEAD, FLOW_REPORTED, Flow, FlowKey, SIDE_CLIENT,
-    STATE_CLOSING, STATE_CONFIRMING, STATE_DIALING, STATE_ESTABLISHED,
+    FLOW_ACROSS, FLOW_ASKED, FLOW_CLEARTEXT, FLOW_FIN, FLOW_FIN_ACKED, FLOW_IN_HEAD, FLOW_REPORTED, Flow, FlowKey,
+    SIDE_CLIENT, STATE_CLOSING, STATE_CONFIRMING, STATE_DIALING, STATE_ESTABLISHED,
 };
 use router_common::packet::{ACK, FIN, RST, SYN, Segment};
+use router_common::requests;
 use router_common::translate::{translate, translate_across};
 use router_common::verdict::{DialCounter, FlowEndReason};
 
@@ -56,7 +57,15 @@ pub fn packet(skb: &mut Skb, segment: &Segment, flow: &mut Flow) -> Option<i32> 
 fn is_plain(segment: &Segment, flow: &Flow) -> bool {
     flow.state == STATE_ESTABLISHED
         && segment.flags & (SYN | FIN | RST) == 0
-        && (flow.peer & FLOW_FIN) | (flow.own & FLOW_CLEARTEXT) == 0
+        && flow.peer & FLOW_FIN == 0
+        && (flow.own & (FLOW_CLEARTEXT | FLOW_ASKED) == 0 || says_nothing(segment, flow))
+}
+
+/// Whether nothing of a packet of clear text is looked at.
+#[inline(always)]
+fn says_nothing(segment: &Segment, flow: &Flow) -> bool {
+    let end = segment.seq.wrapping_add(segment.payload_len);
+    segment.payload_len == 0 || requests::is_content(flow.judged, &flow.content, end)
 }
 
 /// [`unusual`]: translate the packet.
@@ -144,8 +153,11 @@ fn unusual(skb: &Skb, segment: &Segment, flow: &mut Flow) -> u32 {
         match later_request::look(skb, segment, flow, other) {
             later_request::GOES_ON => {}
             later_request::EARLY => return TC_ACT_SHOT as u32,
-            _ => return later_request::reset(skb, segment, flow, other) as u32,
+            why => return later_request::reset(skb, segment, flow, other, why) as u32,
         }
+    }
+    if flow.own & FLOW_ASKED != 0 && segment.payload_len != 0 {
+        later_request::answered(skb, segment, flow, other);
     }
     if segment.flags & RST != 0 {
         if flow.state != STATE_CLOSING && segment.seq.wrapping_sub(flow.next_seq) < RESET_WINDOW {

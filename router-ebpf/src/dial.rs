@@ -2,15 +2,17 @@
 
 use aya_ebpf::bindings::{TC_ACT_OK, TC_ACT_SHOT};
 use aya_ebpf::helpers::{bpf_get_prandom_u32, bpf_ktime_get_ns};
+use router_common::http::{Content, Upgrade};
 use router_common::keyed;
 use router_common::maps::{
-    Config, Dial, Endpoint, FLIGHT_HEADROOM, FLOW_ACROSS, FLOW_CLEARTEXT, Flow, FlowKey, HANDSHAKE_COMPLETE, Handshake,
-    Listener, OPTION_ECN, OPTION_TIMESTAMPS, POOL_PROXY_V2, POOL_TOLD, PROTOCOL_HTTP, SIDE_BACKEND, SIDE_CLIENT,
-    STATE_CLOSING, STATE_DIALING,
+    Config, Dial, Endpoint, FLIGHT_HEADROOM, FLOW_ACROSS, FLOW_ASKED, FLOW_CLEARTEXT, Flow, FlowKey,
+    HANDSHAKE_COMPLETE, Handshake, Listener, OPTION_ECN, OPTION_TIMESTAMPS, POOL_PROXY_V2, POOL_TOLD, PROTOCOL_HTTP,
+    SIDE_BACKEND, SIDE_CLIENT, STATE_CLOSING, STATE_DIALING,
 };
 use router_common::options;
 use router_common::packet::{CWR, ECE, ETHERNET, Packet, RST, SYN, Segment};
 use router_common::proxy_v2;
+use router_common::requests;
 use router_common::verdict::{DialCounter, Reason};
 
 use crate::compose::{compose, is_v4};
@@ -84,6 +86,9 @@ pub fn begin(skb: &Skb, segment: &Segment, listener: Listener, handshake: &Hands
     dial.attempts = 0;
     dial.moves = 0;
     dial.told = (pool.flags & POOL_TOLD != 0) as u8;
+    let head = memory.flight.head.head();
+    dial.content = requests::content(&head);
+    dial.asks = (head.upgrade as u8 != Upgrade::No as u8) as u8;
     if !draw(dial) {
         return Reason::NoEndpoint as u32;
     }
@@ -214,6 +219,11 @@ fn prepare(memory: &mut Scratch, endpoint: &Endpoint) {
     }
     if client.protocol == PROTOCOL_HTTP {
         client.own |= FLOW_CLEARTEXT;
+        client.content = flight.dial.content;
+        if flight.dial.asks != 0 {
+            client.peer |= FLOW_ASKED;
+            backend.own |= FLOW_ASKED;
+        }
     }
 }
 
@@ -241,6 +251,7 @@ fn begin_entry(flow: &mut Flow, now: u64) {
     flow.judged = 0;
     flow.retries = 0;
     flow.claims = 0;
+    flow.content = Content::default();
 }
 
 const PORT_TAKEN: u32 = 0;

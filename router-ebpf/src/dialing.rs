@@ -142,6 +142,7 @@ fn answered(skb: &Skb, segment: &Segment, client: &mut Flow, backend: &mut Flow,
     client.rewrite.delta_ack = delta;
     backend.rewrite.delta_seq = delta.wrapping_neg();
     backend.next_seq = segment.seq.wrapping_add(1);
+    backend.judged = backend.next_seq;
     backend.acked = segment.ack;
     windows(client, backend, handshake, &options);
     if handshake.options & options.present & OPTION_TIMESTAMPS != 0 {

@@ -305,7 +305,9 @@ fn whole(skb: &Skb, segment: &Segment) -> i32 {
 // Results of `parse`, as numbers, because they pass through memory.
 pub const PARSE_MORE: u32 = 0;
 pub const PARSE_DONE: u32 = 1;
-const PARSE_BAD: u32 = 2;
+pub const PARSE_BAD: u32 = 2;
+/// The protocol of [`parse`] that is content of a request.
+pub const CONTENT: u8 = u8::MAX;
 
 /// Where the parser is in the payload. It lives in map memory, not on the stack: the verifier follows every value of
 /// a stack slot from one turn of the loop to the next, and would follow `at` through all 4,096.
@@ -356,7 +358,7 @@ unsafe extern "C" fn parse_step(_: u32, _: *mut c_void) -> i64 {
 /// One parser step. `false`: that was the last.
 #[inline(always)]
 fn step(memory: &mut Scratch) -> bool {
-    let Scratch { parse, flight, .. } = memory;
+    let Scratch { parse, flight, content, .. } = memory;
     let at = parse.at;
     if at >= parse.len {
         return false;
@@ -373,6 +375,22 @@ fn step(memory: &mut Scratch) -> bool {
             tls::Progress::Complete => PARSE_DONE,
             tls::Progress::Invalid(_) => PARSE_BAD,
         };
+    } else if parse.protocol == CONTENT as u32 {
+        let (free, left) = (content.free(), (parse.len - at) as u64);
+        if free != 0 {
+            let passed = if free < left { free } else { left };
+            content.pass(passed);
+            parse.at = at + passed as u32;
+            return true;
+        }
+        parse.at = at + 1;
+        if !content.step(flight.bytes[place]) {
+            parse.outcome = PARSE_BAD;
+        } else if content.is_over() {
+            parse.outcome = PARSE_DONE;
+        } else {
+            return true;
+        }
     } else {
         parse.at = at + 1;
         parse.outcome = match flight.head.step(&mut flight.host, flight.bytes[place]) {

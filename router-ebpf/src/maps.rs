@@ -11,6 +11,7 @@ use aya_ebpf::btf_maps::{Array, HashMap, LpmTrie, LruHashMap, PerCpuArray, PerCp
 use aya_ebpf::macros::btf_map;
 use router_common::decide::Decision;
 use router_common::extensions::Extensions;
+use router_common::http::Content;
 use router_common::maps::{
     ALLOW_ROUTE_BITS, AllowNet, Config, Decided, END_RING, EVENT_RING, Endpoint, EndpointState, Event, FirstFlight,
     Flow, FlowEnd, FlowKey, FragmentKey, Fragmented, HANDSHAKE_DECIDED, Handshake, HostKey, HostRoute, LaterHead,
@@ -131,6 +132,8 @@ pub struct Scratch {
     pub later_head: LaterHead,
     /// What stands between IP and TCP.
     pub extensions: Extensions,
+    /// What is left of content where the reader is.
+    pub content: Content,
     /// The options that are read.
     pub options: Reader,
     /// The options that are translated.

@@ -224,6 +224,7 @@ fn flag(reason: FlowEndReason) -> Flag {
         FlowEndReason::Silent => Flag::UpstreamConnectTimeout,
         FlowEndReason::OtherHost => Flag::Misdirected,
         FlowEndReason::Fragmented => Flag::Fragmented,
+        FlowEndReason::Unfollowed => Flag::BadRequest,
     }
 }
 

@@ -63,7 +63,7 @@ impl Client {
     }
 
     /// Bytes at an offset of the stream.
-    pub fn data_at(&mut self, offset: u32, payload: &[u8]) -> Vec<u8> {
+    pub fn data_at(&self, offset: u32, payload: &[u8]) -> Vec<u8> {
         self.packet(ACK, self.isn.wrapping_add(1).wrapping_add(offset), payload)
     }
 

@@ -14,7 +14,7 @@ use tests::stream;
 use tests::wait;
 use tests::wire::{Fate, Frame};
 
-use super::{BACKEND_PORT, Stage, answer, request, serve, until_reset};
+use super::{BACKEND_PORT, Stage, answer, post, request, serve, until_reset};
 
 /// Payload of the raw client's segments.
 const SEGMENT: usize = 1000;
@@ -76,7 +76,7 @@ impl Raw {
 
 /// A request with content of so many bytes, of which no segment looks like a request.
 fn upload(host: &str, length: usize) -> Vec<u8> {
-    let mut text = request("/upload", host, &format!("Content-Length: {length}\r\n"));
+    let mut text = post("/upload", host, &format!("Content-Length: {length}\r\n"));
     text.extend((0..length).map(|at| b'a' + (at % 23) as u8));
     text
 }
@@ -129,11 +129,11 @@ fn what_comes_in_another_order_reaches_its_backend_in_the_right_one() -> Result<
     let text = upload("one", 20_000);
     raw.begin(&text)?;
     let ends = |from: usize| (from, (from + SEGMENT).min(text.len()));
-    // The first is lost, all others come; then those that were held back come once more, as no one has acknowledged them.
+    // The first is lost, all others come; then all come once more, as no one has acknowledged them.
     for (from, to) in (SEGMENT..text.len()).step_by(SEGMENT).map(ends) {
         raw.send(&text, from, to)?;
     }
-    for (from, to) in (0..6 * SEGMENT).step_by(SEGMENT).map(ends) {
+    for (from, to) in (0..text.len()).step_by(SEGMENT).map(ends) {
         raw.send(&text, from, to)?;
     }
     raw.received(&text)?;
@@ -211,7 +211,7 @@ fn content_that_comes_before_the_endpoint_has_acknowledged_the_head_ends_no_conn
     let stage = Stage::behind(Some(Box::new(late)))?;
     let mut client = stage.open()?;
     let cookie = format!("Content-Length: 5\r\nCookie: {}\r\n", "c".repeat(1200));
-    let head = request("/long", "one", &cookie);
+    let head = post("/long", "one", &cookie);
     client.write_all(&head)?;
     let mut origin = stream::accept(&stage.one)?;
     ensure!(serve(&mut origin)?.as_bytes() == head, "the head was changed");

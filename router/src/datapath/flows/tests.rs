@@ -1,5 +1,6 @@
 //! What becomes of connections, case by case.
 
+use router_common::http::Content;
 use router_common::maps::SIDE_BACKEND;
 use router_common::translate::Translation;
 
@@ -50,6 +51,7 @@ pub fn flow(state: u8) -> Flow {
         protocol: 2,
         retries: 0,
         claims: 0,
+        content: Content::default(),
     }
 }
 
