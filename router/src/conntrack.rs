@@ -35,7 +35,8 @@ const SOURCE_PORT: u16 = 2;
 const DESTINATION_PORT: u16 = 3;
 /// `CTA_FILTER_REPLY_FLAGS`, and what it names: `CTA_IP_*_DST`, `CTA_PROTO_NUM` (net/netfilter/nf_internals.h).
 const REPLY_FLAGS: u16 = 2;
-const BY_DESTINATION_AND_PROTOCOL: u32 = 1 << 1 | 1 << 3;
+const BY_DESTINATION: u32 = 1 << 1;
+const BY_PROTOCOL: u32 = 1 << 3;
 /// `IPS_SEEN_REPLY`, `IPS_ASSURED`, `IPS_CONFIRMED` (linux/netfilter/nf_conntrack_common.h).
 const ESTABLISHED_STATUS: u32 = 2 | 4 | 8;
 /// `TCP_CONNTRACK_ESTABLISHED` (linux/netfilter/nf_conntrack_tcp.h).
@@ -77,17 +78,22 @@ impl Conntrack {
     /// # Errors
     /// The system call's, or what the kernel answers.
     pub fn answered_to(&mut self, address: IpAddr, mut take: impl FnMut(FlowKey)) -> io::Result<()> {
-        let (family, kind, bytes) = match address {
-            IpAddr::V4(address) => (libc::AF_INET, V4_DESTINATION, address.octets().to_vec()),
-            IpAddr::V6(address) => (libc::AF_INET6, V6_DESTINATION, address.octets().to_vec()),
+        let proto = nested(TUPLE_PROTO, &attribute(NUMBER, &[PROTOCOL_TCP]));
+        let (family, own, tuple, flags) = match address {
+            IpAddr::V4(address) => {
+                let ip = nested(TUPLE_IP, &attribute(V4_DESTINATION, &address.octets()));
+                (libc::AF_INET, mapped(address.octets()), [ip, proto].concat(), BY_PROTOCOL | BY_DESTINATION)
+            }
+            // Linux takes those that differ for those that are the same, of IPv6 addresses (`ctnetlink_filter_match_tuple`).
+            IpAddr::V6(address) => (libc::AF_INET6, address.octets(), proto, BY_PROTOCOL),
         };
-        let tuple =
-            [nested(TUPLE_IP, &attribute(kind, &bytes)), nested(TUPLE_PROTO, &attribute(NUMBER, &[PROTOCOL_TCP]))];
-        let filter = attribute(REPLY_FLAGS, &BY_DESTINATION_AND_PROTOCOL.to_ne_bytes());
-        let payload = [general(family), nested(TUPLE_REPLY, &tuple.concat()), nested(FILTER, &filter)].concat();
+        let filter = attribute(REPLY_FLAGS, &flags.to_ne_bytes());
+        let payload = [general(family), nested(TUPLE_REPLY, &tuple), nested(FILTER, &filter)].concat();
         self.channel.ask(Message { kind: GET, payload }, NLM_F_DUMP, |answer| {
             let reply = answer.payload.get(GENERAL..).and_then(|body| Attributes::of(body).within(TUPLE_REPLY));
-            if let Some(key) = reply.as_ref().and_then(key) {
+            if let Some(key) = reply.as_ref().and_then(key)
+                && key.destination == own
+            {
                 take(key);
             }
         })
