@@ -153,7 +153,10 @@ fn unusual(skb: &Skb, segment: &Segment, flow: &mut Flow) -> u32 {
         match later_request::look(skb, segment, flow, other) {
             later_request::GOES_ON => {}
             later_request::EARLY => return TC_ACT_SHOT as u32,
-            why => return later_request::reset(skb, segment, flow, other, why) as u32,
+            why => {
+                later_request::end(flow, other, why);
+                return later_request::reset(skb, segment, flow, other) as u32;
+            }
         }
     }
     if flow.own & FLOW_ASKED != 0 && segment.payload_len != 0 {

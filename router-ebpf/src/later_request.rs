@@ -216,9 +216,9 @@ fn is_for_another(memory: &mut Scratch, router: u32, route: u32) -> bool {
     found.is_none_or(|host| host.route != route)
 }
 
-/// Ends the connection: a reset to the client, and one to the endpoint.
+/// Writes down that the connection ends. A function of its own: its frame is not above those that make the resets.
 #[inline(never)]
-pub fn reset(skb: &Skb, segment: &Segment, client: &mut Flow, backend: &mut Flow, why: u32) -> i32 {
+pub fn end(client: &mut Flow, backend: &mut Flow, why: u32) {
     let (counter, reason) = if why == FOR_ANOTHER {
         (DialCounter::OtherHost, FlowEndReason::OtherHost)
     } else {
@@ -226,6 +226,11 @@ pub fn reset(skb: &Skb, segment: &Segment, client: &mut Flow, backend: &mut Flow
     };
     maps::count(counter);
     carry::finish(client, backend, reason);
+}
+
+/// Ends the connection: a reset to the client, and one to the endpoint.
+#[inline(never)]
+pub fn reset(skb: &Skb, segment: &Segment, client: &Flow, backend: &Flow) -> i32 {
     // A client that does not get its reset gets one from the endpoint, for whatever it sends next.
     let _ = to_client(skb, segment, backend);
     to_backend(skb, client)
@@ -254,8 +259,8 @@ fn to_backend(skb: &Skb, client: &Flow) -> i32 {
     let Some(memory) = maps::scratch_memory() else { return TC_ACT_SHOT };
     let Scratch { wanted, .. } = memory;
     wanted.begin(skb, &client.rewrite.to);
-    // What it expects next, whatever the segment repeats (RFC 5961 §3.2).
-    wanted.seq = client.judged.wrapping_add(client.rewrite.delta_seq);
+    // What it expects next, whatever the segment repeats (RFC 5961 §3.2): behind the last byte that went to it.
+    wanted.seq = client.next_seq.wrapping_add(client.rewrite.delta_seq);
     wanted.flags = RST;
     if compose(skb) { next_hop::send(skb, &client.rewrite.to, client.interface) } else { TC_ACT_SHOT }
 }
