@@ -5,7 +5,7 @@
 //! Where fragments cannot be carried the connection is given up: the agent resets it within a second or a few, and
 //! further ones of its client are relayed, as long as it fragments. That is so for
 //!
-//! - requests of clear text, which have to be read as a whole;
+//! - requests of clear text, and answers to those that ask for another protocol, which have to be read as a whole;
 //! - first fragments without all of the TCP header;
 //! - connections from one version of IP to the other, whose fragments differ;
 //! - a packet that its sender sends again and again in fragments. They may come in another order: of those before the
@@ -13,7 +13,9 @@
 
 use aya_ebpf::bindings::TC_ACT_SHOT;
 use aya_ebpf::helpers::generated::bpf_ktime_get_coarse_ns;
-use router_common::maps::{FLOW_ACROSS, FLOW_CLEARTEXT, Flow, FlowKey, Fragmented, SIDE_CLIENT, STATE_ESTABLISHED};
+use router_common::maps::{
+    FLOW_ACROSS, FLOW_ASKED, FLOW_CLEARTEXT, FLOW_SWITCHED, Flow, FlowKey, Fragmented, SIDE_CLIENT, STATE_ESTABLISHED,
+};
 use router_common::packet::{ETHERNET, Packet, RST, SYN};
 use router_common::translate::{identify, translate_later};
 use router_common::verdict::{DialCounter, FlowEndReason};
@@ -83,8 +85,9 @@ fn begun(skb: &Skb) -> Option<&'static Flow> {
     if flow.state != STATE_ESTABLISHED || segment.flags & (SYN | RST) != 0 {
         return None;
     }
-    let is_request = flow.own & FLOW_CLEARTEXT != 0 && flow.side == SIDE_CLIENT;
-    if is_request || flow.own & FLOW_ACROSS != 0 || maps::times_fragmented(key, segment.seq) > TIMES {
+    let is_request = flow.side == SIDE_CLIENT && flow.own & FLOW_CLEARTEXT != 0 && flow.peer & FLOW_SWITCHED == 0;
+    let is_awaited = flow.own & FLOW_ASKED != 0;
+    if is_request || is_awaited || flow.own & FLOW_ACROSS != 0 || maps::times_fragmented(key, segment.seq) > TIMES {
         give_up(key, flow);
         return None;
     }

@@ -14,6 +14,7 @@ use aya::programs::{TestRun, TestRunOptions};
 use router::datapath::abi::Raw;
 use router::datapath::image::sixteen;
 use router::datapath::kernel::Kernel;
+use router_common::http::Content;
 use router_common::maps::{
     FLOW_ACROSS, FLOW_CLEARTEXT, FLOW_FIN, Flow, FlowKey, PROTOCOL_TLS, SIDE_BACKEND, SIDE_CLIENT, STATE_ESTABLISHED,
     names,
@@ -88,6 +89,7 @@ impl Rig {
             protocol: PROTOCOL_TLS,
             retries: 0,
             claims: 0,
+            content: Content::default(),
         };
         self.flows.insert(Raw(client.flow()), Raw(entry), 0).unwrap();
         let back = Translation { to: client.flow().reversed(), ..rewrite };
