@@ -136,11 +136,13 @@ pub enum FlowEndReason {
     Silent = 7,
     /// A later request of a clear-text connection had another Host.
     OtherHost = 8,
+    /// A rule or policy of the host that came later does not let its packets pass; the agent deleted it.
+    HostRule = 9,
 }
 
 impl FlowEndReason {
     /// All reasons, by code.
-    pub const ALL: [FlowEndReason; 8] = [
+    pub const ALL: [FlowEndReason; 9] = [
         FlowEndReason::Finished,
         FlowEndReason::ClientReset,
         FlowEndReason::BackendReset,
@@ -149,6 +151,7 @@ impl FlowEndReason {
         FlowEndReason::Idle,
         FlowEndReason::Silent,
         FlowEndReason::OtherHost,
+        FlowEndReason::HostRule,
     ];
 
     /// The reason as logs and `sluice` print it.
@@ -162,6 +165,7 @@ impl FlowEndReason {
             FlowEndReason::Idle => "idle",
             FlowEndReason::Silent => "silent",
             FlowEndReason::OtherHost => "other-host",
+            FlowEndReason::HostRule => "host-rule",
         }
     }
 

@@ -223,6 +223,7 @@ fn flag(reason: FlowEndReason) -> Flag {
         FlowEndReason::Idle => Flag::Idle,
         FlowEndReason::Silent => Flag::UpstreamConnectTimeout,
         FlowEndReason::OtherHost => Flag::Misdirected,
+        FlowEndReason::HostRule => Flag::HostRule,
     }
 }
 
