@@ -43,7 +43,7 @@ pub enum HostFirewall {
 /// The rules, as they were read last.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Firewall {
-    rules: Ruleset,
+    rules: Arc<Ruleset>,
     /// Why they cannot be read.
     unreadable: Option<Harm>,
     /// A table of `iptables-legacy` that does something: its rules are not read.

@@ -182,10 +182,9 @@ fn note_link(found: &mut Interfaces, link: &LinkMessage) {
             LinkAttribute::IfName(text) => name = Some(text.clone()),
             LinkAttribute::Mtu(bytes) => mtu = Some(*bytes),
             LinkAttribute::LinkInfo(parts) => {
-                let is = |kind| parts.contains(&LinkInfo::Kind(kind));
-                veth = is(InfoKind::Veth);
-                shares_a_link =
-                    [InfoKind::MacVlan, InfoKind::MacVtap, InfoKind::IpVlan, InfoKind::IpVtap].into_iter().any(is);
+                veth = parts.contains(&LinkInfo::Kind(InfoKind::Veth));
+                let kinds = [InfoKind::MacVlan, InfoKind::MacVtap, InfoKind::IpVlan, InfoKind::IpVtap];
+                shares_a_link = kinds.into_iter().any(|kind| parts.contains(&LinkInfo::Kind(kind)));
             }
             LinkAttribute::Link(index) => other = Some(*index),
             // Only there if the other end is in another network namespace.

@@ -252,7 +252,7 @@ fn a_connection_goes_on_when_something_may_let_its_packets_pass() {
     let limited = base("INPUT", Hook::Input, false, &[&[perhaps(), drops.clone()]]);
     assert_eq!(outcome(vec![limited], true, 40_000), "passes");
     // Either way it is dropped.
-    let twice = base("INPUT", Hook::Input, false, &[&[perhaps(), drops.clone()], &[drops.clone()]]);
+    let twice = base("INPUT", Hook::Input, false, &[&[perhaps(), drops.clone()], std::slice::from_ref(&drops)]);
     assert_eq!(outcome(vec![twice], true, 40_000), "incoming dropped");
     // It may have been taken elsewhere before.
     let diverted = vec![Expression::Effect(Effect::Unknown("novel".into()))];

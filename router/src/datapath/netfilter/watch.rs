@@ -63,7 +63,7 @@ impl Watch {
             if !rules.ipsets.is_empty() {
                 let ipsets = reader.ipsets(rules.ipsets.keys().copied())?;
                 if ipsets != rules.ipsets {
-                    self.next(next).rules.ipsets = ipsets;
+                    Arc::make_mut(&mut self.next(next).rules).ipsets = ipsets;
                 }
             }
             return Ok(());
@@ -77,8 +77,8 @@ impl Watch {
             None => (Ruleset::default(), None),
         };
         tracing::debug!(target: "timing", took = ?begin.elapsed(), ?generation, "rules of netfilter read");
-        if rules != self.last.rules {
-            self.next(next).rules = rules;
+        if rules != *self.last.rules {
+            self.next(next).rules = Arc::new(rules);
         }
         self.generation = generation;
         Ok(())

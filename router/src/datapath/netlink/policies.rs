@@ -278,7 +278,7 @@ mod tests {
             policies.stop(Direction::Out, from, to)
         };
         let allows = bytes_of(libc::AF_INET, networks, 0, 1);
-        assert!(!stops(&of(&[allows.clone()]), 80), "it passes as it is");
+        assert!(!stops(&of(std::slice::from_ref(&allows)), 80), "it passes as it is");
         let mut blocks = allows.clone();
         blocks[ACTION] = BLOCK;
         assert!(stops(&of(&[blocks.clone()]), 80));
