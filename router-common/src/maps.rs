@@ -21,6 +21,9 @@ pub use routes::*;
 /// share maps.
 pub const ABI: u32 = 6;
 
+/// Mark of packets that the programs send: egress lets them pass. Nothing else may use it.
+pub const OURS: u32 = 0x51ce_0001;
+
 /// Most entries of each route map. Not preallocated: an unused entry costs the 16 bytes of its hash bucket.
 pub const MAX_HOSTS: usize = 1 << 18;
 /// Most allow-list entries of all routes together.

@@ -144,11 +144,13 @@ pub enum FlowEndReason {
     Fragmented = 9,
     /// What the client of a clear-text connection sent where a request stands can be none, or cannot be followed.
     Unfollowed = 10,
+    /// A rule or policy of the host that came later does not let its packets pass; the agent deleted it.
+    HostRule = 11,
 }
 
 impl FlowEndReason {
     /// All reasons, by code.
-    pub const ALL: [FlowEndReason; 10] = [
+    pub const ALL: [FlowEndReason; 11] = [
         FlowEndReason::Finished,
         FlowEndReason::ClientReset,
         FlowEndReason::BackendReset,
@@ -159,6 +161,7 @@ impl FlowEndReason {
         FlowEndReason::OtherHost,
         FlowEndReason::Fragmented,
         FlowEndReason::Unfollowed,
+        FlowEndReason::HostRule,
     ];
 
     /// The reason as logs and `sluice` print it.
@@ -174,6 +177,7 @@ impl FlowEndReason {
             FlowEndReason::OtherHost => "other-host",
             FlowEndReason::Fragmented => "fragmented",
             FlowEndReason::Unfollowed => "unfollowed",
+            FlowEndReason::HostRule => "host-rule",
         }
     }
 

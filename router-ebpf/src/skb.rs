@@ -18,6 +18,7 @@ use aya_ebpf::helpers::generated::{
 };
 use aya_ebpf::programs::TcContext;
 use router_common::maps::FlowKey;
+pub use router_common::maps::OURS;
 use router_common::options::OPTIONS_ROOM;
 use router_common::packet::{self, ETHERNET, Headers, Packet, Segment};
 use router_common::translate::PacketMut;
@@ -26,8 +27,6 @@ use crate::compose::is_v4;
 use crate::words::words;
 use crate::{maps, options};
 
-/// Mark of packets that these programs send: egress lets them pass. A netfilter rule must not use it for anything else.
-pub const OURS: u32 = 0x51ce_0001;
 /// Mark of packets that ingress has sent up itself: ingress lets them pass.
 pub const PASS_UP: u32 = 0x51ce_0002;
 /// Ethernet types (linux/if_ether.h).

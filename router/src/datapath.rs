@@ -21,6 +21,7 @@ pub mod dump;
 pub mod ends;
 pub mod events;
 pub mod flows;
+pub mod host;
 pub mod image;
 mod instances;
 pub mod interfaces;

@@ -17,6 +17,7 @@ mod host_rules;
 mod http;
 mod instances;
 mod keep;
+mod later_rules;
 mod loops;
 mod maps;
 mod next_hops;

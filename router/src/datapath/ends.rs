@@ -225,6 +225,7 @@ fn flag(reason: FlowEndReason) -> Flag {
         FlowEndReason::OtherHost => Flag::Misdirected,
         FlowEndReason::Fragmented => Flag::Fragmented,
         FlowEndReason::Unfollowed => Flag::BadRequest,
+        FlowEndReason::HostRule => Flag::HostRule,
     }
 }
 
