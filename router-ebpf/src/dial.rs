@@ -5,9 +5,9 @@ use aya_ebpf::helpers::{bpf_get_prandom_u32, bpf_ktime_get_ns};
 use router_common::http::{Content, Upgrade};
 use router_common::keyed;
 use router_common::maps::{
-    Config, Dial, Endpoint, FLIGHT_HEADROOM, FLOW_ACROSS, FLOW_ASKED, FLOW_CLEARTEXT, Flow, FlowKey, HANDSHAKE_COMPLETE, Handshake,
-    Listener, OPTION_ECN, OPTION_TIMESTAMPS, POOL_PROXY_V2, POOL_TOLD, PROTOCOL_HTTP, SIDE_BACKEND, SIDE_CLIENT,
-    STATE_CLOSING, STATE_DIALING,
+    Config, Dial, Endpoint, FLIGHT_HEADROOM, FLOW_ACROSS, FLOW_ASKED, FLOW_CLEARTEXT, Flow, FlowKey,
+    HANDSHAKE_COMPLETE, Handshake, Listener, OPTION_ECN, OPTION_TIMESTAMPS, POOL_PROXY_V2, POOL_TOLD, PROTOCOL_HTTP,
+    SIDE_BACKEND, SIDE_CLIENT, STATE_CLOSING, STATE_DIALING,
 };
 use router_common::options;
 use router_common::packet::{CWR, ECE, ETHERNET, Packet, RST, SYN, Segment};
@@ -152,7 +152,8 @@ pub fn enter(client: &FlowKey, arrived: u32) -> u32 {
         turn += 1;
         // Atomic: two CPUs that took one port would each take over what is left of it, the second one the first's dial.
         let step = maps::next_step(&mut state.cursor);
-        let tried = try_port(settings, step);
+        number(settings, step);
+        let tried = try_port();
         if tried == PORT_OURS {
             return finish(client);
         }
@@ -248,10 +249,10 @@ const PORT_TAKEN: u32 = 0;
 const PORT_OURS: u32 = 1;
 const PORT_NO_ROOM: u32 = 2;
 
-/// Tries to make one port ours: by entering the way back from the endpoint.
+/// Numbers the two entries for a port. A function of its own: what it needs of the stack is free again after it.
 #[inline(never)]
-fn try_port(settings: &Config, step: u32) -> u32 {
-    let Some(memory) = maps::scratch_memory() else { return PORT_NO_ROOM };
+fn number(settings: &Config, step: u32) {
+    let Some(memory) = maps::scratch_memory() else { return };
     let ports = if settings.ports == 0 { 1 } else { settings.ports as u32 };
     let Scratch { client, backend, flight, .. } = memory;
     client.rewrite.to.source_port = settings.first_port.wrapping_add((step % ports) as u16);
@@ -271,6 +272,14 @@ fn try_port(settings: &Config, step: u32) -> u32 {
         client.rewrite.delta_tsval = delta;
         backend.rewrite.delta_tsecr = delta.wrapping_neg();
     }
+}
+
+/// Tries to make the port that the entries are numbered for ours: by entering the way back from the endpoint.
+#[inline(never)]
+fn try_port() -> u32 {
+    let Some(memory) = maps::scratch_memory() else { return PORT_NO_ROOM };
+    let Scratch { client, backend, .. } = memory;
+    let back = client.rewrite.to.reversed();
     let Some(old) = maps::flow(&back) else {
         // Else another CPU was faster, unless it is for room.
         return if maps::add_flow(&back, backend) {
