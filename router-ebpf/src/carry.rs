@@ -8,7 +8,7 @@ use router_common::maps::{
     SIDE_CLIENT, STATE_CLOSING, STATE_CONFIRMING, STATE_DIALING, STATE_ESTABLISHED,
 };
 use router_common::packet::{ACK, FIN, RST, SYN, Segment};
-use router_common::requests;
+use router_common::requests::is_content;
 use router_common::translate::{translate, translate_across};
 use router_common::verdict::{DialCounter, FlowEndReason};
 
@@ -65,7 +65,7 @@ fn is_plain(segment: &Segment, flow: &Flow) -> bool {
 #[inline(always)]
 fn says_nothing(segment: &Segment, flow: &Flow) -> bool {
     let end = segment.seq.wrapping_add(segment.payload_len);
-    segment.payload_len == 0 || requests::is_content(flow.judged, &flow.content, end)
+    segment.payload_len == 0 || is_content(flow.judged, &flow.content, end)
 }
 
 /// [`unusual`]: translate the packet.
@@ -150,13 +150,9 @@ fn unusual(skb: &Skb, segment: &Segment, flow: &mut Flow) -> u32 {
         }
     }
     if flow.own & FLOW_CLEARTEXT != 0 && segment.payload_len != 0 && segment.flags & RST == 0 {
-        match later_request::look(skb, segment, flow, other) {
-            later_request::GOES_ON => {}
-            later_request::EARLY => return TC_ACT_SHOT as u32,
-            why => {
-                later_request::end(flow, other, why);
-                return later_request::reset(skb, segment, flow, other) as u32;
-            }
+        let action = requests(skb, segment, flow, other);
+        if action != FORWARD {
+            return action;
         }
     }
     if flow.own & FLOW_ASKED != 0 && segment.payload_len != 0 {
@@ -181,6 +177,19 @@ fn unusual(skb: &Skb, segment: &Segment, flow: &mut Flow) -> u32 {
     }
     fins(segment, flow, other);
     FORWARD
+}
+
+/// Payload of a client of clear text. A function of its own: what it needs of the stack is free again after it.
+#[inline(never)]
+fn requests(skb: &Skb, segment: &Segment, client: &mut Flow, backend: &mut Flow) -> u32 {
+    match later_request::look(skb, segment, client, backend) {
+        later_request::GOES_ON => FORWARD,
+        later_request::EARLY => TC_ACT_SHOT as u32,
+        why => {
+            later_request::end(client, backend, why);
+            later_request::reset(skb, segment, client, backend) as u32
+        }
+    }
 }
 
 /// Whether the connection ended by a reset of this side.

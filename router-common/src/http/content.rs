@@ -108,7 +108,7 @@ impl Content {
                 return self.more();
             }
             (TRAILER_LF, b'\n') => self.at = TRAILER_START,
-            (END_LF, b'\n') => *self = Content::sized(0),
+            (END_LF, b'\n') => self.begin(OVER),
             _ => return false,
         }
         true
