@@ -132,6 +132,13 @@ mod tests {
         bytes
     }
 
+    impl Policies {
+        /// One that selects everything of IPv4.
+        pub(crate) fn of_all() -> Self {
+            Policies(selector(&policy(libc::AF_INET, [([0; 16], 0); 2], 0, OUT)).into_iter().collect())
+        }
+    }
+
     #[test]
     fn a_policy_concerns_the_addresses_that_it_selects() {
         let networks = [(v4([10, 98, 0, 0]), 16), (v4([10, 99, 0, 0]), 24)];
