@@ -1,15 +1,11 @@
 //! How endpoints are reached: our source address, the interface, and what fits a segment.
 
 use std::collections::{BTreeMap, HashMap};
-use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
-use router_common::maps::OURS;
-
-use super::host::Host;
-use super::netfilter::{Dial, Link};
-use super::netlink::{Asker, Hop, Netlink};
+use super::netfilter::{Dial, Firewall, Link};
+use super::netlink::{Hop, Netlink, Policies};
 
 /// IPv4 header (20) and TCP header (20) without options, in bytes.
 const HEADERS_V4: u32 = 40;
@@ -44,12 +40,6 @@ pub enum Obstacle {
     Encapsulated,
     /// An IPsec policy (ip-xfrm(8), direction `out`) has packets to it transformed or blocked.
     Ipsec,
-    /// The same of packets from it (direction `in`).
-    IpsecBack,
-    /// IPsec blocks packets that no policy allows (`ip xfrm policy setdefault`).
-    IpsecDefault,
-    /// A rule of routing (ip-rule(8)) may lead a socket's packets to it by another way than those of the programs.
-    OtherRoute,
     /// A rule of the host's firewall may concern packets to it or from it; the rule, and what it may do.
     HostRule(Arc<str>),
     /// The MTU on the way leaves too little room for a segment.
@@ -66,9 +56,6 @@ impl Obstacle {
             Obstacle::Interface => "its route leaves by an interface that no kernel program is attached to",
             Obstacle::Encapsulated => "its route encapsulates packets",
             Obstacle::Ipsec => "an IPsec policy applies to packets to it",
-            Obstacle::IpsecBack => "an IPsec policy applies to packets from it",
-            Obstacle::IpsecDefault => "IPsec blocks packets that no policy allows",
-            Obstacle::OtherRoute => "a rule of routing tells packets to it apart by more than their addresses",
             Obstacle::HostRule(rule) => rule,
             Obstacle::SmallMtu => "the MTU on the way to it is too small",
             Obstacle::Unknown => "the kernel did not tell the route to it",
@@ -91,7 +78,7 @@ impl<F: FnMut(SocketAddr) -> Result<Path, Obstacle>> Paths for F {
     }
 }
 
-/// Ways that were asked for once, until [`PathCache::renew`] tells of others.
+/// Ways that were asked for once, until [`PathCache::refresh`] asks for all of them again.
 #[derive(Debug)]
 pub struct PathCache<P> {
     /// Who is asked.
@@ -120,19 +107,13 @@ impl<P: Paths> PathCache<P> {
         self.known.len() > 2 * self.kept + STALE
     }
 
-    /// All addresses to which a way is known, or that there is none.
-    pub fn known(&self) -> Vec<SocketAddr> {
-        self.known.keys().copied().collect()
-    }
-
-    /// Takes what somebody has asked for again; if `all`, the rest is asked for here. Whether a way has changed.
-    pub fn renew(&mut self, mut ways: HashMap<SocketAddr, Result<Path, Obstacle>>, all: bool) -> bool {
+    /// Asks for all ways again. Whether one has changed.
+    pub fn refresh(&mut self) -> bool {
         let mut changed = false;
         for (to, known) in &mut self.known {
-            let way = ways.remove(to).or_else(|| all.then(|| self.source.path(*to)));
-            if let Some(way) = way.filter(|way| *way != known.path) {
-                (changed, known.path) = (true, way);
-            }
+            let now = self.source.path(*to);
+            changed |= now != known.path;
+            known.path = now;
         }
         changed
     }
@@ -166,90 +147,65 @@ pub struct KernelPaths {
     pub attached: BTreeMap<u32, u32>,
     /// Names of the interfaces, by index.
     pub names: BTreeMap<u32, String>,
-    /// What this host does to packets.
-    pub host: Arc<Host>,
-    /// What rules of netfilter may do to packets of a dial, as it was found; good until they change.
-    judged: HashMap<Dial, Option<Arc<str>>>,
+    /// IPsec policies for packets that leave.
+    pub policies: Policies,
+    /// Rules of this host; `None` if they are not looked at.
+    pub firewall: Option<Firewall>,
+    /// What those rules may do, as it was found; good until they change.
+    judged: HashMap<(SocketAddr, IpAddr, u32), Option<Arc<str>>>,
 }
 
 impl KernelPaths {
     /// Asks through this socket.
-    pub fn new(netlink: Netlink) -> Self {
+    pub fn new(netlink: Netlink, firewall: Option<Firewall>) -> Self {
         KernelPaths {
             netlink,
             attached: BTreeMap::new(),
             names: BTreeMap::new(),
-            host: Arc::default(),
+            policies: Policies::default(),
+            firewall,
             judged: HashMap::new(),
         }
     }
 
-    /// Judges by another host from now on.
-    pub fn follow(&mut self, host: Arc<Host>) {
-        if host.firewall != self.host.firewall {
-            self.judged.clear();
-        }
-        self.host = host;
+    /// Forgets what rules may do: they, or the interfaces that they name, are others now.
+    pub fn judge_anew(&mut self) {
+        self.judged.clear();
     }
 
     /// Which rule of the host may concern a dial.
     fn rule_for(&mut self, to: SocketAddr, path: Path) -> Option<Arc<str>> {
-        let firewall = self.host.firewall.as_ref()?;
-        let dial = Dial { source: path.source, to, link: Link::of(path.interface, &self.names) };
+        let firewall = self.firewall.as_ref()?;
+        let link = Link::new(path.interface, self.names.get(&path.interface).map_or("", String::as_str));
         // Endpoints come and go; those that went are forgotten with all others.
         if self.judged.len() > JUDGED {
             self.judged.clear();
         }
-        self.judged.entry(dial).or_insert_with(|| firewall.concerns(dial)).clone()
-    }
-
-    /// Whether a socket's packets may go another way than those of the programs.
-    fn are_told_apart(&mut self, to: SocketAddr, hop: Hop) -> io::Result<bool> {
-        let routing = &self.host.routing;
-        if routing.is_empty() {
-            return Ok(false);
-        }
-        if routing.tell_source_ports_apart(hop.source, to.ip()) {
-            return Ok(true);
-        }
-        let Hop { source, interface, .. } = hop;
-        let ways = [Asker::Socket { port: to.port() }, Asker::Program { source, interface, mark: OURS }];
-        for asker in ways {
-            let other = self.netlink.hop_for(to.ip(), Some(asker))?;
-            // A route may have another source for those who have chosen none.
-            if other.map(|other| Hop { source, ..other }) != Some(hop) {
-                return Ok(true);
-            }
-        }
-        Ok(false)
+        let judge = || firewall.concerns(Dial { source: path.source, to, link });
+        self.judged.entry((to, path.source, path.interface)).or_insert_with(judge).clone()
     }
 
     /// The socket, for other questions.
     pub fn netlink(&mut self) -> &mut Netlink {
         &mut self.netlink
     }
-
-    fn ask(&mut self, to: SocketAddr) -> io::Result<Result<Path, Obstacle>> {
-        let Some(hop) = self.netlink.hop_to(to.ip())? else { return Ok(Err(Obstacle::NoRoute)) };
-        let apart = self.are_told_apart(to, hop)?;
-        Ok(usable(hop, &self.attached).and_then(|path| {
-            if apart {
-                return Err(Obstacle::OtherRoute);
-            }
-            if let Some(obstacle) = self.host.ipsec(path.source, to.ip()) {
-                return Err(obstacle);
-            }
-            self.rule_for(to, path).map_or(Ok(path), |rule| Err(Obstacle::HostRule(rule)))
-        }))
-    }
 }
 
 impl Paths for KernelPaths {
     fn path(&mut self, to: SocketAddr) -> Result<Path, Obstacle> {
-        self.ask(to).unwrap_or_else(|error| {
-            tracing::warn!(address = %to.ip(), %error, "cannot ask for the route to an endpoint; it is relayed");
-            Err(Obstacle::Unknown)
-        })
+        match self.netlink.hop_to(to.ip()) {
+            Ok(hop) => {
+                let path = usable(hop.ok_or(Obstacle::NoRoute)?, &self.attached)?;
+                if self.policies.concern(path.source, to.ip()) {
+                    return Err(Obstacle::Ipsec);
+                }
+                self.rule_for(to, path).map_or(Ok(path), |rule| Err(Obstacle::HostRule(rule)))
+            }
+            Err(error) => {
+                tracing::warn!(address = %to.ip(), %error, "cannot ask for the route to an endpoint; it is relayed");
+                Err(Obstacle::Unknown)
+            }
+        }
     }
 }
 
@@ -268,71 +224,4 @@ fn usable(hop: Hop, attached: &BTreeMap<u32, u32>) -> Result<Path, Obstacle> {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::cell::Cell;
-
-    use super::*;
-
-    fn hop(source: &str, interface: u32, mtu: Option<u32>) -> Hop {
-        Hop { source: source.parse().unwrap(), interface, mtu, encapsulated: false, gateway: None }
-    }
-
-    #[test]
-    fn a_segment_is_what_the_headers_leave_of_the_smaller_mtu() {
-        let attached = BTreeMap::from([(1, 65_536), (2, 1500), (3, 290)]);
-        let segment = |hop| usable(hop, &attached).map(|path| path.max_segment);
-        assert_eq!(segment(hop("10.0.0.1", 2, None)), Ok(1460));
-        assert_eq!(segment(hop("fd00::1", 2, None)), Ok(1440));
-        assert_eq!(segment(hop("10.0.0.1", 2, Some(1400))), Ok(1360));
-        assert_eq!(segment(hop("10.0.0.1", 2, Some(9000))), Ok(1460));
-        assert_eq!(segment(hop("127.0.0.1", 1, None)), Ok(65_496));
-        assert_eq!(segment(hop("10.0.0.1", 1, Some(u32::MAX))), Ok(65_496));
-        assert_eq!(segment(hop("10.0.0.1", 3, None)), Err(Obstacle::SmallMtu));
-        assert_eq!(segment(hop("10.0.0.1", 4, None)), Err(Obstacle::Interface));
-    }
-
-    #[test]
-    fn a_cache_asks_once_and_tells_what_has_changed() {
-        let asked = Cell::new(0);
-        let mut cache = PathCache::new(|to: SocketAddr| {
-            asked.set(asked.get() + 1);
-            Ok(Path { source: to.ip(), interface: 1, max_segment: 1460 })
-        });
-        let (a, b) = (SocketAddr::from(([10, 0, 0, 1], 80)), SocketAddr::from(([10, 0, 0, 2], 80)));
-        for _ in 0..3 {
-            assert_eq!(cache.path(a).map(|path| path.max_segment), Ok(1460));
-            assert!(cache.path(b).is_ok());
-        }
-        assert_eq!(asked.get(), 2);
-        cache.begin_round();
-        assert!(cache.path(a).is_ok());
-        cache.end_round();
-        assert_eq!((cache.known(), asked.get()), (vec![a], 2), "the other is forgotten");
-        let ways = |max_segment| {
-            let way = Ok(Path { source: a.ip(), interface: 1, max_segment });
-            HashMap::from([(a, way), (b, Err(Obstacle::NoRoute))])
-        };
-        assert!(!cache.renew(ways(1460), true));
-        assert!(cache.renew(ways(1360), true));
-        assert!(!cache.renew(HashMap::new(), false));
-        assert_eq!(asked.get(), 2, "all of that was told");
-        assert_eq!(cache.path(a).map(|path| path.max_segment), Ok(1360));
-        assert!(cache.renew(HashMap::new(), true), "it is as it was at first");
-    }
-
-    #[test]
-    fn a_cache_tells_when_it_knows_too_much() {
-        let mut cache = PathCache::new(|_: SocketAddr| Err(Obstacle::NoRoute));
-        let address = |n: u32| SocketAddr::from((n.to_be_bytes(), 80));
-        cache.begin_round();
-        (0..100).for_each(|n| assert!(cache.path(address(n)).is_err()));
-        cache.end_round();
-        (0..(STALE + 200) as u32).for_each(|n| assert!(cache.path(address(n)).is_err()));
-        assert!(!cache.is_stale());
-        assert!(cache.path(address(1 << 20)).is_err());
-        assert!(cache.is_stale());
-        cache.begin_round();
-        cache.end_round();
-        assert!(!cache.is_stale());
-    }
-}
+mod tests;

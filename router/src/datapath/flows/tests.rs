@@ -65,6 +65,7 @@ fn every_state_has_its_time() {
     for (name, client, backend, fate) in [
         ("lingering", closing(9, FLOW_REPORTED, Finished), None, Fate::Keep),
         ("lingering, not told yet", closing(9, 0, Finished), None, Fate::Keep),
+        ("lingering to the last", closing(10, FLOW_REPORTED, Finished), None, Fate::Keep),
         ("lingered, told", closing(11, FLOW_REPORTED, Finished), None, Fate::Forget),
         ("lingered, the ring was full", closing(11, 0, BackendReset), None, Fate::End(BackendReset)),
         ("dialing", dialing(STATE_DIALING, 4), None, Fate::Keep),
@@ -90,6 +91,8 @@ fn every_state_has_its_time() {
 #[test]
 fn a_routes_own_timeout_counts() {
     let client = Flow { last_ns: ago(61), ..flow(STATE_ESTABLISHED) };
+    assert!(wants_backend(&client, NOW, Duration::from_secs(60)));
+    assert!(!wants_backend(&client, NOW, Duration::from_secs(62)), "whatever the other direction says, it stays");
     assert_eq!(judge(&client, None, NOW, Duration::from_secs(60)), Fate::End(FlowEndReason::Idle));
     assert_eq!(judge(&client, None, NOW, Duration::from_secs(62)), Fate::Keep);
 }
@@ -127,5 +130,24 @@ fn only_what_is_old_can_have_lost_its_other_direction() {
     let young = Flow { started_ns: ago(9), last_ns: 0, ..flow(STATE_DIALING) };
     assert!(!has_settled(&young, NOW));
     assert!(has_settled(&Flow { started_ns: ago(11), ..young }, NOW));
+    assert!(!has_settled(&Flow { started_ns: ago(10), ..young }, NOW));
     assert!(!has_settled(&Flow { started_ns: ago(11), last_ns: ago(1), ..young }, NOW));
+    assert!(!has_settled(&Flow { started_ns: ago(11), ended_ns: ago(1), ..young }, NOW));
+}
+
+#[test]
+fn an_entry_goes_by_itself_when_its_end_was_told_and_it_has_lingered() {
+    let closed = Flow { ended_ns: ago(11), own: FLOW_REPORTED, ..flow(STATE_CLOSING) };
+    assert!(has_lingered(&closed, NOW));
+    assert!(!has_lingered(&Flow { ended_ns: ago(10), ..closed }, NOW));
+    assert!(!has_lingered(&Flow { own: !FLOW_REPORTED, ..closed }, NOW));
+    assert!(!has_lingered(&Flow { state: STATE_ESTABLISHED, ..closed }, NOW));
+}
+
+#[test]
+fn states_and_sides_are_named() {
+    let states = [STATE_DIALING, STATE_CONFIRMING, STATE_ESTABLISHED, STATE_CLOSING, 77].map(state);
+    assert_eq!(states, ["dialing", "confirming", "established", "closing", "unknown"]);
+    let client = flow(STATE_ESTABLISHED);
+    assert!(is_client(&client) && !is_client(&Flow { side: SIDE_BACKEND, ..client }));
 }

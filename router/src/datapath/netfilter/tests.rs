@@ -6,6 +6,13 @@ const REGISTER: usize = 16;
 const NEW: u32 = 8;
 const ESTABLISHED: u32 = 2;
 
+impl Firewall {
+    /// One whose rules cannot be read.
+    pub(crate) fn unread(why: &str) -> Self {
+        Firewall { unreadable: Some(why.into()), ..Firewall::default() }
+    }
+}
+
 /// Goes on if bytes of the IP header, or of the TCP header, are these.
 fn is(source: Source, bytes: &[u8]) -> Vec<Expression> {
     let span = Span { at: REGISTER, len: bytes.len() };
