@@ -18,7 +18,6 @@ use crate::hello::client_hello;
 use crate::netns::Netns;
 use crate::sluice::{DataPath, Options, Sluice};
 use crate::stream::{self, Pair};
-use crate::tunnel::Tunnel;
 use crate::wire::{Plan, Wire};
 
 pub use alike::{Carrier, Seen, alike};
@@ -44,8 +43,6 @@ pub struct Stage {
     pub address: SocketAddr,
     /// The links that pass through user space: to the client, to the backend.
     pub wires: (Option<Wire>, Option<Wire>),
-    /// Links without Ethernet headers.
-    pub tunnels: Vec<Tunnel>,
     /// The machine of clients.
     pub client: Netns,
     /// The machine of the router.
@@ -151,7 +148,6 @@ impl Stage {
             listener,
             address,
             wires: (None, None),
-            tunnels: Vec::new(),
             client,
             router,
             backend,

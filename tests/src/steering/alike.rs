@@ -37,19 +37,19 @@ pub struct Seen {
     pub endpoint: (SocketAddr, IpAddr),
 }
 
-/// Runs a script with each version of IP, once over each path, on a stage of its own each time. It returns what client and
-/// endpoint saw, which has to be the same, without what may differ by chance (ports of clients).
+/// Runs a script with each version of IP, once over each path, each time in a world of its own: a [`Stage`], or one and what
+/// goes with it. The script returns what client and endpoint saw, without what differs by chance (ports of clients).
 ///
 /// # Errors
-/// Those of the stage and of the script; when the two saw something else over one path than over the other.
-pub fn alike<S: PartialEq + Debug>(
-    stage: impl Fn(DataPath, Family) -> Result<Stage>,
-    script: impl Fn(&Stage) -> Result<S>,
+/// Those of the world and of the script; when the two saw something else over one path than over the other.
+pub fn alike<W, S: PartialEq + Debug>(
+    world: impl Fn(DataPath, Family) -> Result<W>,
+    script: impl Fn(&W) -> Result<S>,
 ) -> Result<()> {
     for family in [Family::V4, Family::V6] {
         let seen = |data_path| {
             let told = || format!("{family:?}, {data_path:?}");
-            stage(data_path, family).and_then(|stage| script(&stage)).with_context(told)
+            world(data_path, family).and_then(|world| script(&world)).with_context(told)
         };
         let (kernel, relay) = (seen(DataPath::Kernel)?, seen(DataPath::UserSpace)?);
         ensure!(kernel == relay, "{family:?}: over the kernel's path {kernel:#?}, over the relay {relay:#?}");
