@@ -22,6 +22,7 @@ pub mod raw;
 pub mod sluice;
 pub mod steering;
 pub mod stream;
+pub mod tunnel;
 pub mod wait;
 pub mod watcher;
 pub mod wire;

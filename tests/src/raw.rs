@@ -262,6 +262,11 @@ impl End {
         self.all_acknowledged()
     }
 
+    /// From now on sends frames to this hardware address; the one until now.
+    pub fn send_frames_to(&mut self, hardware: [u8; 6]) -> [u8; 6] {
+        std::mem::replace(&mut self.path.gateway, hardware)
+    }
+
     /// Sends a FIN so many bytes before what is next, as somebody would who only guesses; this end goes on.
     ///
     /// # Errors
