@@ -50,7 +50,7 @@ pub fn fragments(frame: &[u8], id: u32, size: usize) -> Vec<Vec<u8>> {
             set_length(&mut fragment, part.len() + 8);
         } else {
             fragment[ETHERNET + 4..ETHERNET + 6].copy_from_slice(&(id as u16).to_be_bytes());
-            fragment[ETHERNET + 6..ETHERNET + 8].copy_from_slice(&(offset / 8 | more << 13).to_be_bytes());
+            fragment[ETHERNET + 6..ETHERNET + 8].copy_from_slice(&((offset / 8) | (more << 13)).to_be_bytes());
             set_length(&mut fragment, part.len());
             sum_up(&mut fragment);
         }
