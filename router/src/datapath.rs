@@ -21,6 +21,7 @@ pub mod dump;
 pub mod ends;
 pub mod events;
 pub mod flows;
+pub mod host;
 pub mod image;
 mod instances;
 pub mod interfaces;
@@ -35,6 +36,7 @@ pub mod pools;
 pub mod ports;
 mod resets;
 pub mod sweep;
+mod taken;
 pub mod task;
 
 use std::path::{Path, PathBuf};

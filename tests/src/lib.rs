@@ -5,6 +5,7 @@
 
 pub mod claims;
 pub mod client;
+pub mod dress;
 pub mod echo;
 pub mod folder;
 pub mod frames;
@@ -21,6 +22,7 @@ pub mod raw;
 pub mod sluice;
 pub mod steering;
 pub mod stream;
+pub mod tunnel;
 pub mod wait;
 pub mod watcher;
 pub mod wire;

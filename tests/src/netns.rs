@@ -58,15 +58,21 @@ impl Netns {
     pub fn link(&self, here: (&str, &[&str]), other: &Netns, there: (&str, &[&str])) -> Result<()> {
         let peer = ["type", "veth", "peer", "name", there.0, "netns", other.name()];
         self.ip(&[&["link", "add", here.0][..], &peer].concat())?;
-        for (netns, (interface, addresses)) in [(self, here), (other, there)] {
-            for address in addresses {
-                // Without duplicate address detection an IPv6 address can be used at once.
-                let options: &[&str] = if address.contains(':') { &["nodad"] } else { &[] };
-                netns.ip(&[&["address", "add", address, "dev", interface][..], options].concat())?;
-            }
-            netns.ip(&["link", "set", interface, "up"])?;
+        self.equip(here.0, here.1)?;
+        other.equip(there.0, there.1)
+    }
+
+    /// Gives an interface addresses with prefix lengths, and takes it up.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub fn equip(&self, interface: &str, addresses: &[&str]) -> Result<()> {
+        for address in addresses {
+            // Without duplicate address detection an IPv6 address can be used at once.
+            let options: &[&str] = if address.contains(':') { &["nodad"] } else { &[] };
+            self.ip(&[&["address", "add", address, "dev", interface][..], options].concat())?;
         }
-        Ok(())
+        self.ip(&["link", "set", interface, "up"])
     }
 
     /// A command that will run inside. Unlike `ip netns exec` it keeps the mounts, among them the BPF file system.

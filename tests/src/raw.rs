@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 
+use crate::dress;
 use crate::frames::{Frames, LONGEST};
 use crate::netns::Netns;
 use crate::wait::PATIENCE;
@@ -173,6 +174,20 @@ impl End {
         Ok(())
     }
 
+    /// Sends the next bytes in one segment, and that in fragments of at most `size` bytes, a multiple of 8.
+    ///
+    /// # Errors
+    /// When the link is gone.
+    pub fn send_in_fragments(&mut self, payload: &[u8], size: usize) -> Result<()> {
+        let segment =
+            Packet { seq: self.next, ack: Some(self.expected), payload: payload.to_vec(), ..Packet::default() };
+        let frame = self.frame(segment)?;
+        // No two segments have the same identification.
+        dress::fragments(&frame, self.next, size).iter().try_for_each(|part| self.frames.send(part))?;
+        self.next = self.next.wrapping_add(u32::try_from(payload.len())?);
+        Ok(())
+    }
+
     /// Sends the next bytes as they look when they were damaged on their way: the last one is another, and the checksum does
     /// not fit. They are still to be sent.
     ///
@@ -245,6 +260,11 @@ impl End {
         self.send_packet(Packet { seq: self.next, ack: Some(self.expected), fin: true, ..Packet::default() })?;
         self.next = self.next.wrapping_add(1);
         self.all_acknowledged()
+    }
+
+    /// From now on sends frames to this hardware address; the one until now.
+    pub fn send_frames_to(&mut self, hardware: [u8; 6]) -> [u8; 6] {
+        std::mem::replace(&mut self.path.gateway, hardware)
     }
 
     /// Sends a FIN so many bytes before what is next, as somebody would who only guesses; this end goes on.

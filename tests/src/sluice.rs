@@ -139,6 +139,11 @@ impl Sluice {
         self.process.peak()
     }
 
+    /// `--instance`.
+    pub fn instance(&self) -> &str {
+        &self.instance
+    }
+
     /// What it has printed.
     pub fn output(&self) -> Vec<String> {
         self.process.output()

@@ -1,6 +1,7 @@
 //! The stage of the stories about steered connections: a client, a router and a backend, each a machine of its own or
 //! all on one loopback; and the proof that the kernel, not the agent, carries a connection.
 
+mod alike;
 mod checks;
 mod setup;
 
@@ -19,6 +20,7 @@ use crate::sluice::{DataPath, Options, Sluice};
 use crate::stream::{self, Pair};
 use crate::wire::{Plan, Wire};
 
+pub use alike::{Carrier, Seen, alike};
 pub use setup::{BACK, FRONT, Family, Setup};
 
 /// The host of the stage's route.
@@ -60,7 +62,7 @@ impl Stage {
     ///
     /// # Errors
     /// When something does not start.
-    pub fn new(data_path: DataPath, setup: Setup) -> Result<Stage> {
+    pub fn new(data_path: DataPath, mut setup: Setup) -> Result<Stage> {
         let (client, router, backend) = (Netns::new("client")?, Netns::new("router")?, Netns::new("backend")?);
         let family = setup.family;
         // A host that forwards tells the programs next hops and neighbours; over IPv6 they have to do without.
@@ -84,9 +86,19 @@ impl Stage {
             }
             Ok(None)
         };
-        let front = lay((&client, "eth0", &[2, 3]), (&router, "front", &[1]), FRONT, setup.front, setup.mtu.0)?;
-        let back = lay((&router, "back", &[1]), (&backend, "eth0", &[2, 3]), BACK, setup.back, setup.mtu.1)?;
+        let front = lay((&client, "eth0", &[2, 3]), (&router, "front", &[1]), FRONT, setup.front.take(), setup.mtu.0)?;
+        let back = lay((&router, "back", &[1]), (&backend, "eth0", &[2, 3]), BACK, setup.back.take(), setup.mtu.1)?;
         let address = SocketAddr::new(family.address(FRONT, 1), ROUTER_PORT);
+        let stage = Stage::on(data_path, [client, router, backend], address, setup)?;
+        Ok(Stage { wires: (front, back), ..stage })
+    }
+
+    /// Starts the router between machines that are connected already: those of the client, the router and the backend.
+    /// Clients connect to `address`. Of the links the setup says nothing then.
+    ///
+    /// # Errors
+    /// When something does not start.
+    pub fn on(data_path: DataPath, machines: [Netns; 3], address: SocketAddr, setup: Setup) -> Result<Stage> {
         let mut options = Options::network(data_path);
         options.kept = setup.kept;
         options.arguments = setup.arguments;
@@ -97,8 +109,7 @@ impl Stage {
             std::fs::write(manifests.path().join("other.yaml"), folder::service("other", endpoint) + &route)?;
         }
         write(manifests.path(), HOST, setup.annotations, &setup.endpoints)?;
-        let netnses = [client, router, backend];
-        let stage = Stage::start(netnses, (front, back), address, family, manifests, &options)?;
+        let stage = Stage::start(machines, address, setup.family, manifests, &options)?;
         Ok(Stage { annotations: setup.annotations, ..stage })
     }
 
@@ -112,15 +123,14 @@ impl Stage {
         let endpoint = SocketAddr::new(family.loopback(), BACKEND_PORT);
         let manifests = TempDir::new()?;
         write(manifests.path(), HOST, "", &[endpoint])?;
-        let netnses = [netns.clone(), netns.clone(), netns];
+        let machines = [netns.clone(), netns.clone(), netns];
         let mut options = Options::loopback(data_path);
         options.arguments.extend(DRAIN.map(str::to_owned));
-        Stage::start(netnses, (None, None), address, family, manifests, &options)
+        Stage::start(machines, address, family, manifests, &options)
     }
 
     fn start(
         [client, router, backend]: [Netns; 3],
-        wires: (Option<Wire>, Option<Wire>),
         address: SocketAddr,
         family: Family,
         manifests: TempDir,
@@ -137,7 +147,7 @@ impl Stage {
             sluice,
             listener,
             address,
-            wires,
+            wires: (None, None),
             client,
             router,
             backend,

@@ -1,5 +1,5 @@
-//! Every client of a node is answered, wherever it is, on both kinds of pod network: pods behind a bridge, and pods with a
-//! link each.
+//! Every client of a node is answered, wherever it is, on each kind of pod network: pods behind a bridge, pods with a link
+//! each, and pods on the uplink.
 
 use std::net::{IpAddr, SocketAddr, TcpListener};
 
@@ -12,6 +12,8 @@ use tests::{folder, pinned, stream};
 
 const HOST: &str = "raw.apps.test";
 const BRIDGE: &str = "cni0";
+/// The interface that pods of [`Network::Macvlan`] are on.
+const UPLINK: &str = "uplink";
 
 /// How pods are connected to their node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,6 +22,8 @@ enum Network {
     Bridge,
     /// Each pod has a link and a route of its own (CNI plugin `ptp`).
     PointToPoint,
+    /// Pods are on the uplink itself (CNI plugin `macvlan`), and so is the node, by an interface of the same kind.
+    Macvlan,
 }
 
 /// Addresses by link (1: outside, 2: pods) and host; the node is host 1.
@@ -56,6 +60,12 @@ fn all_clients_of_a_node_with_links_to_its_pods_are_answered() -> Result<()> {
     answered(&V6, Network::PointToPoint)
 }
 
+#[test]
+fn all_clients_of_a_node_with_macvlan_pods_are_answered() -> Result<()> {
+    answered(&V4, Network::Macvlan)?;
+    answered(&V6, Network::Macvlan)
+}
+
 fn answered(plan: &Plan, network: Network) -> Result<()> {
     for data_path in [DataPath::Kernel, DataPath::UserSpace] {
         every_client(plan, network, data_path).with_context(|| format!("{network:?}, {data_path:?}"))?;
@@ -75,6 +85,12 @@ fn every_client(plan: &Plan, network: Network, data_path: DataPath) -> Result<()
         node.ip(&["link", "add", BRIDGE, "type", "bridge"])?;
         node.ip(&["address", "add", &on(2, 1), "dev", BRIDGE, "nodad"])?;
         node.ip(&["link", "set", BRIDGE, "up"])?;
+    }
+    if network == Network::Macvlan {
+        node.link((UPLINK, &[]), outside, ("wire", &[]))?;
+        node.ip(&["link", "add", "link", UPLINK, "name", "node0", "type", "macvlan", "mode", "bridge"])?;
+        node.ip(&["address", "add", &on(2, 1), "dev", "node0", "nodad"])?;
+        node.ip(&["link", "set", "node0", "up"])?;
     }
     for (host, machine, port) in [(2, pod, "pod"), (3, endpoint, "endpoint")] {
         plug(plan, network, node, port, machine, host)?;
@@ -102,7 +118,8 @@ fn every_client(plan: &Plan, network: Network, data_path: DataPath) -> Result<()
         let pair = stream::connect(netns, to, &listener, HOST).with_context(|| who.to_owned())?;
         pair.greet().with_context(|| who.to_owned())?;
         pair.exchange(seed, 200_000, 200_000).with_context(|| who.to_owned())?;
-        if data_path == DataPath::Kernel {
+        // By a macvlan of the node nothing is dialed.
+        if data_path == DataPath::Kernel && network != Network::Macvlan {
             let dialed = pinned::dial_counter(&sluice, DialCounter::Dialed)?;
             ensure!(dialed == seed, "{who} was not steered: {dialed} of {seed} connections were");
         }
@@ -123,6 +140,13 @@ fn plug(plan: &Plan, network: Network, node: &Netns, port: &str, pod: &Netns, ho
             pod.link(("eth0", &[&alone(&address)]), node, (port, &[&alone(&gateway)]))?;
             node.ip(&["route", "add", &alone(&address), "dev", port])?;
             pod.ip(&["route", "add", &alone(&gateway), "dev", "eth0"])?;
+        }
+        Network::Macvlan => {
+            let macvlan = ["type", "macvlan", "mode", "bridge"];
+            node.ip(&[&["link", "add", "link", UPLINK, "name", port, "netns", pod.name()][..], &macvlan].concat())?;
+            pod.ip(&["link", "set", port, "name", "eth0"])?;
+            pod.ip(&["address", "add", &format!("{address}/{}", plan.bits[0]), "dev", "eth0", "nodad"])?;
+            pod.ip(&["link", "set", "eth0", "up"])?;
         }
     }
     pod.ip(&["route", "add", "default", "via", &gateway])

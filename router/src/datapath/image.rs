@@ -146,7 +146,7 @@ impl MapImage {
     }
 
     /// Leaves listeners to the agent for which there is a reason.
-    pub fn leave_to_agent(&mut self, why: impl Fn(SocketAddr) -> Option<Cow<'static, str>>) {
+    pub fn leave_to_agent(&mut self, mut why: impl FnMut(SocketAddr) -> Option<Cow<'static, str>>) {
         self.listeners.retain(|(address, port), entry| {
             let Some(why) = why(SocketAddr::new(*address, *port)) else { return true };
             let listener = Unsteered { router: entry.router, protocol: entry.protocol, why };

@@ -1,11 +1,15 @@
 //! How endpoints are reached: our source address, the interface, and what fits a segment.
 
 use std::collections::{BTreeMap, HashMap};
+use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
-use super::netfilter::{Dial, Firewall, Link};
-use super::netlink::{Hop, Netlink, Policies};
+use router_common::maps::OURS;
+
+use super::host::Host;
+use super::netfilter::{Dial, Link};
+use super::netlink::{Asker, Hop, Netlink};
 
 /// IPv4 header (20) and TCP header (20) without options, in bytes.
 const HEADERS_V4: u32 = 40;
@@ -40,6 +44,12 @@ pub enum Obstacle {
     Encapsulated,
     /// An IPsec policy (ip-xfrm(8), direction `out`) has packets to it transformed or blocked.
     Ipsec,
+    /// The same of packets from it (direction `in`).
+    IpsecBack,
+    /// IPsec blocks packets that no policy allows (`ip xfrm policy setdefault`).
+    IpsecDefault,
+    /// A rule of routing (ip-rule(8)) may lead a socket's packets to it by another way than those of the programs.
+    OtherRoute,
     /// A rule of the host's firewall may concern packets to it or from it; the rule, and what it may do.
     HostRule(Arc<str>),
     /// The MTU on the way leaves too little room for a segment.
@@ -56,6 +66,9 @@ impl Obstacle {
             Obstacle::Interface => "its route leaves by an interface that no kernel program is attached to",
             Obstacle::Encapsulated => "its route encapsulates packets",
             Obstacle::Ipsec => "an IPsec policy applies to packets to it",
+            Obstacle::IpsecBack => "an IPsec policy applies to packets from it",
+            Obstacle::IpsecDefault => "IPsec blocks packets that no policy allows",
+            Obstacle::OtherRoute => "a rule of routing tells packets to it apart by more than their addresses",
             Obstacle::HostRule(rule) => rule,
             Obstacle::SmallMtu => "the MTU on the way to it is too small",
             Obstacle::Unknown => "the kernel did not tell the route to it",
@@ -78,7 +91,7 @@ impl<F: FnMut(SocketAddr) -> Result<Path, Obstacle>> Paths for F {
     }
 }
 
-/// Ways that were asked for once, until [`PathCache::refresh`] asks for all of them again.
+/// Ways that were asked for once, until [`PathCache::renew`] tells of others.
 #[derive(Debug)]
 pub struct PathCache<P> {
     /// Who is asked.
@@ -107,13 +120,19 @@ impl<P: Paths> PathCache<P> {
         self.known.len() > 2 * self.kept + STALE
     }
 
-    /// Asks for all ways again. Whether one has changed.
-    pub fn refresh(&mut self) -> bool {
+    /// All addresses to which a way is known, or that there is none.
+    pub fn known(&self) -> Vec<SocketAddr> {
+        self.known.keys().copied().collect()
+    }
+
+    /// Takes what somebody has asked for again; if `all`, the rest is asked for here. Whether a way has changed.
+    pub fn renew(&mut self, mut ways: HashMap<SocketAddr, Result<Path, Obstacle>>, all: bool) -> bool {
         let mut changed = false;
         for (to, known) in &mut self.known {
-            let now = self.source.path(*to);
-            changed |= now != known.path;
-            known.path = now;
+            let way = ways.remove(to).or_else(|| all.then(|| self.source.path(*to)));
+            if let Some(way) = way.filter(|way| *way != known.path) {
+                (changed, known.path) = (true, way);
+            }
         }
         changed
     }
@@ -147,65 +166,90 @@ pub struct KernelPaths {
     pub attached: BTreeMap<u32, u32>,
     /// Names of the interfaces, by index.
     pub names: BTreeMap<u32, String>,
-    /// IPsec policies for packets that leave.
-    pub policies: Policies,
-    /// Rules of this host; `None` if they are not looked at.
-    pub firewall: Option<Firewall>,
-    /// What those rules may do, as it was found; good until they change.
-    judged: HashMap<(SocketAddr, IpAddr, u32), Option<Arc<str>>>,
+    /// What this host does to packets.
+    pub host: Arc<Host>,
+    /// What rules of netfilter may do to packets of a dial, as it was found; good until they change.
+    judged: HashMap<Dial, Option<Arc<str>>>,
 }
 
 impl KernelPaths {
     /// Asks through this socket.
-    pub fn new(netlink: Netlink, firewall: Option<Firewall>) -> Self {
+    pub fn new(netlink: Netlink) -> Self {
         KernelPaths {
             netlink,
             attached: BTreeMap::new(),
             names: BTreeMap::new(),
-            policies: Policies::default(),
-            firewall,
+            host: Arc::default(),
             judged: HashMap::new(),
         }
     }
 
-    /// Forgets what rules may do: they, or the interfaces that they name, are others now.
-    pub fn judge_anew(&mut self) {
-        self.judged.clear();
+    /// Judges by another host from now on.
+    pub fn follow(&mut self, host: Arc<Host>) {
+        if host.firewall != self.host.firewall {
+            self.judged.clear();
+        }
+        self.host = host;
     }
 
     /// Which rule of the host may concern a dial.
     fn rule_for(&mut self, to: SocketAddr, path: Path) -> Option<Arc<str>> {
-        let firewall = self.firewall.as_ref()?;
-        let link = Link::new(path.interface, self.names.get(&path.interface).map_or("", String::as_str));
+        let firewall = self.host.firewall.as_ref()?;
+        let dial = Dial { source: path.source, to, link: Link::of(path.interface, &self.names) };
         // Endpoints come and go; those that went are forgotten with all others.
         if self.judged.len() > JUDGED {
             self.judged.clear();
         }
-        let judge = || firewall.concerns(Dial { source: path.source, to, link });
-        self.judged.entry((to, path.source, path.interface)).or_insert_with(judge).clone()
+        self.judged.entry(dial).or_insert_with(|| firewall.concerns(dial)).clone()
+    }
+
+    /// Whether a socket's packets may go another way than those of the programs.
+    fn are_told_apart(&mut self, to: SocketAddr, hop: Hop) -> io::Result<bool> {
+        let routing = &self.host.routing;
+        if routing.is_empty() {
+            return Ok(false);
+        }
+        if routing.tell_source_ports_apart(hop.source, to.ip()) {
+            return Ok(true);
+        }
+        let Hop { source, interface, .. } = hop;
+        let ways = [Asker::Socket { port: to.port() }, Asker::Program { source, interface, mark: OURS }];
+        for asker in ways {
+            let other = self.netlink.hop_for(to.ip(), Some(asker))?;
+            // A route may have another source for those who have chosen none.
+            if other.map(|other| Hop { source, ..other }) != Some(hop) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// The socket, for other questions.
     pub fn netlink(&mut self) -> &mut Netlink {
         &mut self.netlink
     }
+
+    fn ask(&mut self, to: SocketAddr) -> io::Result<Result<Path, Obstacle>> {
+        let Some(hop) = self.netlink.hop_to(to.ip())? else { return Ok(Err(Obstacle::NoRoute)) };
+        let apart = self.are_told_apart(to, hop)?;
+        Ok(usable(hop, &self.attached).and_then(|path| {
+            if apart {
+                return Err(Obstacle::OtherRoute);
+            }
+            if let Some(obstacle) = self.host.ipsec(path.source, to.ip()) {
+                return Err(obstacle);
+            }
+            self.rule_for(to, path).map_or(Ok(path), |rule| Err(Obstacle::HostRule(rule)))
+        }))
+    }
 }
 
 impl Paths for KernelPaths {
     fn path(&mut self, to: SocketAddr) -> Result<Path, Obstacle> {
-        match self.netlink.hop_to(to.ip()) {
-            Ok(hop) => {
-                let path = usable(hop.ok_or(Obstacle::NoRoute)?, &self.attached)?;
-                if self.policies.concern(path.source, to.ip()) {
-                    return Err(Obstacle::Ipsec);
-                }
-                self.rule_for(to, path).map_or(Ok(path), |rule| Err(Obstacle::HostRule(rule)))
-            }
-            Err(error) => {
-                tracing::warn!(address = %to.ip(), %error, "cannot ask for the route to an endpoint; it is relayed");
-                Err(Obstacle::Unknown)
-            }
-        }
+        self.ask(to).unwrap_or_else(|error| {
+            tracing::warn!(address = %to.ip(), %error, "cannot ask for the route to an endpoint; it is relayed");
+            Err(Obstacle::Unknown)
+        })
     }
 }
 

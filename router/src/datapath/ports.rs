@@ -78,6 +78,11 @@ impl PortRange {
         self.high - self.low + 1
     }
 
+    /// Whether a port is in it.
+    pub fn has(self, port: u16) -> bool {
+        (self.low..=self.high).contains(&port)
+    }
+
     fn overlaps(self, other: PortRange) -> bool {
         self.low <= other.high && other.low <= self.high
     }

@@ -47,9 +47,24 @@ impl Family {
         }
     }
 
-    pub(super) fn network(self, link: u8, host: u8) -> String {
+    /// The same with the length of the link's prefix.
+    pub fn network(self, link: u8, host: u8) -> String {
         let bits = if self == Family::V4 { 24 } else { 64 };
         format!("{}/{bits}", self.address(link, host))
+    }
+
+    /// The same with the length of an address.
+    pub fn alone(self, link: u8, host: u8) -> String {
+        let bits = if self == Family::V4 { 32 } else { 128 };
+        format!("{}/{bits}", self.address(link, host))
+    }
+
+    /// The setting that makes a host forward (see [`crate::netns::Netns::set`]).
+    pub fn forwarding(self) -> &'static str {
+        match self {
+            Family::V4 => "ipv4/ip_forward",
+            Family::V6 => "ipv6/conf/all/forwarding",
+        }
     }
 }
 

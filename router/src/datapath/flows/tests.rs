@@ -1,5 +1,6 @@
 //! What becomes of connections, case by case.
 
+use router_common::http::Content;
 use router_common::maps::SIDE_BACKEND;
 use router_common::translate::Translation;
 
@@ -50,12 +51,13 @@ pub fn flow(state: u8) -> Flow {
         protocol: 2,
         retries: 0,
         claims: 0,
+        content: Content::default(),
     }
 }
 
 #[test]
 fn every_state_has_its_time() {
-    use FlowEndReason::{BackendReset, Finished, Idle, Silent};
+    use FlowEndReason::{BackendReset, Finished, Fragmented, Idle, Silent};
     let closing = |ended, own, end| Flow { ended_ns: ago(ended), own, end: end as u8, ..flow(STATE_CLOSING) };
     let dialing = |state, started| Flow { started_ns: ago(started), last_ns: ago(0), ..flow(state) };
     let moved = |last| Flow { last_ns: ago(last), ..flow(STATE_ESTABLISHED) };
@@ -76,6 +78,7 @@ fn every_state_has_its_time() {
         ("not idle yet", moved(3599), back(3601), Fate::Keep),
         ("idle, half gone", moved(3601), None, Fate::End(Idle)),
         ("just made", Flow { last_ns: 0, started_ns: ago(1), ..flow(STATE_ESTABLISHED) }, None, Fate::Keep),
+        ("given up", Flow { end: Fragmented as u8, ..moved(1) }, back(1), Fate::End(Fragmented)),
         ("of no state", flow(77), None, Fate::Keep),
         ("from the future", Flow { last_ns: ago(0) + 5, ..flow(STATE_ESTABLISHED) }, None, Fate::Keep),
     ] {

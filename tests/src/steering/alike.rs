@@ -1,0 +1,124 @@
+//! One script over both paths: what client and endpoint see does not depend on who carries their connections.
+
+use std::collections::BTreeMap;
+use std::fmt::Debug;
+use std::net::{IpAddr, SocketAddr};
+
+use anyhow::{Context, Result, ensure};
+use router_common::verdict::{DialCounter, Reason};
+
+use super::{Family, HOST, Stage};
+use crate::netns::Netns;
+use crate::sluice::DataPath;
+use crate::stream::{self, Pair};
+
+/// Bytes each way of a connection.
+const LENGTH: u64 = 200_000;
+/// A connection that the programs dialed, among the reasons for which they left one to the agent.
+const STEERED: &str = "steered";
+
+/// Who carries connections on the kernel's path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Carrier {
+    /// The programs.
+    Kernel,
+    /// The agent: the programs decide so, for this reason.
+    Agent(Reason),
+    /// The agent: the programs do not look at them, because of their interface or their listener.
+    AgentAlone,
+}
+
+/// What the two ends of a connection saw, beside the bytes, which were as they were sent.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Seen {
+    /// The client's own address, and the one that it is connected to.
+    pub client: (IpAddr, SocketAddr),
+    /// The endpoint's own address, and the one that it is connected to.
+    pub endpoint: (SocketAddr, IpAddr),
+}
+
+/// Runs a script with each version of IP, once over each path, each time in a world of its own: a [`Stage`], or one and what
+/// goes with it. The script returns what client and endpoint saw, without what differs by chance (ports of clients).
+///
+/// # Errors
+/// Those of the world and of the script; when the two saw something else over one path than over the other.
+pub fn alike<W, S: PartialEq + Debug>(
+    world: impl Fn(DataPath, Family) -> Result<W>,
+    script: impl Fn(&W) -> Result<S>,
+) -> Result<()> {
+    for family in [Family::V4, Family::V6] {
+        let seen = |data_path| {
+            let told = || format!("{family:?}, {data_path:?}");
+            world(data_path, family).and_then(|world| script(&world)).with_context(told)
+        };
+        let (kernel, relay) = (seen(DataPath::Kernel)?, seen(DataPath::UserSpace)?);
+        ensure!(kernel == relay, "{family:?}: over the kernel's path {kernel:#?}, over the relay {relay:#?}");
+    }
+    Ok(())
+}
+
+impl Stage {
+    /// A connection of the stage's client, with bytes both ways and both ends; `carrier` has it on the kernel's path.
+    ///
+    /// # Errors
+    /// When something does not arrive, or another has carried it.
+    pub fn talk(&self, carrier: Carrier) -> Result<Seen> {
+        self.talk_from(&self.client, self.address, carrier)
+    }
+
+    /// As [`Stage::talk`], of a client anywhere, through any listener of the router.
+    ///
+    /// # Errors
+    /// As [`Stage::talk`].
+    pub fn talk_from(&self, client: &Netns, to: SocketAddr, carrier: Carrier) -> Result<Seen> {
+        self.carried_by(carrier, || {
+            let pair = stream::connect(client, to, &self.listener, HOST)?;
+            let seen = Seen::of(&pair)?;
+            pair.greet()?;
+            pair.exchange(1, LENGTH, LENGTH)?;
+            Ok(seen)
+        })
+    }
+
+    /// Checks that `carrier` has had all connections of a script, on the kernel's path; at least one, of those that the
+    /// programs look at.
+    ///
+    /// # Errors
+    /// Those of the script; when another has carried one of them.
+    pub fn carried_by<T>(&self, carrier: Carrier, script: impl FnOnce() -> Result<T>) -> Result<T> {
+        let before = self.decided()?;
+        let done = script()?;
+        if self.steers() {
+            let mut decided = self.decided()?;
+            decided.iter_mut().for_each(|(what, count)| *count -= before.get(what).copied().unwrap_or_default());
+            decided.retain(|_, count| *count > 0);
+            let expected = match carrier {
+                Carrier::Kernel => Some(STEERED),
+                Carrier::Agent(reason) => Some(reason.text()),
+                Carrier::AgentAlone => None,
+            };
+            ensure!(decided.keys().map(String::as_str).eq(expected), "{decided:?} instead of {carrier:?}");
+        }
+        Ok(done)
+    }
+
+    /// Decisions of the programs by reason.
+    fn decided(&self) -> Result<BTreeMap<String, u64>> {
+        let steered = (STEERED.to_owned(), self.dial_counter(DialCounter::Dialed)?);
+        Ok(self.passed_up()?.into_iter().chain([steered]).collect())
+    }
+}
+
+impl Seen {
+    /// What the ends of a connection see.
+    ///
+    /// # Errors
+    /// When it has ended.
+    pub fn of(pair: &Pair) -> Result<Seen> {
+        let Pair { client, origin } = pair;
+        Ok(Seen {
+            client: (client.local_addr()?.ip(), client.peer_addr()?),
+            endpoint: (origin.local_addr()?, origin.peer_addr()?.ip()),
+        })
+    }
+}
