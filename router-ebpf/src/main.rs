@@ -60,7 +60,7 @@ fn alone(action: i32) -> i32 {
 
 #[inline(always)]
 fn ingress(mut skb: Skb) -> i32 {
-    if skb.mark() == PASS_UP || skb.is_tagged() {
+    if skb.mark() == PASS_UP || skb.is_tagged() || skb.is_of_others() {
         return TC_ACT_OK;
     }
     let Some(segment) = skb::segment(&skb) else { return icmp::packet(&mut skb) };

@@ -22,7 +22,7 @@ pub mod ends;
 pub mod events;
 pub mod flows;
 pub mod image;
-mod instances;
+pub mod instances;
 pub mod interfaces;
 pub mod kernel;
 pub mod maps;

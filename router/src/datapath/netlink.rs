@@ -19,7 +19,7 @@ use netlink_sys::{
     protocols::{NETLINK_NETFILTER, NETLINK_ROUTE, NETLINK_XFRM},
 };
 
-use super::interfaces::{Interfaces, Pair};
+use super::interfaces::{Interfaces, LeftAlone, Pair};
 use channel::DATAGRAM;
 
 pub use channel::{Channel, Message};
@@ -147,10 +147,12 @@ fn note_link(found: &mut Interfaces, link: &LinkMessage) {
     // The program reads packets that begin with an Ethernet header; the loopback's do.
     let ethernet = matches!(link.header.link_layer_type, LinkLayerType::Ether | LinkLayerType::Loopback);
     // Packets of a bridge's port or a bond's member come by again on the bridge or the bond, which decide whose they are.
-    if let Some(name) = name
-        && ethernet
-        && !has_master
-    {
+    let Some(name) = name else { return };
+    if !ethernet {
+        found.left_alone.insert(name, LeftAlone::NoEthernet);
+    } else if has_master {
+        found.left_alone.insert(name, LeftAlone::Master);
+    } else {
         found.attachable.insert(name, index);
     }
 }

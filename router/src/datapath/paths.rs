@@ -18,6 +18,12 @@ const JUDGED: usize = 200_000;
 /// A path whose segments carry fewer bytes than this is none: TCP's own default for IPv4 is 536 (RFC 9293 §3.7.1).
 const LEAST_SEGMENT: u32 = 256;
 
+/// What to do about policies that have connections relayed.
+pub const IPSEC_REMEDY: &str = "`ip xfrm policy` shows it; nothing, if it is to hold: else narrow its selector";
+/// The same about rules.
+pub const RULE_REMEDY: &str = "`nft -a list ruleset` shows rules with their handles, `iptables-legacy -S` older ones; nothing, if \
+     it is to hold: else narrow it, or have all rules passed by with --host-firewall bypass";
+
 /// The way to an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Path {
@@ -59,6 +65,21 @@ impl Obstacle {
             Obstacle::HostRule(rule) => rule,
             Obstacle::SmallMtu => "the MTU on the way to it is too small",
             Obstacle::Unknown => "the kernel did not tell the route to it",
+        }
+    }
+
+    /// What to do for the programs to carry its connections.
+    pub const fn remedy(&self) -> &'static str {
+        match self {
+            Obstacle::NoRoute => "add a route",
+            Obstacle::Interface => {
+                "`ip route get` shows the interface; the programs need one with Ethernet headers and no master"
+            }
+            Obstacle::Encapsulated => "`ip route get` shows the route; nothing, if it is to encapsulate",
+            Obstacle::Ipsec => IPSEC_REMEDY,
+            Obstacle::HostRule(_) => RULE_REMEDY,
+            Obstacle::SmallMtu => "raise the MTU of the route or of its interface",
+            Obstacle::Unknown => "see the agent's log",
         }
     }
 }

@@ -13,7 +13,7 @@ use rustix::rand::{GetRandomFlags, getrandom};
 
 use super::{Inputs, Programmed};
 use crate::datapath::ends::Reporter;
-use crate::datapath::image::{MapImage, RouteIds, forget_gone, lower, lower_changes};
+use crate::datapath::image::{AgentAlone, MapImage, RouteIds, forget_gone, lower, lower_changes};
 use crate::datapath::interfaces::Interfaces;
 use crate::datapath::kernel::Kernel;
 use crate::datapath::maps::{KernelMaps, Maps, make_all, reconcile};
@@ -177,6 +177,12 @@ impl State {
         self.peers.renew(kernel, &self.interfaces, self.pools.paths.source.netlink())
     }
 
+    /// Interfaces that the programs are not attached to, and why.
+    pub fn left_alone(&self, kernel: &Kernel) -> Vec<(String, String)> {
+        let left = self.interfaces.left_alone.iter().map(|(name, why)| (name.clone(), why.text().to_owned()));
+        left.chain(kernel.failed().map(|(name, why)| (name.to_owned(), why.to_owned()))).collect()
+    }
+
     /// Names of the interfaces whose other ends are reached at once.
     pub fn peers(&self) -> Vec<String> {
         self.peers.names().to_vec()
@@ -251,9 +257,9 @@ impl State {
         let KernelPaths { policies, firewall, .. } = &self.pools.paths.source;
         image.leave_to_agent(|listener| {
             if policies.concern_source(listener.ip()) {
-                return Some("an IPsec policy applies to packets from its address".into());
+                return Some(AgentAlone::Ipsec);
             }
-            firewall.as_ref()?.diverts(listener).map(|rule| rule.to_string().into())
+            firewall.as_ref()?.diverts(listener).map(AgentAlone::HostRule)
         });
         // What the maps held before this agent's first table counts as well.
         let before = if wanted.routes.is_empty() { &self.now } else { &*wanted };
