@@ -1,6 +1,6 @@
 //! What a complete first flight leads to: the same function in the kernel and in user space.
 
-use crate::http::{Head, HeadHost, TargetForm};
+use crate::http::{Framing, Head, HeadHost, TargetForm};
 use crate::maps::{HostRoute, PROTOCOL_TLS, ROUTE_ALLOW_LIST};
 use crate::tls::{Hello, Sni};
 use crate::verdict::{Reason, Verdict};
@@ -103,7 +103,13 @@ pub fn http(head: Head, received: u32, tables: &impl Tables) -> Decision {
         // A refusal in HTTP is a 403, which the proxy writes.
         Some(route) if refused(&route, tables) => Decision { reason: Reason::NeedsProxy, route: route.route },
         Some(route) if route.reason == Reason::Cleartext as u16 => {
-            let reason = if received > head.len { Reason::MoreThanHead } else { Reason::Cleartext };
+            let reason = if received > head.len {
+                Reason::MoreThanHead
+            } else if head.framing as u8 == Framing::Unclear as u8 {
+                Reason::UnclearContent
+            } else {
+                Reason::Cleartext
+            };
             Decision { reason, route: route.route }
         }
         Some(route) => Decision { reason: Reason::NeedsProxy, route: route.route },

@@ -3,13 +3,17 @@
 //! As strict as the RFC lets a server be: what one reader may take for another message than the next reader does is
 //! an error. The parser keeps positions, no bytes, so a head may be split anywhere.
 
+mod content;
+mod framing;
 mod head;
 mod host;
 mod run;
 
 use crate::hostname::HostKind;
 
-pub use head::{Head, HeadError, HeadHost, Progress, TargetForm};
+pub use content::{Content, ContentError};
+use framing::FramingReader;
+pub use head::{Framing, Head, HeadError, HeadHost, Progress, TargetForm, Upgrade};
 pub use host::{HostReader, UnreadHost};
 use run::{IN_HOST, IN_TARGET, IN_TOKEN, last_eight, plain, run};
 
@@ -39,12 +43,15 @@ const FLAG_HOST: u8 = 1;
 const FLAG_HOST_NAME: u8 = 2;
 const FLAG_HOST_LITERAL: u8 = 4;
 const FLAG_HTTP11: u8 = 8;
+const FLAG_CONNECT: u8 = 16;
+const FLAG_NO_USE: u8 = 32; // of a method that has no use for content
 
 /// Reads one request head. `repr(C)` and free of padding, because it lives in map values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct HeadParser {
-    acc: u64, // the version, or the first bytes of a header name
+    acc: u64, // the method, the version, or the last bytes of a header name
+    framing: FramingReader,
     offset: u32,
     method_start: u32,
     target_start: u32,
@@ -68,6 +75,7 @@ impl HeadParser {
     pub const fn new() -> Self {
         HeadParser {
             acc: 0,
+            framing: FramingReader::new(),
             offset: 0,
             method_start: 0,
             target_start: 0,
@@ -104,13 +112,21 @@ impl HeadParser {
             },
             http11: self.flags & FLAG_HTTP11 != 0,
             len: self.offset,
+            framing: self.framing(),
+            length: self.framing.length(),
+            upgrade: self.framing.upgrade(),
         }
     }
 
-    /// Whether a whole request line was read, which nothing has but a request.
+    /// What says where the content ends, if it does so in exactly one way for every reader.
     #[inline(always)]
-    pub fn has_line(&self) -> bool {
-        self.state >= LINE_LF
+    fn framing(&self) -> Framing {
+        let (framing, content) = (self.framing.framing(), self.framing.has_content());
+        let is_old_chunked = framing as u8 == Framing::Chunked as u8 && self.flags & FLAG_HTTP11 == 0;
+        // There are servers that take content for the next request where the method has no use for it, or where they have
+        // answered an expectation in the place of reading on; and what is behind CONNECT may be a tunnel.
+        let is_unread = content && (self.flags & FLAG_NO_USE != 0 || self.framing.expects());
+        if is_old_chunked || is_unread || self.flags & FLAG_CONNECT != 0 { Framing::Unclear } else { framing }
     }
 
     /// Whether nothing was read, or nothing but empty lines.
@@ -142,6 +158,7 @@ impl HeadParser {
                 let most = MAX_METHOD.saturating_sub(self.method_len) as usize;
                 let run = run(bytes.get(..most).unwrap_or(bytes), IN_TOKEN);
                 self.method_len += run as u16;
+                self.acc = last_eight(bytes, run).fold(self.acc, |acc, byte| acc << 8 | (*byte | 0x20) as u64);
                 run
             }
             // Of other forms every byte says something.
@@ -151,14 +168,14 @@ impl HeadParser {
                 self.acc = last_eight(bytes, run).fold(self.acc, |acc, byte| acc << 8 | *byte as u64);
                 run
             }
-            NAME => {
+            NAME if self.framing.is_ordinary() => {
                 let run = run(bytes, IN_TOKEN);
                 self.name_len += run as u16;
                 self.acc = last_eight(bytes, run).fold(self.acc, |acc, byte| acc << 8 | (*byte | 0x20) as u64);
                 run
             }
             HOST if !H::READS => run(bytes, IN_HOST),
-            VALUE_START | VALUE => plain(bytes),
+            VALUE_START | VALUE if self.framing.is_ordinary() => plain(bytes),
             _ => 0,
         };
         self.offset += taken as u32;
@@ -211,17 +228,25 @@ impl HeadParser {
         }
         self.method_start = self.offset - 1;
         self.method_len = 1;
+        self.acc = (byte | 0x20) as u64;
         self.go(METHOD)
     }
 
     #[inline(always)]
     fn method(&mut self, byte: u8) -> Progress {
         if byte == b' ' {
+            // In every case: there are servers that do not tell them apart.
+            match (self.method_len, self.acc) {
+                (7, CONNECT) => self.flags |= FLAG_CONNECT,
+                (3, GET) | (4, HEAD) | (5, TRACE) => self.flags |= FLAG_NO_USE,
+                _ => {}
+            }
             return self.go(TARGET_START);
         }
         if !is_token(byte) || self.method_len >= MAX_METHOD {
             return Progress::Invalid(HeadError::Method);
         }
+        self.acc = self.acc << 8 | (byte | 0x20) as u64;
         self.method_len += 1;
         Progress::Incomplete
     }
@@ -299,6 +324,7 @@ impl HeadParser {
         }
         self.acc = (byte | 0x20) as u64;
         self.name_len = 1;
+        self.framing.name_begins(byte);
         self.go(NAME)
     }
 
@@ -311,8 +337,10 @@ impl HeadParser {
             // `| 0x20` lower-cases letters; what else it changes cannot become a letter of "host".
             self.acc = self.acc << 8 | (byte | 0x20) as u64;
             self.name_len += 1;
+            self.framing.name(byte);
             return Progress::Incomplete;
         }
+        self.framing.name_ends();
         if self.name_len != 4 || self.acc != HOST_NAME {
             return self.go(VALUE_START);
         }
@@ -326,6 +354,7 @@ impl HeadParser {
     #[inline(always)]
     fn value(&mut self, byte: u8) -> Progress {
         if byte == b'\r' {
+            self.framing.value_ends();
             return self.go(LINE_LF);
         }
         if byte == b'\n' {
@@ -334,6 +363,7 @@ impl HeadParser {
         if (byte < b' ' && byte != b'\t') || byte == 0x7f {
             return Progress::Invalid(HeadError::HeaderValue);
         }
+        self.framing.value(byte);
         Progress::Incomplete
     }
 
@@ -378,6 +408,10 @@ impl HeadParser {
 const SCHEME_END: u64 = u64::from_be_bytes(*b"\0\0\0\0\0://");
 const HTTP11: u64 = u64::from_be_bytes(*b"HTTP/1.1");
 const HTTP10: u64 = u64::from_be_bytes(*b"HTTP/1.0");
+const CONNECT: u64 = u64::from_be_bytes(*b"\0connect");
+const GET: u64 = u64::from_be_bytes(*b"\0\0\0\0\0get");
+const HEAD: u64 = u64::from_be_bytes(*b"\0\0\0\0head");
+const TRACE: u64 = u64::from_be_bytes(*b"\0\0\0trace");
 const HOST_NAME: u64 = u64::from_be_bytes(*b"\0\0\0\0host");
 
 /// `tchar` of RFC 9110 §5.6.2, as two bit masks: a table would be a memory access that a verifier has to follow.

@@ -17,6 +17,7 @@ extern crate self as router_common;
 mod common;
 
 pub mod decide;
+pub mod extensions;
 pub mod hostname;
 pub mod http;
 pub mod keyed;
@@ -24,6 +25,7 @@ pub mod maps;
 pub mod options;
 pub mod packet;
 pub mod proxy_v2;
+pub mod requests;
 pub mod tls;
 pub mod translate;
 pub mod verdict;

@@ -19,7 +19,10 @@ pub use routes::*;
 
 /// Version of everything in this module. Pins live under `…/v<ABI>/`: programs and agents of different versions never
 /// share maps.
-pub const ABI: u32 = 5;
+pub const ABI: u32 = 6;
+
+/// Mark of packets that the programs send: egress lets them pass. Nothing else may use it.
+pub const OURS: u32 = 0x51ce_0001;
 
 /// Most entries of each route map. Not preallocated: an unused entry costs the 16 bytes of its hash bucket.
 pub const MAX_HOSTS: usize = 1 << 18;
@@ -36,8 +39,14 @@ pub const MAX_HELLOS: usize = 1 << 12;
 pub const MAX_LATER_HEADS: usize = 1 << 16;
 /// Entries of `flows`: two a connection. Not preallocated.
 pub const MAX_FLOWS: usize = 1 << 19;
+/// Packets in fragments that are on their way; the oldest gives way, and is sent again as a whole.
+pub const MAX_FRAGMENTED: usize = 1 << 12;
 /// Interfaces with another end that is reached at once. Not preallocated.
 pub const MAX_PEERS: usize = 1 << 12;
+/// Addresses and ports of other connections that dials leave alone. Not preallocated.
+pub const MAX_TAKEN: usize = 1 << 16;
+/// Connections of others that have begun with addresses and ports of carried ones and that the agent has not seen yet.
+pub const MAX_CLASHES: usize = 1 << 10;
 /// Endpoints, and slots of all pools together. Not preallocated.
 pub const MAX_ENDPOINTS: usize = 1 << 18;
 /// Verdicts that each CPU remembers; a power of two.
@@ -57,7 +66,7 @@ const _: () = {
     assert!(END_RING.is_power_of_two() && END_RING >= 4096);
     assert!(MAX_VERDICTS.is_power_of_two());
     assert!(MAX_FLOWS >= 2 * MAX_HANDSHAKES && MAX_LATER_HEADS >= MAX_HELLOS && MAX_HELLOS > 0);
-    assert!(MAX_HOSTS > 0 && MAX_ALLOW > 0 && MAX_ENDPOINTS > 0 && MAX_PEERS > 0);
+    assert!(MAX_HOSTS > 0 && MAX_ALLOW > 0 && MAX_ENDPOINTS > 0 && MAX_PEERS > 0 && MAX_TAKEN > 0 && MAX_CLASHES > 0);
 };
 /// Bytes of the backend name in [`HostRoute`].
 pub const BACKEND_FIELD: usize = 112;

@@ -64,7 +64,7 @@ impl<P: Packet> Headers for Copied<'_, P> {
 pub enum NotTcp {
     /// No IP, or no TCP in it.
     Other,
-    /// A fragment, or IPv6 with extension headers: the stack will put it together.
+    /// A fragment, IPv4 with options, or IPv6 with extension headers: [`crate::extensions`] reads them.
     Unreadable,
     /// Shorter than its headers say.
     Short,
@@ -111,9 +111,9 @@ pub struct Segment {
 
 /// Bytes of an Ethernet header (no VLAN tag: the kernel takes it out of the packet).
 pub const ETHERNET: u32 = 14;
-const ETHERTYPE_IPV4: [u8; 2] = [0x08, 0x00];
-const ETHERTYPE_IPV6: [u8; 2] = [0x86, 0xdd];
-const TCP: u8 = 6;
+pub(crate) const ETHERTYPE_IPV4: [u8; 2] = [0x08, 0x00];
+pub(crate) const ETHERTYPE_IPV6: [u8; 2] = [0x86, 0xdd];
+pub(crate) const TCP: u8 = 6;
 
 /// Reads the headers.
 ///
@@ -143,27 +143,37 @@ pub fn segment(packet: &impl Packet) -> Result<Segment, NotTcp> {
 pub fn read(packet: &mut impl Headers, to: &mut Segment) -> Result<(), NotTcp> {
     let ethertype = *packet.bytes::<2>(12).ok_or(NotTcp::Short)?;
     if ethertype == ETHERTYPE_IPV4 {
-        ipv4(packet, to)
+        ipv4::<false>(packet, to)
     } else if ethertype == ETHERTYPE_IPV6 {
-        ipv6(packet, to)
+        ipv6::<false>(packet, to)
     } else {
         Err(NotTcp::Other)
     }
 }
 
+/// Reads the headers of a first fragment from which [`crate::extensions::Extensions::take_out`] has taken all else:
+/// what there is of the payload is that of the fragment.
+///
+/// # Errors
+/// As [`segment`]; also when the TCP header is not all in the fragment.
 #[inline(always)]
-fn ipv4(packet: &mut impl Headers, to: &mut Segment) -> Result<(), NotTcp> {
+pub fn read_fragment(packet: &impl Packet, v6: bool, to: &mut Segment) -> Result<(), NotTcp> {
+    let mut packet = Copied { packet, header: [0; 20] };
+    if v6 { ipv6::<true>(&mut packet, to) } else { ipv4::<true>(&mut packet, to) }
+}
+
+/// Bytes of the fragment header (RFC 8200 §4.5).
+pub const FRAGMENT_HEADER: u32 = 8;
+
+#[inline(always)]
+fn ipv4<const FRAGMENT: bool>(packet: &mut impl Headers, to: &mut Segment) -> Result<(), NotTcp> {
     let ip: &[u8; 20] = packet.bytes(ETHERNET).ok_or(NotTcp::Short)?;
     if ip[9] != TCP {
         return Err(NotTcp::Other);
     }
-    // More fragments, or an offset.
-    if ip[6] & 0x3f != 0 || ip[7] != 0 {
+    // Options; more fragments, or an offset.
+    if ip[0] != 0x45 || !FRAGMENT && (ip[6] & 0x3f != 0 || ip[7] != 0) {
         return Err(NotTcp::Unreadable);
-    }
-    let header = ((ip[0] & 0x0f) as u32) * 4;
-    if ip[0] >> 4 != 4 || header < 20 {
-        return Err(NotTcp::Short);
     }
     let total = u16::from_be_bytes(at(ip, 2)) as u32;
     to.v6 = false;
@@ -171,15 +181,15 @@ fn ipv4(packet: &mut impl Headers, to: &mut Segment) -> Result<(), NotTcp> {
     to.flow.destination = mapped(at(ip, 16));
     // Total length 0 is a packet of over 64 KiB that segmentation offload has put together.
     let end = if total == 0 { packet.packet_len() } else { ETHERNET + total };
-    // Without options, as nearly always, the position is a constant.
-    if header == 20 { tcp(packet, ETHERNET + 20, end, to) } else { tcp(packet, ETHERNET + header, end, to) }
+    tcp(packet, ETHERNET + 20, end, to)
 }
 
 #[inline(always)]
-fn ipv6(packet: &mut impl Headers, to: &mut Segment) -> Result<(), NotTcp> {
+fn ipv6<const FRAGMENT: bool>(packet: &mut impl Headers, to: &mut Segment) -> Result<(), NotTcp> {
     let ip: &[u8; 8] = packet.bytes(ETHERNET).ok_or(NotTcp::Short)?;
     match ip[6] {
-        TCP => {}
+        TCP if !FRAGMENT => {}
+        44 if FRAGMENT => {}
         // Hop-by-hop, routing, fragment, authentication, destination options.
         0 | 43 | 44 | 51 | 60 => return Err(NotTcp::Unreadable),
         _ => return Err(NotTcp::Other),
@@ -190,7 +200,7 @@ fn ipv6(packet: &mut impl Headers, to: &mut Segment) -> Result<(), NotTcp> {
     if !packet.copy(ETHERNET + 8, &mut to.flow.source) || !packet.copy(ETHERNET + 24, &mut to.flow.destination) {
         return Err(NotTcp::Short);
     }
-    tcp(packet, ETHERNET + 40, end, to)
+    tcp(packet, ETHERNET + 40 + if FRAGMENT { FRAGMENT_HEADER } else { 0 }, end, to)
 }
 
 #[inline(always)]

@@ -8,6 +8,7 @@
 //! is ever read.
 
 mod difference;
+mod fragments;
 mod rewriter;
 
 use crate::maps::FlowKey;
@@ -15,6 +16,7 @@ use crate::options::{NOP, TIMESTAMPS};
 use crate::packet::{ACK, ETHERNET, Packet, SYN, Segment};
 
 pub use difference::Difference;
+pub use fragments::{identify, translate_later};
 pub use rewriter::{REWRITER_STEPS, Rewriter};
 
 /// What the packets of one direction need.
@@ -60,6 +62,9 @@ pub trait PacketMut: Packet {
     /// Makes room for the IP header of the other version, or takes what is too much of it: 20 bytes between Ethernet and
     /// TCP, whose content is left to the caller. False where that cannot be done.
     fn change_family(&mut self, v6: bool) -> bool;
+
+    /// Takes `len` bytes out that stand behind the IP header, of IPv4 behind its first 20 bytes.
+    fn take_out(&mut self, v6: bool, len: u32) -> bool;
 
     /// Runs a [`Rewriter`] with these deltas over the options at `offset`, which is even: the folded [`Difference`]
     /// that it made. The kernel has its own way of going through them.
@@ -113,13 +118,13 @@ pub fn translate(packet: &mut impl PacketMut, segment: &Segment, t: &Translation
 }
 
 /// [`translate`] for a connection whose sides use different versions of IP: `segment` is of one, `t.to` of the other.
-/// Hop limit and traffic class with its ECN bits go over (RFC 7915 §4.1 and §5.1); IP options do not.
+/// Hop limit and traffic class with its ECN bits go over (RFC 7915 §4.1 and §5.1).
 #[inline(always)]
 pub fn translate_across(packet: &mut impl PacketMut, segment: &Segment, t: &Translation) -> bool {
     let tcp_len = segment.payload - segment.tcp + segment.payload_len;
     let Some(before) = packet.load::<9>(ETHERNET) else { return false };
     let (hops, class) = if segment.v6 { (before[7], before[0] << 4 | before[1] >> 4) } else { (before[8], before[1]) };
-    if segment.tcp != tcp_after(segment.v6) || !packet.change_family(!segment.v6) {
+    if !packet.change_family(!segment.v6) {
         return false;
     }
     let tcp = tcp_after(!segment.v6);
@@ -163,17 +168,21 @@ fn write_ip4(packet: &mut impl PacketMut, to: &FlowKey, tcp_len: u32, hops: u8, 
     let [l0, l1] = (if total > 0xffff { 0 } else { total as u16 }).to_be_bytes();
     let [a, b, c, d] = word(&to.source, 12);
     let [e, f, g, h] = word(&to.destination, 12);
-    let mut difference = Difference::default();
-    difference.change_bytes([0xff; 4], [0x45, class, l0, l1]);
-    difference.change_bytes([0xff; 4], [0, 0, 0x40, 0]);
-    difference.change_bytes([0xff; 4], [hops, TCP, 0, 0]);
-    difference.change_bytes([0xff; 4], [a, b, c, d]);
-    difference.change_bytes([0xff; 4], [e, f, g, h]);
-    let folded = difference.folded();
-    let once = (folded & 0xffff) + (folded >> 16);
-    let [c0, c1] = (!(((once & 0xffff) + (once >> 16)) as u16)).to_ne_bytes();
-    let header = [0x45, class, l0, l1, 0, 0, 0x40, 0, hops, TCP, c0, c1, a, b, c, d, e, f, g, h];
+    let mut header = [0x45, class, l0, l1, 0, 0, 0x40, 0, hops, TCP, 0, 0, a, b, c, d, e, f, g, h];
+    [header[10], header[11]] = ip4_checksum(&header);
     packet.store(ETHERNET - 2, &[0x08, 0x00]) && packet.store_counted(ETHERNET, &header)
+}
+
+/// The checksum of an IPv4 header without options in which it is 0.
+#[inline(always)]
+pub(crate) fn ip4_checksum(header: &[u8; 20]) -> [u8; 2] {
+    let mut sum = Difference::default();
+    for at in [0, 4, 8, 12, 16] {
+        sum.change_bytes([0xff; 4], word(header, at));
+    }
+    let folded = sum.folded();
+    let once = (folded & 0xffff) + (folded >> 16);
+    (!(((once & 0xffff) + (once >> 16)) as u16)).to_ne_bytes()
 }
 
 /// `ACROSS`: the IP header is written already, and the addresses before it were of the other version.
@@ -190,7 +199,7 @@ fn translate_headers<const ACROSS: bool>(packet: &mut impl PacketMut, segment: &
     let window = window(segment, t);
 
     // An IPv4-mapped address has the sum of the IPv4 address: 0xffff is another 0 (RFC 1071 §2).
-    let pseudo = addresses_difference(segment, &t.to, segment.v6 || ACROSS);
+    let pseudo = addresses_difference(&segment.flow, &t.to, segment.v6 || ACROSS);
     let mut rest = Difference::default();
     rest.change(ports[0], ports[1]);
     rest.change(segment.seq, seq);
@@ -198,7 +207,7 @@ fn translate_headers<const ACROSS: bool>(packet: &mut impl PacketMut, segment: &
     rest.change(segment.window as u32, window as u32);
 
     // IPv4 addresses are the eight bytes before the TCP header: one store for both.
-    let together = !ACROSS && !segment.v6 && tcp == AFTER_IP4;
+    let together = !ACROSS && !segment.v6;
     if !ACROSS && !together && !store_addresses(packet, segment.v6, &t.to) {
         return false;
     }
@@ -277,8 +286,7 @@ fn ports(flow: &FlowKey) -> u32 {
 
 /// What the change of addresses makes of a sum, that of the IPv4 header and that of the pseudo header alike.
 #[inline(always)]
-fn addresses_difference(segment: &Segment, to: &FlowKey, whole: bool) -> Difference {
-    let from = &segment.flow;
+fn addresses_difference(from: &FlowKey, to: &FlowKey, whole: bool) -> Difference {
     let mut difference = Difference::default();
     for at in [0, 4, 8, 12] {
         if whole || at == 12 {
@@ -340,4 +348,4 @@ fn word<const N: usize>(bytes: &[u8; N], at: usize) -> [u8; 4] {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -90,6 +90,8 @@ reasons! {
     /// Something follows the first head at once: content or another request, perhaps for another host. The proxy tells
     /// them apart.
     MoreThanHead = 39, Pass, "more-than-head";
+    /// The head does not tell in exactly one way where its content ends, or whether it comes. The proxy decides.
+    UnclearContent = 40, Pass, "unclear-content";
 
     /// Data came that does not continue what was seen: reordered, or after a gap.
     OutOfOrder = 48, Pass, "out-of-order";
@@ -106,6 +108,8 @@ reasons! {
     PortsTaken = 53, Pass, "ports-taken";
     /// Answers to the client leave by another interface than it came in by, or are encapsulated on their way.
     OtherWayBack = 55, Pass, "other-way-back";
+    /// The client's packets come in fragments, and those of another connection could not be carried.
+    Fragments = 56, Pass, "fragments";
     /// No room in the map of flows.
     FlowsFull = 54, Pass, "flows-full";
 
@@ -136,11 +140,17 @@ pub enum FlowEndReason {
     Silent = 7,
     /// A later request of a clear-text connection had another Host.
     OtherHost = 8,
+    /// Its packets came in fragments that could not be carried; the agent reset it.
+    Fragmented = 9,
+    /// What the client of a clear-text connection sent where a request stands can be none, or cannot be followed.
+    Unfollowed = 10,
+    /// A rule or policy of the host that came later does not let its packets pass; the agent deleted it.
+    HostRule = 11,
 }
 
 impl FlowEndReason {
     /// All reasons, by code.
-    pub const ALL: [FlowEndReason; 8] = [
+    pub const ALL: [FlowEndReason; 11] = [
         FlowEndReason::Finished,
         FlowEndReason::ClientReset,
         FlowEndReason::BackendReset,
@@ -149,6 +159,9 @@ impl FlowEndReason {
         FlowEndReason::Idle,
         FlowEndReason::Silent,
         FlowEndReason::OtherHost,
+        FlowEndReason::Fragmented,
+        FlowEndReason::Unfollowed,
+        FlowEndReason::HostRule,
     ];
 
     /// The reason as logs and `sluice` print it.
@@ -162,6 +175,9 @@ impl FlowEndReason {
             FlowEndReason::Idle => "idle",
             FlowEndReason::Silent => "silent",
             FlowEndReason::OtherHost => "other-host",
+            FlowEndReason::Fragmented => "fragmented",
+            FlowEndReason::Unfollowed => "unfollowed",
+            FlowEndReason::HostRule => "host-rule",
         }
     }
 
@@ -187,7 +203,7 @@ pub enum DialCounter {
     PayloadAgain = 4,
     /// Dials that went on to another endpoint.
     NextEndpoint = 5,
-    /// Answers to a SYN that belong to an older connection of the endpoint.
+    /// Answers to a SYN that belong to another connection of the endpoint: the dial takes another port.
     Challenged = 6,
     /// Entries of ended connections whose ports were taken over.
     TakenOver = 7,
@@ -201,11 +217,22 @@ pub enum DialCounter {
     OtherHost = 11,
     /// Ends that found the ring full. The agent's sweep tells of them, unless their entries are needed before.
     EndsLate = 12,
+    /// Packets of carried connections with IP options or extension headers that no host takes, such as source routes. They
+    /// were dropped.
+    RefusedHeaders = 13,
+    /// Fragments of packets of carried connections that could not be carried, and were dropped.
+    LostFragments = 14,
+    /// Connections that were given up for that.
+    Fragmented = 15,
+    /// SYNs of others that were dropped because the kernel carries a connection with their addresses and ports.
+    Clashed = 16,
+    /// Clear-text connections that were reset because what their client sent cannot be followed.
+    Unfollowed = 17,
 }
 
 impl DialCounter {
     /// All counters with their names, by index.
-    pub const ALL: [(DialCounter, &'static str); 13] = [
+    pub const ALL: [(DialCounter, &'static str); 18] = [
         (DialCounter::EndsLost, "ends-lost"),
         (DialCounter::Dialed, "dialed"),
         (DialCounter::Confirmed, "confirmed"),
@@ -219,11 +246,16 @@ impl DialCounter {
         (DialCounter::Untranslated, "untranslated"),
         (DialCounter::OtherHost, "other-host"),
         (DialCounter::EndsLate, "ends-late"),
+        (DialCounter::RefusedHeaders, "refused-headers"),
+        (DialCounter::LostFragments, "lost-fragments"),
+        (DialCounter::Fragmented, "fragmented"),
+        (DialCounter::Clashed, "clashed"),
+        (DialCounter::Unfollowed, "unfollowed"),
     ];
 }
 
 /// Size of `dial_stats`.
-pub const DIAL_COUNTERS: u32 = 16;
+pub const DIAL_COUNTERS: u32 = 24;
 
 #[cfg(test)]
 mod tests {

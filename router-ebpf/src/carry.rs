@@ -4,10 +4,11 @@ use aya_ebpf::bindings::TC_ACT_SHOT;
 use aya_ebpf::helpers::bpf_ktime_get_ns;
 use aya_ebpf::helpers::generated::bpf_ktime_get_coarse_ns;
 use router_common::maps::{
-    FLOW_ACROSS, FLOW_CLEARTEXT, FLOW_FIN, FLOW_FIN_ACKED, FLOW_IN_HEAD, FLOW_REPORTED, Flow, FlowKey, SIDE_CLIENT,
-    STATE_CLOSING, STATE_CONFIRMING, STATE_DIALING, STATE_ESTABLISHED,
+    FLOW_ACROSS, FLOW_ASKED, FLOW_CLEARTEXT, FLOW_FIN, FLOW_FIN_ACKED, FLOW_IN_HEAD, FLOW_REPORTED, Flow, FlowKey,
+    SIDE_CLIENT, STATE_CLOSING, STATE_CONFIRMING, STATE_DIALING, STATE_ESTABLISHED,
 };
 use router_common::packet::{ACK, FIN, RST, SYN, Segment};
+use router_common::requests::is_content;
 use router_common::translate::{translate, translate_across};
 use router_common::verdict::{DialCounter, FlowEndReason};
 
@@ -56,7 +57,15 @@ pub fn packet(skb: &mut Skb, segment: &Segment, flow: &mut Flow) -> Option<i32> 
 fn is_plain(segment: &Segment, flow: &Flow) -> bool {
     flow.state == STATE_ESTABLISHED
         && segment.flags & (SYN | FIN | RST) == 0
-        && (flow.peer & FLOW_FIN) | (flow.own & FLOW_CLEARTEXT) == 0
+        && flow.peer & FLOW_FIN == 0
+        && (flow.own & (FLOW_CLEARTEXT | FLOW_ASKED) == 0 || says_nothing(segment, flow))
+}
+
+/// Whether nothing of a packet of clear text is looked at.
+#[inline(always)]
+fn says_nothing(segment: &Segment, flow: &Flow) -> bool {
+    let end = segment.seq.wrapping_add(segment.payload_len);
+    segment.payload_len == 0 || is_content(flow.judged, &flow.content, end)
 }
 
 /// [`unusual`]: translate the packet.
@@ -66,6 +75,17 @@ const GONE: u32 = 0x1_0001;
 
 #[inline(always)]
 fn forward(skb: &mut Skb, segment: &Segment, flow: &mut Flow) -> i32 {
+    note(segment, flow);
+    let across_families = flow.own & FLOW_ACROSS != 0;
+    if !(if across_families { across(skb, segment, flow) } else { within(skb, segment, flow) }) {
+        maps::count(DialCounter::Untranslated);
+        return TC_ACT_SHOT;
+    }
+    next_hop::send_at(skb, &flow.rewrite.to, flow.interface, flow.last_ns)
+}
+
+#[inline(always)]
+fn note(segment: &Segment, flow: &mut Flow) {
     // SAFETY: the helper has no precondition.
     flow.last_ns = unsafe { bpf_ktime_get_coarse_ns() };
     flow.packets += 1;
@@ -77,18 +97,26 @@ fn forward(skb: &mut Skb, segment: &Segment, flow: &mut Flow) -> i32 {
     if segment.flags & ACK != 0 {
         flow.acked = segment.ack;
     }
-    let across_families = flow.own & FLOW_ACROSS != 0;
-    if !(if across_families { across(skb, segment, flow) } else { within(skb, segment, flow) }) {
-        maps::count(DialCounter::Untranslated);
-        return TC_ACT_SHOT;
+}
+
+/// What a segment that has been carried in fragments says of its connection.
+#[inline(never)]
+pub fn told_in_fragments(segment: &Segment, flow: &mut Flow) {
+    note(segment, flow);
+    if flow.state == STATE_ESTABLISHED
+        && !is_plain(segment, flow)
+        && let Some(other) = maps::flow(&flow.rewrite.to.reversed())
+        && other.started_ns == flow.started_ns
+    {
+        fins(segment, flow, other);
     }
-    next_hop::send_at(skb, &flow.rewrite.to, flow.interface, flow.last_ns)
 }
 
 // Functions of their own: what they need of the stack is free again after them.
 
+/// Translates a packet to one of the same version of IP.
 #[inline(never)]
-fn within(skb: &mut Skb, segment: &Segment, flow: &Flow) -> bool {
+pub fn within(skb: &mut Skb, segment: &Segment, flow: &Flow) -> bool {
     translate(skb, segment, &flow.rewrite)
 }
 
@@ -122,11 +150,13 @@ fn unusual(skb: &Skb, segment: &Segment, flow: &mut Flow) -> u32 {
         }
     }
     if flow.own & FLOW_CLEARTEXT != 0 && segment.payload_len != 0 && segment.flags & RST == 0 {
-        match later_request::look(skb, segment, flow, other) {
-            later_request::GOES_ON => {}
-            later_request::EARLY => return TC_ACT_SHOT as u32,
-            _ => return later_request::reset(skb, segment, flow, other) as u32,
+        let action = requests(skb, segment, flow, other);
+        if action != FORWARD {
+            return action;
         }
+    }
+    if flow.own & FLOW_ASKED != 0 && segment.payload_len != 0 {
+        later_request::answered(skb, segment, flow, other);
     }
     if segment.flags & RST != 0 {
         if flow.state != STATE_CLOSING && segment.seq.wrapping_sub(flow.next_seq) < RESET_WINDOW {
@@ -147,6 +177,19 @@ fn unusual(skb: &Skb, segment: &Segment, flow: &mut Flow) -> u32 {
     }
     fins(segment, flow, other);
     FORWARD
+}
+
+/// Payload of a client of clear text. A function of its own: what it needs of the stack is free again after it.
+#[inline(never)]
+fn requests(skb: &Skb, segment: &Segment, client: &mut Flow, backend: &mut Flow) -> u32 {
+    match later_request::look(skb, segment, client, backend) {
+        later_request::GOES_ON => FORWARD,
+        later_request::EARLY => TC_ACT_SHOT as u32,
+        why => {
+            later_request::end(client, backend, why);
+            later_request::reset(skb, segment, client, backend) as u32
+        }
+    }
 }
 
 /// Whether the connection ended by a reset of this side.

@@ -2,15 +2,17 @@
 
 use aya_ebpf::bindings::{TC_ACT_OK, TC_ACT_SHOT};
 use aya_ebpf::helpers::{bpf_get_prandom_u32, bpf_ktime_get_ns};
+use router_common::http::{Content, Upgrade};
 use router_common::keyed;
 use router_common::maps::{
-    Config, Dial, Endpoint, FLIGHT_HEADROOM, FLOW_ACROSS, FLOW_CLEARTEXT, Flow, FlowKey, HANDSHAKE_COMPLETE, Handshake,
-    Listener, OPTION_ECN, OPTION_TIMESTAMPS, POOL_PROXY_V2, POOL_TOLD, PROTOCOL_HTTP, SIDE_BACKEND, SIDE_CLIENT,
-    STATE_CLOSING, STATE_DIALING,
+    Config, Dial, Endpoint, FLIGHT_HEADROOM, FLOW_ACROSS, FLOW_ASKED, FLOW_CLEARTEXT, Flow, FlowKey,
+    HANDSHAKE_COMPLETE, Handshake, Listener, OPTION_ECN, OPTION_TIMESTAMPS, POOL_PROXY_V2, POOL_TOLD, PROTOCOL_HTTP,
+    SIDE_BACKEND, SIDE_CLIENT, STATE_CLOSING, STATE_DIALING,
 };
 use router_common::options;
 use router_common::packet::{CWR, ECE, ETHERNET, Packet, RST, SYN, Segment};
 use router_common::proxy_v2;
+use router_common::requests;
 use router_common::verdict::{DialCounter, Reason};
 
 use crate::compose::{compose, is_v4};
@@ -29,6 +31,9 @@ pub const OFF: u32 = 0x1_0001;
 
 /// Source ports that are tried for one dial.
 const PORT_TRIES: u32 = 16;
+/// From one port to the next, modulo their number: a prime above it, so that each has its turn. Not 1, because others take
+/// ports that lie side by side, such as connection tracking, which counts up from one that is taken.
+const STRIDE: u64 = 104_729;
 /// What a host that tells no maximum segment size takes (RFC 9293 §3.7.1, for IPv4).
 const DEFAULT_SEGMENT: u16 = 536;
 
@@ -39,10 +44,12 @@ pub fn reason(code: u32) -> Reason {
     const PORTS_TAKEN: u32 = Reason::PortsTaken as u32;
     const FLOWS_FULL: u32 = Reason::FlowsFull as u32;
     const OTHER_WAY_BACK: u32 = Reason::OtherWayBack as u32;
+    const FRAGMENTS: u32 = Reason::Fragments as u32;
     const MAP_FULL: u32 = Reason::MapFull as u32;
     const NO_HANDSHAKE: u32 = Reason::NoHandshake as u32;
     match code {
         NO_ENDPOINT => Reason::NoEndpoint,
+        FRAGMENTS => Reason::Fragments,
         OTHER_WAY_BACK => Reason::OtherWayBack,
         PORTS_TAKEN => Reason::PortsTaken,
         FLOWS_FULL => Reason::FlowsFull,
@@ -77,7 +84,11 @@ pub fn begin(skb: &Skb, segment: &Segment, listener: Listener, handshake: &Hands
     dial.window = segment.window;
     dial.prefix = 0;
     dial.attempts = 0;
+    dial.moves = 0;
     dial.told = (pool.flags & POOL_TOLD != 0) as u8;
+    let head = memory.flight.head.head();
+    dial.content = requests::content(&head);
+    dial.asks = (head.upgrade as u8 != Upgrade::No as u8) as u8;
     if !draw(dial) {
         return Reason::NoEndpoint as u32;
     }
@@ -132,24 +143,28 @@ fn put_proxy_header(memory: &mut Scratch, flow: &FlowKey) {
 }
 
 /// Enters a connection to the dial's endpoint: a free source port, both flow entries, the first flight. Takes the
-/// working memory as [`begin`] has left it; `client` is the client's key, `arrived` the interface that leads to it.
+/// working memory as [`begin`] has left it, with the client's key and the interface that leads to it; `skb` is any packet.
 #[inline(never)]
-pub fn enter(client: &FlowKey, arrived: u32) -> u32 {
+pub fn enter(skb: &Skb) -> u32 {
     let Some(memory) = maps::scratch_memory() else { return Reason::NoEndpoint as u32 };
     let Some(settings) = maps::settings() else { return Reason::NoEndpoint as u32 };
     let id = memory.flight.dial.endpoint;
     let Some(endpoint) = maps::endpoint(id) else { return Reason::NoEndpoint as u32 };
     let Some(state) = maps::state_of_endpoint(id) else { return Reason::NoEndpoint as u32 };
-    prepare(memory, client, endpoint, arrived);
+    prepare(memory, endpoint);
     state.dials += 1;
     let mut turn = 0;
     while turn < PORT_TRIES {
         turn += 1;
         // Atomic: two CPUs that took one port would each take over what is left of it, the second one the first's dial.
         let step = maps::next_step(&mut state.cursor);
-        let tried = try_port(settings, step);
+        if is_anothers(skb, settings, step) {
+            continue;
+        }
+        number(settings);
+        let tried = try_port();
         if tried == PORT_OURS {
-            return finish(client);
+            return finish();
         }
         if tried != PORT_TAKEN {
             return Reason::FlowsFull as u32;
@@ -160,8 +175,8 @@ pub fn enter(client: &FlowKey, arrived: u32) -> u32 {
 
 /// Fills the two entries but for what depends on the port.
 #[inline(never)]
-fn prepare(memory: &mut Scratch, key: &FlowKey, endpoint: &Endpoint, arrived: u32) {
-    let Scratch { client, backend, flight, .. } = memory;
+fn prepare(memory: &mut Scratch, endpoint: &Endpoint) {
+    let Scratch { client, backend, flight, key, arrived, .. } = memory;
     // SAFETY: the helper has no precondition.
     let now = unsafe { bpf_ktime_get_ns() };
     flight.dial.max_segment = endpoint.max_segment;
@@ -186,7 +201,7 @@ fn prepare(memory: &mut Scratch, key: &FlowKey, endpoint: &Endpoint, arrived: u3
     // See `begin_entry`.
     backend.bytes = skb::hidden(0) as u64;
     backend.packets = 0;
-    backend.interface = arrived;
+    backend.interface = *arrived;
     backend.endpoint = client.endpoint;
     backend.route = client.route;
     backend.router = client.router;
@@ -204,6 +219,11 @@ fn prepare(memory: &mut Scratch, key: &FlowKey, endpoint: &Endpoint, arrived: u3
     }
     if client.protocol == PROTOCOL_HTTP {
         client.own |= FLOW_CLEARTEXT;
+        client.content = flight.dial.content;
+        if flight.dial.asks != 0 {
+            client.peer |= FLOW_ASKED;
+            backend.own |= FLOW_ASKED;
+        }
     }
 }
 
@@ -231,19 +251,30 @@ fn begin_entry(flow: &mut Flow, now: u64) {
     flow.judged = 0;
     flow.retries = 0;
     flow.claims = 0;
+    flow.content = Content::default();
 }
 
 const PORT_TAKEN: u32 = 0;
 const PORT_OURS: u32 = 1;
 const PORT_NO_ROOM: u32 = 2;
 
-/// Tries to make one port ours: by entering the way back from the endpoint.
+/// Makes a port the one to dial from; whether another connection of this host has it towards the endpoint, be it a socket's or
+/// that of somebody whom the host forwards for.
 #[inline(never)]
-fn try_port(settings: &Config, step: u32) -> u32 {
-    let Some(memory) = maps::scratch_memory() else { return PORT_NO_ROOM };
-    let ports = if settings.ports == 0 { 1 } else { settings.ports as u32 };
+fn is_anothers(skb: &Skb, settings: &Config, step: u32) -> bool {
+    let Some(memory) = maps::scratch_memory() else { return true };
+    let ports = if settings.ports == 0 { 1 } else { settings.ports as u64 };
+    let Scratch { client, tuple, .. } = memory;
+    client.rewrite.to.source_port = settings.first_port.wrapping_add((step as u64 * STRIDE % ports) as u16);
+    let back = client.rewrite.to.reversed();
+    maps::is_taken(&back) || skb.has_socket(&back, tuple)
+}
+
+/// The numbers of a dial from that port.
+#[inline(never)]
+fn number(settings: &Config) {
+    let Some(memory) = maps::scratch_memory() else { return };
     let Scratch { client, backend, flight, .. } = memory;
-    client.rewrite.to.source_port = settings.first_port.wrapping_add((step % ports) as u16);
     let back = client.rewrite.to.reversed();
     let hash = keyed::hash(settings.secret, &back);
     let now = client.started_ns;
@@ -260,6 +291,14 @@ fn try_port(settings: &Config, step: u32) -> u32 {
         client.rewrite.delta_tsval = delta;
         backend.rewrite.delta_tsecr = delta.wrapping_neg();
     }
+}
+
+/// Tries to make that port ours: by entering the way back from the endpoint.
+#[inline(never)]
+fn try_port() -> u32 {
+    let Some(memory) = maps::scratch_memory() else { return PORT_NO_ROOM };
+    let Scratch { client, backend, .. } = memory;
+    let back = client.rewrite.to.reversed();
     let Some(old) = maps::flow(&back) else {
         // Else another CPU was faster, unless it is for room.
         return if maps::add_flow(&back, backend) {
@@ -276,6 +315,20 @@ fn try_port(settings: &Config, step: u32) -> u32 {
 /// Enters a connection in the place of one that has ended. `false`: another CPU, or the agent, was faster.
 #[inline(always)]
 fn take_over(back: &FlowKey, old: &mut Flow, new: &Flow) -> bool {
+    if !give_back(old) {
+        return false;
+    }
+    let taken = maps::replace_flow(back, new);
+    if taken {
+        maps::count(DialCounter::TakenOver);
+    }
+    taken
+}
+
+/// Makes the port of a connection that has ended free, given its endpoint's entry, which is then to be replaced or removed.
+/// `false`: another CPU, or the agent, was faster.
+#[inline(always)]
+pub fn give_back(old: &mut Flow) -> bool {
     if !maps::claim_port(old) {
         return false;
     }
@@ -286,17 +339,14 @@ fn take_over(back: &FlowKey, old: &mut Flow, new: &Flow) -> bool {
         record::last_of(old, other);
         maps::remove_flow(&client);
     }
-    let taken = maps::replace_flow(back, new);
-    if taken {
-        maps::count(DialCounter::TakenOver);
-    }
-    taken
+    true
 }
 
 /// The other entry, and the first flight for as long as it may be needed.
 #[inline(never)]
-fn finish(client: &FlowKey) -> u32 {
+fn finish() -> u32 {
     let Some(memory) = maps::scratch_memory() else { return Reason::NoEndpoint as u32 };
+    let client = &memory.key;
     let back = memory.client.rewrite.to.reversed();
     if !maps::keep_dialed_flight(client, &memory.flight) {
         maps::remove_flow(&back);

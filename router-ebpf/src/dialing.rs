@@ -1,7 +1,7 @@
 //! A connection between its SYN to the endpoint and the endpoint's acknowledgement of the first payload. Whatever is
 //! lost in that time is sent again here: the payload is in `short_hellos` or `hellos`.
 
-use aya_ebpf::bindings::TC_ACT_SHOT;
+use aya_ebpf::bindings::{TC_ACT_OK, TC_ACT_SHOT};
 use aya_ebpf::helpers::bpf_ktime_get_ns;
 use router_common::maps::{
     Dial, FLIGHT_HEADROOM, Flow, Handshake, OPTION_SCALE, OPTION_TIMESTAMPS, SIDE_CLIENT, STATE_CONFIRMING,
@@ -24,6 +24,9 @@ use crate::skb::Skb;
 /// Nanoseconds that an endpoint is given before a packet of the client goes to another one: the client sends its first
 /// payload again after 0.2 s or more, and doubles that, so the first endpoint gets three SYNs and each other one.
 const GIVEN: u64 = 1_000_000_000;
+/// Ports that are given up before the client has to send again; an endpoint that answers every SYN with something else would
+/// never end it.
+const MAX_MOVES: u8 = 64;
 /// The smallest payload of a segment that is made here: every host takes it (RFC 9293 §3.7.1), less timestamps.
 const MIN_SEGMENT: u32 = 524;
 /// Segments of the longest payload at [`MIN_SEGMENT`].
@@ -40,10 +43,12 @@ const DROP: u32 = 1;
 const SYN_AGAIN: u32 = 2;
 /// It becomes the first payload.
 const PAYLOAD: u32 = 3;
-/// It becomes a reset to the endpoint.
-const CHALLENGED: u32 = 4;
+/// A copy goes up the stack, where it belongs; it becomes the SYN from another port.
+const NEXT_PORT: u32 = 4;
 /// It becomes the SYN to another endpoint, or a reset to the client.
 const NEXT_ENDPOINT: u32 = 5;
+/// It is another connection's, and goes up the stack.
+const NOT_OURS: u32 = 6;
 
 /// What becomes of a packet, given both entries. Where it needs the first flight, that is in the working memory.
 #[inline(always)]
@@ -67,11 +72,17 @@ pub fn act(skb: &Skb, segment: &Segment, flow: &mut Flow, other: &mut Flow, next
     if next == DROP {
         return TC_ACT_SHOT;
     }
+    if next == NOT_OURS {
+        return TC_ACT_OK;
+    }
     let from_client = flow.side == SIDE_CLIENT;
     let Some(memory) = maps::scratch_memory() else { return TC_ACT_SHOT };
     memory.key = if from_client { segment.flow } else { flow.rewrite.to.reversed() };
     if next == NEXT_ENDPOINT {
         return next_endpoint::dial(skb);
+    }
+    if next == NEXT_PORT {
+        return next_endpoint::dial_from_another_port(skb);
     }
     let client = if from_client { flow } else { other };
     if next == SYN_AGAIN {
@@ -79,26 +90,24 @@ pub fn act(skb: &Skb, segment: &Segment, flow: &mut Flow, other: &mut Flow, next
         memory.client.interface = client.interface;
         return dial::syn(skb);
     }
-    if next == PAYLOAD {
-        return payload(skb, client);
-    }
-    let Scratch { wanted, .. } = memory;
-    wanted.begin(skb, &client.rewrite.to);
-    wanted.seq = segment.ack;
-    wanted.flags = RST;
-    if compose(skb) { next_hop::send(skb, &client.rewrite.to, client.interface) } else { TC_ACT_SHOT }
+    payload(skb, client)
 }
 
-/// A packet of the endpoint while it is being dialed.
+/// A packet of the endpoint while it is being dialed. What does not answer our SYN is of another connection with the same
+/// addresses and ports (a challenge, RFC 5961 §4, or its data): of a stranger that the host forwards for, or of one that the
+/// endpoint has kept, which nobody has here; the stack resets it at the number that the endpoint expects.
 #[inline(never)]
 fn from_backend_dialing(skb: &Skb, segment: &Segment, backend: &mut Flow, client: &mut Flow) -> u32 {
     let key = backend.rewrite.to.reversed();
     let Some(memory) = maps::scratch_memory() else { return DROP };
     let Some(flight) = maps::dialed_flight(&key) else { return DROP };
-    let ours = segment.flags & ACK != 0 && segment.ack == flight.dial.isn.wrapping_add(1);
+    if segment.flags & ACK == 0 || segment.ack != flight.dial.isn.wrapping_add(1) {
+        maps::count(DialCounter::Challenged);
+        let moves = flight.dial.moves < MAX_MOVES && maps::read_dialed_flight(memory, flight);
+        return if moves { NEXT_PORT } else { NOT_OURS };
+    }
     if segment.flags & RST != 0 {
-        // Else of another connection, or made up.
-        if !ours || !maps::read_dialed_flight(memory, flight) {
+        if !maps::read_dialed_flight(memory, flight) {
             return DROP;
         }
         if let Some(state) = maps::state_of_endpoint(backend.endpoint) {
@@ -106,17 +115,12 @@ fn from_backend_dialing(skb: &Skb, segment: &Segment, backend: &mut Flow, client
         }
         return NEXT_ENDPOINT;
     }
-    if ours && segment.flags & SYN != 0 {
-        answered(skb, segment, client, backend, &mut flight.dial);
-        return if maps::read_dialed_flight(memory, flight) { PAYLOAD } else { DROP };
-    }
-    if segment.flags & ACK == 0 {
+    if segment.flags & SYN == 0 {
+        // It has overtaken the SYN-ACK, and is sent again.
         return DROP;
     }
-    // It speaks of an older connection (a challenge, RFC 5961 §4): a reset at the number that it expects ends that
-    // one, and the client's next retransmission dials again.
-    maps::count(DialCounter::Challenged);
-    CHALLENGED
+    answered(skb, segment, client, backend, &mut flight.dial);
+    if maps::read_dialed_flight(memory, flight) { PAYLOAD } else { DROP }
 }
 
 /// The endpoint's SYN-ACK: all that was unknown of the translation.
@@ -138,6 +142,7 @@ fn answered(skb: &Skb, segment: &Segment, client: &mut Flow, backend: &mut Flow,
     client.rewrite.delta_ack = delta;
     backend.rewrite.delta_seq = delta.wrapping_neg();
     backend.next_seq = segment.seq.wrapping_add(1);
+    backend.judged = backend.next_seq;
     backend.acked = segment.ack;
     windows(client, backend, handshake, &options);
     if handshake.options & options.present & OPTION_TIMESTAMPS != 0 {
@@ -269,6 +274,7 @@ fn from_client_dialing(segment: &Segment, client: &mut Flow, backend: &mut Flow)
     if let Some(endpoint) = maps::endpoint(client.endpoint) {
         client.interface = endpoint.interface;
     }
+    flight.dial.moves = 0;
     maps::count(DialCounter::SynAgain);
     SYN_AGAIN
 }

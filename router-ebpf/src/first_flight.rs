@@ -86,9 +86,10 @@ fn read(skb: &Skb, segment: &Segment, listener: Listener) -> i32 {
     gather(skb, segment, listener, handshake)
 }
 
-/// A function of its own, called from many places: inlined, it would be most of the program.
+/// Leaves a connection to the stack, and the agent, for a reason. A function of its own, called from many places: inlined,
+/// it would be most of the program.
 #[inline(never)]
-fn pass(flow: &FlowKey, listener: Listener, reason: Reason) -> i32 {
+pub fn pass(flow: &FlowKey, listener: Listener, reason: Reason) -> i32 {
     maps::forget_gathered_flight(flow);
     maps::set_decided(flow);
     record::decision(flow, listener, Decision::of(reason), Read { bytes: 0, segments: 0, host: None }, true);
@@ -206,11 +207,16 @@ fn complete(skb: &Skb, segment: &Segment, listener: Listener, handshake: &Handsh
     let mut why = OFF;
     if steer {
         why = if whole { dial::begin(skb, segment, listener, handshake) } else { TOO_LONG };
+        if why == dial::CHOSEN && maps::is_fragmenting(&segment.flow.source) {
+            why = Reason::Fragments as u32;
+        }
         if why == dial::CHOSEN && !next_hop::leads_back(skb, &segment.flow) {
             why = Reason::OtherWayBack as u32;
         }
         if why == dial::CHOSEN {
-            why = dial::enter(&segment.flow, skb.interface());
+            memory.key = segment.flow;
+            memory.arrived = skb.interface();
+            why = dial::enter(skb);
         }
     }
     // What the kernel cannot do goes up, with the reason why it could not.
@@ -299,7 +305,9 @@ fn whole(skb: &Skb, segment: &Segment) -> i32 {
 // Results of `parse`, as numbers, because they pass through memory.
 pub const PARSE_MORE: u32 = 0;
 pub const PARSE_DONE: u32 = 1;
-const PARSE_BAD: u32 = 2;
+pub const PARSE_BAD: u32 = 2;
+/// The protocol of [`parse`] that is content of a request.
+pub const CONTENT: u8 = u8::MAX;
 
 /// Where the parser is in the payload. It lives in map memory, not on the stack: the verifier follows every value of
 /// a stack slot from one turn of the loop to the next, and would follow `at` through all 4,096.
@@ -350,7 +358,7 @@ unsafe extern "C" fn parse_step(_: u32, _: *mut c_void) -> i64 {
 /// One parser step. `false`: that was the last.
 #[inline(always)]
 fn step(memory: &mut Scratch) -> bool {
-    let Scratch { parse, flight, .. } = memory;
+    let Scratch { parse, flight, content, .. } = memory;
     let at = parse.at;
     if at >= parse.len {
         return false;
@@ -367,6 +375,22 @@ fn step(memory: &mut Scratch) -> bool {
             tls::Progress::Complete => PARSE_DONE,
             tls::Progress::Invalid(_) => PARSE_BAD,
         };
+    } else if parse.protocol == CONTENT as u32 {
+        let (free, left) = (content.free(), (parse.len - at) as u64);
+        if free != 0 {
+            let passed = if free < left { free } else { left };
+            content.pass(passed);
+            parse.at = at + passed as u32;
+            return true;
+        }
+        parse.at = at + 1;
+        if !content.step(flight.bytes[place]) {
+            parse.outcome = PARSE_BAD;
+        } else if content.is_over() {
+            parse.outcome = PARSE_DONE;
+        } else {
+            return true;
+        }
     } else {
         parse.at = at + 1;
         parse.outcome = match flight.head.step(&mut flight.host, flight.bytes[place]) {

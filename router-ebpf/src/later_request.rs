@@ -2,135 +2,98 @@
 //! does not belong on this connection, and a reset makes the client send it on a new one (RFC 9110 §9.2.2, RFC 9112
 //! §9.3.1).
 //!
-//! What is looked at is a segment that begins with a request, and whatever requests follow one another from there, over
-//! as many segments as they come in. A head goes on to the endpoint as it comes, but for the segment that completes one
-//! for another host: no endpoint has a whole request that is not its own. Content is not followed, so a request that
-//! begins behind content within a segment is not seen.
+//! Where requests stand is followed: content is passed over by its length, or chunk by chunk, and each head is read over as
+//! many segments as it comes in. A head goes on to the endpoint as it comes, but for the segment that completes one for
+//! another host: no endpoint has a whole request that is not its own. What can be no request where one stands, or leaves
+//! open where the next one does, ends the connection too.
 //!
-//! Segments are looked at in the order of their numbers. Where one is missing, those behind it that may belong to a head
-//! which begins in it are dropped and come again; content goes on, so that the endpoint tells the client what is missing.
+//! Segments are looked at in the order of their numbers. What comes behind a gap is dropped and comes again, but for what is
+//! known to be content.
 
 use aya_ebpf::bindings::{__sk_buff, TC_ACT_SHOT};
 use aya_ebpf::programs::TcContext;
 use router_common::http::HeadHost;
-use router_common::maps::{FLIGHT_HEADROOM, FLOW_IN_HEAD, Flow, MAX_FLIGHT, PROTOCOL_HTTP};
+use router_common::maps::{
+    FLIGHT_HEADROOM, FLOW_ASKED, FLOW_CLEARTEXT, FLOW_IN_HEAD, FLOW_SWITCHED, Flow, MAX_FLIGHT, PROTOCOL_HTTP,
+};
 use router_common::packet::{ACK, Packet, RST, Segment};
+use router_common::requests::{self, Place};
 use router_common::verdict::{DialCounter, FlowEndReason};
 
 use crate::carry;
-use crate::compose::compose;
-use crate::first_flight::{PARSE_DONE, PARSE_MORE, parse};
+use crate::compose::{compose, is_damaged};
+use crate::first_flight::{CONTENT, PARSE_BAD, PARSE_DONE, parse};
 use crate::maps::{self, Scratch, http_be};
 use crate::next_hop;
 use crate::reject::swapped;
 use crate::skb::Skb;
 use crate::words;
 
-/// Where a request's method has ended at the latest (the registered ones have at most 17 bytes, RFC 9110 §16.1.1).
-const METHOD: u32 = 20;
-/// Bytes behind what is missing that may be the rest of a head: more than nearly all heads have. One that is longer, and
-/// of which a part went by unread, ends the connection.
-const HEAD_BEHIND: u32 = MAX_FLIGHT;
-/// Most heads, and parts of 4,096 bytes of them, that are read of one segment: all of one that was merged.
-const MAX_PARTS: u32 = 16;
+/// Most heads, chunked contents, and parts of 4,096 bytes of them, that are read of one segment.
+const MAX_PARTS: u32 = 64;
+/// What the answer begins with that switches to another protocol (RFC 9112 §4, RFC 9110 §15.2.2).
+const SWITCHES: [u8; 12] = *b"HTTP/1.1 101";
 
 // Numbers, because they pass through calls that the verifier follows.
 /// The segment goes to the endpoint.
 pub const GOES_ON: u32 = 0;
-/// A request for a host of another route ends in it, or something that may be one.
-const FOR_ANOTHER: u32 = 1;
 /// Something is missing before it, or there is no room for what was read of it. It is dropped, and comes again.
-pub const EARLY: u32 = 2;
-/// A request has begun that does not end in it.
-const BEGUN: u32 = 3;
-/// What looked like the begin of a request is none.
-const CONTENT: u32 = 4;
+pub const EARLY: u32 = 1;
+/// A request for a host of another route ends in it.
+const FOR_ANOTHER: u32 = 2;
+/// Something is in it that can be no request, or behind which the next one cannot be found.
+const UNFOLLOWED: u32 = 3;
 /// There is more to read.
-const AGAIN: u32 = 5;
-
-/// [`place`]: the segment goes on with a head that has begun.
-const IN_HEAD: u32 = 6;
-/// [`place`]: a request may begin in it.
-const MAY_BEGIN: u32 = 7;
-/// [`place`]: nothing begins in it.
-const NOTHING: u32 = 8;
+const AGAIN: u32 = 4;
 
 /// What becomes of a client's segment, given both entries. In steps one after the other, and not one below the other: their
 /// frames share the same 512 bytes.
 #[inline(always)]
 pub fn look(skb: &Skb, segment: &Segment, client: &mut Flow, backend: &Flow) -> u32 {
-    let mut next = place(skb, segment, client, backend);
-    if next == IN_HEAD {
-        let read = heads(skb, client);
-        if read != CONTENT {
-            return keep(segment, client, read);
-        }
-        next = begin(skb, segment, client);
-    }
-    match next {
-        MAY_BEGIN => {
-            let read = heads(skb, client);
+    match place(segment, client, backend) {
+        // The endpoint would drop it, and get other bytes in its place.
+        AGAIN if is_damaged(skb, segment) => EARLY,
+        AGAIN => {
+            let read = parts(skb, client);
             keep(segment, client, read)
         }
-        NOTHING => keep(segment, client, GOES_ON),
         done => done,
     }
 }
 
-/// Where in a segment there may be something to read: the position is in the working memory, and what was read of a head
-/// that has begun.
+/// Where in a segment there is something to read: the position is in the working memory, what was read of a head that has
+/// begun, and what is left of content.
 #[inline(never)]
-fn place(skb: &Skb, segment: &Segment, client: &mut Flow, backend: &Flow) -> u32 {
-    let Some(memory) = maps::scratch_memory() else { return GOES_ON };
-    let in_head = client.own & FLOW_IN_HEAD != 0;
-    // What the endpoint has acknowledged went by here, some of it perhaps while something before it was missing.
-    let acked = backend.acked.wrapping_add(backend.rewrite.delta_ack);
-    if is_after(acked, client.judged) && !is_after(acked, client.next_seq) {
-        if in_head {
-            return FOR_ANOTHER;
-        }
-        client.judged = acked;
-    }
-    let end = segment.seq.wrapping_add(segment.payload_len);
-    if !is_after(end, client.judged) {
-        // Sent again.
+fn place(segment: &Segment, client: &mut Flow, backend: &Flow) -> u32 {
+    let Some(memory) = maps::scratch_memory() else { return UNFOLLOWED };
+    if client.peer & FLOW_SWITCHED != 0 {
+        client.own &= !FLOW_CLEARTEXT;
         return GOES_ON;
     }
-    if is_after(segment.seq, client.judged) {
-        let near = segment.seq.wrapping_sub(client.judged) < HEAD_BEHIND;
-        return if in_head || near || may_be_request(skb, segment, 0) { EARLY } else { GOES_ON };
+    let acked = backend.acked.wrapping_add(backend.rewrite.delta_ack);
+    let from = match requests::place(&mut client.judged, &mut client.content, acked, segment.seq, segment.payload_len) {
+        Place::Passes => return GOES_ON,
+        Place::Early => return EARLY,
+        Place::From(from) => from,
+    };
+    if client.peer & FLOW_ASKED != 0 {
+        // A request, or another protocol: the answer tells. Content before it is not held, as the endpoint may wait for it.
+        return if from == 0 { EARLY } else { UNFOLLOWED };
     }
-    if in_head {
-        let Some(begun) = maps::later_head(&segment.flow) else { return FOR_ANOTHER };
-        maps::read_later_head(memory, begun);
-        memory.later_at = client.judged.wrapping_sub(segment.seq);
-        return IN_HEAD;
-    }
-    begin(skb, segment, client)
-}
-
-/// Whether a request may begin where everything before was looked at.
-#[inline(never)]
-fn begin(skb: &Skb, segment: &Segment, client: &Flow) -> u32 {
-    let Some(memory) = maps::scratch_memory() else { return FOR_ANOTHER };
-    let from = client.judged.wrapping_sub(segment.seq);
-    if !may_be_request(skb, segment, from) {
-        return NOTHING;
-    }
-    words::zero_parsers(&mut memory.flight);
     memory.later_at = from;
-    MAY_BEGIN
+    memory.content = client.content;
+    memory.content.pass(client.content.free());
+    words::zero_parsers(&mut memory.flight);
+    if client.own & FLOW_IN_HEAD != 0 {
+        let Some(begun) = maps::later_head(&segment.flow) else { return UNFOLLOWED };
+        maps::read_later_head(memory, begun);
+    }
+    AGAIN
 }
 
-/// Whether a sequence number is behind another one (RFC 9293 §3.4: modulo 2³²).
-#[inline(always)]
-fn is_after(one: u32, other: u32) -> bool {
-    one.wrapping_sub(other).wrapping_sub(1) < i32::MAX as u32
-}
-
-/// Reads one head after the other from the position in the working memory on.
+/// Reads one head or content after the other from the position in the working memory on.
 #[inline(never)]
-fn heads(skb: &Skb, client: &Flow) -> u32 {
+fn parts(skb: &Skb, client: &Flow) -> u32 {
     let mut part = 0;
     while part < MAX_PARTS {
         part += 1;
@@ -140,11 +103,12 @@ fn heads(skb: &Skb, client: &Flow) -> u32 {
             return read;
         }
     }
-    FOR_ANOTHER
+    UNFOLLOWED
 }
 
-/// Reads a part of a head, from where the reader is on. A global function in the kernel's sense, and the position lies in
-/// memory: the verifier walks through it once, not once for each part and all that may have come of the ones before.
+/// Reads a part of a head or of content, from where the reader is on. A global function in the kernel's sense, and the
+/// position lies in memory: the verifier walks through it once, not once for each part and all that may have come of the
+/// ones before.
 ///
 /// # Safety
 /// `ctx` is the program's context.
@@ -152,7 +116,7 @@ fn heads(skb: &Skb, client: &Flow) -> u32 {
 #[inline(never)]
 pub unsafe extern "C" fn sluice_later_request(ctx: *mut __sk_buff, router: u32, route: u32) -> u32 {
     let skb = Skb(TcContext::new(ctx));
-    let (Some(memory), Some(segment)) = (maps::scratch_memory(), maps::segment_memory()) else { return FOR_ANOTHER };
+    let (Some(memory), Some(segment)) = (maps::scratch_memory(), maps::segment_memory()) else { return UNFOLLOWED };
     part(&skb, segment, memory, router, route)
 }
 
@@ -160,9 +124,16 @@ pub unsafe extern "C" fn sluice_later_request(ctx: *mut __sk_buff, router: u32, 
 fn part(skb: &Skb, segment: &Segment, memory: &mut Scratch, router: u32, route: u32) -> u32 {
     let from = memory.later_at;
     if from >= segment.payload_len {
-        return BEGUN;
+        return GOES_ON;
     }
     let left = segment.payload_len - from;
+    let free = memory.content.free();
+    if free != 0 {
+        let passed = if free < left as u64 { free as u32 } else { left };
+        memory.content.pass(passed as u64);
+        memory.later_at = from + passed;
+        return AGAIN;
+    }
     let len = if left < MAX_FLIGHT { left } else { MAX_FLIGHT };
     // SAFETY: 4,096 bytes follow that position of the scratch memory.
     let loaded = unsafe {
@@ -170,37 +141,37 @@ fn part(skb: &Skb, segment: &Segment, memory: &mut Scratch, router: u32, route: 
         skb.load_to(segment.payload + from, to, len)
     };
     if !loaded {
-        return FOR_ANOTHER;
+        return UNFOLLOWED;
     }
-    match parse(memory, PROTOCOL_HTTP, 0, len) {
-        PARSE_DONE if is_for_another(memory, router, route) => FOR_ANOTHER,
-        PARSE_DONE => {
-            let from = from + memory.parse.read();
-            memory.later_at = from;
-            if from >= segment.payload_len || !may_be_request(skb, segment, from) {
-                return GOES_ON;
-            }
-            words::zero_parsers(&mut memory.flight);
-            AGAIN
-        }
-        PARSE_MORE => {
-            memory.later_at = from + len;
-            AGAIN
-        }
-        _ if memory.flight.head.has_line() => FOR_ANOTHER,
-        _ => CONTENT,
+    let is_head = memory.content.is_over();
+    let outcome = parse(memory, if is_head { PROTOCOL_HTTP } else { CONTENT }, 0, len);
+    memory.later_at = from + memory.parse.read();
+    if outcome == PARSE_BAD {
+        return UNFOLLOWED;
     }
+    if is_head && outcome == PARSE_DONE {
+        let head = memory.flight.head.head();
+        if !requests::can_follow(&head) {
+            return UNFOLLOWED;
+        }
+        if is_for_another(memory, router, route) {
+            return FOR_ANOTHER;
+        }
+        memory.content = requests::content(&head);
+        words::zero_parsers(&mut memory.flight);
+    }
+    AGAIN
 }
 
 /// Keeps what was read of a request that has begun, or forgets it; the segment was looked at then.
 #[inline(never)]
 fn keep(segment: &Segment, client: &mut Flow, read: u32) -> u32 {
-    let Some(memory) = maps::scratch_memory() else { return FOR_ANOTHER };
-    if read == FOR_ANOTHER {
-        return FOR_ANOTHER;
+    let Some(memory) = maps::scratch_memory() else { return UNFOLLOWED };
+    if read != GOES_ON {
+        return read;
     }
-    // A line that is empty may stand before a request, and behind content.
-    if read == BEGUN && !memory.flight.head.is_empty() {
+    // A line that is empty may stand before a request.
+    if !memory.flight.head.is_empty() {
         if !maps::keep_later_head(&segment.flow, memory) {
             return EARLY;
         }
@@ -210,7 +181,23 @@ fn keep(segment: &Segment, client: &mut Flow, read: u32) -> u32 {
         maps::forget_later_head(&segment.flow);
     }
     client.judged = segment.seq.wrapping_add(segment.payload_len);
+    client.content = memory.content;
     GOES_ON
+}
+
+/// Looks at the first answer of an endpoint that was asked for another protocol.
+#[inline(never)]
+pub fn answered(skb: &Skb, segment: &Segment, backend: &mut Flow, client: &mut Flow) {
+    if segment.seq != backend.judged {
+        // Something before it comes again.
+        return;
+    }
+    let begin = if segment.payload_len < 12 { None } else { skb.load::<12>(segment.payload) };
+    backend.own &= !FLOW_ASKED;
+    if begin.is_some_and(|begin| begin == SWITCHES) {
+        client.peer |= FLOW_SWITCHED;
+    }
+    client.peer &= !FLOW_ASKED;
 }
 
 /// Whether the head that was read is for a host of another route.
@@ -229,33 +216,21 @@ fn is_for_another(memory: &mut Scratch, router: u32, route: u32) -> bool {
     found.is_none_or(|host| host.route != route)
 }
 
-/// Whether a word and a space stand at a position of it, as nearly no content begins, or an empty line, which may be
-/// before a request (RFC 9112 §2.2); of what is too short for a word the first letter counts.
-#[inline(always)]
-fn may_be_request(skb: &Skb, segment: &Segment, from: u32) -> bool {
-    let begins = |first: u8| first.is_ascii_uppercase() || first == b'\r';
-    if segment.payload_len - from < METHOD {
-        return skb.load::<1>(segment.payload + from).is_some_and(|[first]| begins(first));
-    }
-    let Some(begin) = skb.load::<{ METHOD as usize }>(segment.payload + from) else { return false };
-    if !begins(begin[0]) {
-        return false;
-    }
-    let mut i = 1;
-    while i < METHOD as usize {
-        if begin[i] == b' ' || begin[i] == b'\n' {
-            return true;
-        }
-        i += 1;
-    }
-    false
+/// Writes down that the connection ends. A function of its own: its frame is not above those that make the resets.
+#[inline(never)]
+pub fn end(client: &mut Flow, backend: &mut Flow, why: u32) {
+    let (counter, reason) = if why == FOR_ANOTHER {
+        (DialCounter::OtherHost, FlowEndReason::OtherHost)
+    } else {
+        (DialCounter::Unfollowed, FlowEndReason::Unfollowed)
+    };
+    maps::count(counter);
+    carry::finish(client, backend, reason);
 }
 
 /// Ends the connection: a reset to the client, and one to the endpoint.
 #[inline(never)]
-pub fn reset(skb: &Skb, segment: &Segment, client: &mut Flow, backend: &mut Flow) -> i32 {
-    maps::count(DialCounter::OtherHost);
-    carry::finish(client, backend, FlowEndReason::OtherHost);
+pub fn reset(skb: &Skb, segment: &Segment, client: &Flow, backend: &Flow) -> i32 {
     // A client that does not get its reset gets one from the endpoint, for whatever it sends next.
     let _ = to_client(skb, segment, backend);
     to_backend(skb, client)
@@ -284,8 +259,8 @@ fn to_backend(skb: &Skb, client: &Flow) -> i32 {
     let Some(memory) = maps::scratch_memory() else { return TC_ACT_SHOT };
     let Scratch { wanted, .. } = memory;
     wanted.begin(skb, &client.rewrite.to);
-    // What it expects next, whatever the segment repeats (RFC 5961 §3.2).
-    wanted.seq = client.judged.wrapping_add(client.rewrite.delta_seq);
+    // What it expects next, whatever the segment repeats (RFC 5961 §3.2): behind the last byte that went to it.
+    wanted.seq = client.next_seq.wrapping_add(client.rewrite.delta_seq);
     wanted.flags = RST;
     if compose(skb) { next_hop::send(skb, &client.rewrite.to, client.interface) } else { TC_ACT_SHOT }
 }

@@ -3,6 +3,7 @@
 //! `sluice_ingress` (TC ingress, on every interface that clients or endpoints are behind): packets of connections that
 //! the kernel carries are translated and sent on, nothing before that but the headers and one look-up. A packet to a
 //! listener belongs to a first flight, which is gathered until SNI or Host are known, decided, recorded, and dialed.
+//! What of a carried connection is no plain segment is made one, or carried in fragments (`odd`).
 //! Everything else, and everything that it is not sure of, goes up the stack untouched.
 //!
 //! `sluice_egress` (TC egress, same interfaces): reads the SYN-ACKs of listeners, and keeps the stack silent where the
@@ -21,22 +22,26 @@ mod compose;
 mod dial;
 mod dialing;
 mod first_flight;
+mod fragments;
 mod handshake;
 mod icmp;
 mod later_request;
 mod maps;
 mod next_endpoint;
 mod next_hop;
+mod odd;
 mod options;
 mod record;
 mod reject;
 mod skb;
+mod strangers;
 mod tables;
 mod words;
 
-use aya_ebpf::bindings::{TC_ACT_OK, TC_ACT_UNSPEC};
+use aya_ebpf::bindings::{TC_ACT_OK, TC_ACT_SHOT, TC_ACT_UNSPEC};
 use aya_ebpf::macros::classifier;
 use aya_ebpf::programs::TcContext;
+use router_common::packet::{ACK, SYN};
 
 use crate::skb::{OURS, PASS_UP, Skb};
 
@@ -63,7 +68,17 @@ fn ingress(mut skb: Skb) -> i32 {
     if skb.mark() == PASS_UP || skb.is_tagged() || skb.is_of_others() {
         return TC_ACT_OK;
     }
-    let Some(segment) = skb::segment(&skb) else { return icmp::packet(&mut skb) };
+    let mut read = skb::segment(&skb);
+    if read.is_none() {
+        match odd::packet(&skb) {
+            odd::LEFT => return icmp::packet(&mut skb),
+            odd::PLAIN => read = skb::segment(&skb),
+            odd::FIRST => return fragments::first(&mut skb),
+            odd::LATER => return fragments::later(&mut skb),
+            _ => {}
+        }
+    }
+    let Some(segment) = read else { return TC_ACT_SHOT };
     if let Some(flow) = maps::flow(&segment.flow)
         && let Some(action) = carry::packet(&mut skb, segment, flow)
     {
@@ -81,6 +96,9 @@ fn egress(mut skb: Skb) -> i32 {
         return TC_ACT_OK;
     }
     let Some(segment) = skb::segment(&skb) else { return TC_ACT_OK };
+    if segment.flags & (SYN | ACK) == SYN && !strangers::may_begin(segment) {
+        return TC_ACT_SHOT;
+    }
     let Some(listener) = maps::listener(&segment.flow.source, segment.flow.source_port) else {
         return TC_ACT_OK;
     };

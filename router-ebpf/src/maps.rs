@@ -3,17 +3,21 @@
 
 mod carried;
 mod flights;
+mod fragments;
 
-use aya_ebpf::bindings::{BPF_ANY, BPF_F_NO_PREALLOC, bpf_fib_lookup};
+use aya_ebpf::bindings::{BPF_ANY, BPF_F_NO_PREALLOC, bpf_fib_lookup, bpf_sock_tuple};
 use aya_ebpf::btf_maps::lpm_trie::Key;
 use aya_ebpf::btf_maps::{Array, HashMap, LpmTrie, LruHashMap, PerCpuArray, PerCpuHashMap, RingBuf};
 use aya_ebpf::macros::btf_map;
 use router_common::decide::Decision;
+use router_common::extensions::Extensions;
+use router_common::http::Content;
 use router_common::maps::{
     ALLOW_ROUTE_BITS, AllowNet, Config, Decided, END_RING, EVENT_RING, Endpoint, EndpointState, Event, FirstFlight,
-    Flow, FlowEnd, FlowKey, HANDSHAKE_DECIDED, Handshake, HostKey, HostRoute, LaterHead, Listener, ListenerKey,
-    MAX_ALLOW, MAX_ENDPOINTS, MAX_FLIGHT, MAX_FLOWS, MAX_HANDSHAKES, MAX_HELLOS, MAX_HOSTS, MAX_LATER_HEADS,
-    MAX_LISTENERS, MAX_PEERS, MAX_VERDICTS, Meta, Pool, RouteName, RouteStats, ShortFlight, Slot, SlotKey,
+    Flow, FlowEnd, FlowKey, FragmentKey, Fragmented, HANDSHAKE_DECIDED, Handshake, HostKey, HostRoute, LaterHead,
+    Listener, ListenerKey, MAX_ALLOW, MAX_CLASHES, MAX_ENDPOINTS, MAX_FLIGHT, MAX_FLOWS, MAX_FRAGMENTED,
+    MAX_HANDSHAKES, MAX_HELLOS, MAX_HOSTS, MAX_LATER_HEADS, MAX_LISTENERS, MAX_PEERS, MAX_TAKEN, MAX_VERDICTS, Meta,
+    Pool, Repeated, RouteName, RouteStats, ShortFlight, Slot, SlotKey,
 };
 use router_common::options::Reader;
 use router_common::packet::Segment;
@@ -26,6 +30,7 @@ use crate::next_hop::{Hop, MAX_HOPS};
 
 pub use carried::*;
 pub use flights::*;
+pub use fragments::*;
 
 const SPARSE: usize = BPF_F_NO_PREALLOC as usize;
 
@@ -62,6 +67,14 @@ static sluice_meta: Array<Meta, 1> = Array::new();
 #[btf_map]
 static flows: HashMap<FlowKey, Flow, MAX_FLOWS, SPARSE> = HashMap::new();
 #[btf_map]
+static fragments: LruHashMap<FragmentKey, Fragmented, MAX_FRAGMENTED> = LruHashMap::new();
+#[btf_map]
+static fragments_again: LruHashMap<FlowKey, Repeated, MAX_FRAGMENTED> = LruHashMap::new();
+#[btf_map]
+static fragment_ids: Array<u32, 1> = Array::new();
+#[btf_map]
+static fragmenting: LruHashMap<[u8; 16], u64, MAX_FRAGMENTED> = LruHashMap::new();
+#[btf_map]
 pub static flow_ends: RingBuf<FlowEnd, END_RING> = RingBuf::new();
 #[btf_map]
 static pools: HashMap<u32, Pool, MAX_HOSTS, SPARSE> = HashMap::new();
@@ -73,6 +86,10 @@ static endpoints: HashMap<u32, Endpoint, MAX_ENDPOINTS, SPARSE> = HashMap::new()
 static endpoint_state: HashMap<u32, EndpointState, MAX_ENDPOINTS, SPARSE> = HashMap::new();
 #[btf_map]
 static peers: HashMap<u32, u64, MAX_PEERS, SPARSE> = HashMap::new();
+#[btf_map]
+static taken: HashMap<FlowKey, u32, MAX_TAKEN, SPARSE> = HashMap::new();
+#[btf_map]
+static clashes: LruHashMap<FlowKey, u32, MAX_CLASHES> = LruHashMap::new();
 #[btf_map]
 static config: Array<Config, 1> = Array::new();
 #[btf_map]
@@ -99,6 +116,10 @@ pub struct Scratch {
     pub decision: Decision,
     /// Key of the client's entry.
     pub key: FlowKey,
+    /// The packet that a fragment is of.
+    pub fragment: FragmentKey,
+    /// What its first one told.
+    pub fragmented: Fragmented,
     /// Interface that leads to the client.
     pub arrived: u32,
     /// Decisions of this CPU so far; not one run's, as all else here is.
@@ -109,6 +130,10 @@ pub struct Scratch {
     pub later_at: u32,
     /// What is kept of one.
     pub later_head: LaterHead,
+    /// What stands between IP and TCP.
+    pub extensions: Extensions,
+    /// What is left of content where the reader is.
+    pub content: Content,
     /// The options that are read.
     pub options: Reader,
     /// The options that are translated.
@@ -117,6 +142,8 @@ pub struct Scratch {
     pub wanted: Wanted,
     /// The route that is asked for.
     pub fib: bpf_fib_lookup,
+    /// The socket that is asked for.
+    pub tuple: bpf_sock_tuple,
     /// New entry of packets from the client.
     pub client: Flow,
     /// New entry of packets from the endpoint.
@@ -215,6 +242,19 @@ pub fn next_verdict() -> Option<&'static mut Decided> {
 pub fn peer_until(interface: u32) -> u64 {
     // SAFETY: the agent alone writes this map, and a value is one number.
     unsafe { peers.get(&interface) }.copied().unwrap_or(0)
+}
+
+/// Whether the agent knows a connection of somebody else that packets with this key belong to.
+#[inline(always)]
+pub fn is_taken(back: &FlowKey) -> bool {
+    taken.get_ptr(back).is_some()
+}
+
+/// Tells the agent that somebody else's SYN wanted to leave with the addresses and ports of a carried connection.
+#[inline(always)]
+pub fn tell_clash(back: &FlowKey) {
+    // An LRU map makes room by itself; one that is not told is told with the SYN's retransmission.
+    let _ = clashes.insert(back, 1, BPF_ANY as u64);
 }
 
 /// The settings.

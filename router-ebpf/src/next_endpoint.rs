@@ -1,8 +1,8 @@
 //! A dial that an endpoint has refused, or left without an answer: the next endpoint, a bounded number of times, and then
-//! the client is told.
+//! the client is told. One whose port turns out to be another connection's: the next port.
 
-use aya_ebpf::bindings::TC_ACT_SHOT;
-use router_common::maps::{Dial, Pool};
+use aya_ebpf::bindings::{TC_ACT_OK, TC_ACT_SHOT};
+use router_common::maps::{Dial, Flow, Pool};
 use router_common::packet::{ACK, RST};
 use router_common::verdict::{DialCounter, FlowEndReason};
 
@@ -33,37 +33,76 @@ pub fn may_be(dial: &Dial, route: u32) -> bool {
 /// flight are in the working memory.
 #[inline(always)]
 pub fn dial(skb: &Skb) -> i32 {
-    match next_endpoint() {
+    match next_endpoint(skb) {
         ANOTHER => dial::syn(skb),
         NO_OTHER => refuse(skb),
         _ => TC_ACT_SHOT,
     }
 }
 
+/// Leaves a packet of another connection to the stack, and makes a copy of it the SYN from another port, or a reset to the
+/// client if none is free; the client's key and the first flight are in the working memory.
+#[inline(always)]
+pub fn dial_from_another_port(skb: &Skb) -> i32 {
+    match another_port(skb) {
+        ANOTHER => dial::syn(skb),
+        NO_OTHER => refuse(skb),
+        _ => TC_ACT_OK,
+    }
+}
+
 /// Goes on to another endpoint, with the client's key and the first flight in the working memory.
 #[inline(never)]
-fn next_endpoint() -> u32 {
+fn next_endpoint(skb: &Skb) -> u32 {
     let Some(memory) = maps::scratch_memory() else { return NO_CLIENT };
     let Some(client) = maps::flow(&memory.key) else { return NO_CLIENT };
     let Some(backend) = maps::flow(&client.rewrite.to.reversed()) else { return NO_CLIENT };
-    memory.arrived = backend.interface;
-    memory.client.route = client.route;
-    memory.client.router = client.router;
-    memory.client.protocol = client.protocol;
+    remember(memory, client, backend);
     if choose_another(&mut memory.flight.dial, client.route) {
         maps::count(DialCounter::NextEndpoint);
         carry::forget(&memory.key, client);
-        if dial::enter(&memory.key, memory.arrived) == dial::ENTERED {
-            return ANOTHER;
-        }
-        // The connection ends as the one that was prepared in its place.
-        let Scratch { client, backend, .. } = memory;
-        carry::finish(client, backend, FlowEndReason::Refused);
-        return NO_OTHER;
+        return enter(skb);
     }
     maps::count(DialCounter::Refused);
     carry::finish(client, backend, FlowEndReason::Refused);
     carry::forget(&memory.key, client);
+    NO_OTHER
+}
+
+/// Goes on to another port, likewise.
+#[inline(never)]
+fn another_port(skb: &Skb) -> u32 {
+    let Some(memory) = maps::scratch_memory() else { return NO_CLIENT };
+    let Some(client) = maps::flow(&memory.key) else { return NO_CLIENT };
+    let Some(backend) = maps::flow(&client.rewrite.to.reversed()) else { return NO_CLIENT };
+    remember(memory, client, backend);
+    memory.flight.dial.moves += 1;
+    carry::forget(&memory.key, client);
+    if !skb.leave_copy() {
+        // Its sender has to send it again.
+    }
+    enter(skb)
+}
+
+/// Writes down what of a connection outlives its entries.
+#[inline(always)]
+fn remember(memory: &mut Scratch, client: &Flow, backend: &Flow) {
+    memory.arrived = backend.interface;
+    memory.client.route = client.route;
+    memory.client.router = client.router;
+    memory.client.protocol = client.protocol;
+}
+
+/// Enters the connection anew, as it stands in the working memory.
+#[inline(always)]
+fn enter(skb: &Skb) -> u32 {
+    if dial::enter(skb) == dial::ENTERED {
+        return ANOTHER;
+    }
+    let Some(memory) = maps::scratch_memory() else { return NO_CLIENT };
+    // The connection ends as the one that was prepared in its place.
+    let Scratch { client, backend, .. } = memory;
+    carry::finish(client, backend, FlowEndReason::Refused);
     NO_OTHER
 }
 

@@ -2,7 +2,7 @@
 //! otherwise wait for data that never comes.
 
 use aya_ebpf::bindings::{TC_ACT_OK, TC_ACT_SHOT};
-use router_common::packet::{ETHERNET, Packet, RST, Segment};
+use router_common::packet::{Packet, RST, Segment};
 
 use crate::compose::compose;
 use crate::maps::{self, Scratch};
@@ -11,10 +11,6 @@ use crate::skb::Skb;
 /// Turns the segment into two header-only resets: one back to the client, one up to the stack.
 #[inline(never)]
 pub fn reset_both(skb: &Skb, segment: &Segment) -> i32 {
-    if segment.tcp != ETHERNET + if segment.v6 { 40 } else { 20 } {
-        // With IP options: the client gets its reset from the agent.
-        return TC_ACT_OK;
-    }
     // To the client: as if the listener answered, at the sequence that the client expects next (RFC 9293 §3.5.2).
     let Some(macs) = skb.load::<12>(0) else { return TC_ACT_SHOT };
     if !reset(skb, segment, true) || !skb.put_ethernet(0, &swapped(&macs)) {

@@ -7,27 +7,33 @@ use core::mem::{MaybeUninit, offset_of};
 
 use aya_ebpf::EbpfContext;
 use aya_ebpf::bindings::{
-    __sk_buff, BPF_CSUM_LEVEL_QUERY, BPF_F_INGRESS, BPF_F_PSEUDO_HDR, BPF_F_RECOMPUTE_CSUM, TC_ACT_SHOT,
+    __sk_buff, BPF_CSUM_LEVEL_QUERY, BPF_F_ADJ_ROOM_FIXED_GSO, BPF_F_ADJ_ROOM_NO_CSUM_RESET, BPF_F_CURRENT_NETNS,
+    BPF_F_INGRESS, BPF_F_PSEUDO_HDR, BPF_F_RECOMPUTE_CSUM, BPF_TCP_LISTEN, TC_ACT_SHOT, bpf_sock_tuple,
+    bpf_sock_tuple__bindgen_ty_1__bindgen_ty_1, bpf_sock_tuple__bindgen_ty_1__bindgen_ty_2,
 };
 use aya_ebpf::helpers::generated::{
     bpf_clone_redirect, bpf_csum_diff, bpf_csum_level, bpf_l3_csum_replace, bpf_l4_csum_replace, bpf_redirect_neigh,
-    bpf_redirect_peer, bpf_skb_change_proto, bpf_skb_change_tail, bpf_skb_change_type, bpf_skb_load_bytes,
-    bpf_skb_store_bytes,
+    bpf_redirect_peer, bpf_sk_release, bpf_skb_adjust_room, bpf_skb_change_proto, bpf_skb_change_tail,
+    bpf_skb_change_type, bpf_skb_load_bytes, bpf_skb_store_bytes, bpf_skc_lookup_tcp,
 };
 use aya_ebpf::programs::TcContext;
+use router_common::maps::FlowKey;
+pub use router_common::maps::OURS;
 use router_common::options::OPTIONS_ROOM;
 use router_common::packet::{self, ETHERNET, Headers, Packet, Segment};
 use router_common::translate::PacketMut;
 
+use crate::compose::is_v4;
+use crate::words::words;
 use crate::{maps, options};
 
-/// Mark of packets that these programs send: egress lets them pass. A netfilter rule must not use it for anything else.
-pub const OURS: u32 = 0x51ce_0001;
 /// Mark of packets that ingress has sent up itself: ingress lets them pass.
 pub const PASS_UP: u32 = 0x51ce_0002;
 /// Ethernet types (linux/if_ether.h).
 const ETH_P_IP: u32 = 0x0800;
 const ETH_P_IPV6: u32 = 0x86dd;
+/// Room behind the IP header, for `bpf_skb_adjust_room` (linux/bpf.h).
+const BPF_ADJ_ROOM_NET: u32 = 0;
 /// Type of a packet that is for this host (linux/if_packet.h).
 const PACKET_HOST: u32 = 0;
 /// The loopback device of every network namespace (linux/net: `LOOPBACK_IFINDEX`).
@@ -83,6 +89,14 @@ impl PacketMut for Skb {
     #[inline(always)]
     fn change_family(&mut self, v6: bool) -> bool {
         self.turn(v6)
+    }
+
+    #[inline(always)]
+    fn take_out(&mut self, _: bool, len: u32) -> bool {
+        // Segments that the packet stands for stay as long as their sender made them; hardware's word on checksums holds.
+        const FLAGS: u64 = (BPF_F_ADJ_ROOM_FIXED_GSO | BPF_F_ADJ_ROOM_NO_CSUM_RESET) as u64;
+        // SAFETY: see `fix_ip_checksum`. The mode takes the IP header's length from its version.
+        unsafe { bpf_skb_adjust_room(self.0.as_ptr().cast(), -(len as i32), BPF_ADJ_ROOM_NET, FLAGS) == 0 }
     }
 
     #[inline(always)]
@@ -259,6 +273,59 @@ impl Skb {
         unsafe { bpf_clone_redirect(self.0.as_ptr().cast(), interface, direction) == 0 }
     }
 
+    /// Leaves the packet to the stack, as a copy of what it is now; the packet itself may become another. The copy comes by
+    /// this program once more, but on loopback, and no entry may name it then.
+    #[inline(always)]
+    pub fn leave_copy(&self) -> bool {
+        if self.is_looped() {
+            return self.send_copy_up();
+        }
+        // SAFETY: see `fix_ip_checksum`.
+        unsafe { bpf_clone_redirect(self.0.as_ptr().cast(), self.interface(), BPF_F_INGRESS as u64) == 0 }
+    }
+
+    /// Whether a socket of this host has the connection that such a packet would belong to. `tuple` is for the question. A
+    /// socket that is bound to another interface than the packet's is not found.
+    #[inline(always)]
+    pub fn has_socket(&self, packet: &FlowKey, tuple: &mut bpf_sock_tuple) -> bool {
+        let (source, destination) = (words(&packet.source), words(&packet.destination));
+        let (source_port, destination_port) = (packet.source_port.to_be(), packet.destination_port.to_be());
+        let v4 = is_v4(&packet.destination);
+        // Of plain numbers, and all of them are written.
+        let addresses = &mut tuple.__bindgen_anon_1;
+        let len = if v4 {
+            let v4 = bpf_sock_tuple__bindgen_ty_1__bindgen_ty_1 {
+                saddr: source[3],
+                daddr: destination[3],
+                sport: source_port,
+                dport: destination_port,
+            };
+            addresses.ipv4 = v4;
+            size_of_val(&v4)
+        } else {
+            let v6 = bpf_sock_tuple__bindgen_ty_1__bindgen_ty_2 {
+                saddr: source,
+                daddr: destination,
+                sport: source_port,
+                dport: destination_port,
+            };
+            addresses.ipv6 = v6;
+            size_of_val(&v6)
+        };
+        // SAFETY: `len` bytes of the tuple were written.
+        let socket =
+            unsafe { bpf_skc_lookup_tcp(self.0.as_ptr().cast(), tuple, len as u32, BPF_F_CURRENT_NETNS as u64, 0) };
+        if socket.is_null() {
+            return false;
+        }
+        // SAFETY: not null, so it is a socket's, and held until it is released.
+        let listens = unsafe { (*socket).state } == BPF_TCP_LISTEN as u32;
+        // SAFETY: found above, and not used any more.
+        unsafe { bpf_sk_release(socket.cast()) };
+        // One that waits for whoever comes does not have this connection.
+        !listens
+    }
+
     /// Hands the packet to the other end of an interface, with these Ethernet addresses, as if it had gone through it: no
     /// queue in between, and nothing on the interface sees it go. Only at ingress; where there is no other end, or none
     /// in another network namespace, it is dropped.
@@ -341,6 +408,13 @@ impl Headers for Ahead<'_> {
 
 const TCP_AFTER_IPV4: u32 = ETHERNET + 20;
 
+/// Reads a first fragment's headers to where [`segment`] does.
+#[inline(never)]
+pub fn first_fragment(skb: &Skb, v6: bool) -> Option<&'static mut Segment> {
+    let memory = maps::segment_memory()?;
+    packet::read_fragment(skb, v6, memory).is_ok().then_some(memory)
+}
+
 /// A function of its own, so that what it needs of the stack is free again after it.
 #[inline(never)]
 fn read_segment(skb: &Skb, to: &mut Segment) -> bool {
@@ -354,7 +428,7 @@ fn read_segment(skb: &Skb, to: &mut Segment) -> bool {
     }
     // SAFETY: the helper succeeded, so all bytes are written.
     let bytes = unsafe { &mut *bytes };
-    // No TCP, fragments, extension headers: the stack knows, and a connection that begins with those is relayed.
+    // No TCP; fragments, options and extension headers are `odd`'s.
     packet::read(&mut Ahead { skb, bytes }, to).is_ok()
 }
 

@@ -17,7 +17,7 @@ use router::datapath::paths::Path;
 use router::datapath::pools::{EndpointEntry, PoolEntry, SlotEntry};
 use router::datapath::sweep::{Sweeper, clock};
 use router_common::hostname::HostBuilder;
-use router_common::http::HeadParser;
+use router_common::http::{Content, HeadParser};
 use router_common::maps::{
     Config, FLOW_REPORTED, Flow, FlowKey, LaterHead, PROTOCOL_HTTP, PROTOCOL_TLS, SIDE_BACKEND, SIDE_CLIENT,
     STATE_CLOSING, STATE_ESTABLISHED, mapped, names,
@@ -158,6 +158,7 @@ fn pair(client: u16, change: impl Fn(&mut Flow)) -> [(FlowKey, Flow); 2] {
         protocol: PROTOCOL_TLS,
         retries: 0,
         claims: 0,
+        content: Content::default(),
     };
     change(&mut entry);
     let rewrite = Translation { to: key(client).reversed(), ..translation };

@@ -238,6 +238,17 @@ fn what_the_kernel_is_not_sure_of_goes_up_with_a_reason() {
     rig.run(&packets);
     assert_eq!(rig.verdict(&client.flow()), Some(Reason::NoHandshake));
 
+    // Headers before TCP in the handshake, and a first segment in fragments: whatever comes then.
+    let request = b"GET / HTTP/1.1\r\nHost: a.test\r\n\r\n";
+    let mut client = Client::new(v4, 61_004, HTTP_PORT);
+    let packets = [packets::with(&client.syn(), 0, &[1, 1, 1, 0]), client.data(request)];
+    rig.run(&packets);
+    assert_eq!(rig.verdict(&client.flow()), Some(Reason::Unreadable));
+    let mut client = Client::new("::1".parse().unwrap(), 61_005, HTTP_PORT);
+    let syn = client.syn();
+    rig.run(&[&[syn][..], &packets::fragments(&client.data(request), 1, 24), &[client.data_at(0, request)]].concat());
+    assert_eq!(rig.verdict(&client.flow()), Some(Reason::Unreadable));
+
     // A port that is nobody's.
     let mut client = Client::new(v4, 61_002, 9999);
     let packets = [client.syn(), client.data(b"GET / HTTP/1.1\r\n\r\n")];

@@ -5,6 +5,7 @@
 
 pub mod claims;
 pub mod client;
+pub mod dress;
 pub mod echo;
 pub mod folder;
 pub mod frames;

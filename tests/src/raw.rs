@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 
+use crate::dress;
 use crate::frames::{Frames, LONGEST};
 use crate::netns::Netns;
 use crate::wait::PATIENCE;
@@ -169,6 +170,20 @@ impl End {
     /// When the link is gone.
     pub fn send(&mut self, payload: &[u8]) -> Result<()> {
         self.send_at(self.next, payload)?;
+        self.next = self.next.wrapping_add(u32::try_from(payload.len())?);
+        Ok(())
+    }
+
+    /// Sends the next bytes in one segment, and that in fragments of at most `size` bytes, a multiple of 8.
+    ///
+    /// # Errors
+    /// When the link is gone.
+    pub fn send_in_fragments(&mut self, payload: &[u8], size: usize) -> Result<()> {
+        let segment =
+            Packet { seq: self.next, ack: Some(self.expected), payload: payload.to_vec(), ..Packet::default() };
+        let frame = self.frame(segment)?;
+        // No two segments have the same identification.
+        dress::fragments(&frame, self.next, size).iter().try_for_each(|part| self.frames.send(part))?;
         self.next = self.next.wrapping_add(u32::try_from(payload.len())?);
         Ok(())
     }

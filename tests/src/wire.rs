@@ -13,6 +13,7 @@ use router_common::maps::FlowKey;
 use router_common::packet::{Segment, segment};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
+use crate::dress;
 use crate::frames::{Frames, LONGEST};
 use crate::netns::Netns;
 
@@ -33,6 +34,13 @@ pub enum Fate {
     Twice(Duration),
     /// It arrives after this time; later frames overtake it.
     Late(Duration),
+    /// It arrives in fragments of at most so many bytes.
+    Parts {
+        /// A multiple of 8.
+        size: u32,
+        /// Whether the last one comes first.
+        backwards: bool,
+    },
 }
 
 /// A TCP segment on the wire.
@@ -72,6 +80,14 @@ pub fn noise(mut seed: u64, percent: u64) -> Plan {
             2 => Fate::Late(time),
             _ => Fate::Pass,
         }
+    })
+}
+
+/// Every frame with more than so many bytes (a multiple of 8) behind its IP header arrives in fragments.
+pub fn fragmenting(size: u32, backwards: bool) -> Plan {
+    Box::new(move |frame| {
+        let Segment { tcp, payload, payload_len, .. } = frame.segment;
+        if payload - tcp + payload_len > size { Fate::Parts { size, backwards } } else { Fate::Pass }
     })
 }
 
@@ -204,6 +220,14 @@ impl Forwarder {
         };
         if matches!(fate, Fate::Pass | Fate::Twice(_)) {
             self.ports[port].send(&frame)?;
+        }
+        if let Fate::Parts { size, backwards } = fate {
+            self.kept += 1;
+            let mut parts = dress::fragments(&frame, u32::try_from(self.kept)?, usize::try_from(size)?);
+            if backwards {
+                parts.reverse();
+            }
+            parts.iter().try_for_each(|part| self.ports[port].send(part))?;
         }
         if let Fate::Twice(after) | Fate::Late(after) = fate {
             self.kept += 1;

@@ -1,5 +1,6 @@
 //! Clear text that the kernel carries: a route that wants no forwarding headers, and later requests for another host.
 
+mod content;
 mod order;
 
 use std::io::{ErrorKind, Read, Write};
@@ -207,6 +208,10 @@ fn the_access_log_has_one_line_for_such_a_connection() -> Result<()> {
 
 fn request(path: &str, host: &str, more: &str) -> Vec<u8> {
     format!("GET {path} HTTP/1.1\r\nHost: {host}.apps.test\r\n{more}\r\n").into_bytes()
+}
+
+fn post(path: &str, host: &str, more: &str) -> Vec<u8> {
+    [b"POST", &request(path, host, more)[3..]].concat()
 }
 
 #[test]

@@ -1,13 +1,16 @@
-//! Every client of a node is answered, wherever it is, on both kinds of pod network: pods behind a bridge, and pods with a
-//! link each.
+//! Every client of a node is answered, wherever it is, on each kind of pod network: pods behind a bridge, pods with a link
+//! each, and pods on the uplink.
 
 use std::net::SocketAddr;
 
 use anyhow::{Context, Result};
+use router_common::verdict::Reason;
 use tests::netns::Netns;
 use tests::steering::{BACK, BACKEND_PORT, Carrier, FRONT, Family, ROUTER_PORT, Setup, Stage, alike};
 
 const BRIDGE: &str = "cni0";
+/// The interface that pods of [`Network::Macvlan`] are on.
+const UPLINK: &str = "uplink";
 
 /// How pods are connected to their node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,6 +19,8 @@ enum Network {
     Bridge,
     /// Each pod has a link and a route of its own (CNI plugin `ptp`).
     PointToPoint,
+    /// Pods are on the uplink itself (CNI plugin `macvlan`), and so is the node, by an interface of the same kind.
+    Macvlan,
 }
 
 #[test]
@@ -26,6 +31,11 @@ fn all_clients_of_a_node_with_a_bridge_are_answered() -> Result<()> {
 #[test]
 fn all_clients_of_a_node_with_links_to_its_pods_are_answered() -> Result<()> {
     answered(Network::PointToPoint)
+}
+
+#[test]
+fn all_clients_of_a_node_with_macvlan_pods_are_answered() -> Result<()> {
+    answered(Network::Macvlan)
 }
 
 /// Outside, another pod, the endpoint's own pod, the node by its address, and by loopback.
@@ -39,6 +49,11 @@ fn answered(network: Network) -> Result<()> {
             node.ip(&["link", "add", BRIDGE, "type", "bridge"])?;
             node.equip(BRIDGE, &[&family.network(BACK, 1)])?;
         }
+        if network == Network::Macvlan {
+            node.link((UPLINK, &[]), &outside, ("wire", &[]))?;
+            node.ip(&["link", "add", "link", UPLINK, "name", "node0", "type", "macvlan", "mode", "bridge"])?;
+            node.equip("node0", &[&family.network(BACK, 1)])?;
+        }
         for (host, machine, port) in [(2, &pod, "pod"), (3, &endpoint, "endpoint")] {
             plug(family, network, &node, port, machine, host)?;
         }
@@ -47,16 +62,21 @@ fn answered(network: Network) -> Result<()> {
         let setup = Setup { endpoints, ..Setup::new(family) };
         Ok((Stage::on(data_path, [outside, node, endpoint], address, setup)?, pod))
     };
+    // By a macvlan of the node nothing is dialed, and what comes in by it is not looked at.
+    let (dialer, of_pods) = match network {
+        Network::Macvlan => (Carrier::Agent(Reason::NoEndpoint), Carrier::AgentAlone),
+        _ => (Carrier::Kernel, Carrier::Kernel),
+    };
     alike(world, |(stage, pod)| {
         let loopback = SocketAddr::new(stage.family.loopback(), ROUTER_PORT);
         let clients = [
-            ("outside", &stage.client, stage.address),
-            ("another pod", pod, stage.address),
-            ("the endpoint's pod", &stage.backend, stage.address),
-            ("the node by its address", &stage.router, stage.address),
-            ("the node by loopback", &stage.router, loopback),
+            ("outside", &stage.client, stage.address, dialer),
+            ("another pod", pod, stage.address, of_pods),
+            ("the endpoint's pod", &stage.backend, stage.address, of_pods),
+            ("the node by its address", &stage.router, stage.address, dialer),
+            ("the node by loopback", &stage.router, loopback, dialer),
         ];
-        let talk = |(who, netns, to)| stage.talk_from(netns, to, Carrier::Kernel).context(who);
+        let talk = |(who, netns, to, carrier)| stage.talk_from(netns, to, carrier).context(who);
         clients.into_iter().map(talk).collect::<Result<Vec<_>>>()
     })
     .with_context(|| format!("{network:?}"))
@@ -74,6 +94,12 @@ fn plug(family: Family, network: Network, node: &Netns, port: &str, pod: &Netns,
             pod.link(("eth0", &[&own]), node, (port, &[&gateway]))?;
             node.ip(&["route", "add", &own, "dev", port])?;
             pod.ip(&["route", "add", &gateway, "dev", "eth0"])?;
+        }
+        Network::Macvlan => {
+            let macvlan = ["type", "macvlan", "mode", "bridge"];
+            node.ip(&[&["link", "add", "link", UPLINK, "name", port, "netns", pod.name()][..], &macvlan].concat())?;
+            pod.ip(&["link", "set", port, "name", "eth0"])?;
+            pod.equip("eth0", &[&family.network(BACK, host)])?;
         }
     }
     pod.ip(&["route", "add", "default", "via", &family.address(BACK, 1).to_string()])

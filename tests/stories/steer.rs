@@ -30,6 +30,7 @@ mod hellos;
 mod leaks;
 mod memory;
 mod odd_clients;
+mod odd_packets;
 mod options;
 mod segments;
 mod sources;

@@ -2,6 +2,7 @@
 //! relayed, with the reason.
 
 use std::io::{ErrorKind, Read, Write};
+use std::net::TcpStream;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -54,6 +55,129 @@ fn clients_of_an_address_that_an_ipsec_policy_is_for_are_relayed() -> Result<()>
         relayed(&stage, &format!("the agent takes all connections at {address}: an IPsec policy applies"))?;
         stage.router.ip(&["xfrm", "policy", "flush"])?;
         steered_again(&stage)?;
+    }
+    Ok(())
+}
+
+#[test]
+fn an_endpoint_whose_answers_an_ipsec_policy_is_for_is_relayed() -> Result<()> {
+    for family in [Family::V4, Family::V6] {
+        let stage = Stage::new(DataPath::Kernel, Setup::new(family))?;
+        stage.connect()?;
+        let [own, other] = [1, 2].map(|host| family.address(BACK, host).to_string());
+        let policy = ["xfrm", "policy", "add", "src", &other, "dst", &own, "dir", "in"];
+        stage.router.ip(&[&policy[..], &OPTIONAL].concat())?;
+        relayed(&stage, "an IPsec policy applies to packets from it")?;
+        stage.router.ip(&["xfrm", "policy", "flush"])?;
+        steered_again(&stage)?;
+    }
+    Ok(())
+}
+
+#[test]
+fn where_ipsec_blocks_what_no_policy_allows_nothing_is_steered() -> Result<()> {
+    for family in [Family::V4, Family::V6] {
+        for data_path in [DataPath::Kernel, DataPath::UserSpace] {
+            let stage = Stage::new(data_path, Setup::new(family))?;
+            stage.connect()?;
+            let default = |action| stage.router.ip(&["xfrm", "policy", "setdefault", "out", action]);
+            default("block")?;
+            if stage.steers() {
+                explained(&stage, "IPsec blocks packets that no policy allows")?;
+            }
+            // Not even the handshake's.
+            let client = stage.client.run(|| Ok(TcpStream::connect_timeout(&stage.address, Duration::from_secs(1))))?;
+            ensure!(client.is_err(), "a client has connected");
+            default("accept")?;
+            if stage.steers() {
+                steered_again(&stage)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// A rule of routing that tells a socket's packets apart: they go to the endpoint's other address by its own link.
+#[test]
+fn an_endpoint_that_a_rule_of_routing_leads_elsewhere_is_relayed() -> Result<()> {
+    let rules: [&[&str]; 4] =
+        [&["ipproto", "tcp", "dport", "9000"], &["sport", "1-65534"], &["fwmark", "0x51ce0001"], &["oif", "back"]];
+    for family in [Family::V4, Family::V6] {
+        let stage = Stage::new(DataPath::Kernel, Setup::new(family))?;
+        let version = if family == Family::V4 { "-4" } else { "-6" };
+        // By a machine that sends packets on as the backend does.
+        stage.backend.set(if family == Family::V4 { "ipv4/ip_forward" } else { "ipv6/conf/all/forwarding" }, "1")?;
+        let via = family.address(BACK, 3).to_string();
+        stage.router.ip(&[version, "route", "add", "default", "via", &via, "dev", "back", "table", "77"])?;
+        stage.connect()?;
+        let endpoint = family.address(BACK, 2).to_string();
+        for rule in rules {
+            let change =
+                |verb| stage.router.ip(&[&[version, "rule", verb, "to", &endpoint], rule, &["table", "77"]].concat());
+            change("add")?;
+            relayed(&stage, "a rule of routing tells packets to it apart by more than their addresses")
+                .with_context(|| format!("{family:?} {rule:?}"))?;
+            change("delete")?;
+            steered_again(&stage)?;
+        }
+        // Of another port, of another protocol, by where it came in: not for dials.
+        for rule in
+            [&["ipproto", "tcp", "dport", "9001"][..], &["ipproto", "udp", "sport", "1-65534"], &["iif", "front"]]
+        {
+            let own = family.address(BACK, 1).to_string();
+            stage
+                .router
+                .ip(&[&[version, "rule", "add", "from", &own, "to", &endpoint], rule, &["table", "77"]].concat())?;
+        }
+        stage.router.ip(&[version, "rule", "add", "to", &endpoint, "sport", "1-65534", "table", "77"])?;
+        explained(&stage, "a rule of routing tells packets to it apart")?;
+        stage.router.ip(&[version, "rule", "delete", "to", &endpoint, "sport", "1-65534", "table", "77"])?;
+        steered_again(&stage)?;
+    }
+    Ok(())
+}
+
+#[test]
+fn clients_of_a_listener_whose_answers_a_rule_of_routing_tells_apart_are_relayed() -> Result<()> {
+    for family in [Family::V4, Family::V6] {
+        let stage = Stage::new(DataPath::Kernel, Setup::new(family))?;
+        stage.connect()?;
+        let version = if family == Family::V4 { "-4" } else { "-6" };
+        let own = stage.address.ip().to_string();
+        let rule = |verb| {
+            stage.router.ip(&[version, "rule", verb, "from", &own, "ipproto", "tcp", "sport", "8443", "table", "main"])
+        };
+        rule("add")?;
+        let address = stage.address;
+        relayed(&stage, &format!("the agent takes all connections at {address}: a rule of routing tells its answers"))?;
+        rule("delete")?;
+        steered_again(&stage)?;
+    }
+    Ok(())
+}
+
+/// Packets of the programs pass by chains of what leaves by an interface.
+#[test]
+fn a_chain_of_what_leaves_by_an_interface_holds_on_both_paths() -> Result<()> {
+    for family in [Family::V4, Family::V6] {
+        for data_path in [DataPath::Kernel, DataPath::UserSpace] {
+            let stage = Stage::new(data_path, Setup::new(family))?;
+            stage.connect()?;
+            let (ip, endpoint) = (if family == Family::V4 { "ip" } else { "ip6" }, family.address(BACK, 2));
+            let rule = format!("{ip} daddr {endpoint} tcp dport 9000 drop");
+            let table = format!(
+                "table netdev leaving {{ chain c {{ type filter hook egress device back priority 0; {rule}\n}}\n}}\n"
+            );
+            stage.router.feed(&["nft", "-f", "-"], &table)?;
+            if stage.steers() {
+                explained(&stage, "rule 2 of chain c in table netdev leaving may drop packets to it")?;
+            }
+            gets_nothing(&stage).with_context(|| format!("{family:?}, {data_path:?}"))?;
+            stage.router.feed(&["nft", "-f", "-"], "delete table netdev leaving")?;
+            if stage.steers() {
+                steered_again(&stage)?;
+            }
+        }
     }
     Ok(())
 }

@@ -1,6 +1,7 @@
 //! Which route a name leads to, for every mix of maps.
 
 use super::*;
+use crate::http::Upgrade;
 use crate::maps::PROTOCOL_HTTP;
 use crate::tls::AlpnSet;
 
@@ -46,6 +47,9 @@ const HEAD: Head = Head {
     host: HeadHost::Name,
     http11: true,
     len: 32,
+    framing: Framing::Sized,
+    length: 0,
+    upgrade: Upgrade::No,
 };
 
 fn route(route: u32, reason: Reason, flags: u16) -> Option<HostRef> {
@@ -147,6 +151,10 @@ fn what_follows_a_head_at_once_is_the_proxys_to_read() {
     let maps = Maps { http: [route(8, Reason::Cleartext, 0), None], ..Maps::default() };
     assert_eq!(http(HEAD, HEAD.len + 1, &maps), decision(Reason::MoreThanHead, 8));
     assert_eq!(Reason::MoreThanHead.verdict(), Verdict::Pass);
+    for (framing, reason) in [(Framing::Chunked, Reason::Cleartext), (Framing::Unclear, Reason::UnclearContent)] {
+        assert_eq!(http(Head { framing, ..HEAD }, HEAD.len, &maps), decision(reason, 8), "{framing:?}");
+    }
+    assert_eq!(Reason::UnclearContent.verdict(), Verdict::Pass);
 }
 
 #[test]

@@ -75,6 +75,37 @@ pub struct Head {
     pub http11: bool,
     /// Bytes of the head, the empty line included.
     pub len: u32,
+    /// Where its content ends.
+    pub framing: Framing,
+    /// Bytes of content, when [`Framing::Sized`].
+    pub length: u64,
+    /// Whether it asks for another protocol.
+    pub upgrade: Upgrade,
+}
+
+/// What tells where a request's content ends (RFC 9112 §6.3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Framing {
+    /// Its length, which is 0 where no field tells one.
+    Sized = 0,
+    /// The last of its chunks.
+    Chunked = 1,
+    /// Two readers may find two ends: fields that contradict each other, are there twice, or are spelled in a way that some
+    /// read and others do not; content where servers may not read it.
+    Unclear = 2,
+}
+
+/// Whether a request asks for another protocol on its connection (RFC 9110 §7.8).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Upgrade {
+    /// It does not.
+    No = 0,
+    /// For HTTP/2 and nothing else, as some clients do with every request.
+    H2c = 1,
+    /// For another one.
+    Other = 2,
 }
 
 /// The Host field of a complete head. The name itself is in the [`HostBuilder`](crate::hostname::HostBuilder) that was filled.

@@ -3,7 +3,7 @@
 use core::mem::offset_of;
 
 use crate::hostname::{HostBuilder, NAME_FIELD};
-use crate::http::HeadParser;
+use crate::http::{Content, HeadParser};
 use crate::tls::HelloParser;
 
 use super::{MAX_FLIGHT, SHORT_FLIGHT};
@@ -87,12 +87,16 @@ pub struct Dial {
     pub attempts: u8,
     /// 1: the agent wants to be told.
     pub told: u8,
-    /// Zero.
-    pub pad: [u8; 2],
+    /// Ports that were given up because the endpoint answered for another connection.
+    pub moves: u8,
+    /// 1: the request asks for another protocol.
+    pub asks: u8,
     /// Interface that the endpoint's SYN-ACK came in on.
     pub via: u32,
     /// Its Ethernet addresses, exchanged: the way back to the neighbour that sent it.
     pub macs: [u8; 12],
+    /// Of clear text: the content that the request announces.
+    pub content: Content,
 }
 
 /// A first flight: gathered until its route is known, then kept until the endpoint has acknowledged all of it.
@@ -156,7 +160,8 @@ pub struct ShortFlight {
 const _: () = {
     assert!(size_of::<Handshake>() == 8 + 3 * 4 + 2 + 4 + 6);
     assert!(size_of::<HelloParser>() == 8 + 8 * 4 + 2 + 6);
-    assert!(size_of::<HeadParser>() == 8 + 3 * 4 + 3 * 2 + 3 + 3);
+    assert!(size_of::<HeadParser>() == 8 + (2 * 8 + 3 + 5) + 3 * 4 + 3 * 2 + 3 + 3);
+    assert!(size_of::<Content>() == 8 + 4 + 1 + 3);
     assert!(size_of::<HostBuilder>() == 2 * NAME_FIELD + 4 + 2 * 2 + 4 + 4);
     assert!(
         size_of::<FirstFlight>()
@@ -174,5 +179,5 @@ const _: () = {
     assert!(offset_of!(ShortFlight, went_up) == offset_of!(FirstFlight, went_up));
     assert!(offset_of!(ShortFlight, dial) == offset_of!(FirstFlight, dial));
     assert!(offset_of!(ShortFlight, bytes) == offset_of!(FirstFlight, bytes));
-    assert!(size_of::<Dial>() == size_of::<Handshake>() + 10 * 4 + 2 * 2 + 4 + 16);
+    assert!(size_of::<Dial>() == size_of::<Handshake>() + 10 * 4 + 2 * 2 + 4 + 16 + size_of::<Content>());
 };

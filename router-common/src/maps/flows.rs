@@ -1,5 +1,6 @@
 //! Connections that the kernel carries.
 
+use crate::http::Content;
 use crate::translate::Translation;
 
 /// One direction of a TCP connection, as its packets carry it. Aligned, so that the kernel program copies words of it, not
@@ -56,6 +57,10 @@ pub const FLOW_CLEARTEXT: u8 = 8;
 pub const FLOW_ACROSS: u8 = 16;
 /// A later request has begun, and its head is not complete: `later_heads` has what was read of it.
 pub const FLOW_IN_HEAD: u8 = 32;
+/// Of an endpoint's entry: its first answer tells whether it switches to the protocol that the client has asked for.
+pub const FLOW_ASKED: u8 = 64;
+/// Of an endpoint's entry: it has switched.
+pub const FLOW_SWITCHED: u8 = 128;
 
 /// One direction of a connection that the kernel carries. The entry of the other direction has the reverse of
 /// `rewrite.to` as its key. Each field has one writer: the packets of this direction, but for `peer`, `state`, `end`
@@ -86,7 +91,8 @@ pub struct Flow {
     pub next_seq: u32,
     /// Acknowledgement number of this side's last packet, before its translation.
     pub acked: u32,
-    /// Of a client of clear text: the sequence number up to which nothing is missing and everything was looked at.
+    /// Of a client of clear text: the sequence number up to which nothing is missing and everything was looked at. Of an
+    /// endpoint: the one of its first byte.
     pub judged: u32,
     /// Endpoint id.
     pub endpoint: u32,
@@ -100,7 +106,8 @@ pub struct Flow {
     pub own: u8,
     /// `FLOW_*` bits of the other direction, written by its packets.
     pub peer: u8,
-    /// Why it ended: [`crate::verdict::FlowEndReason`]; 0 while it lives.
+    /// Why it ended: [`crate::verdict::FlowEndReason`]; 0 while it lives. In a client's entry, while the connection is
+    /// established: why the agent is to end it.
     pub end: u8,
     /// Protocol of the listener.
     pub protocol: u8,
@@ -109,6 +116,8 @@ pub struct Flow {
     /// 1 in the client's entry once a program has begun to end the connection, 2 in the endpoint's once one has begun to
     /// take its port over.
     pub claims: u8,
+    /// Of a client of clear text: what is left, behind `judged`, of the content of its request.
+    pub content: Content,
 }
 
 /// The end of a connection that the kernel carried, as the ring buffer carries it.
@@ -147,9 +156,58 @@ pub struct FlowEnd {
     pub pad: u8,
 }
 
+/// A packet in fragments of a connection that the kernel carries, as its sender names it. Aligned as [`FlowKey`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(C, align(4))]
+pub struct FragmentKey {
+    /// Source address.
+    pub source: [u8; 16],
+    /// Destination address.
+    pub destination: [u8; 16],
+    /// Identification.
+    pub id: u32,
+}
+
+/// What its first fragment told, which the others do without.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub struct Fragmented {
+    /// Its connection.
+    pub flow: FlowKey,
+    /// Source and destination that it leaves with.
+    pub to: FlowKey,
+    /// Sequence number of the first byte.
+    pub seq: u32,
+    /// Acknowledgement number.
+    pub ack: u32,
+    /// TCP flags.
+    pub flags: u32,
+    /// Bytes of the TCP header.
+    pub header: u32,
+    /// Identification that it leaves with.
+    pub id: u32,
+    /// Interface that it leaves by.
+    pub interface: u32,
+    /// Coarse monotonic nanoseconds until which more of it is expected.
+    pub until_ns: u64,
+}
+
+/// A packet in fragments that its sender sends again.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct Repeated {
+    /// Sequence number of the first byte.
+    pub seq: u32,
+    /// How many times it was sent.
+    pub times: u32,
+}
+
 const _: () = {
+    assert!(size_of::<FragmentKey>() == 16 + 16 + 4);
+    assert!(size_of::<Fragmented>() == 2 * size_of::<FlowKey>() + 6 * 4 + 8);
+    assert!(size_of::<Repeated>() == 2 * 4);
     assert!(size_of::<FlowKey>() == 16 + 16 + 2 + 2);
     assert!(size_of::<Translation>() == size_of::<FlowKey>() + 4 * 4 + 4);
-    assert!(size_of::<Flow>() == size_of::<Translation>() + 2 * 4 + 5 * 8 + 6 * 4 + 8);
+    assert!(size_of::<Flow>() == size_of::<Translation>() + 2 * 4 + 5 * 8 + 6 * 4 + 8 + size_of::<Content>());
     assert!(size_of::<FlowEnd>() == 2 * size_of::<FlowKey>() + 6 * 8 + 3 * 4 + 4);
 };

@@ -34,6 +34,15 @@ pub const REASON_STATS: &str = "reason_stats";
 pub const EVENTS: &str = "events";
 /// [`super::FlowKey`] → [`super::Flow`]: both directions of every connection that the kernel carries. Never LRU.
 pub const FLOWS: &str = "flows";
+/// [`super::FragmentKey`] → [`super::Fragmented`], LRU: packets of those that came in fragments, after the first one.
+pub const FRAGMENTS: &str = "fragments";
+/// [`super::FlowKey`] → [`super::Repeated`], LRU: packets in fragments that do not seem to arrive.
+pub const FRAGMENTS_AGAIN: &str = "fragments_again";
+/// `u32` 0 → `u32`: how many packets in fragments were carried, which gives each its identification.
+pub const FRAGMENT_IDS: &str = "fragment_ids";
+/// 16-byte client address → `u64` coarse monotonic nanoseconds, LRU: until then its connections are relayed, because
+/// their packets come in fragments that cannot be carried.
+pub const FRAGMENTING: &str = "fragmenting";
 /// Ring buffer of [`super::FlowEnd`].
 pub const FLOW_ENDS: &str = "flow_ends";
 /// `u32` route → [`super::Pool`].
@@ -54,5 +63,11 @@ pub const ROUTES: &str = "routes";
 /// end of a pair, may be handed to its other end at once. The agent goes on promising it for as long as nothing on
 /// the interface wants to see them.
 pub const PEERS: &str = "peers";
+/// [`super::FlowKey`] of packets from an endpoint to an address of this host → `u32` 1: somebody else's connection has these
+/// addresses and ports.
+pub const TAKEN: &str = "taken";
+/// [`super::FlowKey`] likewise → `u32` 1, LRU: a connection that the kernel carries has them, and somebody else's SYN wanted to
+/// leave with them.
+pub const CLASHES: &str = "clashes";
 /// `u32` 0 → [`super::Meta`].
 pub const META: &str = "sluice_meta";

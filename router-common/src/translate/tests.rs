@@ -2,8 +2,9 @@
 
 mod across;
 mod ends;
-mod frame;
-mod options;
+mod fragments;
+pub mod frame;
+pub mod options;
 mod stream;
 
 use proptest::prelude::*;
@@ -48,13 +49,11 @@ fn any_translation(v6: bool) -> impl Strategy<Value = Translation> {
     )
 }
 
-fn any_headers(v6: bool) -> impl Strategy<Value = Headers> {
-    let ip_words = if v6 { 0..1_usize } else { 0..11 };
+pub fn any_headers(v6: bool) -> impl Strategy<Value = Headers> {
     let flags = prop_oneof![Just(ACK), Just(SYN), Just(SYN | ACK), Just(RST), Just(FIN | ACK), any::<u8>()];
-    (any_flow(v6), ip_words, any_number(), any_number(), flags, any::<[u16; 2]>(), 0..16_u8).prop_map(
-        move |(flow, ip_words, seq, ack, flags, [window, urgent], reserved)| Headers {
+    (any_flow(v6), any_number(), any_number(), flags, any::<[u16; 2]>(), 0..16_u8).prop_map(
+        move |(flow, seq, ack, flags, [window, urgent], reserved)| Headers {
             v6,
-            ip_options: ip_words * 4,
             flow,
             seq,
             ack,
@@ -66,7 +65,7 @@ fn any_headers(v6: bool) -> impl Strategy<Value = Headers> {
     )
 }
 
-fn any_sums() -> impl Strategy<Value = Sums> {
+pub fn any_sums() -> impl Strategy<Value = Sums> {
     prop_oneof![Just(Sums::Full), Just(Sums::Partial), Just(Sums::Complete(0))]
 }
 

@@ -6,6 +6,7 @@ pub mod head_cases;
 pub mod hello_build;
 pub mod hello_cases;
 pub mod properties;
+pub mod streams;
 
 use std::borrow::Cow;
 use std::vec::Vec;

@@ -4,7 +4,7 @@ use std::string::String;
 use std::vec::Vec;
 
 use router_common::hostname::{self, HostBuilder, HostError, HostKind, NormalName, field_text};
-use router_common::http::{HeadError, HeadHost, HeadParser, MAX_HEAD, Progress as HeadProgress, UnreadHost};
+use router_common::http::{Framing, HeadError, HeadHost, HeadParser, MAX_HEAD, Progress as HeadProgress, UnreadHost};
 use router_common::tls::{HelloParser, MAX_HELLO, Progress as HelloProgress, Sni, next_of};
 
 /// Fixed seeds of pieces: an input is cut where these say, besides whole and byte by byte.
@@ -89,8 +89,41 @@ pub fn request_head(input: &[u8]) {
             if head.host == HeadHost::Name {
                 is_normal(&host);
             }
+            let found = (head.framing != Framing::Unclear).then_some((head.framing, head.length));
+            assert_eq!(found, framing(&input[..head.len as usize], method, head.http11), "another end of the content");
         }
     }
+}
+
+/// What a head says of its content's end, if it is clear; written with strings.
+fn framing(head: &[u8], method: &[u8], http11: bool) -> Option<(Framing, u64)> {
+    let line = |line: &[u8]| {
+        let colon = line.iter().position(|byte| *byte == b':')?;
+        Some((line[..colon].to_ascii_lowercase(), line[colon + 1..].trim_ascii().to_ascii_lowercase()))
+    };
+    let start = head.trim_ascii_start().split(|byte| *byte == b'\n').skip(1);
+    let fields: Vec<_> = start.filter_map(line).collect();
+    let letters = |name: &[u8]| name.iter().copied().filter(u8::is_ascii_alphanumeric).collect::<Vec<_>>();
+    let of = |known: &[u8]| fields.iter().filter(|(name, _)| letters(name) == letters(known)).collect::<Vec<_>>();
+    let (lengths, codings) = (of(b"content-length"), of(b"transfer-encoding"));
+    let is_spelled = |(name, _): &&(Vec<u8>, Vec<u8>)| name == b"content-length" || name == b"transfer-encoding";
+    let method = method.to_ascii_lowercase();
+    if lengths.len() + codings.len() > 1 || !lengths.iter().chain(&codings).all(is_spelled) || method == b"connect" {
+        return None;
+    }
+    let framing = match (lengths.first(), codings.first()) {
+        (None, None) => (Framing::Sized, 0),
+        (Some((_, length)), _) => {
+            let is_decimal =
+                length.iter().all(u8::is_ascii_digit) && (length[..] == *b"0" || !length.starts_with(b"0"));
+            let length: u64 = std::str::from_utf8(length).ok().filter(|_| is_decimal)?.parse().ok()?;
+            (Framing::Sized, Some(length).filter(|length| *length / 10 < 1 << 59)?)
+        }
+        (None, Some((_, coding))) => (coding == b"chunked" && http11).then_some((Framing::Chunked, 0))?,
+    };
+    let no_use = [&b"get"[..], b"head", b"trace"].contains(&&method[..]);
+    let expects = fields.iter().any(|(name, _)| name == b"expect");
+    if framing != (Framing::Sized, 0) && (no_use || expects) { None } else { Some(framing) }
 }
 
 /// The normalisation agrees with one that is written with strings, is idempotent, and fills both key fields.

@@ -37,6 +37,13 @@ proptest! {
     }
 
     #[test]
+    fn any_framing_like_text_holds_the_properties(
+        text in "(GET|POST|CONNECT|trace) / HTTP/1\\.[01]\r\nHost: a\r\n((([Cc]ontent-?-?_?[Ll]ength|[Tt]ransfer-?_?Encoding):[ \t]{0,2}(0|[0-9+]{1,3}|0?5|[0-9]{19,21}|5, ?5|Chunked|chunked|xchunked|)[ \t]?|Expect: x|Upgrade: (h2c|x)|X: y)\r\n){0,3}\r\n",
+    ) {
+        properties::request_head(text.as_bytes());
+    }
+
+    #[test]
     fn any_name_like_text_holds_the_properties(text in "[a-cA-C0-9._:\\[\\]*-]{0,80}(:[0-9]{0,6})?") {
         properties::host_name(text.as_bytes());
     }

@@ -61,8 +61,13 @@ flags! {
     Idle = "idle", "ID", "cD";
     /// The request belongs on another connection (421).
     Misdirected = "misdirected", "MD", "PR";
+    /// Packets of the connection came in fragments that the kernel's path cannot carry; further ones of the client are
+    /// relayed.
+    Fragmented = "fragmented", "FR", "PD";
     /// The client's address is not in the route's allow-list.
     SourceNotAllowed = "source-not-allowed", "SNA", "PR";
+    /// A rule or policy of the host that came later does not let the connection's packets pass.
+    HostRule = "host-rule", "HR", "PD";
     /// The client has shown no certificate whose subject is allowed (403).
     ClientCertificate = "client-certificate", "CC", "PR";
     /// The client's address has asked for more than the route's limits allow (429).

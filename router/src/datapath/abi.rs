@@ -2,8 +2,8 @@
 
 use router_common::maps::{
     AllowNet, Config, ConnVerdict, Decided, Endpoint, EndpointState, Event, FirstFlight, Flow, FlowEnd, FlowKey,
-    Handshake, HostKey, HostRoute, LaterHead, Listener, ListenerKey, Meta, Pool, RouteName, RouteStats, ShortFlight,
-    Slot, SlotKey,
+    FragmentKey, Fragmented, Handshake, HostKey, HostRoute, LaterHead, Listener, ListenerKey, Meta, Pool, Repeated,
+    RouteName, RouteStats, ShortFlight, Slot, SlotKey,
 };
 
 /// A type that may be read from and written to kernel memory.
@@ -39,6 +39,8 @@ plain!(
     Flow,
     FlowEnd,
     FlowKey,
+    FragmentKey,
+    Fragmented,
     Handshake,
     HostKey,
     HostRoute,
@@ -47,12 +49,16 @@ plain!(
     ListenerKey,
     Meta,
     Pool,
+    Repeated,
     RouteName,
     RouteStats,
     ShortFlight,
     Slot,
     SlotKey
 );
+
+// SAFETY: bytes, as an address is a key.
+unsafe impl Plain for [u8; 16] {}
 
 // SAFETY: an integer.
 unsafe impl Plain for u32 {}

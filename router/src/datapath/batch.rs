@@ -172,3 +172,78 @@ impl<K: Plain, V: Plain> Walk<K, V> {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use aya::maps::HashMap;
+    use aya_obj::generated::bpf_map_type::BPF_MAP_TYPE_HASH;
+    use router_common::maps::{AllowNet, Slot, SlotKey};
+
+    use super::*;
+
+    /// A map of its own, which no program has. Needs root.
+    fn map(entries: u32) -> Map {
+        let (key, value) = (size_of::<SlotKey>() as u32, size_of::<Slot>() as u32);
+        let definition = aya_obj::Map::new_from_params(BPF_MAP_TYPE_HASH as u32, key, value, 2 * entries, 0);
+        let mut map = Map::HashMap(MapData::create(definition, "walked", None).expect("a map (are you root?)"));
+        let mut slots = HashMap::<_, Raw<SlotKey>, Raw<Slot>>::try_from(&mut map).unwrap();
+        for slot in 0..entries {
+            let value = Slot { endpoint: slot + 1, threshold: slot, alias: 0 };
+            slots.insert(Raw(SlotKey { pool: 7, index: slot }), Raw(value), 0).unwrap();
+        }
+        map
+    }
+
+    #[test]
+    fn a_walk_sees_each_entry_once_in_as_many_calls_as_it_takes() {
+        let entries = 2 * ENTRIES as u32;
+        let map = map(entries);
+        let mut walk = Walk::<SlotKey, Slot>::new(&map).unwrap();
+        let mut steps = 0;
+        for _ in 0..2 {
+            let mut seen = BTreeMap::new();
+            let mut take = |key: &SlotKey, value: &Slot| drop(seen.insert((key.pool, key.index), value.endpoint));
+            steps = 1;
+            while !walk.step(&mut take).unwrap() {
+                assert!(walk.is_under_way() && steps < 100);
+                steps += 1;
+            }
+            assert!(!walk.is_under_way());
+            assert_eq!(seen, (0..entries).map(|slot| ((7, slot), slot + 1)).collect());
+        }
+        assert!(steps > 1, "all in one call");
+
+        let mut seen = 0;
+        walk.step(|_, _| seen += 1).unwrap();
+        assert!(walk.is_under_way() && (1..entries).contains(&seen));
+        walk.restart();
+        assert!(!walk.is_under_way());
+        walk.step(|_, _| {}).unwrap();
+        seen = 0;
+        walk.all(|_, _| seen += 1).unwrap();
+        assert_eq!(seen, entries, "from the start, wherever it was");
+    }
+
+    #[test]
+    fn an_entry_is_taken_once() {
+        let map = map(3);
+        let mut walk = Walk::<SlotKey, Slot>::new(&map).unwrap();
+        let key = SlotKey { pool: 7, index: 1 };
+        assert_eq!(walk.take(&key).map(|slot| (slot.endpoint, slot.threshold)), Some((2, 1)));
+        assert!(walk.take(&key).is_none());
+        let mut seen = 0;
+        walk.all(|_, _| seen += 1).unwrap();
+        assert_eq!(seen, 2);
+    }
+
+    #[test]
+    fn a_walk_wants_a_hash_map_of_its_keys_and_values() {
+        let map = map(1);
+        assert!(Walk::<SlotKey, SlotKey>::new(&map).is_err());
+        assert!(Walk::<AllowNet, Slot>::new(&map).is_err());
+        let Map::HashMap(data) = map else { panic!() };
+        assert!(Walk::<SlotKey, Slot>::new(&Map::Array(data)).is_err());
+    }
+}

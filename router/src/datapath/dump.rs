@@ -10,10 +10,10 @@ use aya::maps::lpm_trie::LpmTrie;
 use aya::maps::{Array, HashMap, Map, MapData, MapError, PerCpuArray, PerCpuHashMap};
 use router_common::hostname::field_text;
 use router_common::maps::{
-    ALLOW_ROUTE_BITS, AllowNet, ConnVerdict, Decided, Endpoint, EndpointState, FirstFlight, FlowKey,
-    HANDSHAKE_COMPLETE, HANDSHAKE_DECIDED, Handshake, HostKey, HostRoute, LaterHead, Listener, ListenerKey, Meta,
-    POOL_PROXY_V2, POOL_TOLD, PROTOCOL_TLS, Pool, ROUTE_ALLOW_LIST, RouteName, RouteStats, ShortFlight, Slot, SlotKey,
-    names,
+    ALLOW_ROUTE_BITS, AllowNet, ConnVerdict, Decided, Endpoint, EndpointState, FirstFlight, FlowKey, FragmentKey,
+    Fragmented, HANDSHAKE_COMPLETE, HANDSHAKE_DECIDED, Handshake, HostKey, HostRoute, LaterHead, Listener, ListenerKey,
+    Meta, POOL_PROXY_V2, POOL_TOLD, PROTOCOL_TLS, Pool, ROUTE_ALLOW_LIST, Repeated, RouteName, RouteStats, ShortFlight,
+    Slot, SlotKey, names,
 };
 use router_common::verdict::{REASON_CODES, Reason, Verdict};
 use serde_json::{Value, json};
@@ -26,7 +26,7 @@ use super::peers;
 pub use connections::connections;
 
 /// All maps that can be dumped, with what they hold.
-pub const MAPS: [(&str, &str); 23] = [
+pub const MAPS: [(&str, &str); 29] = [
     (names::LISTENERS, "listening addresses and the routers they belong to"),
     (names::HTTP_BE, "hosts of clear-text requests"),
     (names::EDGE_REENCRYPT, "hosts whose TLS is terminated"),
@@ -41,12 +41,18 @@ pub const MAPS: [(&str, &str); 23] = [
     (names::ROUTE_STATS, "connections by route and verdict"),
     (names::REASON_STATS, "connections by reason"),
     (names::FLOWS, "connections that the kernel carries, by direction"),
+    (names::FRAGMENTS, "packets in fragments of those connections"),
+    (names::FRAGMENTS_AGAIN, "packets in fragments that are sent again"),
+    (names::FRAGMENT_IDS, "how many packets in fragments there were"),
+    (names::FRAGMENTING, "clients that are relayed because of fragments"),
     (names::ROUTES, "routes by id"),
     (names::POOLS, "endpoint pools by route"),
     (names::SLOTS, "endpoints of pools, with their shares"),
     (names::ENDPOINTS, "endpoints and the ways to them"),
     (names::ENDPOINT_STATE, "what the kernel keeps of endpoints"),
     (names::PEERS, "interfaces whose other ends packets are handed to"),
+    (names::TAKEN, "addresses and ports of others' connections, which dials leave alone"),
+    (names::CLASHES, "carried connections whose addresses and ports others wanted"),
     (names::CONFIG, "settings of the programs"),
     (names::DIAL_STATS, "what happened to dials and connections"),
     (names::META, "layout version, writer and table revision"),
@@ -106,6 +112,18 @@ pub fn dump(folder: &PinFolder, name: &str) -> Result<Vec<Value>, DumpError> {
         names::ROUTE_STATS => route_stats(map)?,
         names::REASON_STATS => reason_stats(map)?,
         names::FLOWS => connections::entries(&map)?,
+        names::FRAGMENTS => hash(map, fragmented)?,
+        names::FRAGMENTS_AGAIN => {
+            hash(map, |k: &FlowKey, v: &Repeated| merge(flow(k), json!({"seq": v.seq, "times": v.times})))?
+        }
+        names::FRAGMENT_IDS => {
+            let map: Array<_, u32> = Array::try_from(map)?;
+            vec![json!({"packets": map.get(&0, 0)?})]
+        }
+        names::FRAGMENTING => hash(
+            map,
+            |client: &[u8; 16], until: &u64| json!({"client": address(client).to_string(), "untilNs": until}),
+        )?,
         names::ROUTES => hash(map, |id: &u32, v: &RouteName| route_name(*id, v))?,
         names::POOLS => hash(map, |route: &u32, v: &Pool| pool(*route, v))?,
         names::SLOTS => hash(map, slot)?,
@@ -118,6 +136,7 @@ pub fn dump(folder: &PinFolder, name: &str) -> Result<Vec<Value>, DumpError> {
                 |interface: &u32, until: &u64| json!({"interface": interface, "untilNs": until, "stands": now < *until}),
             )?
         }
+        names::TAKEN | names::CLASHES => hash(map, |key: &FlowKey, _: &u32| flow(key))?,
         names::CONFIG => dials::config(map)?,
         names::DIAL_STATS => dials::counters(map)?,
         _ => {
@@ -224,6 +243,13 @@ pub fn endpoint(id: u32, value: &Endpoint) -> Value {
 /// A row of `allowlists`.
 pub fn allowed(route: u32, network_address: &[u8; 16], bits: u32) -> Value {
     json!({"route": route, "source": network(network_address, bits)})
+}
+
+fn fragmented(key: &FragmentKey, value: &Fragmented) -> Value {
+    let (source, destination) = (address(&key.source), address(&key.destination));
+    json!({"source": source.to_string(), "destination": destination.to_string(), "id": key.id, "sentAs": value.id,
+        "sourcePort": value.flow.source_port, "destinationPort": value.flow.destination_port,
+        "untilNs": value.until_ns})
 }
 
 fn host_key(key: &HostKey) -> Value {

@@ -223,6 +223,9 @@ fn flag(reason: FlowEndReason) -> Flag {
         FlowEndReason::Idle => Flag::Idle,
         FlowEndReason::Silent => Flag::UpstreamConnectTimeout,
         FlowEndReason::OtherHost => Flag::Misdirected,
+        FlowEndReason::Fragmented => Flag::Fragmented,
+        FlowEndReason::Unfollowed => Flag::BadRequest,
+        FlowEndReason::HostRule => Flag::HostRule,
     }
 }
 

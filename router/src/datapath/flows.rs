@@ -42,6 +42,10 @@ pub fn judge(client: &Flow, backend: Option<&Flow>, now: Duration, idle: Duratio
         STATE_CLOSING => Fate::End(FlowEndReason::from_code(client.end).unwrap_or(FlowEndReason::Finished)),
         STATE_DIALING if since(client.started_ns) > DIAL_LIMIT => Fate::End(FlowEndReason::Silent),
         STATE_CONFIRMING if since(client.started_ns) > CONFIRM_LIMIT => Fate::End(FlowEndReason::Silent),
+        // The programs have given it up.
+        STATE_ESTABLISHED if client.end != 0 => {
+            Fate::End(FlowEndReason::from_code(client.end).unwrap_or(FlowEndReason::Fragmented))
+        }
         STATE_ESTABLISHED => {
             let last = client.last_ns.max(client.started_ns).max(backend.map_or(0, |flow| flow.last_ns));
             if since(last) > idle { Fate::End(FlowEndReason::Idle) } else { Fate::Keep }

@@ -14,7 +14,8 @@ use router_common::verdict::Reason;
 use router_core::model::{HostMatch, RouteId};
 use router_core::table::{ResolvedRoute, RouteKind, RouterTable, RoutingTable, VirtualHost};
 
-use super::paths::{IPSEC_REMEDY, Paths, RULE_REMEDY};
+use super::obstacles::AgentAlone;
+use super::paths::Paths;
 use super::plan::covering;
 use super::pools::{EndpointEntry, PoolEntry, Pools, Relayed, Slots};
 use crate::proxy::listeners::{BindState, ListenerState, Protocol};
@@ -125,37 +126,6 @@ pub struct Unsteered {
     pub why: AgentAlone,
 }
 
-/// Why the programs do not look at a listener's connections.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum AgentAlone {
-    /// Its connections begin with a PROXY header.
-    ProxyHeader,
-    /// An IPsec policy (ip-xfrm(8), direction `out`) selects packets from its address.
-    Ipsec,
-    /// A rule of the host's firewall may divert its clients; the rule, and what it may do.
-    HostRule(Arc<str>),
-}
-
-impl AgentAlone {
-    /// The reason as `sluice` prints it.
-    pub fn text(&self) -> &str {
-        match self {
-            AgentAlone::ProxyHeader => "its connections begin with a PROXY header",
-            AgentAlone::Ipsec => "an IPsec policy applies to packets from its address",
-            AgentAlone::HostRule(rule) => rule,
-        }
-    }
-
-    /// What to do for the programs to look at them.
-    pub const fn remedy(&self) -> &'static str {
-        match self {
-            AgentAlone::ProxyHeader => "nothing: the agent has to read who the client is",
-            AgentAlone::Ipsec => IPSEC_REMEDY,
-            AgentAlone::HostRule(_) => RULE_REMEDY,
-        }
-    }
-}
-
 impl MapImage {
     /// Entries of the maps that connections are decided by.
     pub fn len(&self) -> usize {
@@ -176,7 +146,7 @@ impl MapImage {
     }
 
     /// Leaves listeners to the agent for which there is a reason.
-    pub fn leave_to_agent(&mut self, why: impl Fn(SocketAddr) -> Option<AgentAlone>) {
+    pub fn leave_to_agent(&mut self, mut why: impl FnMut(SocketAddr) -> Option<AgentAlone>) {
         self.listeners.retain(|(address, port), entry| {
             let Some(why) = why(SocketAddr::new(*address, *port)) else { return true };
             let listener = Unsteered { router: entry.router, protocol: entry.protocol, why };

@@ -26,6 +26,9 @@ pub enum LeftAlone {
     Master,
     /// Its packets have no Ethernet header.
     NoEthernet,
+    /// It is on the link of another one of this host (macvlan, ipvlan): what the programs send by it does not all arrive at
+    /// its neighbours there.
+    SharesALink,
 }
 
 impl LeftAlone {
@@ -34,6 +37,7 @@ impl LeftAlone {
         match self {
             LeftAlone::Master => "it has a master (a bridge, a bond, a VRF, …), on which its packets come by again",
             LeftAlone::NoEthernet => "its packets have no Ethernet headers: the agent relays what comes in by it",
+            LeftAlone::SharesALink => "it shares the link of another interface (macvlan, ipvlan): the agent relays what comes in by it",
         }
     }
 }

@@ -7,6 +7,7 @@
 mod bits;
 mod conditions;
 mod expressions;
+mod index;
 mod ipsets;
 mod judge;
 mod legacy;
@@ -14,20 +15,20 @@ mod packet;
 mod read;
 mod rules;
 mod sets;
+mod watch;
 mod xt;
 
 use std::collections::BTreeSet;
-use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
-use std::time::Instant;
 
-use judge::{Asked, Harm, State, pass};
+use judge::{Asked, Harm, State, arrive, pass};
 use packet::{Class, Device, Packet, Segment, Tracked, class};
-use read::{Reader, Reading};
 use rules::{Hook, Ruleset};
 
+pub use judge::Loss;
 pub use packet::Link;
+pub use watch::Watch;
 
 /// Whether rules of the host hold for connections that the kernel programs could carry.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
@@ -40,12 +41,9 @@ pub enum HostFirewall {
 }
 
 /// The rules, as they were read last.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Firewall {
-    reader: Option<Reader>,
-    /// As of this change of nftables' rules.
-    generation: Option<u32>,
-    rules: Ruleset,
+    rules: Arc<Ruleset>,
     /// Why they cannot be read.
     unreadable: Option<Harm>,
     /// A table of `iptables-legacy` that does something: its rules are not read.
@@ -55,7 +53,7 @@ pub struct Firewall {
 }
 
 /// A dial of the kernel programs, as far as rules can see it.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Dial {
     /// Our address.
     pub source: IpAddr,
@@ -65,60 +63,47 @@ pub struct Dial {
     pub link: Link,
 }
 
+/// One of the two connections of TCP that a carried connection is made of, as far as rules can see it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Leg {
+    /// Our end.
+    pub ours: SocketAddr,
+    /// The client, or the endpoint.
+    pub theirs: SocketAddr,
+    /// The interface that leads there.
+    pub interface: u32,
+    /// A client's, whom a listener has accepted: else we have dialed.
+    pub accepted: bool,
+}
+
+impl Leg {
+    /// Of any of its clients' ports, or of any of ours that are dialed from.
+    pub fn of_any_port(self) -> Leg {
+        if self.accepted {
+            Leg { theirs: SocketAddr::new(self.theirs.ip(), 0), ..self }
+        } else {
+            Leg { ours: SocketAddr::new(self.ours.ip(), 0), ..self }
+        }
+    }
+}
+
+/// What becomes of a leg.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// Its packets pass, or it cannot be decided that they do not.
+    Passes,
+    /// That depends on a port that is not known.
+    DependsOnPort,
+    /// Those of one direction certainly do not.
+    Lost {
+        /// Those that come in.
+        incoming: bool,
+        /// By which rule.
+        loss: Loss,
+    },
+}
+
 impl Firewall {
-    /// Reads the rules if they have changed, or this host's addresses. `false` if nothing has.
-    pub fn look(&mut self, local: &BTreeSet<IpAddr>) -> bool {
-        let mut changed = *local != self.local;
-        if changed {
-            self.local.clone_from(local);
-        }
-        match self.read() {
-            Ok(read) => changed |= read | self.unreadable.take().is_some(),
-            Err(error) => {
-                let why: Harm = format!("the host's firewall cannot be read ({error})").into();
-                if self.unreadable.as_ref() != Some(&why) {
-                    tracing::warn!(%error, "cannot read the rules of netfilter; connections are relayed");
-                    changed = true;
-                }
-                (self.unreadable, self.generation) = (Some(why), None);
-            }
-        }
-        changed
-    }
-
-    /// Whether the rules are others now.
-    fn read(&mut self) -> io::Result<bool> {
-        let legacy = legacy::active_table()?.map(Harm::from);
-        let mut changed = legacy != self.legacy;
-        self.legacy = legacy;
-        if self.reader.is_none() {
-            self.reader = Reader::open()?;
-        }
-        let Some(reader) = &mut self.reader else { return Ok(changed) };
-        let generation = reader.generation()?;
-        if generation.is_some() && generation == self.generation {
-            // What is in ipsets changes without a word.
-            if !self.rules.ipsets.is_empty() {
-                let ipsets = reader.ipsets(self.rules.ipsets.keys().copied())?;
-                changed |= ipsets != self.rules.ipsets;
-                self.rules.ipsets = ipsets;
-            }
-            return Ok(changed);
-        }
-        let begin = Instant::now();
-        let (rules, generation) = match reader.read()? {
-            Some(Reading { mut rules, generation }) => {
-                rules.ipsets = reader.ipsets(rules.asked_ipsets())?;
-                (rules, Some(generation))
-            }
-            None => (Ruleset::default(), None),
-        };
-        tracing::debug!(target: "timing", took = ?begin.elapsed(), ?generation, "rules of netfilter read");
-        changed |= self.rules != rules;
-        (self.rules, self.generation) = (rules, generation);
-        Ok(changed)
-    }
-
     /// What the host may do with packets of a dial, and by which rule.
     pub fn concerns(&self, dial: Dial) -> Option<Arc<str>> {
         match self.unreadable.as_ref().or(self.legacy.as_ref()) {
@@ -135,7 +120,16 @@ impl Firewall {
             None => judge_listener(&self.rules, listener).err(),
         }
     }
+
+    /// What becomes of a connection that is under way, at this moment. Its first packets have passed, so it goes on unless
+    /// it is certain that its next ones do not.
+    pub fn outcome(&self, leg: Leg, link: Link) -> Outcome {
+        judge_leg(&self.rules, leg, link, class(leg.theirs.ip(), &self.local))
+    }
 }
+
+const OUT: &[Hook] = &[Hook::Output, Hook::Postrouting, Hook::Egress];
+const BACK: &[Hook] = &[Hook::Ingress, Hook::Prerouting, Hook::Input];
 
 /// Both directions of a dial. Translation sees the first packet alone.
 fn judge_dial(rules: &Ruleset, dial: Dial, destination: Class) -> Result<(), Harm> {
@@ -160,8 +154,6 @@ fn judge_dial(rules: &Ruleset, dial: Dial, destination: Class) -> Result<(), Har
     };
     let to = |harm: Harm| Harm::from(format!("{harm} to it"));
     let from = |harm: Harm| Harm::from(format!("{harm} from it"));
-    const OUT: &[Hook] = &[Hook::Output, Hook::Postrouting];
-    const BACK: &[Hook] = &[Hook::Ingress, Hook::Prerouting, Hook::Input];
     let first = through(rules, OUT, &out(Segment::Syn, Tracked::New)).map_err(to)?;
     let later = if first.is_tracked() { Tracked::Established } else { Tracked::Unknown };
     // If no kind of segment is asked for, one pass is enough.
@@ -185,13 +177,40 @@ fn judge_listener(rules: &Ruleset, listener: SocketAddr) -> Result<(), Harm> {
         Packet { tracked: Tracked::New, destination: Class::Local, ..Packet::new(None, listener, Segment::Syn) };
     let outside = Packet { input: Device::Unknown, ..packet };
     let inside = Packet { output: Device::Unknown, source: Class::Local, ..packet };
-    for (hooks, packet) in [(&[Hook::Prerouting, Hook::Input][..], outside), (&[Hook::Output], inside)] {
+    for (hooks, packet) in [(BACK, outside), (&[Hook::Output][..], inside)] {
         let mut state = State::of(&packet);
         for hook in hooks {
             state = pass(rules, *hook, &packet, state, Asked::Diverted).map_err(to)?;
         }
     }
     Ok(())
+}
+
+/// Packets with data, both ways.
+fn judge_leg(rules: &Ruleset, leg: Leg, link: Link, theirs: Class) -> Outcome {
+    if rules.bases.is_empty() {
+        return Outcome::Passes;
+    }
+    let tracked = Tracked::Established;
+    let packet = |from, to, reply| Packet { tracked, reply, ..Packet::new(Some(from), to, Segment::Ack) };
+    let (device, ours) = (Device::Is(link), Class::Local);
+    let coming =
+        Packet { input: device, source: theirs, destination: ours, ..packet(leg.theirs, leg.ours, !leg.accepted) };
+    let going =
+        Packet { output: device, source: ours, destination: theirs, ..packet(leg.ours, leg.theirs, leg.accepted) };
+    let mut decided = true;
+    for (incoming, hooks, packet) in [(true, BACK, coming), (false, OUT, going)] {
+        let mut state = State::of(&packet);
+        for hook in hooks {
+            match arrive(rules, *hook, &packet, state) {
+                Ok(after) => state = after,
+                Err(loss) => return Outcome::Lost { incoming, loss },
+            }
+        }
+        decided &= through(rules, hooks, &packet).is_ok();
+    }
+    let port_is_missing = leg.theirs.port() == 0 || leg.ours.port() == 0;
+    if port_is_missing && !decided { Outcome::DependsOnPort } else { Outcome::Passes }
 }
 
 fn through(rules: &Ruleset, hooks: &[Hook], packet: &Packet) -> Result<State, Harm> {

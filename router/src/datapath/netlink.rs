@@ -1,8 +1,8 @@
 //! rtnetlink(7): interfaces, addresses and routes, asked for and listened to.
 
-mod channel;
 mod ethtool;
 mod policies;
+mod routing_rules;
 mod watchers;
 
 use std::io;
@@ -13,23 +13,25 @@ use netlink_packet_core::{NLM_F_DUMP, NetlinkSerializable, ParseableParametrized
 use netlink_packet_route::RouteNetlinkMessage;
 use netlink_packet_route::address::{AddressAttribute, AddressMessage};
 use netlink_packet_route::link::{InfoKind, LinkAttribute, LinkInfo, LinkLayerType, LinkMessage};
-use netlink_packet_route::route::{RouteAddress, RouteAttribute, RouteMessage, RouteMetric, RouteType};
+use netlink_packet_route::route::{RouteAddress, RouteAttribute, RouteMessage, RouteMetric, RouteType, RouteVia};
 use netlink_sys::{
     AsyncSocket, AsyncSocketExt, TokioSocket,
     protocols::{NETLINK_NETFILTER, NETLINK_ROUTE, NETLINK_XFRM},
 };
 
 use super::interfaces::{Interfaces, LeftAlone, Pair};
-use channel::DATAGRAM;
+use crate::netlink::{Channel, DATAGRAM, Message};
 
-pub use channel::{Channel, Message};
 pub use ethtool::Ethtool;
 use policies::GROUP_POLICY;
-pub use policies::Policies;
+pub use policies::{Direction, Policies};
+pub use routing_rules::RoutingRules;
 pub use watchers::{Disciplines, interface_chains};
 
 /// `NFNLGRP_NFTABLES` (linux/netfilter/nfnetlink.h): who is in this group hears of changed rules.
 const GROUP_NFTABLES: u32 = 7;
+
+const PROTOCOL_TCP: u8 = 6;
 
 /// Where the kernel would send a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,6 +44,27 @@ pub struct Hop {
     pub mtu: Option<u32>,
     /// Whether the route encapsulates packets (`RTA_ENCAP_TYPE`).
     pub encapsulated: bool,
+    /// The neighbour that packets go to; `None`: the destination itself.
+    pub gateway: Option<IpAddr>,
+}
+
+/// What rules of routing may look at besides the destination (ip-rule(8)).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Asker {
+    /// A socket of this process that connects by TCP to a port.
+    Socket {
+        /// The port.
+        port: u16,
+    },
+    /// The kernel programs, which look for a next hop.
+    Program {
+        /// Our address.
+        source: IpAddr,
+        /// Where packets leave.
+        interface: u32,
+        /// `SO_MARK` of the packets.
+        mark: u32,
+    },
 }
 
 /// Questions to the kernel. The answers are there at once, so this blocks.
@@ -83,12 +106,35 @@ impl Netlink {
     /// # Errors
     /// The system call's. What the kernel answers (unreachable, prohibited, …) is no error but no way.
     pub fn hop_to(&mut self, to: IpAddr) -> io::Result<Option<Hop>> {
+        self.hop_for(to, None)
+    }
+
+    /// The same, if rules look at who asks.
+    ///
+    /// # Errors
+    /// As of [`Netlink::hop_to`].
+    pub fn hop_for(&mut self, to: IpAddr, asker: Option<Asker>) -> io::Result<Option<Hop>> {
         let mut question = RouteMessage::default();
         (question.header.address_family, question.header.destination_prefix_length) = match to {
             IpAddr::V4(_) => (netlink_packet_route::AddressFamily::Inet, 32),
             IpAddr::V6(_) => (netlink_packet_route::AddressFamily::Inet6, 128),
         };
         question.attributes.push(RouteAttribute::Destination(to.into()));
+        match asker {
+            Some(Asker::Socket { port }) => {
+                question.attributes.extend([RouteAttribute::IpProto(PROTOCOL_TCP), RouteAttribute::Dport(port)])
+            }
+            Some(Asker::Program { source, interface, mark }) => {
+                question.header.source_prefix_length = question.header.destination_prefix_length;
+                question.attributes.extend([
+                    RouteAttribute::Source(source.into()),
+                    RouteAttribute::Oif(interface),
+                    RouteAttribute::IpProto(PROTOCOL_TCP),
+                    RouteAttribute::Mark(mark),
+                ]);
+            }
+            None => {}
+        }
         let mut hop = None;
         let asked = self.ask(RouteNetlinkMessage::GetRoute(question), 0, |answer| {
             if let RouteNetlinkMessage::NewRoute(route) = answer {
@@ -128,11 +174,16 @@ fn note_link(found: &mut Interfaces, link: &LinkMessage) {
     let index = link.header.index;
     let (mut name, mut mtu, mut veth, mut other, mut namespace, mut has_master) =
         (None, None, false, None, None, false);
+    let mut shares_a_link = false;
     for attribute in &link.attributes {
         match attribute {
             LinkAttribute::IfName(text) => name = Some(text.clone()),
             LinkAttribute::Mtu(bytes) => mtu = Some(*bytes),
-            LinkAttribute::LinkInfo(parts) => veth = parts.contains(&LinkInfo::Kind(InfoKind::Veth)),
+            LinkAttribute::LinkInfo(parts) => {
+                veth = parts.contains(&LinkInfo::Kind(InfoKind::Veth));
+                let kinds = [InfoKind::MacVlan, InfoKind::MacVtap, InfoKind::IpVlan, InfoKind::IpVtap];
+                shares_a_link = kinds.into_iter().any(|kind| parts.contains(&LinkInfo::Kind(kind)));
+            }
             LinkAttribute::Link(index) => other = Some(*index),
             // Only there if the other end is in another network namespace.
             LinkAttribute::LinkNetNsId(id) => namespace = Some(*id),
@@ -152,6 +203,8 @@ fn note_link(found: &mut Interfaces, link: &LinkMessage) {
         found.left_alone.insert(name, LeftAlone::NoEthernet);
     } else if has_master {
         found.left_alone.insert(name, LeftAlone::Master);
+    } else if shares_a_link {
+        found.left_alone.insert(name, LeftAlone::SharesALink);
     } else {
         found.attachable.insert(name, index);
     }
@@ -175,11 +228,21 @@ fn usable_hop(route: &RouteMessage) -> Option<Hop> {
     if !matches!(route.header.kind, RouteType::Unicast | RouteType::Local) {
         return None;
     }
-    let (mut source, mut interface, mut mtu, mut encapsulated) = (None, None, None, false);
+    let (mut source, mut interface, mut mtu, mut encapsulated, mut gateway) = (None, None, None, false, None);
+    let mut asked_from = None;
+    let address = |address: &RouteAddress| match address {
+        RouteAddress::Inet(address) => Some(IpAddr::V4(*address)),
+        RouteAddress::Inet6(address) => Some(IpAddr::V6(*address)),
+        _ => None,
+    };
     for attribute in &route.attributes {
         match attribute {
-            RouteAttribute::PrefSource(RouteAddress::Inet(address)) => source = Some(IpAddr::V4(*address)),
-            RouteAttribute::PrefSource(RouteAddress::Inet6(address)) => source = Some(IpAddr::V6(*address)),
+            RouteAttribute::PrefSource(ours) => source = address(ours),
+            // Who asks by a source is not told another one.
+            RouteAttribute::Source(ours) => asked_from = address(ours),
+            RouteAttribute::Gateway(neighbour) => gateway = address(neighbour),
+            RouteAttribute::Via(RouteVia::Inet(neighbour)) => gateway = Some(IpAddr::V4(*neighbour)),
+            RouteAttribute::Via(RouteVia::Inet6(neighbour)) => gateway = Some(IpAddr::V6(*neighbour)),
             RouteAttribute::Oif(index) => interface = Some(*index),
             RouteAttribute::EncapType(_) => encapsulated = true,
             RouteAttribute::Metrics(metrics) => {
@@ -191,7 +254,7 @@ fn usable_hop(route: &RouteMessage) -> Option<Hop> {
             _ => {}
         }
     }
-    Some(Hop { source: source?, interface: interface?, mtu, encapsulated })
+    Some(Hop { source: source.or(asked_from)?, interface: interface?, mtu, encapsulated, gateway })
 }
 
 /// What the kernel tells by itself: interfaces, addresses, routes, rules, queueing disciplines, filters, IPsec policies or

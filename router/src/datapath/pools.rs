@@ -237,6 +237,16 @@ impl<P: Paths> Pools<P> {
         }
     }
 
+    /// The addresses that endpoints are dialed from.
+    pub fn sources(&self) -> BTreeSet<IpAddr> {
+        self.endpoints.values().map(|used| used.entry.path.source).collect()
+    }
+
+    /// Whether an address is that of an endpoint.
+    pub fn has_endpoint(&self, address: SocketAddr) -> bool {
+        self.by_address.contains_key(&address)
+    }
+
     /// The smallest of the endpoints' largest segments, in bytes; 0 without endpoints.
     pub fn max_segment(&self) -> u16 {
         self.segments.keys().next().copied().unwrap_or_default()

@@ -78,6 +78,11 @@ impl PortRange {
         self.high - self.low + 1
     }
 
+    /// Whether a port is in it.
+    pub fn has(self, port: u16) -> bool {
+        (self.low..=self.high).contains(&port)
+    }
+
     fn overlaps(self, other: PortRange) -> bool {
         self.low <= other.high && other.low <= self.high
     }
@@ -170,6 +175,9 @@ mod tests {
         assert_eq!(chosen(20_000, 30_000), Some(range(30_001, 65_535)));
         assert_eq!(chosen(1, 5000), Some(range(10_240, 65_535)), "never below the lowest");
         assert_eq!(chosen(1024, 65_535), None);
+        assert_eq!(chosen(11_264, 65_535), Some(range(10_240, 11_263)), "just enough");
+        assert_eq!(chosen(11_263, 65_535), None, "one too few");
+        assert_eq!(chosen(20_480, 55_295), Some(range(10_240, 20_479)), "of two that are equal, the first");
         assert_eq!(chosen(11_000, 65_000), None, "too few on either side");
         let error = beside(range(1024, 65_535), Vec::new(), None).unwrap_err().to_string();
         assert!(error.contains("1024-65535") && error.contains("--snat-ports"), "{error}");
@@ -203,10 +211,12 @@ mod tests {
     fn ranges_are_read_as_they_are_written() {
         assert_eq!("10240-32767".parse(), Ok(range(10_240, 32_767)));
         assert_eq!("7-7".parse(), Ok(range(7, 7)));
+        assert_eq!((range(7, 7).count(), range(20_000, 20_063).count(), range(1, 65_535).count()), (1, 64, 65_535));
         for bad in ["", "1", "-", "5-4", "0-9", "1-65536", "a-b", "1-2-3"] {
             assert!(bad.parse::<PortRange>().is_err_and(|why| why.contains("LOW-HIGH")), "{bad}");
         }
         assert_eq!(local_range("32768\t60999\n").ok(), Some(range(32_768, 60_999)));
+        assert_eq!(local_range("7 7").ok(), Some(range(7, 7)));
         for odd in ["", "1", "2 1", "1 2 3", "x y"] {
             assert!(local_range(odd).is_err(), "{odd}");
         }
@@ -214,6 +224,6 @@ mod tests {
 
     #[test]
     fn this_hosts_range_can_be_read() {
-        assert!(choose(Some(range(1, 1)), &PinFolder::of("nobody")).is_ok());
+        assert_eq!(choose(Some(range(1, 1)), &PinFolder::of("nobody")).ok(), Some(range(1, 1)));
     }
 }

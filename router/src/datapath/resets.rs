@@ -6,7 +6,10 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::os::fd::OwnedFd;
 
 use router_common::maps::{FLOW_FIN, Flow, FlowKey};
+use rustix::io::Errno;
 use rustix::net::{AddressFamily, Protocol, SendFlags, SocketFlags, SocketType, ipproto, sendto, socket_with};
+
+use super::flows::other_direction;
 
 /// Bytes of a TCP header without options (RFC 9293 §3.1).
 const TCP: usize = 20;
@@ -28,13 +31,21 @@ impl Resets {
     /// Resets both ends of a connection, given its client's key and its two entries, which the programs do not look at any
     /// more. Each reset has the number that its receiver expects next (RFC 5961 §3.2).
     pub fn send(&mut self, key: &FlowKey, client: &Flow, backend: &Flow) {
-        for (from, flow) in [(key, client), (&client.rewrite.to.reversed(), backend)] {
-            if let Err(error) = self.answer(from, flow) {
-                if !std::mem::replace(&mut self.told, true) {
-                    tracing::warn!(%error, "ends of idle connections are not told; raw sockets need CAP_NET_RAW");
-                }
-                return;
-            }
+        self.send_to(key, client);
+        self.send_to_endpoint(client, backend);
+    }
+
+    /// The same for the endpoint alone.
+    pub fn send_to_endpoint(&mut self, client: &Flow, backend: &Flow) {
+        self.send_to(&other_direction(client), backend);
+    }
+
+    /// Resets the sender of an entry's packets.
+    fn send_to(&mut self, from: &FlowKey, flow: &Flow) {
+        if let Err(error) = self.answer(from, flow)
+            && !std::mem::replace(&mut self.told, true)
+        {
+            tracing::warn!(%error, "ends of connections are not told; raw sockets need CAP_NET_RAW");
         }
     }
 
@@ -50,8 +61,11 @@ impl Resets {
             IpAddr::V6(_) => opened(&mut self.v6, AddressFamily::INET6)?,
         };
         // No port: the packet has it.
-        sendto(socket, &packet, SendFlags::DONTWAIT, &SocketAddr::new(destination, 0))?;
-        Ok(())
+        match sendto(socket, &packet, SendFlags::DONTWAIT, &SocketAddr::new(destination, 0)) {
+            // A rule of the host's drops it, or a policy blocks it.
+            Err(Errno::PERM) => Ok(()),
+            sent => Ok(sent.map(drop)?),
+        }
     }
 }
 

@@ -12,6 +12,7 @@ use rustix::time::{ClockId, clock_gettime};
 use super::abi::Raw;
 use super::batch::Walk;
 use super::flows::{Fate, due, end_of, has_lingered, has_settled, is_client, judge, other_direction, wants_backend};
+use super::host::Lost;
 use super::resets::Resets;
 
 /// Entries looked at in one round; a fuller map is gone through in several.
@@ -196,6 +197,29 @@ impl Sweeper {
         Ok(living.into_iter().map(end).collect())
     }
 
+    /// Ends a connection that the host would not let go on; its end. Packets that its client sends later meet the host's
+    /// rules themselves.
+    pub fn end(&mut self, lost: &Lost) -> Option<FlowEnd> {
+        let client =
+            self.get(&lost.client).filter(|client| is_client(client) && client.started_ns == lost.started_ns)?;
+        if client.state == STATE_CLOSING {
+            return None;
+        }
+        let backend = self.partner(&client);
+        self.remove(&lost.client, lost.started_ns);
+        if let Some(backend) = &backend {
+            self.remove(&other_direction(&client), lost.started_ns);
+            if lost.silent {
+                self.resets.send_to_endpoint(&client, backend);
+            } else {
+                self.resets.send(&lost.client, &client, backend);
+            }
+        }
+        self.forget_flight(&lost.client);
+        let now = clock(ClockId::Monotonic);
+        Some(end_of(&lost.client, &client, backend.as_ref(), now, FlowEndReason::HostRule))
+    }
+
     /// Judges a connection by what is there now, and deletes it if it has to go; its end, if that is to be told.
     fn settle(&mut self, key: &FlowKey, started: u64, now: Duration, idle: Duration) -> Option<FlowEnd> {
         // The client may have begun another connection since.
@@ -208,7 +232,7 @@ impl Sweeper {
         self.remove(key, started);
         if let Some(backend) = &backend {
             self.remove(&other_direction(&client), started);
-            if fate == Fate::End(FlowEndReason::Idle) {
+            if matches!(fate, Fate::End(FlowEndReason::Idle | FlowEndReason::Fragmented)) {
                 self.resets.send(key, &client, backend);
             }
         }

@@ -13,7 +13,9 @@ use router_core::table::RoutingTable;
 use tokio::sync::watch;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
 
+use super::batch::Walk;
 use super::ends::Relayed;
+use super::host::{Lost, Told, Watch};
 use super::image::MapImage;
 use super::kernel::{Duty, Kernel, KernelError};
 use super::netfilter::HostFirewall;
@@ -21,6 +23,7 @@ use super::netlink::News;
 use super::peers::{PeerRedirect, Peers};
 use super::ports::{self, PortRange};
 use super::sweep::Sweeper;
+use super::taken::Taken;
 use super::{PinFolder, events};
 use crate::proxy::AccessLog;
 use crate::proxy::listeners::ListenerState;
@@ -36,6 +39,11 @@ const GATHER_NEWS: Duration = Duration::from_millis(50);
 const PEER_TICKS: u32 = 5;
 /// Between two looks, however many changes there are: a look asks for the way to every endpoint.
 const LOOK_PAUSE: Duration = Duration::from_secs(1);
+/// Connections that the host would not let go on and that are ended in one turn: some milliseconds.
+const ENDED_AT_ONCE: usize = 100;
+/// A client that has connected before a rule came that is against it may have sent its hello afterwards. The proxy waits for
+/// one 5 s, so after this long no such client is left.
+const LAST_HELLO: Duration = Duration::from_secs(6);
 
 /// What the kernel has taken of what was intended.
 #[derive(Clone, Debug, Default)]
@@ -122,9 +130,13 @@ pub async fn run(
 ) -> Result<(), KernelError> {
     let swept = [names::FLOWS, names::HELLOS, names::SHORT_HELLOS, names::LATER_HEADS];
     let [flows, hellos, short, later] = swept.map(|name| kernel.take(name));
-    let sweeper = Sweeper::new(flows?, hellos?, short?, later?)?;
+    let flows = flows?;
+    let watch = Watch::start(inputs.firewall, Walk::new(&flows)?).map_err(MapError::IoError)?;
+    let sweeper = Sweeper::new(flows, hellos?, short?, later?)?;
     let peers = Peers::new(HashMap::try_from(kernel.take(names::PEERS)?)?, inputs.peers);
-    let state = State::new(kernel.take_maps()?, ports::choose(inputs.ports, &inputs.pins)?, peers, &inputs);
+    let taken = Taken::new(kernel.take(names::TAKEN)?, kernel.take(names::CLASHES)?)?;
+    let ports = ports::choose(inputs.ports, &inputs.pins)?;
+    let state = State::new(kernel.take_maps()?, ports, peers, taken, watch, &inputs);
     let mut task = Task { state: state.map_err(MapError::IoError)?, kernel, sweeper, inputs, programmed };
     loop {
         let ended = task.work(&mut duty).await;
@@ -201,6 +213,9 @@ impl Task {
         self.look();
         let mut looked = Instant::now();
         let mut look_at = None;
+        // Connections that are under way are looked at when the maps follow the host, and once more.
+        let (mut judge, mut judge_at) = (true, None);
+        let mut lost: Vec<Lost> = Vec::new();
         // Begins with the first table: ends of connections that an earlier agent left must find their routes' names.
         let mut reading = None;
         // The first table is there already; later rounds wait for something new.
@@ -220,6 +235,28 @@ impl Task {
                 () = changed(&mut self.inputs.tables) => {}
                 () = changed(&mut self.inputs.listeners) => {}
                 () = at(again) => {}
+                told = self.state.told() => match told {
+                    Told::Nothing => continue,
+                    Told::Lost(found) => {
+                        lost.extend(found);
+                        continue;
+                    }
+                    Told::Looked(answer) => {
+                        judge |= self.state.follow_host(answer);
+                        if !judge && !self.state.has_changed() {
+                            continue;
+                        }
+                    }
+                },
+                () = at(judge_at) => {
+                    judge_at = None;
+                    self.state.look_at_carried();
+                    continue;
+                }
+                () = tokio::task::yield_now(), if !lost.is_empty() => {
+                    self.end(lost.split_off(lost.len().saturating_sub(ENDED_AT_ONCE)));
+                    continue;
+                }
                 () = at(look_at) => {
                     (look_at, looked) = (None, Instant::now());
                     if !self.look() {
@@ -240,6 +277,7 @@ impl Task {
                     }
                     if reading.is_some() || drain(duty) {
                         self.sweep(drain(duty));
+                        self.state.look_at_taken();
                     }
                     ticks = ticks.wrapping_add(1);
                     let due = news.is_none() || ticks.is_multiple_of(LOOK_TICKS);
@@ -248,7 +286,9 @@ impl Task {
                         self.look_at_peers();
                     }
                     // Not of all rules the kernel tells, either.
-                    let due = due || others && self.state.look_at_rules();
+                    if others {
+                        self.state.look_at_host(false);
+                    }
                     if !due || !self.look() {
                         continue;
                     }
@@ -268,6 +308,10 @@ impl Task {
             reading.get_or_insert_with(|| self.read_events());
             tracing::debug!(target: "timing", revision = table.revision, took = ?begin.elapsed(), "kernel maps written");
             again = (result.failed > 0).then(|| Instant::now() + self.state.retry());
+            if std::mem::take(&mut judge) {
+                self.state.look_at_carried();
+                judge_at = Some(Instant::now() + LAST_HELLO);
+            }
             let (interfaces, peers) = (self.kernel.attached(), self.state.peers());
             let (attached_by, left_alone) = (self.kernel.attached_by(), self.state.left_alone(&self.kernel));
             let before = Arc::clone(&self.programmed.borrow());
@@ -304,6 +348,12 @@ impl Task {
         if (before.connections, before.drained) != (live, drained) {
             self.tell(|programmed| (programmed.connections, programmed.drained) = (live, drained));
         }
+    }
+
+    /// Ends connections that the host would not let go on.
+    fn end(&mut self, lost: Vec<Lost>) {
+        let ends = lost.iter().filter_map(|lost| self.sweeper.end(lost));
+        ends.for_each(|end| self.state.reporter.borrow_mut().swept(end));
     }
 
     /// New connections go up; those that are carried go on.

@@ -16,7 +16,6 @@ use tokio::io::Interest;
 use tokio::net::TcpStream;
 
 use super::keep_alive::keep_alive;
-use super::listeners::is_local;
 use super::upstream::health::{Health, Step};
 use crate::timer::Timer;
 
@@ -71,11 +70,15 @@ pub async fn connect_with(
     opening: Opening,
 ) -> Result<TcpStream, DialError> {
     timer.stop();
-    if health.own.load().has(endpoint.address, is_local) {
+    if health.is_own(endpoint.address) {
         return Err(DialError::Own);
     }
     let connected = match begin(endpoint.address, opening) {
         Ok(stream) => {
+            // Told before the endpoint has answered: it may be a listener of the router's own.
+            if let Ok(own) = stream.local_addr() {
+                health.returned.begun(own.port(), endpoint.address);
+            }
             let connected = poll_fn(|cx| match stream.poll_write_ready(cx) {
                 Poll::Ready(ready) => Poll::Ready(Some(ready.and_then(|()| outcome(&stream)))),
                 Poll::Pending => timer.poll(cx, timeout).map(|()| None),

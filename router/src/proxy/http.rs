@@ -3,7 +3,6 @@
 pub mod actions;
 pub mod asked;
 pub mod body;
-pub mod chunks;
 pub mod compress;
 pub mod cors;
 pub mod decide;

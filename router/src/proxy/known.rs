@@ -6,7 +6,6 @@ use router_core::explain::{Live, Trust};
 use router_core::table::{Endpoint, ResolvedRoute, ServiceEndpoints};
 
 use super::Common;
-use super::listeners::is_local;
 use super::upstream::choose::Target;
 
 /// A proxy's knowledge.
@@ -27,7 +26,7 @@ impl Known {
 impl Live for Known {
     fn trouble(&self, route: &ResolvedRoute, service: &ServiceEndpoints, endpoint: &Endpoint) -> Option<String> {
         let health = &self.0.balancer.health;
-        if health.own.load().has(endpoint.address, is_local) {
+        if health.is_own(endpoint.address) {
             return Some("this router listens there itself, so nothing is sent to it".to_owned());
         }
         let view = health.view()?;

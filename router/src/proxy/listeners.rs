@@ -3,6 +3,7 @@
 
 mod accept;
 mod own;
+mod returned;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -24,6 +25,7 @@ use super::workers::Workers;
 use accept::{Acceptor, Descriptors};
 
 pub use own::{OwnAddresses, is_local};
+pub use returned::Returned;
 
 /// As many as `net.core.somaxconn` lets: while no agent runs under `sluice keep`, connections wait there.
 const BACKLOG: i32 = i32::MAX;

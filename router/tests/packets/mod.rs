@@ -63,7 +63,7 @@ impl Client {
     }
 
     /// Bytes at an offset of the stream.
-    pub fn data_at(&mut self, offset: u32, payload: &[u8]) -> Vec<u8> {
+    pub fn data_at(&self, offset: u32, payload: &[u8]) -> Vec<u8> {
         self.packet(ACK, self.isn.wrapping_add(1).wrapping_add(offset), payload)
     }
 
@@ -155,4 +155,55 @@ fn words(bytes: &[u8]) -> u32 {
 fn fold(sum: u32) -> u16 {
     let once = (sum & 0xffff) + (sum >> 16);
     ((once & 0xffff) + (once >> 16)) as u16
+}
+
+/// A frame in fragments of at most `size` bytes (RFC 791 §3.2, RFC 8200 §4.5).
+pub fn fragments(frame: &[u8], id: u32, size: usize) -> Vec<Vec<u8>> {
+    let v6 = frame[12..14] == [0x86, 0xdd];
+    let (ip, data) = frame.split_at(if v6 { 54 } else { 34 });
+    let part = |(i, part): (usize, &[u8])| {
+        let (offset, more) = ((i * size) as u16, u16::from((i + 1) * size < data.len()));
+        let mut ip = ip.to_vec();
+        if v6 {
+            ip[18..20].copy_from_slice(&(part.len() as u16 + 8).to_be_bytes());
+            ip[20] = 44;
+            ip.extend([6, 0]);
+            ip.extend((offset | more).to_be_bytes());
+            ip.extend(id.to_be_bytes());
+        } else {
+            ip[16..18].copy_from_slice(&(part.len() as u16 + 20).to_be_bytes());
+            ip[18..20].copy_from_slice(&(id as u16).to_be_bytes());
+            ip[20..22].copy_from_slice(&(offset / 8 | more << 13).to_be_bytes());
+            sum_up(&mut ip);
+        }
+        [ip, part.to_vec()].concat()
+    };
+    data.chunks(size).enumerate().map(part).collect()
+}
+
+/// A frame with `between` behind its IP header: options of IPv4, or headers of IPv6 the first of which is `next`.
+pub fn with(frame: &[u8], next: u8, between: &[u8]) -> Vec<u8> {
+    let v6 = frame[12..14] == [0x86, 0xdd];
+    let (ip, data) = frame.split_at(if v6 { 54 } else { 34 });
+    let at = if v6 { 18 } else { 16 };
+    let length = u16::from_be_bytes([ip[at], ip[at + 1]]) + between.len() as u16;
+    let mut ip = ip.to_vec();
+    ip[at..at + 2].copy_from_slice(&length.to_be_bytes());
+    if v6 {
+        ip[20] = next;
+    } else {
+        ip[14] += (between.len() / 4) as u8;
+    }
+    ip.extend(between);
+    if !v6 {
+        sum_up(&mut ip);
+    }
+    [ip, data.to_vec()].concat()
+}
+
+/// The IPv4 header checksum anew.
+fn sum_up(ip: &mut [u8]) {
+    ip[24..26].fill(0);
+    let sum = !fold(words(&ip[14..]));
+    ip[24..26].copy_from_slice(&sum.to_be_bytes());
 }

@@ -35,8 +35,8 @@ kind: GatewayClass
 metadata: {name: sluice}
 spec: {controllerName: sluice.dev/gateway-controller}
 ";
-/// How long a status may take to be what the story says, or to stay the same.
-const SETTLED: Duration = Duration::from_millis(400);
+/// How long what is found must stay the same before it is final, where it is not what the story says.
+const SETTLED: Duration = Duration::from_secs(3);
 
 /// A stage with a story on it.
 pub(super) struct Stage<'s> {

@@ -14,7 +14,7 @@ use tests::stream;
 use tests::wait;
 use tests::wire::{Fate, Frame};
 
-use super::{BACKEND_PORT, Stage, answer, request, serve, until_reset};
+use super::{BACKEND_PORT, Stage, answer, post, request, serve, until_reset};
 
 /// Payload of the raw client's segments.
 const SEGMENT: usize = 1000;
@@ -76,7 +76,7 @@ impl Raw {
 
 /// A request with content of so many bytes, of which no segment looks like a request.
 fn upload(host: &str, length: usize) -> Vec<u8> {
-    let mut text = request("/upload", host, &format!("Content-Length: {length}\r\n"));
+    let mut text = post("/upload", host, &format!("Content-Length: {length}\r\n"));
     text.extend((0..length).map(|at| b'a' + (at % 23) as u8));
     text
 }
@@ -129,11 +129,11 @@ fn what_comes_in_another_order_reaches_its_backend_in_the_right_one() -> Result<
     let text = upload("one", 20_000);
     raw.begin(&text)?;
     let ends = |from: usize| (from, (from + SEGMENT).min(text.len()));
-    // The first is lost, all others come; then those that were held back come once more, as no one has acknowledged them.
+    // The first is lost, all others come; then all come once more, as no one has acknowledged them.
     for (from, to) in (SEGMENT..text.len()).step_by(SEGMENT).map(ends) {
         raw.send(&text, from, to)?;
     }
-    for (from, to) in (0..6 * SEGMENT).step_by(SEGMENT).map(ends) {
+    for (from, to) in (0..text.len()).step_by(SEGMENT).map(ends) {
         raw.send(&text, from, to)?;
     }
     raw.received(&text)?;
@@ -170,6 +170,36 @@ fn a_full_map_of_later_requests_ends_no_connection() -> Result<()> {
     Ok(())
 }
 
+/// Requests are read as a whole, which those in fragments are not. The relay's host puts them together.
+#[test]
+fn a_request_in_fragments_ends_its_connection_and_the_next_ones_are_relayed() -> Result<()> {
+    let stage = Stage::new()?;
+    let mut raw = Raw::carried(&stage)?;
+    let text = upload("one", SEGMENT);
+    raw.client.send_in_fragments(&text, 400)?;
+    raw.client.resets()?;
+    until_reset(&mut raw.origin)?;
+    ensure!(stage.counted(DialCounter::Fragmented)? == 1, "the connection was not counted");
+
+    let address = SocketAddr::new(raw::address_on(IpAddr::from([10, 82, 1, 2])), 20_001);
+    let place = Place { at: (&stage.client, "eth0"), gateway: (&stage.router, "front"), address };
+    let mut client = End::connect(&place, stage.address, Nature::COMMON)?;
+    client.send(&request("/next", "one", ""))?;
+    let mut origin = stream::accept(&stage.one)?;
+    serve(&mut origin)?;
+    client.until("an answer", |end| end.received().starts_with(b"HTTP/1.1 204"))?;
+    client.send_in_fragments(&text, 400)?;
+    let mut upload = Vec::new();
+    while !upload.ends_with(&text[text.len() - SEGMENT..]) {
+        let mut part = [0; 4096];
+        let read = stream::read_some(&mut origin, &mut part)?;
+        ensure!(read > 0, "the backend has got no more than {:?}", String::from_utf8_lossy(&upload));
+        upload.extend_from_slice(&part[..read]);
+    }
+    ensure!(stage.counted(DialCounter::Dialed)? == 1, "the kernel has dialed for a client that fragments");
+    Ok(())
+}
+
 /// The first head is long, so that it waits in `hellos` for its acknowledgement; that comes late, and what looks like the
 /// begin of a request comes before it.
 #[test]
@@ -181,7 +211,7 @@ fn content_that_comes_before_the_endpoint_has_acknowledged_the_head_ends_no_conn
     let stage = Stage::behind(Some(Box::new(late)))?;
     let mut client = stage.open()?;
     let cookie = format!("Content-Length: 5\r\nCookie: {}\r\n", "c".repeat(1200));
-    let head = request("/long", "one", &cookie);
+    let head = post("/long", "one", &cookie);
     client.write_all(&head)?;
     let mut origin = stream::accept(&stage.one)?;
     ensure!(serve(&mut origin)?.as_bytes() == head, "the head was changed");

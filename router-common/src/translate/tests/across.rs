@@ -19,8 +19,7 @@ proptest! {
         payload in prop::collection::vec(any::<u8>(), 0..100),
         partial in any::<bool>(),
     ) {
-        let (mut headers, t) = if v6 { (of_v6, to_v4) } else { (of_v4, to_v6) };
-        headers.ip_options = 0;
+        let (headers, t) = if v6 { (of_v6, to_v4) } else { (of_v4, to_v6) };
         let sums = if partial { Sums::Partial } else { Sums::Full };
         let mut frame = headers.frame(&options.bytes(), &payload, sums);
         let read = segment(&frame).expect("a TCP segment");
@@ -81,6 +80,10 @@ impl PacketMut for Written {
 
     fn change_family(&mut self, _: bool) -> bool {
         true
+    }
+
+    fn take_out(&mut self, _: bool, _: u32) -> bool {
+        false
     }
 }
 

@@ -29,7 +29,6 @@ pub struct Frame {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Headers {
     pub v6: bool,
-    pub ip_options: usize,
     pub flow: FlowKey,
     pub seq: u32,
     pub ack: u32,
@@ -43,7 +42,7 @@ pub struct Headers {
 impl Default for Headers {
     fn default() -> Self {
         let flow = FlowKey { source: mapped([0; 4]), destination: mapped([0; 4]), source_port: 0, destination_port: 0 };
-        Headers { v6: false, ip_options: 0, flow, seq: 0, ack: 0, reserved: 0, flags: 0, window: 0, urgent: 0 }
+        Headers { v6: false, flow, seq: 0, ack: 0, reserved: 0, flags: 0, window: 0, urgent: 0 }
     }
 }
 
@@ -73,12 +72,10 @@ impl Headers {
     }
 
     fn ipv4(&self, length: usize) -> Vec<u8> {
-        let header = 20 + self.ip_options;
-        let total = ((header + length) as u16).to_be_bytes();
-        let mut ip = vec![0x40 | (header / 4) as u8, 0, total[0], total[1], 0x12, 0x34, 0x40, 0, 64, 6, 0, 0];
+        let total = ((20 + length) as u16).to_be_bytes();
+        let mut ip = vec![0x45, 0, total[0], total[1], 0x12, 0x34, 0x40, 0, 64, 6, 0, 0];
         ip.extend(&self.flow.source[12..]);
         ip.extend(&self.flow.destination[12..]);
-        ip.extend(vec![1; self.ip_options]);
         let field = !fold(sum(&ip));
         ip[10..12].copy_from_slice(&field.to_be_bytes());
         ip
@@ -115,6 +112,64 @@ impl Frame {
         }
     }
 
+    /// With `between` behind the IP header, whose `next` is the first header in it (IPv6).
+    pub fn with(&self, next: u8, between: &[u8]) -> Frame {
+        let mut bytes = self.bytes.clone();
+        let v6 = bytes[14] >> 4 == 6;
+        let (begin, length) = if v6 { (54, 18) } else { (34, 16) };
+        bytes.splice(begin..begin, between.iter().copied());
+        let longer = u16::from_be_bytes([bytes[length], bytes[length + 1]]) + between.len() as u16;
+        bytes[length..length + 2].copy_from_slice(&longer.to_be_bytes());
+        if v6 {
+            bytes[20] = next;
+        } else {
+            bytes[14] += (between.len() / 4) as u8;
+            bytes[24..26].fill(0);
+            let field = !fold(sum(&bytes[14..34 + between.len()]));
+            bytes[24..26].copy_from_slice(&field.to_be_bytes());
+        }
+        let sums = if let Sums::Complete(_) = self.sums { Sums::Complete(native_sum(&bytes[14..])) } else { self.sums };
+        Frame { bytes, sums }
+    }
+
+    /// In fragments of at most `size` bytes, a multiple of 8 (RFC 791 §3.2, RFC 8200 §4.5).
+    pub fn fragments(&self, id: u32, size: usize) -> Vec<Frame> {
+        let v6 = self.bytes[14] >> 4 == 6;
+        let data = &self.bytes[if v6 { 54 } else { 34 }..];
+        let part = |(i, part): (usize, &[u8])| {
+            let bits = ((i * size) as u16, u16::from((i + 1) * size < data.len()));
+            let mut bytes = self.bytes[..if v6 { 54 } else { 34 }].to_vec();
+            if v6 {
+                bytes[18..20].copy_from_slice(&((part.len() + 8) as u16).to_be_bytes());
+                bytes[20] = 44;
+                bytes.extend([6, 0]);
+                bytes.extend((bits.0 | bits.1).to_be_bytes());
+                bytes.extend(id.to_be_bytes());
+            } else {
+                bytes[16..18].copy_from_slice(&((part.len() + 20) as u16).to_be_bytes());
+                bytes[18..20].copy_from_slice(&(id as u16).to_be_bytes());
+                bytes[20..22].copy_from_slice(&(bits.0 / 8 | bits.1 << 13).to_be_bytes());
+                bytes[24..26].fill(0);
+                let field = !fold(sum(&bytes[14..34]));
+                bytes[24..26].copy_from_slice(&field.to_be_bytes());
+            }
+            bytes.extend(part);
+            let sums =
+                if let Sums::Complete(_) = self.sums { Sums::Complete(native_sum(&bytes[14..])) } else { self.sums };
+            Frame { bytes, sums }
+        };
+        data.chunks(size).enumerate().map(part).collect()
+    }
+
+    /// Of a fragment: everything that can be checked without the others.
+    pub fn assert_fragment_sums(&self) {
+        let ip = &self.bytes[14..];
+        assert!(ip[0] >> 4 == 6 || fold(sum(&ip[..20])) == 0xffff, "IPv4 header checksum of {self:?}");
+        if let Sums::Complete(kept) = self.sums {
+            assert_eq!(kept % 0xffff, native_sum(ip) % 0xffff, "hardware's sum of {self:?}");
+        }
+    }
+
     fn at(&mut self, offset: u32, len: usize) -> Option<&mut [u8]> {
         self.bytes.get_mut(offset as usize..)?.get_mut(..len)
     }
@@ -142,6 +197,19 @@ impl PacketMut for Frame {
             self.bytes.splice(14..14, [0xaa; 20]);
         } else {
             self.bytes.drain(14..34);
+        }
+        true
+    }
+
+    /// `bpf_skb_adjust_room` (`BPF_ADJ_ROOM_NET`, `BPF_F_ADJ_ROOM_NO_CSUM_RESET`).
+    fn take_out(&mut self, v6: bool, len: u32) -> bool {
+        let begin = if v6 { 54 } else { 34 };
+        if self.bytes.len() < begin + len as usize {
+            return false;
+        }
+        let out: Vec<u8> = self.bytes.drain(begin..begin + len as usize).collect();
+        if let Sums::Complete(kept) = &mut self.sums {
+            *kept = add(*kept, !native_sum(&out));
         }
         true
     }

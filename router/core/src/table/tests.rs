@@ -246,3 +246,12 @@ fn a_service_that_cannot_be_used_fails_with_its_status() {
     let idle = ServiceEndpoints { endpoints: [].into(), ..service(None) };
     assert!(!idle.is_usable());
 }
+
+#[test]
+fn what_is_worked_out_from_a_route_is_made_once_and_of_one_type() {
+    let slot = Derived::default();
+    assert_eq!((slot.get::<u32>(), format!("{slot:?}").as_str()), (None, "Derived(false)"));
+    assert_eq!((slot.get_or_init(|| 7_u32), slot.get_or_init(|| 8_u32)), (Some(&7), Some(&7)));
+    assert_eq!((slot.get::<u32>(), slot.get::<u8>(), slot.get_or_init(|| 9_u8)), (Some(&7), None, None));
+    assert_eq!(format!("{slot:?}"), "Derived(true)");
+}

@@ -153,8 +153,8 @@ mod tests {
     use tempfile::TempDir;
 
     use super::*;
-    use crate::datapath::image::{AgentAlone, Unsteered};
-    use crate::datapath::paths::Obstacle;
+    use crate::datapath::image::Unsteered;
+    use crate::datapath::obstacles::{AgentAlone, Obstacle};
 
     #[test]
     fn what_has_one_reason_stands_together() {

@@ -187,3 +187,45 @@ proptest! {
         }
     }
 }
+
+/// The maps of a router with these routes, and its id.
+fn image_of(routes: Vec<Value>) -> (MapImage, u32) {
+    let router = table(routes, Vec::new());
+    let id = router.id;
+    let whole = router_core::table::RoutingTable { revision: 1, routers: vec![router] };
+    let mut ids = RouteIds::default();
+    ids.assign(&whole);
+    let image = lower(&whole, &[], &[], &ids, &mut Pools::new(|_: SocketAddr| Err(Obstacle::NoRoute)));
+    (image, id)
+}
+
+fn route(host: &str, tls: Value, list: &str) -> Value {
+    json!({"apiVersion": "route.openshift.io/v1", "kind": "Route",
+        "metadata": {"namespace": "ns", "name": host, "annotations": {"haproxy.router.openshift.io/ip_allowlist": list}},
+        "spec": {"host": host, "to": {"name": "web"}, "tls": tls}})
+}
+
+#[test]
+fn a_list_admits_the_networks_that_it_names() {
+    let lists = "10.1.2.0/23 192.0.2.7 2001:db8::/33 0.0.0.0/32";
+    let (image, router) = image_of(vec![
+        route("tcp.test", json!({"termination": "passthrough"}), lists),
+        route("other.test", json!({"termination": "passthrough"}), "::/0"),
+    ]);
+    let admits = |name, client: &str| {
+        image.decide_name(router, PROTOCOL_TLS, client.parse().unwrap(), name).reason == Reason::Passthrough
+    };
+    for (client, admitted) in [
+        ("10.1.2.0", true),
+        ("10.1.3.255", true),
+        ("10.1.4.0", false),
+        ("10.1.1.255", false),
+        ("192.0.2.7", true),
+        ("192.0.2.6", false),
+        ("2001:db8:7fff::1", true),
+        ("2001:db8:8000::", false),
+    ] {
+        assert_eq!(admits("tcp.test", client), admitted, "{client}");
+        assert!(admits("other.test", client), "{client}");
+    }
+}

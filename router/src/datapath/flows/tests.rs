@@ -1,5 +1,6 @@
 //! What becomes of connections, case by case.
 
+use router_common::http::Content;
 use router_common::maps::SIDE_BACKEND;
 use router_common::translate::Translation;
 
@@ -50,12 +51,13 @@ pub fn flow(state: u8) -> Flow {
         protocol: 2,
         retries: 0,
         claims: 0,
+        content: Content::default(),
     }
 }
 
 #[test]
 fn every_state_has_its_time() {
-    use FlowEndReason::{BackendReset, Finished, Idle, Silent};
+    use FlowEndReason::{BackendReset, Finished, Fragmented, Idle, Silent};
     let closing = |ended, own, end| Flow { ended_ns: ago(ended), own, end: end as u8, ..flow(STATE_CLOSING) };
     let dialing = |state, started| Flow { started_ns: ago(started), last_ns: ago(0), ..flow(state) };
     let moved = |last| Flow { last_ns: ago(last), ..flow(STATE_ESTABLISHED) };
@@ -63,6 +65,7 @@ fn every_state_has_its_time() {
     for (name, client, backend, fate) in [
         ("lingering", closing(9, FLOW_REPORTED, Finished), None, Fate::Keep),
         ("lingering, not told yet", closing(9, 0, Finished), None, Fate::Keep),
+        ("lingering to the last", closing(10, FLOW_REPORTED, Finished), None, Fate::Keep),
         ("lingered, told", closing(11, FLOW_REPORTED, Finished), None, Fate::Forget),
         ("lingered, the ring was full", closing(11, 0, BackendReset), None, Fate::End(BackendReset)),
         ("dialing", dialing(STATE_DIALING, 4), None, Fate::Keep),
@@ -75,6 +78,7 @@ fn every_state_has_its_time() {
         ("not idle yet", moved(3599), back(3601), Fate::Keep),
         ("idle, half gone", moved(3601), None, Fate::End(Idle)),
         ("just made", Flow { last_ns: 0, started_ns: ago(1), ..flow(STATE_ESTABLISHED) }, None, Fate::Keep),
+        ("given up", Flow { end: Fragmented as u8, ..moved(1) }, back(1), Fate::End(Fragmented)),
         ("of no state", flow(77), None, Fate::Keep),
         ("from the future", Flow { last_ns: ago(0) + 5, ..flow(STATE_ESTABLISHED) }, None, Fate::Keep),
     ] {
@@ -87,6 +91,8 @@ fn every_state_has_its_time() {
 #[test]
 fn a_routes_own_timeout_counts() {
     let client = Flow { last_ns: ago(61), ..flow(STATE_ESTABLISHED) };
+    assert!(wants_backend(&client, NOW, Duration::from_secs(60)));
+    assert!(!wants_backend(&client, NOW, Duration::from_secs(62)), "whatever the other direction says, it stays");
     assert_eq!(judge(&client, None, NOW, Duration::from_secs(60)), Fate::End(FlowEndReason::Idle));
     assert_eq!(judge(&client, None, NOW, Duration::from_secs(62)), Fate::Keep);
 }
@@ -124,5 +130,24 @@ fn only_what_is_old_can_have_lost_its_other_direction() {
     let young = Flow { started_ns: ago(9), last_ns: 0, ..flow(STATE_DIALING) };
     assert!(!has_settled(&young, NOW));
     assert!(has_settled(&Flow { started_ns: ago(11), ..young }, NOW));
+    assert!(!has_settled(&Flow { started_ns: ago(10), ..young }, NOW));
     assert!(!has_settled(&Flow { started_ns: ago(11), last_ns: ago(1), ..young }, NOW));
+    assert!(!has_settled(&Flow { started_ns: ago(11), ended_ns: ago(1), ..young }, NOW));
+}
+
+#[test]
+fn an_entry_goes_by_itself_when_its_end_was_told_and_it_has_lingered() {
+    let closed = Flow { ended_ns: ago(11), own: FLOW_REPORTED, ..flow(STATE_CLOSING) };
+    assert!(has_lingered(&closed, NOW));
+    assert!(!has_lingered(&Flow { ended_ns: ago(10), ..closed }, NOW));
+    assert!(!has_lingered(&Flow { own: !FLOW_REPORTED, ..closed }, NOW));
+    assert!(!has_lingered(&Flow { state: STATE_ESTABLISHED, ..closed }, NOW));
+}
+
+#[test]
+fn states_and_sides_are_named() {
+    let states = [STATE_DIALING, STATE_CONFIRMING, STATE_ESTABLISHED, STATE_CLOSING, 77].map(state);
+    assert_eq!(states, ["dialing", "confirming", "established", "closing", "unknown"]);
+    let client = flow(STATE_ESTABLISHED);
+    assert!(is_client(&client) && !is_client(&Flow { side: SIDE_BACKEND, ..client }));
 }

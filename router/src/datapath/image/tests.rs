@@ -15,6 +15,9 @@ use serde_json::{Value, json};
 use super::*;
 use crate::datapath::paths::Path;
 
+mod bounds;
+mod changes;
+
 fn route(name: &str, host: &str, tls: Option<Value>, annotations: Value) -> Value {
     let mut spec = json!({"host": host, "to": {"kind": "Service", "name": "web"}});
     if let Some(tls) = tls {
@@ -147,13 +150,19 @@ fn a_listener_on_every_address_matches_this_hosts_addresses_only() {
         listener(&table, Protocol::Http, any(Ipv4Addr::UNSPECIFIED.into()), BindState::Bound),
         listener(&table, Protocol::Http, any(Ipv6Addr::UNSPECIFIED.into()), BindState::Failed("in use".to_owned())),
         listener(&table, Protocol::Https, "192.0.2.9:443".parse().unwrap(), BindState::Bound),
+        listener(&table, Protocol::Https, "[::]:8443".parse().unwrap(), BindState::Bound),
     ];
     let local = ["127.0.0.1", "192.0.2.9", "::1"].map(|ip| ip.parse().unwrap());
     let image = lower(&table, &listeners, &local, &ids, &mut pools());
     let listeners: Vec<_> = dump(&image).into_iter().filter(|line| line.starts_with("listener")).collect();
     assert_eq!(
         listeners,
-        ["listener 127.0.0.1 80 1 mss 0", "listener 192.0.2.9 80 1 mss 0", "listener 192.0.2.9 443 2 mss 0"]
+        [
+            "listener 127.0.0.1 80 1 mss 0",
+            "listener 192.0.2.9 80 1 mss 0",
+            "listener 192.0.2.9 443 2 mss 0",
+            "listener ::1 8443 2 mss 0",
+        ]
     );
 }
 
@@ -232,7 +241,12 @@ fn lowering_the_changes_gives_what_lowering_the_whole_does() {
                 image = lower(&new, &[], &[], &ids, &mut pools);
             }
         }
+        let had: Vec<_> = old.routers[0].routes.values().map(|route| route.id.clone()).collect();
         forget_gone(&old, &new, &mut ids);
+        for route in had {
+            let stays = new.routers[0].routes.get(&route).is_some();
+            assert_eq!(ids.of(new.routers[0].id, &route) != 0, stays, "{route}");
+        }
         assert_eq!(image, lower(&new, &[], &[], &ids, &mut pools));
         old = new;
     }

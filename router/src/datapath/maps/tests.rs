@@ -18,6 +18,8 @@ struct FaultyMaps {
     fail_every: usize,
     /// Hosts beyond this many do not fit.
     room: Option<usize>,
+    /// What always fails.
+    refused: Option<Change>,
 }
 
 impl Maps for FaultyMaps {
@@ -25,6 +27,9 @@ impl Maps for FaultyMaps {
         self.calls += 1;
         if self.fail_every > 0 && self.calls.is_multiple_of(self.fail_every) {
             return Err(io::Error::from(io::ErrorKind::OutOfMemory));
+        }
+        if self.refused.as_ref() == Some(change) {
+            return Err(io::Error::from(io::ErrorKind::PermissionDenied));
         }
         let full = self.room.is_some_and(|room| self.image.hosts.len() >= room);
         if let Change::PutHost(key, _) = change
@@ -136,6 +141,66 @@ fn a_name_that_does_not_fit_takes_its_wildcard_out_until_both_do() {
     maps.room = None;
     assert_eq!(reconcile(&mut maps, &mut now, &wanted).failed, 0);
     assert_eq!(maps.image, wanted);
+}
+
+#[test]
+fn a_wildcard_is_not_written_while_a_name_below_it_cannot_be() {
+    let entry = |route| HostEntry { route, reason: Reason::NeedsProxy, allow_list: false, backend: String::new() };
+    let key = |map, router, host: &str| (map, router, host.to_owned());
+    let (edge, http) = (RouteMap::EdgeReencrypt, RouteMap::HttpBe);
+    let mut wanted = MapImage::default();
+    for (map, router, host) in [
+        (edge, 1, "a.w.test"),
+        (edge, 1, "*.w.test"),
+        (http, 1, "*.w.test"),
+        (http, 2, "*.w.test"),
+        (http, 1, "b.test"),
+    ] {
+        wanted.hosts.insert(key(map, router, host), entry(1));
+    }
+    let refused = Change::PutHost(key(edge, 1, "a.w.test"), entry(1));
+    let mut maps = FaultyMaps { refused: Some(refused.clone()), ..FaultyMaps::default() };
+    let mut now = MapImage::default();
+    for _ in 0..2 {
+        let undone = reconcile(&mut maps, &mut now, &wanted);
+        assert_eq!(undone.failed, 3, "the name, and the wildcard in both maps");
+        let (first, why) = undone.first.unwrap();
+        assert_eq!((first, why.kind()), (refused.clone(), io::ErrorKind::PermissionDenied));
+        let hosts: Vec<_> = now.hosts.keys().cloned().collect();
+        assert_eq!(hosts, [key(http, 1, "b.test"), key(http, 2, "*.w.test")]);
+    }
+    maps.refused = None;
+    assert_eq!(reconcile(&mut maps, &mut now, &wanted).failed, 0);
+    assert_eq!(maps.image, wanted);
+}
+
+#[test]
+fn a_wildcard_that_cannot_be_taken_out_is_told() {
+    let entry = HostEntry { route: 1, reason: Reason::NeedsProxy, allow_list: false, backend: String::new() };
+    let key = |host: &str| (RouteMap::HttpBe, 1, host.to_owned());
+    let mut maps = FaultyMaps::default();
+    let mut now = MapImage::default();
+    let mut wanted = MapImage::default();
+    wanted.hosts.insert(key("*.w.test"), entry.clone());
+    assert_eq!(reconcile(&mut maps, &mut now, &wanted).failed, 0);
+    wanted.hosts.insert(key("a.w.test"), entry);
+    maps.fail_every = 1;
+    assert_eq!(reconcile(&mut maps, &mut now, &wanted).failed, 2);
+    assert!(now == maps.image && now.hosts.contains_key(&key("*.w.test")));
+}
+
+#[test]
+fn what_nothing_refers_to_goes_though_something_else_failed() {
+    let mut maps = FaultyMaps::default();
+    let mut now = MapImage::default();
+    let all = pools(3, 1);
+    assert_eq!(reconcile(&mut maps, &mut now, &all).failed, 0);
+    // Route 3 keeps its pool, and the pool its slots and endpoints; the others' go.
+    maps.refused = Some(Change::RemovePool(3));
+    assert_eq!(reconcile(&mut maps, &mut now, &MapImage::default()).failed, 4);
+    let kept = &now.slots[&1003];
+    assert_eq!((now.pools.len(), now.slots.len(), now.endpoints.len()), (1, 1, 2));
+    assert!(kept.iter().all(|slot| now.endpoints.contains_key(&slot.endpoint)));
 }
 
 /// Routes with a pool of two endpoints each, every other of which the next route has too. Another `version` is another

@@ -24,8 +24,12 @@ impl Registers {
         Bits { value: &self.value, known: &self.known }.part(span.at, span.len)
     }
 
-    /// Puts bytes there; what is beyond them is not known.
+    /// Puts bytes there; what is beyond them is not known. The kernel fills the last word of 4 bytes with zeros.
     fn put(&mut self, span: Span, bits: Bits<'_>) {
+        let end = span.at + span.len;
+        let filled = end..end.next_multiple_of(4);
+        self.value[filled.clone()].fill(0);
+        self.known[filled].fill(0xff);
         let range = span.at..span.at + span.len;
         let (value, known) = (&mut self.value[range.clone()], &mut self.known[range]);
         value.fill(0);
@@ -94,11 +98,12 @@ impl Walk<'_> {
                 registers.put(Span { at: *to, len: from.len }, bits);
             }
             Expression::InSet(key, set, inverted) => {
-                return self.rules.sets[*set].look_up(registers.get(*key), |_, _| {}).invert(*inverted);
+                return self.rules.sets[*set].look_up(registers.get(*key), self.now(), |_, _| {}).invert(*inverted);
             }
             Expression::ValueOf(key, set, to) => {
                 let mut values = Vec::new();
-                let found = self.rules.sets[*set].look_up(registers.get(*key), |value, _| values.push(value));
+                let found =
+                    self.rules.sets[*set].look_up(registers.get(*key), self.now(), |value, _| values.push(value));
                 match values[..] {
                     [Value::Bytes(bytes)] if found == Truth::Yes => registers.put_known(*to, bytes),
                     _ => registers.forget(*to),
@@ -113,7 +118,10 @@ impl Walk<'_> {
                     (true, true) => (8, 16),
                     (true, false) => (24, 16),
                 };
-                return set.look_up(self.packet.network().part(at, len), |_, _| {}).invert(*inverted);
+                if !set.has_keys_of(len) {
+                    return Truth::of(*inverted);
+                }
+                return set.look_up(self.packet.network().part(at, len), self.now(), |_, _| {}).invert(*inverted);
             }
             Expression::Match(of) => {
                 let packet = Packet { tracked: state.tracked, ..*self.packet };

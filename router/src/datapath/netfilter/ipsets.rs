@@ -4,10 +4,9 @@ use std::io;
 
 use netlink_packet_core::NLM_F_DUMP;
 
-use super::expressions::{Attributes, list};
 use super::read::push;
-use super::sets::{Element, Form, Set, Value};
-use crate::datapath::netlink::{Channel, Message};
+use super::sets::{Set, Stands};
+use crate::netlink::{Attributes, Channel, Message, list};
 
 // `IPSET_CMD_*` of `NFNL_SUBSYS_IPSET` (linux/netfilter/nfnetlink.h).
 const LIST: u16 = 6 << 8 | 7;
@@ -46,8 +45,8 @@ pub fn read(channel: &mut Channel, index: u16) -> io::Result<Set> {
             }
         }
     })?;
-    let width = elements.first().map_or(4, |element: &Element| element.key.len());
-    Ok(Set::new(Form::Fields(vec![width]), elements, None, !understood))
+    let stands = if understood { Stands::Surely } else { Stands::Perhaps };
+    Ok(Set::of_ranges(elements, stands))
 }
 
 fn question() -> Vec<u8> {
@@ -56,8 +55,8 @@ fn question() -> Vec<u8> {
     payload
 }
 
-/// An address or a network: `IPSET_ATTR_IP`, `IPSET_ATTR_CIDR`.
-fn element(read: &Attributes<'_>) -> Option<Element> {
+/// An address or a network, by its lowest and its highest address: `IPSET_ATTR_IP`, `IPSET_ATTR_CIDR`.
+fn element(read: &Attributes<'_>) -> Option<(Vec<u8>, Vec<u8>, Stands)> {
     // A range of addresses (IPSET_ATTR_IP_TO), or flags (IPSET_ATTR_CADT_FLAGS), of which one is "not these".
     if read.bytes(2).is_some() || read.word(8).unwrap_or(0) != 0 {
         return None;
@@ -72,8 +71,8 @@ fn element(read: &Attributes<'_>) -> Option<Element> {
         (*low, *high) = (*low & !host, *high | host);
     }
     // IPSET_ATTR_TIMEOUT
-    let unsure = read.bytes(6).is_some();
-    Some(Element { key: low.into(), key_end: Some(high.into()), ends: false, unsure, value: Value::None })
+    let stands = if read.bytes(6).is_some() { Stands::ForNow } else { Stands::Surely };
+    Some((low, high, stands))
 }
 
 #[cfg(test)]
@@ -81,7 +80,7 @@ mod tests {
     use super::super::bits::{Bits, Truth};
     use super::*;
 
-    fn network(address: &[u8], bits: u8) -> Element {
+    fn network(address: &[u8], bits: u8) -> (Vec<u8>, Vec<u8>, Stands) {
         let mut bytes = ((8 + address.len()) as u16).to_ne_bytes().to_vec();
         bytes.extend(1_u16.to_ne_bytes());
         bytes.extend(((4 + address.len()) as u16).to_ne_bytes());
@@ -94,13 +93,13 @@ mod tests {
     #[test]
     fn networks_have_the_addresses_in_them() {
         let elements = vec![network(&[10, 81, 0, 7], 17), network(&[192, 0, 2, 1], 32)];
-        let set = Set::new(Form::Fields(vec![4]), elements, None, false);
-        let has = |address: [u8; 4]| set.look_up(Bits { value: &address, known: &[255; 4] }, |_, _| {});
+        let set = Set::of_ranges(elements, Stands::Surely);
+        let has = |address: [u8; 4]| set.look_up(Bits { value: &address, known: &[255; 4] }, false, |_, _| {});
         assert_eq!(has([10, 81, 127, 255]), Truth::Yes);
         assert_eq!(has([10, 81, 128, 0]), Truth::No);
         assert_eq!(has([192, 0, 2, 1]), Truth::Yes);
         assert_eq!(has([192, 0, 2, 2]), Truth::No);
         let all = network(&[0; 16], 0);
-        assert_eq!((all.key[..].to_vec(), all.key_end.unwrap()[..].to_vec()), (vec![0; 16], vec![255; 16]));
+        assert_eq!(all, (vec![0; 16], vec![255; 16], Stands::Surely));
     }
 }

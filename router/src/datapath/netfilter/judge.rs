@@ -21,11 +21,22 @@ pub enum Asked {
     Anything,
     /// Whether it gets to somebody else than to whom it is addressed, or as somebody else's.
     Diverted,
+    /// Whether it certainly gets nowhere, at this moment.
+    Lost,
 }
 
 /// What may be done to a packet, and by which rule, as `explain` says it: "rule 7 of chain OUTPUT in table ip filter may
 /// drop packets". The sentence goes on.
 pub type Harm = Arc<str>;
+
+/// That a packet gets nowhere.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Loss {
+    /// A rule, and what it may do.
+    pub why: Harm,
+    /// Its sender is told.
+    pub rejected: bool,
+}
 
 /// What is known of a packet after rules have seen it.
 #[derive(Clone, Copy, Debug)]
@@ -56,28 +67,22 @@ impl State {
 /// # Errors
 /// What a rule may do to it.
 pub fn pass(rules: &Ruleset, hook: Hook, packet: &Packet, state: State, asked: Asked) -> Result<State, Harm> {
-    let mut walk = Walk { rules, hook, packet, asked, steps: STEPS, routes: false };
-    let mut state = state;
-    for at in &rules.bases {
-        let chain = &rules.chains[*at];
-        let Some(base) = chain.base.as_ref().filter(|base| base.hook == hook) else { continue };
-        let idle = chain.inert && !base.drops;
-        if idle || !chain.family.sees(packet.v6) || !walk.comes_to(base, state) {
-            continue;
-        }
-        walk.routes = base.kind == Kind::Route && hook == Hook::Output;
-        let after = walk.chain(chain, state, 0)?;
-        if base.drops && asked == Asked::Anything && after.falls.is_some() {
-            return Err(said(format_args!("the policy of {} may drop packets", place(chain))));
-        }
-        state = match (after.falls.filter(|_| !base.drops), after.accepted) {
-            (Some(falls), Some(accepted)) => falls.or(accepted),
-            (Some(state), None) | (None, Some(state)) => state,
-            // It comes no further, which is not asked.
-            (None, None) => return Ok(state),
-        };
+    // Of one that comes no further nothing more is asked.
+    Ok(Walk::new(rules, hook, packet, asked).lead(state)?.unwrap_or(state))
+}
+
+/// The same for a packet that may be lost.
+///
+/// # Errors
+/// That it certainly is, and by which rule: the last one of those that may see it.
+pub fn arrive(rules: &Ruleset, hook: Hook, packet: &Packet, state: State) -> Result<State, Loss> {
+    let mut walk = Walk::new(rules, hook, packet, Asked::Lost);
+    match walk.lead(state) {
+        Ok(Some(state)) => Ok(state),
+        Ok(None) => Err(walk.loss.unwrap_or_else(|| Loss { why: "a rule drops packets".into(), rejected: false })),
+        // Rules that are too many.
+        Err(_) => Ok(state),
     }
-    Ok(state)
 }
 
 fn said(words: std::fmt::Arguments<'_>) -> Harm {
@@ -114,6 +119,8 @@ pub struct Walk<'a> {
     steps: u32,
     /// A changed mark leads to another route.
     routes: bool,
+    /// The last rule that no packet goes on from.
+    loss: Option<Loss>,
 }
 
 /// What comes after a rule.
@@ -124,15 +131,56 @@ enum Next {
     Nothing,
 }
 
-impl Walk<'_> {
+impl<'a> Walk<'a> {
+    fn new(rules: &'a Ruleset, hook: Hook, packet: &'a Packet, asked: Asked) -> Walk<'a> {
+        Walk { rules, hook, packet, asked, steps: STEPS, routes: false, loss: None }
+    }
+
+    /// Whether what holds at this moment is enough.
+    pub(super) fn now(&self) -> bool {
+        self.asked == Asked::Lost
+    }
+
+    /// What is known of the packet behind all base chains; `None` if it does not get there.
+    fn lead(&mut self, mut state: State) -> Result<Option<State>, Harm> {
+        let rules = self.rules;
+        for at in &rules.bases {
+            let chain = &rules.chains[*at];
+            let Some(base) = chain.base.as_ref().filter(|base| base.hook == self.hook) else { continue };
+            let idle = chain.inert && !base.drops || chain.plain && self.asked == Asked::Diverted;
+            if idle || !chain.family.sees(self.packet.v6) || !self.comes_to(base, state) {
+                continue;
+            }
+            self.routes = base.kind == Kind::Route && self.hook == Hook::Output;
+            let after = self.chain(chain, state, 0)?;
+            if base.drops && after.falls.is_some() {
+                let why = said(format_args!("the policy of {} may drop packets", place(chain)));
+                if self.asked == Asked::Anything {
+                    return Err(why);
+                }
+                self.loss = Some(Loss { why, rejected: false });
+            }
+            match either(after.falls.filter(|_| !base.drops), after.accepted) {
+                Some(after) => state = after,
+                None => return Ok(None),
+            }
+        }
+        Ok(Some(state))
+    }
+
     /// Whether packets come to a base chain at all.
     fn comes_to(&self, base: &Base, state: State) -> bool {
         if base.kind == Kind::Nat && state.tracked == Tracked::Established {
             return false;
         }
-        match self.packet.input {
-            Device::Is(link) if base.hook == Hook::Ingress && !base.devices.is_empty() => {
-                base.devices.iter().any(|name| Link::new(0, name).name == link.name)
+        let device = match base.hook {
+            Hook::Ingress => self.packet.input,
+            Hook::Egress => self.packet.output,
+            _ => return true,
+        };
+        match device {
+            Device::Is(link) => {
+                base.devices.is_empty() || base.devices.iter().any(|name| Link::new(0, name).name == link.name)
             }
             _ => true,
         }
@@ -143,7 +191,9 @@ impl Walk<'_> {
         let mut state = state;
         // Rules load what they compare.
         let mut registers = Registers::new();
-        for rule in &chain.rules {
+        let packet = self.packet;
+        for at in chain.index.rules_for(packet) {
+            let rule = &chain.rules[at];
             self.steps = self.steps.checked_sub(1).filter(|_| depth < DEPTH).ok_or_else(|| {
                 said(format_args!("{} is too long to tell what the host does with packets", place(chain)))
             })?;
@@ -182,15 +232,23 @@ impl Walk<'_> {
         registers: &mut Registers,
         depth: usize,
     ) -> Result<Next, Harm> {
-        let (mut state, mut sure) = (before, Truth::Yes);
+        let mut state = before;
         // Of the packets that a condition stopped.
         let mut stopped: Option<State> = None;
         for expression in &rule.expressions {
             let goes_on = match expression {
                 Expression::Effect(effect) => {
                     self.effect(chain, rule, effect)?;
-                    if sure == Truth::Yes && matches!(effect, Effect::Reject) {
-                        return Ok(Next::Nothing);
+                    match effect {
+                        Effect::Reject => {
+                            self.lose(chain, rule, true);
+                            return Ok(next(stopped));
+                        }
+                        // It may go where no later rule sees it.
+                        Effect::Divert | Effect::Copy | Effect::Unknown(_) => {
+                            ways.accepted = either(ways.accepted, Some(state));
+                        }
+                        Effect::Translate | Effect::Rewrite => {}
                     }
                     // Translation ends a chain; whoever asks for something else than that goes on as if it did not.
                     Truth::Yes
@@ -218,7 +276,8 @@ impl Walk<'_> {
                 Expression::VerdictOf(key, set) => {
                     let mut verdicts = Vec::new();
                     let rules = self.rules;
-                    let found = rules.sets[*set].look_up(registers.get(*key), |value, is| verdicts.push((value, is)));
+                    let found = rules.sets[*set]
+                        .look_up(registers.get(*key), self.now(), |value, is| verdicts.push((value, is)));
                     let mut after = (found != Truth::Yes).then_some(state);
                     for (value, is) in verdicts {
                         let Value::Verdict(verdict) = value else { continue };
@@ -233,10 +292,7 @@ impl Walk<'_> {
             };
             match goes_on {
                 Truth::No => return Ok(next(either(stopped, Some(state)))),
-                Truth::Perhaps => {
-                    stopped = either(stopped, Some(state));
-                    sure = Truth::Perhaps;
-                }
+                Truth::Perhaps => stopped = either(stopped, Some(state)),
                 Truth::Yes => {}
             }
         }
@@ -260,7 +316,7 @@ impl Walk<'_> {
             Verdict::Return => ways.falls = either(ways.falls, Some(state)),
             Verdict::Drop if everything => return Err(self.harm(chain, rule, "drop packets")),
             Verdict::Queue if everything => return Err(self.harm(chain, rule, "queue packets for a program")),
-            Verdict::Drop => {}
+            Verdict::Drop => self.lose(chain, rule, false),
             Verdict::Queue => ways.accepted = either(ways.accepted, Some(state)),
             Verdict::Jump(to) | Verdict::Goto(to) => {
                 let rules = self.rules;
@@ -283,9 +339,17 @@ impl Walk<'_> {
         Ok(())
     }
 
+    /// Notes that no packet goes on from a rule.
+    fn lose(&mut self, chain: &Chain, rule: &Rule, rejected: bool) {
+        if self.asked == Asked::Lost {
+            let why = self.harm(chain, rule, if rejected { "reject packets" } else { "drop packets" });
+            self.loss = Some(Loss { why, rejected });
+        }
+    }
+
     fn effect(&self, chain: &Chain, rule: &Rule, effect: &Effect) -> Result<(), Harm> {
         let diverts = matches!(effect, Effect::Translate | Effect::Divert | Effect::Copy | Effect::Unknown(_));
-        if self.asked == Asked::Diverted && !diverts {
+        if self.asked == Asked::Lost || self.asked == Asked::Diverted && !diverts {
             return Ok(());
         }
         Err(match effect {
@@ -319,5 +383,6 @@ const fn hook_name(hook: Hook) -> &'static str {
         Hook::Input => "INPUT",
         Hook::Output => "OUTPUT",
         Hook::Postrouting => "POSTROUTING",
+        Hook::Egress => "egress",
     }
 }

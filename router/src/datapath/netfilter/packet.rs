@@ -1,6 +1,6 @@
 //! A packet of which only some is known, as the rules of a host see it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
 
 use super::bits::{Bits, Truth};
@@ -20,7 +20,7 @@ const PROTOCOL_TCP: u8 = 6;
 pub const NAME: usize = 16;
 
 /// An interface.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Link {
     /// Its index.
     pub index: u32,
@@ -29,6 +29,11 @@ pub struct Link {
 }
 
 impl Link {
+    /// With the name that it has among these.
+    pub fn of(index: u32, names: &BTreeMap<u32, String>) -> Link {
+        Link::new(index, names.get(&index).map_or("", String::as_str))
+    }
+
     /// With this name.
     pub fn new(index: u32, name: &str) -> Link {
         let mut bytes = [0; NAME];

@@ -7,11 +7,12 @@ use std::sync::Arc;
 use netlink_packet_core::NLM_F_DUMP;
 use netlink_sys::protocols::NETLINK_NETFILTER;
 
-use super::expressions::{Attributes, Names, SetName, expression, list, marks_connections, verdict};
+use super::expressions::{Names, SetName, expression, marks_connections, verdict};
+use super::index::Index;
 use super::ipsets;
 use super::rules::{Base, Chain, Family, Hook, Kind, Rule, Ruleset};
-use super::sets::{Element, Form, Set, Value};
-use crate::datapath::netlink::{Channel, Message};
+use super::sets::{Element, Form, Set, Stands, Value};
+use crate::netlink::{Attributes, Channel, Message, list};
 
 // `NFT_MSG_*` of `NFNL_SUBSYS_NFTABLES` (linux/netfilter/nfnetlink.h).
 const NFTABLES: u16 = 10 << 8;
@@ -115,7 +116,16 @@ impl Reader {
             table.names.chains.insert(name.to_owned(), chains.len());
             let base = base(family, read).filter(|_| !table.dormant);
             let (table, name) = (Arc::clone(&table.name), Arc::from(name));
-            chains.push(Chain { family, table, name, base, rules: Vec::new(), inert: false });
+            chains.push(Chain {
+                family,
+                table,
+                name,
+                base,
+                rules: Vec::new(),
+                index: Index::default(),
+                inert: false,
+                plain: false,
+            });
             Some(())
         })?;
         let sets = self.sets(&mut tables)?;
@@ -152,7 +162,7 @@ impl Reader {
             let names = tables.get(&head.family).and_then(|tables| tables.get(&head.table)).map(|table| &table.names);
             sets.push(match names {
                 Some(names) => self.set(head, names)?,
-                None => Set::new(Form::Exact, Vec::new(), None, true),
+                None => Set::new(Form::Exact, Vec::new(), None, Stands::Perhaps),
             });
         }
         Ok(sets)
@@ -176,7 +186,7 @@ impl Reader {
                 }
             }
         })?;
-        Ok(Set::new(head.form, elements, catch_all, head.dynamic))
+        Ok(Set::new(head.form, elements, catch_all, head.stands))
     }
 
     fn dump(&mut self, kind: u16, mut take: impl FnMut(Family, &Attributes<'_>) -> Option<()>) -> io::Result<()> {
@@ -202,7 +212,7 @@ struct Head {
     table: String,
     name: String,
     form: Form,
-    dynamic: bool,
+    stands: Stands,
 }
 
 fn body(answer: &Message) -> Option<Attributes<'_>> {
@@ -237,6 +247,7 @@ fn base(family: Family, chain: &Attributes<'_>) -> Option<Base> {
     let hook = chain.within(4)?;
     let place = match (family, hook.word(1)?) {
         (Family::Netdev, 0) | (Family::Inet, 5) => Hook::Ingress,
+        (Family::Netdev, 1) => Hook::Egress,
         (Family::Netdev, _) => return None,
         (_, 0) => Hook::Prerouting,
         (_, 1) => Hook::Input,
@@ -269,8 +280,13 @@ fn head(set: &Attributes<'_>) -> Head {
         (true, true) => Form::Fields(fields),
     };
     // Conditions that are on each element: NFTA_SET_EXPR, NFTA_SET_EXPRESSIONS.
-    let dynamic = flags & SET_EVAL != 0 || set.bytes(17).is_some() || set.bytes(18).is_some();
-    Head { family: Family::Inet, table: String::new(), name: String::new(), form, dynamic }
+    let stands = match (set.bytes(17).or(set.bytes(18)), flags & SET_EVAL) {
+        (Some(_), _) => Stands::Perhaps,
+        (None, 0) => Stands::Surely,
+        // Packets put in what they have, without notice.
+        (None, _) => Stands::ForNow,
+    };
+    Head { family: Family::Inet, table: String::new(), name: String::new(), form, stands }
 }
 
 fn element(read: &Attributes<'_>, names: &Names) -> Element {
@@ -281,13 +297,18 @@ fn element(read: &Attributes<'_>, names: &Names) -> Element {
         Some(bytes) => Some(Value::Bytes(bytes.into())),
         None => verdict(&data.within(2)?, names).map(Value::Verdict),
     });
-    // NFTA_SET_ELEM_TIMEOUT, …EXPR, …OBJREF, …EXPRESSIONS
-    let unsure = [4, 7, 9, 11].iter().any(|kind| read.bytes(*kind).is_some());
+    let has_any = |kinds: &[u16]| kinds.iter().any(|kind| read.bytes(*kind).is_some());
+    // NFTA_SET_ELEM_EXPR, …OBJREF, …EXPRESSIONS; …TIMEOUT, …EXPIRATION
+    let stands = match (has_any(&[7, 9, 11]), has_any(&[4, 5])) {
+        (true, _) => Stands::Perhaps,
+        (false, true) => Stands::ForNow,
+        (false, false) => Stands::Surely,
+    };
     Element {
         key: key(1).unwrap_or_default(),
         key_end: key(10),
         ends: read.word(3).unwrap_or(0) & 1 != 0,
-        unsure,
+        stands,
         // A verdict that is not understood may be any.
         value: known.map_or(Value::None, |value| value.unwrap_or(Value::Verdict(super::rules::Verdict::Drop))),
     }
@@ -310,14 +331,17 @@ mod tests {
     }
 
     #[test]
-    fn an_element_that_goes_by_itself_is_not_sure() {
+    fn an_element_that_goes_by_itself_stands_for_now() {
         let key = attribute(1, &attribute(1, &[10, 0, 0, 1]));
         let verdict = attribute(2, &attribute(2, &attribute(1, &1_u32.to_be_bytes())));
         let found = element(&Attributes::of(&[key.clone(), verdict].concat()), &Names::default());
         let wanted = Value::Verdict(super::super::rules::Verdict::Accept);
-        assert_eq!((&*found.key, found.unsure, found.value), (&[10, 0, 0, 1][..], false, wanted));
-        let found = element(&Attributes::of(&[key, attribute(4, &[0; 8])].concat()), &Names::default());
-        assert_eq!((found.unsure, found.value), (true, Value::None));
+        assert_eq!((&*found.key, found.stands, found.value), (&[10, 0, 0, 1][..], Stands::Surely, wanted));
+        for kind in [4, 5] {
+            let timed = [key.clone(), attribute(kind, &[0; 8])].concat();
+            let found = element(&Attributes::of(&timed), &Names::default());
+            assert_eq!((found.stands, found.value), (Stands::ForNow, Value::None));
+        }
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use super::index::Index;
 use super::sets::Set;
 use super::xt;
 
@@ -176,7 +177,7 @@ pub struct Base {
     pub kind: Kind,
     /// Its policy is to drop.
     pub drops: bool,
-    /// Interfaces, for [`Hook::Ingress`].
+    /// Interfaces, for [`Hook::Ingress`] and [`Hook::Egress`].
     pub devices: Vec<String>,
 }
 
@@ -193,6 +194,8 @@ pub enum Hook {
     Output,
     /// Before it leaves.
     Postrouting,
+    /// On the interface that it leaves by, after all others.
+    Egress,
 }
 
 /// `NFPROTO_*` of a table.
@@ -242,8 +245,12 @@ pub struct Chain {
     pub base: Option<Base>,
     /// In their order.
     pub rules: Vec<Rule>,
+    /// Which of them may be for a packet.
+    pub index: Index,
     /// Nothing that it does, or a chain that it calls, is more than to accept.
     pub inert: bool,
+    /// Nor that it hands packets to somebody else than to whom they are addressed, or marks them.
+    pub plain: bool,
 }
 
 /// All rules.
@@ -269,7 +276,12 @@ impl Ruleset {
         let mut bases: Vec<usize> = (0..rules.chains.len()).filter(|at| base(at).is_some()).collect();
         bases.sort_by_key(base);
         rules.bases = bases;
-        rules.find_inert();
+        let inert = rules.without(|rules, rule| rules.is_harmless(rule));
+        let plain = rules.without(|_, rule| is_plain(rule));
+        for (chain, (inert, plain)) in rules.chains.iter_mut().zip(inert.into_iter().zip(plain)) {
+            (chain.inert, chain.plain) = (inert, plain);
+            chain.index = Index::of(&chain.rules);
+        }
         rules
     }
 
@@ -284,10 +296,10 @@ impl Ruleset {
         expressions.filter_map(index).collect()
     }
 
-    /// Marks the chains of which nothing comes: those whose own rules do nothing, less those that call others.
-    fn find_inert(&mut self) {
-        let mut inert: Vec<bool> =
-            self.chains.iter().map(|chain| chain.rules.iter().all(|rule| self.is_harmless(rule))).collect();
+    /// Chains whose own rules are all of a kind, and those of the chains that they call.
+    fn without(&self, is_of: impl Fn(&Ruleset, &Rule) -> bool) -> Vec<bool> {
+        let mut of: Vec<bool> =
+            self.chains.iter().map(|chain| chain.rules.iter().all(|rule| is_of(self, rule))).collect();
         // Who calls whom.
         let mut callers = vec![Vec::new(); self.chains.len()];
         for (caller, chain) in self.chains.iter().enumerate() {
@@ -295,15 +307,15 @@ impl Ruleset {
                 callers[called].push(caller);
             }
         }
-        let mut lively: Vec<usize> = (0..inert.len()).filter(|at| !inert[*at]).collect();
-        while let Some(at) = lively.pop() {
+        let mut others: Vec<usize> = (0..of.len()).filter(|at| !of[*at]).collect();
+        while let Some(at) = others.pop() {
             for caller in &callers[at] {
-                if std::mem::replace(&mut inert[*caller], false) {
-                    lively.push(*caller);
+                if std::mem::replace(&mut of[*caller], false) {
+                    others.push(*caller);
                 }
             }
         }
-        self.chains.iter_mut().zip(inert).for_each(|(chain, inert)| chain.inert = inert);
+        of
     }
 
     fn verdicts<'a>(&'a self, expression: &'a Expression) -> impl Iterator<Item = Verdict> + 'a {
@@ -329,4 +341,17 @@ impl Ruleset {
             _ => !self.verdicts(expression).any(|verdict| matches!(verdict, Verdict::Drop | Verdict::Queue)),
         })
     }
+}
+
+/// Whether whoever is to get a packet gets it, if anybody does, and rules that come later find it as it was.
+fn is_plain(rule: &Rule) -> bool {
+    rule.expressions.iter().all(|expression| {
+        !matches!(
+            expression,
+            Expression::Effect(Effect::Translate | Effect::Divert | Effect::Copy | Effect::Unknown(_))
+                | Expression::SetMark(_)
+                | Expression::NoTrack
+                | Expression::Mark(_)
+        )
+    })
 }

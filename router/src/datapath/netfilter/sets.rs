@@ -27,6 +27,28 @@ pub enum Value {
     Verdict(Verdict),
 }
 
+/// Whether what was read of a set holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stands {
+    /// Until the rules change.
+    Surely,
+    /// At this moment: it goes by itself, or packets change it.
+    ForNow,
+    /// A further condition is on it, or it is not understood.
+    Perhaps,
+}
+
+impl Stands {
+    fn or(self, other: Stands) -> Stands {
+        if self == Stands::Surely { other } else { self }
+    }
+
+    /// How sure something is that rests on it, for whoever asks for this moment alone or not.
+    fn limit(self, is: Truth, now: bool) -> Truth {
+        if self == Stands::Surely || self == Stands::ForNow && now { is } else { is.and(Truth::Perhaps) }
+    }
+}
+
 /// An element.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Element {
@@ -36,8 +58,8 @@ pub struct Element {
     pub key_end: Option<Box<[u8]>>,
     /// It ends a range ([`Form::Ranges`]).
     pub ends: bool,
-    /// It goes by itself, or a further condition is on it.
-    pub unsure: bool,
+    /// Whether it is there.
+    pub stands: Stands,
     /// What a map has for it.
     pub value: Value,
 }
@@ -49,19 +71,43 @@ pub struct Set {
     elements: Vec<Element>,
     /// What stands for all other keys.
     catch_all: Option<Element>,
-    /// What is in it changes without notice.
-    dynamic: bool,
+    /// Whether what is in it holds.
+    stands: Stands,
 }
 
 impl Set {
     /// With these elements; one without a key stands for all other keys.
-    pub fn new(form: Form, mut elements: Vec<Element>, catch_all: Option<Element>, dynamic: bool) -> Set {
+    pub fn new(form: Form, mut elements: Vec<Element>, catch_all: Option<Element>, stands: Stands) -> Set {
         if form == Form::Ranges {
             elements = joined(elements);
         } else if form == Form::Exact {
             elements.sort_by(|a, b| a.key.cmp(&b.key));
         }
-        Set { form, elements, catch_all, dynamic }
+        Set { form, elements, catch_all, stands }
+    }
+
+    /// Of these ranges, each with its lowest and its highest key. They may overlap.
+    pub fn of_ranges(mut ranges: Vec<(Vec<u8>, Vec<u8>, Stands)>, stands: Stands) -> Set {
+        ranges.sort_by(|a, b| a.0.cmp(&b.0));
+        let mut apart: Vec<(Vec<u8>, Vec<u8>, Stands)> = Vec::with_capacity(ranges.len());
+        for (low, high, stands) in ranges {
+            match apart.last_mut().filter(|last| low <= last.1) {
+                Some(last) => (last.1, last.2) = (high.max(std::mem::take(&mut last.1)), last.2.or(stands)),
+                None => apart.push((low, high, stands)),
+            }
+        }
+        let edge =
+            |key: Vec<u8>, ends, stands| Element { key: key.into(), key_end: None, ends, stands, value: Value::None };
+        let edges = apart.into_iter().flat_map(|(low, high, stands)| {
+            let after = successor(high).map(|after| edge(after, true, Stands::Surely));
+            [Some(edge(low, false, stands)), after].into_iter().flatten()
+        });
+        Set::new(Form::Ranges, edges.collect(), None, stands)
+    }
+
+    /// Whether its keys have so many bytes; an empty set's may.
+    pub fn has_keys_of(&self, bytes: usize) -> bool {
+        self.elements.first().is_none_or(|element| element.key.len() == bytes)
     }
 
     /// All verdicts in it.
@@ -72,12 +118,13 @@ impl Set {
         })
     }
 
-    /// Hands over each value that may be there for a key, and how sure that is. Whether the key has any.
-    pub fn look_up<'s>(&'s self, key: Bits<'_>, mut take: impl FnMut(&'s Value, Truth)) -> Truth {
+    /// Hands over each value that may be there for a key, and how sure that is; `now`: at this moment. Whether the key
+    /// has any.
+    pub fn look_up<'s>(&'s self, key: Bits<'_>, now: bool, mut take: impl FnMut(&'s Value, Truth)) -> Truth {
         let any = Cell::new(Truth::No);
         let mut offer = |element: &'s Element, is: Truth| {
-            let is = if element.unsure || self.dynamic { is.and(Truth::Perhaps) } else { is };
             if is != Truth::No {
+                let is = self.stands.limit(element.stands.limit(is, now), now);
                 any.set(any.get().max(is));
                 take(&element.value, is);
             }
@@ -113,8 +160,16 @@ impl Set {
             let is = if any.get() == Truth::No { Truth::Yes } else { Truth::Perhaps };
             offer(element, is);
         }
-        if self.dynamic { any.get().max(Truth::Perhaps) } else { any.get() }
+        if self.stands.limit(Truth::Yes, now) == Truth::Yes { any.get() } else { any.get().max(Truth::Perhaps) }
     }
+}
+
+/// The next number of as many bytes, the highest byte first.
+fn successor(mut key: Vec<u8>) -> Option<Vec<u8>> {
+    let at = key.iter().rposition(|byte| *byte != 0xff)?;
+    key[at] += 1;
+    key[at + 1..].fill(0);
+    Some(key)
 }
 
 /// Elements in order; where one range ends and the next begins, there is no end.
@@ -149,12 +204,12 @@ mod tests {
     use super::*;
 
     fn element(key: &[u8], ends: bool, verdict: Verdict) -> Element {
-        Element { key: key.into(), key_end: None, ends, unsure: false, value: Value::Verdict(verdict) }
+        Element { key: key.into(), key_end: None, ends, stands: Stands::Surely, value: Value::Verdict(verdict) }
     }
 
     fn found(set: &Set, value: &[u8], known: &[u8]) -> (Truth, Vec<(Verdict, Truth)>) {
         let mut all = Vec::new();
-        let any = set.look_up(Bits { value, known }, |value, is| match value {
+        let any = set.look_up(Bits { value, known }, false, |value, is| match value {
             Value::Verdict(verdict) => all.push((*verdict, is)),
             other => panic!("{other:?}"),
         });
@@ -167,7 +222,7 @@ mod tests {
             Form::Exact,
             vec![element(&[9, 0], false, Verdict::Drop), element(&[7, 0], false, Verdict::Accept)],
             None,
-            false,
+            Stands::Surely,
         );
         assert_eq!(found(&set, &[7, 0], &[255, 255]), (Truth::Yes, vec![(Verdict::Accept, Truth::Yes)]));
         assert_eq!(found(&set, &[8, 0], &[255, 255]), (Truth::No, vec![]));
@@ -188,7 +243,7 @@ mod tests {
                 element(&[250], false, Verdict::Return),
             ],
             None,
-            false,
+            Stands::Surely,
         );
         let verdict = |key: u8| found(&set, &[key], &[255]).1.first().map(|(verdict, _)| *verdict);
         let keys = [0, 9, 10, 19, 20, 29, 30, 249, 250, 255];
@@ -205,7 +260,7 @@ mod tests {
         let mut product = element(&[10, 0, 0, 0, 0, 80, 0, 0], false, Verdict::Drop);
         product.key_end = Some([10, 0, 0, 255, 0, 90, 0, 0].into());
         let other = element(&[], false, Verdict::Accept);
-        let set = Set::new(Form::Fields(vec![4, 2]), vec![product], Some(other), false);
+        let set = Set::new(Form::Fields(vec![4, 2]), vec![product], Some(other), Stands::Surely);
         let known = [255; 8];
         assert_eq!(found(&set, &[10, 0, 0, 7, 0, 85, 0, 0], &known).1, [(Verdict::Drop, Truth::Yes)]);
         assert_eq!(found(&set, &[10, 0, 1, 7, 0, 85, 0, 0], &known).1, [(Verdict::Accept, Truth::Yes)]);
@@ -213,9 +268,26 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_and_goes_by_itself_is_never_sure() {
-        let set = Set::new(Form::Exact, vec![element(&[1], false, Verdict::Drop)], None, true);
-        assert_eq!(found(&set, &[1], &[255]).0, Truth::Perhaps);
-        assert_eq!(found(&set, &[2], &[255]).0, Truth::Perhaps);
+    fn what_comes_and_goes_by_itself_is_sure_for_now_alone() {
+        let (timed, elements) = (Element { stands: Stands::ForNow, ..element(&[1], false, Verdict::Drop) }, Vec::new());
+        let is = |set: &Set, key: u8, now| set.look_up(Bits { value: &[key], known: &[255] }, now, |_, _| {});
+        let one = Set::new(Form::Exact, vec![timed], None, Stands::Surely);
+        assert_eq!([is(&one, 1, false), is(&one, 2, false)], [Truth::Perhaps, Truth::No]);
+        assert_eq!([is(&one, 1, true), is(&one, 2, true)], [Truth::Yes, Truth::No]);
+        let filled = Set::new(Form::Exact, elements, None, Stands::ForNow);
+        assert_eq!([is(&filled, 1, false), is(&filled, 1, true)], [Truth::Perhaps, Truth::No]);
+        let limited = Set::new(Form::Exact, vec![element(&[1], false, Verdict::Drop)], None, Stands::Perhaps);
+        assert_eq!([is(&limited, 1, true), is(&limited, 2, true)], [Truth::Perhaps, Truth::Perhaps]);
+    }
+
+    #[test]
+    fn ranges_that_overlap_are_one() {
+        let range = |low: u8, high: u8, stands| (vec![low], vec![high], stands);
+        let ranges = [(20, 40), (10, 25), (50, 60), (61, 255)].map(|(low, high)| range(low, high, Stands::Surely));
+        let set = Set::of_ranges(ranges.to_vec(), Stands::Surely);
+        let has = |key: u8| set.look_up(Bits { value: &[key], known: &[255] }, false, |_, _| {}) == Truth::Yes;
+        let edges = [9, 10, 40, 41, 49, 50, 60, 61, 255];
+        assert_eq!(edges.map(has), [false, true, true, false, false, true, true, true, true]);
+        assert!(set.has_keys_of(1) && !set.has_keys_of(4));
     }
 }

@@ -1,9 +1,17 @@
+use super::index::Index;
 use super::rules::{Base, Chain, Comparison, Effect, Expression, Family, Hook, Kind, Rule, Source, Span, Verdict};
 use super::*;
 
 const REGISTER: usize = 16;
 const NEW: u32 = 8;
 const ESTABLISHED: u32 = 2;
+
+impl Firewall {
+    /// One whose rules cannot be read.
+    pub(crate) fn unread(why: &str) -> Self {
+        Firewall { unreadable: Some(why.into()), ..Firewall::default() }
+    }
+}
 
 /// Goes on if bytes of the IP header, or of the TCP header, are these.
 fn is(source: Source, bytes: &[u8]) -> Vec<Expression> {
@@ -52,7 +60,16 @@ fn chain(name: &str, hook: Option<(Hook, Kind, bool)>, rules: &[&[Vec<Expression
     let rules = rules.iter().enumerate();
     let rules = rules.map(|(at, rule)| Rule { handle: at as u64 + 1, expressions: rule.concat() }).collect();
     let base = hook.map(|(hook, kind, drops)| Base { hook, priority: 0, kind, drops, devices: Vec::new() });
-    Chain { family: Family::Ip, table: "t".into(), name: name.into(), base, rules, inert: false }
+    Chain {
+        family: Family::Ip,
+        table: "t".into(),
+        name: name.into(),
+        base,
+        rules,
+        index: Index::default(),
+        inert: false,
+        plain: false,
+    }
 }
 
 fn output(rules: &[&[Vec<Expression>]]) -> Chain {
@@ -188,4 +205,93 @@ fn a_listener_is_asked_who_diverts_its_clients() {
     // Whom a filter drops has no connection that could be steered.
     let filter = chain("INPUT", Some((Hook::Input, Kind::Filter, true)), &[&[perhaps(), does(Verdict::Drop)]]);
     assert_eq!(diverts(vec![filter]), None);
+}
+
+/// What becomes of a client's connection to a listener, or of one to an endpoint.
+fn outcome(chains: Vec<Chain>, accepted: bool, port: u16) -> String {
+    let (ours, theirs) = if accepted { ([10, 99, 0, 1], [10, 99, 0, 7]) } else { ([10, 99, 1, 1], ENDPOINT) };
+    let (ours_port, theirs_port) = if accepted { (8443, port) } else { (port, 9000) };
+    let leg = Leg { ours: (ours, ours_port).into(), theirs: (theirs, theirs_port).into(), interface: 7, accepted };
+    match judge_leg(&Ruleset::new(chains, Vec::new(), false), leg, Link::new(7, "some"), Class::Elsewhere) {
+        Outcome::Passes => "passes".to_owned(),
+        Outcome::DependsOnPort => "depends".to_owned(),
+        Outcome::Lost { incoming, loss: Loss { rejected, .. } } => {
+            format!(
+                "{} {}",
+                if incoming { "incoming" } else { "outgoing" },
+                if rejected { "rejected" } else { "dropped" }
+            )
+        }
+    }
+}
+
+const CLIENT: [u8; 4] = [10, 99, 0, 7];
+
+fn base(name: &str, hook: Hook, drops: bool, rules: &[&[Vec<Expression>]]) -> Chain {
+    chain(name, Some((hook, Kind::Filter, drops)), rules)
+}
+
+#[test]
+fn a_connection_ends_when_its_packets_certainly_do_not_pass() {
+    let input = |rules: &[&[Vec<Expression>]]| base("INPUT", Hook::Input, false, rules);
+    let drops = does(Verdict::Drop);
+    let rejects = vec![Expression::Effect(Effect::Reject)];
+    assert_eq!(outcome(vec![input(&[&[from(CLIENT), drops.clone()]])], true, 0), "incoming dropped");
+    assert_eq!(outcome(vec![input(&[&[from(CLIENT), rejects.clone()]])], true, 0), "incoming rejected");
+    assert_eq!(outcome(vec![input(&[&[from(OTHER), drops.clone()]])], true, 0), "passes");
+    assert_eq!(outcome(vec![output(&[&[to(CLIENT), drops.clone()]])], true, 0), "outgoing dropped");
+    assert_eq!(outcome(vec![output(&[&[to(ENDPOINT), rejects]])], false, 0), "outgoing rejected");
+    assert_eq!(outcome(vec![input(&[&[from(ENDPOINT), drops.clone()]])], false, 0), "incoming dropped");
+    let prerouting = base("PREROUTING", Hook::Prerouting, false, &[&[from(CLIENT), drops.clone()]]);
+    assert_eq!(outcome(vec![prerouting], true, 0), "incoming dropped");
+    let ingress = base("ingress", Hook::Ingress, false, &[&[from(CLIENT), drops]]);
+    assert_eq!(outcome(vec![ingress], true, 0), "incoming dropped");
+    assert_eq!(outcome(vec![base("INPUT", Hook::Input, true, &[])], true, 0), "incoming dropped");
+}
+
+#[test]
+fn a_connection_goes_on_when_something_may_let_its_packets_pass() {
+    let drops = does(Verdict::Drop);
+    let input = |first: &[Vec<Expression>]| base("INPUT", Hook::Input, true, &[first, &[from(CLIENT), drops.clone()]]);
+    assert_eq!(outcome(vec![input(&[in_state(ESTABLISHED), does(Verdict::Accept)])], true, 0), "passes");
+    assert_eq!(outcome(vec![input(&[in_state(NEW), does(Verdict::Accept)])], true, 0), "incoming dropped");
+    assert_eq!(outcome(vec![input(&[perhaps(), does(Verdict::Accept)])], true, 40_000), "passes");
+    let limited = base("INPUT", Hook::Input, false, &[&[perhaps(), drops.clone()]]);
+    assert_eq!(outcome(vec![limited], true, 40_000), "passes");
+    // Either way it is dropped.
+    let twice = base("INPUT", Hook::Input, false, &[&[perhaps(), drops.clone()], std::slice::from_ref(&drops)]);
+    assert_eq!(outcome(vec![twice], true, 40_000), "incoming dropped");
+    // It may have been taken elsewhere before.
+    let diverted = vec![Expression::Effect(Effect::Unknown("novel".into()))];
+    let after = base("INPUT", Hook::Input, false, &[&[diverted], &[drops]]);
+    assert_eq!(outcome(vec![after], true, 40_000), "passes");
+}
+
+#[test]
+fn a_port_that_is_not_known_leaves_it_open() {
+    let source_port = |port: u16| is(Source::Transport(0), &port.to_be_bytes());
+    let chains = |port| vec![base("INPUT", Hook::Input, false, &[&[source_port(port), does(Verdict::Drop)]])];
+    assert_eq!(outcome(chains(40_000), true, 0), "depends");
+    assert_eq!(outcome(chains(40_000), true, 40_000), "incoming dropped");
+    assert_eq!(outcome(chains(40_000), true, 40_001), "passes");
+    assert_eq!(outcome(chains(9000), false, 0), "incoming dropped", "the endpoint's");
+}
+
+#[test]
+fn of_many_rules_few_are_looked_at() {
+    let services = |count: u32| -> Vec<Chain> {
+        let rules: Vec<Vec<Expression>> = (0..count)
+            .map(|number| [to((0x0b00_0000 + number).to_be_bytes()), to_port(80), does(Verdict::Jump(1))].concat())
+            .collect();
+        let rules = rules.into_iter().enumerate();
+        let rules = rules.map(|(at, expressions)| Rule { handle: at as u64, expressions }).collect();
+        let marks = chain("MARK", None, &[&[vec![Expression::Mark(Some((1, 1)))], does(Verdict::Drop)]]);
+        vec![Chain { rules, ..base("OUTPUT", Hook::Output, false, &[]) }, marks]
+    };
+    // More than are looked at for one packet at most.
+    let rules = Ruleset::new(services(300_000), Vec::new(), false);
+    let dial = Dial { source: [10, 99, 1, 1].into(), to: (ENDPOINT, 80).into(), link: Link::new(7, "back") };
+    assert_eq!(judge_dial(&rules, dial, Class::Elsewhere), Ok(()));
+    let service = Dial { to: ([11, 0, 0, 77], 80).into(), ..dial };
+    assert!(judge_dial(&rules, service, Class::Elsewhere).is_err());
 }

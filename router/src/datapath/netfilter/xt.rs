@@ -59,6 +59,9 @@ pub enum Match {
     Never,
 }
 
+/// `XT_TCP_INV_DSTPT`
+pub const OTHER_DESTINATION: u8 = 2;
+
 /// `NFT_CT_STATE`'s bits.
 pub const INVALID: u32 = 1;
 /// As above.
@@ -79,7 +82,7 @@ impl Match {
             Match::Tcp { source, destination, flags, set, inverted } => {
                 let port = |is_source, (low, high)| packet.port_is_within(is_source, low, high);
                 let is = port(true, *source).invert(inverted & 1 != 0);
-                let is = is.and(port(false, *destination).invert(inverted & 2 != 0));
+                let is = is.and(port(false, *destination).invert(inverted & OTHER_DESTINATION != 0));
                 is.and(has_flags(packet, *flags, *set).invert(inverted & 4 != 0))
             }
             Match::Ports { which, ranges, inverted } => {

@@ -3,10 +3,9 @@
 use std::collections::BTreeSet;
 use std::io;
 
+use crate::netlink::{Channel, Message};
 use netlink_packet_core::{NLA_F_NESTED, NlaBuffer, NlasIterator};
 use netlink_sys::protocols::NETLINK_GENERIC;
-
-use super::channel::{Channel, Message};
 
 // linux/genetlink.h
 const GENL_ID_CTRL: u16 = 16;

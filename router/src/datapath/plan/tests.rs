@@ -138,3 +138,45 @@ fn a_listener_that_tells_another_size_is_never_away() {
     let changes = plan(&image(1460), &image(1360));
     assert_eq!(changes, [Change::PutListener((Ipv4Addr::LOCALHOST.into(), 443), listener(1360))]);
 }
+
+#[test]
+fn a_name_is_written_before_the_wildcard_that_would_cover_it() {
+    let entry = HostEntry { route: 1, reason: Reason::NeedsProxy, allow_list: false, backend: String::new() };
+    let hosts = ["*.w.test", "a.w.test"].map(|host| ((RouteMap::HttpBe, 1, host.to_owned()), entry.clone()));
+    let image = MapImage { hosts: hosts.into(), ..MapImage::default() };
+    let written = |now: &MapImage, wanted: &MapImage| -> Vec<String> {
+        let host = |change| match change {
+            Change::PutHost((.., host), _) | Change::RemoveHost((.., host)) => host,
+            other => panic!("{other:?}"),
+        };
+        plan(now, wanted).into_iter().map(host).collect()
+    };
+    assert_eq!(written(&MapImage::default(), &image), ["a.w.test", "*.w.test"]);
+}
+
+#[test]
+fn a_listener_that_serves_something_else_waits_for_what_it_serves() {
+    let image = |router, protocol| {
+        let entry = ListenerEntry { router, protocol, max_segment: 1460 };
+        let routes = BTreeMap::from([(router, label(router))]);
+        MapImage {
+            listeners: BTreeMap::from([((Ipv4Addr::LOCALHOST.into(), 443), entry)]),
+            routes,
+            ..MapImage::default()
+        }
+    };
+    for wanted in [image(2, 2), image(1, 1)] {
+        let changes = plan(&image(1, 2), &wanted);
+        assert!(matches!(changes.last(), Some(Change::PutListener(..))), "{changes:?}");
+    }
+    let anew = plan(&MapImage::default(), &image(1, 2));
+    assert!(matches!(anew.as_slice(), [Change::AddRoute(..), Change::PutListener(..)]), "{anew:?}");
+}
+
+#[test]
+fn slots_go_with_their_number() {
+    let mut image = MapImage::default();
+    add_pool(&mut image, 1, 3, 1);
+    let changes = plan(&image, &MapImage::default());
+    assert!(changes.contains(&Change::RemoveSlots(13, 3)), "{changes:?}");
+}

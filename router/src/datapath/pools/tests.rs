@@ -7,12 +7,13 @@ use std::rc::Rc;
 
 use proptest::collection::vec;
 use proptest::prelude::*;
-use router_core::model::{HostMatch, Hostname, RouteId};
+use router_core::model::{HostMatch, Hostname, RouteId, RouterName};
 use router_core::object::Kind;
 use router_core::table::{Cluster, Endpoint, RouteKind, ServiceEndpoints};
 
 use super::*;
 use crate::datapath::plan::plan;
+use crate::proxy::listeners::{BindState, Protocol};
 
 /// Stands for a way that the relay alone can use.
 const TOO_SMALL: u16 = 0;
@@ -193,6 +194,7 @@ fn a_new_agent_goes_on_with_the_same_ids() {
     }
     let left = image(&mut old);
     new.adopt(&left, 77);
+    assert_eq!(new.max_segment(), 1460);
     for (id, hosts) in [(1, &[1, 2][..]), (2, &[2, 3])] {
         new.put(id, &route(&[(1, hosts)]));
     }
@@ -264,4 +266,64 @@ fn the_agent_is_told_of_dials_where_it_needs_the_name() {
     let image = image(&mut pools);
     let flags: Vec<_> = image.pools.values().map(|pool| pool.flags).collect();
     assert_eq!(flags, [0, POOL_TOLD, POOL_PROXY_V2 | POOL_TOLD]);
+}
+
+#[test]
+fn what_would_lead_back_to_the_router_has_no_slot() {
+    let listener = |address: &str| ListenerState {
+        router: RouterName("default".into()),
+        router_id: 1,
+        protocol: Protocol::Https,
+        address: address.parse().unwrap(),
+        state: BindState::Bound,
+    };
+    let mut pools = pools(&all_ways());
+    pools.set_own(&[listener("0.0.0.0:8443"), listener("10.0.0.2:8443")], &[Ipv4Addr::new(10, 0, 0, 1).into()]);
+    pools.put(1, &route(&[(1, &[1, 2, 3])]));
+    assert_eq!(shares(&image(&mut pools), 1), BTreeMap::from([(3, 1.0)]), "this host's address, and a listener's own");
+    let mut loopback = route(&[(1, &[3])]);
+    let address = (Ipv4Addr::new(127, 0, 0, 9), 8443).into();
+    loopback.cluster.services[0].endpoints = [Endpoint { address, target: None, h2c: false }].into();
+    pools.put(1, &loopback);
+    assert!(image(&mut pools).endpoints.is_empty());
+    pools.set_own(&[listener("0.0.0.0:443")], &[Ipv4Addr::new(10, 0, 0, 1).into()]);
+    pools.put(1, &loopback);
+    assert_eq!(image(&mut pools).endpoints.len(), 1, "another port");
+}
+
+#[test]
+fn pools_of_routes_that_are_not_wanted_go() {
+    let mut pools = pools(&all_ways());
+    [1, 2, 3].into_iter().for_each(|id| pools.put(id, &route(&[(1, &[id as u8])])));
+    pools.retain(&[2].into());
+    let image = image(&mut pools);
+    assert_eq!(image.pools.keys().copied().collect::<Vec<_>>(), [2]);
+    assert_eq!((image.slots.len(), image.endpoints.len()), (1, 1));
+}
+
+#[test]
+fn an_adopted_pool_is_let_go_like_any_other() {
+    let ways = all_ways();
+    let (mut old, mut new) = (pools(&ways), pools(&ways));
+    old.put(1, &route(&[(1, &[1, 2])]));
+    let mut left = image(&mut old);
+    // An endpoint that no pool has was left too.
+    let path = left.endpoints.values().next().unwrap().path;
+    left.endpoints.insert(9, EndpointEntry { address: (Ipv4Addr::new(10, 0, 0, 9), 1).into(), path });
+    new.adopt(&left, 0);
+    assert_eq!(image(&mut new), image(&mut old));
+    new.remove(1);
+    assert_eq!((image(&mut new), new.max_segment()), (MapImage::default(), 0));
+}
+
+#[test]
+fn endpoints_that_the_map_has_no_room_for_are_relayed() {
+    let mut pools = pools(&all_ways());
+    pools.slots = MAX_ENDPOINTS - 2;
+    pools.put(1, &route(&[(1, &[1, 2, 3])]));
+    pools.put(2, &route(&[(1, &[4, 5])]));
+    pools.put(3, &route(&[(1, &[6])]));
+    let image = image(&mut pools);
+    assert_eq!([1, 2, 3].map(|id| image.pools[&id].slots), [0, 2, 0]);
+    assert_eq!(image.endpoints.len(), 2, "of what did not fit nothing is left");
 }

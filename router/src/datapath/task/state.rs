@@ -1,8 +1,9 @@
 //! What the thread knows of the maps, and how it leads them to what is intended.
 
 use std::cell::RefCell;
+use std::collections::HashMap;
 use std::io;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -13,17 +14,19 @@ use rustix::rand::{GetRandomFlags, getrandom};
 
 use super::{Inputs, Programmed};
 use crate::datapath::ends::Reporter;
-use crate::datapath::image::{AgentAlone, MapImage, RouteIds, forget_gone, lower, lower_changes};
+use crate::datapath::host::{Answer, Order, Question, Told, Watch};
+use crate::datapath::image::{MapImage, RouteIds, forget_gone, lower, lower_changes};
 use crate::datapath::interfaces::Interfaces;
 use crate::datapath::kernel::Kernel;
 use crate::datapath::maps::{KernelMaps, Maps, make_all, reconcile};
-use crate::datapath::netfilter::{Firewall, HostFirewall};
-use crate::datapath::netlink::{Netlink, Policies};
+use crate::datapath::netlink::Netlink;
+use crate::datapath::obstacles::AgentAlone;
 use crate::datapath::paths::{KernelPaths, PathCache};
 use crate::datapath::peers::Peers;
 use crate::datapath::plan::{Change, plan};
 use crate::datapath::pools::Pools;
 use crate::datapath::ports::PortRange;
+use crate::datapath::taken::Taken;
 use crate::proxy::listeners::ListenerState;
 
 const RETRY_FIRST: Duration = Duration::from_millis(100);
@@ -48,6 +51,13 @@ pub(super) struct State {
     pools: Pools<PathCache<KernelPaths>>,
     ports: PortRange,
     peers: Peers,
+    taken: Taken,
+    /// Who looks at the host.
+    watch: Watch,
+    /// The first look has been answered.
+    looked: bool,
+    /// Why the agent takes all connections to a listener, as far as it was asked.
+    intercepted: HashMap<SocketAddr, Option<AgentAlone>>,
     interfaces: Interfaces,
     local: Vec<IpAddr>,
     /// The listeners have told once where they listen.
@@ -58,10 +68,16 @@ pub(super) struct State {
 }
 
 impl State {
-    pub fn new(maps: KernelMaps, ports: PortRange, peers: Peers, inputs: &Inputs) -> io::Result<Self> {
+    pub fn new(
+        maps: KernelMaps,
+        ports: PortRange,
+        peers: Peers,
+        taken: Taken,
+        watch: Watch,
+        inputs: &Inputs,
+    ) -> io::Result<Self> {
         let wanted = Arc::new(Mutex::new(MapImage::default()));
-        let firewall = (inputs.firewall == HostFirewall::Respect).then(Firewall::default);
-        let paths = PathCache::new(KernelPaths::new(Netlink::open()?, firewall));
+        let paths = PathCache::new(KernelPaths::new(Netlink::open()?));
         Ok(State {
             maps,
             now: MapImage::default(),
@@ -71,6 +87,10 @@ impl State {
             pools: Pools::new(paths),
             ports,
             peers,
+            taken,
+            watch,
+            looked: false,
+            intercepted: HashMap::new(),
             interfaces: Interfaces::default(),
             local: Vec::new(),
             listening: false,
@@ -121,7 +141,8 @@ impl State {
         self.listening
     }
 
-    /// Attaches to interfaces that have come, learns addresses and ways to endpoints. `false` if nothing changed.
+    /// Attaches to interfaces that have come, learns addresses, and has the ways to endpoints looked at. `false` if nothing
+    /// changed yet.
     pub fn look(&mut self, kernel: &mut Kernel) -> bool {
         let paths = &mut self.pools.paths;
         match paths.source.netlink().interfaces() {
@@ -135,7 +156,6 @@ impl State {
                 let mtu = index.filter_map(|index| Some((*index, *found.mtu.get(index)?)));
                 paths.source.attached = mtu.collect();
                 paths.source.names = found.attachable.iter().map(|(name, index)| (*index, name.clone())).collect();
-                paths.source.judge_anew();
                 self.interfaces = found;
                 // Listeners on every address have an entry for each.
                 self.lowered = None;
@@ -143,33 +163,75 @@ impl State {
             Ok(_) => {}
             Err(error) => tracing::warn!(%error, "cannot list the interfaces"),
         }
-        match Policies::read() {
-            Ok(policies) if policies != paths.source.policies => {
-                paths.source.policies = policies;
-                // Listeners at addresses that policies select are the agent's.
-                self.lowered = None;
-            }
-            Ok(_) => {}
-            Err(error) => tracing::warn!(%error, "cannot read the IPsec policies"),
+        self.look_at_host(true);
+        // Nothing is steered before it is known what the host does.
+        if !self.looked
+            && let Some(Told::Looked(answer)) = self.watch.wait()
+        {
+            self.follow_host(answer);
         }
-        self.look_at_rules();
-        let paths = &mut self.pools.paths;
-        if paths.refresh() || paths.is_stale() {
+        if self.pools.paths.is_stale() {
             self.lowered = None;
         }
         self.lowered.is_none()
     }
 
-    /// Looks at the rules of this host's firewall. `false` if nothing changed.
-    pub fn look_at_rules(&mut self) -> bool {
-        let paths = &mut self.pools.paths.source;
-        let changed = paths.firewall.as_mut().is_some_and(|firewall| firewall.look(&self.interfaces.addresses));
-        if changed {
-            paths.judge_anew();
-            // A listener may be somebody else's now.
+    /// Has the host looked at; if `ways`, also how endpoints are reached when it is as it was.
+    pub fn look_at_host(&self, ways: bool) {
+        let paths = &self.pools.paths;
+        let wanted = self.wanted.lock().unwrap_or_else(PoisonError::into_inner);
+        let listeners = wanted.listeners.keys().chain(wanted.unsteered.keys());
+        self.watch.order(Order::Look(Question {
+            ways: ways || !self.looked,
+            local: self.interfaces.addresses.clone(),
+            attached: paths.source.attached.clone(),
+            names: paths.source.names.clone(),
+            endpoints: paths.known(),
+            listeners: listeners.map(|(address, port)| SocketAddr::new(*address, *port)).collect(),
+        }));
+    }
+
+    /// Has looked for connections that the host would not let go on.
+    pub fn look_at_carried(&self) {
+        self.watch.order(Order::Carried);
+    }
+
+    /// What has come of looks.
+    pub async fn told(&self) -> Told {
+        self.watch.told().await
+    }
+
+    /// Takes what has come of a look. Whether the host does something else to packets than before.
+    pub fn follow_host(&mut self, answer: Answer) -> bool {
+        let Answer { host, ways, mut taken } = answer;
+        self.looked = true;
+        let changed = !Arc::ptr_eq(&host, &self.pools.paths.source.host);
+        self.pools.paths.source.follow(Arc::clone(&host));
+        let wanted = self.wanted.lock().unwrap_or_else(PoisonError::into_inner);
+        for (address, port) in wanted.listeners.keys().chain(wanted.unsteered.keys()) {
+            let listener = SocketAddr::new(*address, *port);
+            let why = taken.entry(listener).or_insert_with(|| host.takes(listener));
+            if self.intercepted.get(&listener) != Some(why) {
+                self.lowered = None;
+            }
+        }
+        drop(wanted);
+        self.intercepted = taken;
+        if self.pools.paths.renew(ways, changed) {
             self.lowered = None;
         }
         changed
+    }
+
+    /// Looks which ports others' connections have.
+    pub fn look_at_taken(&mut self) {
+        self.taken.settle_clashes();
+        self.taken.look(&self.pools, self.ports);
+    }
+
+    /// Whether something is to be written.
+    pub fn has_changed(&self) -> bool {
+        self.lowered.is_none()
     }
 
     /// Looks which interfaces' other ends may be reached at once. `false` if nothing changed.
@@ -254,12 +316,9 @@ impl State {
         let mut image = lower(table, listeners, &self.local, &self.ids, &mut self.pools);
         self.pools.paths.end_round();
         image.relayed = Arc::clone(self.pools.relayed());
-        let KernelPaths { policies, firewall, .. } = &self.pools.paths.source;
+        let (host, taken) = (&self.pools.paths.source.host, &mut self.intercepted);
         image.leave_to_agent(|listener| {
-            if policies.concern_source(listener.ip()) {
-                return Some(AgentAlone::Ipsec);
-            }
-            firewall.as_ref()?.diverts(listener).map(AgentAlone::HostRule)
+            taken.entry(listener).or_insert_with(|| host.takes(listener)).clone()
         });
         // What the maps held before this agent's first table counts as well.
         let before = if wanted.routes.is_empty() { &self.now } else { &*wanted };

@@ -9,10 +9,10 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use http::StatusCode;
+use router_common::http::ContentError;
 use tokio::io::{AsyncRead, ReadBuf};
 
 use crate::proxy::clock::ClientClock;
-use crate::proxy::http::chunks::ChunkError;
 use crate::proxy::http::gate::{Gate, HeadStep};
 
 /// Stands for a request that is refused: the service answers it in its turn, after those before it.
@@ -41,7 +41,7 @@ pub struct Gated {
     /// Messages whose heads were let through.
     messages: usize,
     /// The body in progress is malformed from here on.
-    broken: Option<ChunkError>,
+    broken: Option<ContentError>,
     /// The client has ended its side while a message is in flight.
     ended: bool,
     /// Nothing more is let through.

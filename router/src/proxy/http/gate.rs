@@ -6,9 +6,8 @@
 use std::ops::Range;
 
 use http::{StatusCode, Uri};
-use router_common::http::{Head, HeadError, HeadParser, Progress, TargetForm, UnreadHost};
+use router_common::http::{Content, ContentError, Head, HeadError, HeadParser, Progress, TargetForm, UnreadHost};
 
-use super::chunks::{ChunkError, ChunkScanner};
 use super::escape::escaped;
 
 /// Most fields of a head: as many as hyper reads without an allocation.
@@ -28,13 +27,7 @@ pub struct Gate {
     later_minor: Option<usize>,
     /// The complete head in other words.
     rewritten: Option<Vec<u8>>,
-    body: Option<Body>,
-}
-
-#[derive(Debug)]
-enum Body {
-    Sized(u64),
-    Chunked(ChunkScanner),
+    body: Content,
 }
 
 /// What is known of a head.
@@ -52,17 +45,17 @@ impl Gate {
     /// At the first byte of a connection. `limit` is the longest head, in bytes; more than the parser's
     /// [`router_common::http::MAX_HEAD`] is no more than that.
     pub fn new(limit: u32) -> Self {
-        Gate { limit, parser: HeadParser::new(), later_minor: None, rewritten: None, body: None }
+        Gate { limit, parser: HeadParser::new(), later_minor: None, rewritten: None, body: Content::default() }
     }
 
     /// Whether the next byte belongs to a head.
     pub fn at_head(&self) -> bool {
-        self.body.is_none()
+        self.body.is_over()
     }
 
     /// Whether the body in progress has said how long it will be.
     pub fn in_sized_body(&self) -> bool {
-        matches!(self.body, Some(Body::Sized(_)))
+        self.body.is_sized()
     }
 
     /// Looks at a head: `head` is all of it that there is, `seen` what earlier calls had.
@@ -159,29 +152,13 @@ impl Gate {
     ///
     /// # Errors
     /// When the body is malformed.
-    pub fn body(&mut self, bytes: &[u8]) -> Result<usize, ChunkError> {
-        let (taken, ended) = match &mut self.body {
-            None => (0, true),
-            Some(Body::Sized(rest)) => {
-                let taken = (*rest).min(bytes.len() as u64);
-                *rest -= taken;
-                // Not more than the length of `bytes`.
-                (taken as usize, *rest == 0)
-            }
-            Some(Body::Chunked(scanner)) => match scanner.scan(bytes)? {
-                Some(end) => (end, true),
-                None => (bytes.len(), false),
-            },
-        };
-        if ended {
-            self.body = None;
-        }
-        Ok(taken)
+    pub fn body(&mut self, bytes: &[u8]) -> Result<usize, ContentError> {
+        self.body.scan(bytes)
     }
 }
 
 /// What body a complete head announces (RFC 9112 §6.3), if it does so in exactly one way.
-fn body_of(head: &[u8], http11: bool) -> Result<Option<Body>, StatusCode> {
+fn body_of(head: &[u8], http11: bool) -> Result<Content, StatusCode> {
     let (mut length, mut coding) = (None, None);
     // Behind the request line, and empty lines that may come before it.
     let lines = head.trim_ascii_start().split(|byte| *byte == b'\n').skip(1);
@@ -205,14 +182,11 @@ fn body_of(head: &[u8], http11: bool) -> Result<Option<Body>, StatusCode> {
         }
     }
     match (length, coding) {
-        (None, None) => Ok(None),
-        (Some(value), None) => match content_length(value).ok_or(StatusCode::BAD_REQUEST)? {
-            0 => Ok(None),
-            length => Ok(Some(Body::Sized(length))),
-        },
+        (None, None) => Ok(Content::default()),
+        (Some(value), None) => content_length(value).map(Content::sized).ok_or(StatusCode::BAD_REQUEST),
         (None, Some(value)) if http11 => {
             let known = value.eq_ignore_ascii_case(b"chunked");
-            if known { Ok(Some(Body::Chunked(ChunkScanner::default()))) } else { Err(StatusCode::NOT_IMPLEMENTED) }
+            if known { Ok(Content::chunked()) } else { Err(StatusCode::NOT_IMPLEMENTED) }
         }
         // Both, or a coding in HTTP/1.0, which has none.
         _ => Err(StatusCode::BAD_REQUEST),

@@ -10,10 +10,12 @@ use std::time::Duration;
 
 use router_core::model::RouterName;
 use rustix::process::{Resource, getrlimit};
+use socket2::SockRef;
 use tokio::net::{TcpListener, TcpStream};
 
 use super::{Protocol, plain};
 use crate::proxy::Shared;
+use crate::proxy::access::{AccessRecord, DataPath, Flag};
 use crate::proxy::capacity::{Capacity, Seat, Seats};
 use crate::proxy::connection::{Accepted, serve};
 use crate::proxy::workers::Workers;
@@ -86,6 +88,14 @@ impl Acceptor {
         let Ok(local) = stream.local_addr() else { return };
         let (router, protocol) = (self.router.clone(), self.protocol);
         let (client, listener) = (plain(client), plain(local));
+        if self.own.balancer.health.returned.has(SockRef::from(&stream), client, listener) {
+            tracing::debug!(%router, %client, %listener, "a connection of the router's own came back");
+            let mut record = AccessRecord::new(router, client, listener, DataPath::Relay, &self.own.log);
+            record.flag = Flag::OwnListener;
+            // Closed with bytes that nobody has read, or at once: whoever made it is reset.
+            let _ = SockRef::from(&stream).set_linger(Some(Duration::ZERO));
+            return;
+        }
         let accepted = move |stream| Accepted { router, protocol, client, listener, stream, seats };
         let Some(other) = self.workers.less_busy_than(&self.own) else {
             return self.own.spawn(serve(Arc::clone(&self.own), accepted(stream)));

@@ -21,7 +21,7 @@ use router_core::rule::HealthCheck;
 
 use super::choose::Target;
 use super::pool::{MAX_AGE, Peer, PoolKey, Wire};
-use crate::proxy::listeners::OwnAddresses;
+use crate::proxy::listeners::{OwnAddresses, Returned, is_local};
 
 /// Failures in a row after which an address rests.
 const THRESHOLD: u32 = 3;
@@ -97,6 +97,8 @@ pub struct Health {
     writing: Mutex<()>,
     /// Where the router itself listens: never an endpoint, however well it answers.
     pub own: ArcSwap<OwnAddresses>,
+    /// Connections that were made, and endpoints whose connections came back.
+    pub returned: Returned,
 }
 
 /// Times are in milliseconds after `Health::start`.
@@ -116,7 +118,13 @@ impl Failures {
 
 impl Default for Health {
     fn default() -> Self {
-        Health { start: Instant::now(), known: ArcSwap::default(), writing: Mutex::default(), own: ArcSwap::default() }
+        Health {
+            start: Instant::now(),
+            known: ArcSwap::default(),
+            writing: Mutex::default(),
+            own: ArcSwap::default(),
+            returned: Returned::default(),
+        }
     }
 }
 
@@ -125,6 +133,11 @@ impl Health {
     pub fn view(&self) -> Option<View> {
         let known = self.known.load();
         (!known.is_empty()).then(|| View { known, now: self.ms(Instant::now()) })
+    }
+
+    /// Whether an address leads to the router itself.
+    pub fn is_own(&self, address: SocketAddr) -> bool {
+        self.own.load().has(address, is_local) || self.returned.is_known(address)
     }
 
     /// A step has failed, or was not made in time.

@@ -15,7 +15,7 @@ spec:
     retryPolicy: {count: 2}
   - match: /silent
     services: [{name: silent, port: 80}]
-    retryPolicy: {count: 1, perTryTimeout: 200ms}
+    retryPolicy: {count: 1, perTryTimeout: 1s}
 ---
 apiVersion: projectcontour.io/v1
 kind: HTTPProxy

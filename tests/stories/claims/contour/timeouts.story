@@ -10,10 +10,10 @@ spec:
   routes:
   - conditions: [{prefix: /response}]
     services: [{name: silent, port: 80}]
-    timeoutPolicy: {response: 300ms}
+    timeoutPolicy: {response: 1s}
   - conditions: [{prefix: /idle}]
     services: [{name: silent, port: 80}]
-    timeoutPolicy: {response: infinity, idle: 300ms}
+    timeoutPolicy: {response: infinity, idle: 600ms}
   - conditions: [{prefix: /patient}]
     services: [{name: slow, port: 80}]
     timeoutPolicy: {response: 1m, idle: 1m}
@@ -29,11 +29,11 @@ spec:
   routes:
   - match: /
     services: [{name: silent, port: 80}]
-    timeoutPolicy: {request: 300ms}
+    timeoutPolicy: {request: 1s}
 
 == backends
 silent: http for=shop/silent hold
-slow: http for=shop/slow delay=600ms
+slow: http for=shop/slow delay=2000ms
 web: http for=shop/web
 
 == requests

@@ -32,7 +32,7 @@ spec:
     backendRefs: [{name: broken, port: 80}]
   - matches: [{path: {value: /slow}}]
     retry: {attempts: 1, backoff: 1ms}
-    timeouts: {request: 5s, backendRequest: 300ms}
+    timeouts: {request: 8s, backendRequest: 1s}
     backendRefs: [{name: slow, port: 80}]
   - matches: [{path: {value: /refused}}]
     retry: {attempts: 1, backoff: 1ms}
@@ -46,7 +46,7 @@ failing: http status=503 for=shop/mixed
 bad: http status=503,503,200,503 for=shop/bad
 closes: http close for=shop/broken
 absent: absent for=shop/absent
-slow: http delay=900ms for=shop/slow
+slow: http delay=3000ms for=shop/slow
 
 == requests
 # Whoever is first, the client does not see the 503.

@@ -19,16 +19,16 @@ spec:
   hostnames: [shop.test]
   rules:
   - matches: [{path: {value: /request}}]
-    timeouts: {request: 300ms}
+    timeouts: {request: 1s}
     backendRefs: [{name: slow, port: 80}]
   - matches: [{path: {value: /try}}]
-    timeouts: {request: 5s, backendRequest: 300ms}
+    timeouts: {request: 8s, backendRequest: 1s}
     backendRefs: [{name: slow, port: 80}]
   - matches: [{path: {value: /never}}]
     timeouts: {request: 0s}
     backendRefs: [{name: slow, port: 80}]
   - matches: [{path: {value: /chat}}]
-    timeouts: {request: 300ms, backendRequest: 200ms}
+    timeouts: {request: 1s, backendRequest: 900ms}
     backendRefs: [{name: chat, port: 80}]
 ---
 apiVersion: gateway.networking.k8s.io/v1
@@ -38,11 +38,11 @@ spec:
   parentRefs: [{name: public}]
   hostnames: [wrong.test]
   rules:
-  - timeouts: {request: 300ms, backendRequest: 1s}
+  - timeouts: {request: 1s, backendRequest: 2s}
     backendRefs: [{name: slow, port: 80}]
 
 == backends
-slow: http delay=900ms for=shop/slow
+slow: http delay=3000ms for=shop/slow
 chat: http for=shop/chat
 
 == requests

@@ -7,7 +7,7 @@ kind: Route
 metadata:
   name: slow
   namespace: shop
-  annotations: {haproxy.router.openshift.io/timeout: 300ms}
+  annotations: {haproxy.router.openshift.io/timeout: 1s}
 spec:
   host: slow.apps.test
   to: {kind: Service, name: slow}
@@ -64,7 +64,7 @@ spec:
   to: {kind: Service, name: slow}
 
 == backends
-slow: http delay=900ms for=shop/slow
+slow: http delay=3000ms for=shop/slow
 chat: http for=shop/chat
 tls: https "cert=through.apps.test both.apps.test" for=shop/tls:443
 

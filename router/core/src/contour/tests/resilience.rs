@@ -121,6 +121,20 @@ fn a_tcpproxy_that_is_checked_is_relayed() {
 }
 
 #[test]
+fn a_tcpproxy_with_a_service_whose_connections_are_counted_is_relayed() {
+    for (strategy, relayed) in [("WeightedLeastRequest", true), ("Random", false)] {
+        let service = |name: &str, strategy: &str| json!({ "name": name, "port": 80, "strategy": strategy });
+        let host = json!({ "fqdn": "www.example.com", "tls": { "passthrough": true } });
+        let tcp = json!({ "services": [service("web", strategy), service("two", "RoundRobin")] });
+        let mut objects = vec![ingress_route("a/root", json!({ "virtualhost": host, "tcpproxy": tcp }))];
+        objects.extend(backends(&["a/web", "a/two"]));
+        let world = World::new(objects);
+        let route = world.host("www.example.com").and_then(|host| host.passthrough.as_ref()).expect("a route");
+        assert_eq!(route.relay_only, relayed, "{strategy}");
+    }
+}
+
+#[test]
 fn what_is_no_good_is_told() {
     let spec = "spec.routes[0]";
     let retry = |retry: Value| http_proxy(json!({ "retryPolicy": retry }));

@@ -1,5 +1,7 @@
 //! One netlink(7) socket: questions, and their answers as bytes.
 
+mod attributes;
+
 use std::io;
 use std::time::Duration;
 
@@ -10,6 +12,8 @@ use netlink_packet_core::{
 };
 use netlink_sys::{Socket, SocketAddr};
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
+
+pub use attributes::{Attributes, list};
 
 /// Room for one datagram: the kernel makes dumps of at most 32 KiB each.
 pub const DATAGRAM: usize = 64 << 10;
@@ -68,7 +72,8 @@ impl Channel {
         Ok(Channel { socket, sequence: 0, buffer: BytesMut::with_capacity(DATAGRAM) })
     }
 
-    /// Sends a question and hands over the answers: one, or with `NLM_F_DUMP` all until the kernel says done.
+    /// Sends a question and hands over the answers: one, or with `NLM_F_DUMP` all until the kernel says done. An order gets none,
+    /// and wants `NLM_F_ACK`.
     ///
     /// # Errors
     /// The system call's, or the kernel's answer.
@@ -96,6 +101,8 @@ impl Channel {
                 match message.payload {
                     NetlinkPayload::Done(_) => return Ok(()),
                     NetlinkPayload::Error(error) if error.code.is_some() => return Err(error.to_io()),
+                    // With `NLM_F_ACK`: it is done.
+                    NetlinkPayload::Error(_) => return Ok(()),
                     NetlinkPayload::InnerMessage(answer) => {
                         take(answer);
                         if flags & NLM_F_DUMP == 0 {

@@ -1,0 +1,31 @@
+//! Packets in fragments. The first one has the TCP header, and with it all that [`super::translate`] changes: its checksum
+//! is one of the whole, and follows the difference without a look at the rest.
+
+use super::{Difference, IP_CHECKSUM, PacketMut, addresses_difference, store_addresses};
+use crate::maps::FlowKey;
+use crate::packet::ETHERNET;
+
+/// Where the identification is (RFC 791 §3.1), and that of a fragment header behind the IPv6 header (RFC 8200 §4.5).
+const ID4: u32 = ETHERNET + 4;
+const ID6: u32 = ETHERNET + 40 + 4;
+
+/// Gives a fragment that is not the first one its packet's addresses. False as for [`super::translate`].
+#[inline(always)]
+pub fn translate_later(packet: &mut impl PacketMut, v6: bool, from: &FlowKey, to: &FlowKey) -> bool {
+    store_addresses(packet, v6, to)
+        && (v6 || packet.fix_ip_checksum(IP_CHECKSUM, addresses_difference(from, to, false).folded()))
+}
+
+/// Gives a fragment another identification: it has to be one of its kind between two hosts, and those that it now goes
+/// between may have others. False as for [`super::translate`].
+#[inline(always)]
+pub fn identify(packet: &mut impl PacketMut, v6: bool, id: u32) -> bool {
+    if v6 {
+        return packet.store_counted(ID6, &id.to_be_bytes());
+    }
+    let Some(old) = packet.load::<2>(ID4) else { return false };
+    let id = id as u16;
+    let mut difference = Difference::default();
+    difference.change(u16::from_be_bytes(old) as u32, id as u32);
+    packet.store(ID4, &id.to_be_bytes()) && packet.fix_ip_checksum(IP_CHECKSUM, difference.folded())
+}

@@ -1,0 +1,69 @@
+//! Packets of carried connections that come in fragments.
+
+use aya_ebpf::bindings::BPF_ANY;
+use aya_ebpf::helpers::generated::bpf_ktime_get_coarse_ns;
+use router_common::maps::{FlowKey, FragmentKey, Fragmented, Repeated};
+
+use super::{fragment_ids, fragmenting, fragments, fragments_again, next_step};
+
+/// Nanoseconds for which a client that fragments is relayed after its last fragment.
+const RELAYED: u64 = 60_000_000_000;
+
+#[inline(always)]
+fn now() -> u64 {
+    // SAFETY: the helper has no precondition.
+    unsafe { bpf_ktime_get_coarse_ns() }
+}
+
+/// What the first fragment of a packet told, as long as more of it is expected.
+#[inline(always)]
+pub fn fragmented(key: &FragmentKey) -> Option<&'static Fragmented> {
+    // SAFETY: written as a whole by the first fragment alone; a value that gives way while it is read costs one packet,
+    // which is sent again.
+    unsafe { fragments.get(key) }.filter(|found| now() < found.until_ns)
+}
+
+/// Remembers a first fragment. An LRU map makes room by itself; without memory the packet is lost, and sent again.
+#[inline(always)]
+pub fn set_fragmented(key: &FragmentKey, value: &Fragmented) {
+    let _ = fragments.insert(key, value, BPF_ANY as u64);
+}
+
+/// The next identification for a packet in fragments.
+#[inline(always)]
+pub fn next_fragment_id() -> u32 {
+    match fragment_ids.get_ptr_mut(0) {
+        // SAFETY: one number, which is always there.
+        Some(ids) => next_step(unsafe { &mut *ids }),
+        None => 0,
+    }
+}
+
+/// How many times in a row this sequence number has been the first of a packet in fragments, this time included.
+#[inline(always)]
+pub fn times_fragmented(flow: &FlowKey, seq: u32) -> u32 {
+    if let Some(before) = fragments_again.get_ptr_mut(flow) {
+        // SAFETY: packets of one direction of a connection alone write it; one that is counted wrong changes little.
+        let before = unsafe { &mut *before };
+        if before.seq != seq {
+            *before = Repeated { seq, times: 0 };
+        }
+        before.times += 1;
+        return before.times;
+    }
+    let _ = fragments_again.insert(flow, &Repeated { seq, times: 1 }, BPF_ANY as u64);
+    1
+}
+
+/// Has a client's connections relayed for a while.
+#[inline(always)]
+pub fn relay_fragmenting(client: &[u8; 16]) {
+    let _ = fragmenting.insert(client, &now().wrapping_add(RELAYED), BPF_ANY as u64);
+}
+
+/// Whether a client's connections are to be relayed.
+#[inline(always)]
+pub fn is_fragmenting(client: &[u8; 16]) -> bool {
+    // SAFETY: one number.
+    unsafe { fragmenting.get(client) }.is_some_and(|until| now() < *until)
+}

@@ -1,0 +1,191 @@
+//! Which rules of a chain may be for a packet: most of many rules want one address or one port, and are never looked at
+//! for packets with others.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::iter::Peekable;
+
+use super::bits::Bits;
+use super::packet::Packet;
+use super::rules::{Comparison, Expression, Rule, Source};
+use super::xt;
+
+/// Values that rules want of a field, so that looking there costs less than looking at them.
+const WORTH_IT: usize = 8;
+
+/// A part of a header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Field {
+    /// Of the TCP header, not of the IP header.
+    transport: bool,
+    at: usize,
+    len: usize,
+}
+
+impl Field {
+    fn of(self, packet: &Packet) -> Bits<'_> {
+        let header = if self.transport { packet.transport() } else { packet.network() };
+        header.part(self.at, self.len)
+    }
+}
+
+/// The rules of a chain by the value that they want of one field.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Index {
+    rules: u32,
+    field: Option<Field>,
+    by_value: HashMap<Box<[u8]>, Vec<u32>>,
+    /// Those that want none of it.
+    others: Vec<u32>,
+}
+
+impl Index {
+    /// By the field of which the rules want most values.
+    pub fn of(rules: &[Rule]) -> Index {
+        let count = rules.len() as u32;
+        let wants: Vec<Vec<(Field, Box<[u8]>)>> = rules.iter().map(wants).collect();
+        let mut values = BTreeMap::<Field, BTreeSet<&[u8]>>::new();
+        wants.iter().flatten().for_each(|(field, value)| _ = values.entry(*field).or_default().insert(value));
+        let counts = values.into_iter().map(|(field, values)| (field, values.len()));
+        let best = counts.max_by_key(|(_, values)| *values).filter(|(_, values)| *values >= WORTH_IT);
+        let Some((field, _)) = best else { return Index { rules: count, ..Index::default() } };
+        let mut index = Index { rules: count, field: Some(field), ..Index::default() };
+        for (number, wants) in (0..).zip(wants) {
+            match wants.into_iter().find(|(wanted, _)| *wanted == field) {
+                Some((_, value)) => index.by_value.entry(value).or_default().push(number),
+                None => index.others.push(number),
+            }
+        }
+        index
+    }
+
+    /// Places of the rules that may be for a packet, in their order.
+    pub fn rules_for(&self, packet: &Packet) -> impl Iterator<Item = usize> + '_ {
+        let value = self.field.map(|field| field.of(packet)).filter(|bits| bits.is_known() && !bits.value.is_empty());
+        let (all, some, others) = match value {
+            None => (0..self.rules, &[][..], &[][..]),
+            Some(bits) => (0..0, self.by_value.get(bits.value).map_or(&[][..], Vec::as_slice), &self.others[..]),
+        };
+        let merged = Merged { one: some.iter().peekable(), other: others.iter().peekable() };
+        all.chain(merged).map(|number| number as usize)
+    }
+}
+
+/// Two sorted lists as one.
+struct Merged<'a> {
+    one: Peekable<std::slice::Iter<'a, u32>>,
+    other: Peekable<std::slice::Iter<'a, u32>>,
+}
+
+impl Iterator for Merged<'_> {
+    type Item = u32;
+
+    fn next(&mut self) -> Option<u32> {
+        let first = match (self.one.peek(), self.other.peek()) {
+            (Some(one), Some(other)) if other < one => &mut self.other,
+            (None, _) => &mut self.other,
+            _ => &mut self.one,
+        };
+        first.next().copied()
+    }
+}
+
+/// The values that a rule wants before it does anything: with another one it does nothing.
+fn wants(rule: &Rule) -> Vec<(Field, Box<[u8]>)> {
+    let mut wants = Vec::new();
+    let mut last = None;
+    for expression in &rule.expressions {
+        let loaded = std::mem::take(&mut last);
+        match expression {
+            Expression::Load(Source::Network(at), to) => last = Some((false, *at, *to)),
+            Expression::Load(Source::Transport(at), to) => last = Some((true, *at, *to)),
+            Expression::Compare(of, Comparison::Equal, bytes) => {
+                if let Some((transport, at, to)) = loaded
+                    && to.at == of.at
+                    && of.len <= to.len
+                {
+                    wants.push((Field { transport, at, len: of.len }, bytes.clone()));
+                }
+            }
+            Expression::Match(xt::Match::Tcp { destination: (low, high), inverted, .. })
+                if low == high && inverted & xt::OTHER_DESTINATION == 0 =>
+            {
+                wants.push((Field { transport: true, at: 2, len: 2 }, low.to_be_bytes().into()));
+            }
+            Expression::Load(..)
+            | Expression::Immediate(..)
+            | Expression::Compare(..)
+            | Expression::Range { .. }
+            | Expression::Bitwise { .. }
+            | Expression::ByteOrder(..)
+            | Expression::InSet(..)
+            | Expression::ValueOf(..)
+            | Expression::Match(_)
+            | Expression::Perhaps(_)
+            | Expression::Nothing => {}
+            Expression::VerdictOf(..)
+            | Expression::Verdict(_)
+            | Expression::Effect(_)
+            | Expression::SetMark(_)
+            | Expression::NoTrack
+            | Expression::Mark(_) => break,
+        }
+    }
+    wants
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::SocketAddr;
+
+    use super::super::packet::Segment;
+    use super::super::rules::{Span, Verdict};
+    use super::*;
+
+    /// Of one port, as all of them are: the address is what tells them apart.
+    fn to(address: [u8; 4]) -> Vec<Expression> {
+        let (span, port) = (Span { at: 16, len: 4 }, Span { at: 16, len: 2 });
+        vec![
+            Expression::Load(Source::Network(16), span),
+            Expression::Compare(span, Comparison::Equal, address.into()),
+            Expression::Load(Source::Transport(2), port),
+            Expression::Compare(port, Comparison::Equal, [0, 80].into()),
+            Expression::Verdict(Verdict::Drop),
+        ]
+    }
+
+    fn rules(of: impl IntoIterator<Item = Vec<Expression>>) -> Vec<Rule> {
+        of.into_iter().map(|expressions| Rule { handle: 0, expressions }).collect()
+    }
+
+    fn found(rules: &[Rule], to: [u8; 4]) -> Vec<usize> {
+        let packet = Packet::new(None, SocketAddr::from((to, 80)), Segment::Syn);
+        Index::of(rules).rules_for(&packet).collect()
+    }
+
+    #[test]
+    fn rules_for_other_addresses_are_not_looked_at() {
+        let any = vec![Expression::Verdict(Verdict::Drop)];
+        let mut all: Vec<_> = (0..100).map(|host| to([10, 0, 0, host])).collect();
+        all.insert(50, any.clone());
+        all.push(to([10, 0, 0, 7]));
+        assert_eq!(found(&rules(all.clone()), [10, 0, 0, 7]), [7, 50, 101]);
+        assert_eq!(found(&rules(all), [10, 0, 1, 7]), [50]);
+        assert_eq!(found(&rules((0..3).map(|host| to([10, 0, 0, host]))), [10, 0, 0, 1]), [0, 1, 2], "too few");
+    }
+
+    #[test]
+    fn what_is_done_before_a_condition_is_done_whatever_the_condition() {
+        let marks = |host| [vec![Expression::Mark(Some((1, 1)))], to([10, 0, 0, host])].concat();
+        assert_eq!(found(&rules((0..20).map(marks)), [10, 0, 1, 1]).len(), 20);
+    }
+
+    #[test]
+    fn a_field_that_is_not_known_leaves_all_rules() {
+        let from = |host| {
+            let span = Span { at: 16, len: 4 };
+            let compare = Expression::Compare(span, Comparison::Equal, [10, 0, 0, host].into());
+            vec![Expression::Load(Source::Network(12), span), compare, Expression::Verdict(Verdict::Drop)]
+        };
+        assert_eq!(found(&rules((0..20).map(from)), [10, 0, 1, 1]).len(), 20);
+    }
+}

@@ -1,0 +1,86 @@
+//! Whether the rules of a host have changed.
+
+use std::collections::BTreeSet;
+use std::io;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::judge::Harm;
+use super::read::{Reader, Reading};
+use super::rules::Ruleset;
+use super::{Firewall, legacy};
+
+/// Reads rules when they are others than those that it has read last.
+#[derive(Debug, Default)]
+pub struct Watch {
+    reader: Option<Reader>,
+    /// As of this change of nftables' rules.
+    generation: Option<u32>,
+    last: Arc<Firewall>,
+}
+
+impl Watch {
+    /// The rules as they were read last.
+    pub fn last(&self) -> &Arc<Firewall> {
+        &self.last
+    }
+
+    /// Reads the rules if they have changed, or this host's addresses. `false` if nothing has.
+    pub fn look(&mut self, local: &BTreeSet<IpAddr>) -> bool {
+        let mut next = (*local != self.last.local).then(|| Firewall { local: local.clone(), ..(*self.last).clone() });
+        if let Err(error) = self.read(&mut next) {
+            let why: Harm = format!("the host's firewall cannot be read ({error})").into();
+            if self.last.unreadable.as_ref() != Some(&why) {
+                tracing::warn!(%error, "cannot read the rules of netfilter; connections are relayed");
+                self.next(&mut next).unreadable = Some(why);
+            }
+            self.generation = None;
+        } else if self.last.unreadable.is_some() {
+            self.next(&mut next).unreadable = None;
+        }
+        next.map(|next| self.last = Arc::new(next)).is_some()
+    }
+
+    /// What is to be changed of the last reading.
+    fn next<'n>(&self, next: &'n mut Option<Firewall>) -> &'n mut Firewall {
+        next.get_or_insert_with(|| (*self.last).clone())
+    }
+
+    fn read(&mut self, next: &mut Option<Firewall>) -> io::Result<()> {
+        let legacy = legacy::active_table()?.map(Harm::from);
+        if legacy != self.last.legacy {
+            self.next(next).legacy = legacy;
+        }
+        if self.reader.is_none() {
+            self.reader = Reader::open()?;
+        }
+        let Some(reader) = &mut self.reader else { return Ok(()) };
+        let generation = reader.generation()?;
+        let rules = &self.last.rules;
+        if generation.is_some() && generation == self.generation {
+            // What is in ipsets changes without a word.
+            if !rules.ipsets.is_empty() {
+                let ipsets = reader.ipsets(rules.ipsets.keys().copied())?;
+                if ipsets != rules.ipsets {
+                    Arc::make_mut(&mut self.next(next).rules).ipsets = ipsets;
+                }
+            }
+            return Ok(());
+        }
+        let begin = Instant::now();
+        let (rules, generation) = match reader.read()? {
+            Some(Reading { mut rules, generation }) => {
+                rules.ipsets = reader.ipsets(rules.asked_ipsets())?;
+                (rules, Some(generation))
+            }
+            None => (Ruleset::default(), None),
+        };
+        tracing::debug!(target: "timing", took = ?begin.elapsed(), ?generation, "rules of netfilter read");
+        if rules != *self.last.rules {
+            self.next(next).rules = Arc::new(rules);
+        }
+        self.generation = generation;
+        Ok(())
+    }
+}

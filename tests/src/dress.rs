@@ -1,0 +1,61 @@
+//! Frames with what IP allows between its header and TCP, and in fragments: as a sender or a router on the way makes them.
+
+/// Bytes of an Ethernet header.
+const ETHERNET: usize = 14;
+
+fn is_v6(frame: &[u8]) -> bool {
+    frame[ETHERNET] >> 4 == 6
+}
+
+/// Bytes of Ethernet and IP header, without anything between that and TCP.
+fn headers(frame: &[u8]) -> usize {
+    if is_v6(frame) { ETHERNET + 40 } else { ETHERNET + 20 }
+}
+
+/// The IPv4 header checksum (RFC 1071) anew.
+fn sum_up(frame: &mut [u8]) {
+    let end = ETHERNET + usize::from(frame[ETHERNET] & 15) * 4;
+    frame[ETHERNET + 10..ETHERNET + 12].fill(0);
+    let words = frame[ETHERNET..end].chunks(2).map(|pair| u32::from(pair[0]) << 8 | u32::from(pair[1]));
+    let sum: u32 = words.sum();
+    let folded = (sum & 0xffff) + (sum >> 16);
+    let field = !((folded & 0xffff) + (folded >> 16)) as u16;
+    frame[ETHERNET + 10..ETHERNET + 12].copy_from_slice(&field.to_be_bytes());
+}
+
+fn set_length(frame: &mut [u8], data: usize) {
+    let (at, length) = if is_v6(frame) { (ETHERNET + 4, data) } else { (ETHERNET + 2, data + 20) };
+    frame[at..at + 2].copy_from_slice(&u16::try_from(length).unwrap_or(0).to_be_bytes());
+}
+
+/// A frame of a plain segment in fragments of at most `size` bytes, a multiple of 8 (RFC 791 §3.2, RFC 8200 §4.5); one
+/// that is no longer stays whole. Of IPv4 whatever it says of fragmentation.
+pub fn fragments(frame: &[u8], id: u32, size: usize) -> Vec<Vec<u8>> {
+    let begin = headers(frame);
+    let v6 = is_v6(frame);
+    let (at, length) = if v6 { (ETHERNET + 4, 40) } else { (ETHERNET + 2, 0) };
+    let end = ETHERNET + length + usize::from(u16::from_be_bytes([frame[at], frame[at + 1]]));
+    let data = &frame[begin..end];
+    if data.len() <= size {
+        return vec![frame.to_vec()];
+    }
+    let part = |(i, part): (usize, &[u8])| {
+        let (offset, more) = ((i * size) as u16, u16::from((i + 1) * size < data.len()));
+        let mut fragment = frame[..begin].to_vec();
+        if v6 {
+            fragment[ETHERNET + 6] = 44;
+            fragment.extend([6, 0]);
+            fragment.extend((offset | more).to_be_bytes());
+            fragment.extend(id.to_be_bytes());
+            set_length(&mut fragment, part.len() + 8);
+        } else {
+            fragment[ETHERNET + 4..ETHERNET + 6].copy_from_slice(&(id as u16).to_be_bytes());
+            fragment[ETHERNET + 6..ETHERNET + 8].copy_from_slice(&((offset / 8) | (more << 13)).to_be_bytes());
+            set_length(&mut fragment, part.len());
+            sum_up(&mut fragment);
+        }
+        fragment.extend(part);
+        fragment
+    };
+    data.chunks(size).enumerate().map(part).collect()
+}
