@@ -14,6 +14,8 @@ use tests::steering::{Carrier, FRONT, Family, Seen, Setup, Stage, alike, hello};
 use tests::stream::{self, Pair};
 use tests::wait::{PATIENCE, wait_until};
 
+use crate::links::{self, machines, plain};
+
 /// Connections that are one too many for any list of those that wait.
 const MANY: u32 = 2000;
 
@@ -52,10 +54,17 @@ fn tcp_fast_open_that_the_router_does_not_take() -> Result<()> {
 /// Data in the SYN, which the router's stack takes: the agent has it by then.
 #[test]
 fn tcp_fast_open_that_the_router_takes() -> Result<()> {
-    alike(stage, |stage| {
+    let world = |data_path, family: Family| {
+        let machines = machines(family)?;
+        for link in [FRONT, BACK] {
+            plain(family, &machines, link)?;
+        }
+        // On every socket that listens from now on, without a cookie.
+        machines[1].set("ipv4/tcp_fastopen", "1538")?;
+        links::stage(data_path, family, machines)
+    };
+    alike(world, |stage| {
         stage.client.set("ipv4/tcp_fastopen", "5")?;
-        // On every listening socket, without a cookie.
-        stage.router.set("ipv4/tcp_fastopen", "1538")?;
         let relayed = Carrier::Agent(Reason::OutOfOrder);
         let seen = (0..3).map(|_| stage.carried_by(relayed, || fast_open(stage))).collect::<Result<Vec<_>>>()?;
         let taken = counter(&stage.router, "TCPFastOpenPassive")?;
@@ -142,7 +151,7 @@ fn health_checks_that_only_connect() -> Result<()> {
     alike(stage, |stage| {
         for number in 0..MANY {
             let client = stream::open(&stage.client, stage.address)?;
-            if number % 2 == 1 {
+            if !number.is_multiple_of(2) {
                 SockRef::from(&client).set_linger(Some(Duration::ZERO))?;
             }
         }
@@ -188,7 +197,7 @@ fn again(stage: &Stage, from: SocketAddr, number: u32) -> Result<Seen> {
     let seen = Seen::of(&pair)?;
     pair.greet()?;
     let Pair { mut client, mut origin } = pair;
-    if number % 2 == 0 {
+    if number.is_multiple_of(2) {
         origin.shutdown(Shutdown::Write)?;
         ensure!(client.read(&mut [0; 8])? == 0, "bytes after the end");
         drop(client);

@@ -1,14 +1,17 @@
 //! `sluice get status` tells what the kernel's path leaves to the agent, why, and what to do.
 
+use std::net::{Ipv4Addr, SocketAddr};
 use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
+use tests::netns::Netns;
 use tests::sluice::{self, DataPath, Options, Sluice};
-use tests::steering::{BACK, Family, ROUTER_PORT, Setup, Stage};
+use tests::steering::{BACK, BACKEND_PORT, Family, ROUTER_PORT, Setup, Stage};
 use tests::tunnel::Tunnel;
 use tests::wait::{PATIENCE, wait_until};
-use tests::{folder, netns::Netns};
+
+use crate::instances;
 
 /// The names of what has this reason.
 fn names_of(sluice: &Sluice, what: &str, why: &str) -> Result<Vec<String>> {
@@ -81,14 +84,18 @@ fn all_that_is_relayed_is_told_with_rule_and_remedy() -> Result<()> {
 #[test]
 fn another_instance_and_an_agent_without_programs_are_told() -> Result<()> {
     let netns = Netns::new("instances")?;
-    let manifests = tempfile::TempDir::new()?;
-    folder::replace(&manifests.path().join("all.yaml"), "")?;
-    let kernel = Options::network(DataPath::Kernel);
-    let first = Sluice::start(&netns, manifests.path(), &kernel)?;
-    let second = Sluice::start(&netns, manifests.path(), &kernel)?;
+    let endpoint = SocketAddr::from((Ipv4Addr::LOCALHOST, BACKEND_PORT));
+    let manifests = (0..3u16).map(|_| tempfile::TempDir::new()).collect::<std::io::Result<Vec<_>>>()?;
+    let start = |number: u16, data_path| {
+        let folder = manifests[usize::from(number)].path();
+        instances::manifests(folder, endpoint, [8080 + number, 8443 + number])?;
+        Sluice::start(&netns, folder, &Options::network(data_path))
+    };
+    let first = start(0, DataPath::Kernel)?;
+    let second = start(1, DataPath::Kernel)?;
     for (one, other) in [(&first, &second), (&second, &first)] {
         told(one, "instance", "it dials from the ports", &[other.instance()])?;
     }
-    let relay = Sluice::start(&netns, manifests.path(), &Options::network(DataPath::UserSpace))?;
+    let relay = start(2, DataPath::UserSpace)?;
     told(&relay, "host", "--data-path userspace", &["all connections"])
 }

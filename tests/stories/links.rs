@@ -20,7 +20,7 @@ use crate::ways_out::explained;
 const UNDER: [u8; 2] = [8, 9];
 
 /// A client, a router and a backend that nothing connects yet. The router forwards, so that the programs are told next hops.
-fn machines(family: Family) -> Result<[Netns; 3]> {
+pub fn machines(family: Family) -> Result<[Netns; 3]> {
     let machines = [Netns::new("client")?, Netns::new("router")?, Netns::new("backend")?];
     machines[1].set(family.forwarding(), "1")?;
     Ok(machines)
@@ -31,12 +31,12 @@ fn at(family: Family, link: u8, host: u8, port: u16) -> SocketAddr {
 }
 
 /// A stage with the addresses of [`Stage::new`], on machines that are connected already.
-fn stage(data_path: DataPath, family: Family, machines: [Netns; 3]) -> Result<Stage> {
+pub fn stage(data_path: DataPath, family: Family, machines: [Netns; 3]) -> Result<Stage> {
     Stage::on(data_path, machines, at(family, FRONT, 1, ROUTER_PORT), Setup::new(family))
 }
 
 /// Lays the link of the client or that of the backend as [`Stage::new`] does.
-fn plain(family: Family, [client, router, backend]: &[Netns; 3], link: u8) -> Result<()> {
+pub fn plain(family: Family, [client, router, backend]: &[Netns; 3], link: u8) -> Result<()> {
     let [near, far] = [1, 2].map(|host| family.network(link, host));
     match link {
         FRONT => client.link(("eth0", &[&far]), router, ("front", &[&near])),
@@ -70,9 +70,10 @@ fn a_client_and_an_endpoint_are_on_one_segment() -> Result<()> {
         }
         let endpoints = vec![at(family, FRONT, 3, BACKEND_PORT)];
         let address = at(family, FRONT, 1, ROUTER_PORT);
-        Stage::on(data_path, machines, address, Setup { endpoints, ..Setup::new(family) })
+        // The switch is to stay.
+        Ok((Stage::on(data_path, machines, address, Setup { endpoints, ..Setup::new(family) })?, switch))
     };
-    alike(world, |stage| stage.talk(Carrier::Kernel))
+    alike(world, |(stage, _)| stage.talk(Carrier::Kernel))
 }
 
 /// As those of WireGuard. The programs are attached to none of them.

@@ -204,7 +204,9 @@ mod tests {
         let mut steps = 0;
         for _ in 0..2 {
             let mut seen = BTreeMap::new();
-            let mut take = |key: &SlotKey, value: &Slot| drop(seen.insert((key.pool, key.index), value.endpoint));
+            let mut take = |key: &SlotKey, value: &Slot| {
+                seen.insert((key.pool, key.index), value.endpoint);
+            };
             steps = 1;
             while !walk.step(&mut take).unwrap() {
                 assert!(walk.is_under_way() && steps < 100);

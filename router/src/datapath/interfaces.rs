@@ -37,7 +37,9 @@ impl LeftAlone {
         match self {
             LeftAlone::Master => "it has a master (a bridge, a bond, a VRF, …), on which its packets come by again",
             LeftAlone::NoEthernet => "its packets have no Ethernet headers: the agent relays what comes in by it",
-            LeftAlone::SharesALink => "it shares the link of another interface (macvlan, ipvlan): the agent relays what comes in by it",
+            LeftAlone::SharesALink => {
+                "it shares the link of another interface (macvlan, ipvlan): the agent relays what comes in by it"
+            }
         }
     }
 }

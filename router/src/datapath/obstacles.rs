@@ -5,7 +5,8 @@ use std::sync::Arc;
 /// What to do about policies that have connections relayed.
 const IPSEC_REMEDY: &str = "`ip xfrm policy` shows it; nothing, if it is to hold: else narrow its selector";
 /// The same about what holds where there is no policy.
-const DEFAULT_REMEDY: &str = "`ip xfrm policy getdefault` shows it; nothing, if it is to hold: else `ip xfrm policy setdefault`";
+const DEFAULT_REMEDY: &str =
+    "`ip xfrm policy getdefault` shows it; nothing, if it is to hold: else `ip xfrm policy setdefault`";
 /// The same about rules of routing.
 const ROUTING_REMEDY: &str = "`ip rule` shows it; nothing, if it is to hold: else have it look at addresses alone";
 /// The same about rules of netfilter.

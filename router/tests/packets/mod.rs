@@ -173,7 +173,7 @@ pub fn fragments(frame: &[u8], id: u32, size: usize) -> Vec<Vec<u8>> {
         } else {
             ip[16..18].copy_from_slice(&(part.len() as u16 + 20).to_be_bytes());
             ip[18..20].copy_from_slice(&(id as u16).to_be_bytes());
-            ip[20..22].copy_from_slice(&(offset / 8 | more << 13).to_be_bytes());
+            ip[20..22].copy_from_slice(&((offset / 8) | (more << 13)).to_be_bytes());
             sum_up(&mut ip);
         }
         [ip, part.to_vec()].concat()

@@ -148,7 +148,7 @@ impl Frame {
             } else {
                 bytes[16..18].copy_from_slice(&((part.len() + 20) as u16).to_be_bytes());
                 bytes[18..20].copy_from_slice(&(id as u16).to_be_bytes());
-                bytes[20..22].copy_from_slice(&(bits.0 / 8 | bits.1 << 13).to_be_bytes());
+                bytes[20..22].copy_from_slice(&((bits.0 / 8) | (bits.1 << 13)).to_be_bytes());
                 bytes[24..26].fill(0);
                 let field = !fold(sum(&bytes[14..34]));
                 bytes[24..26].copy_from_slice(&field.to_be_bytes());

@@ -4,9 +4,10 @@ use std::cell::Cell;
 use std::collections::BTreeSet;
 
 use super::*;
+use crate::datapath::netfilter::Firewall;
 
 fn hop(source: &str, interface: u32, mtu: Option<u32>) -> Hop {
-    Hop { source: source.parse().unwrap(), interface, mtu, encapsulated: false }
+    Hop { source: source.parse().unwrap(), interface, mtu, encapsulated: false, gateway: None }
 }
 
 #[test]
@@ -27,11 +28,11 @@ fn a_segment_is_what_the_headers_leave_of_the_smaller_mtu() {
 }
 
 #[test]
-fn a_cache_asks_once_and_tells_what_a_refresh_changed() {
-    let (asked, mtu) = (Cell::new(0), Cell::new(1460));
+fn a_cache_asks_once_and_tells_what_has_changed() {
+    let asked = Cell::new(0);
     let mut cache = PathCache::new(|to: SocketAddr| {
         asked.set(asked.get() + 1);
-        Ok(Path { source: to.ip(), interface: 1, max_segment: mtu.get() })
+        Ok(Path { source: to.ip(), interface: 1, max_segment: 1460 })
     });
     let (a, b) = (SocketAddr::from(([10, 0, 0, 1], 80)), SocketAddr::from(([10, 0, 0, 2], 80)));
     for _ in 0..3 {
@@ -42,14 +43,17 @@ fn a_cache_asks_once_and_tells_what_a_refresh_changed() {
     cache.begin_round();
     assert!(cache.path(a).is_ok());
     cache.end_round();
-    assert!(!cache.refresh());
-    assert_eq!(asked.get(), 3, "the other is forgotten");
-    mtu.set(1360);
-    assert!(cache.refresh());
+    assert_eq!((cache.known(), asked.get()), (vec![a], 2), "the other is forgotten");
+    let ways = |max_segment| {
+        let way = Ok(Path { source: a.ip(), interface: 1, max_segment });
+        HashMap::from([(a, way), (b, Err(Obstacle::NoRoute))])
+    };
+    assert!(!cache.renew(ways(1460), true));
+    assert!(cache.renew(ways(1360), true));
+    assert!(!cache.renew(HashMap::new(), false));
+    assert_eq!(asked.get(), 2, "all of that was told");
     assert_eq!(cache.path(a).map(|path| path.max_segment), Ok(1360));
-    assert!(cache.path(b).is_ok());
-    mtu.set(1460);
-    assert!(cache.refresh(), "both have changed");
+    assert!(cache.renew(HashMap::new(), true), "it is as it was at first");
 }
 
 #[test]
@@ -71,7 +75,7 @@ fn a_cache_tells_when_it_knows_too_much() {
 /// The loopback's way is asked for in the namespace of whoever runs the test; nothing is changed there.
 #[test]
 fn what_stands_in_the_way_of_a_dial_is_told() {
-    let mut paths = KernelPaths::new(Netlink::open().unwrap(), None);
+    let mut paths = KernelPaths::new(Netlink::open().unwrap());
     let endpoint = SocketAddr::from(([127, 0, 0, 9], 80));
     assert_eq!(paths.path(endpoint), Err(Obstacle::Interface), "nothing is attached");
     let found = paths.netlink().interfaces().unwrap();
@@ -80,24 +84,19 @@ fn what_stands_in_the_way_of_a_dial_is_told() {
     let path = paths.path(endpoint).unwrap();
     assert_eq!((path.interface, path.max_segment, path.source.is_loopback()), (index, 1460, true));
 
-    paths.policies = Policies::of_all();
-    assert_eq!(paths.path(endpoint), Err(Obstacle::Ipsec));
-    paths.policies = Policies::default();
-
-    // What rules do is remembered, until they are others.
-    paths.firewall = Some(Firewall::default());
+    let with = |firewall| Arc::new(Host { firewall: Some(Arc::new(firewall)), ..Host::default() });
+    paths.follow(with(Firewall::default()));
     assert_eq!(paths.path(endpoint), Ok(path));
-    paths.firewall = Some(Firewall::unread("it cannot be read"));
-    assert_eq!(paths.path(endpoint), Ok(path));
-    paths.judge_anew();
+    // What rules do is judged again where they are others.
+    paths.follow(with(Firewall::unread("it cannot be read")));
     assert_eq!(paths.path(endpoint), Err(Obstacle::HostRule("it cannot be read".into())));
 }
 
 #[test]
 fn each_obstacle_is_told_apart() {
-    use Obstacle::{Encapsulated, Interface, Ipsec, NoRoute, SmallMtu, Unknown};
-    let all = [NoRoute, Interface, Encapsulated, Ipsec, SmallMtu, Unknown, Obstacle::HostRule("table inet f".into())];
+    use Obstacle::{Encapsulated, Interface, Ipsec, IpsecBack, IpsecDefault, NoRoute, OtherRoute, SmallMtu, Unknown};
+    let rule = Obstacle::HostRule("table inet f".into());
+    let all = [NoRoute, Interface, Encapsulated, Ipsec, IpsecBack, IpsecDefault, OtherRoute, SmallMtu, Unknown, rule];
     let texts: BTreeSet<&str> = all.iter().map(Obstacle::text).collect();
     assert_eq!(texts.len(), all.len());
-    assert!(texts.contains("an IPsec policy applies to packets to it") && texts.contains("table inet f"), "{texts:?}");
 }

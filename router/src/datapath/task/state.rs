@@ -317,9 +317,7 @@ impl State {
         self.pools.paths.end_round();
         image.relayed = Arc::clone(self.pools.relayed());
         let (host, taken) = (&self.pools.paths.source.host, &mut self.intercepted);
-        image.leave_to_agent(|listener| {
-            taken.entry(listener).or_insert_with(|| host.takes(listener)).clone()
-        });
+        image.leave_to_agent(|listener| taken.entry(listener).or_insert_with(|| host.takes(listener)).clone());
         // What the maps held before this agent's first table counts as well.
         let before = if wanted.routes.is_empty() { &self.now } else { &*wanted };
         let removed = before.routes.iter().filter(|(id, _)| !image.routes.contains_key(id));
