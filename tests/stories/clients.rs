@@ -10,7 +10,7 @@ use router_common::verdict::Reason;
 use socket2::{Domain, Protocol, SockRef, Socket, Type};
 use tests::netns::Netns;
 use tests::sluice::DataPath;
-use tests::steering::{Carrier, FRONT, Family, Seen, Setup, Stage, alike, hello};
+use tests::steering::{BACK, Carrier, FRONT, Family, Seen, Setup, Stage, alike, hello};
 use tests::stream::{self, Pair};
 use tests::wait::{PATIENCE, wait_until};
 

@@ -43,6 +43,7 @@ fn all_that_is_relayed_is_told_with_rule_and_remedy() -> Result<()> {
     stage.router.ip(&["link", "add", "br0", "type", "bridge"])?;
     stage.router.ip(&["link", "add", "port", "type", "veth", "peer", "name", "pod"])?;
     stage.router.ip(&["link", "set", "port", "master", "br0"])?;
+    stage.router.ip(&["link", "add", "link", "back", "name", "shared", "type", "macvlan"])?;
     stage.router.set("ipv4/conf/back/rp_filter", "1")?;
     let endpoint = stage.family.address(BACK, 2);
     let rules = format!(
@@ -64,6 +65,7 @@ fn all_that_is_relayed_is_told_with_rule_and_remedy() -> Result<()> {
     told(sluice, "listener", "of chain pre in table inet story may translate", &[&stage.address.to_string()])?;
     told(sluice, "interface", "it has a master", &["port"])?;
     told(sluice, "interface", "no Ethernet headers", &["tun0"])?;
+    told(sluice, "interface", "shares the link of another", &["shared"])?;
     told(sluice, "setting", "routes of IPv6", &["net.ipv6.conf.all.forwarding=0"])?;
     told(sluice, "setting", "reverse path filter", &["net.ipv4.conf.back.rp_filter=1"])?;
 
