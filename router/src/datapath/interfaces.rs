@@ -6,8 +6,8 @@ use std::net::IpAddr;
 /// What is there at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Interfaces {
-    /// Interfaces that have Ethernet headers and no master (`IFLA_MASTER`), up or down: name and index. A program leaves
-    /// with its interface alone, so that connections outlive a link that is down for a while.
+    /// Interfaces that have Ethernet headers, no master (`IFLA_MASTER`) and a link of their own, up or down: name and index. A
+    /// program leaves with its interface alone, so that connections outlive a link that is down for a while.
     pub attachable: BTreeMap<String, u32>,
     /// All others, by name.
     pub left_alone: BTreeMap<String, LeftAlone>,
