@@ -65,7 +65,7 @@ fn alone(action: i32) -> i32 {
 
 #[inline(always)]
 fn ingress(mut skb: Skb) -> i32 {
-    if skb.mark() == PASS_UP || skb.is_tagged() {
+    if skb.mark() == PASS_UP || skb.is_tagged() || skb.is_of_others() {
         return TC_ACT_OK;
     }
     let mut read = skb::segment(&skb);

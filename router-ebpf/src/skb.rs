@@ -229,6 +229,14 @@ impl Skb {
         unsafe { (*self.0.skb.skb).vlan_present != 0 }
     }
 
+    /// Whether the packet's frame is for another host: the interface is promiscuous, or in a segment that floods. The
+    /// stack drops it.
+    #[inline(always)]
+    pub fn is_of_others(&self) -> bool {
+        // SAFETY: see `interface`.
+        unsafe { (*self.0.skb.skb).pkt_type != PACKET_HOST }
+    }
+
     /// The packet's mark.
     #[inline(always)]
     pub fn mark(&self) -> u32 {

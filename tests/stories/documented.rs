@@ -120,3 +120,48 @@ fn the_readme_names_the_folder_of_the_maps() -> Result<()> {
     ensure!(readme.contains(&folder), "README.md does not name {folder}");
     Ok(())
 }
+
+/// Where a test or a module of tests may stand that docs/datapath.md names.
+const OF_THE_DATA_PATH: [&str; 4] = ["tests/stories", "router/tests", "router/src", "router-common/src"];
+
+/// The source of a test, `module::function` or `module` with any modules around it; `None` if there is none of that name.
+fn source(name: &str) -> Option<String> {
+    let read = |path: &str| {
+        let files = OF_THE_DATA_PATH.iter().map(|folder| workspace().join(folder).join(path).with_extension("rs"));
+        files.filter_map(|file| fs::read_to_string(file).ok()).next()
+    };
+    let path = name.replace("::", "/");
+    read(&path).or_else(|| {
+        let (module, last) = path.rsplit_once('/')?;
+        let source = read(module)?;
+        let has = |what: &str| source.contains(&format!("fn {what}(")) || source.contains(&format!("mod {what}"));
+        has(last).then_some(source)
+    })
+}
+
+/// Every row that is *done* or *noticed* names a test that there is, and no row one that there is not.
+#[test]
+fn what_is_said_to_be_done_about_packets_is_tested() -> Result<()> {
+    let rows = rows("datapath.md", "| what | | how it is shown, or seen |")?;
+    ensure!(rows.len() > 30, "{} rows", rows.len());
+    for [what, how, shown] in &rows {
+        let mut last = None;
+        let mut found = false;
+        for name in names(shown) {
+            let is_name =
+                |text: &str| text.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || "_:".contains(c));
+            if let Some(end) = name.strip_prefix('…') {
+                // Of the module of the one before.
+                let source: &String = last.as_ref().with_context(|| format!("{what}: {name} goes on with nothing"))?;
+                ensure!(source.contains(&format!("{end}(")), "{what}: there is no test {name}");
+                continue;
+            }
+            let of_words = name.split(' ').filter(|word| is_name(word)).find_map(source);
+            ensure!(of_words.is_some() || !is_name(name) || !name.contains("::"), "{what}: there is no test {name}");
+            found |= of_words.is_some();
+            last = of_words.or(last);
+        }
+        ensure!(found || how.starts_with("limit"), "{what}: {how}, and no test of it");
+    }
+    Ok(())
+}

@@ -41,7 +41,8 @@ fn a_second_agent_dials_from_other_ports_or_does_not_start() -> Result<()> {
     Ok(())
 }
 
-fn manifests(folder: &Path, endpoint: SocketAddr, [http, https]: [u16; 2]) -> Result<()> {
+/// One route in a router of these ports, and of a port for statistics.
+pub fn manifests(folder: &Path, endpoint: SocketAddr, [http, https]: [u16; 2]) -> Result<()> {
     let stats = 1936 + http - 8080;
     let router = folder::router().replace("8080", &http.to_string()).replace("8443", &https.to_string());
     let text = router.replace("1936", &stats.to_string())

@@ -1,5 +1,6 @@
 //! The views: what each path shows, made from the newest snapshots when it is asked for.
 
+mod findings;
 mod kernel;
 mod others;
 
@@ -114,10 +115,17 @@ impl Views {
                 let programmed = Arc::clone(&programmed.borrow());
                 json!({"mode": "kernel", "revision": programmed.revision, "entries": programmed.entries,
                     "failed": programmed.failed, "error": programmed.error, "leftOut": programmed.left_out,
-                    "interfaces": programmed.interfaces, "peerRedirect": programmed.peers, "endpoints": programmed.endpoints,
+                    "attachedBy": programmed.attached_by, "interfaces": programmed.interfaces, "peerRedirect": programmed.peers, "endpoints": programmed.endpoints,
                     "connections": programmed.connections, "superseded": programmed.superseded})
             }
             Err(reason) => json!({"mode": "userspace", "reason": reason}),
+        };
+        let findings = match &self.programmed {
+            Ok(programmed) => {
+                let programmed = Arc::clone(&programmed.borrow());
+                tokio::task::block_in_place(|| findings::findings(&programmed, &self.pins))
+            }
+            Err(reason) => findings::without_programs(reason),
         };
         json!({
             "version": env!("CARGO_PKG_VERSION"),
@@ -126,6 +134,7 @@ impl Views {
             "routes": published.table.routers.iter().map(|r| r.routes.len()).sum::<usize>(),
             "dataPath": data_path,
             "problems": problems,
+            "findings": findings,
         })
     }
 

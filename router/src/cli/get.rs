@@ -36,12 +36,19 @@ enum What {
     Conflicts,
     /// Connections that the kernel carries.
     Flows,
-    /// The agent itself: revision, data path, problems.
+    /// The agent itself: revision, data path, problems; with `-o wide` and `-o json` also what the kernel's path leaves to
+    /// the agent and why, and what of this host bears on it.
     Status,
 }
 
 /// Heading and JSON pointer.
 type Column = (&'static str, &'static str);
+
+/// What `-o wide` tells of the kernel's path below the status.
+const FINDINGS: &[Column] =
+    &[("WHAT", "/what"), ("NAMES", "/names"), ("REASON", "/reason"), ("WHY", "/why"), ("WHAT TO DO", "/remedy")];
+/// So many names of things that have one reason are printed; `-o json` has all.
+const NAMES: usize = 3;
 
 impl What {
     fn view(self) -> View {
@@ -143,6 +150,7 @@ impl What {
                     ("IN KERNEL", "/dataPath/revision"),
                     ("CONNECTIONS IN KERNEL", "/dataPath/connections"),
                     ("INTERFACES", "/dataPath/interfaces"),
+                    ("ATTACHED BY", "/dataPath/attachedBy"),
                     ("PEER REDIRECT", "/dataPath/peerRedirect"),
                 ],
             ),
@@ -165,7 +173,27 @@ pub fn run(args: &GetArgs) -> anyhow::Result<ExitCode> {
     match args.output {
         Output::Json => println!("{answer:#}"),
         Output::Table => table::print(&rows, columns),
-        Output::Wide => table::print(&rows, &[columns, more].concat()),
+        Output::Wide => {
+            table::print(&rows, &[columns, more].concat());
+            let findings = answer.get("findings").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+            if !findings.is_empty() {
+                println!();
+                table::print(&findings.iter().map(abridged).collect::<Vec<_>>(), FINDINGS);
+            }
+        }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// A finding with some of its names.
+fn abridged(finding: &Value) -> Value {
+    let mut finding = finding.clone();
+    if let Some(names) = finding.get_mut("names").and_then(Value::as_array_mut) {
+        let more = names.len().saturating_sub(NAMES);
+        if more > 0 {
+            names.truncate(NAMES);
+            names.push(format!("and {more} more").into());
+        }
+    }
+    finding
 }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use super::netfilter::{Firewall, Leg, Link, Outcome};
 use super::netlink::{Direction, Policies, RoutingRules};
-use super::paths::Obstacle;
+use super::obstacles::{AgentAlone, Obstacle};
 
 pub use carried::Lost;
 pub use watch::{Answer, Order, Question, Told, Watch};
@@ -39,17 +39,17 @@ impl Host {
 
     /// Why connections to a listener are the agent's, if the host may have others get them, or lead its answers by other
     /// ways than the programs do.
-    pub fn takes(&self, listener: SocketAddr) -> Option<Arc<str>> {
+    pub fn takes(&self, listener: SocketAddr) -> Option<AgentAlone> {
         if self.policies.concern_source(listener.ip()) {
-            return Some("an IPsec policy applies to packets from its address".into());
+            return Some(AgentAlone::Ipsec);
         }
         if self.policies.block_by_default() {
-            return Some(Obstacle::IpsecDefault.text().into());
+            return Some(AgentAlone::IpsecDefault);
         }
         if self.routing.tell_answers_apart(listener) {
-            return Some("a rule of routing tells its answers apart by port or mark".into());
+            return Some(AgentAlone::OtherRoute);
         }
-        self.firewall.as_ref()?.diverts(listener)
+        self.firewall.as_ref()?.diverts(listener).map(AgentAlone::HostRule)
     }
 
     /// What becomes of one side of a connection that is under way.

@@ -2,7 +2,6 @@
 
 mod ids;
 
-use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -15,6 +14,7 @@ use router_common::verdict::Reason;
 use router_core::model::{HostMatch, RouteId};
 use router_core::table::{ResolvedRoute, RouteKind, RouterTable, RoutingTable, VirtualHost};
 
+use super::obstacles::AgentAlone;
 use super::paths::Paths;
 use super::plan::covering;
 use super::pools::{EndpointEntry, PoolEntry, Pools, Relayed, Slots};
@@ -123,7 +123,7 @@ pub struct Unsteered {
     /// `PROTOCOL_*`.
     pub protocol: u8,
     /// Why.
-    pub why: Cow<'static, str>,
+    pub why: AgentAlone,
 }
 
 impl MapImage {
@@ -146,7 +146,7 @@ impl MapImage {
     }
 
     /// Leaves listeners to the agent for which there is a reason.
-    pub fn leave_to_agent(&mut self, mut why: impl FnMut(SocketAddr) -> Option<Cow<'static, str>>) {
+    pub fn leave_to_agent(&mut self, mut why: impl FnMut(SocketAddr) -> Option<AgentAlone>) {
         self.listeners.retain(|(address, port), entry| {
             let Some(why) = why(SocketAddr::new(*address, *port)) else { return true };
             let listener = Unsteered { router: entry.router, protocol: entry.protocol, why };
@@ -203,7 +203,7 @@ pub fn lower(
         let (router, has_header) = (listener.router_id, accepts_proxy(table, listener.router_id));
         for ip in reachable(listener.address, local) {
             if has_header {
-                let why = Cow::Borrowed("its connections begin with a PROXY header");
+                let why = AgentAlone::ProxyHeader;
                 image.unsteered.insert((ip, listener.address.port()), Unsteered { router, protocol, why });
                 continue;
             }

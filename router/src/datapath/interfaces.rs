@@ -6,15 +6,42 @@ use std::net::IpAddr;
 /// What is there at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Interfaces {
-    /// Interfaces that have Ethernet headers and no master (`IFLA_MASTER`), up or down: name and index. A program leaves
-    /// with its interface alone, so that connections outlive a link that is down for a while.
+    /// Interfaces that have Ethernet headers, no master (`IFLA_MASTER`) and a link of their own, up or down: name and index. A
+    /// program leaves with its interface alone, so that connections outlive a link that is down for a while.
     pub attachable: BTreeMap<String, u32>,
+    /// All others, by name.
+    pub left_alone: BTreeMap<String, LeftAlone>,
     /// Addresses of all interfaces.
     pub addresses: BTreeSet<IpAddr>,
     /// MTU of each interface in bytes, by index.
     pub mtu: BTreeMap<u32, u32>,
     /// Interfaces that are one end of a veth pair (veth(4)) whose other end is in another network namespace, by index.
     pub pairs: BTreeMap<u32, Pair>,
+}
+
+/// Why no program is attached to an interface.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LeftAlone {
+    /// It has a master.
+    Master,
+    /// Its packets have no Ethernet header.
+    NoEthernet,
+    /// It is on the link of another one of this host (macvlan, ipvlan): what the programs send by it does not all arrive at
+    /// its neighbours there.
+    SharesALink,
+}
+
+impl LeftAlone {
+    /// The reason as `sluice` prints it.
+    pub const fn text(self) -> &'static str {
+        match self {
+            LeftAlone::Master => "it has a master (a bridge, a bond, a VRF, …), on which its packets come by again",
+            LeftAlone::NoEthernet => "its packets have no Ethernet headers: the agent relays what comes in by it",
+            LeftAlone::SharesALink => {
+                "it shares the link of another interface (macvlan, ipvlan): the agent relays what comes in by it"
+            }
+        }
+    }
 }
 
 /// The other end of a veth pair.

@@ -286,7 +286,15 @@ impl Kernel {
         self.failed.retain(|key, _| there(key));
         let gone: Vec<_> = self.attached.keys().filter(|key| !there(key)).cloned().collect();
         for key in gone {
-            let detached = detach(self.attached.remove(&key).into_iter().flatten());
+            let attached = self.attached.remove(&key).into_iter().flatten();
+            // What is pinned stays where it is, and is found under the new name below: no packet misses the programs.
+            if let Some((name, _)) = interfaces.attachable.iter().find(|(_, index)| **index == key.1)
+                && self.links.rename(&key.0, name).is_ok()
+            {
+                news.push(format!("interface {} is {name} now", key.0));
+                continue;
+            }
+            let detached = detach(attached);
             news.push(match detached {
                 Ok(()) => format!("interface {} is gone", key.0),
                 Err(error) => format!("interface {} is gone, and its pins cannot be removed: {error}", key.0),
@@ -325,6 +333,16 @@ impl Kernel {
     /// Names of the interfaces that the programs are attached to.
     pub fn attached(&self) -> Vec<String> {
         self.attached_to().map(|(name, _)| name.to_owned()).collect()
+    }
+
+    /// How the programs are attached.
+    pub fn attached_by(&self) -> &'static str {
+        self.links.kind()
+    }
+
+    /// Names of the interfaces that cannot be attached to, and why.
+    pub fn failed(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.failed.iter().map(|((name, _), why)| (name.as_str(), why.as_str()))
     }
 
     /// Names and indices of the interfaces that the programs are attached to.

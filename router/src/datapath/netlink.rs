@@ -19,7 +19,7 @@ use netlink_sys::{
     protocols::{NETLINK_NETFILTER, NETLINK_ROUTE, NETLINK_XFRM},
 };
 
-use super::interfaces::{Interfaces, Pair};
+use super::interfaces::{Interfaces, LeftAlone, Pair};
 use crate::netlink::{Channel, DATAGRAM, Message};
 
 pub use ethtool::Ethtool;
@@ -198,12 +198,14 @@ fn note_link(found: &mut Interfaces, link: &LinkMessage) {
     // The program reads packets that begin with an Ethernet header; the loopback's do.
     let ethernet = matches!(link.header.link_layer_type, LinkLayerType::Ether | LinkLayerType::Loopback);
     // Packets of a bridge's port or a bond's member come by again on the bridge or the bond, which decide whose they are.
-    if let Some(name) = name
-        && ethernet
-        && !has_master
-        // What the programs send by such an interface does not all arrive at its neighbours on the same link.
-        && !shares_a_link
-    {
+    let Some(name) = name else { return };
+    if !ethernet {
+        found.left_alone.insert(name, LeftAlone::NoEthernet);
+    } else if has_master {
+        found.left_alone.insert(name, LeftAlone::Master);
+    } else if shares_a_link {
+        found.left_alone.insert(name, LeftAlone::SharesALink);
+    } else {
         found.attachable.insert(name, index);
     }
 }

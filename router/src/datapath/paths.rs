@@ -11,6 +11,8 @@ use super::host::Host;
 use super::netfilter::{Dial, Link};
 use super::netlink::{Asker, Hop, Netlink};
 
+pub use super::obstacles::Obstacle;
+
 /// IPv4 header (20) and TCP header (20) without options, in bytes.
 const HEADERS_V4: u32 = 40;
 /// IPv6 header (40) and TCP header (20) without options, in bytes.
@@ -31,49 +33,6 @@ pub struct Path {
     pub interface: u32,
     /// Most payload bytes of a segment.
     pub max_segment: u16,
-}
-
-/// Why the kernel programs do not carry connections to an address.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Obstacle {
-    /// There is no route to it: the relay does not reach it either.
-    NoRoute,
-    /// Its route leaves by an interface that no programs are attached to.
-    Interface,
-    /// Its route encapsulates packets (ip-route(8), `encap`), which packets sent past the stack would not be.
-    Encapsulated,
-    /// An IPsec policy (ip-xfrm(8), direction `out`) has packets to it transformed or blocked.
-    Ipsec,
-    /// The same of packets from it (direction `in`).
-    IpsecBack,
-    /// IPsec blocks packets that no policy allows (`ip xfrm policy setdefault`).
-    IpsecDefault,
-    /// A rule of routing (ip-rule(8)) may lead a socket's packets to it by another way than those of the programs.
-    OtherRoute,
-    /// A rule of the host's firewall may concern packets to it or from it; the rule, and what it may do.
-    HostRule(Arc<str>),
-    /// The MTU on the way leaves too little room for a segment.
-    SmallMtu,
-    /// The kernel did not answer.
-    Unknown,
-}
-
-impl Obstacle {
-    /// The reason as `sluice` prints it.
-    pub fn text(&self) -> &str {
-        match self {
-            Obstacle::NoRoute => "there is no route to it",
-            Obstacle::Interface => "its route leaves by an interface that no kernel program is attached to",
-            Obstacle::Encapsulated => "its route encapsulates packets",
-            Obstacle::Ipsec => "an IPsec policy applies to packets to it",
-            Obstacle::IpsecBack => "an IPsec policy applies to packets from it",
-            Obstacle::IpsecDefault => "IPsec blocks packets that no policy allows",
-            Obstacle::OtherRoute => "a rule of routing tells packets to it apart by more than their addresses",
-            Obstacle::HostRule(rule) => rule,
-            Obstacle::SmallMtu => "the MTU on the way to it is too small",
-            Obstacle::Unknown => "the kernel did not tell the route to it",
-        }
-    }
 }
 
 /// Who knows ways.

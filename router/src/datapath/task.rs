@@ -64,7 +64,11 @@ pub struct Programmed {
     pub error: Option<String>,
     /// Interfaces that the program is attached to.
     pub interfaces: Vec<String>,
-    /// Those of them whose other ends packets are handed to at once.
+    /// How it is attached to them.
+    pub attached_by: &'static str,
+    /// Interfaces that it is not attached to, and why.
+    pub left_alone: Vec<(String, String)>,
+    /// Those of the attached whose other ends packets are handed to at once.
     pub peers: Vec<String>,
     /// Connections that the kernel carries, by the last sweep.
     pub connections: usize,
@@ -309,9 +313,11 @@ impl Task {
                 judge_at = Some(Instant::now() + LAST_HELLO);
             }
             let (interfaces, peers) = (self.kernel.attached(), self.state.peers());
+            let (attached_by, left_alone) = (self.kernel.attached_by(), self.state.left_alone(&self.kernel));
             let before = Arc::clone(&self.programmed.borrow());
             let (connections, drained) = (before.connections, before.drained);
-            self.programmed.send_replace(Arc::new(Programmed { interfaces, peers, connections, drained, ..result }));
+            let programmed = Programmed { interfaces, attached_by, left_alone, peers, connections, drained, ..result };
+            self.programmed.send_replace(Arc::new(programmed));
         }
     }
 

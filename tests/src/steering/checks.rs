@@ -112,12 +112,14 @@ impl Stage {
         pinned::nothing_is_left(&self.sluice)
     }
 
-    /// TCP sockets of the router's machine that are connected to anybody, as `ss` prints them.
+    /// TCP sockets of the router's machine that are connected to anybody, as `ss` prints them; without those of which the
+    /// kernel alone remembers the end (TIME-WAIT).
     ///
     /// # Errors
     /// When `ss` fails.
     pub fn router_sockets(&self) -> Result<HashSet<String>> {
-        let output = sluice::output(self.router.command("ss")?.args(["-tnH", "state", "connected"]))?;
+        let output =
+            sluice::output(self.router.command("ss")?.args(["-tnH", "state", "connected", "exclude", "time-wait"]))?;
         Ok(String::from_utf8(output.stdout)?.lines().map(str::to_owned).collect())
     }
 }

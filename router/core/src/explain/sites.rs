@@ -9,7 +9,7 @@ use super::{Candidate, Explanation, Facts, Loser, Owner, Protocol, Query, Settin
 use crate::contour::ROUTER;
 use crate::contour::report::PARTLY;
 use crate::gateway::spec::{HeaderModifier, PathMatcher, RequestMatcher, ValueMatcher};
-use crate::lookup::Unmet;
+use crate::lookup::{Request, Unmet};
 use crate::model::{HostMatch, Hostname};
 use crate::object::{Kind, ObjectRef};
 use crate::rule::{Action, PathChange, RedirectPort, RedirectTo, Retry, Rule, RulePolicy, Site};
@@ -115,10 +115,17 @@ pub fn paths(site: &Site, asked: &Asked<'_>, taken: Option<&Arc<Rule>>) -> Optio
 
 /// What a request would need for a rule that takes its path, as curl is told it.
 fn lacking(rule: &Rule, asked: &Asked<'_>) -> String {
+    // Both would be one value, which is neither.
+    let instead = |name: &str| match asked.header(name) {
+        Some(other) => format!(" instead of '{name}: {}'", String::from_utf8_lossy(&other)),
+        None => String::new(),
+    };
     let option = |unmet: Unmet<'_>| match unmet {
         Unmet::Method(method) => format!("-X {method}"),
-        Unmet::Header(name, ValueMatcher::Exact(value)) => format!("-H '{name}: {value}'"),
-        Unmet::Header(name, ValueMatcher::Regex(regex)) => format!("header {name} like {}", regex.as_str()),
+        Unmet::Header(name, ValueMatcher::Exact(value)) => format!("-H '{name}: {value}'{}", instead(name)),
+        Unmet::Header(name, ValueMatcher::Regex(regex)) => {
+            format!("header {name} like {}{}", regex.as_str(), instead(name))
+        }
         Unmet::Parameter(name, ValueMatcher::Exact(value)) => format!("query {name}={value}"),
         Unmet::Parameter(name, ValueMatcher::Regex(regex)) => format!("query {name} like {}", regex.as_str()),
     };

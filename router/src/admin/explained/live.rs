@@ -1,6 +1,6 @@
 //! The kernel's part: the keys that its program looks up, what the maps really hold there, and what they should.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use router_common::maps::{PROTOCOL_HTTP, PROTOCOL_TLS, names};
@@ -11,7 +11,8 @@ use serde_json::Value;
 use crate::admin::views::intended_row;
 use crate::datapath::PinFolder;
 use crate::datapath::dump::{DumpError, dump, host_entry, network};
-use crate::datapath::image::{MapImage, RouteMap, Unsteered};
+use crate::datapath::image::{MapImage, RouteMap};
+use crate::datapath::obstacles::AgentAlone;
 use crate::datapath::pools::Relayed;
 
 /// Stands for a client whose address nobody told.
@@ -100,16 +101,18 @@ fn relayed(image: &MapImage, route: u32) -> Option<String> {
     (!has_slots).then(|| Reason::NoEndpoint.text().to_owned())
 }
 
-/// Where the agent takes all connections of a router: the first such listener, and how many more there are.
+/// Where the agent takes all connections of a router: all such listeners, by the reason.
 fn at_other_listeners(image: &MapImage, router: u32, protocol: u8) -> String {
-    let of = |listener: &&Unsteered| (listener.router, listener.protocol) == (router, protocol);
-    let mut others = image.unsteered.iter().filter(|(_, listener)| of(listener));
-    let Some(((address, port), Unsteered { why, .. })) = others.next() else { return String::new() };
-    let more = match others.count() {
-        0 => String::new(),
-        more => format!(", and at {more} more"),
-    };
-    format!("; the agent takes all connections at {}{more}: {why}", SocketAddr::new(*address, *port))
+    let mut by_reason: BTreeMap<&AgentAlone, Vec<String>> = BTreeMap::new();
+    for ((address, port), listener) in &image.unsteered {
+        if (listener.router, listener.protocol) == (router, protocol) {
+            by_reason.entry(&listener.why).or_default().push(SocketAddr::new(*address, *port).to_string());
+        }
+    }
+    let said = by_reason.into_iter().map(|(why, addresses)| {
+        format!("; the agent takes all connections at {}: {}", addresses.join(", "), why.text())
+    });
+    said.collect()
 }
 
 fn key(

@@ -15,7 +15,8 @@ use super::carried::{self, Lost};
 use crate::datapath::batch::Walk;
 use crate::datapath::netfilter::{self, HostFirewall};
 use crate::datapath::netlink::{Netlink, Policies};
-use crate::datapath::paths::{KernelPaths, Obstacle, Path, Paths};
+use crate::datapath::obstacles::{AgentAlone, Obstacle};
+use crate::datapath::paths::{KernelPaths, Path, Paths};
 
 /// What is asked of the thread.
 #[derive(Debug)]
@@ -62,7 +63,7 @@ pub struct Answer {
     /// The ways to the endpoints that were asked for.
     pub ways: HashMap<SocketAddr, Result<Path, Obstacle>>,
     /// Why the agent takes all connections to a listener, of those that were asked for.
-    pub taken: HashMap<SocketAddr, Option<Arc<str>>>,
+    pub taken: HashMap<SocketAddr, Option<AgentAlone>>,
 }
 
 /// The thread, from outside. It ends when this goes.

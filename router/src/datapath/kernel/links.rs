@@ -107,6 +107,30 @@ impl Links {
         self.tcx = Tcx::Lacks;
     }
 
+    /// How programs are attached.
+    pub fn kind(&self) -> &'static str {
+        match self.tcx {
+            Tcx::Unknown => "nothing yet",
+            Tcx::Has => "TCX links",
+            Tcx::Lacks => "clsact filters",
+        }
+    }
+
+    /// Follows an interface to its new name, by which the next attachment finds its links. Filters have none.
+    ///
+    /// # Errors
+    /// The system call's.
+    pub fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        let Some(folder) = &self.folder else { return Ok(()) };
+        let pin = |interface, direction| folder.links().join(pin_name(interface, direction));
+        Direction::ALL.into_iter().try_for_each(|direction| {
+            match fs::rename(pin(from, direction), pin(to, direction)) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+                other => other,
+            }
+        })
+    }
+
     /// Attaches a program, in the place of an earlier one of this instance if there is one.
     ///
     /// # Errors

@@ -20,6 +20,7 @@ use crate::datapath::interfaces::Interfaces;
 use crate::datapath::kernel::Kernel;
 use crate::datapath::maps::{KernelMaps, Maps, make_all, reconcile};
 use crate::datapath::netlink::Netlink;
+use crate::datapath::obstacles::AgentAlone;
 use crate::datapath::paths::{KernelPaths, PathCache};
 use crate::datapath::peers::Peers;
 use crate::datapath::plan::{Change, plan};
@@ -56,7 +57,7 @@ pub(super) struct State {
     /// The first look has been answered.
     looked: bool,
     /// Why the agent takes all connections to a listener, as far as it was asked.
-    intercepted: HashMap<SocketAddr, Option<Arc<str>>>,
+    intercepted: HashMap<SocketAddr, Option<AgentAlone>>,
     interfaces: Interfaces,
     local: Vec<IpAddr>,
     /// The listeners have told once where they listen.
@@ -238,6 +239,12 @@ impl State {
         self.peers.renew(kernel, &self.interfaces, self.pools.paths.source.netlink())
     }
 
+    /// Interfaces that the programs are not attached to, and why.
+    pub fn left_alone(&self, kernel: &Kernel) -> Vec<(String, String)> {
+        let left = self.interfaces.left_alone.iter().map(|(name, why)| (name.clone(), why.text().to_owned()));
+        left.chain(kernel.failed().map(|(name, why)| (name.to_owned(), why.to_owned()))).collect()
+    }
+
     /// Names of the interfaces whose other ends are reached at once.
     pub fn peers(&self) -> Vec<String> {
         self.peers.names().to_vec()
@@ -310,10 +317,7 @@ impl State {
         self.pools.paths.end_round();
         image.relayed = Arc::clone(self.pools.relayed());
         let (host, taken) = (&self.pools.paths.source.host, &mut self.intercepted);
-        image.leave_to_agent(|listener| {
-            let why = taken.entry(listener).or_insert_with(|| host.takes(listener));
-            why.as_ref().map(|why| why.to_string().into())
-        });
+        image.leave_to_agent(|listener| taken.entry(listener).or_insert_with(|| host.takes(listener)).clone());
         // What the maps held before this agent's first table counts as well.
         let before = if wanted.routes.is_empty() { &self.now } else { &*wanted };
         let removed = before.routes.iter().filter(|(id, _)| !image.routes.contains_key(id));

@@ -75,4 +75,4 @@ $ curl --http2-prior-knowledge -d x -H "Content-Type: application/grpc" -H "X-Te
     grpc-message: Not Found
     x-sluice-cause: no-match
   explain: UNIMPLEMENTED: Gateway shop/public#calls has one.call.test, and no rule takes /stories.One/Call
-    fix: GRPCRoute shop/calls takes it with -H 'x-team: red,blue'
+    fix: GRPCRoute shop/calls takes it with -H 'x-team: red,blue' instead of 'x-team: red'

@@ -71,22 +71,22 @@ $ curl http://shop.test/kind
   HTTP/1.1 500 Internal Server Error
     x-sluice-cause: rule-answer
   explain: 500: HTTPRoute shop/shop has it, and nothing that it could go to
-    fix: HTTPRoute shop/shop says ResolvedRefs: InvalidKind: rule 0: Bucket "web" cannot be a backend; name a Service; rule 1: Service shop/missing, port 80: there is no such Service; rule 2: Service shop/web, port 81: the Service has no such port; rule 3: no ReferenceGrant in blog lets this HTTPRoute use Service blog/web; rule 5: Service shop/missing, port 80: there is no such Service
+    fix: HTTPRoute shop/shop says ResolvedRefs: InvalidKind: rule 0: Bucket.example.com "web" cannot be a backend; name a Service of the core group; rule 1: Service shop/missing, port 80: there is no such Service; rule 2: Service shop/web, port 81: the Service has no such port; rule 3: no ReferenceGrant in blog lets this HTTPRoute use Service blog/web; rule 5: Service shop/missing, port 80: there is no such Service
 $ curl http://shop.test/missing
   HTTP/1.1 500 Internal Server Error
     x-sluice-cause: rule-answer
   explain: 500: HTTPRoute shop/shop has it, and nothing that it could go to
-    fix: HTTPRoute shop/shop says ResolvedRefs: InvalidKind: rule 0: Bucket "web" cannot be a backend; name a Service; rule 1: Service shop/missing, port 80: there is no such Service; rule 2: Service shop/web, port 81: the Service has no such port; rule 3: no ReferenceGrant in blog lets this HTTPRoute use Service blog/web; rule 5: Service shop/missing, port 80: there is no such Service
+    fix: HTTPRoute shop/shop says ResolvedRefs: InvalidKind: rule 0: Bucket.example.com "web" cannot be a backend; name a Service of the core group; rule 1: Service shop/missing, port 80: there is no such Service; rule 2: Service shop/web, port 81: the Service has no such port; rule 3: no ReferenceGrant in blog lets this HTTPRoute use Service blog/web; rule 5: Service shop/missing, port 80: there is no such Service
 $ curl http://shop.test/port
   HTTP/1.1 500 Internal Server Error
     x-sluice-cause: rule-answer
   explain: 500: HTTPRoute shop/shop has it, and nothing that it could go to
-    fix: HTTPRoute shop/shop says ResolvedRefs: InvalidKind: rule 0: Bucket "web" cannot be a backend; name a Service; rule 1: Service shop/missing, port 80: there is no such Service; rule 2: Service shop/web, port 81: the Service has no such port; rule 3: no ReferenceGrant in blog lets this HTTPRoute use Service blog/web; rule 5: Service shop/missing, port 80: there is no such Service
+    fix: HTTPRoute shop/shop says ResolvedRefs: InvalidKind: rule 0: Bucket.example.com "web" cannot be a backend; name a Service of the core group; rule 1: Service shop/missing, port 80: there is no such Service; rule 2: Service shop/web, port 81: the Service has no such port; rule 3: no ReferenceGrant in blog lets this HTTPRoute use Service blog/web; rule 5: Service shop/missing, port 80: there is no such Service
 $ curl http://shop.test/elsewhere
   HTTP/1.1 500 Internal Server Error
     x-sluice-cause: rule-answer
   explain: 500: HTTPRoute shop/shop has it, and nothing that it could go to
-    fix: HTTPRoute shop/shop says ResolvedRefs: InvalidKind: rule 0: Bucket "web" cannot be a backend; name a Service; rule 1: Service shop/missing, port 80: there is no such Service; rule 2: Service shop/web, port 81: the Service has no such port; rule 3: no ReferenceGrant in blog lets this HTTPRoute use Service blog/web; rule 5: Service shop/missing, port 80: there is no such Service
+    fix: HTTPRoute shop/shop says ResolvedRefs: InvalidKind: rule 0: Bucket.example.com "web" cannot be a backend; name a Service of the core group; rule 1: Service shop/missing, port 80: there is no such Service; rule 2: Service shop/web, port 81: the Service has no such port; rule 3: no ReferenceGrant in blog lets this HTTPRoute use Service blog/web; rule 5: Service shop/missing, port 80: there is no such Service
 $ curl http://shop.test/nobody
   HTTP/1.1 503 Service Unavailable
     x-sluice-cause: no-endpoints
@@ -101,12 +101,12 @@ $ curl http://shop.test/no-backends
   HTTP/1.1 500 Internal Server Error
     x-sluice-cause: rule-answer
   explain: 500: HTTPRoute shop/shop has it, and nothing that it could go to
-    fix: HTTPRoute shop/shop says ResolvedRefs: InvalidKind: rule 0: Bucket "web" cannot be a backend; name a Service; rule 1: Service shop/missing, port 80: there is no such Service; rule 2: Service shop/web, port 81: the Service has no such port; rule 3: no ReferenceGrant in blog lets this HTTPRoute use Service blog/web; rule 5: Service shop/missing, port 80: there is no such Service
+    fix: HTTPRoute shop/shop says ResolvedRefs: InvalidKind: rule 0: Bucket.example.com "web" cannot be a backend; name a Service of the core group; rule 1: Service shop/missing, port 80: there is no such Service; rule 2: Service shop/web, port 81: the Service has no such port; rule 3: no ReferenceGrant in blog lets this HTTPRoute use Service blog/web; rule 5: Service shop/missing, port 80: there is no such Service
 $ curl http://shop.test/weightless
   HTTP/1.1 500 Internal Server Error
     x-sluice-cause: rule-answer
   explain: 500: HTTPRoute shop/shop has it, and nothing that it could go to
-    fix: HTTPRoute shop/shop says ResolvedRefs: InvalidKind: rule 0: Bucket "web" cannot be a backend; name a Service; rule 1: Service shop/missing, port 80: there is no such Service; rule 2: Service shop/web, port 81: the Service has no such port; rule 3: no ReferenceGrant in blog lets this HTTPRoute use Service blog/web; rule 5: Service shop/missing, port 80: there is no such Service
+    fix: HTTPRoute shop/shop says ResolvedRefs: InvalidKind: rule 0: Bucket.example.com "web" cannot be a backend; name a Service of the core group; rule 1: Service shop/missing, port 80: there is no such Service; rule 2: Service shop/web, port 81: the Service has no such port; rule 3: no ReferenceGrant in blog lets this HTTPRoute use Service blog/web; rule 5: Service shop/missing, port 80: there is no such Service
 $ curl --http2-prior-knowledge -X POST -H 'content-type: application/grpc' -H 'te: trailers' http://calls.test/test.Greeter/Hello
   HTTP/2 200
   calls saw POST /test.Greeter/Hello HTTP/2
@@ -157,7 +157,7 @@ httproute shop/shop
   parents:
     Gateway public
     Accepted=True
-    ResolvedRefs=False InvalidKind: rule 0: Bucket "web" cannot be a backend; name a Service; rule 1: Service shop/missing, port 80: there is no such Service; rule 2: Service shop/web, port 81: the Service has no such port; rule 3: no ReferenceGrant in blog lets this HTTPRoute use Service blog/web; rule 5: Service shop/missing, port 80: there is no such Service
+    ResolvedRefs=False InvalidKind: rule 0: Bucket.example.com "web" cannot be a backend; name a Service of the core group; rule 1: Service shop/missing, port 80: there is no such Service; rule 2: Service shop/web, port 81: the Service has no such port; rule 3: no ReferenceGrant in blog lets this HTTPRoute use Service blog/web; rule 5: Service shop/missing, port 80: there is no such Service
 grpcroute shop/calls
   parents:
     Gateway public

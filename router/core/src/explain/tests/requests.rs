@@ -91,6 +91,9 @@ fn what_the_question_leaves_out_is_named() {
     let text = explanation.to_string();
     assert!(text.contains("method PUT of HTTPRoute shop/versions: would take it with -X PUT"), "{text}");
     assert!(text.contains("query v=2 of HTTPRoute shop/versions: takes the path too, but an earlier"), "{text}");
+    // One that has the field with another value: it is not to be sent beside that.
+    let text = ask(&versions(), "http://h.test/v", "GET", &["v: 4"]).to_string();
+    assert!(text.contains("would take it with -H 'v: 3' instead of 'v: 4'\n"), "{text}");
 }
 
 #[test]

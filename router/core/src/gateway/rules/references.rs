@@ -86,7 +86,11 @@ impl Resolver<'_> {
         carried: Carried,
     ) -> Result<Found, Fault> {
         let Some(key) = service_of(author, object) else {
-            let message = format!("{} {:?} cannot be a backend; name a Service", object.kind, object.name);
+            let (kind, wanted) = match &*object.group {
+                "" => (object.kind.to_string(), "a Service"),
+                group => (format!("{}.{group}", object.kind), "a Service of the core group"),
+            };
+            let message = format!("{kind} {:?} cannot be a backend; name {wanted}", object.name);
             return Err(("InvalidKind", message));
         };
         if !self.grants.allows(&Referrer::of(author.kind, &author.meta.key), Kind::Service, &key) {

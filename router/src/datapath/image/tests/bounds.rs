@@ -3,6 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use super::*;
+use crate::datapath::obstacles::AgentAlone;
 
 const V4: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 const V6: IpAddr = IpAddr::V6(Ipv6Addr::LOCALHOST);
@@ -100,8 +101,8 @@ fn a_route_whose_list_does_not_fit_has_none_of_it_and_no_host() {
 #[test]
 fn a_listener_that_is_left_to_the_agent_is_told_with_the_reason() {
     let mut image = MapImage { listeners: listeners(&[(V4, 443), (V6, 443)]), ..MapImage::default() };
-    image.leave_to_agent(|address| address.is_ipv4().then_some("a rule".into()));
+    image.leave_to_agent(|address| address.is_ipv4().then(|| AgentAlone::HostRule("a rule".into())));
     assert_eq!(image.listeners, listeners(&[(V6, 443)]));
-    let unsteered = Unsteered { router: 1, protocol: PROTOCOL_TLS, why: "a rule".into() };
+    let unsteered = Unsteered { router: 1, protocol: PROTOCOL_TLS, why: AgentAlone::HostRule("a rule".into()) };
     assert_eq!(image.unsteered, BTreeMap::from([((V4, 443), unsteered)]));
 }

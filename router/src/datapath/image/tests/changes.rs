@@ -50,7 +50,8 @@ fn connections_that_begin_with_a_proxy_header_are_the_agents() {
     let image = lower(&table, &listeners, &[], &RouteIds::default(), &mut pools());
     let steered: Vec<_> = image.listeners.iter().map(|((_, port), entry)| (*port, entry.router)).collect();
     assert_eq!(steered, [(8080, table.routers[0].id)]);
-    let left: Vec<_> = image.unsteered.iter().map(|((_, port), entry)| (*port, entry.router, &*entry.why)).collect();
+    let left: Vec<_> =
+        image.unsteered.iter().map(|((_, port), entry)| (*port, entry.router, entry.why.text())).collect();
     assert_eq!(left, [(8443, table.routers[1].id, "its connections begin with a PROXY header")]);
 }
 

@@ -1,0 +1,207 @@
+//! What the kernel's path leaves to the agent though it might be steered, and what of this host bears on that: each with
+//! the reason, and what to do.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::net::SocketAddr;
+use std::path::Path;
+
+use router_common::verdict::Reason;
+use serde_json::{Value, json};
+
+use crate::datapath::PinFolder;
+use crate::datapath::image::MapImage;
+use crate::datapath::instances;
+use crate::datapath::pools::Relayed;
+use crate::datapath::task::Programmed;
+
+const SETTINGS: &str = "/proc/sys/net";
+/// `rp_filter` of an interface (linux, ip-sysctl): sources must be reached by it.
+const STRICT: u8 = 1;
+
+/// Something that is so for one reason.
+#[derive(Debug, PartialEq, Eq)]
+struct Finding {
+    /// What kind of thing the names are of.
+    what: &'static str,
+    names: Vec<String>,
+    /// The word that the programs count it under.
+    reason: Option<&'static str>,
+    why: String,
+    remedy: String,
+}
+
+/// Everything, the listeners and endpoints first.
+pub fn findings(programmed: &Programmed, pins: &PinFolder) -> Vec<Value> {
+    let relayed = programmed.look(relayed);
+    let host = interfaces(&programmed.left_alone).into_iter().chain(settings(Path::new(SETTINGS))).chain(others(pins));
+    relayed.into_iter().chain(host).map(|finding| finding.shown()).collect()
+}
+
+/// The one finding of an agent without the programs.
+pub fn without_programs(reason: &str) -> Vec<Value> {
+    let remedy = "with --data-path kernel the agent ends instead; `sluice bpf verify` loads the programs for a trial";
+    let (names, why) = (vec!["all connections".to_owned()], reason.to_owned());
+    vec![Finding { what: "host", names, reason: None, why, remedy: remedy.to_owned() }.shown()]
+}
+
+impl Finding {
+    fn shown(self) -> Value {
+        let Finding { what, names, reason, why, remedy } = self;
+        json!({"what": what, "names": names, "reason": reason, "why": why, "remedy": remedy})
+    }
+}
+
+/// Listeners and endpoints that the programs leave to the agent, those with one reason together.
+fn relayed(image: &MapImage) -> Vec<Finding> {
+    let mut listeners: BTreeMap<_, Vec<String>> = BTreeMap::new();
+    for ((address, port), listener) in &image.unsteered {
+        listeners.entry(&listener.why).or_default().push(SocketAddr::new(*address, *port).to_string());
+    }
+    let listeners = listeners.into_iter().map(|(why, names)| Finding {
+        what: "listener",
+        names,
+        reason: None,
+        why: why.text().to_owned(),
+        remedy: why.remedy().to_owned(),
+    });
+    // An endpoint may be that of many routes.
+    let mut endpoints: BTreeMap<&str, (&str, BTreeSet<SocketAddr>)> = BTreeMap::new();
+    for Relayed { endpoint, obstacle } in image.relayed.values() {
+        endpoints.entry(obstacle.text()).or_insert((obstacle.remedy(), BTreeSet::new())).1.insert(*endpoint);
+    }
+    let endpoints = endpoints.into_iter().map(|(why, (remedy, endpoints))| Finding {
+        what: "endpoint",
+        names: endpoints.iter().map(SocketAddr::to_string).collect(),
+        reason: Some(Reason::NoEndpoint.text()),
+        why: why.to_owned(),
+        remedy: remedy.to_owned(),
+    });
+    listeners.chain(endpoints).collect()
+}
+
+/// Interfaces that the programs are not attached to, those with one reason together.
+fn interfaces(left_alone: &[(String, String)]) -> Vec<Finding> {
+    let mut by_reason: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    for (name, why) in left_alone {
+        by_reason.entry(why).or_default().push(name.clone());
+    }
+    let finding = |(why, names): (&str, _)| {
+        let remedy = "nothing, where its connections are answered".to_owned();
+        Finding { what: "interface", names, reason: None, why: why.to_owned(), remedy }
+    };
+    by_reason.into_iter().map(finding).collect()
+}
+
+/// Settings of this host, below /proc/sys/net.
+fn settings(folder: &Path) -> Vec<Finding> {
+    let number = |setting: &Path| fs::read_to_string(setting).ok().and_then(|text| text.trim().parse::<u8>().ok());
+    let mut findings = Vec::new();
+    for (version, setting) in [("IPv4", "ipv4/ip_forward"), ("IPv6", "ipv6/conf/all/forwarding")] {
+        if number(&folder.join(setting)) == Some(0) {
+            findings.push(Finding {
+                what: "setting",
+                names: vec![format!("net.{}=0", setting.replace('/', "."))],
+                reason: None,
+                why: format!(
+                    "the programs are told no routes of {version}: the kernel finds the next hop of each packet, and \
+                     answers to clients leave by the interface that they came in by"
+                ),
+                remedy: "forwarding, where packets of others may be forwarded".to_owned(),
+            });
+        }
+    }
+    let all = folder.join("ipv4/conf");
+    let filter = |interface: &str| number(&all.join(interface).join("rp_filter")).unwrap_or_default();
+    let mut strict: Vec<String> = fs::read_dir(&all)
+        .into_iter()
+        .flatten()
+        .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
+        .filter(|name| !["all", "default", "lo"].contains(&name.as_str()))
+        .filter(|name| filter(name).max(filter("all")) == STRICT)
+        .collect();
+    strict.sort();
+    if !strict.is_empty() {
+        findings.push(Finding {
+            what: "setting",
+            names: strict.iter().map(|name| format!("net.ipv4.conf.{name}.rp_filter=1")).collect(),
+            reason: None,
+            why: "the reverse path filter is not asked about answers of endpoints that the programs carry".to_owned(),
+            remedy: "rules of nftables (`fib saddr . iif oif missing drop`), which are taken into account".to_owned(),
+        });
+    }
+    findings
+}
+
+/// Other agents of this host.
+fn others(pins: &PinFolder) -> Vec<Finding> {
+    let others = instances::others(pins).into_iter().map(|other| Finding {
+        what: "instance",
+        names: vec![other.name],
+        reason: None,
+        why: format!("process {} has programs here too; it dials from the ports {}", other.pid, other.ports),
+        remedy: "nothing, if it is to run beside this one".to_owned(),
+    });
+    others.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use router_common::maps::PROTOCOL_TLS;
+    use tempfile::TempDir;
+
+    use super::*;
+    use crate::datapath::image::Unsteered;
+    use crate::datapath::obstacles::{AgentAlone, Obstacle};
+
+    #[test]
+    fn what_has_one_reason_stands_together() {
+        let mut image = MapImage::default();
+        for host in 1..=2 {
+            let why = AgentAlone::HostRule("rule 3 of chain c in table inet t may divert packets to it".into());
+            image
+                .unsteered
+                .insert(([10, 0, 0, host].into(), 443), Unsteered { router: 1, protocol: PROTOCOL_TLS, why });
+        }
+        let relayed_by = |endpoint: &str, obstacle| Relayed { endpoint: endpoint.parse().unwrap(), obstacle };
+        image.relayed = Arc::new(BTreeMap::from([
+            (1, relayed_by("10.0.1.1:80", Obstacle::Encapsulated)),
+            (2, relayed_by("10.0.1.2:80", Obstacle::Ipsec)),
+            (3, relayed_by("10.0.1.1:80", Obstacle::Encapsulated)),
+        ]));
+        let found = relayed(&image);
+        let shown: Vec<_> = found.iter().map(|it| (it.what, it.names.join(" "), it.reason, &*it.why)).collect();
+        assert_eq!(
+            shown,
+            [
+                (
+                    "listener",
+                    "10.0.0.1:443 10.0.0.2:443".to_owned(),
+                    None,
+                    "rule 3 of chain c in table inet t may divert packets to it"
+                ),
+                ("endpoint", "10.0.1.2:80".to_owned(), Some("no-endpoint"), "an IPsec policy applies to packets to it"),
+                ("endpoint", "10.0.1.1:80".to_owned(), Some("no-endpoint"), "its route encapsulates packets"),
+            ]
+        );
+    }
+
+    #[test]
+    fn settings_that_bear_on_the_programs_are_named() {
+        let folder = TempDir::new().unwrap();
+        let set = |setting: &str, value: &str| {
+            let file = folder.path().join(setting);
+            fs::create_dir_all(file.parent().unwrap()).unwrap();
+            fs::write(file, value).unwrap();
+        };
+        set("ipv4/ip_forward", "1\n");
+        set("ipv6/conf/all/forwarding", "0\n");
+        for (interface, filter) in [("all", "1\n"), ("default", "1\n"), ("eth0", "0\n"), ("eth1", "2\n")] {
+            set(&format!("ipv4/conf/{interface}/rp_filter"), filter);
+        }
+        let names: Vec<String> = settings(folder.path()).into_iter().flat_map(|finding| finding.names).collect();
+        assert_eq!(names, ["net.ipv6.conf.all.forwarding=0", "net.ipv4.conf.eth0.rp_filter=1"]);
+    }
+}

@@ -1,0 +1,113 @@
+//! Why the kernel programs leave connections to the agent, as `sluice` prints it, and what to do about it.
+
+use std::sync::Arc;
+
+/// What to do about policies that have connections relayed.
+const IPSEC_REMEDY: &str = "`ip xfrm policy` shows it; nothing, if it is to hold: else narrow its selector";
+/// The same about what holds where there is no policy.
+const DEFAULT_REMEDY: &str =
+    "`ip xfrm policy getdefault` shows it; nothing, if it is to hold: else `ip xfrm policy setdefault`";
+/// The same about rules of routing.
+const ROUTING_REMEDY: &str = "`ip rule` shows it; nothing, if it is to hold: else have it look at addresses alone";
+/// The same about rules of netfilter.
+const RULE_REMEDY: &str = "`nft -a list ruleset` shows rules with their handles, `iptables-legacy -S` older ones; nothing, if \
+     it is to hold: else narrow it, or have all rules passed by with --host-firewall bypass";
+
+/// Why the kernel programs do not carry connections to an address.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Obstacle {
+    /// There is no route to it: the relay does not reach it either.
+    NoRoute,
+    /// Its route leaves by an interface that no programs are attached to.
+    Interface,
+    /// Its route encapsulates packets (ip-route(8), `encap`), which packets sent past the stack would not be.
+    Encapsulated,
+    /// An IPsec policy (ip-xfrm(8), direction `out`) has packets to it transformed or blocked.
+    Ipsec,
+    /// The same of packets from it (direction `in`).
+    IpsecBack,
+    /// IPsec blocks packets that no policy allows (`ip xfrm policy setdefault`).
+    IpsecDefault,
+    /// A rule of routing (ip-rule(8)) may lead a socket's packets to it by another way than those of the programs.
+    OtherRoute,
+    /// A rule of the host's firewall may concern packets to it or from it; the rule, and what it may do.
+    HostRule(Arc<str>),
+    /// The MTU on the way leaves too little room for a segment.
+    SmallMtu,
+    /// The kernel did not answer.
+    Unknown,
+}
+
+impl Obstacle {
+    /// The reason as `sluice` prints it.
+    pub fn text(&self) -> &str {
+        match self {
+            Obstacle::NoRoute => "there is no route to it",
+            Obstacle::Interface => "its route leaves by an interface that no kernel program is attached to",
+            Obstacle::Encapsulated => "its route encapsulates packets",
+            Obstacle::Ipsec => "an IPsec policy applies to packets to it",
+            Obstacle::IpsecBack => "an IPsec policy applies to packets from it",
+            Obstacle::IpsecDefault => "IPsec blocks packets that no policy allows",
+            Obstacle::OtherRoute => "a rule of routing tells packets to it apart by more than their addresses",
+            Obstacle::HostRule(rule) => rule,
+            Obstacle::SmallMtu => "the MTU on the way to it is too small",
+            Obstacle::Unknown => "the kernel did not tell the route to it",
+        }
+    }
+
+    /// What to do for the programs to carry its connections.
+    pub const fn remedy(&self) -> &'static str {
+        match self {
+            Obstacle::NoRoute => "add a route",
+            Obstacle::Interface => {
+                "`ip route get` shows the interface; the programs need one with Ethernet headers and no master"
+            }
+            Obstacle::Encapsulated => "`ip route get` shows the route; nothing, if it is to encapsulate",
+            Obstacle::Ipsec | Obstacle::IpsecBack => IPSEC_REMEDY,
+            Obstacle::IpsecDefault => DEFAULT_REMEDY,
+            Obstacle::OtherRoute => ROUTING_REMEDY,
+            Obstacle::HostRule(_) => RULE_REMEDY,
+            Obstacle::SmallMtu => "raise the MTU of the route or of its interface",
+            Obstacle::Unknown => "see the agent's log",
+        }
+    }
+}
+
+/// Why the programs do not look at a listener's connections.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum AgentAlone {
+    /// Its connections begin with a PROXY header.
+    ProxyHeader,
+    /// An IPsec policy (ip-xfrm(8), direction `out`) selects packets from its address.
+    Ipsec,
+    /// IPsec blocks packets that no policy allows (`ip xfrm policy setdefault`).
+    IpsecDefault,
+    /// A rule of routing (ip-rule(8)) tells its answers apart by port or mark.
+    OtherRoute,
+    /// A rule of the host's firewall may divert its clients; the rule, and what it may do.
+    HostRule(Arc<str>),
+}
+
+impl AgentAlone {
+    /// The reason as `sluice` prints it.
+    pub fn text(&self) -> &str {
+        match self {
+            AgentAlone::ProxyHeader => "its connections begin with a PROXY header",
+            AgentAlone::Ipsec => "an IPsec policy applies to packets from its address",
+            AgentAlone::IpsecDefault => Obstacle::IpsecDefault.text(),
+            AgentAlone::OtherRoute => "a rule of routing tells its answers apart by port or mark",
+            AgentAlone::HostRule(rule) => rule,
+        }
+    }
+
+    /// What to do for the programs to look at them.
+    pub const fn remedy(&self) -> &'static str {
+        match self {
+            AgentAlone::ProxyHeader => "nothing: the agent has to read who the client is",
+            AgentAlone::Ipsec => IPSEC_REMEDY,
+            AgentAlone::IpsecDefault => DEFAULT_REMEDY,
+            AgentAlone::OtherRoute => ROUTING_REMEDY,
+            AgentAlone::HostRule(_) => RULE_REMEDY,
+        }
+    }
+}
