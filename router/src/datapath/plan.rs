@@ -73,7 +73,8 @@ pub fn plan(now: &MapImage, wanted: &MapImage) -> Vec<Change> {
     let (wildcards, exact): (Vec<_>, Vec<_>) = hosts.put.into_iter().partition(|((.., host), _)| is_wildcard(host));
     let puts = exact.into_iter().chain(wildcards);
     changes.extend(puts.map(|(key, entry)| Change::PutHost(key.clone(), entry.clone())));
-    changes.extend(hosts.gone.into_iter().rev().map(|key| Change::RemoveHost(key.clone())));
+    let (wildcards, exact): (Vec<_>, Vec<_>) = hosts.gone.into_iter().rev().partition(|(.., host)| is_wildcard(host));
+    changes.extend(wildcards.into_iter().chain(exact).map(|key| Change::RemoveHost(key.clone())));
     changes.extend(pools.gone.into_iter().map(|route| Change::RemovePool(*route)));
     let length = |pool: &u32| now.slots.get(pool).map_or(0, |slots| slots.len() as u32);
     changes.extend(slots.gone.into_iter().map(|pool| Change::RemoveSlots(*pool, length(pool))));

@@ -351,6 +351,19 @@ fn new_endpoints_reach_the_routes_that_use_them_and_no_others() {
 }
 
 #[test]
+fn the_status_of_an_admitted_route_has_its_wildcard_policy() {
+    let wildcards = json!({ "routeAdmission": { "wildcardPolicy": "WildcardsAllowed" } });
+    for policy in ["None", "Subdomain"] {
+        let mut resources = Resources::default();
+        resources.insert(&good(controller("default", wildcards.clone())));
+        resources.insert(&good(route("red/r", 1, json!({ "host": "www.x.test", "wildcardPolicy": policy }))));
+        let (_, report) = Engine::new(Settings::default()).apply(&resources);
+        let entries = report.routes[&ObjectKey::new("red", "r")].to_vec();
+        assert_eq!((entries[0].wildcard_policy, entries[0].conditions[0].status()), (policy, "True"));
+    }
+}
+
+#[test]
 fn a_loser_knows_its_winner_until_that_goes() {
     let mut resources = Resources::default();
     let wildcards = json!({ "routeAdmission": { "wildcardPolicy": "WildcardsAllowed" } });

@@ -446,6 +446,11 @@ fn everything_that_is_asked_for_must_match() {
 }
 
 #[test]
+fn a_path_alone_is_a_get_without_query_and_fields() {
+    assert_eq!(("/a".method(), "/a".path(), "/a".query(), "/a".header("host")), ("GET", "/a", None, None));
+}
+
+#[test]
 fn of_rules_the_first_that_matches_has_the_request() {
     let get = RequestMatcher { method: Some("GET".into()), ..prefix("/a") };
     let rules = vec![rule("first", get), rule("second", prefix("/a")), rule("third", prefix("/a/b"))];

@@ -140,7 +140,7 @@ fn a_listener_that_tells_another_size_is_never_away() {
 }
 
 #[test]
-fn a_name_is_written_before_the_wildcard_that_would_cover_it() {
+fn no_wildcard_has_a_name_that_comes_or_goes() {
     let entry = HostEntry { route: 1, reason: Reason::NeedsProxy, allow_list: false, backend: String::new() };
     let hosts = ["*.w.test", "a.w.test"].map(|host| ((RouteMap::HttpBe, 1, host.to_owned()), entry.clone()));
     let image = MapImage { hosts: hosts.into(), ..MapImage::default() };
@@ -152,6 +152,7 @@ fn a_name_is_written_before_the_wildcard_that_would_cover_it() {
         plan(now, wanted).into_iter().map(host).collect()
     };
     assert_eq!(written(&MapImage::default(), &image), ["a.w.test", "*.w.test"]);
+    assert_eq!(written(&image, &MapImage::default()), ["*.w.test", "a.w.test"]);
 }
 
 #[test]

@@ -246,6 +246,23 @@ fn a_child_may_hang_on_a_gateway_as_well() {
 }
 
 #[test]
+fn what_a_child_has_on_its_own_gateway_is_not_had_below_its_parent() {
+    let older = "
+kind: Route
+metadata: {namespace: web, name: shop, creationTimestamp: \"2023-01-01T00:00:00Z\"}
+spec: {host: a.test, to: {name: v1}}"
+        .to_owned();
+    let top = route("infra/top", GW, "a.test", &[to_slot("s", "", "")]);
+    let parents = format!("{GW}, {}", under("infra/top"));
+    let child = route("infra/child", &parents, "a.test, b.test", &[to("v2", "", "")]);
+    let world = world(&[older, top, slot("infra/s", "Same"), child]);
+    assert_eq!(get(&world, "b.test/"), "v2");
+    let lost = "a Route of another namespace is older and has a.test";
+    assert_eq!(accepted(&world, "infra/child", "gw"), format!("True Accepted: {lost}"));
+    assert_eq!(accepted(&world, "infra/child", "top"), format!("False HostAlreadyClaimed: 1 inclusion path; {lost}"));
+}
+
+#[test]
 fn only_routes_of_one_kind_hang_on_each_other() {
     let child = "
 kind: GRPCRoute

@@ -276,6 +276,26 @@ fn a_child_has_a_thousand_matches_below_a_slot_at_most() {
 }
 
 #[test]
+fn sixteen_thousand_matches_hang_below_a_route_at_most() {
+    let many = |n: usize, at: &str| (0..n).map(|i| prefix(&format!("/{at}{i}"))).collect::<Vec<_>>().join(", ");
+    let top = route("infra/top", GW, "", &[to_slot("s", &many(64, "p"), "")]);
+    // Sixteen times 1,024, and one.
+    let child = |i: usize, n| {
+        let rules = [to("v1", &many(n, &format!("c{i:02}-")), "")];
+        aged(&format!("infra/c{i:02}"), i as u32, &under("infra/top"), "", &rules)
+    };
+    let children = (0..16).map(|i| child(i, 16)).chain([child(16, 1)]);
+    let objects: Vec<_> = [top, slot("infra/s", "Same")].into_iter().chain(children).collect();
+    let world = world(&objects);
+    assert_eq!(accepted(&world, "infra/c15", "top"), "True Accepted: 1 inclusion path");
+    assert_eq!(get(&world, "x.test/p63/c15-15"), "v1");
+    assert_eq!(
+        accepted(&world, "infra/c16", "top"),
+        "False UnsupportedValue: via infra/top#s: with it more than 16384 matches would hang below one route"
+    );
+}
+
+#[test]
 fn children_that_do_not_come_to_hang_there_take_no_room() {
     let many = |n: usize, at: &str| (0..n).map(|i| prefix(&format!("/{at}{i}"))).collect::<Vec<_>>().join(", ");
     let rewrite = ", filters: [{type: URLRewrite, urlRewrite: {hostname: else.test}}]";
