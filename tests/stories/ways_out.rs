@@ -16,7 +16,7 @@ use tests::wait::{PATIENCE, wait_until};
 /// Number of the other link between client and router.
 const SECOND: u8 = 3;
 /// How long after the last obstacle has gone the kernel may take to carry connections again.
-const AGAIN_WITHIN: Duration = Duration::from_secs(5);
+pub const AGAIN_WITHIN: Duration = Duration::from_secs(5);
 /// Protects what leaves where there is a key for it, as here there is none.
 const OPTIONAL: [&str; 7] = ["tmpl", "proto", "esp", "mode", "transport", "level", "use"];
 
