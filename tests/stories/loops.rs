@@ -61,6 +61,12 @@ fn refused(sluice: &Sluice, client: &Netns, router: std::net::IpAddr, data_path:
         let dialed = pinned::dial_counter(sluice, DialCounter::Dialed)?;
         ensure!(dialed == 0, "the kernel has dialed {dialed} times");
     }
+    let status = sluice.get("status")?;
+    let mut findings = status["findings"].as_array().context("findings")?.iter();
+    let own = findings.find(|finding| finding["reason"] == "own-listener").context("no finding of it")?;
+    let names = own["names"].as_array().context("names")?;
+    let has = |route: &str| names.iter().any(|name| name.as_str().is_some_and(|name| name.ends_with(route)));
+    ensure!(names.len() == 2 && has("/raw") && has("/clear"), "{own}");
     explained(sluice)
 }
 

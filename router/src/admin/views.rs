@@ -120,13 +120,15 @@ impl Views {
             }
             Err(reason) => json!({"mode": "userspace", "reason": reason}),
         };
-        let findings = match &self.programmed {
+        let own = findings::leading_back(&published.table, |address| self.known.is_own(address));
+        let mut findings = match &self.programmed {
             Ok(programmed) => {
                 let programmed = Arc::clone(&programmed.borrow());
                 tokio::task::block_in_place(|| findings::findings(&programmed, &self.pins))
             }
             Err(reason) => findings::without_programs(reason),
         };
+        findings.extend(own);
         json!({
             "version": env!("CARGO_PKG_VERSION"),
             "revision": published.table.revision,

@@ -1,5 +1,6 @@
 //! What a running proxy knows and no manifest says, for `explain`.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use router_core::explain::{Live, Trust};
@@ -17,6 +18,11 @@ impl Known {
         Known(Arc::clone(common))
     }
 
+    /// Whether what is sent to an address comes back to this router.
+    pub fn is_own(&self, address: SocketAddr) -> bool {
+        self.0.balancer.health.is_own(address)
+    }
+
     /// What endpoints are verified with.
     pub fn trust(&self) -> Trust<'_> {
         self.0.upstream_tls.given()
@@ -25,11 +31,10 @@ impl Known {
 
 impl Live for Known {
     fn trouble(&self, route: &ResolvedRoute, service: &ServiceEndpoints, endpoint: &Endpoint) -> Option<String> {
-        let health = &self.0.balancer.health;
-        if health.is_own(endpoint.address) {
+        if self.is_own(endpoint.address) {
             return Some("this router listens there itself, so nothing is sent to it".to_owned());
         }
-        let view = health.view()?;
+        let view = self.0.balancer.health.view()?;
         let target = Target { service: &service.service, endpoint, policy: service.policy.as_ref() };
         if view.is_ill(target) {
             return Some("ill by its health check".to_owned());

@@ -1,12 +1,13 @@
 //! What the kernel's path leaves to the agent though it might be steered, and what of this host bears on that: each with
 //! the reason, and what to do.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs;
 use std::net::SocketAddr;
 use std::path::Path;
 
 use router_common::verdict::Reason;
+use router_core::table::RoutingTable;
 use serde_json::{Value, json};
 
 use crate::datapath::PinFolder;
@@ -14,6 +15,7 @@ use crate::datapath::image::MapImage;
 use crate::datapath::instances;
 use crate::datapath::pools::Relayed;
 use crate::datapath::task::Programmed;
+use crate::proxy::Flag;
 
 const SETTINGS: &str = "/proc/sys/net";
 /// `rp_filter` of an interface (linux, ip-sysctl): sources must be reached by it.
@@ -43,6 +45,26 @@ pub fn without_programs(reason: &str) -> Vec<Value> {
     let remedy = "with --data-path kernel the agent ends instead; `sluice bpf verify` loads the programs for a trial";
     let (names, why) = (vec!["all connections".to_owned()], reason.to_owned());
     vec![Finding { what: "host", names, reason: None, why, remedy: remedy.to_owned() }.shown()]
+}
+
+/// Endpoints that lead back to this router, with the route of each: neither data path connects to them.
+pub fn leading_back(table: &RoutingTable, is_own: impl Fn(SocketAddr) -> bool) -> Option<Value> {
+    let (mut asked, mut names) = (HashMap::new(), BTreeSet::new());
+    for route in table.routers.iter().flat_map(|router| router.routes.values()) {
+        for endpoint in route.cluster.services.iter().flat_map(|service| service.endpoints.iter()) {
+            if *asked.entry(endpoint.address).or_insert_with(|| is_own(endpoint.address)) {
+                names.insert(format!("{} of {}", endpoint.address, route.id));
+            }
+        }
+    }
+    let finding = Finding {
+        what: "endpoint",
+        names: names.into_iter().collect(),
+        reason: Some(Flag::OwnListener.cause()),
+        why: "this router listens there itself, so nothing is sent to it".to_owned(),
+        remedy: "let the Service or EndpointSlice name the pods".to_owned(),
+    };
+    (!finding.names.is_empty()).then(|| finding.shown())
 }
 
 impl Finding {
