@@ -78,9 +78,8 @@ fn another_port(skb: &Skb) -> u32 {
     remember(memory, client, backend);
     memory.flight.dial.moves += 1;
     carry::forget(&memory.key, client);
-    if !skb.leave_copy() {
-        // Its sender has to send it again.
-    }
+    // Where that fails, its sender has to send it again.
+    let _ = skb.leave_copy();
     enter(skb)
 }
 
