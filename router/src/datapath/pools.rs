@@ -3,7 +3,7 @@
 //! What stands in the maps for a route changes only when its endpoints, their shares or the ways to them change. So the
 //! registry remembers what each route has, and keeps the journal that makes a change of one route cost one route.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
@@ -242,9 +242,9 @@ impl<P: Paths> Pools<P> {
         self.endpoints.values().map(|used| used.entry.path.source).collect()
     }
 
-    /// Whether an address is that of an endpoint.
-    pub fn has_endpoint(&self, address: SocketAddr) -> bool {
-        self.by_address.contains_key(&address)
+    /// The addresses of all endpoints.
+    pub fn addresses(&self) -> HashSet<SocketAddr> {
+        self.by_address.keys().copied().collect()
     }
 
     /// The smallest of the endpoints' largest segments, in bytes; 0 without endpoints.
