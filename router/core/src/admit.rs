@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use rustls::sign::CertifiedKey;
 
-use crate::model::HostMatch;
+use crate::names::HostMatch;
 use crate::object::{Kind, ObjectKey, ObjectRef};
 use crate::parse::{NamespaceOwnership, Route, Secret, WildcardAdmission, WildcardPolicy};
 use crate::resources::Objects;

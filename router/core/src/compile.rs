@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::few::Few;
-use crate::model::{HostMatch, RouterName};
+use crate::names::{HostMatch, RouterName};
 use crate::table::{HttpTls, InsecurePolicy, ResolvedRoute, RouteKind, VirtualHost};
 
 /// The virtual hosts of routes that come oldest first: of two routes for the same requests the older one serves.

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use rustls::sign::CertifiedKey;
 
 use crate::admit::Policy;
-use crate::model::RouterName;
+use crate::names::RouterName;
 use crate::object::ObjectKey;
 use crate::parse::{IngressController, NamespaceOwnership, WildcardAdmission};
 use crate::policy::RouterPolicy;

@@ -9,9 +9,9 @@ use rustls::sign::CertifiedKey;
 
 use crate::flag::Flag;
 use crate::lookup::{Request, RequestMatch, SniMatch};
-use crate::model::Hostname;
-use crate::parse::TlsVersion;
+use crate::names::Hostname;
 use crate::path_form::PathForm;
+use crate::policy::tls_profile::TlsVersion;
 use crate::rule::{Action, RedirectTo, Rule, Site};
 use crate::table::{ResolvedRoute, RouterTable};
 

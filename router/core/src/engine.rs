@@ -21,7 +21,7 @@ use crate::compile;
 use crate::contour;
 use crate::controllers;
 use crate::gateway;
-use crate::model::{HostMatch, RouterName};
+use crate::names::{HostMatch, RouterName};
 use crate::object::ObjectKey;
 use crate::parse::{EndpointSlice, Route};
 use crate::persistent::{Changed, Sorted};

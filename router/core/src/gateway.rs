@@ -9,7 +9,6 @@ mod class;
 pub(crate) mod conditions;
 mod domains;
 pub mod grants;
-pub mod hostnames;
 mod hosts;
 pub mod inclusion;
 mod listeners;
@@ -22,6 +21,7 @@ mod worth;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
+use crate::host_pattern::HostPattern;
 use attach::{Attached, seniority};
 use backend_tls::BackendTlsPolicies;
 use class::Classes;
@@ -31,7 +31,7 @@ use hosts::{Hosts, Hung, ListenerAt};
 use inclusion::{Context, EffectiveRule, Expanded, Outcome, Top};
 use listeners::{Placed, Ports};
 use rules::{Carried, Resolver};
-use spec::{Filter, Gateway, HostPattern};
+use spec::{Filter, Gateway};
 use worth::Worth;
 
 use crate::few::Few;
@@ -120,7 +120,7 @@ impl<'r> Model<'r> {
 impl Api for Model<'_> {
     fn wants(&self) -> Vec<Want> {
         let want = |((router, host), built): (&(_, _), &hosts::Built)| {
-            let (router, host): (&crate::model::RouterName, &crate::model::HostMatch) = (router, host);
+            let (router, host): (&crate::names::RouterName, &crate::names::HostMatch) = (router, host);
             Want { router: router.clone(), host: host.clone(), owner: built.site.owner.clone(), age: built.age.clone() }
         };
         self.hosts.built.iter().map(want).collect()

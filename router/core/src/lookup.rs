@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use rustls::sign::CertifiedKey;
 
-use crate::model::Hostname;
+use crate::names::Hostname;
 use crate::rule::Rule;
 use crate::table::{InsecurePolicy, ResolvedRoute, RouteKind, RouterTable, VirtualHost};
 

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::model::RouteId;
+use crate::names::RouteId;
 use compact::PackedJson;
 
 pub use age::{Age, Created, Seniority};

@@ -10,7 +10,6 @@ mod gateway_api;
 mod headers;
 mod ingress_controller;
 mod meta;
-pub mod names;
 mod path_settings;
 mod route;
 mod secret;
@@ -24,18 +23,14 @@ use serde_json::Value;
 use crate::contour::spec::{TlsCertificateDelegation, Vertex};
 use crate::gateway::spec::{BackendTlsPolicy, Gateway, GatewayClass, GatewayRoute, ReferenceGrant, RouteSlot};
 
-pub use config_map::{CA_CERTIFICATE, CLIENT_CA, ClientCa, ConfigMap, ErrorPage, NOT_FOUND_PAGE, UNAVAILABLE_PAGE};
+pub use config_map::{CA_CERTIFICATE, CLIENT_CA, ClientCa, ConfigMap, NOT_FOUND_PAGE, UNAVAILABLE_PAGE};
 pub use endpoints::{AppProtocol, EndpointSlice, Service, ServicePort, SliceEndpoint, SlicePort, Speaks};
-pub use headers::{
-    Converter, Direction, Expression, Fetch, HeaderAction, HeaderActions, HeaderChange, HeaderValue, Segment,
-};
 pub use ingress_controller::{
-    AccessLog, ClientTls, CookieCapture, ForwardedHeaders, HeaderCapture, HttpPolicy, IngressController, LogField,
-    LogFormat, LogPart, MaxConnections, NamespaceOwnership, ProfileKind, Publishing, PublishingKind, Syslog,
-    TlsProfile, TlsVersion, Tuning, UniqueId, UniqueIdField, UniqueIdPart, WildcardAdmission,
+    AccessLog, ClientTls, HttpPolicy, IngressController, MaxConnections, NamespaceOwnership, Publishing,
+    PublishingKind, Tuning, WildcardAdmission,
 };
 pub use meta::DEFAULT_NAMESPACE;
-pub use route::annotations::{self, RewriteTarget, TrafficOptions};
+pub use route::annotations::{self, TrafficOptions};
 pub use route::{
     Backend, CertificateSource, HeldTls, Material, Route, TargetPort, Traffic, WildcardPolicy, generated_host,
 };

@@ -1,6 +1,17 @@
 //! What is done to the traffic of a router, and of one route, beside carrying it: timeouts, limits, balance, affinity,
 //! work on headers. Values are final: defaults are filled in and limits applied, so that whoever serves decides nothing.
 
+pub mod access_log;
+pub mod error_page;
+pub mod format;
+pub mod forwarded;
+pub mod header_actions;
+pub mod header_value;
+pub mod log_format;
+pub mod rewrite;
+pub mod tls_profile;
+pub mod unique_id;
+
 use std::collections::VecDeque;
 use std::num::NonZeroU32;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
@@ -8,10 +19,14 @@ use std::time::Duration;
 
 use rustls::RootCertStore;
 
-use crate::parse::{
-    CookieCapture, ErrorPage, HeaderActions, HeaderCapture, LogFormat, RewriteTarget, Syslog, TlsProfile, UniqueId,
-};
 use crate::path_form::PathForm;
+use crate::policy::access_log::{CookieCapture, HeaderCapture, Syslog};
+use crate::policy::error_page::ErrorPage;
+use crate::policy::header_actions::HeaderActions;
+use crate::policy::log_format::LogFormat;
+use crate::policy::rewrite::RewriteTarget;
+use crate::policy::tls_profile::TlsProfile;
+use crate::policy::unique_id::UniqueId;
 
 /// What a router does to the traffic of all its routes.
 #[derive(Clone, Debug, Default)]

@@ -11,12 +11,14 @@ use std::time::Duration;
 
 use crate::admit::AdmittedRoute;
 use crate::object::ObjectKey;
+use crate::parse::annotations::MAX_TIMEOUT;
 use crate::parse::{
-    AppProtocol, Backend, EndpointSlice, ForwardedHeaders, HeldTls, IngressController, Route, ServicePort, SlicePort,
-    TargetPort, Traffic, TrafficOptions, annotations::MAX_TIMEOUT,
+    AppProtocol, Backend, EndpointSlice, HeldTls, IngressController, Route, ServicePort, SlicePort, TargetPort,
+    Traffic, TrafficOptions,
 };
 use crate::path_form::PathSettings;
 use crate::policy::RoutePolicy;
+use crate::policy::forwarded::ForwardedHeaders;
 use crate::resources::Resources;
 use crate::table::{Cluster, Derived, Endpoint, HttpTls, ResolvedRoute, RouteKind, ServiceEndpoints};
 

@@ -1,7 +1,7 @@
 //! Rules of Gateway API and Contour objects, ready to serve: what a request must be like, and what is done with it.
 //! Everything is final: references are resolved, defaults filled in, what parents say is folded in.
 
-mod backend_tls;
+pub mod backend_tls;
 
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -9,12 +9,14 @@ use std::time::Duration;
 
 use rustls::sign::CertifiedKey;
 
-use crate::gateway::spec::{Cors, HeaderModifier, RequestMatcher};
-use crate::model::{Hostname, RouterName};
+use crate::cors::Cors;
+use crate::header_modifier::HeaderModifier;
+use crate::matchers::RequestMatcher;
+use crate::names::{Hostname, RouterName};
 use crate::object::{Kind, ObjectKey, ObjectRef};
-use crate::parse::TlsVersion;
 use crate::path_form::PathForm;
 use crate::policy::Balance;
+use crate::policy::tls_profile::TlsVersion;
 use crate::table::{Cluster, ResolvedRoute};
 
 pub use backend_tls::{BackendTls, NotAServerName, PeerName};

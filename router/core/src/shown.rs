@@ -9,7 +9,7 @@ use rustls::sign::CertifiedKey;
 
 use crate::certificate::refusals;
 use crate::field::FieldPath;
-use crate::model::{HostMatch, Hostname};
+use crate::names::{HostMatch, Hostname};
 use crate::object::{Kind, ObjectKey, ObjectRef};
 use crate::parse::{CertificateSource, Traffic};
 use crate::resources::Resources;

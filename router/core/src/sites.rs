@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use crate::model::{HostMatch, Hostname, RouterName};
+use crate::names::{HostMatch, Hostname, RouterName};
 use crate::object::{Created, Meta, ObjectRef};
 use crate::resolve::{EndpointIndex, TrafficDefaults};
 use crate::resources::Resources;

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use crate::admit::RejectReason;
-use crate::model::RouterName;
+use crate::names::RouterName;
 use crate::object::{ObjectKey, ObjectRef};
 use crate::parse::IngressController;
 use crate::persistent::Sorted;

@@ -16,10 +16,10 @@ use ipnet::IpNet;
 use rustls::sign::CertifiedKey;
 
 use crate::few::Few;
-use crate::model::{HostMatch, Hostname, RouteId, RouterName};
+use crate::names::{HostMatch, Hostname, RouteId, RouterName};
 use crate::object::Kind;
-use crate::parse::ForwardedHeaders;
 use crate::persistent::{Changed, Sorted};
+use crate::policy::forwarded::ForwardedHeaders;
 use crate::policy::{RoutePolicy, RouterPolicy};
 use crate::rule::{RulePolicy, Site};
 

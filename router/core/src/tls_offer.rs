@@ -8,7 +8,7 @@ use rustls::SupportedProtocolVersion;
 use rustls::crypto::aws_lc_rs::cipher_suite as suite;
 use rustls::version::{TLS12, TLS13};
 
-use crate::parse::{TlsProfile, TlsVersion};
+use crate::policy::tls_profile::{TlsProfile, TlsVersion};
 
 /// Versions and cipher suites that clients are offered.
 #[derive(Clone, Debug)]

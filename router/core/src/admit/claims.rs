@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::Taken;
-use crate::model::HostMatch;
+use crate::names::HostMatch;
 use crate::parse::{NamespaceOwnership, Route};
 
 /// Who holds which hosts on a router.

@@ -1,7 +1,7 @@
 //! Domains that a router may or may not serve (openshift.md b.2), as OpenShift's router takes them from
 //! `ROUTER_DENIED_DOMAINS` and `ROUTER_ALLOWED_DOMAINS`.
 
-use crate::model::{HostMatch, Hostname};
+use crate::names::{HostMatch, Hostname};
 
 use super::{RejectReason, Rejection, reject};
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::model::HostMatch;
+use crate::names::HostMatch;
 use crate::object::ObjectRef;
 use crate::parse::Route;
 use crate::sites::OwnedAge;

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use router_common::hostname::HostError;
 
 use super::{RejectReason, Rejection, reject};
-use crate::model::{HostMatch, Hostname};
-use crate::parse::{Route, WildcardPolicy, names};
+use crate::dns_names as names;
+use crate::names::{HostMatch, Hostname};
+use crate::parse::{Route, WildcardPolicy};
 
 /// `spec.host`, else the subdomain in front of the router's domain; empty when neither gives a name.
 pub fn effective_host(route: &Route, domain: &str) -> Arc<str> {

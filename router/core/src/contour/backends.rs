@@ -4,11 +4,13 @@ use std::sync::Arc;
 
 use super::spec::{Fault, ServiceSpec, Strategy, Vertex};
 use super::tls;
-use crate::gateway::spec::{HeaderModifier, HostPattern, SubjectName};
-use crate::model::Hostname;
+use crate::header_modifier::HeaderModifier;
+use crate::host_pattern::HostPattern;
+use crate::names::Hostname;
 use crate::object::{Kind, ObjectKey};
 use crate::policy::{Affinity, Balance, RoutePolicy};
 use crate::resources::Resources;
+use crate::rule::backend_tls::SubjectName;
 use crate::rule::{BackendPolicy, BackendTls};
 use crate::services::Services;
 use crate::table::{Endpoint, ServiceEndpoints};

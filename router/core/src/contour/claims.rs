@@ -9,7 +9,7 @@ use std::sync::Arc;
 use router_common::hostname::HostError;
 
 use super::spec::{Fault, Vertex};
-use crate::model::{HostMatch, Hostname};
+use crate::names::{HostMatch, Hostname};
 use crate::object::{Kind, ObjectKey, ObjectRef, Seniority};
 use crate::translate::Settings;
 

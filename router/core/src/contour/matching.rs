@@ -1,41 +1,13 @@
 //! Conditions of includes and routes put together, from the root to the leaf.
 
+use crate::matchers::END;
+use crate::matchers::START;
+use crate::matchers::expression;
+use crate::matchers::same;
 use std::sync::Arc;
 
-use regex::{Regex, RegexBuilder};
 
-use crate::gateway::spec::{PathMatcher, RequestMatcher, ValueMatcher};
-
-/// Most memory of one compiled expression, in bytes.
-const MAX_EXPRESSION: usize = 1 << 20;
-const START: &str = "^(?:";
-const END: &str = ")$";
-
-/// An expression that the whole of a text must match.
-///
-/// # Errors
-/// What is wrong with it, and what to write instead.
-pub fn expression(text: &str, ignore_case: bool) -> Result<Regex, String> {
-    let build = |text: &str| {
-        let mut builder = RegexBuilder::new(text);
-        builder.size_limit(MAX_EXPRESSION).dfa_size_limit(MAX_EXPRESSION);
-        builder.case_insensitive(ignore_case).dot_matches_new_line(true).build()
-    };
-    // By itself first: what is unbalanced must not become good by the anchors.
-    build(text).and_then(|_| build(&format!("{START}{text}{END}"))).map_err(|error| match error {
-        regex::Error::CompiledTooBig(_) => "the expression is too large; write a shorter one".to_owned(),
-        _ => format!("{text:?} is no regular expression; write one of RE2's syntax"),
-    })
-}
-
-/// Whether two conditions ask for the same.
-pub fn same(one: &ValueMatcher, other: &ValueMatcher) -> bool {
-    match (one, other) {
-        (ValueMatcher::Exact(one), ValueMatcher::Exact(other)) => one == other,
-        (ValueMatcher::Regex(one), ValueMatcher::Regex(other)) => one.as_str() == other.as_str(),
-        _ => false,
-    }
-}
+use crate::matchers::{PathMatcher, RequestMatcher, ValueMatcher};
 
 /// Whether two sets of conditions match the same requests, for all that can be seen without trying.
 pub fn identical(one: &RequestMatcher, other: &RequestMatcher) -> bool {

@@ -11,7 +11,7 @@ use super::claims::{Claim, Claims, Vertices, Winners, lost};
 use super::spec::{Fault, Subdomain, Vertex};
 use super::tls::HostTls;
 use super::walk::{Passed, Visit};
-use crate::model::RouterName;
+use crate::names::RouterName;
 use crate::object::{Kind, ObjectRef, Seniority};
 use crate::sites::{Row, Told};
 use status::status;

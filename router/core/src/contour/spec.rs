@@ -4,10 +4,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::gateway::spec::{Cors, HeaderModifier, Redirect, RequestMatcher};
-use crate::model::Hostname;
+use crate::cors::Cors;
+use crate::header_modifier::HeaderModifier;
+use crate::matchers::RequestMatcher;
+use crate::names::Hostname;
 use crate::object::{Kind, Manifest, Meta, ObjectKey, ObjectRef};
 use crate::policy::{Balance, HashOf};
+use crate::redirect_spec::Redirect;
 use crate::rule::{HealthCheck, Retry};
 
 /// An IngressRoute or HTTPProxy.

@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 
 use super::Model;
 use crate::lookup;
-use crate::model::{HostMatch, Hostname, RouterName};
+use crate::names::{HostMatch, Hostname, RouterName};
 use crate::object::{Created, Kind, ObjectKey, ObjectRef};
 use crate::resolve::{EndpointAddresses, EndpointIndex, TrafficDefaults};
 use crate::resources::Resources;

@@ -6,7 +6,8 @@ use rustls::sign::CertifiedKey;
 
 use super::spec::{Fault, TlsSpec, Vertex};
 use crate::object::{Kind, ObjectKey};
-use crate::parse::{Secret, TlsVersion};
+use crate::parse::Secret;
+use crate::policy::tls_profile::TlsVersion;
 use crate::resources::Resources;
 
 /// What TLS a host has.

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use super::backends::Backends;
 use super::claims::{Claim, Vertices};
 use super::spec::{Fault, RouteSpec, Strategy, Vertex};
-use crate::gateway::spec::RequestMatcher;
+use crate::matchers::RequestMatcher;
 use crate::object::{ObjectKey, ObjectRef};
 use crate::rule::Mirror;
 use crate::table::ServiceEndpoints;

@@ -9,10 +9,9 @@ use rustls::RootCertStore;
 
 use crate::object::ObjectKey;
 use crate::parse::annotations::MAX_TIMEOUT;
-use crate::parse::{
-    CLIENT_CA, ClientTls, ErrorPage, IngressController, MaxConnections, NOT_FOUND_PAGE, ProfileKind, Tuning,
-    UNAVAILABLE_PAGE,
-};
+use crate::parse::{CLIENT_CA, ClientTls, IngressController, MaxConnections, NOT_FOUND_PAGE, Tuning, UNAVAILABLE_PAGE};
+use crate::policy::error_page::ErrorPage;
+use crate::policy::tls_profile::ProfileKind;
 use crate::policy::{AccessLogPolicy, ClientAuth, ErrorPages, Limits, RouterPolicy, Timeouts};
 use crate::resources::Resources;
 use crate::tls_offer::TlsOffer;

@@ -7,7 +7,9 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::parse::annotations::MAX_TIMEOUT;
-use crate::parse::{CookieCapture, HeaderCapture, LogFormat, ProfileKind, Syslog};
+use crate::policy::access_log::{CookieCapture, HeaderCapture, Syslog};
+use crate::policy::log_format::LogFormat;
+use crate::policy::tls_profile::ProfileKind;
 use crate::policy::{AccessLogPolicy, ErrorPages, Limits, Timeouts};
 use crate::testing::{authority, config_map, controller, resources};
 

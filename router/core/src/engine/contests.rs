@@ -6,8 +6,10 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::gateway::spec::{GatewayRoute, HostPattern, RequestMatcher};
-use crate::model::RouteId;
+use crate::gateway::spec::GatewayRoute;
+use crate::host_pattern::HostPattern;
+use crate::matchers::RequestMatcher;
+use crate::names::RouteId;
 use crate::object::ObjectRef;
 use crate::rule::{Rule, RulePolicy, Site};
 use crate::sites::{Lost, OwnedAge, Row, Settled, Told, Want};
@@ -100,7 +102,7 @@ fn site(host: HostMatch, route: &Arc<GatewayRoute>) -> VirtualHost {
     let resolved = ResolvedRoute {
         id,
         host: host.clone(),
-        kind: RouteKind::Http { path: crate::model::PathMatch::any(), tls: None },
+        kind: RouteKind::Http { path: crate::names::PathMatch::any(), tls: None },
         cluster: Cluster::default(),
         allow: None,
         proxy_protocol: false,

@@ -5,7 +5,7 @@ use serde_json::json;
 use super::*;
 use crate::admit::DomainLists;
 use crate::lookup::{RequestMatch, SniMatch};
-use crate::model::Hostname;
+use crate::names::Hostname;
 use crate::testing::{controller, resources, route};
 
 fn lists(denied: &[&str], allowed: &[&str]) -> Settings {

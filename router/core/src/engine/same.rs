@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use rustls::RootCertStore;
 
-use crate::gateway::spec::{PathMatcher, RequestMatcher, ValueMatcher};
-use crate::model::RouteId;
+use crate::matchers::{PathMatcher, RequestMatcher, ValueMatcher};
+use crate::names::RouteId;
 use crate::persistent::Sorted;
 use crate::rule::{BackendPolicy, Mirror, Rule, RulePolicy, Site, SiteTls};
 use crate::table::{Cluster, HttpTls, Reencrypt, ResolvedRoute, RouteKind, ServiceEndpoints, VirtualHost};

@@ -9,7 +9,7 @@ use super::verdict::Verdict;
 use crate::admit::{Admission, ForeignClaims, admit, effective_host};
 use crate::compile::{self, Shadow};
 use crate::controllers::Router;
-use crate::model::{HostMatch, RouteId, RouterName};
+use crate::names::{HostMatch, RouteId, RouterName};
 use crate::object::{ObjectKey, Seniority};
 use crate::parse::{Route, WildcardAdmission, WildcardPolicy};
 use crate::persistent::Sorted;

@@ -11,7 +11,7 @@ use super::same::{Kept, routes_of};
 use crate::admit::{ForeignClaim, ForeignClaims, contested};
 use crate::compile;
 use crate::few::Few;
-use crate::model::{HostMatch, Hostname, RouteId, RouterName};
+use crate::names::{HostMatch, Hostname, RouteId, RouterName};
 use crate::object::{Kind, ObjectKey, ObjectRef};
 use crate::persistent::Sorted;
 use crate::resources::Resources;

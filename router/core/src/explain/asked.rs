@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use super::{Protocol, Query};
 use crate::decide::{Via, ViaTls, type_is_grpc};
 use crate::lookup::{Request, joined};
-use crate::model::Hostname;
+use crate::names::Hostname;
 
 /// What a client sends that asks the question.
 pub struct Asked<'q> {

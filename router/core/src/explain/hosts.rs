@@ -9,7 +9,7 @@ use super::owners::{owner, owner_of};
 use super::{Candidate, Explanation, Facts, Loser, Owner, Protocol, Query, Step, sites};
 use crate::decide::Decision;
 use crate::flag::Flag;
-use crate::model::{HostMatch, Hostname};
+use crate::names::{HostMatch, Hostname};
 use crate::object::{Kind, ObjectKey};
 use crate::parse::Traffic;
 use crate::status::IngressEntry;

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::Hostname;
+use crate::names::Hostname;
 use crate::path_form::PathForm;
 
 const GET: &str = "GET";

@@ -5,8 +5,9 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::parse::annotations::MAX_TIMEOUT;
-use crate::parse::{ForwardedHeaders, HeaderActions};
 use crate::path_form::PathForm;
+use crate::policy::forwarded::ForwardedHeaders;
+use crate::policy::header_actions::HeaderActions;
 use crate::policy::{Balance, HashOf, HashedPart, SameSite, Timeouts};
 use crate::table::{InsecurePolicy, ResolvedRoute, RouteKind, RouterTable};
 

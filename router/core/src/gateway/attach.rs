@@ -5,9 +5,10 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::Gate;
-use super::hostnames::PatternSet;
 use super::listeners::Placed;
-use super::spec::{FromNamespaces, GROUP, GatewayRoute, HostPattern, ParentRef};
+use super::spec::{FromNamespaces, GROUP, GatewayRoute, ParentRef};
+use crate::host_pattern::HostPattern;
+use crate::host_pattern::PatternSet;
 use crate::object::{Kind, Meta, ObjectKey};
 use crate::resources::Resources;
 use crate::status::Condition;

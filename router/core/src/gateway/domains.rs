@@ -1,8 +1,8 @@
 //! Domains that the operator has denied, or that alone are allowed, where hosts of listeners and routes meet them.
 
-use super::spec::HostPattern;
 use crate::admit::DomainLists;
-use crate::model::Hostname;
+use crate::host_pattern::HostPattern;
+use crate::names::Hostname;
 
 /// The lists as patterns: a domain stands for itself and for all names under it.
 #[derive(Clone, Debug, Default)]

@@ -20,7 +20,9 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::gateway::spec::{Filter, GatewayRoute, HostPattern, RequestMatcher, RouteRule};
+use crate::gateway::spec::{Filter, GatewayRoute, RouteRule};
+use crate::host_pattern::HostPattern;
+use crate::matchers::RequestMatcher;
 use crate::object::{ObjectKey, ObjectRef};
 use crate::resources::Resources;
 use crate::rule::Retry;

@@ -13,9 +13,10 @@ use rustls::sign::CertifiedKey;
 
 use super::conditions::Faults;
 use super::rules::Carried;
-use super::spec::{GROUP, Gateway, HostPattern, Listener};
+use super::spec::{GROUP, Gateway, Listener};
 use crate::gateway::grants::Grants;
-use crate::model::RouterName;
+use crate::host_pattern::HostPattern;
+use crate::names::RouterName;
 use crate::object::Kind;
 use crate::sites::Surroundings;
 use crate::status::Condition;

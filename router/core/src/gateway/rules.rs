@@ -7,10 +7,13 @@ use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use super::inclusion::{EffectiveRule, Level, Outcome};
-use super::spec::{BackendRef, Filter, GatewayRoute, HeaderModifier, HostPattern, PathModifier, Redirect};
-use crate::model::{PathMatch, RouteId};
+use super::spec::{BackendRef, Filter, GatewayRoute};
+use crate::header_modifier::HeaderModifier;
+use crate::host_pattern::HostPattern;
+use crate::names::{PathMatch, RouteId};
 use crate::object::{Kind, ObjectKey, ObjectRef};
 use crate::policy::{Affinity, RoutePolicy};
+use crate::redirect_spec::{PathModifier, Redirect};
 use crate::rule::{Action, BackendPolicy, Mirror, PathChange, RedirectPort, RedirectTo, RulePolicy};
 use crate::sites::RouterPorts;
 use crate::table::{Cluster, Derived, ResolvedRoute, RouteKind, ServiceEndpoints};

@@ -1,12 +1,18 @@
 //! Gateway API objects as they were read: every field that has an effect, in types that cannot be wrong. What is read
 //! and cannot be done stands in `unsupported` of whatever it belongs to, and is refused by condition, never ignored.
 
+use crate::cors::Cors;
+use crate::header_modifier::HeaderModifier;
+use crate::host_pattern::HostPattern;
+use crate::redirect_spec::PathModifier;
+use crate::redirect_spec::Redirect;
+use crate::matchers::RequestMatcher;
+use crate::rule::backend_tls::SubjectName;
 use std::sync::Arc;
 use std::time::Duration;
 
-use regex::Regex;
 
-use crate::model::Hostname;
+use crate::names::Hostname;
 use crate::object::{Kind, Manifest, Meta};
 use crate::path_form::PathSettings;
 use crate::rule::Retry;
@@ -20,17 +26,6 @@ pub const BUNDLE_VERSION: &str = "gateway.networking.k8s.io/bundle-version";
 pub const SLUICE_GROUP: &str = "gateway.sluice.dev";
 /// `GatewayClass.spec.controllerName` of the classes that are Sluice's.
 pub const CONTROLLER_NAME: &str = "sluice.dev/gateway-controller";
-
-/// A hostname of a listener or a route.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum HostPattern {
-    /// Every name: nothing was written.
-    Any,
-    /// `*.` in front of this domain: one label or more, never the domain itself.
-    Suffix(Hostname),
-    /// This name.
-    Exact(Hostname),
-}
 
 /// `GatewayClass`.
 #[derive(Clone, Debug)]
@@ -181,45 +176,6 @@ pub struct RouteRule {
     pub unsupported: Vec<String>,
 }
 
-/// What a request must be like; all of it.
-#[derive(Clone, Debug, Default)]
-pub struct RequestMatcher {
-    /// `path`.
-    pub path: PathMatcher,
-    /// `method`.
-    pub method: Option<Arc<str>>,
-    /// `headers`, names in lower case; the first of a name counts.
-    pub headers: Vec<(Arc<str>, ValueMatcher)>,
-    /// `queryParams`; the first of a name counts.
-    pub query: Vec<(Arc<str>, ValueMatcher)>,
-}
-
-/// `HTTPPathMatch`.
-#[derive(Clone, Debug)]
-pub enum PathMatcher {
-    /// `PathPrefix`, by element: `/` or `/a/b` without a slash at its end.
-    Prefix(Arc<str>),
-    /// `Exact`.
-    Exact(Arc<str>),
-    /// `RegularExpression`: the whole path must match.
-    Regex(Regex),
-}
-
-impl Default for PathMatcher {
-    fn default() -> Self {
-        PathMatcher::Prefix("/".into())
-    }
-}
-
-/// `HTTPHeaderMatch`, `HTTPQueryParamMatch`: what a value must be.
-#[derive(Clone, Debug)]
-pub enum ValueMatcher {
-    /// This value.
-    Exact(Arc<str>),
-    /// The whole value must match.
-    Regex(Regex),
-}
-
 /// `backendRefs[]`.
 #[derive(Clone, Debug)]
 pub struct BackendRef {
@@ -252,32 +208,6 @@ pub enum Filter {
     Extension(ObjectReference),
 }
 
-/// `HTTPHeaderFilter`: `set`, then `add`, then `remove`.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct HeaderModifier {
-    /// `set`: these names have these values, and only them.
-    pub set: Vec<(Arc<str>, Arc<str>)>,
-    /// `add`: beside what is there.
-    pub add: Vec<(Arc<str>, Arc<str>)>,
-    /// `remove`.
-    pub remove: Vec<Arc<str>>,
-}
-
-/// `HTTPRequestRedirectFilter`.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Redirect {
-    /// `scheme`: `http` or `https`.
-    pub scheme: Option<Arc<str>>,
-    /// `hostname`.
-    pub hostname: Option<Hostname>,
-    /// `path`.
-    pub path: Option<PathModifier>,
-    /// `port`.
-    pub port: Option<u16>,
-    /// `statusCode`, 302 by default.
-    pub status: u16,
-}
-
 /// `HTTPURLRewriteFilter`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct UrlRewrite {
@@ -285,15 +215,6 @@ pub struct UrlRewrite {
     pub hostname: Option<Hostname>,
     /// `path`.
     pub path: Option<PathModifier>,
-}
-
-/// `HTTPPathModifier`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum PathModifier {
-    /// `ReplaceFullPath`.
-    Full(Arc<str>),
-    /// `ReplacePrefixMatch`: what stands in the place of the match's prefix.
-    Prefix(Arc<str>),
 }
 
 /// `HTTPRequestMirrorFilter`.
@@ -306,39 +227,6 @@ pub struct MirrorFilter {
     /// `percent` or `fraction`: of how many requests (numerator, denominator).
     pub share: (u32, u32),
 }
-
-/// `HTTPCORSFilter`.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Cors {
-    /// `allowOrigins`: `*`, `scheme://host[:port]`, or with `*.` in front of the host.
-    pub origins: Vec<Arc<str>>,
-    /// Origins by expressions that match them whole; only an HTTPProxy has them.
-    pub origins_like: Vec<OriginPattern>,
-    /// `allowCredentials`.
-    pub credentials: bool,
-    /// `allowMethods`.
-    pub methods: Vec<Arc<str>>,
-    /// `allowHeaders`.
-    pub headers: Vec<Arc<str>>,
-    /// `exposeHeaders`.
-    pub expose: Vec<Arc<str>>,
-    /// `maxAge`, seconds, default 5.
-    pub max_age: u32,
-    /// Pages of the public network may ask, too (Private Network Access); only an HTTPProxy says so.
-    pub private_network: bool,
-}
-
-/// An expression for origins; as good as another one of the same text.
-#[derive(Clone, Debug)]
-pub struct OriginPattern(pub Regex);
-
-impl PartialEq for OriginPattern {
-    fn eq(&self, other: &Self) -> bool {
-        self.0.as_str() == other.0.as_str()
-    }
-}
-
-impl Eq for OriginPattern {}
 
 /// `ReferenceGrant.spec.to[]`: group, kind, and a name where not all objects of the kind are meant.
 pub type GrantedTo = (Arc<str>, Arc<str>, Option<Arc<str>>);
@@ -373,15 +261,6 @@ pub struct BackendTlsPolicy {
     pub names: Vec<SubjectName>,
     /// Fields that are not done.
     pub unsupported: Vec<String>,
-}
-
-/// `SubjectAltName` of a BackendTLSPolicy.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum SubjectName {
-    /// Type `Hostname`.
-    Host(HostPattern),
-    /// Type `URI`.
-    Uri(Arc<str>),
 }
 
 /// `RouteSlot`, Sluice's own: a place for child routes, which a rule names as its only backend (delegation.md, A).

@@ -2,8 +2,9 @@
 
 use super::attach::common;
 use super::inclusion::{gateway_of, parent_of};
-use super::spec::{CONTROLLER_NAME, GROUP, Gateway, GatewayClass, GatewayRoute, HostPattern, ParentRef};
+use super::spec::{CONTROLLER_NAME, GROUP, Gateway, GatewayClass, GatewayRoute, ParentRef};
 use crate::field::FieldPath;
+use crate::host_pattern::HostPattern;
 use crate::object::{Kind, ObjectRef};
 use crate::resources::Resources;
 use crate::status::StatusReport;

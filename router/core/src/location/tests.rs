@@ -1,5 +1,5 @@
 use super::*;
-use crate::model::Hostname;
+use crate::names::Hostname;
 
 #[test]
 fn prefixes_are_replaced_as_the_api_says() {

@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use crate::gateway::spec::{PathMatcher, RequestMatcher, ValueMatcher};
+use crate::matchers::{PathMatcher, RequestMatcher, ValueMatcher};
 use crate::path_form::PathForm;
 use crate::rule::Rule;
 

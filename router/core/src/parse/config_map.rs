@@ -1,8 +1,7 @@
 //! ConfigMaps: what IngressControllers name in them, a CA for clients' certificates and error pages, and the CA that a
 //! BackendTLSPolicy names.
 
-mod error_page;
-
+use crate::policy::error_page::ErrorPage;
 use std::sync::Arc;
 
 use rustls::RootCertStore;
@@ -12,7 +11,6 @@ use crate::certificate::{self, MaterialCache};
 use crate::field::Findings;
 use crate::object::Meta;
 
-pub use error_page::ErrorPage;
 
 /// Key of the CA that `clientTLS.clientCA` names.
 pub const CLIENT_CA: &str = "ca-bundle.pem";

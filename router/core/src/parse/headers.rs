@@ -1,7 +1,10 @@
 //! Header actions of Routes and IngressControllers (openshift.md a.10): `httpHeaders.actions`.
 
-mod value;
-
+use crate::policy::header_actions::Direction;
+use crate::policy::header_actions::HeaderAction;
+use crate::policy::header_actions::HeaderActions;
+use crate::policy::header_actions::HeaderChange;
+use crate::policy::header_value::HeaderValue;
 use std::collections::HashSet;
 use std::sync::Arc;
 
@@ -10,7 +13,6 @@ use serde_json::Value;
 use super::fields::{Fields, no_text};
 use crate::field::{FieldPath, Findings};
 
-pub use value::{Converter, Expression, Fetch, HeaderValue, Segment};
 
 /// Most actions on requests, and most on responses.
 const MAX_ACTIONS: usize = 20;
@@ -42,59 +44,6 @@ pub(super) const OWN: [&str; 9] = [
     "transfer-encoding",
     "upgrade",
 ];
-
-/// What is done to headers, in order as written.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct HeaderActions {
-    /// On the way to the backend.
-    pub request: Vec<HeaderAction>,
-    /// On the way to the client.
-    pub response: Vec<HeaderAction>,
-}
-
-impl HeaderActions {
-    /// Whether nothing is done.
-    pub fn is_empty(&self) -> bool {
-        self.request.is_empty() && self.response.is_empty()
-    }
-}
-
-/// One action.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct HeaderAction {
-    /// Header name as written; compared without regard to case.
-    pub name: Arc<str>,
-    /// What is done to it.
-    pub change: HeaderChange,
-}
-
-/// What is done to a header.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum HeaderChange {
-    /// The header has this value, and only it.
-    Set(HeaderValue),
-    /// The header is removed.
-    Delete,
-}
-
-/// Which list an action stands in: each may fetch only what it can see.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Direction {
-    /// `actions.request`: `req.hdr`.
-    Request,
-    /// `actions.response`: `res.hdr`.
-    Response,
-}
-
-impl Direction {
-    /// The fetcher for headers, as HAProxy names it.
-    pub const fn fetcher(self) -> &'static str {
-        match self {
-            Direction::Request => "req.hdr",
-            Direction::Response => "res.hdr",
-        }
-    }
-}
 
 /// Reads `actions`, a member of `httpHeaders`.
 pub(super) fn actions(http_headers: &mut Fields<'_>, findings: &mut Findings) -> HeaderActions {

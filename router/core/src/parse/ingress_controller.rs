@@ -1,8 +1,6 @@
 //! IngressControllers: `operator.openshift.io/v1`. Each is a router.
 
-mod format;
 mod http;
-mod log_format;
 mod logging;
 mod publishing;
 mod security;
@@ -10,26 +8,25 @@ pub(super) mod selector;
 mod tuning;
 mod unique_id;
 
+use crate::policy::tls_profile::TlsProfile;
 use std::sync::Arc;
 
 use serde_json::Value;
 
 use super::fields::{Fields, NO_EFFECT};
-use super::names;
 use super::path_settings::path_settings;
+use crate::dns_names as names;
 use crate::field::{FieldPath, Findings};
 use crate::object::{Manifest, Meta};
 use crate::path_form::PathSettings;
 use crate::selector::LabelSelector;
 
-pub use http::{ForwardedHeaders, HttpPolicy};
-pub use log_format::{LogField, LogFormat, LogPart};
-pub use logging::{AccessLog, CookieCapture, HeaderCapture, Syslog};
+pub use http::HttpPolicy;
+pub use logging::AccessLog;
 pub use publishing::{Publishing, PublishingKind};
-pub use security::{ClientTls, ProfileKind, TlsProfile, TlsVersion};
+pub use security::ClientTls;
 pub(super) use tuning::go_duration;
 pub use tuning::{MaxConnections, Tuning};
-pub use unique_id::{UniqueId, UniqueIdField, UniqueIdPart};
 
 /// An IngressController, as far as a data plane is concerned.
 #[derive(Clone, Debug)]

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 
 use super::fields::Fields;
-use super::names;
+use crate::dns_names as names;
 use crate::field::Findings;
 use crate::object::{Created, Kind, Meta, ObjectKey, Origin};
 

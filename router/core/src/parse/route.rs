@@ -10,13 +10,14 @@ use std::sync::Arc;
 use crate::certificate::MaterialCache;
 use crate::few::Few;
 use crate::field::{FieldError, FieldPath, Findings};
-use crate::model::PathMatch;
+use crate::names::PathMatch;
 use crate::object::{Manifest, Meta, Texts};
 
 use super::Defaults;
 use super::fields::Fields;
-use super::headers::{self, HeaderActions};
-use super::names;
+use super::headers;
+use crate::dns_names as names;
+use crate::policy::header_actions::HeaderActions;
 use annotations::TrafficOptions;
 
 pub use backends::{Backend, TargetPort};

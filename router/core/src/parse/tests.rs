@@ -1,5 +1,6 @@
 //! Manifests: defaults, hosts, and what is refused with which words.
 
+use crate::policy::header_actions::HeaderChange;
 use serde_json::json;
 
 use super::*;

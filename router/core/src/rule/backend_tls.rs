@@ -6,8 +6,8 @@ use std::sync::Arc;
 use rustls::RootCertStore;
 use rustls_pki_types::DnsName;
 
-use crate::gateway::spec::{HostPattern, SubjectName};
-use crate::model::Hostname;
+use crate::host_pattern::HostPattern;
+use crate::names::Hostname;
 
 /// How TLS with endpoints is spoken and verified.
 #[derive(Clone, Debug)]
@@ -32,6 +32,15 @@ pub enum PeerName {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?} cannot be the name of a TLS server; write a DNS name")]
 pub struct NotAServerName(String);
+
+/// `SubjectAltName` of a BackendTLSPolicy.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SubjectName {
+    /// Type `Hostname`.
+    Host(HostPattern),
+    /// Type `URI`.
+    Uri(Arc<str>),
+}
 
 impl BackendTls {
     /// `server_name` is SNI; the certificate must have one of `subjects`, or `server_name` where there are none (Gateway

@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::{Condition, IngressEntry};
-use crate::model::RouterName;
+use crate::names::RouterName;
 use crate::parse::WildcardPolicy;
 use crate::persistent::Same;
 

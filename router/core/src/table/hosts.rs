@@ -9,7 +9,7 @@ use std::sync::{Arc, LazyLock};
 
 use siphasher::sip128::{Hash128, Hasher128, SipHasher13};
 
-use crate::model::{HostMatch, Hostname};
+use crate::names::{HostMatch, Hostname};
 use crate::persistent::{Hashed, Sorted};
 
 use super::{ResolvedRoute, VirtualHost};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use rustls::RootCertStore;
 use rustls::sign::CertifiedKey;
 
-use crate::model::PathMatch;
+use crate::names::PathMatch;
 
 /// The kinds of route. A passthrough route *cannot* carry a path or a certificate.
 #[derive(Debug)]

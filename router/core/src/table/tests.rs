@@ -207,7 +207,7 @@ fn plain_is_a_route_that_has_every_clear_text_request_of_its_host() {
     let plain = |spec: Value, annotations: Value| {
         let router = router([annotated("a/b", spec, annotations)]);
         let route = router.routes.values().next().unwrap();
-        let name = crate::model::Hostname::parse("h.test").unwrap();
+        let name = crate::names::Hostname::parse("h.test").unwrap();
         let source = [192, 0, 2, 1].into();
         let found =
             |path| matches!(router.match_cleartext_request(&name, path), crate::lookup::RequestMatch::Forward(_));

@@ -1,7 +1,7 @@
 use rustls::ProtocolVersion;
 
 use super::*;
-use crate::parse::ProfileKind;
+use crate::policy::tls_profile::ProfileKind;
 
 fn custom(min_version: TlsVersion, ciphers: &[&str]) -> TlsProfile {
     let ciphers = ciphers.iter().map(|name| (*name).into()).collect();

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::field::FieldPath;
 use crate::lookup::{RequestMatch, SniMatch};
-use crate::model::Hostname;
+use crate::names::Hostname;
 use crate::object::ObjectKey;
 use crate::resolve::ALLOWLIST;
 use crate::resources::Slot;

@@ -3,7 +3,7 @@
 use std::fmt::Debug;
 use std::sync::Arc;
 
-use router_core::gateway::spec::{PathMatcher, RequestMatcher, ValueMatcher};
+use router_core::matchers::{PathMatcher, RequestMatcher, ValueMatcher};
 use router_core::path_form::PathForm;
 use router_core::rule::{Rule, Site, SiteTls};
 use router_core::table::{

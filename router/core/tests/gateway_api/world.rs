@@ -7,7 +7,7 @@ use std::sync::Arc;
 use router_core::certificate::MaterialCache;
 use router_core::engine::Engine;
 use router_core::lookup::{Request, RequestMatch, SniMatch, joined};
-use router_core::model::Hostname;
+use router_core::names::Hostname;
 use router_core::object::{Kind, ObjectKey, ObjectRef, Origin};
 use router_core::parse::{Defaults, Object, Outcome, parse};
 use router_core::resources::Resources;

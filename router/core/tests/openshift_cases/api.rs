@@ -3,7 +3,9 @@
 use router_core::certificate::MaterialCache;
 use router_core::field::FieldError;
 use router_core::object::Origin;
-use router_core::parse::{Defaults, Direction, HeaderValue, Object, Outcome, parse_update};
+use router_core::parse::{Defaults, Object, Outcome, parse_update};
+use router_core::policy::header_actions::Direction;
+use router_core::policy::header_value::HeaderValue;
 use serde_json::{Value, json};
 
 use crate::certificates::Materials;

@@ -2,7 +2,7 @@
 
 use router_core::admit::{DomainLists, ForeignClaims, Policy, admit, effective_host};
 use router_core::certificate::MaterialCache;
-use router_core::model::HostMatch;
+use router_core::names::HostMatch;
 use router_core::object::Origin;
 use router_core::parse::{Defaults, NamespaceOwnership, Object, Outcome, WildcardAdmission, parse, parse_update};
 use router_core::resources::Objects;

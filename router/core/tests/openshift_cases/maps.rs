@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use regex::Regex;
 use router_core::lookup::{RequestMatch, SniMatch};
-use router_core::model::{HostMatch, Hostname};
+use router_core::names::{HostMatch, Hostname};
 use router_core::table::{ResolvedRoute, RouterTable};
 use serde_json::{Value, json};
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use router_core::model::RouterName;
+use router_core::names::RouterName;
 use router_core::status::{Condition, IngressEntry, merge_route, same_but_times};
 use serde_json::{Value, json};
 

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use router_core::lookup::{RequestMatch, SniMatch};
-use router_core::model::Hostname;
-use router_core::parse::{ForwardedHeaders, RewriteTarget};
+use router_core::names::Hostname;
+use router_core::policy::forwarded::ForwardedHeaders;
+use router_core::policy::rewrite::RewriteTarget;
 use router_core::table::{ResolvedRoute, RouterTable};
 use serde_json::{Value, json};
 

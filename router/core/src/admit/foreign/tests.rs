@@ -1,7 +1,7 @@
 //! Which of several claims on a host counts, and what a new version of the claims changes.
 
 use super::*;
-use crate::model::Hostname;
+use crate::names::Hostname;
 use crate::object::{Kind, ObjectKey};
 use crate::testing::good;
 use serde_json::json;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::super::spec::{Fault, Vertex};
 use super::{Claims, Vertices, duplicate, is_domain, root_allowed};
-use crate::model::Hostname;
+use crate::names::Hostname;
 use crate::object::{Kind, ObjectKey, ObjectRef};
 use crate::translate::Settings;
 

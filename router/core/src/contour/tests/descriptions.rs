@@ -337,7 +337,7 @@ fn tls_redirects_clear_text_unless_it_is_permitted() {
     }
     assert_eq!(world.certificate("www.example.com"), "a/tls");
     let site = world.host("www.example.com").and_then(|host| host.site.as_ref()).expect("a site");
-    assert_eq!(site.tls.as_ref().and_then(|tls| tls.minimum), Some(crate::parse::TlsVersion::Tls13));
+    assert_eq!(site.tls.as_ref().and_then(|tls| tls.minimum), Some(crate::policy::tls_profile::TlsVersion::Tls13));
 }
 
 #[test]

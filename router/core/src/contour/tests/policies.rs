@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use super::*;
-use crate::parse::TlsVersion;
 use crate::policy::Balance;
+use crate::policy::tls_profile::TlsVersion;
 use crate::table::ServiceEndpoints;
 use crate::testing::authority;
 
@@ -64,7 +64,7 @@ fn header_policies_of_a_service_are_its_own() {
     let to = json!([{ "name": "web", "port": 80, "requestHeadersPolicy": set("x-request"), "responseHeadersPolicy": set("x-response") }]);
     let world = world(vec![root(json!([{ "services": to }]))]);
     let policy = service(&world).policy.as_ref().expect("a policy");
-    let names = |modifiers: &[crate::gateway::spec::HeaderModifier]| -> Vec<String> {
+    let names = |modifiers: &[crate::header_modifier::HeaderModifier]| -> Vec<String> {
         modifiers.iter().flat_map(|it| it.set.iter().map(|(name, _)| name.to_string())).collect()
     };
     assert_eq!(

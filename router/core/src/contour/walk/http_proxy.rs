@@ -7,7 +7,7 @@ use super::super::backends::weighted;
 use super::super::matching::{Clash, identical, join};
 use super::super::spec::{Fault, RouteSpec, Vertex};
 use super::{Flat, Hop, Serve, Step, Target, Walk, own_faults};
-use crate::gateway::spec::{PathMatcher, RequestMatcher};
+use crate::matchers::{PathMatcher, RequestMatcher};
 use crate::rule::Mirror;
 use crate::table::Cluster;
 

@@ -3,12 +3,14 @@
 use std::time::Duration;
 
 use super::*;
+use crate::cors::Cors;
 use crate::few::Few;
-use crate::gateway::spec::{Cors, HeaderModifier};
-use crate::model::{HostMatch, Hostname, PathMatch};
+use crate::header_modifier::HeaderModifier;
+use crate::names::{HostMatch, Hostname, PathMatch};
 use crate::object::{Kind, ObjectKey, ObjectRef};
-use crate::parse::{ForwardedHeaders, TlsVersion};
 use crate::path_form::PathForm;
+use crate::policy::forwarded::ForwardedHeaders;
+use crate::policy::tls_profile::TlsVersion;
 use crate::policy::{Balance, RoutePolicy};
 use crate::rule::{Action, HealthCheck, PathChange, Retry};
 use crate::table::{Derived, Endpoint, InsecurePolicy};

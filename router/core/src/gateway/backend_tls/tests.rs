@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::model::Hostname;
+use crate::names::Hostname;
 use crate::rule::PeerName;
 use crate::testing::{authority, config_map, resources, service};
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::gateway::spec::{PathMatcher, RequestMatcher, ValueMatcher};
+use crate::matchers::{PathMatcher, RequestMatcher, ValueMatcher};
 use crate::object::Kind;
 
 /// Why two matches cannot be put together, in words for the child: nothing of what is in its parent.

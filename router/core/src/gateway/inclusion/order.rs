@@ -7,8 +7,10 @@ use std::cmp::Reverse;
 use std::collections::HashMap;
 
 use super::{Alternative, EffectiveRule, Outcome};
-use crate::gateway::hostnames::Specificity;
-use crate::gateway::spec::{GatewayRoute, HostPattern, PathMatcher, RequestMatcher};
+use crate::gateway::spec::GatewayRoute;
+use crate::host_pattern::HostPattern;
+use crate::host_pattern::Specificity;
+use crate::matchers::{PathMatcher, RequestMatcher};
 use crate::object::{Created, ObjectKey};
 
 /// The place of a match among those of its level, hostnames aside; smaller comes first. Exact paths, then regular

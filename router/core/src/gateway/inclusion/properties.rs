@@ -10,11 +10,12 @@ use proptest::sample::{select, subsequence};
 use serde_json::json;
 
 use super::*;
+use crate::cors::Cors;
 use crate::gateway::spec::{
-    AllowedRoutes, BackendRef, Cors, FromNamespaces, GROUP, ObjectReference, ParentRef, PathMatcher, RouteSlot,
-    SLUICE_GROUP, UrlRewrite, ValueMatcher,
+    AllowedRoutes, BackendRef, FromNamespaces, GROUP, ObjectReference, ParentRef, RouteSlot, SLUICE_GROUP, UrlRewrite,
 };
-use crate::model::Hostname;
+use crate::matchers::{PathMatcher, ValueMatcher};
+use crate::names::Hostname;
 use crate::object::{Created, Kind, Manifest, Meta, Origin, TextMap, Uid};
 use crate::parse::Object;
 

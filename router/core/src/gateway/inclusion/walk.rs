@@ -9,8 +9,11 @@ use super::edges::{Candidate, Edges, Refusal, name, reference_of, rule_name};
 use super::matches::{Mismatch, canonical, combine};
 use super::slots::Slot;
 use super::{Alternative, AuthoredFilter, Context, EffectiveRule, Level, LevelKey, Outcome, Top, filters};
-use crate::gateway::spec::{Filter, GatewayRoute, HostPattern, PathMatcher, PathModifier, RequestMatcher};
+use crate::gateway::spec::{Filter, GatewayRoute};
+use crate::host_pattern::HostPattern;
+use crate::matchers::{PathMatcher, RequestMatcher};
 use crate::object::{Created, ObjectRef};
+use crate::redirect_spec::PathModifier;
 use crate::rule::Retry;
 
 /// How many matches a child may have below one slot, all of its rules and all ways to the slot together.

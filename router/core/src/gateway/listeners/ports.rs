@@ -2,8 +2,9 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use crate::gateway::spec::{Gateway, HostPattern, Listener};
-use crate::model::RouterName;
+use crate::gateway::spec::{Gateway, Listener};
+use crate::host_pattern::HostPattern;
+use crate::names::RouterName;
 use crate::resolve::TrafficDefaults;
 use crate::sites::RouterPorts;
 

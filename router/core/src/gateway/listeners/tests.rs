@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::gateway::spec::ListenerTls;
-use crate::model::Hostname;
+use crate::names::Hostname;
 
 fn listener(port: u16, protocol: &str, hostname: Option<&str>, passthrough: bool) -> Listener {
     Listener {

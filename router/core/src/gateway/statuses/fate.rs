@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::gateway::Model;
 use crate::gateway::hosts::ListenerAt;
-use crate::gateway::spec::HostPattern;
+use crate::host_pattern::HostPattern;
 use crate::object::{Kind, ObjectKey, ObjectRef};
 use crate::sites::Lost;
 use crate::status::Condition;

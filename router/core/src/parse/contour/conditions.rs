@@ -7,10 +7,10 @@ use regex::Regex;
 
 use super::Fields;
 use super::ingress_route::prefix;
-use crate::contour::matching::{expression, same};
 use crate::contour::spec::Fault;
 use crate::field::{FieldPath, Findings};
-use crate::gateway::spec::{PathMatcher, RequestMatcher, ValueMatcher};
+use crate::matchers::{PathMatcher, RequestMatcher, ValueMatcher};
+use crate::matchers::{expression, same};
 use crate::parse::headers::is_token;
 use crate::path_form::PathForm;
 

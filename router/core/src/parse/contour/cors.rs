@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use super::Fields;
-use crate::contour::matching::expression;
 use crate::contour::spec::Fault;
+use crate::cors::{Cors, OriginPattern};
 use crate::field::{FieldPath, Findings};
-use crate::gateway::spec::{Cors, OriginPattern};
+use crate::matchers::expression;
 use crate::parse::headers::is_token;
 use crate::parse::ingress_controller::go_duration;
 

@@ -8,7 +8,7 @@ use super::resilience::{self, Of};
 use super::{Fields, reference, required, services};
 use crate::contour::spec::{Fault, RouteSpec, Subdomain, TcpProxy, Vertex};
 use crate::field::Findings;
-use crate::gateway::spec::{PathMatcher, RequestMatcher};
+use crate::matchers::{PathMatcher, RequestMatcher};
 use crate::parse::ingress_controller::go_duration;
 
 /// Reads `subdomains`, `routes` and `tcpproxy`.

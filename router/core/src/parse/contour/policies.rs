@@ -9,9 +9,10 @@ use super::ingress_route::prefix;
 use super::{Fields, required};
 use crate::contour::spec::Fault;
 use crate::field::Findings;
-use crate::gateway::spec::{HeaderModifier, PathModifier, Redirect};
-use crate::model::Hostname;
+use crate::header_modifier::HeaderModifier;
+use crate::names::Hostname;
 use crate::parse::headers::{OWN, is_token};
+use crate::redirect_spec::{PathModifier, Redirect};
 
 /// Longest value of a header, in bytes.
 const MAX_VALUE: usize = 16_384;

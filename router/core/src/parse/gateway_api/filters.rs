@@ -8,9 +8,10 @@ use std::sync::Arc;
 use super::read::{self, Unsupported};
 use super::references;
 use crate::field::Findings;
-use crate::gateway::spec::{Filter, MirrorFilter, PathModifier, Redirect, UrlRewrite};
+use crate::gateway::spec::{Filter, MirrorFilter, UrlRewrite};
 use crate::object::Kind;
 use crate::parse::fields::Fields;
+use crate::redirect_spec::{PathModifier, Redirect};
 
 const MAX_FILTERS: usize = 16;
 /// Longest path, in bytes.

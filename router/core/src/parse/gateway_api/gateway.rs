@@ -7,14 +7,15 @@ use serde_json::Value;
 
 use super::read::{self, Unsupported};
 use super::references;
+use crate::dns_names as names;
 use crate::field::{FieldPath, Findings};
 use crate::gateway::spec::{
-    AllowedRoutes, FromNamespaces, Gateway, GatewayClass, HostPattern, Listener, ListenerTls, ObjectReference,
+    AllowedRoutes, FromNamespaces, Gateway, GatewayClass, Listener, ListenerTls, ObjectReference,
 };
+use crate::host_pattern::HostPattern;
 use crate::object::{Manifest, Meta};
 use crate::parse::fields::Fields;
 use crate::parse::ingress_controller::selector;
-use crate::parse::names;
 use crate::parse::path_settings::path_settings;
 
 const MAX_LISTENERS: usize = 64;

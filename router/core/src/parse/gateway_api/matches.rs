@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::read::{self, Unsupported};
 use crate::field::{FieldPath, Findings};
-use crate::gateway::spec::{PathMatcher, RequestMatcher, ValueMatcher};
+use crate::matchers::{PathMatcher, RequestMatcher, ValueMatcher};
 use crate::parse::fields::Fields;
 
 /// Most `headers`, and most `queryParams`, of a match.

@@ -8,12 +8,11 @@ use super::gateway::{SLOT, allowed_routes};
 use super::read::{self, Unsupported};
 use super::references;
 use crate::field::{FieldPath, Findings};
-use crate::gateway::spec::{
-    BUNDLE_VERSION, BackendTlsPolicy, GROUP, ObjectReference, ReferenceGrant, RouteSlot, SubjectName,
-};
+use crate::gateway::spec::{BUNDLE_VERSION, BackendTlsPolicy, GROUP, ObjectReference, ReferenceGrant, RouteSlot};
 use crate::object::{Manifest, Meta};
 use crate::parse::CustomResourceDefinition;
 use crate::parse::fields::Fields;
+use crate::rule::backend_tls::SubjectName;
 
 const MAX_GRANTS: usize = 16;
 const MAX_TARGETS: usize = 16;

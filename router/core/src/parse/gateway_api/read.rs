@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use crate::dns_names as names;
 use crate::field::{FieldError, FieldPath, Findings};
-use crate::gateway::spec::HostPattern;
-use crate::model::Hostname;
+use crate::host_pattern::HostPattern;
+use crate::names::Hostname;
 use crate::parse::fields::{Fields, describe};
 use crate::parse::headers::is_token;
-use crate::parse::names;
 
 /// Longest text of most fields, in bytes.
 pub const MAX_TEXT: usize = 253;

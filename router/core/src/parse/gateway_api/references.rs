@@ -5,10 +5,10 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::read;
+use crate::dns_names as names;
 use crate::field::{FieldPath, Findings};
 use crate::gateway::spec::{ObjectReference, ParentRef};
 use crate::parse::fields::Fields;
-use crate::parse::names;
 
 /// Most `parentRefs`.
 const MAX_PARENTS: usize = 32;

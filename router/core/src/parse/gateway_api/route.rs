@@ -10,11 +10,12 @@ use super::matches;
 use super::read::{self, Unsupported};
 use super::references;
 use crate::field::{FieldPath, Findings};
-use crate::gateway::spec::{
-    BackendRef, Filter, GatewayRoute, HostPattern, PathMatcher, PathModifier, RequestMatcher, RouteRule,
-};
+use crate::gateway::spec::{BackendRef, Filter, GatewayRoute, RouteRule};
+use crate::host_pattern::HostPattern;
+use crate::matchers::{PathMatcher, RequestMatcher};
 use crate::object::{Kind, Manifest, Meta};
 use crate::parse::fields::Fields;
+use crate::redirect_spec::PathModifier;
 use crate::rule::Retry;
 
 const MAX_HOSTNAMES: usize = 16;

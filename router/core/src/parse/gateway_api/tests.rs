@@ -8,11 +8,12 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::*;
-use crate::gateway::spec::{
-    Filter, FromNamespaces, GatewayRoute, HeaderModifier, HostPattern, PathMatcher, PathModifier, RequestMatcher,
-    ValueMatcher,
-};
-use crate::model::Hostname;
+use crate::gateway::spec::{Filter, FromNamespaces, GatewayRoute};
+use crate::header_modifier::HeaderModifier;
+use crate::host_pattern::HostPattern;
+use crate::matchers::{PathMatcher, RequestMatcher, ValueMatcher};
+use crate::names::Hostname;
+use crate::redirect_spec::PathModifier;
 use crate::rule::Retry;
 use crate::testing::{good, parsed, refusals};
 

@@ -1,5 +1,9 @@
 //! Values as parts; names and counts are in the table of refusals (`parse/tests/refusals.rs`).
 
+use crate::policy::header_value::Converter;
+use crate::policy::header_value::Expression;
+use crate::policy::header_value::Fetch;
+use crate::policy::header_value::Segment;
 use super::*;
 
 fn value(text: &str) -> HeaderValue {

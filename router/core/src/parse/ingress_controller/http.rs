@@ -1,11 +1,14 @@
 //! `httpHeaders` and what else concerns HTTP as a whole (openshift.md e).
 
+use crate::policy::forwarded::ForwardedHeaders;
 use std::sync::Arc;
 
-use super::unique_id::{self, UniqueId};
+use super::unique_id;
 use crate::field::{FieldPath, Findings};
 use crate::parse::fields::Fields;
-use crate::parse::headers::{self, HeaderActions};
+use crate::parse::headers;
+use crate::policy::header_actions::HeaderActions;
+use crate::policy::unique_id::UniqueId;
 
 /// What is done to HTTP of all routes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -30,20 +33,6 @@ pub struct HttpPolicy {
     pub abort_closed_clients: bool,
     /// What is asked for and cannot be done, beside the above.
     pub without_effect: Vec<FieldPath>,
-}
-
-/// What happens to `X-Forwarded-*` and `Forwarded`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum ForwardedHeaders {
-    /// What the client sent stays, and the router adds its own.
-    #[default]
-    Append,
-    /// The router's own stand alone.
-    Replace,
-    /// The router's own, where the client sent none.
-    IfNone,
-    /// None of the router's.
-    Never,
 }
 
 /// Reads the members of `spec` that make an [`HttpPolicy`]. After an error the default stands in its place.

@@ -3,14 +3,17 @@
 //! The agent writes one line for each request and relayed connection to its own log. In a container that is what
 //! `destination.type: Container` asks for; with `Syslog` the router's lines go to a server instead.
 
+use crate::policy::access_log::CookieCapture;
+use crate::policy::access_log::HeaderCapture;
+use crate::policy::access_log::Syslog;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
-use super::format::Fault;
-use super::log_format::LogFormat;
 use crate::field::{FieldPath, Findings};
 use crate::parse::fields::Fields;
 use crate::parse::headers;
+use crate::policy::format::Fault;
+use crate::policy::log_format::LogFormat;
 
 /// Syslog facilities by their codes (RFC 5424, table 1), as the API and HAProxy name them.
 const FACILITIES: [&str; 24] = [
@@ -41,37 +44,6 @@ pub struct AccessLog {
     pub without_effect: Vec<FieldPath>,
     /// `httpLogFormat`, if it has a field that is not to be had, which has been said.
     pub format_without_effect: Vec<FieldPath>,
-}
-
-/// A server that takes lines by UDP.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Syslog {
-    /// Where it is.
-    pub address: SocketAddr,
-    /// Code of the facility, 0 to 23.
-    pub facility: u8,
-    /// Most bytes of a message, with its header.
-    pub max_length: usize,
-}
-
-/// A header whose value is logged.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct HeaderCapture {
-    /// Name, compared without regard to case.
-    pub name: Arc<str>,
-    /// Most bytes of the value.
-    pub max_length: usize,
-}
-
-/// A cookie that is logged, `name=value`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CookieCapture {
-    /// Its name, or the beginning of it.
-    pub name: Arc<str>,
-    /// `matchType: Prefix`: `name` is the beginning.
-    pub is_prefix: bool,
-    /// Most bytes of name and value together.
-    pub max_length: usize,
 }
 
 /// Reads `logging`.

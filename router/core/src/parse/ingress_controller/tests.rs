@@ -1,5 +1,12 @@
 //! IngressControllers as typed data, and what is said of fields that nothing acts on.
 
+use crate::policy::forwarded::ForwardedHeaders;
+use crate::policy::tls_profile::ProfileKind;
+use crate::policy::access_log::Syslog;
+use crate::policy::tls_profile::TlsVersion;
+use crate::policy::unique_id::UniqueId;
+use crate::policy::unique_id::UniqueIdField;
+use crate::policy::unique_id::UniqueIdPart;
 use std::time::Duration;
 
 use serde_json::json;

@@ -3,63 +3,19 @@
 //! Of the format's many fields there are those that make an id: addresses and ports of both ends of the client's
 //! connection, the time, counters and a UUID. Others are refused by name.
 
-use std::sync::Arc;
+use crate::policy::unique_id::UniqueId;
+use crate::policy::unique_id::UniqueIdField;
+use crate::policy::unique_id::UniqueIdPart;
 
-use super::format::{Dialect, Fault, Piece};
 use crate::field::{FieldPath, Findings};
 use crate::parse::fields::Fields;
 use crate::parse::headers;
+use crate::policy::format::{Dialect, Fault, Piece};
 
 /// Longest name or format, in bytes.
 const MAX_LENGTH: usize = 1024;
 /// OpenShift's format where none is written.
 const DEFAULT: &str = "%{+X}o %ci:%cp_%fi:%fp_%Ts_%rt:%pid";
-
-/// A header that identifies each request.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct UniqueId {
-    /// Header name.
-    pub name: Arc<str>,
-    /// What its value is made of, in order.
-    pub parts: Arc<[UniqueIdPart]>,
-}
-
-/// A part of the value.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum UniqueIdPart {
-    /// Stands as it is.
-    Text(Arc<str>),
-    /// Computed for each request.
-    Field {
-        /// What.
-        what: UniqueIdField,
-        /// `+X`: an address as its bytes, 2 upper-case digits each; a number in upper case, at least 4 digits.
-        hex: bool,
-    },
-}
-
-/// What is known of a request that has not been answered.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum UniqueIdField {
-    /// `%ci`: the client's address.
-    ClientAddress,
-    /// `%cp`: the client's port.
-    ClientPort,
-    /// `%fi`: the address that the client connected to.
-    FrontendAddress,
-    /// `%fp`: the port that the client connected to.
-    FrontendPort,
-    /// `%Ts`: seconds since 1970.
-    Timestamp,
-    /// `%ms`: milliseconds of that second, 3 digits; never hexadecimal.
-    Milliseconds,
-    /// `%rt`: a number that grows with each request of the process.
-    Counter,
-    /// `%pid`: the process id.
-    Process,
-    /// `%[uuid]`, `%[uuid()]` and `%[uuid(4)]`: a random UUID (RFC 9562, 5.4); never hexadecimal.
-    Uuid,
-}
 
 /// Reads `uniqueId`. A format whose fields are not all known has no effect: its path is added to `not_done`.
 pub fn parse(mut fields: Fields<'_>, not_done: &mut Vec<FieldPath>, findings: &mut Findings) -> Option<UniqueId> {

@@ -2,20 +2,19 @@
 //! from the stored texts when a route is resolved, so that the many routes without any cost nothing.
 
 mod allowlist;
-mod rewrite;
 mod values;
 
+use crate::policy::rewrite::RewriteTarget;
 use std::borrow::Cow;
 use std::time::Duration;
 
 use super::Traffic;
 use crate::object::TextMap;
-use crate::parse::ForwardedHeaders;
 use crate::policy::RoutePolicy;
+use crate::policy::forwarded::ForwardedHeaders;
 use crate::table::InsecurePolicy;
 
 pub use allowlist::{ALLOWLIST, AllowList, WHITELIST, allowlist};
-pub use rewrite::RewriteTarget;
 pub use values::truth;
 
 /// `v2`: connections to the endpoints of a passthrough route begin with a PROXY protocol header.

@@ -7,7 +7,7 @@ use rustls::sign::CertifiedKey;
 use super::Traffic;
 use crate::certificate::{MaterialCache, MaterialError, Part};
 use crate::field::{FieldError, FieldPath, Findings};
-use crate::model::PathMatch;
+use crate::names::PathMatch;
 use crate::parse::fields::Fields;
 use crate::table::{InsecurePolicy, Reencrypt};
 

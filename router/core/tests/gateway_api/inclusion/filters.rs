@@ -41,7 +41,7 @@ fn the_parents_filters_come_first() {
         ])
     };
     let policy = policy(&two(&both("parent"), &both("child")));
-    let values = |modifiers: &[router_core::gateway::spec::HeaderModifier]| -> Vec<String> {
+    let values = |modifiers: &[router_core::header_modifier::HeaderModifier]| -> Vec<String> {
         modifiers.iter().flat_map(|modifier| modifier.set.iter().map(|(_, value)| value.to_string())).collect()
     };
     assert_eq!(values(&policy.request_headers), ["parent-request", "child-request"]);

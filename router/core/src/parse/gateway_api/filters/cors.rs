@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use crate::cors::Cors;
 use crate::field::Findings;
-use crate::gateway::spec::Cors;
 use crate::parse::fields::{Fields, describe};
 use crate::parse::gateway_api::read;
 use crate::parse::headers::is_token;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::field::{FieldPath, Findings};
-use crate::gateway::spec::HeaderModifier;
+use crate::header_modifier::HeaderModifier;
 use crate::parse::fields::{Fields, describe};
 use crate::parse::gateway_api::read::{self, Unsupported};
 use crate::parse::headers::{OWN, is_token};

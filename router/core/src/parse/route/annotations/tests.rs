@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::values::{hsts, limit, timeout};
 use super::*;
-use crate::model::PathMatch;
+use crate::names::PathMatch;
 use crate::parse::{CertificateSource, HeldTls, Material};
 use crate::policy::{Balance, SameSite, SourceLimits};
 

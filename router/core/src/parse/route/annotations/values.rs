@@ -3,7 +3,7 @@
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-use crate::parse::ForwardedHeaders;
+use crate::policy::forwarded::ForwardedHeaders;
 use crate::policy::{Balance, SameSite};
 
 use super::MAX_TIMEOUT;

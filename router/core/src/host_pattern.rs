@@ -4,8 +4,18 @@ use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::fmt;
 
-use super::spec::HostPattern;
-use crate::model::{HostMatch, Hostname};
+use crate::names::{HostMatch, Hostname};
+
+/// A hostname of a listener or a route.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum HostPattern {
+    /// Every name: nothing was written.
+    Any,
+    /// `*.` in front of this domain: one label or more, never the domain itself.
+    Suffix(Hostname),
+    /// This name.
+    Exact(Hostname),
+}
 
 impl HostPattern {
     /// Whether every name of the other is a name of this one.

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use super::Direction;
+use crate::policy::header_actions::Direction;
 
 /// A value that is known to be well-formed.
 #[derive(Clone, Debug, PartialEq, Eq)]
