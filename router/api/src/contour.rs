@@ -1,0 +1,188 @@
+//! Contour's objects: IngressRoute (`contour.heptio.com/v1beta1`), HTTPProxy (`projectcontour.io/v1`) and
+//! TLSCertificateDelegation (delegation.md). What their CustomResourceDefinitions refuse is refused here; what they let
+//! through and Contour finds wrong, or Sluice does not do, makes the object invalid, and its status says so.
+
+mod balance;
+mod conditions;
+mod cors;
+mod http_proxy;
+mod ingress_route;
+mod policies;
+mod resilience;
+mod services;
+pub mod types;
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::fields::Fields;
+use crate::contour::types::{Fault, TlsCertificateDelegation, TlsSpec, Vertex, VirtualHostSpec};
+use crate::meta::set_namespace;
+use crate::object::Object;
+use router_model::field::{FieldPath, Findings};
+use router_model::object::{Kind, Manifest, Meta, ObjectKey, Texts};
+
+/// Annotations that name an ingress class, and the classes that are ours: those that Contour itself has by default.
+const CLASS_ANNOTATIONS: [&str; 3] =
+    ["projectcontour.io/ingress.class", "contour.heptio.com/ingress.class", "kubernetes.io/ingress.class"];
+const OUR_CLASS: &str = "contour";
+
+/// Reads an object of one of these kinds; `None` for other kinds.
+pub(crate) fn parse(
+    kind: Kind,
+    mut meta: Meta,
+    written: &Value,
+    texts: &mut Texts,
+    findings: &mut Findings,
+) -> Option<Object> {
+    let mut stored = written.clone();
+    set_namespace(&mut stored, &meta.key);
+    meta.share(texts);
+    let manifest = Manifest::new(&stored);
+    let mut object = Fields::of(Some(&stored), FieldPath::root(), findings);
+    object.ignore(&["kind", "metadata", "status"]);
+    let version = object.text("apiVersion", findings).unwrap_or_default();
+    let mut spec = object.mapping("spec", findings);
+    if object.value("spec").is_none() {
+        findings.error(object.path("spec"), format!("Required value: write what the {kind} is to do"));
+    }
+    let parsed = match kind {
+        Kind::IngressRoute | Kind::HttpProxy => {
+            let mut vertex = vertex(kind, meta, manifest, &mut spec, findings);
+            if kind == Kind::IngressRoute {
+                ingress_route::fill(&mut vertex, &mut spec, findings);
+            } else {
+                http_proxy::fill(&mut vertex, &mut spec, findings);
+            }
+            Some(Object::Vertex(Arc::new(vertex)))
+        }
+        Kind::TlsCertificateDelegation => {
+            let delegations = delegations(&mut spec, findings);
+            let has_status = version == kind.api_version();
+            let delegation = TlsCertificateDelegation { meta, manifest, has_status, delegations };
+            Some(Object::TlsCertificateDelegation(Arc::new(delegation)))
+        }
+        _ => None,
+    };
+    spec.finish(findings);
+    object.finish(findings);
+    parsed
+}
+
+/// Whether an IngressRoute or HTTPProxy that cannot be read is another controller's all the same, by its class.
+pub fn is_foreign(manifest: &Value) -> bool {
+    class(manifest).is_some_and(|(_, class)| names_another(&class))
+}
+
+/// The ingress class that an IngressRoute or HTTPProxy names, and where.
+pub fn class(manifest: &Value) -> Option<(FieldPath, String)> {
+    let annotation = |name: &&str| {
+        let class = manifest.get("metadata")?.get("annotations")?.get(name)?.as_str()?;
+        Some((FieldPath::of(&["metadata", "annotations", *name]), class.to_owned()))
+    };
+    let field = || {
+        let class = manifest.pointer("/spec/ingressClassName")?.as_str()?;
+        Some((FieldPath::of(&["spec", "ingressClassName"]), class.to_owned()))
+    };
+    CLASS_ANNOTATIONS.iter().find_map(annotation).or_else(field)
+}
+
+fn names_another(class: &str) -> bool {
+    class != OUR_CLASS && !class.is_empty()
+}
+
+/// What both kinds have in common: the class and the virtual host.
+fn vertex(kind: Kind, meta: Meta, manifest: Manifest, spec: &mut Fields<'_>, findings: &mut Findings) -> Vertex {
+    let annotated = CLASS_ANNOTATIONS.iter().find_map(|name| meta.annotations.get(name));
+    let named = if kind == Kind::HttpProxy { spec.text("ingressClassName", findings) } else { None };
+    let is_foreign = annotated.or(named).is_some_and(names_another);
+    let mut vertex = Vertex {
+        kind,
+        meta,
+        manifest,
+        is_foreign,
+        virtual_host: None,
+        subdomains: Vec::new(),
+        routes: Vec::new(),
+        tcp: None,
+        faults: Vec::new(),
+    };
+    let mut host = spec.mapping("virtualhost", findings);
+    if host.is_present() {
+        let fqdn = host.text("fqdn", findings).unwrap_or_default();
+        let mut tls = host.mapping("tls", findings);
+        let read = tls.is_present().then(|| TlsSpec {
+            secret: tls.text("secretName", findings).unwrap_or_default().into(),
+            minimum: tls.text("minimumProtocolVersion", findings).unwrap_or_default().into(),
+            passthrough: tls.truth("passthrough", findings).unwrap_or_default(),
+        });
+        let mut cors = None;
+        if kind == Kind::HttpProxy {
+            let names = ["maximumProtocolVersion", "clientValidation", "enableFallbackCertificate"];
+            refuse(&mut tls, &names, &mut vertex.faults);
+            cors = cors::policy(&mut host, &mut vertex.faults, findings);
+            let names = ["authorization", "rateLimitPolicy", "jwtProviders", "ipAllowPolicy", "ipDenyPolicy"];
+            refuse(&mut host, &names, &mut vertex.faults);
+        }
+        tls.finish(findings);
+        vertex.virtual_host = Some(VirtualHostSpec { fqdn: fqdn.into(), tls: read, cors });
+    }
+    host.finish(findings);
+    vertex
+}
+
+/// Notes members that are written and not done. What is empty or false asks for nothing.
+fn refuse(fields: &mut Fields<'_>, names: &[&'static str], faults: &mut Vec<Fault>) {
+    for name in names {
+        let asks = match fields.value(name) {
+            None | Some(Value::Null | Value::Bool(false)) => false,
+            Some(Value::String(text)) => !text.is_empty(),
+            Some(Value::Array(items)) => !items.is_empty(),
+            Some(Value::Object(members)) => !members.is_empty(),
+            Some(Value::Bool(true) | Value::Number(_)) => true,
+        };
+        if asks {
+            faults.push(unsupported(&fields.path(name), "remove it"));
+        }
+    }
+}
+
+/// The fault of a field that is not done.
+fn unsupported(path: &FieldPath, advice: &str) -> Fault {
+    Fault::new("SpecError", "UnsupportedField", format!("{path} is not supported; {advice}"))
+}
+
+/// A text that must be there; `what` says what it is.
+fn required<'v>(fields: &mut Fields<'v>, name: &'static str, what: &str, findings: &mut Findings) -> Option<&'v str> {
+    let before = findings.errors.len();
+    let text = fields.text(name, findings);
+    if text.is_none() && findings.errors.len() == before {
+        findings.error(fields.path(name), format!("Required value: write {what}"));
+    }
+    text
+}
+
+/// A reference to another object: `delegate`, `include`.
+fn reference(fields: &mut Fields<'_>, namespace: &Arc<str>, findings: &mut Findings) -> Option<ObjectKey> {
+    if !fields.is_present() {
+        return None;
+    }
+    let name = required(fields, "name", "the name of the object that is delegated to", findings);
+    let namespace = fields.text("namespace", findings).map_or_else(|| Arc::clone(namespace), Arc::from);
+    Some(ObjectKey { namespace, name: name?.into() })
+}
+
+/// Reads `spec.delegations`.
+fn delegations(spec: &mut Fields<'_>, findings: &mut Findings) -> Vec<(Arc<str>, Vec<Arc<str>>)> {
+    let mut delegations = Vec::new();
+    for (path, item) in spec.list("delegations", findings) {
+        let mut fields = Fields::of(Some(item), path, findings);
+        let secret = required(&mut fields, "secretName", "the name of a Secret of this namespace", findings);
+        let targets = fields.texts("targetNamespaces", findings);
+        fields.finish(findings);
+        delegations
+            .extend(secret.map(|secret| (secret.into(), targets.iter().map(|(_, text)| (*text).into()).collect())));
+    }
+    delegations
+}

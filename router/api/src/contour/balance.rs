@@ -1,0 +1,104 @@
+//! How endpoints are chosen: `strategy` of an IngressRoute's services, `loadBalancerPolicy` of an HTTPProxy.
+
+use super::Fields;
+use crate::contour::types::{Fault, Strategy};
+use crate::openshift::header_actions::is_token;
+use router_model::field::{FieldPath, Findings};
+use router_table::policy::{Balance, HashOf, HashedPart};
+
+/// Name of the cookie that Contour gives clients.
+const COOKIE: &str = "X-Contour-Session-Affinity";
+
+/// Reads `strategy` of a service. Contour takes what it does not know for RoundRobin; so does this.
+pub fn strategy(fields: &mut Fields<'_>, findings: &mut Findings) -> Strategy {
+    let name = fields.text("strategy", findings).unwrap_or_default();
+    named(name, &fields.path("strategy"), findings)
+}
+
+fn named(name: &str, path: &FieldPath, findings: &mut Findings) -> Strategy {
+    let balance = match name {
+        "" | "RoundRobin" => Balance::RoundRobin,
+        "WeightedLeastRequest" => Balance::LeastConnections,
+        "Random" => Balance::Random,
+        "Cookie" => {
+            let part = HashedPart::Cookie(COOKIE.into());
+            return Strategy { balance: Balance::Hash, hash: Box::new([HashOf { part, terminal: false }]) };
+        }
+        _ => {
+            let known = "RoundRobin, WeightedLeastRequest, Random, Cookie or, in an HTTPProxy's route, RequestHash";
+            findings.warn(path.clone(), format!("{name:?} is no strategy, RoundRobin is used; write {known}"));
+            Balance::RoundRobin
+        }
+    };
+    Strategy { balance, ..Strategy::default() }
+}
+
+/// Reads `loadBalancerPolicy`. What is no good in a hash policy makes it count for nothing, as Contour has it.
+pub fn policy(holder: &mut Fields<'_>, warnings: &mut Vec<Fault>, findings: &mut Findings) -> Strategy {
+    let mut policy = holder.mapping("loadBalancerPolicy", findings);
+    let name = policy.text("strategy", findings).unwrap_or_default();
+    if name != "RequestHash" {
+        policy.ignore(&["requestHashPolicies"]);
+        let strategy = named(name, &policy.path("strategy"), findings);
+        policy.finish(findings);
+        return strategy;
+    }
+    let (mut hash, at) = (Vec::<HashOf>::new(), policy.path("requestHashPolicies"));
+    for (path, item) in policy.list("requestHashPolicies", findings) {
+        let mut fields = Fields::of(Some(item), path.clone(), findings);
+        let terminal = fields.truth("terminal", findings).unwrap_or_default();
+        let part = part(&mut fields, findings);
+        fields.finish(findings);
+        let part = part.and_then(|part| match hash.iter().any(|known| known.part == part) {
+            true => Err("the same is hashed before; remove it".to_owned()),
+            false => Ok(part),
+        });
+        match part {
+            Ok(part) => hash.push(HashOf { part, terminal }),
+            Err(why) => warnings.push(ignored(format!("ignoring {path}: {why}"))),
+        }
+    }
+    policy.finish(findings);
+    if hash.is_empty() {
+        let advice = "ignoring strategy RequestHash, which needs at least one; endpoints are chosen by RoundRobin";
+        warnings.push(ignored(format!("{at}: {advice}")));
+        return Strategy::default();
+    }
+    Strategy { balance: Balance::Hash, hash: hash.into() }
+}
+
+/// What one of `requestHashPolicies` hashes, or why it does not count.
+fn part(fields: &mut Fields<'_>, findings: &mut Findings) -> Result<HashedPart, String> {
+    let mut parts = Vec::new();
+    if fields.truth("hashSourceIP", findings) == Some(true) {
+        parts.push(Ok(HashedPart::Source));
+    }
+    let mut header = fields.mapping("headerHashOptions", findings);
+    if header.is_present() {
+        let name = header.text("headerName", findings).unwrap_or_default().to_ascii_lowercase();
+        parts.push(match is_token(&name) {
+            true => Ok(HashedPart::Header(name.into())),
+            false => Err(format!("{name:?} is no header name; use letters, digits and -")),
+        });
+    }
+    header.finish(findings);
+    let mut query = fields.mapping("queryParameterHashOptions", findings);
+    if query.is_present() {
+        let name = query.text("parameterName", findings).unwrap_or_default().to_ascii_lowercase();
+        parts.push(match name.is_empty() {
+            false => Ok(HashedPart::Query(name.into())),
+            true => Err("parameterName is empty; write the name of a query parameter".to_owned()),
+        });
+    }
+    query.finish(findings);
+    let several = "write exactly one of hashSourceIP, headerHashOptions and queryParameterHashOptions".to_owned();
+    match (parts.pop(), parts.is_empty()) {
+        (Some(only), true) => only,
+        _ => Err(several),
+    }
+}
+
+/// The warning about a field that counts for nothing.
+pub fn ignored(message: String) -> Fault {
+    Fault::new("SpecError", "IgnoredField", message)
+}

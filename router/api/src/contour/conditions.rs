@@ -1,0 +1,274 @@
+//! `conditions` of an HTTPProxy's routes and includes.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use regex::Regex;
+
+use super::Fields;
+use super::ingress_route::prefix;
+use crate::contour::types::Fault;
+use crate::openshift::header_actions::is_token;
+use router_model::field::{FieldPath, Findings};
+use router_table::matchers::{PathMatcher, RequestMatcher, ValueMatcher};
+use router_table::matchers::{expression, same};
+use router_table::path_form::PathForm;
+
+/// What conditions say.
+#[derive(Debug, Default)]
+pub struct Conditions {
+    /// All of them.
+    pub matcher: RequestMatcher,
+    /// In words; empty when there are none.
+    pub label: String,
+}
+
+/// How conditions on headers call the method.
+pub const METHOD: &str = ":method";
+
+/// Where conditions stand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// In a route.
+    Route,
+    /// In an include, which can have no path but a prefix.
+    Include,
+}
+
+impl Place {
+    const fn word(self) -> &'static str {
+        match self {
+            Place::Route => "route",
+            Place::Include => "include",
+        }
+    }
+
+    /// Type and reason of what is wrong with paths.
+    fn path_fault(self, message: &str) -> Fault {
+        let kind = if self == Place::Include { "IncludeError" } else { "RouteError" };
+        Fault::new(kind, "PathMatchConditionsNotValid", format!("{}: {message}", self.word()))
+    }
+}
+
+/// Reads `conditions`.
+pub fn read(holder: &mut Fields<'_>, place: Place, faults: &mut Vec<Fault>, findings: &mut Findings) -> Conditions {
+    let mut conditions = Conditions::default();
+    let (mut words, mut path_seen) = (Vec::new(), false);
+    for (path, item) in holder.list("conditions", findings) {
+        let mut fields = Fields::of(Some(item), path.clone(), findings);
+        for name in ["prefix", "exact", "regex"] {
+            let Some(text) = fields.text(name, findings) else { continue };
+            if path_seen {
+                let message = "more than one prefix, exact or regex condition is not allowed; keep one of them";
+                faults.push(place.path_fault(message));
+                continue;
+            }
+            path_seen = true;
+            words.push(format!("{name} {text}"));
+            // An expression stands for many paths, and is compared as it is.
+            let text = if name == "regex" { text.into() } else { compared(text, &fields.path(name), findings) };
+            match path_condition(name, &text, place) {
+                Ok(matcher) => conditions.matcher.path = matcher,
+                Err(fault) => faults.push(fault),
+            }
+        }
+        let mut header = fields.mapping("header", findings);
+        let at = fields.path("header");
+        if let Some((name, matcher)) = value_condition(&mut header, &at, &HEADER, faults, findings) {
+            words.push(format!("header {name}"));
+            let RequestMatcher { headers, method, .. } = &mut conditions.matcher;
+            if *name == *METHOD {
+                faults.extend(of_method(method, matcher, &at));
+            } else if let Some(fault) = repeated(headers, &name, &matcher, &HEADER) {
+                faults.extend(fault);
+            } else {
+                headers.push((name, matcher));
+            }
+        }
+        header.finish(findings);
+        let mut parameter = fields.mapping("queryParameter", findings);
+        let at = fields.path("queryParameter");
+        if let Some((name, matcher)) = value_condition(&mut parameter, &at, &QUERY, faults, findings) {
+            words.push(format!("query parameter {name}"));
+            let query = &mut conditions.matcher.query;
+            if let Some(fault) = repeated(query, &name, &matcher, &QUERY) {
+                faults.extend(fault);
+            } else {
+                query.push((name, matcher));
+            }
+        }
+        parameter.finish(findings);
+        fields.finish(findings);
+    }
+    conditions.label = words.join(", ");
+    conditions
+}
+
+/// The path of a condition as those of requests are compared with it: in normal form, but for slashes next to each other,
+/// which routers may keep. Its own part alone, so that nothing in it leaves what is in front of it.
+pub(crate) fn compared<'t>(text: &'t str, at: &FieldPath, findings: &mut Findings) -> Cow<'t, str> {
+    let normal = PathForm::Normal { merge_slashes: false }.of(text);
+    if *normal != *text {
+        let message = format!("paths are compared in normal form, in which {text:?} is {normal:?}; write that");
+        findings.warn(at.clone(), message);
+    }
+    normal
+}
+
+fn path_condition(name: &str, text: &str, place: Place) -> Result<PathMatcher, Fault> {
+    if place == Place::Include && name != "prefix" {
+        return Err(place.path_fault(&format!("{name} conditions are not allowed in includes; write a prefix")));
+    }
+    if !text.starts_with('/') {
+        let message = format!("{name} conditions must start with /, {text} was supplied; write /{text}");
+        return Err(place.path_fault(&message));
+    }
+    match name {
+        "prefix" => Ok(PathMatcher::Prefix(prefix(text))),
+        "exact" => Ok(PathMatcher::Exact(text.into())),
+        _ => match expression(text, false) {
+            Ok(regex) => Ok(PathMatcher::Regex(regex)),
+            Err(why) => Err(place.path_fault(&format!("regex condition: {why}"))),
+        },
+    }
+}
+
+/// What header and query parameter conditions are called, and what they can say.
+struct Values {
+    word: &'static str,
+    reason: &'static str,
+    is_header: bool,
+}
+
+const HEADER: Values = Values { word: "header", reason: "HeaderMatchConditionsNotValid", is_header: true };
+const QUERY: Values =
+    Values { word: "query parameter", reason: "QueryParameterMatchConditionsNotValid", is_header: false };
+
+impl Values {
+    fn fault(&self, message: String) -> Fault {
+        Fault::new("RouteError", self.reason, message)
+    }
+}
+
+/// What a second condition on the same name comes to: nothing, where it says the same.
+fn repeated(
+    known: &[(Arc<str>, ValueMatcher)],
+    name: &Arc<str>,
+    matcher: &ValueMatcher,
+    values: &Values,
+) -> Option<Option<Fault>> {
+    let (_, first) = known.iter().find(|(other, _)| other == name)?;
+    if same(first, matcher) {
+        return Some(None);
+    }
+    let word = values.word;
+    Some(Some(values.fault(match (first, matcher) {
+        (ValueMatcher::Exact(_), ValueMatcher::Exact(_)) => {
+            format!("cannot specify duplicate {word} 'exact match' conditions in the same route: {name}")
+        }
+        _ => format!("more than one condition on {word} {name} is not supported; write one regex condition"),
+    })))
+}
+
+/// What a condition on the method comes to: Envoy has the method among the header fields.
+fn of_method(method: &mut Option<Arc<str>>, matcher: ValueMatcher, at: &FieldPath) -> Option<Fault> {
+    match (&*method, matcher) {
+        (None, ValueMatcher::Exact(wanted)) => *method = Some(wanted),
+        (Some(known), ValueMatcher::Exact(wanted)) if *known == wanted => {}
+        _ => {
+            let message = format!("{at}: of {METHOD} one exact condition is done, with regard to case; write that");
+            return Some(HEADER.fault(message));
+        }
+    }
+    None
+}
+
+/// Conditions that are told by what is not there; they are not done.
+const NEGATIVE: [&str; 4] = ["notpresent", "notcontains", "notexact", "treatMissingAsEmpty"];
+
+fn value_condition(
+    fields: &mut Fields<'_>,
+    at: &FieldPath,
+    values: &Values,
+    faults: &mut Vec<Fault>,
+    findings: &mut Findings,
+) -> Option<(Arc<str>, ValueMatcher)> {
+    if !fields.is_present() {
+        return None;
+    }
+    let name = match fields.text("name", findings) {
+        Some(name) if !values.is_header => name.to_owned(),
+        Some(name) if is_token(name) || name == METHOD => name.to_ascii_lowercase(),
+        Some(name) => {
+            findings.error(
+                fields.path("name"),
+                format!("Invalid value: {name:?}: is no header name; use letters, digits and -"),
+            );
+            return None;
+        }
+        None => {
+            findings.error(fields.path("name"), format!("Required value: write the name of a {}", values.word));
+            return None;
+        }
+    };
+    if values.is_header {
+        super::refuse(fields, &NEGATIVE, faults);
+    }
+    let ignore_case = fields.truth("ignoreCase", findings).unwrap_or_default();
+    let mut found = Vec::new();
+    if fields.truth("present", findings) == Some(true) {
+        found.push(expression(".*", false));
+    }
+    let operators: &[&'static str] = if values.is_header {
+        &["exact", "contains", "regex"]
+    } else {
+        &["exact", "prefix", "suffix", "contains", "regex"]
+    };
+    for operator in operators {
+        let Some(text) = fields.text(operator, findings) else { continue };
+        let literal = regex::escape(text);
+        found.push(match *operator {
+            "exact" if !ignore_case => {
+                return single(found, name, ValueMatcher::Exact(text.into()), at, values, faults);
+            }
+            "exact" => expression(&literal, ignore_case),
+            "prefix" => expression(&format!("{literal}.*"), ignore_case),
+            "suffix" => expression(&format!(".*{literal}"), ignore_case),
+            "contains" => expression(&format!(".*{literal}.*"), ignore_case),
+            _ => expression(text, ignore_case),
+        });
+    }
+    let last = found.pop();
+    match last {
+        Some(Ok(regex)) => single(found, name, ValueMatcher::Regex(regex), at, values, faults),
+        Some(Err(why)) => {
+            faults.push(values.fault(format!("{at}: {why}")));
+            None
+        }
+        None => {
+            // What is not done was told; a condition that says nothing is wrong by itself.
+            if faults.is_empty() {
+                faults.push(
+                    values.fault(format!("{at}: says nothing about {name}; write exact, contains, regex or present")),
+                );
+            }
+            None
+        }
+    }
+}
+
+/// The one condition of a block; a second one in it is a fault.
+fn single(
+    others: Vec<Result<Regex, String>>,
+    name: String,
+    matcher: ValueMatcher,
+    at: &FieldPath,
+    values: &Values,
+    faults: &mut Vec<Fault>,
+) -> Option<(Arc<str>, ValueMatcher)> {
+    if !others.is_empty() {
+        faults.push(values.fault(format!("{at}: more than one condition on {name}; keep one of them")));
+        return None;
+    }
+    Some((name.into(), matcher))
+}

@@ -1,0 +1,109 @@
+//! What only an IngressRoute has: routes by prefix with their delegates, and the subdomains of a domain.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::conditions::compared;
+use super::resilience::{self, Of};
+use super::{Fields, reference, required, services};
+use crate::contour::types::{Fault, RouteSpec, Subdomain, TcpProxy, Vertex};
+use crate::openshift::ingress_controller::tuning::go_duration;
+use router_model::field::Findings;
+use router_table::matchers::{PathMatcher, RequestMatcher};
+
+/// Reads `subdomains`, `routes` and `tcpproxy`.
+pub(crate) fn fill(vertex: &mut Vertex, spec: &mut Fields<'_>, findings: &mut Findings) {
+    let namespace = Arc::clone(&vertex.meta.key.namespace);
+    for (path, item) in spec.list("subdomains", findings) {
+        let mut fields = Fields::of(Some(item), path, findings);
+        let name = required(&mut fields, "subdomain", "a whole name, such as www.example.com", findings);
+        let mut delegate = fields.mapping("delegate", findings);
+        if !delegate.is_present() {
+            findings
+                .error(fields.path("delegate"), "Required value: write the name of the IngressRoute that serves it");
+        }
+        let target = reference(&mut delegate, &namespace, findings);
+        delegate.finish(findings);
+        fields.finish(findings);
+        if let (Some(name), Some(delegate)) = (name, target) {
+            vertex.subdomains.push(Subdomain { name: name.into(), delegate });
+        }
+    }
+    for (path, item) in spec.list("routes", findings) {
+        let fields = Fields::of(Some(item), path, findings);
+        vertex.routes.extend(route(fields, &namespace, findings));
+    }
+    let mut tcp = spec.mapping("tcpproxy", findings);
+    if tcp.is_present() {
+        let mut faults = Vec::new();
+        let services = services::list(&mut tcp, services::Place::IngressRoute, &mut faults, findings);
+        let mut delegate = tcp.mapping("delegate", findings);
+        let target = reference(&mut delegate, &namespace, findings);
+        delegate.finish(findings);
+        vertex.tcp = Some(TcpProxy { services, delegate: target, faults, warnings: Vec::new() });
+    }
+    tcp.finish(findings);
+}
+
+fn route(mut fields: Fields<'_>, namespace: &Arc<str>, findings: &mut Findings) -> Option<RouteSpec> {
+    let label = required(&mut fields, "match", "a path prefix that begins with /", findings);
+    if let Some(label) = label.filter(|label| !label.starts_with('/')) {
+        findings.error(fields.path("match"), format!("Invalid value: {label:?}; write \"/{label}\""));
+    }
+    let label = label.map(|label| compared(label, &fields.path("match"), findings));
+    let mut faults = Vec::new();
+    let services = services::list(&mut fields, services::Place::IngressRoute, &mut faults, findings);
+    let mut delegate = fields.mapping("delegate", findings);
+    let target = reference(&mut delegate, namespace, findings);
+    delegate.finish(findings);
+    let mut policy = fields.mapping("timeoutPolicy", findings);
+    let timeout = timeout(&mut policy, "request", &mut faults, findings);
+    policy.finish(findings);
+    let (retry, per_try) = resilience::retry(&mut fields, Of::IngressRoute, &mut faults, findings);
+    let rewrite = fields.text("prefixRewrite", findings).map(|text| (None, Arc::from(text)));
+    let label = label?;
+    let route = RouteSpec {
+        matcher: RequestMatcher { path: PathMatcher::Prefix(prefix(&label)), ..RequestMatcher::default() },
+        label: label.into(),
+        services,
+        delegate: target,
+        websockets: fields.truth("enableWebsockets", findings).unwrap_or_default(),
+        permit_insecure: fields.truth("permitInsecure", findings).unwrap_or_default(),
+        rewrites: rewrite.into_iter().collect(),
+        timeout,
+        retry,
+        per_try,
+        faults,
+        ..RouteSpec::default()
+    };
+    fields.finish(findings);
+    Some(route)
+}
+
+/// A prefix in normal form: without a slash at its end, `/` for every path.
+pub(crate) fn prefix(text: &str) -> Arc<str> {
+    match text.trim_end_matches('/') {
+        "" => "/".into(),
+        trimmed => trimmed.into(),
+    }
+}
+
+/// A timeout: a duration of Go's, `infinity`, or nothing, which 0 stands for as well.
+pub(crate) fn timeout(
+    fields: &mut Fields<'_>,
+    name: &'static str,
+    faults: &mut Vec<Fault>,
+    findings: &mut Findings,
+) -> Option<Option<Duration>> {
+    let text = fields.text(name, findings)?;
+    if matches!(text, "infinity" | "infinite") {
+        return Some(None);
+    }
+    let parsed = go_duration(text);
+    if parsed.is_none() {
+        let path = fields.path(name);
+        let message = format!("{path}: {text:?} is no duration; write one such as 30s or 1m30s, or infinity");
+        faults.push(Fault::new("RouteError", "TimeoutPolicyNotValid", message));
+    }
+    parsed.filter(|duration| !duration.is_zero()).map(Some)
+}

@@ -1,0 +1,98 @@
+//! `services`, of routes and of `tcpproxy`.
+
+use super::policies::{self, Host};
+use super::resilience::{self, Of};
+use super::{Fields, balance, refuse, required, unsupported};
+use crate::contour::types::{Fault, ServiceSpec};
+use router_model::field::Findings;
+
+/// Where services stand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// In an IngressRoute.
+    IngressRoute,
+    /// In a route of an HTTPProxy.
+    Route,
+    /// In the `tcpproxy` of an HTTPProxy.
+    Tcp,
+}
+
+/// Reads `services`. Ports are checked where their errors are told, in the status.
+pub fn list(
+    holder: &mut Fields<'_>,
+    place: Place,
+    faults: &mut Vec<Fault>,
+    findings: &mut Findings,
+) -> Vec<ServiceSpec> {
+    let mut services = Vec::new();
+    for (path, item) in holder.list("services", findings) {
+        let mut fields = Fields::of(Some(item), path, findings);
+        services.extend(service(&mut fields, place, faults, findings));
+        fields.finish(findings);
+    }
+    services
+}
+
+fn service(
+    fields: &mut Fields<'_>,
+    place: Place,
+    faults: &mut Vec<Fault>,
+    findings: &mut Findings,
+) -> Option<ServiceSpec> {
+    let name = required(fields, "name", "the name of a Service of this namespace", findings);
+    if fields.value("port").is_none() {
+        findings.error(fields.path("port"), "Required value: write the number of a port of the Service");
+    }
+    let number = i64::from(i32::MAX);
+    let port = fields.number("port", -number, number, findings);
+    let weight = fields.number("weight", 0, i64::from(u32::MAX), findings).unwrap_or_default();
+    let mut service = ServiceSpec {
+        name: name?.into(),
+        port: port?,
+        weight: u32::try_from(weight).unwrap_or(u32::MAX),
+        ..ServiceSpec::default()
+    };
+    let mut validation = fields.mapping("validation", findings);
+    if validation.is_present() {
+        let secret = validation.text("caSecret", findings).unwrap_or_default();
+        let mut names = vec![validation.text("subjectName", findings).unwrap_or_default().into()];
+        if place != Place::IngressRoute {
+            names.extend(validation.texts("subjectNames", findings).into_iter().map(|(_, name)| name.into()));
+            names.retain(|name: &std::sync::Arc<str>| !name.is_empty());
+            names.sort();
+            names.dedup();
+        }
+        service.validation = Some((secret.into(), names));
+    }
+    validation.finish(findings);
+    if place == Place::IngressRoute {
+        service.strategy = balance::strategy(fields, findings);
+        service.health_check = resilience::health_check(fields, "healthCheck", Of::IngressRoute, findings);
+        return Some(service);
+    }
+    service.protocol = fields.text("protocol", findings).unwrap_or_default().into();
+    if !["", "tls", "h2", "h2c"].contains(&&*service.protocol) {
+        let message = format!("Unsupported value: {:?}; write h2, h2c or tls", service.protocol);
+        findings.error(fields.path("protocol"), message);
+    }
+    service.mirror = fields.truth("mirror", findings).unwrap_or_default();
+    if place == Place::Tcp && service.mirror {
+        faults.push(unsupported(&fields.path("mirror"), "remove it"));
+    }
+    if place == Place::Tcp && !["", "tls"].contains(&&*service.protocol) {
+        let advice = "write tls, or remove it; bytes go to the service as they are";
+        faults.push(unsupported(&fields.path("protocol"), advice));
+    }
+    refuse(fields, &["cookieRewritePolicies", "slowStartPolicy"], faults);
+    if place == Place::Route {
+        service.request_headers =
+            policies::headers(fields, "requestHeadersPolicy", Host::OfService, faults, findings).0;
+        service.response_headers = policies::headers(fields, "responseHeadersPolicy", Host::Fixed, faults, findings).0;
+    } else {
+        refuse(fields, &["requestHeadersPolicy", "responseHeadersPolicy"], faults);
+    }
+    if fields.number("healthPort", 0, 65535, findings).is_some_and(|health| ![0, service.port].contains(&health)) {
+        faults.push(unsupported(&fields.path("healthPort"), "remove it; the port that is served is checked"));
+    }
+    Some(service)
+}

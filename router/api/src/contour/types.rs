@@ -1,0 +1,204 @@
+//! Contour's objects as they were read: IngressRoute (`contour.heptio.com/v1beta1`), HTTPProxy (`projectcontour.io/v1`) and
+//! TLSCertificateDelegation, in one model: a [`Vertex`] is a root when it has a virtual host, else it is delegated to.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::redirect::Redirect;
+use router_model::names::Hostname;
+use router_model::object::{Kind, Manifest, Meta, ObjectKey, ObjectRef};
+use router_table::cors::Cors;
+use router_table::header_modifier::HeaderModifier;
+use router_table::matchers::RequestMatcher;
+use router_table::policy::{Balance, HashOf};
+use router_table::rule::{HealthCheck, Retry};
+
+/// An IngressRoute or HTTPProxy.
+#[derive(Clone, Debug)]
+pub struct Vertex {
+    /// [`Kind::IngressRoute`] or [`Kind::HttpProxy`].
+    pub kind: Kind,
+    /// Metadata.
+    pub meta: Meta,
+    /// As it was written.
+    pub manifest: Manifest,
+    /// It names an ingress class that is not Contour's, so it is for another controller: it is not served, and its
+    /// status is left alone.
+    pub is_foreign: bool,
+    /// `spec.virtualhost`.
+    pub virtual_host: Option<VirtualHostSpec>,
+    /// `spec.subdomains` (IngressRoute).
+    pub subdomains: Vec<Subdomain>,
+    /// `spec.routes`, in order. Of an HTTPProxy its `includes` come before its `routes`.
+    pub routes: Vec<RouteSpec>,
+    /// `spec.tcpproxy`.
+    pub tcp: Option<TcpProxy>,
+    /// What is no good, or not done, outside of `routes`: the object is invalid, and nothing of it is served.
+    pub faults: Vec<Fault>,
+}
+
+impl Vertex {
+    /// The object.
+    pub fn object(&self) -> ObjectRef {
+        ObjectRef { kind: self.kind, key: self.meta.key.clone() }
+    }
+}
+
+/// What is wrong with a vertex.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Fault {
+    /// `type` of an HTTPProxy's sub-condition, e.g. `IncludeError`.
+    pub kind: &'static str,
+    /// Its `reason`, e.g. `IncludeNotFound`.
+    pub reason: &'static str,
+    /// Its `message`; `status.description` of an IngressRoute.
+    pub message: String,
+}
+
+impl Fault {
+    /// A fault.
+    pub fn new(kind: &'static str, reason: &'static str, message: impl Into<String>) -> Self {
+        Fault { kind, reason, message: message.into() }
+    }
+}
+
+/// `spec.virtualhost`.
+#[derive(Clone, Debug, Default)]
+pub struct VirtualHostSpec {
+    /// `fqdn` as written; may be empty, or begin with a dot.
+    pub fqdn: Arc<str>,
+    /// `tls`.
+    pub tls: Option<TlsSpec>,
+    /// `corsPolicy` (HTTPProxy).
+    pub cors: Option<Arc<Cors>>,
+}
+
+/// `virtualhost.tls`.
+#[derive(Clone, Debug, Default)]
+pub struct TlsSpec {
+    /// `secretName`: a name, or `namespace/name`; empty when absent.
+    pub secret: Arc<str>,
+    /// `minimumProtocolVersion` as written; empty when absent.
+    pub minimum: Arc<str>,
+    /// `passthrough`.
+    pub passthrough: bool,
+}
+
+/// `spec.subdomains[]`.
+#[derive(Clone, Debug)]
+pub struct Subdomain {
+    /// `subdomain` as written.
+    pub name: Arc<str>,
+    /// `delegate`; the namespace is filled in.
+    pub delegate: ObjectKey,
+}
+
+/// `spec.routes[]`, or `spec.includes[]` of an HTTPProxy.
+#[derive(Clone, Debug, Default)]
+pub struct RouteSpec {
+    /// IngressRoute: `match` as written, for messages; HTTPProxy: its conditions in words, empty when there are none.
+    pub label: Arc<str>,
+    /// The conditions, ANDed. IngressRoute: a prefix, absolute; HTTPProxy: what is appended to the parent's.
+    pub matcher: RequestMatcher,
+    /// `services`.
+    pub services: Vec<ServiceSpec>,
+    /// `delegate` or the included object; the namespace is filled in.
+    pub delegate: Option<ObjectKey>,
+    /// `enableWebsockets`.
+    pub websockets: bool,
+    /// `permitInsecure`.
+    pub permit_insecure: bool,
+    /// `prefixRewrite`, or HTTPProxy's `pathRewritePolicy.replacePrefix`: the prefix that must be matched (`None`: any),
+    /// and what stands in its place.
+    pub rewrites: Vec<(Option<Arc<str>>, Arc<str>)>,
+    /// `timeoutPolicy.request` / `.response`; `Some(None)`: `infinity`.
+    pub timeout: Option<Option<Duration>>,
+    /// `timeoutPolicy.idle`.
+    pub idle: Option<Option<Duration>>,
+    /// `timeoutPolicy.idleConnection`.
+    pub idle_connection: Option<Option<Duration>>,
+    /// `retryPolicy`.
+    pub retry: Option<Retry>,
+    /// `retryPolicy.perTryTimeout`.
+    pub per_try: Option<Duration>,
+    /// `requestHeadersPolicy`, without `Host`.
+    pub request_headers: HeaderModifier,
+    /// `responseHeadersPolicy`.
+    pub response_headers: HeaderModifier,
+    /// `Host` of `requestHeadersPolicy`.
+    pub rewrite_host: Option<Hostname>,
+    /// `requestRedirectPolicy`.
+    pub redirect: Option<Redirect>,
+    /// `directResponsePolicy.statusCode`.
+    pub answer: Option<u16>,
+    /// What is no good in it, or not done.
+    pub faults: Vec<Fault>,
+    /// What is odd about it, and counts for nothing.
+    pub warnings: Vec<Fault>,
+}
+
+/// `services[]`.
+#[derive(Clone, Debug, Default)]
+pub struct ServiceSpec {
+    /// `name`.
+    pub name: Arc<str>,
+    /// `port` as written.
+    pub port: i64,
+    /// `weight`.
+    pub weight: u32,
+    /// `validation`: name of the Secret with the CA, and the subject names.
+    pub validation: Option<(Arc<str>, Vec<Arc<str>>)>,
+    /// `strategy`, or the route's `loadBalancerPolicy`.
+    pub strategy: Strategy,
+    /// HTTPProxy's `protocol`: `h2c`, `h2`, `tls`; empty when absent.
+    pub protocol: Arc<str>,
+    /// `healthCheck`, or the `healthCheckPolicy` of the route.
+    pub health_check: Option<Arc<HealthCheck>>,
+    /// `mirror`: it gets copies.
+    pub mirror: bool,
+    /// `requestHeadersPolicy`.
+    pub request_headers: HeaderModifier,
+    /// `responseHeadersPolicy`.
+    pub response_headers: HeaderModifier,
+}
+
+/// How endpoints are chosen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Strategy {
+    /// The rule; Contour goes round where nothing is said.
+    pub balance: Balance,
+    /// What [`Balance::Hash`] goes by; else empty.
+    pub hash: Box<[HashOf]>,
+}
+
+impl Default for Strategy {
+    fn default() -> Self {
+        Strategy { balance: Balance::RoundRobin, hash: Box::default() }
+    }
+}
+
+/// `spec.tcpproxy`.
+#[derive(Clone, Debug, Default)]
+pub struct TcpProxy {
+    /// `services`.
+    pub services: Vec<ServiceSpec>,
+    /// `delegate` / `include`; the namespace is filled in.
+    pub delegate: Option<ObjectKey>,
+    /// What is no good in it, or not done.
+    pub faults: Vec<Fault>,
+    /// What is odd about it, and counts for nothing.
+    pub warnings: Vec<Fault>,
+}
+
+/// `TLSCertificateDelegation`, of either group.
+#[derive(Clone, Debug)]
+pub struct TlsCertificateDelegation {
+    /// Metadata.
+    pub meta: Meta,
+    /// As it was written.
+    pub manifest: Manifest,
+    /// It is of `projectcontour.io/v1`, which has a status.
+    pub has_status: bool,
+    /// `spec.delegations`: name of a Secret beside it, and the namespaces that may use it (`*`: all).
+    pub delegations: Vec<(Arc<str>, Vec<Arc<str>>)>,
+}

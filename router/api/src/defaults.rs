@@ -1,0 +1,14 @@
+//! What parsing needs to know beside an object.
+
+/// What parsing needs to know beside the object.
+#[derive(Clone, Debug)]
+pub struct Defaults {
+    /// Suffix of generated hosts: `ingresses.config` `spec.appsDomain` or `spec.domain` (openshift.md a.2).
+    pub cluster_domain: String,
+}
+
+impl Default for Defaults {
+    fn default() -> Self {
+        Defaults { cluster_domain: "apps.localhost".to_owned() }
+    }
+}

@@ -1,0 +1,202 @@
+//! Reads the members of a mapping one by one, noting the path of everything that is wrong or unknown.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value};
+
+use router_model::field::{FieldPath, Findings};
+
+/// What is said of a field that this version reads and does not act on.
+pub const NO_EFFECT: &str = "has no effect: Sluice does not act on this field yet";
+
+/// A mapping that is being read. `null` members count as absent, as they do for the API server.
+pub struct Fields<'v> {
+    map: Option<&'v Map<String, Value>>,
+    path: FieldPath,
+    known: Vec<&'static str>,
+}
+
+impl<'v> Fields<'v> {
+    /// Reads `value`, which stands at `path`; anything but a mapping is an error, and reads as an empty one.
+    pub fn of(value: Option<&'v Value>, path: FieldPath, findings: &mut Findings) -> Self {
+        let map = match value {
+            None | Some(Value::Null) => None,
+            Some(Value::Object(map)) => Some(map),
+            Some(other) => {
+                findings.error(path.clone(), format!("is {}; write a mapping here", describe(other)));
+                None
+            }
+        };
+        Fields { map, path, known: Vec::new() }
+    }
+
+    /// Path of a member.
+    pub fn path(&self, name: &str) -> FieldPath {
+        self.path.key(name)
+    }
+
+    /// Whether the mapping itself is there.
+    pub fn is_present(&self) -> bool {
+        self.map.is_some()
+    }
+
+    /// A member as it is.
+    pub fn value(&mut self, name: &'static str) -> Option<&'v Value> {
+        #[cfg(test)]
+        asked::note(&self.path, name);
+        self.known.push(name);
+        self.map.and_then(|map| map.get(name)).filter(|value| !value.is_null())
+    }
+
+    /// A text; empty counts as absent, as it does for the API's `omitempty`.
+    pub fn text(&mut self, name: &'static str, findings: &mut Findings) -> Option<&'v str> {
+        match self.value(name)? {
+            Value::String(text) => Some(text.as_str()).filter(|text| !text.is_empty()),
+            other => {
+                findings.error(self.path(name), no_text(other));
+                None
+            }
+        }
+    }
+
+    /// A whole number in a range.
+    pub fn number(&mut self, name: &'static str, least: i64, most: i64, findings: &mut Findings) -> Option<i64> {
+        let value = self.value(name)?;
+        match value.as_i64().filter(|number| (least..=most).contains(number)) {
+            Some(number) => Some(number),
+            None => {
+                let message = match value {
+                    Value::Number(number) => format!("Invalid value: {number}; write a number from {least} to {most}"),
+                    other => format!("is {}; write a number from {least} to {most}", describe(other)),
+                };
+                findings.error(self.path(name), message);
+                None
+            }
+        }
+    }
+
+    /// A truth value.
+    pub fn truth(&mut self, name: &'static str, findings: &mut Findings) -> Option<bool> {
+        match self.value(name)? {
+            Value::Bool(truth) => Some(*truth),
+            other => {
+                findings.error(self.path(name), format!("is {}; write true or false", describe(other)));
+                None
+            }
+        }
+    }
+
+    /// A mapping.
+    pub fn mapping(&mut self, name: &'static str, findings: &mut Findings) -> Fields<'v> {
+        let value = self.value(name);
+        Fields::of(value, self.path(name), findings)
+    }
+
+    /// A list, each item with its path.
+    pub fn list(&mut self, name: &'static str, findings: &mut Findings) -> Vec<(FieldPath, &'v Value)> {
+        let path = self.path(name);
+        match self.value(name) {
+            None => Vec::new(),
+            Some(Value::Array(items)) => items.iter().enumerate().map(|(i, item)| (path.index(i), item)).collect(),
+            Some(other) => {
+                findings.error(path, format!("is {}; write a list here", describe(other)));
+                Vec::new()
+            }
+        }
+    }
+
+    /// A list of texts.
+    pub fn texts(&mut self, name: &'static str, findings: &mut Findings) -> Vec<(FieldPath, &'v str)> {
+        let mut texts = Vec::new();
+        for (path, item) in self.list(name, findings) {
+            match item {
+                Value::String(text) => texts.push((path, text.as_str())),
+                other => findings.error(path, no_text(other)),
+            }
+        }
+        texts
+    }
+
+    /// A mapping from text to text.
+    pub fn text_map(&mut self, name: &'static str, findings: &mut Findings) -> BTreeMap<String, String> {
+        let path = self.path(name);
+        let mut texts = BTreeMap::new();
+        for (key, value) in self.mapping(name, findings).map.into_iter().flatten() {
+            match value {
+                Value::String(text) => drop(texts.insert(key.clone(), text.clone())),
+                Value::Null => drop(texts.insert(key.clone(), String::new())),
+                other => findings.error(path.key(key), no_text(other)),
+            }
+        }
+        texts
+    }
+
+    /// Members that exist in the API and have no meaning for a router.
+    pub fn ignore(&mut self, names: &[&'static str]) {
+        #[cfg(test)]
+        names.iter().for_each(|name| asked::note(&self.path, name));
+        self.known.extend_from_slice(names);
+    }
+
+    /// Ends the reading: members that nobody asked for are warned of.
+    pub fn finish(self, findings: &mut Findings) {
+        for name in self.unknown() {
+            let near = self.known.iter().find(|known| known.eq_ignore_ascii_case(name));
+            let advice = near.map_or("remove it, or check its spelling".to_owned(), |near| format!("write {near}"));
+            findings.warn(self.path.key(name), format!("unknown field, ignored; {advice}"));
+        }
+    }
+
+    /// Ends the reading of what means more the less is written: members that nobody asked for are errors.
+    pub fn finish_strictly(self, findings: &mut Findings) {
+        for name in self.unknown() {
+            let message =
+                format!("unknown field, without which more would be selected; write {}", self.known.join(" or "));
+            findings.error(self.path.key(name), message);
+        }
+    }
+
+    fn unknown(&self) -> impl Iterator<Item = &'v String> {
+        self.map.into_iter().flat_map(Map::keys).filter(|name| !self.known.contains(&name.as_str()))
+    }
+}
+
+/// What to write instead of a value that is no text.
+pub fn no_text(value: &Value) -> String {
+    let hint = if value.is_object() || value.is_array() { "" } else { " in quotes" };
+    format!("is {}; write a text{hint}", describe(value))
+}
+
+/// A value's type in words. Never its content, which may be a secret.
+pub fn describe(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "empty",
+        Value::Bool(_) => "a truth value",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a text",
+        Value::Array(_) => "a list",
+        Value::Object(_) => "a mapping",
+    }
+}
+
+/// The members that this thread has asked for, for the test that compares them with the documentation.
+#[cfg(test)]
+pub(crate) mod asked {
+    use std::cell::RefCell;
+    use std::collections::BTreeSet;
+
+    use router_model::field::FieldPath;
+
+    thread_local! {
+        static NAMES: RefCell<BTreeSet<String>> = const { RefCell::new(BTreeSet::new()) };
+    }
+
+    pub(crate) fn note(path: &FieldPath, name: &str) {
+        NAMES.with_borrow_mut(|names| names.insert(path.key(name).to_string()));
+    }
+
+    /// What has been asked for since the last time.
+    pub(crate) fn take() -> BTreeSet<String> {
+        NAMES.take()
+    }
+}

@@ -1,0 +1,78 @@
+//! Gateway API objects (`gateway.networking.k8s.io`, as of 1.6.1) and Sluice's RouteSlot: defaults as the API server
+//! fills them in, and the checks of the API's CustomResourceDefinitions, CEL rules included. What the API allows and
+//! Sluice does not do is no error: it stands in `unsupported`, and a condition says so.
+
+mod defaults;
+mod filters;
+mod gateway;
+mod matches;
+mod policies;
+mod read;
+mod references;
+mod route;
+pub mod types;
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::fields::Fields;
+use crate::meta::set_namespace;
+use crate::object::Object;
+use router_model::field::{FieldPath, Findings};
+use router_model::object::{Kind, Manifest, Meta, Texts};
+
+/// Reads an object of one of these kinds; `None` when there are errors, or for other kinds.
+pub(crate) fn parse(
+    kind: Kind,
+    mut meta: Meta,
+    written: &Value,
+    texts: &mut Texts,
+    findings: &mut Findings,
+) -> Option<Object> {
+    // As the API server does it: first defaults, then checks.
+    let mut stored = written.clone();
+    set_namespace(&mut stored, &meta.key);
+    defaults::fill(kind, &mut stored);
+    let mut object = Fields::of(Some(&stored), FieldPath::root(), findings);
+    object.ignore(&["apiVersion", "kind", "metadata", "status"]);
+    meta.share(texts);
+    if kind == Kind::CustomResourceDefinition {
+        return Some(Object::CustomResourceDefinition(Arc::new(policies::definition(meta, &stored))));
+    }
+    let mut spec = object.mapping("spec", findings);
+    if object.value("spec").is_none() {
+        findings.error(object.path("spec"), format!("Required value: write what the {kind} is to do"));
+        return None;
+    }
+    object.finish(findings);
+    let manifest = || Manifest::new(&stored);
+    let parsed = match kind {
+        Kind::GatewayClass => {
+            gateway::class(meta, &mut spec, manifest(), findings).map(|it| Object::GatewayClass(Arc::new(it)))
+        }
+        Kind::Gateway => {
+            gateway::gateway(meta, &mut spec, manifest(), findings).map(|it| Object::Gateway(Arc::new(it)))
+        }
+        Kind::HttpRoute | Kind::GrpcRoute | Kind::TlsRoute => {
+            let route = route::route(kind, meta, &mut spec, manifest(), findings);
+            Some(Object::GatewayRoute(Arc::new(route)))
+        }
+        Kind::ReferenceGrant => {
+            Some(Object::ReferenceGrant(Arc::new(policies::reference_grant(meta, &mut spec, findings))))
+        }
+        Kind::BackendTlsPolicy => {
+            let policy = policies::backend_tls(meta, &mut spec, manifest(), findings);
+            policy.map(|it| Object::BackendTlsPolicy(Arc::new(it)))
+        }
+        Kind::RouteSlot => {
+            Some(Object::RouteSlot(Arc::new(policies::route_slot(meta, &mut spec, manifest(), findings))))
+        }
+        _ => None,
+    };
+    spec.finish(findings);
+    parsed
+}
+
+#[cfg(test)]
+mod tests;

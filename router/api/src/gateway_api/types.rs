@@ -1,0 +1,282 @@
+//! Gateway API objects as they were read: every field that has an effect, in types that cannot be wrong. What is read
+//! and cannot be done stands in `unsupported` of whatever it belongs to, and is refused by condition, never ignored.
+
+use crate::redirect::PathModifier;
+use crate::redirect::Redirect;
+use router_model::object::ObjectRef;
+use router_table::cors::Cors;
+use router_table::header_modifier::HeaderModifier;
+use router_table::host_pattern::HostPattern;
+use router_table::matchers::RequestMatcher;
+use router_table::rule::backend_tls::SubjectName;
+use std::sync::Arc;
+use std::time::Duration;
+
+use router_model::names::Hostname;
+use router_model::object::{Kind, Manifest, Meta};
+use router_model::selector::LabelSelector;
+use router_table::path_form::PathSettings;
+use router_table::rule::Retry;
+
+/// `gateway.networking.k8s.io`.
+pub const GROUP: &str = "gateway.networking.k8s.io";
+/// Annotation of the API's definitions with their version, e.g. `v1.6.1`.
+pub const BUNDLE_VERSION: &str = "gateway.networking.k8s.io/bundle-version";
+/// The group of [`RouteSlot`].
+pub const SLUICE_GROUP: &str = "gateway.sluice.dev";
+/// `GatewayClass.spec.controllerName` of the classes that are Sluice's.
+pub const CONTROLLER_NAME: &str = "sluice.dev/gateway-controller";
+
+/// `GatewayClass`.
+#[derive(Clone, Debug)]
+pub struct GatewayClass {
+    /// Metadata.
+    pub meta: Meta,
+    /// As it was written.
+    pub manifest: Manifest,
+    /// `spec.controllerName`.
+    pub controller: Arc<str>,
+    /// `spec.parametersRef` is there; no kind of parameters is known.
+    pub has_parameters: bool,
+}
+
+/// `Gateway`.
+#[derive(Clone, Debug)]
+pub struct Gateway {
+    /// Metadata.
+    pub meta: Meta,
+    /// As it was written.
+    pub manifest: Manifest,
+    /// `spec.gatewayClassName`.
+    pub class: Arc<str>,
+    /// `spec.listeners`.
+    pub listeners: Vec<Listener>,
+    /// `spec.addresses`: type and value as written.
+    pub addresses: Vec<(Arc<str>, Arc<str>)>,
+    /// `spec.infrastructure.parametersRef` is there; no kind of parameters is known.
+    pub has_parameters: bool,
+    /// Annotations that say how paths are compared on its listeners; `None`: as on their routers.
+    pub paths: Option<PathSettings>,
+    /// Fields that are not done, each with what to write instead.
+    pub unsupported: Vec<String>,
+}
+
+/// `Gateway.spec.listeners[]`.
+#[derive(Clone, Debug)]
+pub struct Listener {
+    /// `name`.
+    pub name: Arc<str>,
+    /// `hostname`.
+    pub hostname: HostPattern,
+    /// `port`.
+    pub port: u16,
+    /// `protocol` as written: `HTTP`, `HTTPS`, `TLS`, or one that is not done.
+    pub protocol: Arc<str>,
+    /// `tls`.
+    pub tls: Option<ListenerTls>,
+    /// `allowedRoutes`.
+    pub allowed: AllowedRoutes,
+    /// Fields that are not done.
+    pub unsupported: Vec<String>,
+}
+
+/// `Listener.tls`.
+#[derive(Clone, Debug, Default)]
+pub struct ListenerTls {
+    /// `mode: Passthrough`; else Terminate.
+    pub passthrough: bool,
+    /// `certificateRefs`.
+    pub certificates: Vec<ObjectReference>,
+}
+
+/// `AllowedRoutes`: of a listener, a [`RouteSlot`] or (carrier B) a rule.
+#[derive(Clone, Debug, Default)]
+pub struct AllowedRoutes {
+    /// `kinds`: group and kind; `None`: nothing was written.
+    pub kinds: Option<Vec<(Arc<str>, Arc<str>)>>,
+    /// `namespaces`.
+    pub from: FromNamespaces,
+}
+
+/// `RouteNamespaces.from`.
+#[derive(Clone, Debug, Default)]
+pub enum FromNamespaces {
+    /// `Same`.
+    #[default]
+    Same,
+    /// `All`.
+    All,
+    /// `None`.
+    None,
+    /// `Selector`, with `selector`.
+    Selector(LabelSelector),
+}
+
+/// A reference to an object, with the defaults of its field filled in.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ObjectReference {
+    /// `group`; empty for the core group.
+    pub group: Arc<str>,
+    /// `kind`.
+    pub kind: Arc<str>,
+    /// `namespace`, when it was written.
+    pub namespace: Option<Arc<str>>,
+    /// `name`.
+    pub name: Arc<str>,
+}
+
+/// `parentRefs[]`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ParentRef {
+    /// Group (default Gateway API's), kind (default Gateway), namespace, name.
+    pub object: ObjectReference,
+    /// `sectionName`.
+    pub section: Option<Arc<str>>,
+    /// `port`.
+    pub port: Option<u16>,
+}
+
+/// An HTTPRoute, GRPCRoute or TLSRoute. What GRPCRoute says is put in terms of HTTP: a method match is a path, and so on.
+#[derive(Clone, Debug)]
+pub struct GatewayRoute {
+    /// [`Kind::HttpRoute`], [`Kind::GrpcRoute`] or [`Kind::TlsRoute`].
+    pub kind: Kind,
+    /// Metadata.
+    pub meta: Meta,
+    /// As it was written.
+    pub manifest: Manifest,
+    /// `spec.parentRefs`, in order as written.
+    pub parents: Vec<ParentRef>,
+    /// `spec.hostnames`, in order; never [`HostPattern::Any`].
+    pub hostnames: Vec<HostPattern>,
+    /// `spec.rules`, with defaults.
+    pub rules: Vec<RouteRule>,
+}
+
+impl GatewayRoute {
+    /// The route, among all objects.
+    pub fn object(&self) -> ObjectRef {
+        ObjectRef { kind: self.kind, key: self.meta.key.clone() }
+    }
+}
+
+/// `rules[]`.
+#[derive(Clone, Debug, Default)]
+pub struct RouteRule {
+    /// `name`.
+    pub name: Option<Arc<str>>,
+    /// `matches`, at least one (the API's default is the prefix `/`); a TLSRoute has one that matches everything.
+    pub matches: Vec<RequestMatcher>,
+    /// `filters`, in order.
+    pub filters: Vec<Filter>,
+    /// `backendRefs`.
+    pub backends: Vec<BackendRef>,
+    /// `timeouts.request`; zero: none.
+    pub request_timeout: Option<Duration>,
+    /// `timeouts.backendRequest`; zero: none.
+    pub backend_timeout: Option<Duration>,
+    /// `retry`.
+    pub retry: Option<Retry>,
+    /// Carrier B: `allowedRoutes` of the overlay.
+    pub allowed: Option<AllowedRoutes>,
+    /// Fields and values that are not done: the rule is refused with UnsupportedValue and these words.
+    pub unsupported: Vec<String>,
+}
+
+/// `backendRefs[]`.
+#[derive(Clone, Debug)]
+pub struct BackendRef {
+    /// Group (default core), kind (default Service), namespace, name.
+    pub object: ObjectReference,
+    /// `port`.
+    pub port: Option<u16>,
+    /// `weight`, default 1, at most 1,000,000.
+    pub weight: u32,
+    /// `filters`, in order.
+    pub filters: Vec<Filter>,
+}
+
+/// `HTTPRouteFilter`.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Filter {
+    /// `RequestHeaderModifier`.
+    RequestHeaders(HeaderModifier),
+    /// `ResponseHeaderModifier`.
+    ResponseHeaders(HeaderModifier),
+    /// `RequestRedirect`.
+    Redirect(Redirect),
+    /// `URLRewrite`.
+    Rewrite(UrlRewrite),
+    /// `RequestMirror`.
+    Mirror(MirrorFilter),
+    /// `CORS`.
+    Cors(Cors),
+    /// `ExtensionRef`: none is known, so requests of the rule are answered 500.
+    Extension(ObjectReference),
+}
+
+/// `HTTPURLRewriteFilter`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct UrlRewrite {
+    /// `hostname`: value of `Host`.
+    pub hostname: Option<Hostname>,
+    /// `path`.
+    pub path: Option<PathModifier>,
+}
+
+/// `HTTPRequestMirrorFilter`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MirrorFilter {
+    /// `backendRef`.
+    pub object: ObjectReference,
+    /// Its port.
+    pub port: Option<u16>,
+    /// `percent` or `fraction`: of how many requests (numerator, denominator).
+    pub share: (u32, u32),
+}
+
+/// `ReferenceGrant.spec.to[]`: group, kind, and a name where not all objects of the kind are meant.
+pub type GrantedTo = (Arc<str>, Arc<str>, Option<Arc<str>>);
+
+/// `ReferenceGrant`.
+#[derive(Clone, Debug)]
+pub struct ReferenceGrant {
+    /// Metadata.
+    pub meta: Meta,
+    /// `spec.from`: group, kind, namespace.
+    pub from: Vec<(Arc<str>, Arc<str>, Arc<str>)>,
+    /// `spec.to`: group, kind, name.
+    pub to: Vec<GrantedTo>,
+}
+
+/// `BackendTLSPolicy`.
+#[derive(Clone, Debug)]
+pub struct BackendTlsPolicy {
+    /// Metadata.
+    pub meta: Meta,
+    /// As it was written.
+    pub manifest: Manifest,
+    /// `spec.targetRefs`: the object and `sectionName`, a port's name.
+    pub targets: Vec<(ObjectReference, Option<Arc<str>>)>,
+    /// `spec.validation.caCertificateRefs`.
+    pub ca_certificates: Vec<ObjectReference>,
+    /// `spec.validation.wellKnownCACertificates: System`.
+    pub system_roots: bool,
+    /// `spec.validation.hostname`: SNI, and the name in the certificate unless `names` is not empty.
+    pub hostname: Hostname,
+    /// `spec.validation.subjectAltNames`: one of these must be in the certificate.
+    pub names: Vec<SubjectName>,
+    /// Fields that are not done.
+    pub unsupported: Vec<String>,
+}
+
+/// `RouteSlot`, Sluice's own: a place for child routes, which a rule names as its only backend (delegation.md, A).
+#[derive(Clone, Debug)]
+pub struct RouteSlot {
+    /// Metadata.
+    pub meta: Meta,
+    /// As it was written.
+    pub manifest: Manifest,
+    /// `spec.allowedRoutes`.
+    pub allowed: AllowedRoutes,
+}

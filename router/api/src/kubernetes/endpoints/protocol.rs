@@ -1,0 +1,95 @@
+//! `appProtocol` of ports of Services and slices (Kubernetes, `ServicePort.appProtocol`): names of IANA's registry,
+//! `kubernetes.io/…` of KEP-3726, or names of others with a domain in front.
+
+use std::sync::Arc;
+
+use router_model::object::Texts;
+
+/// An `appProtocol`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct AppProtocol {
+    /// As it was written.
+    pub name: Arc<str>,
+    /// What it means.
+    pub speaks: Speaks,
+}
+
+/// What endpoints speak.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Speaks {
+    /// HTTP of any version.
+    Http,
+    /// HTTP/2 without TLS, with prior knowledge (RFC 9113 §3.3), as gRPC does.
+    Http2,
+    /// HTTP/1.1 that is upgraded to WebSocket.
+    WebSocket,
+    /// HTTP over TLS.
+    Https,
+    /// WebSocket over TLS.
+    SecureWebSocket,
+    /// TLS, with whatever is inside.
+    Tls,
+    /// Something else.
+    Other,
+}
+
+impl AppProtocol {
+    /// What is written; nothing is as if it were not there.
+    pub fn of(written: Option<&str>, texts: Option<&mut Texts>) -> Option<Self> {
+        let written = written.filter(|written| !written.is_empty())?;
+        let mut name: Arc<str> = written.into();
+        if let Some(texts) = texts {
+            texts.share(&mut name);
+        }
+        Some(AppProtocol { name, speaks: Speaks::of(written) })
+    }
+
+    /// Whether it is HTTP/2 without TLS to Routes and to Contour's objects (openshift.md a.8).
+    pub fn is_h2c(&self) -> bool {
+        matches!(&*self.name, "h2c" | "kubernetes.io/h2c")
+    }
+}
+
+impl Speaks {
+    /// The case of letters does not count (RFC 6335 §5.1).
+    fn of(name: &str) -> Self {
+        match &*name.to_ascii_lowercase() {
+            "http" | "http/1.1" | "grpc-web" => Speaks::Http,
+            "h2c" | "kubernetes.io/h2c" | "http2" | "grpc" => Speaks::Http2,
+            "ws" | "kubernetes.io/ws" => Speaks::WebSocket,
+            "https" | "grpcs" => Speaks::Https,
+            "wss" | "kubernetes.io/wss" => Speaks::SecureWebSocket,
+            "tls" | "ssl" => Speaks::Tls,
+            _ => Speaks::Other,
+        }
+    }
+
+    /// Whether it takes TLS.
+    pub fn is_tls(self) -> bool {
+        matches!(self, Speaks::Https | Speaks::SecureWebSocket | Speaks::Tls)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_known_in_any_case() {
+        let speaks = |name: &str| AppProtocol::of(Some(name), None).map(|protocol| protocol.speaks);
+        for (name, expected) in [
+            ("", None),
+            ("HTTP", Some(Speaks::Http)),
+            ("kubernetes.io/h2c", Some(Speaks::Http2)),
+            ("gRPC", Some(Speaks::Http2)),
+            ("kubernetes.io/ws", Some(Speaks::WebSocket)),
+            ("HTTPS", Some(Speaks::Https)),
+            ("kubernetes.io/wss", Some(Speaks::SecureWebSocket)),
+            ("example.com/http", Some(Speaks::Other)),
+            ("redis", Some(Speaks::Other)),
+        ] {
+            assert_eq!(speaks(name), expected, "{name}");
+        }
+        assert_eq!(AppProtocol::of(None, None), None);
+    }
+}

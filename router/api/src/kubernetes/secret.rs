@@ -1,0 +1,126 @@
+//! Secrets of type `kubernetes.io/tls`, and Namespaces.
+
+use std::fmt;
+use std::sync::Arc;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use rustls::RootCertStore;
+use rustls::sign::CertifiedKey;
+use serde_json::Value;
+
+use crate::fields::{Fields, describe};
+use router_model::certificate::{MaterialCache, Part};
+use router_model::field::{FieldPath, Findings};
+use router_model::object::{Meta, REDACTED};
+
+const TLS_TYPE: &str = "kubernetes.io/tls";
+
+/// A Secret.
+#[derive(Clone, Debug)]
+pub struct Secret {
+    /// Metadata. Annotations are dropped: `kubectl apply` keeps a copy of the data in one.
+    pub meta: Meta,
+    /// `type`.
+    pub kind: Arc<str>,
+    /// Certificate and key, when the type is `kubernetes.io/tls`.
+    pub pair: Option<TlsPair>,
+    /// The certificates of `ca.crt`, if they can be trusted: what backends of IngressRoutes and HTTPProxies are verified
+    /// with.
+    pub ca: Option<Arc<RootCertStore>>,
+}
+
+/// A certificate with its key.
+#[derive(Clone)]
+pub struct TlsPair(pub Arc<CertifiedKey>);
+
+impl fmt::Debug for TlsPair {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("TlsPair(..)")
+    }
+}
+
+/// A Namespace; its labels are what counts.
+#[derive(Clone, Debug)]
+pub struct Namespace {
+    /// Metadata.
+    pub meta: Meta,
+}
+
+/// Reads a Secret. Of other types only `ca.crt` is looked at.
+pub(crate) fn secret(
+    mut meta: Meta,
+    mut object: Fields<'_>,
+    materials: &mut MaterialCache,
+    findings: &mut Findings,
+) -> Secret {
+    meta.annotations.clear();
+    let kind: Arc<str> = object.text("type", findings).unwrap_or("Opaque").into();
+    object.ignore(&["immutable", "data", "stringData"]);
+    let mut data = object.mapping("data", findings);
+    let mut texts = object.mapping("stringData", findings);
+    let ca = ca(&mut data, &mut texts, materials);
+    if *kind != *TLS_TYPE {
+        object.finish(findings);
+        return Secret { meta, kind, pair: None, ca };
+    }
+    let mut part = |name: &'static str| {
+        // `stringData` overrides `data`, as the API server merges them.
+        let plain = texts.value(name).and_then(Value::as_str).map(str::to_owned);
+        let in_data = data.value(name);
+        let path = if in_data.is_none() && texts.is_present() { texts.path(name) } else { data.path(name) };
+        if plain.is_none() && in_data.is_none() {
+            let message = "Required value: a Secret of type kubernetes.io/tls has tls.crt and tls.key";
+            findings.error(path.clone(), message);
+        }
+        (plain.or_else(|| decode(in_data, path.clone(), findings)), path)
+    };
+    let (certificate, certificate_path) = part("tls.crt");
+    let (key, key_path) = part("tls.key");
+    object.finish(findings);
+    let pair = match (certificate, key) {
+        (Some(certificate), Some(key)) => match materials.pair(&certificate, Some(&key), None) {
+            Ok(pair) => Some(TlsPair(pair)),
+            Err(error) => {
+                let path = if error.part == Part::Key { key_path } else { certificate_path };
+                findings.error(path, format!("Invalid value: {REDACTED}: {}", error.message));
+                None
+            }
+        },
+        _ => None,
+    };
+    Secret { meta, kind, pair, ca }
+}
+
+/// The CA of a Secret. One that is no good is as if it were not there: whoever needs it says so.
+fn ca(data: &mut Fields<'_>, texts: &mut Fields<'_>, materials: &mut MaterialCache) -> Option<Arc<RootCertStore>> {
+    const NAME: &str = "ca.crt";
+    let mut unheard = Findings::default();
+    let plain = texts.value(NAME).and_then(Value::as_str).map(str::to_owned);
+    let text = plain.or_else(|| decode(data.value(NAME), data.path(NAME), &mut unheard))?;
+    materials.roots(&text).ok()
+}
+
+fn decode(value: Option<&Value>, path: FieldPath, findings: &mut Findings) -> Option<String> {
+    let text = match value? {
+        Value::String(text) => text,
+        other => {
+            findings.error(path, format!("is {}; write base64 text", describe(other)));
+            return None;
+        }
+    };
+    let compact: String = text.chars().filter(|c| !c.is_ascii_whitespace()).collect();
+    let decoded = STANDARD.decode(compact).ok().and_then(|bytes| String::from_utf8(bytes).ok());
+    if decoded.is_none() {
+        let message = format!("Invalid value: {REDACTED}: is no base64 text; encode the PEM text, or use stringData");
+        findings.error(path, message);
+    }
+    decoded
+}
+
+/// Reads a Namespace.
+pub(crate) fn namespace(meta: Meta, mut object: Fields<'_>, findings: &mut Findings) -> Namespace {
+    object.ignore(&["spec"]);
+    object.finish(findings);
+    Namespace { meta }
+}

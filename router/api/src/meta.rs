@@ -1,0 +1,83 @@
+//! `metadata`, the same for every kind.
+
+use jiff::Timestamp;
+use serde_json::Value;
+
+use super::fields::Fields;
+use router_model::dns_names as names;
+use router_model::field::Findings;
+use router_model::object::{Created, Kind, Meta, ObjectKey, Origin};
+
+/// Namespace of namespaced objects that name none, as `kubectl` fills it in.
+pub const DEFAULT_NAMESPACE: &str = "default";
+
+const IGNORED: &[&str] = &[
+    "generateName",
+    "managedFields",
+    "ownerReferences",
+    "finalizers",
+    "selfLink",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+    "clusterName",
+];
+
+/// Reads `metadata`. `None` when the object has no usable name: then nothing can be said about it.
+pub fn parse(object: &mut Fields<'_>, kind: Kind, origin: Origin, findings: &mut Findings) -> Option<Meta> {
+    let mut fields = object.mapping("metadata", findings);
+    let name = fields.text("name", findings);
+    match name {
+        None => findings.error(fields.path("name"), "Required value: write the object's name"),
+        Some(name) => {
+            if let Some(fault) = names::subdomain_fault(name) {
+                findings.error(fields.path("name"), format!("Invalid value: {name:?}: {fault}"));
+            }
+        }
+    }
+    let namespace = match (kind.is_namespaced(), fields.text("namespace", findings)) {
+        (false, None) => "",
+        (false, Some(_)) => {
+            findings.warn(fields.path("namespace"), format!("a {kind} has no namespace, ignored; remove it"));
+            ""
+        }
+        (true, namespace) => namespace.unwrap_or(DEFAULT_NAMESPACE),
+    };
+    if let Some(fault) = names::label_fault(namespace).filter(|_| kind.is_namespaced()) {
+        findings.error(fields.path("namespace"), format!("Invalid value: {namespace:?}: {fault}"));
+    }
+    let created = fields.text("creationTimestamp", findings).and_then(|text| match text.parse::<Timestamp>() {
+        Ok(time) => Some(time),
+        Err(_) => {
+            findings.error(
+                fields.path("creationTimestamp"),
+                format!("Invalid value: {text:?}; write a time such as 2024-05-01T12:00:00Z (RFC 3339)"),
+            );
+            None
+        }
+    });
+    let generation = fields.number("generation", 0, i64::MAX, findings).unwrap_or_default();
+    let meta = Meta {
+        key: ObjectKey::new(namespace, name.unwrap_or_default()),
+        labels: fields.text_map("labels", findings).into_iter().collect(),
+        annotations: fields.text_map("annotations", findings).into_iter().collect(),
+        created: Created(created),
+        uid: fields.text("uid", findings).unwrap_or_default().into(),
+        generation,
+        origin,
+    };
+    // Nobody asks for it; what is not a text is an error all the same.
+    fields.text("resourceVersion", findings);
+    fields.ignore(IGNORED);
+    fields.finish(findings);
+    name.map(|_| meta)
+}
+
+/// Fills in the namespace that an object without one has.
+pub(crate) fn set_namespace(value: &mut Value, key: &ObjectKey) {
+    if key.namespace.is_empty() {
+        return;
+    }
+    if let Some(Value::Object(metadata)) = value.get_mut("metadata") {
+        metadata.insert("namespace".to_owned(), Value::String(key.namespace.to_string()));
+    }
+}

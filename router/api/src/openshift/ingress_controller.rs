@@ -1,0 +1,221 @@
+//! IngressControllers: `operator.openshift.io/v1`. Each is a router.
+
+pub mod http;
+pub mod logging;
+pub mod publishing;
+pub mod security;
+pub(crate) mod selector;
+pub mod tuning;
+pub mod unique_id;
+
+use crate::openshift::ingress_controller::http::HttpPolicy;
+use crate::openshift::ingress_controller::logging::AccessLog;
+use crate::openshift::ingress_controller::publishing::Publishing;
+use crate::openshift::ingress_controller::security::ClientTls;
+use crate::openshift::ingress_controller::tuning::Tuning;
+use router_table::policy::tls_profile::TlsProfile;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::fields::{Fields, NO_EFFECT};
+use crate::path_settings::path_settings;
+use router_model::dns_names as names;
+use router_model::field::{FieldPath, Findings};
+use router_model::object::{Manifest, Meta};
+use router_model::selector::LabelSelector;
+use router_table::path_form::PathSettings;
+
+/// An IngressController, as far as a data plane is concerned.
+#[derive(Clone, Debug)]
+pub struct IngressController {
+    /// Metadata; the name is the router's name.
+    pub meta: Meta,
+    /// `spec.domain`; `None`: the cluster's ingress domain.
+    pub domain: Option<String>,
+    /// `spec.defaultCertificate.name`: a Secret in the controller's namespace, or in `openshift-ingress`.
+    pub default_certificate: Option<Arc<str>>,
+    /// `spec.namespaceSelector`.
+    pub namespace_selector: LabelSelector,
+    /// `spec.routeSelector`.
+    pub route_selector: LabelSelector,
+    /// `spec.routeAdmission.namespaceOwnership`.
+    pub namespace_ownership: NamespaceOwnership,
+    /// `spec.routeAdmission.wildcardPolicy`.
+    pub wildcard_admission: WildcardAdmission,
+    /// `spec.endpointPublishingStrategy`.
+    pub publishing: Publishing,
+    /// `spec.tlsSecurityProfile`.
+    pub tls_profile: TlsProfile,
+    /// `spec.clientTLS`; `None`: clients need no certificate.
+    pub client_tls: Option<ClientTls>,
+    /// `spec.httpHeaders` and other members about HTTP.
+    pub http: HttpPolicy,
+    /// `spec.tuningOptions`.
+    pub tuning: Tuning,
+    /// `spec.logging.access`.
+    pub logging: AccessLog,
+    /// Annotations that say how paths are compared.
+    pub paths: PathSettings,
+    /// Fields that ask for something that is not done yet, in order; their warnings say so too.
+    pub without_effect: Vec<FieldPath>,
+    /// The whole object.
+    pub manifest: Manifest,
+}
+
+/// `spec.routeAdmission.namespaceOwnership`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum NamespaceOwnership {
+    /// A host belongs to the namespace of its oldest route.
+    #[default]
+    Strict,
+    /// Namespaces may share a host, by path.
+    InterNamespaceAllowed,
+}
+
+impl NamespaceOwnership {
+    /// As the API writes it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            NamespaceOwnership::Strict => "Strict",
+            NamespaceOwnership::InterNamespaceAllowed => "InterNamespaceAllowed",
+        }
+    }
+}
+
+/// `spec.routeAdmission.wildcardPolicy`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum WildcardAdmission {
+    /// Routes with `wildcardPolicy: Subdomain` are refused.
+    #[default]
+    WildcardsDisallowed,
+    /// They are admitted.
+    WildcardsAllowed,
+}
+
+impl WildcardAdmission {
+    /// As the API writes it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            WildcardAdmission::WildcardsDisallowed => "WildcardsDisallowed",
+            WildcardAdmission::WildcardsAllowed => "WildcardsAllowed",
+        }
+    }
+}
+
+/// What the API makes of a `hostNetwork` without `statsPort`.
+const DEFAULT_STATS_PORT: u16 = 1936;
+/// Which ports there are.
+const PUBLISHING: &str = "endpointPublishingStrategy";
+/// Fields that say how and where OpenShift runs its router.
+const DEPLOYMENT: &[&str] = &["replicas", "nodePlacement", "haproxyVersion"];
+/// What only OpenShift's own router has.
+const OVERRIDES: &str = "unsupportedConfigOverrides";
+/// `true` is what Sluice does in any case: HTTP/2 is offered on every terminated host (openshift.md, decision 6).
+const ENABLE_HTTP2: &str = "ingress.operator.openshift.io/default-enable-http2";
+/// How long connections may last after a change of the configuration, which ends none here.
+const HARD_STOP_AFTER: &str = "ingress.operator.openshift.io/hard-stop-after";
+
+/// Reads an IngressController. Its manifest is filled in by the caller.
+pub(crate) fn parse(meta: Meta, mut object: Fields<'_>, findings: &mut Findings) -> Option<IngressController> {
+    let mut spec = object.mapping("spec", findings);
+    let domain = spec.text("domain", findings);
+    if let Some(domain) = domain {
+        let faults: Vec<_> = names::subdomain_fault(domain).map_or_else(|| names::label_faults(domain), |f| vec![f]);
+        for fault in faults {
+            findings.error(spec.path("domain"), format!("Invalid value: {domain:?}: {fault}"));
+        }
+    }
+    let mut certificate = spec.mapping("defaultCertificate", findings);
+    let default_certificate = certificate.text("name", findings).map(Arc::from);
+    certificate.finish(findings);
+    let namespace_selector = selector::parse(spec.mapping("namespaceSelector", findings), findings);
+    let route_selector = selector::parse(spec.mapping("routeSelector", findings), findings);
+    let (namespace_ownership, wildcard_admission) = admission(spec.mapping("routeAdmission", findings), findings);
+    let publishing = publishing::parse(spec.mapping(PUBLISHING, findings), findings);
+    let tls_profile = security::profile(&mut spec, findings);
+    let client_tls = security::client_tls(&mut spec, findings);
+    let http = http::parse(&mut spec, findings);
+    let tuning = tuning::parse(spec.mapping("tuningOptions", findings), findings);
+    let logging = logging::parse(spec.mapping("logging", findings), findings);
+    let paths = path_settings(&meta.annotations, findings).unwrap_or_default();
+    spec.ignore(DEPLOYMENT);
+    let has_overrides = spec.value(OVERRIDES).and_then(Value::as_object).is_some_and(|members| !members.is_empty());
+    let mut controller = IngressController {
+        meta,
+        domain: domain.map(str::to_owned),
+        default_certificate,
+        namespace_selector,
+        route_selector,
+        namespace_ownership: namespace_ownership?,
+        wildcard_admission: wildcard_admission?,
+        publishing: publishing?,
+        tls_profile: tls_profile?,
+        client_tls,
+        http,
+        tuning,
+        logging,
+        paths,
+        without_effect: Vec::new(),
+        manifest: Manifest::new(&Value::Null),
+    };
+    controller.without_effect = without_effect(&controller, &spec);
+    if has_overrides {
+        controller.without_effect.push(spec.path(OVERRIDES));
+    }
+    // What was found while reading a value has been told with the reason.
+    let told = [&controller.http.without_effect, &controller.logging.format_without_effect];
+    for path in controller.without_effect.iter().filter(|path| !told.iter().any(|told| told.contains(path))) {
+        findings.warn(path.clone(), NO_EFFECT);
+    }
+    spec.finish(findings);
+    object.finish(findings);
+    Some(controller)
+}
+
+/// What the controller asks for beside the defaults, and the data plane does not do yet.
+fn without_effect(controller: &IngressController, spec: &Fields<'_>) -> Vec<FieldPath> {
+    let http = &controller.http;
+    let tuning = controller.tuning.without_effect();
+    let mut paths: Vec<FieldPath> = tuning.map(|name| spec.path("tuningOptions").key(name)).collect();
+    // There is nothing yet that such a port would serve. The API's default nobody has asked for.
+    let stats = controller.publishing.stats_port.filter(|port| *port != DEFAULT_STATS_PORT);
+    let stats = stats.map(|_| spec.path(PUBLISHING).key("hostNetwork").key("statsPort"));
+    paths.extend(stats);
+    paths.extend_from_slice(&http.without_effect);
+    paths.extend_from_slice(&controller.logging.without_effect);
+    paths.extend_from_slice(&controller.logging.format_without_effect);
+    let annotation = |name: &'static str| controller.meta.annotations.get(name).map(|text| (name, text));
+    let asked = [annotation(ENABLE_HTTP2).filter(|(_, text)| *text != "true"), annotation(HARD_STOP_AFTER)];
+    paths.extend(asked.into_iter().flatten().map(|(name, _)| FieldPath::of(&["metadata", "annotations", name])));
+    paths
+}
+
+fn admission(
+    mut fields: Fields<'_>,
+    findings: &mut Findings,
+) -> (Option<NamespaceOwnership>, Option<WildcardAdmission>) {
+    let ownership = match fields.text("namespaceOwnership", findings) {
+        None | Some("Strict") => Some(NamespaceOwnership::Strict),
+        Some("InterNamespaceAllowed") => Some(NamespaceOwnership::InterNamespaceAllowed),
+        Some(other) => {
+            let message = format!("Unsupported value: {other:?}; write Strict or InterNamespaceAllowed");
+            findings.error(fields.path("namespaceOwnership"), message);
+            None
+        }
+    };
+    let wildcards = match fields.text("wildcardPolicy", findings) {
+        None | Some("WildcardsDisallowed") => Some(WildcardAdmission::WildcardsDisallowed),
+        Some("WildcardsAllowed") => Some(WildcardAdmission::WildcardsAllowed),
+        Some(other) => {
+            let message = format!("Unsupported value: {other:?}; write WildcardsAllowed or WildcardsDisallowed");
+            findings.error(fields.path("wildcardPolicy"), message);
+            None
+        }
+    };
+    fields.finish(findings);
+    (ownership, wildcards)
+}
+
+#[cfg(test)]
+mod tests;

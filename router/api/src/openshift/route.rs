@@ -1,0 +1,277 @@
+//! Routes: `route.openshift.io/v1` (openshift.md a.1 – a.9).
+
+pub mod annotations;
+pub mod backends;
+pub(crate) mod stored;
+pub mod tls;
+
+use crate::openshift::route::backends::Backend;
+use crate::openshift::route::backends::TargetPort;
+use crate::openshift::route::tls::HeldTls;
+use std::sync::Arc;
+
+use router_model::certificate::MaterialCache;
+use router_model::few::Few;
+use router_model::field::{FieldError, FieldPath, Findings};
+use router_model::names::PathMatch;
+use router_model::object::{Manifest, Meta, Texts};
+
+use crate::defaults::Defaults;
+use crate::fields::Fields;
+use crate::openshift::header_actions as headers;
+use annotations::TrafficOptions;
+use router_model::dns_names as names;
+use router_table::policy::header_actions::HeaderActions;
+
+/// A Route as the API server would store it, with types for what the API writes as texts.
+#[derive(Clone, Debug)]
+pub struct Route {
+    /// Metadata.
+    pub meta: Meta,
+    /// `spec.host`, given or generated; empty when the route has a subdomain instead.
+    pub host: Arc<str>,
+    /// Whether the host was generated here (openshift.md a.2).
+    pub host_generated: bool,
+    /// `spec.subdomain`; ignored when there is a host.
+    pub subdomain: Box<str>,
+    /// `spec.wildcardPolicy`.
+    pub wildcard_policy: WildcardPolicy,
+    /// What it carries.
+    pub traffic: Traffic,
+    /// `to` and `alternateBackends`, each service once.
+    pub backends: Few<Backend>,
+    /// `spec.port.targetPort`; `None`: every port of the endpoints.
+    pub target_port: Option<TargetPort>,
+    /// `spec.httpHeaders.actions`; `None` when there are none.
+    pub header_actions: Option<Arc<HeaderActions>>,
+    /// The whole object.
+    pub manifest: Manifest,
+}
+
+impl Route {
+    /// Gives back spare room, and shares texts that other routes have too.
+    pub(crate) fn share(&mut self, texts: &mut Texts) {
+        self.meta.share(texts);
+        self.backends.iter_mut().for_each(|backend| texts.share(&mut backend.service));
+        if let Some(port) = &mut self.target_port {
+            texts.share(&mut port.0);
+        }
+        if let Traffic::Http { path, .. } = &mut self.traffic {
+            path.share(texts);
+        }
+    }
+
+    /// Why its TLS material cannot be used; empty when it can, or when there is none.
+    pub fn material_errors(&self) -> &[FieldError] {
+        match &self.traffic {
+            Traffic::Http { tls: Some(tls), .. } => tls.material.as_ref().err().map_or(&[], Vec::as_slice),
+            _ => &[],
+        }
+    }
+}
+
+/// `spec.wildcardPolicy`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WildcardPolicy {
+    /// The host alone.
+    None,
+    /// Every name of one label under the host's parent domain.
+    Subdomain,
+}
+
+impl WildcardPolicy {
+    /// As the API writes it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            WildcardPolicy::None => "None",
+            WildcardPolicy::Subdomain => "Subdomain",
+        }
+    }
+}
+
+/// What a route carries, with what only that kind can have.
+#[derive(Clone, Debug)]
+pub enum Traffic {
+    /// Requests: without TLS, edge, re-encrypt.
+    Http {
+        /// `spec.path`.
+        path: PathMatch,
+        /// `spec.tls`; `None`: clear text only.
+        tls: Option<Arc<HeldTls>>,
+    },
+    /// TLS streams, untouched.
+    Passthrough {
+        /// `insecureEdgeTerminationPolicy: Redirect`.
+        redirect: bool,
+    },
+}
+
+impl Traffic {
+    /// `spec.path`; empty for passthrough.
+    pub fn path(&self) -> &str {
+        match self {
+            Traffic::Http { path, .. } => path.as_str(),
+            Traffic::Passthrough { .. } => "",
+        }
+    }
+
+    /// Whether the route has `spec.tls`.
+    pub fn has_tls(&self) -> bool {
+        !matches!(self, Traffic::Http { tls: None, .. })
+    }
+
+    /// Whether it is a passthrough route.
+    pub fn is_passthrough(&self) -> bool {
+        matches!(self, Traffic::Passthrough { .. })
+    }
+}
+
+/// Annotation of routes whose host nobody wrote.
+pub(crate) const HOST_GENERATED: &str = "openshift.io/host.generated";
+const ALLOW_BAD_LABELS: &str = "route.openshift.io/allow-non-dns-compliant-host";
+
+/// Reads a Route; `old` is the stored version that it replaces. Its manifest is filled in afterwards, by [`stored`].
+pub(crate) fn parse(
+    meta: Meta,
+    mut object: Fields<'_>,
+    old: Option<&Route>,
+    defaults: &Defaults,
+    materials: &mut MaterialCache,
+    findings: &mut Findings,
+) -> Option<Route> {
+    let mut spec = object.mapping("spec", findings);
+    let wildcard_policy = wildcard_policy(&mut spec, findings);
+    let mut host = host(&mut spec, &meta, old, findings);
+    let subdomain = subdomain(&mut spec, findings);
+    if !host.is_empty() && !subdomain.is_empty() {
+        findings.warn(spec.path("subdomain"), "is ignored, because spec.host is set; remove one of the two");
+    }
+    if wildcard_policy == Some(WildcardPolicy::Subdomain) && host.is_empty() {
+        let message = "Required value: wildcardPolicy Subdomain needs a host, such as www.example.test";
+        findings.error(spec.path("host"), message);
+    }
+    if wildcard_policy == Some(WildcardPolicy::Subdomain) && !host.is_empty() && !host.contains('.') {
+        let message = format!("has no effect on a host of one label; write www.{host} to serve *.{host}");
+        findings.warn(spec.path("wildcardPolicy"), message);
+    }
+    let host_generated = host.is_empty() && subdomain.is_empty() && wildcard_policy == Some(WildcardPolicy::None);
+    if host_generated {
+        host = generated_host(&meta.key.name, &meta.key.namespace, &defaults.cluster_domain);
+        check_generated(&host, spec.path("host"), findings);
+    }
+    let path = path(&mut spec, findings);
+    let backends = backends::parse(&mut spec, findings);
+    let target_port = backends::target_port(&mut spec, findings);
+    let traffic = tls::parse(&mut spec, path, materials, findings);
+    let header_actions = header_actions(&mut spec, traffic.as_ref(), findings);
+    for fault in traffic.iter().flat_map(|traffic| TrafficOptions::read(&meta.annotations, traffic).1) {
+        findings.warn(FieldPath::of(&["metadata", "annotations", &fault.annotation]), fault.message);
+    }
+    spec.finish(findings);
+    object.finish(findings);
+    Some(Route {
+        meta,
+        host: host.into(),
+        host_generated,
+        subdomain: subdomain.into(),
+        wildcard_policy: wildcard_policy?,
+        traffic: traffic?,
+        backends: backends.into(),
+        target_port,
+        header_actions,
+        manifest: Manifest::new(&serde_json::Value::Null),
+    })
+}
+
+/// Reads `spec.httpHeaders`.
+fn header_actions(
+    spec: &mut Fields<'_>,
+    traffic: Option<&Traffic>,
+    findings: &mut Findings,
+) -> Option<Arc<HeaderActions>> {
+    let mut fields = spec.mapping("httpHeaders", findings);
+    let actions = headers::actions(&mut fields, findings);
+    fields.finish(findings);
+    if actions.is_empty() {
+        return None;
+    }
+    if traffic.is_some_and(Traffic::is_passthrough) {
+        let message = "Forbidden: passthrough routes see no requests and change no headers; remove it, or use edge";
+        findings.error(spec.path("httpHeaders"), message);
+    }
+    Some(Arc::new(actions))
+}
+
+/// Suffix of generated hosts in a cluster that names no domain.
+const NO_CLUSTER_DOMAIN: &str = "router.default.svc.cluster.local";
+
+/// The host of a route that names neither host nor subdomain (openshift.md a.2).
+pub fn generated_host(name: &str, namespace: &str, cluster_domain: &str) -> String {
+    let cluster_domain = if cluster_domain.is_empty() { NO_CLUSTER_DOMAIN } else { cluster_domain };
+    format!("{}-{namespace}.{cluster_domain}", name.replace('.', "-"))
+}
+
+fn check_generated(host: &str, path: FieldPath, findings: &mut Findings) {
+    let fault = names::subdomain_fault(host).or_else(|| names::label_faults(host).into_iter().next());
+    if let Some(fault) = fault {
+        let message = format!("the generated host {host:?} is no host: {fault}; write spec.host or spec.subdomain");
+        findings.error(path, message);
+    }
+}
+
+fn wildcard_policy(spec: &mut Fields<'_>, findings: &mut Findings) -> Option<WildcardPolicy> {
+    match spec.text("wildcardPolicy", findings) {
+        None | Some("None") => Some(WildcardPolicy::None),
+        Some("Subdomain") => Some(WildcardPolicy::Subdomain),
+        Some(other) => {
+            let message = format!("Unsupported value: {other:?}; write None or Subdomain");
+            findings.error(spec.path("wildcardPolicy"), message);
+            None
+        }
+    }
+}
+
+fn host(spec: &mut Fields<'_>, meta: &Meta, old: Option<&Route>, findings: &mut Findings) -> String {
+    let Some(host) = spec.text("host", findings) else { return String::new() };
+    let mut faults: Vec<String> = names::subdomain_fault(host).into_iter().collect();
+    let annotated = meta.annotations.get(ALLOW_BAD_LABELS) == Some("true");
+    let was_bad = old.is_some_and(|old| *old.host == *host || !names::label_faults(&old.host).is_empty());
+    if !annotated && !was_bad && faults.is_empty() {
+        faults = names::label_faults(host);
+    }
+    for fault in faults {
+        let hint = if host.starts_with("*.") {
+            "; for a wildcard write any first label, such as www, and wildcardPolicy: Subdomain"
+        } else {
+            ""
+        };
+        findings.error(spec.path("host"), format!("Invalid value: {host:?}: {fault}{hint}"));
+    }
+    host.to_owned()
+}
+
+fn subdomain(spec: &mut Fields<'_>, findings: &mut Findings) -> String {
+    let Some(subdomain) = spec.text("subdomain", findings) else { return String::new() };
+    let mut faults = names::label_faults(subdomain);
+    if subdomain.len() > names::MAX_SUBDOMAIN {
+        faults.push(format!("has {} bytes; use at most {}", subdomain.len(), names::MAX_SUBDOMAIN));
+    }
+    for fault in faults {
+        findings.error(spec.path("subdomain"), format!("Invalid value: {subdomain:?}: {fault}"));
+    }
+    subdomain.to_owned()
+}
+
+fn path(spec: &mut Fields<'_>, findings: &mut Findings) -> PathMatch {
+    let Some(text) = spec.text("path", findings) else { return PathMatch::any() };
+    if let Some(path) = PathMatch::parse(text) {
+        return path;
+    }
+    let advice = if text.starts_with('/') {
+        "remove '#' and spaces; a path is compared as it stands in the request".to_owned()
+    } else {
+        format!("write \"/{text}\"")
+    };
+    findings.error(spec.path("path"), format!("Invalid value: {text:?}; {advice}"));
+    PathMatch::any()
+}

@@ -1,0 +1,237 @@
+//! `spec.tls` (openshift.md a.9): which fields each termination may have, and the material itself.
+
+use std::sync::{Arc, LazyLock};
+
+use rustls::sign::CertifiedKey;
+
+use super::Traffic;
+use crate::fields::Fields;
+use router_model::certificate::{MaterialCache, MaterialError, Part};
+use router_model::field::{FieldError, FieldPath, Findings};
+use router_model::names::PathMatch;
+use router_table::table::{InsecurePolicy, Reencrypt};
+
+/// TLS of an edge or re-encrypt route. The material may be no good: the route then holds its host and serves nothing.
+#[derive(Clone, Debug)]
+pub struct HeldTls {
+    /// What clear-text requests get.
+    pub insecure: InsecurePolicy,
+    /// Certificates and trust, or why they cannot be used.
+    pub material: Result<Material, Vec<FieldError>>,
+}
+
+impl HeldTls {
+    /// Shared among all that say no more than what clear-text requests get.
+    fn new(insecure: InsecurePolicy, material: Result<Material, Vec<FieldError>>) -> Arc<Self> {
+        static PLAIN: LazyLock<[Arc<HeldTls>; 3]> = LazyLock::new(|| {
+            [InsecurePolicy::None, InsecurePolicy::Allow, InsecurePolicy::Redirect].map(|insecure| {
+                let material = Material { certificate: CertificateSource::Controller, reencrypt: None };
+                Arc::new(HeldTls { insecure, material: Ok(material) })
+            })
+        });
+        if let Ok(Material { certificate: CertificateSource::Controller, reencrypt: None }) = &material
+            && let Some(plain) = PLAIN.iter().find(|plain| plain.insecure == insecure)
+        {
+            return plain.clone();
+        }
+        Arc::new(HeldTls { insecure, material })
+    }
+}
+
+/// Certificates and trust of a route.
+#[derive(Clone, Debug)]
+pub struct Material {
+    /// Where the certificate comes from.
+    pub certificate: CertificateSource,
+    /// Present for re-encrypt.
+    pub reencrypt: Option<Reencrypt>,
+}
+
+/// Where a route's certificate comes from.
+#[derive(Clone, Debug)]
+pub enum CertificateSource {
+    /// The IngressController's default certificate.
+    Controller,
+    /// `certificate`, `key` and `caCertificate`.
+    Inline(Arc<CertifiedKey>),
+    /// `externalCertificate`: a Secret of this name in the route's namespace.
+    Secret(Arc<str>),
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Termination {
+    Edge,
+    Reencrypt,
+    Passthrough,
+}
+
+struct Texts<'v> {
+    certificate: Option<&'v str>,
+    key: Option<&'v str>,
+    ca: Option<&'v str>,
+    destination_ca: Option<&'v str>,
+    external: Option<&'v str>,
+}
+
+/// Reads `spec.tls`, which decides what kind of route it is. `None` after an error that leaves the kind open.
+pub fn parse(
+    spec: &mut Fields<'_>,
+    path: PathMatch,
+    materials: &mut MaterialCache,
+    findings: &mut Findings,
+) -> Option<Traffic> {
+    let mut tls = spec.mapping("tls", findings);
+    if !tls.is_present() {
+        return Some(Traffic::Http { path, tls: None });
+    }
+    let texts = texts(&mut tls, findings);
+    let termination = termination(&mut tls, &texts, findings);
+    let insecure = insecure(&mut tls, termination, findings);
+    let termination = termination?;
+    check_fields(&tls, termination, &texts, findings);
+    if termination == Termination::Passthrough && !path.as_str().is_empty() {
+        let message = "Forbidden: passthrough routes see no requests and have no path; remove it, or use edge";
+        findings.error(spec.path("path"), message);
+    }
+    let traffic = match termination {
+        Termination::Passthrough => Traffic::Passthrough { redirect: insecure? == InsecurePolicy::Redirect },
+        Termination::Edge | Termination::Reencrypt => {
+            let material = material(&tls, &texts, termination, materials, findings);
+            Traffic::Http { path, tls: Some(HeldTls::new(insecure?, material)) }
+        }
+    };
+    tls.finish(findings);
+    Some(traffic)
+}
+
+fn texts<'v>(tls: &mut Fields<'v>, findings: &mut Findings) -> Texts<'v> {
+    let mut external = tls.mapping("externalCertificate", findings);
+    let name = external.text("name", findings);
+    if external.is_present() && name.is_none() {
+        let message = "Required value: write the name of a Secret of type kubernetes.io/tls in this namespace";
+        findings.error(external.path("name"), message);
+    }
+    external.finish(findings);
+    Texts {
+        certificate: tls.text("certificate", findings),
+        key: tls.text("key", findings),
+        ca: tls.text("caCertificate", findings),
+        destination_ca: tls.text("destinationCACertificate", findings),
+        external: name,
+    }
+}
+
+fn termination(tls: &mut Fields<'_>, texts: &Texts<'_>, findings: &mut Findings) -> Option<Termination> {
+    match tls.text("termination", findings) {
+        // The API server's default; with a destination CA it does not guess, and refuses.
+        None if texts.destination_ca.is_none() => Some(Termination::Edge),
+        None => {
+            let message = "Required value: write reencrypt, because destinationCACertificate is set";
+            findings.error(tls.path("termination"), message);
+            None
+        }
+        Some("edge" | "Edge") => Some(Termination::Edge),
+        Some("reencrypt" | "Reencrypt") => Some(Termination::Reencrypt),
+        Some("passthrough" | "Passthrough") => Some(Termination::Passthrough),
+        Some(other) => {
+            let message = format!("Unsupported value: {other:?}; write edge, reencrypt or passthrough");
+            findings.error(tls.path("termination"), message);
+            None
+        }
+    }
+}
+
+fn insecure(tls: &mut Fields<'_>, termination: Option<Termination>, findings: &mut Findings) -> Option<InsecurePolicy> {
+    let passthrough = termination == Some(Termination::Passthrough);
+    let text = tls.text("insecureEdgeTerminationPolicy", findings);
+    let message = match text {
+        None | Some("None") => return Some(InsecurePolicy::None),
+        Some("Redirect") => return Some(InsecurePolicy::Redirect),
+        Some("Allow") if !passthrough => return Some(InsecurePolicy::Allow),
+        Some("Allow") => {
+            "Invalid value: \"Allow\": the backend of a passthrough route speaks TLS only; write None or Redirect"
+                .to_owned()
+        }
+        Some(other) if passthrough => format!("Unsupported value: {other:?}; write None or Redirect"),
+        Some(other) => format!("Unsupported value: {other:?}; write None, Allow or Redirect"),
+    };
+    findings.error(tls.path("insecureEdgeTerminationPolicy"), message);
+    None
+}
+
+fn check_fields(tls: &Fields<'_>, termination: Termination, texts: &Texts<'_>, findings: &mut Findings) {
+    let mut forbid = |name: &str, why: &str| findings.error(tls.path(name), format!("Forbidden: {why}"));
+    if termination == Termination::Passthrough {
+        let why = "a passthrough route has no certificates, its backend has; remove it, or write termination: edge";
+        let given = [
+            ("certificate", texts.certificate.is_some()),
+            ("key", texts.key.is_some()),
+            ("caCertificate", texts.ca.is_some()),
+            ("destinationCACertificate", texts.destination_ca.is_some()),
+            ("externalCertificate", texts.external.is_some()),
+        ];
+        given.into_iter().filter(|(_, given)| *given).for_each(|(name, _)| forbid(name, why));
+        return;
+    }
+    if termination == Termination::Edge && texts.destination_ca.is_some() {
+        forbid("destinationCACertificate", "only for reencrypt; remove it, or write termination: reencrypt");
+    }
+    if texts.external.is_some() && (texts.certificate.is_some() || texts.key.is_some()) {
+        forbid("externalCertificate", "certificate and key are given as well; keep one of the two");
+    }
+}
+
+fn material(
+    tls: &Fields<'_>,
+    texts: &Texts<'_>,
+    termination: Termination,
+    materials: &mut MaterialCache,
+    findings: &mut Findings,
+) -> Result<Material, Vec<FieldError>> {
+    let mut errors = Vec::new();
+    let mut note = |path: FieldPath, message: &str| {
+        errors.push(FieldError::new(path, format!("Invalid value: {}: {message}", router_model::object::REDACTED)));
+    };
+    let certificate = match (texts.external, texts.certificate, texts.key) {
+        (Some(name), ..) => Some(CertificateSource::Secret(name.into())),
+        (None, Some(certificate), key) => match materials.pair(certificate, key, texts.ca) {
+            Ok(pair) => Some(CertificateSource::Inline(pair)),
+            Err(MaterialError { part, message }) => {
+                note(tls.path(field_of(part)), &message);
+                None
+            }
+        },
+        // OpenShift's router takes a key or a CA that has no certificate, and serves the default one.
+        (None, None, key) => {
+            let unused = [("key", key), ("caCertificate", texts.ca)];
+            for (name, _) in unused.iter().filter(|(_, text)| text.is_some()) {
+                findings.warn(tls.path(name), "is not used without a certificate; write certificate, or remove it");
+            }
+            if let Some(Err(error)) = texts.ca.map(|ca| materials.roots(ca)) {
+                note(tls.path("caCertificate"), &error.message);
+            }
+            Some(CertificateSource::Controller)
+        }
+    };
+    let reencrypt = (termination == Termination::Reencrypt).then(|| Reencrypt {
+        destination_ca: texts.destination_ca.and_then(|pem| match materials.roots(pem) {
+            Ok(roots) => Some(roots),
+            Err(error) => {
+                note(tls.path("destinationCACertificate"), &error.message);
+                None
+            }
+        }),
+    });
+    match certificate {
+        Some(certificate) if errors.is_empty() => Ok(Material { certificate, reencrypt }),
+        _ => Err(errors),
+    }
+}
+
+fn field_of(part: Part) -> &'static str {
+    match part {
+        Part::Certificate => "certificate",
+        Part::Key => "key",
+        Part::CaCertificate => "caCertificate",
+    }
+}

@@ -1,0 +1,203 @@
+//! How hostnames of listeners and routes meet (gateway-api `docs/concepts/hostnames.md`), and which is more specific.
+
+use std::cmp::Reverse;
+use std::collections::BTreeSet;
+use std::fmt;
+
+use router_model::names::{HostMatch, Hostname};
+
+/// A hostname of a listener or a route.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum HostPattern {
+    /// Every name: nothing was written.
+    Any,
+    /// `*.` in front of this domain: one label or more, never the domain itself.
+    Suffix(Hostname),
+    /// This name.
+    Exact(Hostname),
+}
+
+impl HostPattern {
+    /// Whether every name of the other is a name of this one.
+    pub fn covers(&self, other: &HostPattern) -> bool {
+        match (self, other) {
+            (HostPattern::Any, _) => true,
+            (HostPattern::Exact(own), HostPattern::Exact(name)) => own == name,
+            (HostPattern::Suffix(domain), HostPattern::Exact(name)) => is_below(name, domain),
+            (HostPattern::Suffix(domain), HostPattern::Suffix(other)) => domain == other || is_below(other, domain),
+            _ => false,
+        }
+    }
+
+    /// The names that both have: always one of the two, as patterns are nested or have no name in common.
+    pub fn intersect(&self, other: &HostPattern) -> Option<HostPattern> {
+        if self.covers(other) { Some(other.clone()) } else { other.covers(self).then(|| self.clone()) }
+    }
+
+    /// How specific it is, among patterns that match one name: the most specific comes first.
+    pub fn specificity(&self) -> Specificity {
+        match self {
+            HostPattern::Exact(name) => Specificity(0, Reverse(name.as_str().len())),
+            HostPattern::Suffix(domain) => Specificity(1, Reverse(domain.as_str().len())),
+            HostPattern::Any => Specificity(2, Reverse(0)),
+        }
+    }
+
+    /// What a virtual host of this pattern is called.
+    pub fn to_match(&self) -> HostMatch {
+        match self {
+            HostPattern::Exact(name) => HostMatch::Exact(name.clone()),
+            HostPattern::Suffix(domain) => HostMatch::Suffix(domain.clone()),
+            HostPattern::Any => HostMatch::Any,
+        }
+    }
+
+    /// This pattern and those that cover it, the most specific first, up to [`HostPattern::Any`].
+    pub fn and_wider(&self) -> Vec<HostPattern> {
+        let mut wider = vec![self.clone()];
+        if let HostPattern::Exact(name) | HostPattern::Suffix(name) = self {
+            let mut rest = name.as_str();
+            while let Some((_, parent)) = rest.split_once('.') {
+                wider.extend(Hostname::parse(parent).ok().map(HostPattern::Suffix));
+                rest = parent;
+            }
+            wider.push(HostPattern::Any);
+        }
+        wider
+    }
+}
+
+impl fmt::Display for HostPattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.to_match().fmt(f)
+    }
+}
+
+/// See [`HostPattern::specificity`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Specificity(u8, Reverse<usize>);
+
+/// Whether a name has one label or more in front of a domain.
+fn is_below(name: &Hostname, domain: &Hostname) -> bool {
+    let labels = name.as_str().strip_suffix(domain.as_str());
+    labels.is_some_and(|labels| labels.len() > 1 && labels.ends_with('.'))
+}
+
+/// Patterns, and whether one more would meet them. Costs the logarithm of their number.
+#[derive(Clone, Debug, Default)]
+pub struct PatternSet {
+    /// Labels from the last to the first, each with a dot behind it: what lies below a domain begins with its text.
+    exact: BTreeSet<String>,
+    suffix: BTreeSet<String>,
+    any: bool,
+}
+
+impl PatternSet {
+    /// Takes a pattern.
+    pub fn insert(&mut self, pattern: &HostPattern) {
+        match pattern {
+            HostPattern::Exact(name) => self.exact.insert(reversed(name)),
+            HostPattern::Suffix(domain) => self.suffix.insert(reversed(domain)),
+            HostPattern::Any => !std::mem::replace(&mut self.any, true),
+        };
+    }
+
+    /// Whether a pattern of the set has a name in common with this one.
+    pub fn meets(&self, pattern: &HostPattern) -> bool {
+        let begins = |set: &BTreeSet<String>, text: &str, strictly: bool| {
+            let mut from = set.range(text.to_owned()..).take_while(|known| known.starts_with(text));
+            from.any(|known| !strictly || known.len() > text.len())
+        };
+        let covers = |text: &str, strictly: bool| {
+            let ends = text.match_indices('.').map(|(at, _)| at + 1);
+            ends.filter(|end| !strictly || *end < text.len())
+                .any(|end| text.get(..end).is_some_and(|domain| self.suffix.contains(domain)))
+        };
+        self.any
+            || match pattern {
+                HostPattern::Any => !self.exact.is_empty() || !self.suffix.is_empty(),
+                HostPattern::Exact(name) => {
+                    let text = reversed(name);
+                    self.exact.contains(&text) || covers(&text, true)
+                }
+                HostPattern::Suffix(domain) => {
+                    let text = reversed(domain);
+                    begins(&self.exact, &text, true) || begins(&self.suffix, &text, false) || covers(&text, false)
+                }
+            }
+    }
+}
+
+fn reversed(name: &Hostname) -> String {
+    name.as_str().rsplit('.').flat_map(|label| [label, "."]).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn pattern(text: &str) -> HostPattern {
+        let name = |text| Hostname::parse(text).unwrap();
+        match text.strip_prefix("*.") {
+            Some(domain) => HostPattern::Suffix(name(domain)),
+            None if text == "*" => HostPattern::Any,
+            None => HostPattern::Exact(name(text)),
+        }
+    }
+
+    #[test]
+    fn patterns_meet_as_the_api_has_it() {
+        let cases = [
+            ("*", "*", Some("*")),
+            ("*", "*.a.test", Some("*.a.test")),
+            ("a.test", "*", Some("a.test")),
+            ("a.test", "a.test", Some("a.test")),
+            ("a.test", "b.test", None),
+            ("*.a.test", "x.a.test", Some("x.a.test")),
+            ("*.a.test", "y.x.a.test", Some("y.x.a.test")),
+            ("*.a.test", "a.test", None),
+            ("*.a.test", "xa.test", None),
+            ("*.a.test", "*.x.a.test", Some("*.x.a.test")),
+            ("*.a.test", "*.a.test", Some("*.a.test")),
+            ("*.a.test", "*.b.test", None),
+        ];
+        for (one, other, both) in cases {
+            let both = both.map(pattern);
+            assert_eq!(pattern(one).intersect(&pattern(other)), both, "{one} {other}");
+            assert_eq!(pattern(other).intersect(&pattern(one)), both, "{other} {one}");
+        }
+    }
+
+    #[test]
+    fn wider_patterns_come_by_specificity() {
+        let wider = pattern("x.a.test").and_wider();
+        assert_eq!(wider, ["x.a.test", "*.a.test", "*.test", "*"].map(pattern));
+        assert!(wider.is_sorted_by_key(HostPattern::specificity));
+        assert_eq!(pattern("*.a.test").and_wider(), ["*.a.test", "*.test", "*"].map(pattern));
+    }
+
+    fn patterns() -> impl Strategy<Value = HostPattern> {
+        (prop_oneof![Just(""), Just("*.")], proptest::collection::vec("[ab]{1,2}", 0..4)).prop_map(|(star, labels)| {
+            match labels.is_empty() {
+                true => HostPattern::Any,
+                false => pattern(&format!("{star}{}", labels.join("."))),
+            }
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn a_set_meets_what_one_of_it_meets(known in proptest::collection::vec(patterns(), 0..6), asked in patterns()) {
+            let mut set = PatternSet::default();
+            known.iter().for_each(|pattern| set.insert(pattern));
+            prop_assert_eq!(set.meets(&asked), known.iter().any(|pattern| pattern.intersect(&asked).is_some()));
+        }
+
+        #[test]
+        fn wider_ones_are_those_that_cover(one in patterns(), other in patterns()) {
+            prop_assert_eq!(one.and_wider().contains(&other), other.covers(&one));
+        }
+    }
+}

@@ -1,0 +1,16 @@
+//! The routing table: what the proxy and the kernel data path serve, with final values, and how a request finds its route.
+#![forbid(unsafe_code)]
+
+pub mod cors;
+pub mod decide;
+pub mod flag;
+pub mod header_modifier;
+pub mod host_pattern;
+pub mod location;
+pub mod lookup;
+pub mod matchers;
+pub mod path_form;
+pub mod policy;
+pub mod rule;
+pub mod table;
+pub mod tls_offer;

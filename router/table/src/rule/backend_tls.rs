@@ -1,0 +1,140 @@
+//! TLS with the endpoints of a backend. What cannot be asked of a peer cannot be written down here, so whoever connects
+//! has nothing left to refuse.
+
+use std::sync::Arc;
+
+use rustls::RootCertStore;
+use rustls_pki_types::DnsName;
+
+use crate::host_pattern::HostPattern;
+use router_model::names::Hostname;
+
+/// How TLS with endpoints is spoken and verified.
+#[derive(Clone, Debug)]
+pub struct BackendTls {
+    server_name: DnsName<'static>,
+    roots: Option<Arc<RootCertStore>>,
+    names: Arc<[PeerName]>,
+}
+
+/// A name that a peer's certificate may have.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum PeerName {
+    /// This one, which a wildcard of the certificate may cover.
+    Host(DnsName<'static>),
+    /// One with a label or more in front of this domain, or the wildcard of the domain.
+    Below(Hostname),
+    /// This URI.
+    Uri(Arc<str>),
+}
+
+/// No name that a TLS client could send or verify (RFC 6066 §3, RFC 9525 §6).
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0:?} cannot be the name of a TLS server; write a DNS name")]
+pub struct NotAServerName(String);
+
+/// `SubjectAltName` of a BackendTLSPolicy.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SubjectName {
+    /// Type `Hostname`.
+    Host(HostPattern),
+    /// Type `URI`.
+    Uri(Arc<str>),
+}
+
+impl BackendTls {
+    /// `server_name` is SNI; the certificate must have one of `subjects`, or `server_name` where there are none (Gateway
+    /// API, `BackendTLSPolicyValidation.hostname`). The chain must end in `roots`; `None`: in the system's.
+    ///
+    /// # Errors
+    /// One of the names is none that a certificate could have.
+    pub fn new(
+        server_name: &Hostname,
+        roots: Option<Arc<RootCertStore>>,
+        subjects: &[SubjectName],
+    ) -> Result<Self, NotAServerName> {
+        let server_name = dns_name(server_name)?;
+        let names = subjects.iter().map(PeerName::of).collect::<Result<Vec<_>, _>>()?;
+        let names = if names.is_empty() { vec![PeerName::Host(server_name.clone())] } else { names };
+        Ok(BackendTls { server_name, roots, names: names.into() })
+    }
+
+    /// SNI.
+    pub fn server_name(&self) -> &DnsName<'static> {
+        &self.server_name
+    }
+
+    /// Where the chain must end, which may be in the system's roots. `None`: there is nothing to verify it with, so nothing
+    /// may be sent.
+    pub fn anchors<'a>(&'a self, system: Option<&'a Arc<RootCertStore>>) -> Option<&'a Arc<RootCertStore>> {
+        self.roots.as_ref().or(system).filter(|store| !store.is_empty())
+    }
+
+    /// Where the chain must end; `None`: at the system's roots.
+    pub fn roots(&self) -> Option<&Arc<RootCertStore>> {
+        self.roots.as_ref()
+    }
+
+    /// The certificate must have one of these; there is at least one.
+    pub fn names(&self) -> &Arc<[PeerName]> {
+        &self.names
+    }
+}
+
+impl PartialEq for BackendTls {
+    fn eq(&self, other: &Self) -> bool {
+        let BackendTls { server_name, roots, names } = self;
+        let same_roots = match (roots, &other.roots) {
+            (Some(roots), Some(other)) => Arc::ptr_eq(roots, other) || roots.roots == other.roots,
+            (None, None) => true,
+            _ => false,
+        };
+        same_roots && *server_name == other.server_name && *names == other.names
+    }
+}
+
+impl PeerName {
+    fn of(subject: &SubjectName) -> Result<Self, NotAServerName> {
+        match subject {
+            SubjectName::Host(HostPattern::Exact(name)) => dns_name(name).map(PeerName::Host),
+            SubjectName::Host(HostPattern::Suffix(domain)) => Ok(PeerName::Below(domain.clone())),
+            SubjectName::Host(HostPattern::Any) => Err(NotAServerName("*".to_owned())),
+            SubjectName::Uri(uri) => Ok(PeerName::Uri(Arc::clone(uri))),
+        }
+    }
+}
+
+fn dns_name(name: &Hostname) -> Result<DnsName<'static>, NotAServerName> {
+    DnsName::try_from(name.as_str().to_owned()).map_err(|_| NotAServerName(name.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn host(name: &str) -> Hostname {
+        Hostname::parse(name).unwrap()
+    }
+
+    #[test]
+    fn the_server_name_is_verified_where_no_other_name_is_asked_for() {
+        let own = BackendTls::new(&host("app.test"), None, &[]).unwrap();
+        assert_eq!(**own.names(), [PeerName::Host(own.server_name().clone())]);
+        let subjects =
+            [SubjectName::Host(HostPattern::Suffix(host("san.test"))), SubjectName::Uri("spiffe://a/b".into())];
+        let other = BackendTls::new(&host("app.test"), None, &subjects).unwrap();
+        assert_eq!(**other.names(), [PeerName::Below(host("san.test")), PeerName::Uri("spiffe://a/b".into())]);
+        assert_ne!(own, other);
+        assert_eq!(own, BackendTls::new(&host("APP.test"), None, &[]).unwrap());
+    }
+
+    #[test]
+    fn what_no_certificate_has_is_refused() {
+        let any = SubjectName::Host(HostPattern::Any);
+        let hyphen = SubjectName::Host(HostPattern::Exact(host("-a.test")));
+        assert!(BackendTls::new(&host("a-.test"), None, &[]).is_err());
+        for subject in [any, hyphen] {
+            assert!(BackendTls::new(&host("a.test"), None, std::slice::from_ref(&subject)).is_err(), "{subject:?}");
+        }
+    }
+}

@@ -1,0 +1,183 @@
+//! Virtual hosts by name, found by the name's hash. Comparing names takes a visit to each of them, which among 100,000
+//! hosts costs more than all else that a request's routing does.
+
+use std::borrow::Borrow;
+use std::fmt;
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::ops::Deref;
+use std::sync::{Arc, LazyLock};
+
+use siphasher::sip128::{Hash128, Hasher128, SipHasher13};
+
+use router_model::names::{HostMatch, Hostname};
+use router_model::persistent::{Hashed, Sorted};
+
+use super::{ResolvedRoute, VirtualHost};
+
+static NAMELESS: LazyLock<Hostname> = LazyLock::new(Hostname::default);
+
+/// Virtual hosts of one kind, exact or wildcard. Reads as the map by name that it holds.
+#[derive(Clone, Default)]
+pub struct Hosts {
+    by_name: Sorted<Hostname, Arc<VirtualHost>>,
+    /// One of the virtual hosts for each first half of a name's hash.
+    by_hash: Hashed<Entry>,
+    /// First halves that more than one name has, or has had.
+    shared: Sorted<u64, ()>,
+    of_routes: usize,
+    of_sites: usize,
+}
+
+/// What a look-up finds, in half a line of a processor's cache: to look at the name, or at the virtual host, is to wait
+/// for another one.
+#[derive(Clone)]
+struct Entry {
+    /// The second half of its name's hash. Who has the same 128 bits has the same name, as good as certainly: for one
+    /// pair of names to be alike by chance, 2^64 would have to be looked up, and nobody sees hashes to choose names by.
+    check: u64,
+    host: Arc<VirtualHost>,
+    /// See [`VirtualHost::plain_cleartext`].
+    plain: Option<Arc<ResolvedRoute>>,
+}
+
+const _: () = assert!(size_of::<(u64, Entry)>() == 32);
+
+impl Hosts {
+    /// The virtual host of a name.
+    pub fn get<N: Borrow<str> + ?Sized>(&self, name: &N) -> Option<&Arc<VirtualHost>> {
+        self.get_with_plain(name.borrow()).map(|(host, _)| host)
+    }
+
+    /// The virtual host of a name, and its [`VirtualHost::plain_cleartext`] where that is known without a look at it.
+    pub fn get_with_plain(&self, name: &str) -> Option<(&Arc<VirtualHost>, Option<&Arc<ResolvedRoute>>)> {
+        self.get_by(hash(name), name)
+    }
+
+    fn get_by(&self, hash: Hash128, name: &str) -> Option<(&Arc<VirtualHost>, Option<&Arc<ResolvedRoute>>)> {
+        let found = self.by_hash.get(hash.h1)?;
+        if found.check == hash.h2 {
+            Some((&found.host, found.plain.as_ref()))
+        } else {
+            self.by_name.get(name).map(|host| (host, None))
+        }
+    }
+
+    /// How many of them are of Routes.
+    pub fn of_routes(&self) -> usize {
+        self.of_routes
+    }
+
+    /// How many of them are of objects of other kinds.
+    pub fn of_sites(&self) -> usize {
+        self.of_sites
+    }
+
+    /// Puts a virtual host in the place of whatever its name had.
+    pub fn insert(&mut self, host: Arc<VirtualHost>) {
+        self.insert_by(hash(name_of(&host).as_str()), host);
+    }
+
+    fn insert_by(&mut self, hash: Hash128, host: Arc<VirtualHost>) {
+        let name = name_of(&host).clone();
+        match self.by_hash.get(hash.h1) {
+            Some(other) if other.check != hash.h2 => self.shared.insert(hash.h1, ()),
+            _ => self.by_hash.insert(hash.h1, Entry::new(hash, &host)),
+        }
+        if let Some(replaced) = self.by_name.get(&name).cloned() {
+            self.uncount(&replaced);
+        }
+        self.of_routes += usize::from(host.is_of_routes());
+        self.of_sites += usize::from(host.is_of_site());
+        self.by_name.insert(name, host);
+    }
+
+    fn uncount(&mut self, gone: &VirtualHost) {
+        self.of_routes -= usize::from(gone.is_of_routes());
+        self.of_sites -= usize::from(gone.is_of_site());
+    }
+
+    /// Forgets a name.
+    pub fn remove(&mut self, name: &Hostname) {
+        self.remove_by(hash, name);
+    }
+
+    fn remove_by(&mut self, hash: impl Fn(&str) -> Hash128, name: &Hostname) {
+        let Some(gone) = self.by_name.remove(name) else { return };
+        self.uncount(&gone);
+        let own = hash(name.as_str());
+        if self.by_hash.get(own.h1).is_some_and(|kept| kept.check == own.h2) {
+            self.by_hash.remove(own.h1);
+        }
+        // Two of 2^32 names have such a half in common. Then this is what they cost.
+        if self.shared.get(&own.h1).is_some() && self.by_hash.get(own.h1).is_none() {
+            let mut others = self.by_name.entries().map(|(name, host)| (hash(name.as_str()), host));
+            if let Some((hash, other)) = others.find(|(hash, _)| hash.h1 == own.h1) {
+                self.by_hash.insert(own.h1, Entry::new(hash, other));
+            }
+        }
+    }
+}
+
+impl Entry {
+    fn new(hash: Hash128, host: &Arc<VirtualHost>) -> Self {
+        Entry { check: hash.h2, host: Arc::clone(host), plain: host.plain_cleartext().cloned() }
+    }
+}
+
+impl Extend<Arc<VirtualHost>> for Hosts {
+    /// Puts in all of these. What is empty is built as a whole.
+    fn extend<I: IntoIterator<Item = Arc<VirtualHost>>>(&mut self, hosts: I) {
+        if !self.by_name.is_empty() {
+            hosts.into_iter().for_each(|host| self.insert(host));
+            return;
+        }
+        self.by_name.extend(hosts.into_iter().map(|host| (name_of(&host).clone(), host)));
+        self.of_routes = self.by_name.values().filter(|host| host.is_of_routes()).count();
+        self.of_sites = self.by_name.values().filter(|host| host.is_of_site()).count();
+        let hashed = self.by_name.entries().map(|(name, host)| {
+            let hash = hash(name.as_str());
+            (hash.h1, Entry::new(hash, host))
+        });
+        let hashed: Vec<_> = hashed.collect();
+        let mut hashes: Vec<u64> = hashed.iter().map(|(hash, _)| *hash).collect();
+        self.by_hash.extend(hashed);
+        hashes.sort_unstable();
+        self.shared.extend(hashes.windows(2).filter_map(|pair| match pair {
+            [one, other] if one == other => Some((*one, ())),
+            _ => None,
+        }));
+    }
+}
+
+impl Deref for Hosts {
+    type Target = Sorted<Hostname, Arc<VirtualHost>>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.by_name
+    }
+}
+
+impl fmt::Debug for Hosts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.by_name.fmt(f)
+    }
+}
+
+fn name_of(host: &VirtualHost) -> &Hostname {
+    match &host.host {
+        HostMatch::Exact(name) | HostMatch::Wildcard(name) | HostMatch::Suffix(name) => name,
+        // Of this one there is at most one, and it is never among these.
+        HostMatch::Any => &NAMELESS,
+    }
+}
+
+/// With keys of this process: whoever owns routes may choose names, and must not choose which of them share a place.
+fn hash(name: &str) -> Hash128 {
+    static KEYS: LazyLock<[u64; 2]> = LazyLock::new(|| [0, 1].map(|key: u8| RandomState::new().hash_one(key)));
+    let mut hasher = SipHasher13::new_with_keys(KEYS[0], KEYS[1]);
+    hasher.write(name.as_bytes());
+    hasher.finish128()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,78 @@
+//! Claims of objects of other kinds on a router's hosts. Between kinds the older claim has a host, whole.
+
+use std::collections::BTreeMap;
+
+use crate::sites::OwnedAge;
+use router_api::openshift::route::Route;
+use router_model::names::HostMatch;
+use router_model::object::ObjectRef;
+
+use super::{RejectReason, Rejection};
+
+/// What objects of other kinds want on a router.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ForeignClaims(BTreeMap<HostMatch, ForeignClaim>);
+
+/// Who wants a host, of the kinds other than Route.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ForeignClaim {
+    /// The oldest object.
+    pub owner: ObjectRef,
+    /// Its age.
+    pub age: OwnedAge,
+}
+
+impl ForeignClaims {
+    /// Notes a claim on a host in its [`contested`] form; of two the older one counts, and of equally old ones the first.
+    pub fn add(&mut self, host: HostMatch, claim: ForeignClaim) {
+        match self.0.get(&host) {
+            Some(other) if other.age <= claim.age => {}
+            _ => drop(self.0.insert(host, claim)),
+        }
+    }
+
+    /// The claim on a host, and the host in its [`contested`] form.
+    pub fn on(&self, host: &HostMatch) -> Option<(HostMatch, &ForeignClaim)> {
+        if self.0.is_empty() {
+            return None;
+        }
+        let host = contested(host);
+        let claim = self.0.get(&host)?;
+        Some((host, claim))
+    }
+
+    /// The claims, by host.
+    pub fn iter(&self) -> impl Iterator<Item = (&HostMatch, &ForeignClaim)> {
+        self.0.iter()
+    }
+
+    /// The hosts whose claims differ from those of an older version.
+    pub fn changed_since<'c>(&'c self, older: &'c Self) -> impl Iterator<Item = &'c HostMatch> {
+        let gone = older.0.keys().filter(|host| !self.0.contains_key(host));
+        self.0.iter().filter(|(host, claim)| older.0.get(host) != Some(claim)).map(|(host, _)| host).chain(gone)
+    }
+}
+
+/// What objects of different kinds contend for: a wildcard, of one label as Routes and HTTPProxies mean it or of any
+/// number as Gateways do, is one host.
+pub fn contested(host: &HostMatch) -> HostMatch {
+    match host {
+        HostMatch::Wildcard(domain) => HostMatch::Suffix(domain.clone()),
+        other => other.clone(),
+    }
+}
+
+/// The refusal of a route whose host an older object of another kind has.
+pub(super) fn refusal(route: &Route, host: &str, claim: &ForeignClaim) -> Rejection {
+    let owner = &claim.owner;
+    let seniority = claim.age.created().seniority(route.meta.created);
+    let message = if owner.key.namespace == route.meta.key.namespace {
+        format!("{} {} already exposes {host} and {}", owner.kind, owner.key.name, seniority.words())
+    } else {
+        format!("an object in another namespace holds {host} and {}", seniority.than(&route.meta.key.name))
+    };
+    Rejection { reason: RejectReason::HostAlreadyClaimed, message, winner: Some(owner.clone()) }
+}
+
+#[cfg(test)]
+mod tests;

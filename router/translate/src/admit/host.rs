@@ -1,0 +1,58 @@
+//! The effective host of a route on a router (openshift.md a.4, a.5).
+
+use std::sync::Arc;
+
+use router_common::hostname::HostError;
+
+use super::{RejectReason, Rejection, reject};
+use router_api::openshift::route::{Route, WildcardPolicy};
+use router_model::dns_names as names;
+use router_model::names::{HostMatch, Hostname};
+
+/// `spec.host`, else the subdomain in front of the router's domain; empty when neither gives a name.
+pub fn effective_host(route: &Route, domain: &str) -> Arc<str> {
+    if !route.host.is_empty() || route.subdomain.is_empty() || domain.is_empty() {
+        return route.host.clone();
+    }
+    format!("{}.{domain}", route.subdomain).into()
+}
+
+/// What the route would serve, if its effective host is one. The annotation that lets bad labels be stored does not
+/// count here, as it does not in OpenShift's router.
+pub fn host_match(route: &Route, host: &Arc<str>) -> Result<HostMatch, Rejection> {
+    if host.is_empty() {
+        return Err(reject(RejectReason::NoHostValue, "no host value was defined for the route"));
+    }
+    let mut faults: Vec<String> = names::subdomain_fault(host).into_iter().collect();
+    if faults.is_empty() {
+        faults = names::label_faults(host);
+    }
+    if !faults.is_empty() {
+        let message = format!("host name validation errors: {}", faults.join(", "));
+        return Err(reject(RejectReason::InvalidHost, message));
+    }
+    let name = Hostname::share(host).map_err(|error| match error {
+        HostError::BadByte => reject(
+            RejectReason::InvalidHost,
+            format!("host name validation errors: {host:?} ends in a number, so clients take it for an IP address"),
+        ),
+        other => reject(RejectReason::InvalidHost, format!("host name validation errors: {}", other.describe())),
+    })?;
+    match route.wildcard_policy {
+        WildcardPolicy::None => Ok(HostMatch::Exact(name)),
+        WildcardPolicy::Subdomain => match name.parent().map(Hostname::parse) {
+            Some(Ok(parent)) => Ok(HostMatch::Wildcard(parent)),
+            // A host of one label has no domain below which there could be others: as in OpenShift, the route serves
+            // its host alone, and contends with all of one label (openshift.md b.4).
+            None => Ok(HostMatch::Exact(name)),
+            Some(Err(error)) => {
+                let message =
+                    format!("host name validation errors: the parent domain of {host:?}: {}", error.describe());
+                Err(reject(RejectReason::InvalidHost, message))
+            }
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,55 @@
+//! The certificate of a route, looked at after its claims (openshift.md 0, stages 3 and 4).
+
+use std::sync::Arc;
+
+use rustls::sign::CertifiedKey;
+
+use super::{RejectReason, Rejection, reject};
+use router_api::kubernetes::secret::Secret;
+use router_api::openshift::route::tls::CertificateSource;
+use router_api::openshift::route::{Route, Traffic};
+use router_api::resources::Objects;
+use router_model::field::FieldError;
+use router_model::object::ObjectKey;
+
+const SECRET_FIELD: &str = "spec.tls.externalCertificate.name";
+
+/// The route's own certificate, if it is to have one.
+pub fn certificate(route: &Route, secrets: &Objects<Secret>) -> Result<Option<Arc<CertifiedKey>>, Rejection> {
+    let Traffic::Http { tls: Some(tls), .. } = &route.traffic else { return Ok(None) };
+    match &tls.material {
+        Err(errors) => Err(reject(RejectReason::ExtendedValidationFailed, aggregate(errors))),
+        Ok(material) => match &material.certificate {
+            CertificateSource::Controller => Ok(None),
+            CertificateSource::Inline(pair) => Ok(Some(pair.clone())),
+            CertificateSource::Secret(name) => from_secret(route, name, secrets).map(Some),
+        },
+    }
+}
+
+fn from_secret(route: &Route, name: &Arc<str>, secrets: &Objects<Secret>) -> Result<Arc<CertifiedKey>, Rejection> {
+    let key = ObjectKey { namespace: route.meta.key.namespace.clone(), name: name.clone() };
+    let Some(slot) = secrets.slot(&key) else {
+        let message = format!("{SECRET_FIELD}: Not found: there is no Secret {key}");
+        return Err(reject(RejectReason::ExternalCertificateGetFailed, message));
+    };
+    match slot.good.as_ref().map(|secret| (&secret.kind, &secret.pair)) {
+        Some((_, Some(pair))) => Ok(pair.0.clone()),
+        Some((kind, None)) => {
+            let message = format!("{SECRET_FIELD}: Invalid value: Secret {key} has type {kind}, not kubernetes.io/tls");
+            Err(reject(RejectReason::ExternalCertificateValidationFailed, message))
+        }
+        None => {
+            let message = format!("{SECRET_FIELD}: Invalid value: Secret {key} holds no certificate that can be used");
+            Err(reject(RejectReason::ExternalCertificateValidationFailed, message))
+        }
+    }
+}
+
+/// As Kubernetes joins errors: one as it is, several in brackets.
+fn aggregate(errors: &[FieldError]) -> String {
+    match errors {
+        [only] => only.to_string(),
+        _ => format!("[{}]", errors.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")),
+    }
+}

@@ -1,0 +1,98 @@
+//! Claims across a host and its parent domain, where wildcard routes are allowed (openshift.md b.4). Routes are offered
+//! in order of age, so whoever holds a claim comes first.
+
+use std::collections::{BTreeMap, HashMap};
+
+use super::Taken;
+use router_api::openshift::ingress_controller::NamespaceOwnership;
+use router_api::openshift::route::{Route, WildcardPolicy};
+
+/// Who holds which hosts and wildcards on a router.
+#[derive(Default)]
+pub struct WildcardClaims<'r> {
+    exact: HashMap<String, ExactClaims<'r>>,
+    domains: HashMap<String, DomainClaims<'r>>,
+}
+
+/// Namespaces that hold something, each with its oldest route there.
+type Namespaces<'r> = BTreeMap<&'r str, &'r Route>;
+
+/// Exact routes of one host.
+#[derive(Default)]
+struct ExactClaims<'r> {
+    namespaces: Namespaces<'r>,
+    by_path: HashMap<&'r str, &'r Route>,
+}
+
+/// Routes under one parent domain.
+#[derive(Default)]
+struct DomainClaims<'r> {
+    exact_namespaces: Namespaces<'r>,
+    wildcard_namespaces: Namespaces<'r>,
+    wildcards_by_path: HashMap<&'r str, &'r Route>,
+}
+
+impl<'r> WildcardClaims<'r> {
+    /// Whether the route may have its host, or its wildcard, beside those who hold something under the same domain.
+    ///
+    /// # Errors
+    /// The message of its `HostAlreadyClaimed`, and who is in the way.
+    pub fn check(&self, route: &Route, host: &str, ownership: NamespaceOwnership) -> Result<(), Taken<'r>> {
+        let is_wildcard = route.wildcard_policy == WildcardPolicy::Subdomain;
+        let (namespace, path) = (&*route.meta.key.namespace, route.traffic.path());
+        let strict = ownership == NamespaceOwnership::Strict;
+        let foreign = |namespaces: &Namespaces<'r>| {
+            let others =
+                namespaces.iter().filter(|(other, _)| strict && **other != namespace).map(|(_, holder)| *holder);
+            others.min_by(|a, b| a.meta.age().cmp(&b.meta.age()))
+        };
+        let elsewhere = |by| Err(Taken { message: format!("a route in another namespace holds host {host}"), by });
+
+        if let Some(claims) = self.exact.get(host).filter(|_| !is_wildcard) {
+            if let Some(holder) = foreign(&claims.namespaces) {
+                return elsewhere(holder);
+            }
+            if let Some(holder) = claims.by_path.get(path).copied() {
+                let key = &holder.meta.key;
+                if *key.namespace != *namespace {
+                    return elsewhere(holder);
+                }
+                return Err(Taken { message: format!("route {key} has host {host}"), by: holder });
+            }
+        }
+        let domain = parent(host);
+        let Some(claims) = self.domains.get(domain) else { return Ok(()) };
+        let of_exact = || foreign(&claims.exact_namespaces).filter(|_| is_wildcard);
+        if let Some(holder) = foreign(&claims.wildcard_namespaces).or_else(of_exact) {
+            return elsewhere(holder);
+        }
+        match claims.wildcards_by_path.get(path).copied().filter(|_| is_wildcard) {
+            Some(holder) if *holder.meta.key.namespace == *namespace => {
+                let message = format!("wildcard route {} has host *.{domain}, blocking {host}", holder.meta.key);
+                Err(Taken { message, by: holder })
+            }
+            Some(holder) => elsewhere(holder),
+            None => Ok(()),
+        }
+    }
+
+    /// Notes a route that has passed every check.
+    pub fn hold(&mut self, route: &'r Route, host: &str) {
+        let (namespace, path) = (&*route.meta.key.namespace, route.traffic.path());
+        let domain = self.domains.entry(parent(host).to_owned()).or_default();
+        if route.wildcard_policy == WildcardPolicy::Subdomain {
+            domain.wildcard_namespaces.entry(namespace).or_insert(route);
+            domain.wildcards_by_path.insert(path, route);
+        } else {
+            domain.exact_namespaces.entry(namespace).or_insert(route);
+            let exact = self.exact.entry(host.to_owned()).or_default();
+            exact.namespaces.entry(namespace).or_insert(route);
+            exact.by_path.insert(path, route);
+        }
+    }
+}
+
+/// The domain that a wildcard of this host stands for; empty for a single label.
+fn parent(host: &str) -> &str {
+    host.split_once('.').map_or("", |(_, parent)| parent)
+}

@@ -1,0 +1,141 @@
+//! What is odd about objects and what they ask for in vain, as warnings: only all objects together show it, and no status
+//! says it.
+
+use std::borrow::Cow;
+use std::cell::OnceCell;
+use std::collections::BTreeSet;
+
+use jiff::Timestamp;
+use serde_json::Value;
+
+use crate::explain::{Facts, Trust, missing};
+use crate::gateway::inclusion;
+use crate::resolve::slices_of;
+use crate::shown;
+use crate::status::StatusReport;
+use crate::unserved::unserved;
+use crate::warning::{Unserved, Warning};
+use router_api::openshift::route::annotations::allowlist::allowlist;
+use router_api::resources::Resources;
+use router_model::field::FieldPath;
+use router_model::object::{Kind, ObjectRef};
+use router_table::table::{ResolvedRoute, RoutingTable, ServiceEndpoints};
+
+/// All that is odd and that no status says, as of `now`, in order of object.
+pub fn advice(facts: Facts<'_>, now: Timestamp) -> Vec<Warning> {
+    let Facts { table, report, resources, trust, .. } = facts;
+    let mut all = warnings(resources, table, report);
+    all.extend(unverified(table, resources, trust));
+    all.extend(shown::warnings(table, resources, now));
+    all.sort();
+    all
+}
+
+/// What is odd and has no place in a status, in order of object.
+pub fn warnings(resources: &Resources, table: &RoutingTable, report: &StatusReport) -> Vec<Warning> {
+    let normal: Vec<_> = resources
+        .ingress_controllers
+        .iter()
+        .filter(|controller| controller.paths.normalise)
+        .map(|controller| (&controller.meta.key.name, controller.paths.usual()))
+        .collect();
+    let mut warnings = Vec::new();
+    for route in resources.routes.iter() {
+        let object = || ObjectRef { kind: Kind::Route, key: route.meta.key.clone() };
+        let path = route.traffic.path();
+        let unmatched = normal.iter().filter(|(_, form)| *form.of(path) != *path);
+        warnings.extend(unmatched.map(|(router, form)| Warning {
+            object: object(),
+            path: FieldPath::of(&["spec", "path"]),
+            message: format!(
+                "{path:?} matches no request to router {router}, which puts paths in normal form; write {:?}",
+                form.of(path)
+            ),
+        }));
+        let list = allowlist(&route.meta.annotations).filter(|list| !list.invalid.is_empty());
+        warnings.extend(list.map(|list| Warning {
+            object: object(),
+            path: FieldPath::of(&["metadata", "annotations", list.annotation]),
+            message: format!(
+                "not addresses, ignored: {}; write IP addresses or networks, such as 10.0.0.0/8",
+                list.invalid.join(" ")
+            ),
+        }));
+    }
+    warnings.extend(inclusion::warnings(resources));
+    warnings.extend(absences(table, resources));
+    warnings.extend(unserved(resources, report).iter().map(Unserved::warning));
+    warnings.sort();
+    warnings
+}
+
+/// Services that a route has for its requests or their copies, and that have no endpoint.
+fn absences(table: &RoutingTable, resources: &Resources) -> Vec<Warning> {
+    let slices = OnceCell::new();
+    of_services(table, resources, |route, service| {
+        let is_wanted = service.weight > 0 && service.failure().is_none();
+        let slices = || Cow::Borrowed(slices.get_or_init(|| slices_of(resources)));
+        is_wanted.then(|| missing(resources, slices, route, service)).flatten()
+    })
+}
+
+/// Services whose endpoints cannot be verified, so that nothing is sent to them.
+fn unverified(table: &RoutingTable, resources: &Resources, trust: Trust<'_>) -> Vec<Warning> {
+    of_services(table, resources, |route, service| {
+        let advice = trust.missing(route, service)?;
+        Some(format!("there is no CA to verify the endpoints of Service {} with: {advice}", service.service))
+    })
+}
+
+fn of_services(
+    table: &RoutingTable,
+    resources: &Resources,
+    judge: impl Fn(&ResolvedRoute, &ServiceEndpoints) -> Option<String>,
+) -> Vec<Warning> {
+    let routes = table.routers.iter().flat_map(|router| router.routes.values());
+    let services = routes.flat_map(|route| {
+        let mirrors = route.rule.iter().flat_map(|rule| &rule.mirrors).map(|mirror| &mirror.cluster);
+        let clusters = std::iter::once(&route.cluster).chain(mirrors);
+        clusters.flat_map(|cluster| &cluster.services).map(move |service| (route, service))
+    });
+    // A route may be on several routers, and a rule on several hosts.
+    let warnings: BTreeSet<Warning> = services
+        .filter_map(|(route, service)| {
+            let message = judge(route, service)?;
+            let object = route.id.object();
+            let path = reference(resources, &object, service);
+            Some(Warning { object, path, message })
+        })
+        .collect();
+    warnings.into_iter().collect()
+}
+
+/// Where an object names a service; the whole of it where it does not do so in a way that is known.
+fn reference(resources: &Resources, object: &ObjectRef, service: &ServiceEndpoints) -> FieldPath {
+    let manifest = resources.manifest(object.kind, &object.key).map(|manifest| manifest.value());
+    let spec = manifest.as_ref().and_then(|manifest| manifest.get("spec"));
+    spec.and_then(|spec| find(spec, &FieldPath::of(&["spec"]), service)).unwrap_or_default()
+}
+
+fn find(value: &Value, path: &FieldPath, service: &ServiceEndpoints) -> Option<FieldPath> {
+    match value {
+        Value::Object(members) => {
+            let is_port = |port: &Value| service.port.is_none_or(|wanted| port.as_u64() == Some(wanted.into()));
+            if members.get("name").and_then(Value::as_str) == Some(&*service.service)
+                && members.get("port").is_none_or(is_port)
+            {
+                return Some(path.clone());
+            }
+            // These name what an object hangs on.
+            let others = members.iter().filter(|(name, _)| !matches!(&***name, "parentRefs" | "virtualhost"));
+            others.into_iter().find_map(|(name, value)| find(value, &path.key(name), service))
+        }
+        Value::Array(items) => {
+            items.iter().enumerate().find_map(|(index, item)| find(item, &path.index(index), service))
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,217 @@
+use std::sync::Arc;
+
+use rustls::RootCertStore;
+use serde_json::json;
+
+use super::*;
+use crate::explain::{Query, explain};
+use crate::resolve::EndpointAddresses;
+use crate::translate::{Settings, Translation, translate};
+use router_api::testing::{controller, resources, route, service, slice};
+
+/// What stands in the way of a service, as every kind of object that names it is told: `validate`, then `explain`.
+#[track_caller]
+fn expect(backend: &[Value], expected: &str) {
+    let class = json!({ "apiVersion": "gateway.networking.k8s.io/v1", "kind": "GatewayClass",
+        "metadata": { "name": "sluice" }, "spec": { "controllerName": "sluice.dev/gateway-controller" } });
+    let object = |api: &str, kind: &str, name: &str, spec: Value| json!({ "apiVersion": api, "kind": kind, "metadata": { "namespace": "a", "name": name }, "spec": spec });
+    let gateway_api = "gateway.networking.k8s.io/v1";
+    let to = json!([{ "name": "web", "port": 80 }]);
+    let listeners = json!([
+        { "name": "web", "port": 80, "protocol": "HTTP" },
+        { "name": "tls", "port": 443, "protocol": "TLS", "tls": { "mode": "Passthrough" } },
+    ]);
+    let of_gateway = |section: &str, host: &str| {
+        json!({ "parentRefs": [{ "name": "public", "sectionName": section }], "hostnames": [host],
+            "rules": [{ "backendRefs": to }] })
+    };
+    let mut objects = vec![
+        class,
+        object(gateway_api, "Gateway", "public", json!({ "gatewayClassName": "sluice", "listeners": listeners })),
+        object(gateway_api, "HTTPRoute", "http", of_gateway("web", "http.test")),
+        object(gateway_api, "GRPCRoute", "grpc", of_gateway("web", "grpc.test")),
+        object(gateway_api, "TLSRoute", "tls", of_gateway("tls", "tls.test")),
+        object(
+            "projectcontour.io/v1",
+            "HTTPProxy",
+            "proxy",
+            json!({ "virtualhost": { "fqdn": "proxy.test" }, "routes": [{ "services": to }] }),
+        ),
+        object(
+            "contour.heptio.com/v1beta1",
+            "IngressRoute",
+            "ingress",
+            json!({ "virtualhost": { "fqdn": "ingress.test" }, "routes": [{ "match": "/", "services": to }] }),
+        ),
+        route("a/route", 1, json!({ "host": "route.test" })),
+    ];
+    objects.extend(backend.iter().cloned());
+    let resources = resources(objects);
+    let translation = translate(&resources, &Settings::default());
+    let found: Vec<String> = translation
+        .warnings
+        .iter()
+        .filter(|warning| warning.message == expected)
+        .map(|warning| format!("{} {}", warning.object, warning.path))
+        .collect();
+    let everybody = [
+        "Route a/route spec.to",
+        "HTTPRoute a/http spec.rules[0].backendRefs[0]",
+        "GRPCRoute a/grpc spec.rules[0].backendRefs[0]",
+        "TLSRoute a/tls spec.rules[0].backendRefs[0]",
+        "IngressRoute a/ingress spec.routes[0].services[0]",
+        "HTTPProxy a/proxy spec.routes[0].services[0]",
+    ];
+    let (mut found, mut everybody) = (found, everybody.map(str::to_owned));
+    found.sort();
+    everybody.sort();
+    assert_eq!(found, everybody, "{expected}: {:#?}", translation.warnings);
+    for url in [
+        "http://http.test/",
+        "http://grpc.test/",
+        "http://proxy.test/",
+        "http://ingress.test/",
+        "http://route.test/",
+        "tls.test",
+    ] {
+        let facts = facts(&translation, &resources);
+        let query = Query::parse(url).unwrap();
+        let query = if url.contains("grpc") { query.with_method("POST").unwrap() } else { query };
+        let explanation = explain(facts, &query);
+        assert_eq!(explanation.fix.as_deref(), Some(expected), "{url}: {explanation}");
+        let outcome = serde_json::to_value(&explanation.outcome).unwrap();
+        assert_eq!(outcome[0]["cause"], "no-endpoints", "{url}: {explanation}");
+    }
+}
+
+fn web(port: Value) -> Value {
+    service("a/web", json!([port]))
+}
+
+#[test]
+fn every_kind_is_told_why_a_service_has_no_endpoint() {
+    let named = || web(json!({ "name": "http", "port": 80 }));
+    expect(&[named()], "Service a/web has no EndpointSlice; one needs the label kubernetes.io/service-name: web");
+    let mut unready = slice("a/web", &["10.0.0.1", "10.0.0.2"], 8080);
+    for endpoint in unready["endpoints"].as_array_mut().unwrap() {
+        endpoint["conditions"] = json!({ "ready": false });
+    }
+    expect(&[named(), unready], "no endpoint of Service a/web is ready; look at its pods");
+    expect(
+        &[named(), slice("a/web", &[], 8080)],
+        "the EndpointSlices of Service a/web list no endpoint; look at its selector and its pods",
+    );
+    expect(
+        &[named(), slice("a/web", &["127.0.0.1"], 8080)],
+        "the endpoint addresses of Service a/web are loopback, link-local or metadata addresses, which are left out; \
+         --endpoint-addresses any admits them",
+    );
+    let mut names = slice("a/web", &[], 8080);
+    names["addressType"] = json!("FQDN");
+    names["endpoints"] = json!([{ "addresses": ["web.example.test"] }]);
+    expect(
+        &[named(), names],
+        "the endpoints of EndpointSlice a/web-ipv4 are names (addressType FQDN), which are not used; write addresses",
+    );
+}
+
+fn facts<'f>(translation: &'f Translation, resources: &'f Resources) -> Facts<'f> {
+    Facts { table: &translation.table, report: &translation.report, resources, trust: Trust::default(), live: None }
+}
+
+/// The warnings of one HTTPProxy, with what `explain` says.
+fn of_port(objects: Vec<Value>) -> (Vec<String>, Option<String>) {
+    let proxy = json!({ "apiVersion": "projectcontour.io/v1", "kind": "HTTPProxy",
+        "metadata": { "namespace": "a", "name": "proxy" },
+        "spec": { "virtualhost": { "fqdn": "proxy.test" }, "routes": [{ "services": [{ "name": "web", "port": 80 }] }] } });
+    let resources = resources(objects.into_iter().chain([proxy]));
+    let translation = translate(&resources, &Settings::default());
+    let facts = facts(&translation, &resources);
+    let explanation = explain(facts, &Query::parse("http://proxy.test/").unwrap());
+    (translation.warnings.into_iter().map(|warning| warning.message).collect(), explanation.fix)
+}
+
+#[test]
+fn ports_that_differ_between_service_and_slices_are_named() {
+    let told = |port: Value, slice: Value| {
+        let (warnings, fix) = of_port(vec![web(port), slice]);
+        assert_eq!(warnings.first(), fix.as_ref());
+        fix.unwrap()
+    };
+    let (addresses, number) = (["10.0.0.1"], 8080);
+    assert_eq!(
+        told(json!({ "name": "web", "port": 80 }), slice("a/web", &addresses, number)),
+        "port 80 (name \"web\") of Service a/web is none of its EndpointSlices', which have 8080 http: give the port of the \
+         Service and that of its slices one name"
+    );
+    assert_eq!(
+        told(json!({ "port": 80, "targetPort": 9090 }), slice("a/web", &addresses, number)),
+        "port 80 (targetPort 9090) of Service a/web is none of its EndpointSlices', which have 8080 http: correct its \
+         targetPort, or the slices' port"
+    );
+    let mut udp = slice("a/web", &addresses, number);
+    udp["ports"][0]["protocol"] = json!("UDP");
+    assert!(told(json!({ "name": "http", "port": 80 }), udp).contains("which have no TCP port"));
+    // A port of a slice without endpoints is nobody's.
+    let mut empty = slice("a/web", &[], 80);
+    (empty["metadata"]["name"], empty["ports"][0]["name"]) = (json!("empty"), json!("web"));
+    let (warnings, _) =
+        of_port(vec![web(json!({ "name": "web", "port": 80 })), slice("a/web", &addresses, number), empty]);
+    assert!(warnings[0].contains("which have 8080 http"), "{warnings:?}");
+}
+
+#[test]
+fn routes_without_services_or_with_other_ports_are_told() {
+    let missing = [route("a/r", 1, json!({ "host": "r.test" }))];
+    let found = translate(&resources(missing), &Settings::default()).warnings;
+    assert_eq!(found[0].message, "Service a/web does not exist; create it, or name another");
+    let objects = [
+        route("a/r", 1, json!({ "host": "r.test", "port": { "targetPort": "metrics" } })),
+        web(json!({ "name": "http", "port": 80 })),
+        slice("a/web", &["10.0.0.1"], 8080),
+    ];
+    let found = translate(&resources(objects.clone()), &Settings::default()).warnings;
+    assert_eq!(
+        found[0].message,
+        "Service a/web has no port metrics; its ports are 8080 http: correct spec.port.targetPort"
+    );
+    // What is there is not complained about, nor what is left out where nothing is.
+    let loopback = [route("a/r", 1, json!({ "host": "r.test" })), slice("a/web", &["127.0.0.1"], 8080)];
+    let any = Settings { endpoint_addresses: EndpointAddresses::Any, ..Settings::default() };
+    assert_eq!(translate(&resources(loopback), &any).warnings, []);
+}
+
+#[test]
+fn endpoints_that_nothing_verifies_are_told_where_tls_is_spoken_with_them() {
+    let tls = json!({ "termination": "reencrypt" });
+    let objects = [
+        route("a/r", 1, json!({ "host": "r.test", "tls": tls })),
+        route("a/edge", 1, json!({ "host": "e.test", "tls": { "termination": "edge" } })),
+        web(json!({ "name": "http", "port": 80 })),
+        slice("a/web", &["10.0.0.1"], 8080),
+        controller("default", json!({})),
+    ];
+    let resources = resources(objects);
+    let table = translate(&resources, &Settings::default()).table;
+    let found = unverified(&table, &resources, Trust::default());
+    let found: Vec<String> = found.iter().map(|it| format!("{} {}: {}", it.object, it.path, it.message)).collect();
+    assert_eq!(
+        found,
+        ["Route a/r spec.to: there is no CA to verify the endpoints of Service web with: write \
+          spec.tls.destinationCACertificate, or start the agent with --service-ca FILE"]
+    );
+    let mut roots = RootCertStore::empty();
+    assert_eq!(
+        unverified(&table, &resources, Trust { service_ca: Some(&Arc::new(roots.clone())), system: None }).len(),
+        1
+    );
+    let ca = router_api::testing::authority("ca");
+    let ca = rustls_pki_types::CertificateDer::from(pem(&ca));
+    roots.add(ca).unwrap();
+    assert_eq!(unverified(&table, &resources, Trust { service_ca: Some(&Arc::new(roots)), system: None }), []);
+}
+
+fn pem(text: &str) -> Vec<u8> {
+    use rustls_pki_types::pem::PemObject;
+    rustls_pki_types::CertificateDer::from_pem_slice(text.as_bytes()).unwrap().to_vec()
+}

@@ -1,0 +1,106 @@
+//! From resolved routes to the table that traffic is matched against.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use router_model::few::Few;
+use router_model::names::{HostMatch, RouterName};
+use router_table::table::{HttpTls, InsecurePolicy, ResolvedRoute, RouteKind, VirtualHost};
+
+/// The virtual hosts of routes that come oldest first: of two routes for the same requests the older one serves.
+pub fn virtual_hosts(routes: &[Arc<ResolvedRoute>]) -> Vec<VirtualHost> {
+    let mut by_host: BTreeMap<&HostMatch, Vec<&Arc<ResolvedRoute>>> = BTreeMap::new();
+    for route in routes {
+        by_host.entry(&route.host).or_default().push(route);
+    }
+    by_host.into_iter().map(|(host, routes)| virtual_host(host, routes)).collect()
+}
+
+fn virtual_host(host: &HostMatch, mut sorted: Vec<&Arc<ResolvedRoute>>) -> VirtualHost {
+    // Stable, so equal lengths stay in order of age; `""` and `/` cover the same requests and count as equal.
+    sorted.sort_by_key(|route| Reverse(route.path().len().max(1)));
+    let select = |wanted: fn(&ResolvedRoute) -> bool| -> Few<Arc<ResolvedRoute>> {
+        sorted.iter().filter(|route| wanted(route)).map(|route| Arc::clone(route)).collect()
+    };
+    let terminated = select(is_terminated);
+    let certificate = terminated.iter().find_map(|route| match &route.kind {
+        RouteKind::Http { tls: Some(tls), .. } => tls.certificate.clone(),
+        _ => None,
+    });
+    VirtualHost {
+        host: host.clone(),
+        passthrough: sorted.iter().find(|route| is_passthrough(route)).map(|route| Arc::clone(route)),
+        terminated,
+        cleartext: select(answers_cleartext),
+        certificate,
+        site: None,
+    }
+}
+
+fn is_passthrough(route: &ResolvedRoute) -> bool {
+    matches!(route.kind, RouteKind::Passthrough { .. })
+}
+
+fn is_terminated(route: &ResolvedRoute) -> bool {
+    matches!(route.kind, RouteKind::Http { tls: Some(_), .. })
+}
+
+fn answers_cleartext(route: &ResolvedRoute) -> bool {
+    match &route.kind {
+        RouteKind::Passthrough { redirect } => *redirect,
+        RouteKind::Http { tls: None, .. } => true,
+        RouteKind::Http { tls: Some(HttpTls { insecure, .. }), .. } => *insecure != InsecurePolicy::None,
+    }
+}
+
+/// A route that gets no request of a scheme, because an older one has the same host and covers the same paths.
+#[derive(Debug)]
+pub struct Shadow<'t> {
+    /// The younger route.
+    pub route: &'t ResolvedRoute,
+    /// The older one, which serves.
+    pub by: &'t ResolvedRoute,
+    /// `http`, `https` or both.
+    pub schemes: BTreeSet<&'static str>,
+}
+
+/// The shadowed routes of a host: `""` and `/` are two claims, and cover the same requests (openshift.md, decision 9).
+pub fn shadows(host: &VirtualHost) -> Vec<Shadow<'_>> {
+    let mut shadows: Vec<Shadow<'_>> = Vec::new();
+    for (scheme, routes) in [("http", &host.cleartext), ("https", &host.terminated)] {
+        let [.., by, route] = &**routes else { continue };
+        if by.path().len() > 1 {
+            continue;
+        }
+        match shadows.iter_mut().find(|shadow| shadow.route.id == route.id && shadow.by.id == by.id) {
+            Some(shadow) => drop(shadow.schemes.insert(scheme)),
+            None => shadows.push(Shadow { route, by, schemes: BTreeSet::from([scheme]) }),
+        }
+    }
+    shadows
+}
+
+/// Ids for routers, from their names: the FNV-1a hash, or the next free number when names collide; never 0. Those of
+/// `names` are stable while that set does not change, whatever is in `more`: the routers that are made for ports.
+pub fn router_ids(names: &BTreeSet<RouterName>, more: &BTreeSet<RouterName>) -> BTreeMap<RouterName, u32> {
+    let mut taken = BTreeSet::new();
+    names
+        .iter()
+        .chain(more.difference(names))
+        .map(|name| {
+            let mut id = fnv1a(name.0.as_bytes());
+            while id == 0 || !taken.insert(id) {
+                id = id.wrapping_add(1);
+            }
+            (name.clone(), id)
+        })
+        .collect()
+}
+
+fn fnv1a(bytes: &[u8]) -> u32 {
+    bytes.iter().fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,210 @@
+//! From the services of a route to clusters, and what is done on the way.
+
+use std::sync::Arc;
+
+use super::tls;
+use crate::services::Services;
+use router_api::contour::types::{Fault, ServiceSpec, Strategy, Vertex};
+use router_api::resources::Resources;
+use router_model::names::Hostname;
+use router_model::object::{Kind, ObjectKey};
+use router_table::header_modifier::HeaderModifier;
+use router_table::host_pattern::HostPattern;
+use router_table::policy::{Affinity, Balance, RoutePolicy};
+use router_table::rule::backend_tls::SubjectName;
+use router_table::rule::{BackendPolicy, BackendTls};
+use router_table::table::{Endpoint, ServiceEndpoints};
+
+/// Why a service cannot be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Problem {
+    /// The port is no port.
+    Port,
+    /// There is no such Service, or no such port of it.
+    Missing,
+    /// The CA to verify it with is missing or no good.
+    Ca,
+    /// The name to verify it with is missing or no good.
+    SubjectName,
+    /// It speaks TLS, and nothing says how to verify it.
+    Unverified,
+}
+
+impl Problem {
+    /// As an IngressRoute's route is told.
+    pub fn of_ingress_route(self, route: &str, service: &ServiceSpec) -> Fault {
+        let ServiceSpec { name, port, .. } = service;
+        let place = format!("route {route:?}: service {name:?}");
+        Fault::new(
+            "ServiceError",
+            self.reason(),
+            match self {
+                Problem::Port => format!("{place}: port must be in the range 1-65535"),
+                Problem::Missing => format!("Service [{name}:{port}] is invalid or missing"),
+                Problem::Ca => format!("{place}: upstreamValidation requested but secret not found or misconfigured"),
+                Problem::SubjectName => {
+                    format!("{place}: upstreamValidation requested but subject alt name not found or misconfigured")
+                }
+                Problem::Unverified => format!("{place}: TLS without validation is not supported; add {VALIDATION}"),
+            },
+        )
+    }
+
+    /// As an HTTPProxy is told, of its routes or of its `tcpproxy`.
+    pub fn of_http_proxy(self, place: &str, service: &ServiceSpec, namespace: &str) -> Fault {
+        let ServiceSpec { name, port, .. } = service;
+        let kind = if place == TCP { "TCPProxyError" } else { "ServiceError" };
+        Fault::new(
+            kind,
+            self.reason(),
+            match self {
+                Problem::Port => format!("service {name:?}: port must be in the range 1-65535"),
+                Problem::Missing => {
+                    format!(
+                        "{place} unresolved service reference: service \"{namespace}/{name}\" has no port {port}, or is \
+                         missing"
+                    )
+                }
+                Problem::Ca => format!(
+                    "Service [{name}:{port}] TLS upstream validation policy error: secret not found or misconfigured"
+                ),
+                Problem::SubjectName => {
+                    format!(
+                        "Service [{name}:{port}] TLS upstream validation policy error: subject name not found or \
+                         misconfigured"
+                    )
+                }
+                Problem::Unverified => {
+                    format!("Service [{name}:{port}] TLS without validation is not supported; add {VALIDATION}")
+                }
+            },
+        )
+    }
+
+    fn reason(self) -> &'static str {
+        match self {
+            Problem::Port => "ServicePortInvalid",
+            Problem::Missing => "ServiceUnresolvedReference",
+            Problem::Ca | Problem::SubjectName => "TLSUpstreamValidation",
+            Problem::Unverified => "UnsupportedField",
+        }
+    }
+}
+
+const VALIDATION: &str = "validation with caSecret and subjectName";
+/// How an HTTPProxy's `tcpproxy` is called in messages.
+pub const TCP: &str = "Spec.TCPProxy";
+
+/// Finds Services and CAs.
+#[derive(Clone, Copy, Debug)]
+pub struct Backends<'r> {
+    pub resources: &'r Resources,
+    pub services: Services<'r>,
+}
+
+impl Backends<'_> {
+    /// A service of a vertex, with the weight that is written.
+    pub fn find(&self, vertex: &Vertex, service: &ServiceSpec) -> Result<ServiceEndpoints, Problem> {
+        let port = u16::try_from(service.port).ok().filter(|port| *port > 0).ok_or(Problem::Port)?;
+        let key = ObjectKey { namespace: Arc::clone(&vertex.meta.key.namespace), name: Arc::clone(&service.name) };
+        let endpoints = self.services.endpoints(&key, port).map_err(|_| Problem::Missing)?;
+        let protocol = match &*service.protocol {
+            "" => self.annotated(&key, port),
+            written => Some(written),
+        };
+        let tls = match protocol {
+            Some("tls" | "h2") => Some(self.verification(vertex, service)?),
+            _ => None,
+        };
+        let endpoints = if protocol == Some("h2c") && endpoints.iter().any(|endpoint| !endpoint.h2c) {
+            endpoints.iter().map(|endpoint| Endpoint { h2c: true, ..endpoint.clone() }).collect()
+        } else {
+            endpoints
+        };
+        let policy = BackendPolicy {
+            request_headers: own(&service.request_headers),
+            response_headers: own(&service.response_headers),
+            tls,
+            health_check: service.health_check.clone(),
+            ..BackendPolicy::default()
+        };
+        let is_plain = policy.tls.is_none()
+            && policy.request_headers.is_empty()
+            && policy.response_headers.is_empty()
+            && policy.health_check.is_none();
+        Ok(ServiceEndpoints {
+            service: Arc::clone(&service.name),
+            port: Some(port),
+            weight: service.weight,
+            endpoints,
+            policy: (!is_plain).then(|| Arc::new(policy)),
+        })
+    }
+
+    /// The protocol of a port as annotations of its Service say it.
+    fn annotated(&self, service: &ObjectKey, port: u16) -> Option<&'static str> {
+        let annotations = &self.resources.services.get(service)?.meta.annotations;
+        let name = self.services.port_name(service, port).unwrap_or_default();
+        let number = port.to_string();
+        ["h2c", "h2", "tls"].into_iter().find(|protocol| {
+            let lists = ["projectcontour.io", "contour.heptio.com"]
+                .map(|group| annotations.get(&format!("{group}/upstream-protocol.{protocol}")));
+            let mut ports = lists.into_iter().flatten().flat_map(|list| list.split(',')).map(str::trim);
+            ports.any(|listed| listed == number || (!name.is_empty() && listed == &*name))
+        })
+    }
+
+    fn verification(&self, vertex: &Vertex, service: &ServiceSpec) -> Result<BackendTls, Problem> {
+        let (secret, names) = service.validation.as_ref().ok_or(Problem::Unverified)?;
+        let found = tls::secret_for(secret, &vertex.meta.key.namespace, self.resources);
+        let (_, secret) = found.map_err(|_| Problem::Ca)?;
+        let roots = secret.and_then(|secret| secret.ca.clone()).ok_or(Problem::Ca)?;
+        let names: Option<Vec<Hostname>> = names.iter().map(|name| Hostname::parse(name).ok()).collect();
+        let names = names.ok_or(Problem::SubjectName)?;
+        let server_name = names.first().ok_or(Problem::SubjectName)?;
+        let subjects: Vec<_> = names.iter().cloned().map(HostPattern::Exact).map(SubjectName::Host).collect();
+        BackendTls::new(server_name, Some(roots), &subjects).map_err(|_| Problem::SubjectName)
+    }
+}
+
+/// Services as they are chosen: those that have weight, or all alike where none has.
+pub fn weighted(mut services: Vec<ServiceEndpoints>) -> Vec<ServiceEndpoints> {
+    if services.iter().all(|service| service.weight == 0) {
+        services.iter_mut().for_each(|service| service.weight = 1);
+    }
+    services.retain(|service| service.weight > 0);
+    services
+}
+
+/// How a route chooses that has these services, which were `found`: as all of them say, or else between services in turn,
+/// and in each as it says.
+pub fn strategy(services: &[ServiceSpec], found: &mut [ServiceEndpoints]) -> Strategy {
+    let strategies = || services.iter().map(|service| &service.strategy);
+    let Some(first) = strategies().next() else { return Strategy::default() };
+    if strategies().all(|other| other == first) {
+        return first.clone();
+    }
+    for (service, own) in found.iter_mut().zip(strategies()) {
+        let policy = service.policy.get_or_insert_default();
+        Arc::make_mut(policy).balance = Some(own.balance);
+    }
+    let hash = strategies().find(|own| own.balance == Balance::Hash).map(|own| own.hash.clone());
+    Strategy { hash: hash.unwrap_or_default(), ..Strategy::default() }
+}
+
+/// What is done to the traffic of a route that chooses so. Clients stay nowhere unless they are told to.
+pub fn policy(strategy: &Strategy) -> RoutePolicy {
+    let affinity = Affinity { disabled: true, ..Affinity::default() };
+    let Strategy { balance, hash } = strategy.clone();
+    RoutePolicy { balance: Some(balance), hash, affinity, ..RoutePolicy::default() }
+}
+
+/// A modifier as a list; empty where it does nothing.
+pub fn own(modifier: &HeaderModifier) -> Vec<HeaderModifier> {
+    if *modifier == HeaderModifier::default() { Vec::new() } else { vec![modifier.clone()] }
+}
+
+/// Whether a vertex is told in IngressRoute's words.
+pub fn is_ingress_route(vertex: &Vertex) -> bool {
+    vertex.kind == Kind::IngressRoute
+}

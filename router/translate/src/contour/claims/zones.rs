@@ -1,0 +1,242 @@
+//! The domains of IngressRoutes whose `fqdn` begins with a dot, and what they delegate.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use super::{Claims, Vertices, duplicate, is_domain, root_allowed};
+use crate::translate::Settings;
+use router_api::contour::types::{Fault, Vertex};
+use router_model::names::Hostname;
+use router_model::object::{Kind, ObjectKey, ObjectRef};
+
+/// A domain, `fqdn: .example.com`, and who has it.
+#[derive(Debug)]
+pub struct Zone<'r> {
+    /// Without the dot.
+    pub domain: Hostname,
+    /// Who claims it: several have it in common, and it is nobody's.
+    pub owners: Vec<&'r Arc<Vertex>>,
+    /// The one owner.
+    pub root: Option<&'r Arc<Vertex>>,
+    /// The domain that delegates this one, by place.
+    pub parent: Option<usize>,
+    /// What is said of each of the root's `subdomains`.
+    pub entries: Vec<Entry>,
+    /// Their places by name.
+    names: BTreeMap<Hostname, usize>,
+}
+
+/// What is said of one of `subdomains`.
+#[derive(Clone, Debug, Default)]
+pub struct Entry {
+    /// The name that is delegated; `None`: it is a domain, or no name.
+    pub host: Option<Hostname>,
+    /// A domain that is delegated, without the dot.
+    pub domain: Option<Hostname>,
+    /// Why nothing is delegated.
+    pub fault: Option<Fault>,
+}
+
+impl Zone<'_> {
+    /// Whether the root delegates this name.
+    pub fn delegates(&self, name: &str) -> bool {
+        let entry = self.names.get(name).and_then(|at| self.entries.get(*at));
+        entry.is_some_and(|entry| entry.fault.is_none())
+    }
+
+    /// What a root is told that has a name of this domain.
+    pub fn not_delegated(&self, name: &str) -> Fault {
+        let owners: BTreeSet<String> = self.owners.iter().map(|owner| owner.meta.key.to_string()).collect();
+        let owners: Vec<String> = owners.into_iter().collect();
+        let message = format!("{name} is within .{} owned by {} and not delegated", self.domain, owners.join(", "));
+        Fault::new("VirtualHostError", "NotDelegated", message)
+    }
+}
+
+/// Domains by name.
+pub type Domains = BTreeMap<Hostname, usize>;
+
+/// The innermost domain that a name, or a wildcard, is in.
+pub fn nearest(domains: &Domains, name: &str) -> Option<usize> {
+    let mut rest = name;
+    while let Some((_, domain)) = rest.split_once('.') {
+        if let Some(at) = domains.get(domain) {
+            return Some(*at);
+        }
+        rest = domain;
+    }
+    None
+}
+
+fn entry_fault(reason: &'static str, message: String) -> Fault {
+    Fault::new("IncludeError", reason, message)
+}
+
+/// Finds the domains, outermost first. One inside of another is its owner's, or is delegated by it; what is neither has
+/// no say over names.
+pub fn find<'r>(vertices: &Vertices<'r>, settings: &Settings, claims: &mut Claims<'r>) {
+    let mut by_domain: BTreeMap<(usize, Hostname), Vec<&'r Arc<Vertex>>> = BTreeMap::new();
+    for (object, vertex) in vertices.iter().filter(|(_, vertex)| is_domain(vertex)) {
+        match domain_of(vertex) {
+            Ok(domain) => by_domain.entry((domain.as_str().len(), domain)).or_default().push(vertex),
+            Err(fault) => drop(claims.refused.insert(object.clone(), fault)),
+        }
+    }
+    for ((_, domain), wanting) in by_domain {
+        let around = nearest(&claims.domains, domain.as_str());
+        let (mut owners, mut parent) = (Vec::new(), None);
+        for vertex in wanting {
+            match right_to(&domain, vertex, around.and_then(|at| claims.zones.get(at)), settings) {
+                Ok(is_delegated) => {
+                    owners.push(vertex);
+                    parent = parent.or(around.filter(|_| is_delegated));
+                }
+                Err(fault) => drop(claims.refused.insert(vertex.object(), fault)),
+            }
+        }
+        let root = if let [only] = &*owners { Some(*only) } else { None };
+        if root.is_none() {
+            let keys: BTreeSet<&ObjectKey> = owners.iter().map(|owner| &owner.meta.key).collect();
+            for owner in &owners {
+                let fault = duplicate(Kind::IngressRoute, &format!(".{domain}"), &keys);
+                claims.refused.insert(owner.object(), fault);
+            }
+        }
+        if !owners.is_empty() {
+            let entries = root.map(|root| entries_of(root, &domain)).unwrap_or_default();
+            let parent = parent.filter(|_| root.is_some());
+            let named = entries.iter().enumerate().filter_map(|(at, entry)| Some((entry.host.clone()?, at)));
+            let names = named.collect();
+            claims.domains.insert(domain.clone(), claims.zones.len());
+            claims.zones.push(Zone { domain, owners, root, parent, entries, names });
+        }
+    }
+}
+
+fn domain_of(vertex: &Vertex) -> Result<Hostname, Fault> {
+    let fqdn = vertex.virtual_host.as_ref().map(|host| Arc::clone(&host.fqdn)).unwrap_or_default();
+    let fault = |reason, message| Err(Fault::new("VirtualHostError", reason, message));
+    if fqdn.contains('*') {
+        return fault("WildCardNotAllowed", format!("Spec.VirtualHost.Fqdn {fqdn:?} cannot use wildcards"));
+    }
+    match Hostname::parse(fqdn.trim_start_matches('.')) {
+        Ok(domain) if !fqdn.starts_with("..") => Ok(domain),
+        _ => fault(
+            "FQDNNotValid",
+            format!("Spec.VirtualHost.Fqdn {fqdn:?} is no domain; write one such as .example.com"),
+        ),
+    }
+}
+
+/// Whether an object may have a domain; whether that is because the domain around it delegates it.
+fn right_to(domain: &Hostname, vertex: &Vertex, around: Option<&Zone<'_>>, settings: &Settings) -> Result<bool, Fault> {
+    if let Some(zone) = around {
+        let of_zone = zone.root.into_iter().flat_map(|root| zone.entries.iter().zip(&root.subdomains));
+        let mut delegated = of_zone.filter(|(entry, _)| entry.fault.is_none() && entry.domain.as_ref() == Some(domain));
+        if delegated.any(|(_, written)| written.delegate == vertex.meta.key) {
+            return Ok(true);
+        }
+    }
+    root_allowed(vertex, settings)?;
+    match around {
+        Some(zone) if zone.owners.iter().any(|owner| owner.meta.key.namespace != vertex.meta.key.namespace) => {
+            Err(zone.not_delegated(&format!(".{domain}")))
+        }
+        _ => Ok(false),
+    }
+}
+
+/// The names of a root's subdomains: each inside of the domain, and once.
+fn entries_of(root: &Vertex, domain: &Hostname) -> Vec<Entry> {
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    for subdomain in &root.subdomains {
+        *counts.entry(&subdomain.name).or_default() += 1;
+    }
+    let entry = |name: &Arc<str>| {
+        let bare = name.strip_prefix('.');
+        let parsed = Hostname::parse(bare.unwrap_or(name)).ok();
+        let inside = format!(".{domain}");
+        let fault = if name.contains('*') {
+            Some(format!("subdomain {name} cannot use wildcards"))
+        } else if name.to_ascii_lowercase() != **name {
+            Some(format!("subdomain {name} must be in lower case"))
+        } else if !name.ends_with(&inside) || bare.unwrap_or(name).len() <= inside.len() || parsed.is_none() {
+            Some(format!("subdomain {name} is not within .{domain}"))
+        } else if counts.get(&**name).is_some_and(|count| *count > 1) {
+            Some(format!("subdomain {name} is listed more than once"))
+        } else {
+            None
+        };
+        let (domain, host) = if bare.is_some() { (parsed, None) } else { (None, parsed) };
+        Entry { host, domain, fault: fault.map(|message| entry_fault("SubdomainNotValid", message)) }
+    };
+    root.subdomains.iter().map(|subdomain| entry(&subdomain.name)).collect()
+}
+
+/// Looks at the delegates of all domains' names, and notes why one cannot serve: domains of older roots come first, as
+/// an object with a virtual host can serve one name only. The objects with a virtual host that serve a name as delegates.
+pub fn delegate<'r>(vertices: &Vertices<'r>, claims: &mut Claims<'r>) -> BTreeSet<ObjectRef> {
+    let mut order: Vec<usize> = (0..claims.zones.len()).collect();
+    let age = |at: &usize| claims.zones.get(*at).and_then(|zone| zone.root).map(|root| root.meta.age());
+    order.sort_by_key(age);
+    let mut taken = BTreeSet::new();
+    let mut faults = Vec::new();
+    for at in order {
+        let Some(zone) = claims.zones.get(at) else { continue };
+        let Some(root) = zone.root else { continue };
+        for (entry_at, (entry, written)) in zone.entries.iter().zip(&root.subdomains).enumerate() {
+            if entry.fault.is_some() {
+                continue;
+            }
+            let object = ObjectRef { kind: root.kind, key: written.delegate.clone() };
+            let target = vertices.get(&object).copied();
+            let inner = nearest(&claims.domains, &written.name).filter(|_| entry.host.is_some());
+            let fault = match inner.filter(|inner| *inner != at).and_then(|inner| claims.zones.get(inner)) {
+                Some(inner) => Some(inner.not_delegated(&written.name)),
+                None => unfit(entry, target, &object, claims, &taken),
+            };
+            if fault.is_none() && entry.host.is_some() && target.is_some_and(|target| target.virtual_host.is_some()) {
+                taken.insert(object);
+            }
+            faults.extend(fault.map(|fault| (at, entry_at, fault)));
+        }
+    }
+    for (at, entry_at, fault) in faults {
+        let entry = claims.zones.get_mut(at).and_then(|zone| zone.entries.get_mut(entry_at));
+        entry.into_iter().for_each(|entry| entry.fault = Some(fault.clone()));
+    }
+    taken
+}
+
+/// Why an object cannot serve a name. One that is not there can, in its way: the name is answered with an error.
+fn unfit(
+    entry: &Entry,
+    target: Option<&Arc<Vertex>>,
+    object: &ObjectRef,
+    claims: &Claims<'_>,
+    taken: &BTreeSet<ObjectRef>,
+) -> Option<Fault> {
+    let key = &object.key;
+    let fqdn = target.and_then(|target| target.virtual_host.as_ref()).map(|host| &host.fqdn);
+    if let Some(domain) = &entry.domain {
+        if target.is_none() {
+            return Some(entry_fault("IncludeNotFound", format!("delegate {key} not found")));
+        }
+        let written = fqdn.map_or("", |fqdn| fqdn);
+        let message = match claims.domains.get(domain).and_then(|at| claims.zones.get(*at)) {
+            Some(zone) if zone.root.is_some_and(|root| root.object() == *object) => return None,
+            Some(zone) if zone.owners.iter().any(|owner| owner.object() == *object) => {
+                format!("fqdn \".{domain}\" is used in multiple IngressRoutes")
+            }
+            _ => format!("delegate {key} has fqdn {written:?}, expected \".{domain}\""),
+        };
+        return Some(entry_fault("DelegateNotValid", message));
+    }
+    let (fqdn, host) = (fqdn?, entry.host.as_ref()?);
+    if !fqdn.is_empty() && Hostname::parse(fqdn).as_ref() != Ok(host) {
+        let message = format!("delegate {key} has fqdn {fqdn}, expected {host}");
+        return Some(entry_fault("DelegateNotValid", message));
+    }
+    let message = || format!("delegate {key} has a virtualhost, and serves another name already");
+    taken.contains(object).then(|| entry_fault("DelegateNotValid", message()))
+}

@@ -1,0 +1,292 @@
+//! What objects are told. A vertex that is delegated to is told one line for each way that leads to it, and a summary:
+//! it is valid when one of them is (delegation.md, S10).
+
+mod status;
+mod verdict;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::claims::{Claim, Claims, Vertices, Winners, lost};
+use super::tls::HostTls;
+use super::walk::{Passed, Visit};
+use crate::sites::{Row, Told};
+use router_api::contour::types::{Fault, Subdomain, Vertex};
+use router_model::names::RouterName;
+use router_model::object::{Kind, ObjectRef, Seniority};
+use status::status;
+use verdict::{State, Verdict, summary};
+
+pub use status::certificate_delegation;
+
+/// Reason of what hangs below a root that is no good itself.
+const ROOT_INVALID: &str = "RootInvalid";
+
+/// Reason of a row of what is invalid and yet serves something.
+pub const PARTLY: &str = "PartiallyInvalid";
+
+/// What a delegate is told whose root is invalid: nothing of why.
+pub fn root_invalid() -> Fault {
+    Fault::new("Orphaned", ROOT_INVALID, "the root of the delegation is invalid")
+}
+
+/// What was found out, while hosts are made.
+#[derive(Debug)]
+pub struct Report {
+    visits: BTreeMap<ObjectRef, BTreeMap<Vec<Passed>, Visit>>,
+    /// How many vertices were entered below the roots of each namespace.
+    pub entered: BTreeMap<Arc<str>, usize>,
+    /// Which objects are roots of domains, by place.
+    roots: BTreeMap<ObjectRef, usize>,
+    domains: Vec<Domain>,
+    winners: Winners,
+}
+
+/// What the root of a domain is told.
+#[derive(Debug, Default)]
+struct Domain {
+    fault: Option<Fault>,
+    entries: Vec<Option<String>>,
+    warnings: Vec<String>,
+}
+
+impl Report {
+    /// What is known once names are decided.
+    pub fn new(claims: &Claims<'_>) -> Self {
+        let domains = claims.zones.iter().map(|zone| {
+            let entries = zone.entries.iter().map(|entry| entry.fault.as_ref().map(|fault| fault.message.clone()));
+            Domain { fault: None, entries: entries.collect(), warnings: Vec::new() }
+        });
+        let roots = claims.zones.iter().enumerate().filter_map(|(at, zone)| Some((zone.root?.object(), at)));
+        let mut report = Report {
+            visits: BTreeMap::new(),
+            entered: BTreeMap::new(),
+            roots: roots.collect(),
+            domains: domains.collect(),
+            winners: claims.winners.clone(),
+        };
+        for (object, fault) in &claims.refused {
+            let path = vec![Passed { object: object.clone(), via: "".into(), entry: 0 }];
+            report.visits([Visit {
+                object: object.clone(),
+                path,
+                host: "".into(),
+                faults: vec![fault.clone()],
+                warnings: Vec::new(),
+                serves: false,
+            }]);
+        }
+        for zone in &claims.zones {
+            let written = zone.root.into_iter().flat_map(|root| &root.subdomains);
+            for (entry, written) in zone.entries.iter().zip(written) {
+                let contended = |fault: &&Fault| matches!(fault.reason, "DuplicateVhost" | "HostAlreadyClaimed");
+                let (Some(root), Some(fault)) = (zone.root, entry.fault.as_ref().filter(contended)) else { continue };
+                let delegate = ObjectRef { kind: root.kind, key: written.delegate.clone() };
+                report.visits([subdomain_visit(root, &delegate, &written.name, fault.clone())]);
+            }
+        }
+        report
+    }
+
+    /// Notes which domains are no good.
+    pub fn domains(&mut self, claims: &Claims<'_>, states: &[Result<HostTls, Fault>]) {
+        for (domain, state) in self.domains.iter_mut().zip(states) {
+            domain.fault = state.as_ref().err().cloned();
+        }
+        for (domain, zone) in self.domains.iter_mut().zip(&claims.zones) {
+            for (told, entry) in domain.entries.iter_mut().zip(&zone.entries) {
+                let inner =
+                    entry.domain.as_ref().and_then(|name| states.get(*claims.domains.get(name)?)?.as_ref().err());
+                if told.is_none() && inner.is_some() {
+                    *told = Some("the delegate is invalid".to_owned());
+                }
+            }
+        }
+    }
+
+    /// What is wrong with the vertex where a host begins; it is not served.
+    pub fn fault(&mut self, claim: &Claim<'_>, fault: Fault) {
+        if fault.reason != ROOT_INVALID {
+            let delegate = claim.start.map(|start| start.meta.key.to_string()).unwrap_or_default();
+            self.entry(claim, format!("delegate {delegate} is invalid"));
+        }
+        let Some(start) = claim.start else { return };
+        let visit = match claim.entry {
+            Some(_) => subdomain_visit(claim.root, &start.object(), &claim.name, fault),
+            None => {
+                let path = vec![Passed { object: start.object(), via: "".into(), entry: 0 }];
+                let host = claim.name.clone();
+                let (faults, warnings) = (vec![fault], Vec::new());
+                Visit { object: start.object(), path, host, faults, warnings, serves: false }
+            }
+        };
+        self.visits([visit]);
+    }
+
+    /// A host that went to an object of another kind.
+    pub fn lost(&mut self, claim: &Claim<'_>, winner: &ObjectRef, seniority: Seniority) {
+        let fault = lost(&claim.name, winner.kind, seniority);
+        for object in [Some(claim.root), claim.start].into_iter().flatten().map(|vertex| vertex.object()) {
+            self.winners.entry((object, Arc::clone(&claim.name))).or_default().insert(winner.clone());
+        }
+        self.fault(claim, fault.clone());
+        self.entry(claim, fault.message);
+    }
+
+    /// Why a subdomain is not served, for the root of its domain.
+    pub fn entry(&mut self, claim: &Claim<'_>, problem: String) {
+        let Some((zone, entry)) = claim.entry else { return };
+        let told = self.domains.get_mut(zone).and_then(|domain| domain.entries.get_mut(entry));
+        told.into_iter().for_each(|told| *told = Some(problem.clone()));
+    }
+
+    /// Something odd about a subdomain's own certificate, for its delegate.
+    pub fn warn_delegate(&mut self, claim: &Claim<'_>, warning: String) {
+        let Some(start) = claim.start else { return };
+        let mut visit = subdomain_visit(claim.root, &start.object(), &claim.name, root_invalid());
+        visit.faults.clear();
+        visit.warnings.push(partly(warning));
+        self.visits([visit]);
+    }
+
+    /// Something odd about a domain's certificate, for whoever names it: a domain inside of it inherits it too.
+    pub fn warn_domain(&mut self, claims: &Claims<'_>, claim: &Claim<'_>, warning: String) {
+        let mut at = claim.entry.map(|(zone, _)| zone);
+        while let Some(zone) = at.and_then(|at| claims.zones.get(at)) {
+            let names_it =
+                zone.root.is_some_and(|root| root.virtual_host.as_ref().is_some_and(|own| own.tls.is_some()));
+            if names_it {
+                let domain = at.and_then(|at| self.domains.get_mut(at));
+                domain.into_iter().for_each(|domain| domain.warnings.push(warning.clone()));
+                return;
+            }
+            at = zone.parent;
+        }
+    }
+
+    /// What was found on the way; what is said of the same way twice is put together.
+    pub fn visits(&mut self, visits: impl IntoIterator<Item = Visit>) {
+        for visit in visits {
+            let known = self.visits.entry(visit.object.clone()).or_default();
+            match known.get_mut(&visit.path) {
+                Some(known) => {
+                    known.faults.extend(visit.faults);
+                    known.warnings.extend(visit.warnings);
+                }
+                None => drop(known.insert(visit.path.clone(), visit)),
+            }
+        }
+    }
+
+    /// What every object is told.
+    pub fn told(&self, vertices: &Vertices<'_>, router: Option<&RouterName>) -> BTreeMap<ObjectRef, Told> {
+        vertices.iter().map(|(object, vertex)| (object.clone(), self.told_to(object, vertex, router))).collect()
+    }
+
+    fn told_to(&self, object: &ObjectRef, vertex: &Vertex, router: Option<&RouterName>) -> Told {
+        let router = router.map(ToString::to_string).unwrap_or_default();
+        let winners = |name: &str| {
+            let found = self.winners.get(&(object.clone(), name.to_ascii_lowercase().into()));
+            found.into_iter().flatten().cloned().collect::<Vec<_>>()
+        };
+        let zone = self.roots.get(object);
+        if let Some(domain) = zone.and_then(|at| self.domains.get(*at)) {
+            let verdict = domain.verdict(&vertex.subdomains.iter().map(|entry| &*entry.name).collect::<Vec<_>>());
+            let admitted = verdict.state == State::Valid;
+            // What is served, or else what was to be.
+            let names = vertex.subdomains.iter().zip(&domain.entries).filter(|(_, it)| it.is_none() || !admitted);
+            let mut rows = vec![Row {
+                parent: router.clone(),
+                hosts: names.map(|(entry, _)| entry.name.to_string()).collect(),
+                admitted,
+                reason: verdict.state.reason().to_owned(),
+                message: verdict.description.clone(),
+                winners: Vec::new(),
+            }];
+            for (entry, problem) in vertex.subdomains.iter().zip(&domain.entries).filter(|_| admitted) {
+                let Some(problem) = problem else { continue };
+                let winners = winners(&entry.name);
+                // Its delegate says more.
+                if winners.is_empty() && self.is_told(object.kind, entry) {
+                    continue;
+                }
+                rows.push(Row {
+                    parent: router.clone(),
+                    hosts: vec![entry.name.to_string()],
+                    admitted: false,
+                    reason: State::Invalid.reason().to_owned(),
+                    message: about(&entry.name, problem),
+                    winners,
+                });
+            }
+            return Told { status: status(vertex, &verdict, &[]), rows };
+        }
+        // A root that is refused has no host, but wants one.
+        let wanted = vertex.virtual_host.as_ref().map(|host| Arc::clone(&host.fqdn)).unwrap_or_default();
+        let visits: Vec<&Visit> = self.visits.get(object).into_iter().flat_map(BTreeMap::values).collect();
+        let verdicts: Vec<Verdict> = visits.iter().map(|visit| Verdict::of_visit(vertex.kind, visit)).collect();
+        let rows = visits.iter().zip(&verdicts).map(|(visit, verdict)| {
+            let host = [&visit.host, &wanted].into_iter().find(|host| !host.is_empty());
+            // A domain has no name itself.
+            let subdomains = vertex.subdomains.iter().filter(|_| visit.host.is_empty()).map(|entry| &entry.name);
+            Row {
+                parent: visit.parent().map_or_else(|| router.clone(), |(parent, _)| parent.to_string()),
+                hosts: host.into_iter().chain(subdomains).map(|host| host.to_string()).collect(),
+                admitted: verdict.state == State::Valid || visit.serves,
+                reason: if verdict.state == State::Invalid && visit.serves {
+                    PARTLY.to_owned()
+                } else {
+                    verdict.state.reason().to_owned()
+                },
+                message: visit
+                    .faults
+                    .iter()
+                    .skip(1)
+                    .fold(verdict.description.clone(), |message, fault| format!("{message}; {}", fault.message)),
+                winners: host.map(|host| winners(host)).unwrap_or_default(),
+            }
+        });
+        let mut rows: Vec<Row> = rows.collect();
+        let verdict = summary(vertex.kind, verdicts.as_slice());
+        if rows.is_empty() {
+            let (reason, message) = (verdict.state.reason().to_owned(), verdict.description.clone());
+            rows.push(Row { parent: router, reason, message, ..Row::default() });
+        }
+        let lines: Vec<(&Visit, &Verdict)> = visits.iter().copied().zip(&verdicts).collect();
+        Told { status: status(vertex, &verdict, &lines), rows }
+    }
+
+    /// Whether the delegate of a subdomain is told what is wrong with it there.
+    fn is_told(&self, kind: Kind, entry: &Subdomain) -> bool {
+        let delegate = ObjectRef { kind, key: entry.delegate.clone() };
+        let mut ways = self.visits.get(&delegate).into_iter().flat_map(BTreeMap::values);
+        ways.any(|visit| visit.host == entry.name && !visit.faults.is_empty())
+    }
+}
+
+/// What is wrong with a subdomain, with its name. Most problems have that already.
+fn about(name: &str, problem: &str) -> String {
+    if problem.contains(name) { problem.to_owned() } else { format!("{name}: {problem}") }
+}
+
+/// Something odd about one of the ways to an object, or about a domain.
+fn partly(message: String) -> Fault {
+    Fault::new("PathWarning", "PartiallyValid", message)
+}
+
+fn subdomain_visit(root: &Vertex, delegate: &ObjectRef, name: &Arc<str>, fault: Fault) -> Visit {
+    let path = vec![
+        Passed { object: root.object(), via: "".into(), entry: 0 },
+        Passed { object: delegate.clone(), via: name.clone(), entry: 0 },
+    ];
+    let (faults, warnings) = (vec![fault], Vec::new());
+    Visit { object: delegate.clone(), path, host: name.clone(), faults, warnings, serves: false }
+}
+
+impl Visit {
+    /// The vertex before this one, and what of it led here.
+    fn parent(&self) -> Option<(&ObjectRef, &str)> {
+        let [.., parent, own] = &*self.path else { return None };
+        Some((&parent.object, &own.via))
+    }
+}

@@ -1,0 +1,125 @@
+//! `status` as the APIs write it.
+
+use serde_json::{Map, Value, json};
+
+use super::super::walk::Visit;
+use super::verdict::{State, Verdict};
+use crate::sites::{Row, Told};
+use router_api::contour::types::{Fault, TlsCertificateDelegation, Vertex};
+use router_api::gateway_api::types::CONTROLLER_NAME;
+use router_api::resources::Resources;
+use router_model::object::{Kind, ObjectKey};
+
+/// Most lines of `status.parents`.
+const MAX_PARENTS: usize = 32;
+
+/// `status`, as the API writes it, with Sluice's `parents` for what is delegated to.
+pub fn status(vertex: &Vertex, verdict: &Verdict, lines: &[(&Visit, &Verdict)]) -> Value {
+    let mut status = Map::new();
+    let is_proxy = vertex.kind == Kind::HttpProxy;
+    let description = match verdict.state {
+        State::Invalid if is_proxy => "At least one error present, see Errors for details".to_owned(),
+        State::Valid if is_proxy => verdict.description.replacen("valid", "Valid", 1),
+        _ => verdict.description.clone(),
+    };
+    status.insert("currentStatus".to_owned(), json!(verdict.state.as_str()));
+    status.insert("description".to_owned(), json!(description));
+    if is_proxy {
+        status.insert("conditions".to_owned(), json!([condition(vertex, verdict, &description)]));
+    }
+    let rows: Vec<Value> = lines.iter().filter_map(|(visit, verdict)| parent(visit, verdict)).collect();
+    if !rows.is_empty() {
+        let more = rows.len().saturating_sub(MAX_PARENTS);
+        let mut rows: Vec<Value> = rows.into_iter().take(MAX_PARENTS).collect();
+        if let Some(Value::Object(last)) = rows.last_mut().filter(|_| more > 0) {
+            let text = last.get("description").and_then(Value::as_str).unwrap_or_default().to_owned();
+            last.insert("description".to_owned(), json!(format!("{text} (and {more} more paths)")));
+        }
+        status.insert("parents".to_owned(), Value::Array(rows));
+    }
+    Value::Object(status)
+}
+
+/// One way to a vertex: from where, for which host, and what came of it.
+fn parent(visit: &Visit, verdict: &Verdict) -> Option<Value> {
+    let (parent, via) = visit.parent()?;
+    let group = parent.kind.api_version().split('/').next().unwrap_or_default();
+    let path = visit.path.iter().map(|passed| match &*passed.via {
+        "" => passed.object.key.to_string(),
+        via => format!("{via} -> {}", passed.object.key),
+    });
+    let mut reference = json!({
+        "group": group,
+        "kind": parent.kind.name(),
+        "namespace": &*parent.key.namespace,
+        "name": &*parent.key.name,
+    });
+    if !via.is_empty() {
+        reference["sectionName"] = json!(via);
+    }
+    Some(json!({
+        "parentRef": reference,
+        "controllerName": CONTROLLER_NAME,
+        "fqdn": &*visit.host,
+        "path": path.collect::<Vec<_>>().join(" "),
+        "currentStatus": verdict.state.as_str(),
+        "description": verdict.description,
+    }))
+}
+
+/// An HTTPProxy's condition `Valid`.
+fn condition(vertex: &Vertex, verdict: &Verdict, message: &str) -> Value {
+    let is_valid = verdict.state == State::Valid;
+    let reason = match verdict.state {
+        State::Valid => "Valid",
+        State::Orphaned => "Orphaned",
+        State::Invalid => "ErrorPresent",
+    };
+    let mut condition = json!({
+        "type": "Valid",
+        "status": if is_valid { "True" } else { "False" },
+        "reason": reason,
+        "message": message,
+        "observedGeneration": vertex.meta.generation,
+    });
+    if !is_valid {
+        condition["errors"] = details(&verdict.faults);
+    }
+    if !verdict.warnings.is_empty() {
+        condition["warnings"] = details(&verdict.warnings);
+    }
+    condition
+}
+
+/// What is wrong, or odd.
+fn details(faults: &[Fault]) -> Value {
+    let details = faults
+        .iter()
+        .map(|fault| json!({ "type": fault.kind, "status": "True", "reason": fault.reason, "message": fault.message }));
+    details.collect()
+}
+
+/// What a TLSCertificateDelegation is told.
+pub fn certificate_delegation(object: &TlsCertificateDelegation, resources: &Resources) -> Told {
+    let mut problems = Vec::new();
+    for (at, (secret, targets)) in object.delegations.iter().enumerate() {
+        let key = ObjectKey { namespace: object.meta.key.namespace.clone(), name: secret.clone() };
+        if targets.is_empty() {
+            problems.push(format!("delegations[{at}]: targetNamespaces is empty, so nobody may use the Secret"));
+        } else if resources.secrets.get(&key).is_none_or(|secret| secret.pair.is_none() && secret.ca.is_none()) {
+            problems.push(format!("delegations[{at}]: TLS Secret [{secret}] not found or is malformed"));
+        }
+    }
+    let is_valid = problems.is_empty();
+    let message = if is_valid { "Valid TLSCertificateDelegation".to_owned() } else { problems.join("; ") };
+    let condition = json!({
+        "type": "Valid",
+        "status": if is_valid { "True" } else { "False" },
+        "reason": if is_valid { "Valid" } else { "ErrorPresent" },
+        "message": &message,
+        "observedGeneration": object.meta.generation,
+    });
+    let reason = if is_valid { State::Valid } else { State::Invalid }.reason().to_owned();
+    let row = Row { admitted: is_valid, reason, message, ..Row::default() };
+    Told { status: json!({ "conditions": [condition] }), rows: vec![row] }
+}

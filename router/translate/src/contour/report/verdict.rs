@@ -1,0 +1,133 @@
+//! What is said of one way to an object, and of all of them together.
+
+use super::super::walk::Visit;
+use super::{Domain, ROOT_INVALID, about, partly};
+use router_api::contour::types::Fault;
+use router_model::object::Kind;
+
+/// `currentStatus`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// It is served.
+    Valid,
+    /// Something is wrong with it.
+    Invalid,
+    /// No root leads to it.
+    Orphaned,
+}
+
+impl State {
+    /// As the API writes it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            State::Valid => "valid",
+            State::Invalid => "invalid",
+            State::Orphaned => "orphaned",
+        }
+    }
+
+    /// Reason of a condition.
+    pub const fn reason(self) -> &'static str {
+        match self {
+            State::Valid => "Valid",
+            State::Invalid => "Invalid",
+            State::Orphaned => "Orphaned",
+        }
+    }
+}
+
+/// What an object is told, altogether or of one way.
+#[derive(Clone, Debug)]
+pub struct Verdict {
+    /// `currentStatus`.
+    pub state: State,
+    /// `description`.
+    pub description: String,
+    /// What is wrong.
+    pub faults: Vec<Fault>,
+    /// What is odd.
+    pub warnings: Vec<Fault>,
+}
+
+impl Verdict {
+    /// Of one way.
+    pub fn of_visit(kind: Kind, visit: &Visit) -> Self {
+        let state = match &*visit.faults {
+            [] => State::Valid,
+            faults if faults.iter().all(|fault| fault.reason == ROOT_INVALID) => State::Orphaned,
+            _ => State::Invalid,
+        };
+        let mut description = match visit.faults.first() {
+            None => format!("valid {kind}"),
+            Some(fault) => fault.message.clone(),
+        };
+        for warning in &visit.warnings {
+            description.push_str(&format!("; {}", warning.message));
+        }
+        Verdict { state, description, faults: visit.faults.clone(), warnings: visit.warnings.clone() }
+    }
+}
+
+impl Domain {
+    /// What the root is told: valid when one of its subdomains is.
+    pub fn verdict(&self, names: &[&str]) -> Verdict {
+        if let Some(fault) = &self.fault {
+            let state = if fault.reason == ROOT_INVALID { State::Orphaned } else { State::Invalid };
+            let (description, faults) = (fault.message.clone(), vec![fault.clone()]);
+            return Verdict { state, description, faults, warnings: Vec::new() };
+        }
+        let valid = self.entries.iter().filter(|problem| problem.is_none()).count();
+        let count = format!("{valid} of {} subdomains", self.entries.len());
+        let (state, mut description) = match valid {
+            0 => (State::Invalid, format!("no valid subdomain ({count})")),
+            _ => (State::Valid, format!("valid {} ({count})", Kind::IngressRoute)),
+        };
+        for (name, problem) in names.iter().zip(&self.entries) {
+            let Some(problem) = problem else { continue };
+            description.push_str(&format!("; {}", about(name, problem)));
+        }
+        for warning in &self.warnings {
+            description.push_str(&format!("; {warning}"));
+        }
+        Verdict {
+            state,
+            description,
+            faults: Vec::new(),
+            warnings: self.warnings.iter().cloned().map(partly).collect(),
+        }
+    }
+}
+
+/// What the lines of all ways come to.
+pub fn summary(kind: Kind, verdicts: &[Verdict]) -> Verdict {
+    let orphaned = || {
+        let root = if kind == Kind::IngressRoute { "IngressRoute" } else { "HTTPProxy" };
+        let message = format!("this {root} is not part of a delegation chain from a root {root}");
+        let faults = vec![Fault::new("Orphaned", "Orphaned", message.clone())];
+        Verdict { state: State::Orphaned, description: message, faults, warnings: Vec::new() }
+    };
+    let valid = verdicts.iter().filter(|verdict| verdict.state == State::Valid).count();
+    if let Some(first) = verdicts.iter().find(|verdict| verdict.state == State::Valid) {
+        let mut whole = first.clone();
+        if valid < verdicts.len() {
+            whole.description = format!("valid {kind} ({valid} of {} paths)", verdicts.len());
+            let failed = verdicts.iter().flat_map(|verdict| &verdict.faults);
+            whole.warnings.extend(failed.map(|fault| partly(fault.message.clone())));
+        }
+        return whole;
+    }
+    match verdicts.iter().find(|verdict| verdict.state == State::Invalid) {
+        None => orphaned(),
+        Some(first) => {
+            let mut whole = first.clone();
+            let all = verdicts.iter().flat_map(|verdict| &verdict.faults).filter(|fault| fault.reason != ROOT_INVALID);
+            whole.faults = all.fold(Vec::new(), |mut known, fault| {
+                if !known.contains(fault) {
+                    known.push(fault.clone());
+                }
+                known
+            });
+            whole
+        }
+    }
+}

@@ -1,0 +1,298 @@
+//! From what was found below a host to what is served there.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::backends::{self, own};
+use super::claims::Claim;
+use super::tls::HostTls;
+use super::walk::{Flat, Serve, Target, Tcp};
+use crate::resolve::TrafficDefaults;
+use router_api::contour::types::{RouteSpec, Strategy, Vertex};
+use router_api::openshift::route::annotations::MAX_TIMEOUT;
+use router_api::redirect::{PathModifier, Redirect};
+use router_model::few::Few;
+use router_model::names::{HostMatch, PathMatch, RouteId};
+use router_model::object::ObjectRef;
+use router_table::cors::Cors;
+use router_table::matchers::{PathMatcher, RequestMatcher};
+use router_table::path_form::PathForm;
+use router_table::policy::{Balance, RoutePolicy};
+use router_table::rule::{
+    Action, BackendPolicy, PathChange, RedirectPort, RedirectTo, Rule, RulePolicy, Site, SiteTls,
+};
+use router_table::table::{Cluster, Derived, ResolvedRoute, RouteKind, ServiceEndpoints, VirtualHost};
+
+/// Makes virtual hosts, and gives their routes ids: of each object's, in the order in which they are made.
+#[derive(Debug)]
+pub struct Maker {
+    traffic: TrafficDefaults,
+    parts: BTreeMap<ObjectRef, u32>,
+}
+
+/// A rule with what it is sorted by.
+struct Sorted {
+    rule: Arc<Rule>,
+    vertex: ObjectRef,
+    permit_insecure: bool,
+}
+
+impl Maker {
+    /// Makes virtual hosts for a router that does this to traffic.
+    pub fn new(traffic: TrafficDefaults) -> Self {
+        Maker { traffic, parts: BTreeMap::new() }
+    }
+
+    /// The virtual host of a claim.
+    pub fn virtual_host(
+        &mut self,
+        claim: &Claim<'_>,
+        tls: &HostTls,
+        rules: Vec<Flat<'_>>,
+        tcp: Option<Tcp<'_>>,
+    ) -> VirtualHost {
+        let cors = claim.root.virtual_host.as_ref().and_then(|own| own.cors.as_ref());
+        let rules = self.sorted(&claim.host, rules, cors);
+        let tcp = tcp.map(|tcp| self.tcp(&claim.host, tcp, matches!(tls, HostTls::Passthrough { .. })));
+        let asks_for_tcp = claim.start.is_some_and(|start| start.tcp.is_some());
+        let all = || rules.iter().map(|sorted| Arc::clone(&sorted.rule)).collect::<Arc<[Arc<Rule>]>>();
+        let some = || Some(all()).filter(|rules| !rules.is_empty());
+        let (cleartext, passthrough, site_tls) = match tls {
+            HostTls::None => (Some(all()), None, None),
+            HostTls::Passthrough { .. } => (some(), tcp, None),
+            HostTls::Terminate { certificate, minimum, .. } => {
+                let has_tls = |start: &&Arc<Vertex>| start.virtual_host.as_ref().is_some_and(|host| host.tls.is_some());
+                let site_tls = SiteTls {
+                    shown_by: claim.start.filter(has_tls).unwrap_or(claim.root).object(),
+                    certificates: vec![Arc::clone(certificate)],
+                    minimum: Some(*minimum),
+                    rules: if asks_for_tcp { Arc::from([]) } else { all() },
+                    tcp,
+                };
+                // Beside a tcpproxy, routes are for clear text alone.
+                let cleartext = if asks_for_tcp { some() } else { Some(self.redirected(&claim.host, &rules)) };
+                (cleartext, None, Some(site_tls))
+            }
+        };
+        let site = Site {
+            owner: claim.root.object(),
+            listener: format!("{}#{}", claim.root.object(), claim.name).into(),
+            cleartext,
+            tls: site_tls,
+        };
+        VirtualHost {
+            host: claim.host.clone(),
+            passthrough,
+            terminated: Few::default(),
+            cleartext: Few::default(),
+            certificate: None,
+            site: Some(Box::new(site)),
+        }
+    }
+
+    /// A subdomain whose delegate is not there: requests are answered with this status.
+    pub fn answer(&mut self, claim: &Claim<'_>, tls: &HostTls, status: u16) -> VirtualHost {
+        let rule = Flat {
+            matcher: RequestMatcher::default(),
+            vertex: claim.root,
+            origin: format!("{}#{}", claim.root.object(), claim.name),
+            permit_insecure: false,
+            serve: Serve::Answer(status, None),
+        };
+        self.virtual_host(claim, tls, vec![rule], None)
+    }
+
+    /// Rules in the order in which they are tried: exact paths, then expressions, then prefixes, longer ones first,
+    /// then those with more conditions. Of equal ones the last that was written serves.
+    fn sorted(&mut self, host: &HostMatch, rules: Vec<Flat<'_>>, cors: Option<&Arc<Cors>>) -> Vec<Sorted> {
+        let mut sorted: Vec<Sorted> = rules.into_iter().map(|flat| self.rule(host, flat, cors)).collect();
+        sorted.reverse();
+        sorted.sort_by_key(|sorted| {
+            let matcher = &sorted.rule.matcher;
+            let fields = matcher.headers.len() + usize::from(matcher.method.is_some());
+            let (rank, length) = match &matcher.path {
+                PathMatcher::Exact(path) => (0, path.len()),
+                PathMatcher::Regex(regex) => (1, regex.as_str().len()),
+                PathMatcher::Prefix(prefix) => (2, prefix.len()),
+            };
+            (rank, Reverse(length), Reverse(fields), Reverse(matcher.query.len()))
+        });
+        sorted
+    }
+
+    fn rule(&mut self, host: &HostMatch, flat: Flat<'_>, cors: Option<&Arc<Cors>>) -> Sorted {
+        let path_form = self.traffic.paths.normal();
+        // Where slashes are merged in requests, they are in conditions: no other could match.
+        let matcher = RequestMatcher { path: in_form(&flat.matcher.path, path_form), ..flat.matcher };
+        let prefix = match &matcher.path {
+            PathMatcher::Prefix(prefix) => Arc::clone(prefix),
+            _ => Arc::default(),
+        };
+        let (target, policy, rule) = match flat.serve {
+            Serve::Answer(status, route) => {
+                let response_headers = route.map(|route| own(&route.response_headers)).unwrap_or_default();
+                let action = route.map_or(Action::Answer(status), |_| Action::Direct(status));
+                let rule = RulePolicy { action, response_headers, ..RulePolicy::default() };
+                (Target::default(), backends::policy(&Strategy::default()), rule)
+            }
+            Serve::Route(route, mut target) => {
+                let rule = rule_policy(route, &mut target);
+                let policy =
+                    RoutePolicy { server_timeout: server_timeout(route), ..backends::policy(&target.strategy) };
+                (target, policy, rule)
+            }
+        };
+        let cluster = Cluster { services: target.services.into() };
+        let rule = RulePolicy { cors: cors.cloned(), ..rule };
+        let idle = rule.idle_timeout;
+        let mut route = self.route(host, flat.vertex, cluster, policy, Some(rule));
+        route.tunnel_timeout = idle.or(route.tunnel_timeout);
+        let route = Arc::new(route);
+        let rule = Rule { matcher, path_form, prefix, route, origin: flat.origin.into() };
+        Sorted { rule: Arc::new(rule), vertex: flat.vertex.object(), permit_insecure: flat.permit_insecure }
+    }
+
+    /// Rules for clear text beside TLS: what may not be had in clear is sent to https.
+    fn redirected(&mut self, host: &HostMatch, rules: &[Sorted]) -> Arc<[Arc<Rule>]> {
+        let to_https = RedirectTo {
+            scheme: Some("https".into()),
+            hostname: None,
+            port: Some(RedirectPort::RouterHttps),
+            path: None,
+            status: 301,
+        };
+        let none = backends::policy(&Strategy::default());
+        let mut redirects: BTreeMap<&ObjectRef, Arc<ResolvedRoute>> = BTreeMap::new();
+        let mut cleartext = Vec::new();
+        for Sorted { rule, vertex, permit_insecure } in rules {
+            if *permit_insecure {
+                cleartext.push(Arc::clone(rule));
+                continue;
+            }
+            let route = redirects.entry(vertex).or_insert_with(|| {
+                let policy = RulePolicy { action: Action::Redirect(to_https.clone()), ..RulePolicy::default() };
+                Arc::new(self.route_of(host, vertex, Cluster::default(), none.clone(), Some(policy)))
+            });
+            cleartext.push(Arc::new(Rule { route: Arc::clone(route), ..Rule::clone(rule) }));
+        }
+        cleartext.into()
+    }
+
+    fn tcp(&mut self, host: &HostMatch, mut tcp: Tcp<'_>, is_passed_through: bool) -> Arc<ResolvedRoute> {
+        if is_passed_through {
+            // The TLS that a service asks for is the client's.
+            for own in tcp.services.iter_mut().filter_map(|service| service.policy.as_mut()) {
+                *own = Arc::new(BackendPolicy { tls: None, ..BackendPolicy::clone(own) });
+            }
+        }
+        let cluster = Cluster { services: tcp.services.into() };
+        let mut route = self.route(host, tcp.vertex, cluster, backends::policy(&tcp.strategy), None);
+        route.kind = RouteKind::Passthrough { redirect: false };
+        route.request_work = false;
+        // The kernel does not ask endpoints for their health.
+        let is_checked =
+            |service: &ServiceEndpoints| service.policy.as_ref().is_some_and(|own| own.health_check.is_some());
+        // Nor does it count their connections.
+        let is_counted = |service: &ServiceEndpoints| {
+            service.policy.as_ref().is_some_and(|own| own.balance == Some(Balance::LeastConnections))
+        };
+        route.relay_only |= route.cluster.services.iter().any(|service| is_checked(service) || is_counted(service));
+        Arc::new(route)
+    }
+
+    fn route(
+        &mut self,
+        host: &HostMatch,
+        vertex: &Vertex,
+        cluster: Cluster,
+        policy: RoutePolicy,
+        rule: Option<RulePolicy>,
+    ) -> ResolvedRoute {
+        self.route_of(host, &vertex.object(), cluster, policy, rule)
+    }
+
+    fn route_of(
+        &mut self,
+        host: &HostMatch,
+        vertex: &ObjectRef,
+        cluster: Cluster,
+        policy: RoutePolicy,
+        rule: Option<RulePolicy>,
+    ) -> ResolvedRoute {
+        let next = self.parts.entry(vertex.clone()).or_default();
+        let part = *next;
+        *next += 1;
+        ResolvedRoute {
+            id: RouteId {
+                namespace: Arc::clone(&vertex.key.namespace),
+                name: Arc::clone(&vertex.key.name),
+                kind: vertex.kind,
+                part,
+            },
+            host: host.clone(),
+            kind: RouteKind::Http { path: PathMatch::any(), tls: None },
+            cluster,
+            allow: None,
+            proxy_protocol: false,
+            tunnel_timeout: self.traffic.tunnel_timeout,
+            forwarded: self.traffic.forwarded,
+            request_work: true,
+            is_plain: false,
+            relay_only: policy.needs_relay(),
+            policy: policy.shared(),
+            rule: rule.map(Box::new),
+            derived: Derived::default(),
+        }
+    }
+}
+
+/// A condition on paths that are compared in this form.
+fn in_form(path: &PathMatcher, form: PathForm) -> PathMatcher {
+    match path {
+        PathMatcher::Prefix(prefix) => PathMatcher::Prefix(form.of(prefix).into()),
+        PathMatcher::Exact(exact) => PathMatcher::Exact(form.of(exact).into()),
+        PathMatcher::Regex(regex) => PathMatcher::Regex(regex.clone()),
+    }
+}
+
+fn rule_policy(route: &RouteSpec, target: &mut Target) -> RulePolicy {
+    RulePolicy {
+        action: route.redirect.as_ref().map_or(Action::Forward, |redirect| Action::Redirect(redirect_to(redirect))),
+        request_headers: own(&route.request_headers),
+        response_headers: own(&route.response_headers),
+        rewrite_host: route.rewrite_host.clone(),
+        rewrite_path: target.rewrite.take().map(PathChange::Prefix),
+        mirrors: std::mem::take(&mut target.mirrors),
+        request_timeout: route.timeout.flatten(),
+        backend_timeout: route.per_try,
+        idle_timeout: route.idle.map(bounded),
+        keep_connections: route.idle_connection.map(bounded),
+        retry: route.retry.clone(),
+        ..RulePolicy::default()
+    }
+}
+
+/// How long an endpoint may be silent: as long as the route says, or else no less than the whole of its answer may take.
+fn server_timeout(route: &RouteSpec) -> Option<Duration> {
+    route.idle.or(route.timeout).map(bounded)
+}
+
+/// What is written, `infinity` as the longest time that there is.
+fn bounded(timeout: Option<Duration>) -> Duration {
+    timeout.unwrap_or(MAX_TIMEOUT).min(MAX_TIMEOUT)
+}
+
+fn redirect_to(redirect: &Redirect) -> RedirectTo {
+    RedirectTo {
+        scheme: redirect.scheme.clone(),
+        hostname: redirect.hostname.clone(),
+        port: redirect.port.map(RedirectPort::Number),
+        path: redirect.path.as_ref().map(|path| match path {
+            PathModifier::Full(path) => PathChange::Full(Arc::clone(path)),
+            PathModifier::Prefix(path) => PathChange::Prefix(Arc::clone(path)),
+        }),
+        status: redirect.status,
+    }
+}

@@ -1,0 +1,305 @@
+//! Manifests in, statuses and what hosts serve out.
+
+mod bounds;
+mod descriptions;
+mod domains;
+mod paths;
+mod policies;
+mod properties;
+mod proxies;
+mod resilience;
+mod story;
+
+use std::borrow::Cow;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use rustls::sign::CertifiedKey;
+use serde_json::{Value, json};
+
+use super::Model;
+use crate::resolve::{EndpointAddresses, EndpointIndex, TrafficDefaults};
+use crate::sites::{Api, Lost, RouterPorts, Settled, Surroundings, Winner};
+use crate::translate::Settings;
+use router_api::resources::Resources;
+use router_api::testing::{authority, resources, service, slice};
+use router_model::names::{HostMatch, Hostname, RouterName};
+use router_model::object::{Created, Kind, ObjectKey, ObjectRef};
+use router_table::lookup;
+use router_table::rule::{Action, PathChange, Rule};
+use router_table::table::{ResolvedRoute, VirtualHost};
+
+fn object(api_version: &str, kind: &str, id: &str, spec: Value) -> Value {
+    let (namespace, name) = id.split_once('/').expect("namespace/name");
+    json!({
+        "apiVersion": api_version,
+        "kind": kind,
+        "metadata": { "namespace": namespace, "name": name },
+        "spec": spec,
+    })
+}
+
+fn ingress_route(id: &str, spec: Value) -> Value {
+    object("contour.heptio.com/v1beta1", "IngressRoute", id, spec)
+}
+
+fn proxy(id: &str, spec: Value) -> Value {
+    object("projectcontour.io/v1", "HTTPProxy", id, spec)
+}
+
+fn delegation(namespace: &str, secret: &str, targets: Value) -> Value {
+    let id = format!("{namespace}/lend-{secret}");
+    let spec = json!({ "delegations": [{ "secretName": secret, "targetNamespaces": targets }] });
+    object("projectcontour.io/v1", "TLSCertificateDelegation", &id, spec)
+}
+
+/// An object that was created in this year.
+fn of_year(year: u32, mut object: Value) -> Value {
+    object["metadata"]["creationTimestamp"] = json!(format!("{year}-01-01T00:00:00Z"));
+    object
+}
+
+/// A Secret with a certificate of these names.
+fn secret(id: &str, names: &[&str]) -> Value {
+    let (namespace, name) = id.split_once('/').expect("namespace/name");
+    let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+    let made = rcgen::generate_simple_self_signed(names).expect("a certificate");
+    json!({
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "type": "kubernetes.io/tls",
+        "metadata": { "namespace": namespace, "name": name },
+        "stringData": { "tls.crt": made.cert.pem(), "tls.key": made.signing_key.serialize_pem() },
+    })
+}
+
+/// A Service with port 80 and one endpoint.
+fn backend(id: &str) -> [Value; 2] {
+    [service(id, json!([{ "name": "http", "port": 80 }])), slice(id, &["10.0.0.1"], 8080)]
+}
+
+fn backends(ids: &[&str]) -> Vec<Value> {
+    ids.iter().flat_map(|id| backend(id)).collect()
+}
+
+/// `services` of one service of this name.
+fn to(service: &str) -> Value {
+    json!([{ "name": service, "port": 80 }])
+}
+
+/// Objects with what came of them.
+struct World {
+    resources: Resources,
+    settled: Settled,
+}
+
+impl World {
+    fn new(objects: Vec<Value>) -> Self {
+        Self::with(&Settings::default(), &Lost::new(), objects)
+    }
+
+    fn with(settings: &Settings, lost: &Lost, objects: Vec<Value>) -> Self {
+        Self::of(settings, lost, resources(objects))
+    }
+
+    fn of(settings: &Settings, lost: &Lost, resources: Resources) -> Self {
+        let endpoints = EndpointIndex::new(&resources, EndpointAddresses::Filtered);
+        let routers = ["another", "default"].map(|name| RouterPorts {
+            name: RouterName(name.into()),
+            http: Some(80),
+            https: Some(443),
+            traffic: TrafficDefaults::default(),
+            tls_fault: None,
+        });
+        let addresses: [IpAddr; 0] = [];
+        let surroundings = Surroundings {
+            resources: &resources,
+            settings,
+            endpoints: &endpoints,
+            routers: &routers,
+            addresses: &addresses,
+        };
+        let model = Model::new(&surroundings);
+        let wants = model.wants();
+        let settled = model.settle(lost);
+        for (router, host) in &settled.hosts {
+            assert_eq!(&*router.0, "default");
+            assert!(wants.iter().any(|want| want.router == *router && want.host == host.host), "not wanted: {host:?}");
+        }
+        World { resources, settled }
+    }
+
+    fn told(&self, kind: Kind, id: &str) -> &Value {
+        let (namespace, name) = id.split_once('/').expect("namespace/name");
+        let object = ObjectRef { kind, key: ObjectKey::new(namespace, name) };
+        &self.settled.statuses.get(&object).unwrap_or_else(|| panic!("{object} is told nothing")).status
+    }
+
+    /// `currentStatus: description`.
+    fn status(&self, kind: Kind, id: &str) -> String {
+        let status = self.told(kind, id);
+        format!("{}: {}", text(&status["currentStatus"]), text(&status["description"]))
+    }
+
+    /// The status of an IngressRoute.
+    fn ingress(&self, id: &str) -> String {
+        self.status(Kind::IngressRoute, id)
+    }
+
+    /// `<path>: <currentStatus>: <description>` of each way to an IngressRoute.
+    fn ways(&self, id: &str) -> Vec<String> {
+        let parents = self.told(Kind::IngressRoute, id)["parents"].as_array().cloned().unwrap_or_default();
+        let line = |way: &Value| {
+            format!("{}: {}: {}", text(&way["path"]), text(&way["currentStatus"]), text(&way["description"]))
+        };
+        parents.iter().map(line).collect()
+    }
+
+    /// `type/reason: message` of the errors of an HTTPProxy's condition.
+    fn errors(&self, id: &str) -> Vec<String> {
+        let condition = &self.told(Kind::HttpProxy, id)["conditions"][0];
+        assert_eq!(condition["type"], "Valid");
+        let errors = condition["errors"].as_array().cloned().unwrap_or_default();
+        assert_eq!(errors.is_empty(), condition["status"] == "True", "{condition}");
+        let line =
+            |error: &Value| format!("{}/{}: {}", text(&error["type"]), text(&error["reason"]), text(&error["message"]));
+        errors.iter().map(line).collect()
+    }
+
+    /// The domains that delegate their names.
+    fn domains(&self) -> Vec<&str> {
+        self.settled.domains.iter().map(|(_, domain)| domain.as_str()).collect()
+    }
+
+    fn host(&self, name: &str) -> Option<&VirtualHost> {
+        let name = Hostname::parse(name).expect("a host");
+        let hosts = self.settled.hosts.iter().map(|(_, host)| host);
+        let mut covering: Vec<&VirtualHost> = hosts.filter(|host| host.host.covers(&name)).collect();
+        covering.sort_by_key(|host| !matches!(host.host, HostMatch::Exact(_)));
+        covering.first().copied()
+    }
+
+    /// What a GET is answered: `namespace/service`, a status, `tcp` or `passthrough` with the service, `-` where nobody
+    /// serves the host.
+    fn get(&self, url: &str) -> String {
+        self.request(url, &[])
+    }
+
+    fn request(&self, url: &str, headers: &[(&str, &str)]) -> String {
+        let (scheme, rest) = url.split_once("://").expect("a scheme");
+        let (name, path) = rest.find('/').map_or((rest, "/"), |at| rest.split_at(at));
+        let Some(host) = self.host(name) else { return "-".to_owned() };
+        let site = host.site.as_ref().expect("a site");
+        let rules = match (scheme, &host.passthrough, &site.tls) {
+            ("https", Some(route), _) => return format!("passthrough {}", target(route)),
+            ("https", None, None) => return "-".to_owned(),
+            ("https", None, Some(tls)) => match &tls.tcp {
+                Some(route) => return format!("tcp {}", target(route)),
+                None => &tls.rules,
+            },
+            _ => match &site.cleartext {
+                Some(rules) => rules,
+                None => return "404".to_owned(),
+            },
+        };
+        let ask = Ask { path, headers };
+        rules.iter().find(|rule| rule.takes(&ask)).map_or("404".to_owned(), |rule| answer(rule))
+    }
+
+    /// The certificate of a host: the Secret that it is of.
+    fn certificate(&self, name: &str) -> String {
+        let Some(tls) = self.host(name).and_then(|host| host.site.as_ref()?.tls.as_ref()) else {
+            return "-".to_owned();
+        };
+        let [only] = &*tls.certificates else { panic!("{} certificates", tls.certificates.len()) };
+        self.secret_of(only)
+    }
+
+    fn secret_of(&self, certificate: &Arc<CertifiedKey>) -> String {
+        let has = |secret: &&Arc<router_api::kubernetes::secret::Secret>| {
+            secret.pair.as_ref().is_some_and(|pair| Arc::ptr_eq(&pair.0, certificate))
+        };
+        self.resources.secrets.iter().find(has).map(|secret| secret.meta.key.to_string()).expect("a Secret")
+    }
+
+    /// Every host that is served, with each of its requests that matter, for comparison.
+    fn everything(&self) -> Vec<String> {
+        let mut lines = Vec::new();
+        for (_, host) in &self.settled.hosts {
+            let site = host.site.as_ref().expect("a site");
+            let mut line = |what: &str, rules: &[Arc<Rule>]| {
+                for rule in rules {
+                    lines.push(format!("{} {what} {:?} {}", host.host, rule.matcher.path, answer(rule)));
+                }
+            };
+            line("http", site.cleartext.as_deref().unwrap_or_default());
+            line("https", site.tls.as_ref().map_or(&[], |tls| &tls.rules));
+            if let Some(tls) = &site.tls {
+                let certificates: Vec<String> = tls.certificates.iter().map(|it| self.secret_of(it)).collect();
+                lines.push(format!("{} certificates {certificates:?} {:?}", host.host, tls.minimum));
+            }
+            let connections = host.passthrough.iter().chain(site.tls.as_ref().and_then(|tls| tls.tcp.as_ref()));
+            lines.extend(connections.map(|route| format!("{} tcp {}", host.host, target(route))));
+        }
+        for (object, told) in &self.settled.statuses {
+            lines.push(format!("{object} {}", told.status));
+        }
+        lines
+    }
+}
+
+fn text(value: &Value) -> String {
+    value.as_str().unwrap_or_default().to_owned()
+}
+
+fn target(route: &ResolvedRoute) -> String {
+    let services = &route.cluster.services;
+    assert!(services.iter().all(|service| service.weight > 0 && !service.endpoints.is_empty()));
+    let names: Vec<String> = match &**services {
+        [only] => vec![only.service.to_string()],
+        many => many.iter().map(|service| format!("{}={}", service.service, service.weight)).collect(),
+    };
+    format!("{}/{}", route.id.namespace, names.join(","))
+}
+
+fn answer(rule: &Rule) -> String {
+    let policy = rule.route.rule.as_ref().expect("a rule");
+    let rewrite = match &policy.rewrite_path {
+        Some(PathChange::Prefix(to)) => format!(" {}→{to}", rule.prefix),
+        Some(PathChange::Full(to)) => format!(" →{to}"),
+        None => String::new(),
+    };
+    match &policy.action {
+        Action::Forward => format!("{}{rewrite}", target(&rule.route)),
+        Action::Redirect(to) => {
+            let scheme = to.scheme.as_deref().map_or(String::new(), |scheme| format!(" {scheme}"));
+            let host = to.hostname.as_ref().map_or(String::new(), |host| format!(" {host}"));
+            format!("{}{scheme}{host}", to.status)
+        }
+        Action::Answer(status) | Action::Direct(status) => status.to_string(),
+    }
+}
+
+/// A `GET` with fields.
+struct Ask<'a> {
+    path: &'a str,
+    headers: &'a [(&'a str, &'a str)],
+}
+
+impl lookup::Request for Ask<'_> {
+    fn method(&self) -> &str {
+        "GET"
+    }
+
+    fn path(&self) -> &str {
+        self.path
+    }
+
+    fn query(&self) -> Option<&str> {
+        None
+    }
+
+    fn header(&self, name: &str) -> Option<Cow<'_, [u8]>> {
+        lookup::joined(name, self.headers.iter().filter(|(known, _)| *known == name).map(|(_, value)| value.as_bytes()))
+    }
+}

@@ -1,0 +1,131 @@
+//! Which certificate a virtual host has, and who may use a Secret (delegation.md, S5 – S7, TLSCertificateDelegation).
+
+use std::sync::Arc;
+
+use rustls::sign::CertifiedKey;
+
+use router_api::contour::types::{Fault, TlsSpec, Vertex};
+use router_api::kubernetes::secret::Secret;
+use router_api::resources::Resources;
+use router_model::object::{Kind, ObjectKey};
+use router_table::policy::tls_profile::TlsVersion;
+
+/// What TLS a host has.
+#[derive(Clone, Debug)]
+pub enum HostTls {
+    /// None: clear text only.
+    None,
+    /// It is terminated here.
+    Terminate {
+        /// What clients are shown.
+        certificate: Arc<CertifiedKey>,
+        /// Where it is from. For its owner only.
+        secret: ObjectKey,
+        /// The lowest version.
+        minimum: TlsVersion,
+    },
+    /// Bytes go on as they are.
+    Passthrough {
+        /// The lowest version that a domain asks of those who terminate.
+        minimum: TlsVersion,
+    },
+}
+
+impl HostTls {
+    /// With a lowest version at least as high as that of the domain around it.
+    pub fn at_least(mut self, domain: &HostTls) -> Self {
+        let floor = match domain {
+            HostTls::None => return self,
+            HostTls::Terminate { minimum, .. } | HostTls::Passthrough { minimum } => *minimum,
+        };
+        match &mut self {
+            HostTls::None => {}
+            HostTls::Terminate { minimum, .. } | HostTls::Passthrough { minimum } => *minimum = floor.max(*minimum),
+        }
+        self
+    }
+}
+
+fn fault(reason: &'static str, message: String) -> Fault {
+    Fault::new("TLSError", reason, message)
+}
+
+/// The TLS that an object asks for itself.
+pub fn own(vertex: &Vertex, tls: &TlsSpec, resources: &Resources) -> Result<HostTls, Fault> {
+    let is_proxy = vertex.kind == Kind::HttpProxy;
+    let minimum = minimum(vertex.kind, &tls.minimum);
+    let secret = &tls.secret;
+    if tls.passthrough && !secret.is_empty() {
+        let message = "Spec.VirtualHost.TLS: both Passthrough and SecretName were specified".to_owned();
+        return Err(fault("TLSConfigNotValid", message));
+    }
+    if tls.passthrough {
+        return Ok(HostTls::Passthrough { minimum });
+    }
+    if is_proxy && secret.is_empty() {
+        let message = "Spec.VirtualHost.TLS: neither Passthrough nor SecretName were specified".to_owned();
+        return Err(fault("TLSConfigNotValid", message));
+    }
+    match secret_for(secret, &vertex.meta.key.namespace, resources) {
+        Ok((key, Some(found))) if found.pair.is_some() => {
+            let pair = found.pair.as_ref().map(|pair| Arc::clone(&pair.0));
+            let Some(certificate) = pair else { return Ok(HostTls::None) };
+            Ok(HostTls::Terminate { certificate, secret: key, minimum })
+        }
+        Ok(_) if is_proxy => {
+            let message = format!("Spec.VirtualHost.TLS Secret {secret:?} is invalid: not found or is malformed");
+            Err(fault("SecretNotValid", message))
+        }
+        Ok(_) => Err(fault("SecretNotValid", format!("TLS Secret [{secret}] not found or is malformed"))),
+        Err(NotPermitted) if is_proxy => {
+            let message = format!("Spec.VirtualHost.TLS Secret {secret:?} certificate delegation not permitted");
+            Err(fault("DelegationNotPermitted", message))
+        }
+        Err(NotPermitted) => {
+            Err(fault("DelegationNotPermitted", format!("{secret}: certificate delegation not permitted")))
+        }
+    }
+}
+
+/// A Secret of another namespace that was not delegated. Whether there is one is not told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NotPermitted;
+
+/// The Secret that an object of a namespace means by a name, or by `namespace/name`.
+pub fn secret_for<'r>(
+    written: &str,
+    namespace: &Arc<str>,
+    resources: &'r Resources,
+) -> Result<(ObjectKey, Option<&'r Arc<Secret>>), NotPermitted> {
+    let key = match written.split_once('/') {
+        Some((namespace, name)) => ObjectKey::new(namespace, name),
+        None => ObjectKey { namespace: Arc::clone(namespace), name: written.into() },
+    };
+    if !is_delegated(&key, namespace, resources) {
+        return Err(NotPermitted);
+    }
+    let secret = resources.secrets.get(&key);
+    Ok((key, secret))
+}
+
+/// Whether objects of a namespace may use a Secret.
+fn is_delegated(secret: &ObjectKey, namespace: &str, resources: &Resources) -> bool {
+    *secret.namespace == *namespace
+        || resources
+            .certificate_delegations
+            .iter()
+            .filter(|object| object.meta.key.namespace == secret.namespace)
+            .flat_map(|object| &object.delegations)
+            .filter(|(name, _)| *name == secret.name)
+            .any(|(_, targets)| targets.iter().any(|target| **target == *"*" || **target == *namespace))
+}
+
+/// `minimumProtocolVersion`. Each API has its own default for what it does not know.
+fn minimum(kind: Kind, written: &str) -> TlsVersion {
+    match written {
+        "1.3" => TlsVersion::Tls13,
+        "1.2" => TlsVersion::Tls12,
+        _ if kind == Kind::HttpProxy => TlsVersion::Tls12,
+        _ => TlsVersion::Tls11,
+    }
+}

@@ -1,0 +1,156 @@
+//! HTTPProxies: conditions are appended from the root to the leaf; what is wrong with a route takes the whole object
+//! out, what is wrong with an include only that include.
+
+use std::sync::Arc;
+
+use super::super::backends::weighted;
+use super::super::matching::{Clash, identical, join};
+use super::{Flat, Hop, Serve, Step, Target, Walk, own_faults};
+use router_api::contour::types::{Fault, RouteSpec, Vertex};
+use router_table::matchers::{PathMatcher, RequestMatcher};
+use router_table::rule::Mirror;
+use router_table::table::Cluster;
+
+/// How routes are called in messages.
+const ROUTES: &str = "Spec.Routes";
+/// What requests get whose include leads nowhere or to what is invalid, and whose services are all missing.
+const BAD_GATEWAY: u16 = 502;
+const UNAVAILABLE: u16 = 503;
+
+impl<'r> Walk<'_, 'r> {
+    /// Reads the last vertex of a path, which has what these conditions match.
+    pub(super) fn http_proxy(&mut self, path: &[Hop<'r>], conditions: &RequestMatcher) {
+        let Some(&Hop { vertex, via, .. }) = path.last() else { return };
+        let mut faults = own_faults(vertex);
+        faults.extend(vertex.routes.iter().flat_map(|route| route.faults.iter().cloned()));
+        let first_rule = self.rules.len();
+        if faults.is_empty() {
+            for (at, route) in vertex.routes.iter().enumerate() {
+                match joined(conditions, route) {
+                    Ok(matcher) if route.delegate.is_some() => self.include(path, vertex, at, route, matcher),
+                    Ok(matcher) => faults.extend(self.proxy_route(path, vertex, at, route, matcher)),
+                    Err(fault) => faults.push(fault),
+                }
+            }
+        }
+        if !faults.is_empty() {
+            self.rules.truncate(first_rule);
+            self.serves(path, false);
+            // What was given to it must not fall to a shorter prefix, where nothing that it asks for would be done.
+            if !via.is_empty() {
+                let origin = self.origin(path, "invalid");
+                let serve = Serve::Answer(BAD_GATEWAY, None);
+                self.rules.push(Flat { matcher: conditions.clone(), vertex, origin, permit_insecure: false, serve });
+            }
+        }
+        let warnings: Vec<Fault> = vertex.routes.iter().flat_map(|route| &route.warnings).cloned().collect();
+        self.warn(path, &warnings);
+        // Noted in any case: the object is reached.
+        self.note(path, faults);
+    }
+
+    fn include(
+        &mut self,
+        path: &[Hop<'r>],
+        vertex: &'r Arc<Vertex>,
+        at: usize,
+        include: &'r RouteSpec,
+        matcher: RequestMatcher,
+    ) {
+        let Some(target) = &include.delegate else { return };
+        let earlier = vertex.routes.iter().take(at);
+        let mut earlier = earlier.filter(|other| other.delegate.is_some() && !other.label.is_empty());
+        let (reason, message) = if earlier.any(|other| identical(&other.matcher, &include.matcher)) {
+            ("DuplicateMatchConditions", "duplicate conditions defined on an include".to_owned())
+        } else {
+            match self.step(path, target) {
+                Step::To(next) => {
+                    let hop = Hop { vertex: next, via: &include.label, entry: at };
+                    let path: Vec<_> = path.iter().copied().chain([hop]).collect();
+                    return self.http_proxy(&path, &matcher);
+                }
+                Step::Missing => ("IncludeNotFound", format!("include {target} not found")),
+                Step::Root => ("RootIncludesRoot", "root httpproxy cannot include another root httpproxy".to_owned()),
+                Step::Cycle(cycle) => ("IncludeCreatesCycle", format!("include creates an include cycle: {cycle}")),
+                Step::TooMany(message) => ("TooManyIncludes", message),
+            }
+        };
+        if !include.label.is_empty() && matches!(reason, "IncludeNotFound" | "RootIncludesRoot") {
+            let origin = self.origin(path, format_args!("include {target}"));
+            let serve = Serve::Answer(BAD_GATEWAY, None);
+            self.rules.push(Flat { matcher, vertex, origin, permit_insecure: false, serve });
+        }
+        self.note(path, [Fault::new("IncludeError", reason, message)]);
+    }
+
+    /// A route; what takes the whole object out.
+    fn proxy_route(
+        &mut self,
+        path: &[Hop<'r>],
+        vertex: &'r Arc<Vertex>,
+        at: usize,
+        route: &'r RouteSpec,
+        matcher: RequestMatcher,
+    ) -> Option<Fault> {
+        let rewrite = match &matcher.path {
+            PathMatcher::Prefix(prefix) => {
+                let with =
+                    |wanted: Option<&Arc<str>>| route.rewrites.iter().find(|(known, _)| known.as_ref() == wanted);
+                with(Some(prefix)).or_else(|| with(None)).map(|(_, replacement)| Arc::clone(replacement))
+            }
+            _ if !route.rewrites.is_empty() => {
+                let message = "cannot specify prefix replacements without a prefix condition";
+                return Some(Fault::new("PrefixReplaceError", "MustHavePrefix", message));
+            }
+            _ => None,
+        };
+        // All services have the same one.
+        let strategy = route.services.first().map(|service| service.strategy.clone()).unwrap_or_default();
+        let mut target = Target { rewrite, strategy, ..Target::default() };
+        for service in &route.services {
+            match self.backends.find(vertex, service) {
+                Ok(found) if service.mirror => {
+                    // The weight of a mirror is its share in percent; none is all.
+                    let share = if (1..100).contains(&found.weight) { found.weight } else { 100 };
+                    let services = [router_table::table::ServiceEndpoints { weight: 1, ..found }];
+                    let cluster = Cluster { services: services.into_iter().collect() };
+                    target.mirrors.push(Mirror { cluster, share: (share, 100) });
+                }
+                Ok(found) => target.services.push(found),
+                Err(problem) => {
+                    let fault = problem.of_http_proxy(ROUTES, service, &vertex.meta.key.namespace);
+                    self.note(path, [fault]);
+                }
+            }
+        }
+        target.services = weighted(target.services);
+        let origin = self.origin(path, at);
+        let needs_services = route.redirect.is_none() && route.answer.is_none();
+        let serve = match route.answer {
+            Some(status) => Serve::Answer(status, Some(route)),
+            None if needs_services && target.services.is_empty() => Serve::Answer(UNAVAILABLE, None),
+            None => Serve::Route(route, target),
+        };
+        if !matches!(serve, Serve::Answer(_, None)) {
+            self.serves(path, true);
+        }
+        self.rules.push(Flat { matcher, vertex, origin, permit_insecure: route.permit_insecure, serve });
+        None
+    }
+}
+
+fn joined(conditions: &RequestMatcher, route: &RouteSpec) -> Result<RequestMatcher, Fault> {
+    join(conditions, &route.matcher).map_err(|clash| match clash {
+        Clash::Header(name) => Fault::new(
+            "RouteError",
+            "HeaderMatchConditionsNotValid",
+            format!("cannot specify duplicate header 'exact match' conditions in the same route: {name}"),
+        ),
+        Clash::Query(name) => Fault::new(
+            "RouteError",
+            "QueryParameterMatchConditionsNotValid",
+            format!("cannot specify duplicate query parameter conditions in the same route: {name}"),
+        ),
+        Clash::Path(message) => Fault::new("RouteError", "PathMatchConditionsNotValid", format!("route: {message}")),
+    })
+}

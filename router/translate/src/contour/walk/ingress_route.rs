@@ -1,0 +1,98 @@
+//! IngressRoutes: prefixes are absolute, and the first error ends the reading of an object.
+
+use std::sync::Arc;
+
+use super::super::backends::{strategy, weighted};
+use super::super::matching::is_under;
+use super::{Flat, Hop, Serve, Step, Target, Walk, own_faults};
+use router_api::contour::types::{Fault, RouteSpec, Vertex};
+
+impl<'r> Walk<'_, 'r> {
+    /// Reads the last vertex of a path; `parent` is the prefix that was delegated to it.
+    pub(super) fn ingress_route(&mut self, path: &[Hop<'r>], parent: &str) {
+        let Some(&Hop { vertex, .. }) = path.last() else { return };
+        let faults = own_faults(vertex);
+        let is_good = faults.is_empty();
+        self.note(path, faults);
+        if !is_good {
+            return;
+        }
+        for (at, route) in vertex.routes.iter().enumerate() {
+            if let Err(fault) = self.route(path, vertex, at, route, parent) {
+                self.note(path, [fault]);
+                return;
+            }
+        }
+    }
+
+    fn route(
+        &mut self,
+        path: &[Hop<'r>],
+        vertex: &'r Arc<Vertex>,
+        at: usize,
+        route: &'r RouteSpec,
+        parent: &str,
+    ) -> Result<(), Fault> {
+        let label = &route.label;
+        let error = |reason, message: String| Fault::new("RouteError", reason, message);
+        if !route.services.is_empty() && route.delegate.is_some() {
+            let message = format!("route {label:?}: cannot specify services and delegate in the same route");
+            return Err(error("ActionNotUnique", message));
+        }
+        if let Some(fault) = route.faults.first() {
+            return Err(fault.clone());
+        }
+        if !is_under(label, parent) {
+            // Contour looks at this only where there are services, so that a delegate could leave what was given to it.
+            let message = format!("the path prefix {label:?} does not match the parent's path prefix {parent:?}");
+            return Err(error("PathMatchConditionsNotValid", message));
+        }
+        let Some(target) = &route.delegate else {
+            if route.services.is_empty() {
+                return Ok(());
+            }
+            let target = self.target(vertex, route)?;
+            let origin = self.origin(path, at);
+            let matcher = route.matcher.clone();
+            let permit_insecure = route.permit_insecure;
+            self.rules.push(Flat { matcher, vertex, origin, permit_insecure, serve: Serve::Route(route, target) });
+            self.serves(path, true);
+            return Ok(());
+        };
+        match self.step(path, target) {
+            // Contour is silent about it; requests are answered 404, or by a shorter prefix.
+            Step::Missing => Ok(()),
+            Step::Root => {
+                let message = "root ingressroute cannot delegate to another root ingressroute";
+                Err(Fault::new("IncludeError", "RootIncludesRoot", message))
+            }
+            Step::Cycle(cycle) => {
+                let message = format!("route creates a delegation cycle: {cycle}");
+                Err(Fault::new("IncludeError", "IncludeCreatesCycle", message))
+            }
+            Step::TooMany(message) => Err(Fault::new("IncludeError", "TooManyDelegations", message)),
+            Step::To(next) => {
+                let hop = Hop { vertex: next, via: label, entry: at };
+                let path: Vec<_> = path.iter().copied().chain([hop]).collect();
+                self.ingress_route(&path, label);
+                Ok(())
+            }
+        }
+    }
+
+    fn target(&self, vertex: &Vertex, route: &RouteSpec) -> Result<Target, Fault> {
+        let label = &route.label;
+        let error = |message: String| Fault::new("ServiceError", "UnsupportedField", message);
+        if route.websockets && route.services.len() > 1 {
+            return Err(error(format!("route {label:?}: cannot specify multiple services and enable websockets")));
+        }
+        let mut services = Vec::new();
+        for service in &route.services {
+            let found = self.backends.find(vertex, service);
+            services.push(found.map_err(|problem| problem.of_ingress_route(label, service))?);
+        }
+        let strategy = strategy(&route.services, &mut services);
+        let rewrite = route.rewrites.first().map(|(_, replacement)| Arc::clone(replacement));
+        Ok(Target { services: weighted(services), mirrors: Vec::new(), strategy, rewrite })
+    }
+}

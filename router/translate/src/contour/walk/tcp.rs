@@ -1,0 +1,113 @@
+//! `tcpproxy`, of both kinds: where the bytes of a TLS connection go.
+
+use std::sync::Arc;
+
+use super::super::backends::{Problem, TCP, is_ingress_route, strategy, weighted};
+use super::{Hop, Step, Walk, own_faults};
+use router_api::contour::types::{Fault, ServiceSpec, Strategy, TcpProxy, Vertex};
+use router_table::table::ServiceEndpoints;
+
+/// Where bytes go.
+#[derive(Debug)]
+pub struct Tcp<'r> {
+    /// The vertex that names the services.
+    pub vertex: &'r Arc<Vertex>,
+    /// The services.
+    pub services: Vec<ServiceEndpoints>,
+    /// How endpoints are chosen.
+    pub strategy: Strategy,
+}
+
+impl<'r> Walk<'_, 'r> {
+    /// Reads `tcpproxy` of the last vertex of a path, and of whom it delegates to.
+    pub fn tcp(&mut self, path: &[Hop<'r>]) -> Option<Tcp<'r>> {
+        let &Hop { vertex, .. } = path.last()?;
+        let own = own_faults(vertex);
+        if !own.is_empty() {
+            self.note(path, own);
+            return None;
+        }
+        match self.read_tcp(path, vertex) {
+            Ok(tcp) => tcp,
+            Err(fault) => {
+                self.note(path, [fault]);
+                None
+            }
+        }
+    }
+
+    fn read_tcp(&mut self, path: &[Hop<'r>], vertex: &'r Arc<Vertex>) -> Result<Option<Tcp<'r>>, Fault> {
+        let Some(TcpProxy { services, delegate, faults, warnings }) = &vertex.tcp else {
+            return Err(fault("NothingDefined", "tcpproxy: delegated to, but there is no tcpproxy here"));
+        };
+        self.warn(path, warnings);
+        let is_route = is_ingress_route(vertex);
+        if let Some(fault) = faults.first() {
+            return Err(fault.clone());
+        }
+        let Some(target) = delegate else {
+            if services.is_empty() {
+                let message = if is_route {
+                    "tcpproxy: either services or delegate must be specified"
+                } else {
+                    "either services or inclusion must be specified"
+                };
+                return Err(fault("NothingDefined", message));
+            }
+            return self.tcp_services(vertex, services).map(Some);
+        };
+        if !services.is_empty() {
+            let message = if is_route {
+                "tcpproxy: cannot specify services and delegate in the same tcpproxy"
+            } else {
+                "cannot specify services and include in the same httpproxy"
+            };
+            return Err(fault("NoServicesAndInclude", message));
+        }
+        let (reason, message) = match self.step(path, target) {
+            Step::To(next) => {
+                let hop = Hop { vertex: next, via: "tcpproxy", entry: usize::MAX };
+                let path: Vec<_> = path.iter().copied().chain([hop]).collect();
+                // Noted, so that it counts as reached.
+                self.note(&path, []);
+                return Ok(self.tcp(&path));
+            }
+            Step::Missing if is_route => ("IncludeNotFound", format!("tcpproxy: delegate {target} not found")),
+            Step::Missing => ("IncludeNotFound", format!("include {target} not found")),
+            Step::Root if is_route => {
+                ("RootIncludesRoot", "root ingressroute cannot delegate to another root ingressroute".to_owned())
+            }
+            Step::Root => ("RootIncludesRoot", "root httpproxy cannot delegate to another root httpproxy".to_owned()),
+            Step::Cycle(cycle) if is_route => {
+                ("IncludeCreatesCycle", format!("tcpproxy creates a delegation cycle: {cycle}"))
+            }
+            Step::Cycle(cycle) => ("IncludeCreatesCycle", format!("include creates a cycle: {cycle}")),
+            Step::TooMany(message) => ("TooManyIncludes", message),
+        };
+        Err(Fault::new("TCPProxyIncludeError", reason, message))
+    }
+
+    fn tcp_services(&self, vertex: &'r Arc<Vertex>, services: &[ServiceSpec]) -> Result<Tcp<'r>, Fault> {
+        let namespace = &vertex.meta.key.namespace;
+        let mut found = Vec::new();
+        for service in services {
+            found.push(self.backends.find(vertex, service).map_err(|problem| {
+                let ServiceSpec { name, port, .. } = service;
+                match problem {
+                    Problem::Missing | Problem::Port if is_ingress_route(vertex) => fault(
+                        "ServiceUnresolvedReference",
+                        format!("tcpproxy: service {namespace}/{name}/{port}: not found"),
+                    ),
+                    problem if is_ingress_route(vertex) => problem.of_ingress_route("tcpproxy", service),
+                    problem => problem.of_http_proxy(TCP, service, namespace),
+                }
+            })?);
+        }
+        let strategy = strategy(services, &mut found);
+        Ok(Tcp { vertex, services: weighted(found), strategy })
+    }
+}
+
+fn fault(reason: &'static str, message: impl Into<String>) -> Fault {
+    Fault::new("TCPProxyError", reason, message)
+}

@@ -1,0 +1,293 @@
+//! From IngressControllers to routers: names, domains, ports, default certificates, and what each controller's status
+//! says about them.
+
+mod policy;
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use rustls::sign::CertifiedKey;
+
+use crate::admit::Policy;
+use crate::resolve::TrafficDefaults;
+use crate::sites::RouterPorts;
+use crate::status::{Condition, ControllerStatus, invalid_manifest, last_good_serves};
+use crate::translate::Settings;
+use router_api::openshift::ingress_controller::{IngressController, NamespaceOwnership, WildcardAdmission};
+use router_api::resources::Resources;
+use router_model::names::RouterName;
+use router_model::object::ObjectKey;
+use router_model::selector::LabelSelector;
+use router_table::policy::RouterPolicy;
+
+pub use policy::uses;
+
+/// Where OpenShift keeps the Secrets that IngressControllers name.
+const CERTIFICATE_NAMESPACE: &str = "openshift-ingress";
+/// Name of the router that serves when there is no IngressController.
+const IMPLICIT: &str = "default";
+
+/// A router that is to be served.
+#[derive(Clone, Debug)]
+pub struct Router {
+    /// The controller's name.
+    pub name: RouterName,
+    /// What it admits by.
+    pub policy: Policy,
+    /// Labels that namespaces must have.
+    pub namespace_selector: LabelSelector,
+    /// Labels that routes must have.
+    pub route_selector: LabelSelector,
+    /// Port for clear text.
+    pub http_port: u16,
+    /// Port for TLS.
+    pub https_port: u16,
+    /// Certificate for names that have none of their own; `None`: the agent makes one.
+    pub default_certificate: Option<Arc<CertifiedKey>>,
+    /// How traffic of its routes is carried where they say nothing.
+    pub traffic: TrafficDefaults,
+    /// What is done to the traffic of all routes.
+    pub served: Arc<RouterPolicy>,
+    /// Why TLS is refused, where it is: the reason of Available.
+    pub tls_fault: Option<&'static str>,
+}
+
+impl Router {
+    /// `status.ingress[].routerCanonicalHostname`.
+    pub fn canonical_hostname(&self) -> String {
+        format!("router-{}.{}", self.name, self.policy.domain)
+    }
+
+    /// The router as objects of other kinds than Route see it.
+    pub fn ports(&self) -> RouterPorts {
+        let (http, https) = (Some(self.http_port), Some(self.https_port));
+        let (traffic, tls_fault) = (self.traffic, self.tls_fault);
+        RouterPorts { name: self.name.clone(), http, https, traffic, tls_fault }
+    }
+}
+
+/// The routers in order of name, and the status of every controller.
+#[derive(Debug)]
+pub struct Plan {
+    /// What is served.
+    pub routers: Vec<Router>,
+    /// By controller.
+    pub statuses: BTreeMap<ObjectKey, ControllerStatus>,
+}
+
+/// Decides what is served. Of controllers that want the same name, domain or port the one that comes first by age has it.
+pub fn plan(resources: &Resources, settings: &Settings) -> Plan {
+    if resources.ingress_controllers.is_empty() {
+        return Plan { routers: vec![implicit(settings)], statuses: BTreeMap::new() };
+    }
+    let mut controllers: Vec<_> = resources.ingress_controllers.iter().collect();
+    controllers.sort_by(|a, b| a.meta.age().cmp(&b.meta.age()));
+    let mut taken = Taken::default();
+    let mut plan = Plan { routers: Vec::new(), statuses: BTreeMap::new() };
+    for controller in controllers {
+        let domain = controller.domain.clone().unwrap_or_else(|| settings.cluster_domain.clone());
+        let mut status = ControllerStatus::new(controller, domain.clone(), ports(controller, settings));
+        if let Some(router) = decide(controller, domain, resources, settings, &mut taken, &mut status) {
+            plan.routers.push(router);
+        }
+        plan.statuses.insert(controller.meta.key.clone(), status);
+    }
+    for (key, slot) in resources.ingress_controllers.slots() {
+        let Some(refused) = &slot.refused else { continue };
+        match plan.statuses.get_mut(key) {
+            Some(status) => status.conditions.push(last_good_serves(refused)),
+            None => {
+                let status = ControllerStatus::refused(invalid_manifest(refused));
+                plan.statuses.insert(key.clone(), status);
+            }
+        }
+    }
+    plan.routers.sort_by(|a, b| a.name.cmp(&b.name));
+    plan
+}
+
+fn implicit(settings: &Settings) -> Router {
+    Router {
+        name: RouterName(IMPLICIT.into()),
+        policy: Policy {
+            domain: settings.cluster_domain.clone(),
+            ownership: NamespaceOwnership::default(),
+            wildcards: WildcardAdmission::default(),
+            domains: settings.domains.clone(),
+        },
+        namespace_selector: LabelSelector::default(),
+        route_selector: LabelSelector::default(),
+        http_port: settings.http_port,
+        https_port: settings.https_port,
+        default_certificate: None,
+        traffic: TrafficDefaults::default(),
+        served: Arc::default(),
+        tls_fault: None,
+    }
+}
+
+#[derive(Default)]
+struct Taken<'r> {
+    names: BTreeMap<Arc<str>, &'r IngressController>,
+    domains: HashMap<String, &'r IngressController>,
+    ports: HashMap<u16, &'r IngressController>,
+}
+
+fn decide<'r>(
+    controller: &'r IngressController,
+    domain: String,
+    resources: &Resources,
+    settings: &Settings,
+    taken: &mut Taken<'r>,
+    status: &mut ControllerStatus,
+) -> Option<Router> {
+    let name = &controller.meta.key.name;
+    if let Err(message) = take_identity(controller, &domain, taken) {
+        status.conditions = vec![
+            Condition::new("Admitted", false, "Invalid", message),
+            Condition::new("Available", false, "NotAdmitted", "the IngressController is not admitted"),
+        ];
+        return None;
+    }
+    let (http_port, https_port) = ports(controller, settings);
+    if let Err(message) = take_ports(controller, http_port, https_port, &mut taken.ports) {
+        status.conditions = vec![
+            Condition::new("Admitted", true, "Valid", ""),
+            Condition::new("Available", false, "PortConflict", message.clone()),
+            Condition::new("Degraded", true, "PortConflict", message),
+        ];
+        return None;
+    }
+    let mut degraded = Vec::new();
+    let default_certificate = default_certificate(controller, resources).unwrap_or_else(|message| {
+        degraded.push(("DefaultCertificateUnusable", message));
+        None
+    });
+    let (served, faults) = policy::policy(controller, resources);
+    let refuses_tls = faults.iter().find(|fault| fault.refuses_tls);
+    let tls_fault = refuses_tls.map(|fault| fault.reason);
+    let available = match refuses_tls {
+        Some(fault) => Condition::new("Available", false, fault.reason, fault.message.clone()),
+        None => Condition::new("Available", true, "", ""),
+    };
+    degraded.extend(faults.into_iter().map(|fault| (fault.reason, fault.message)));
+    if !controller.without_effect.is_empty() {
+        let fields: Vec<String> = controller.without_effect.iter().map(ToString::to_string).collect();
+        let message = format!("these fields have no effect yet: {}", fields.join(", "));
+        degraded.push(("FieldsWithoutEffect", message));
+    }
+    status.conditions = vec![Condition::new("Admitted", true, "Valid", ""), available, degraded_condition(&degraded)];
+    Some(Router {
+        name: RouterName(name.clone()),
+        policy: Policy {
+            domain,
+            ownership: controller.namespace_ownership,
+            wildcards: controller.wildcard_admission,
+            domains: settings.domains.clone(),
+        },
+        namespace_selector: controller.namespace_selector.clone(),
+        route_selector: controller.route_selector.clone(),
+        http_port,
+        https_port,
+        default_certificate,
+        traffic: TrafficDefaults::of(controller),
+        served: Arc::new(served),
+        tls_fault,
+    })
+}
+
+fn ports(controller: &IngressController, settings: &Settings) -> (u16, u16) {
+    let publishing = &controller.publishing;
+    (publishing.http_port.unwrap_or(settings.http_port), publishing.https_port.unwrap_or(settings.https_port))
+}
+
+/// What is wrong while the router serves: the first reason, and every message.
+fn degraded_condition(degraded: &[(&'static str, String)]) -> Condition {
+    let messages: Vec<&str> = degraded.iter().map(|(_, message)| message.as_str()).collect();
+    let reason = degraded.first().map_or("", |(reason, _)| *reason);
+    Condition::new("Degraded", !degraded.is_empty(), reason, messages.join("; "))
+}
+
+/// Why a controller comes before another one.
+fn words(owner: &IngressController, other: &IngressController) -> &'static str {
+    owner.meta.seniority(&other.meta).words()
+}
+
+fn take_identity<'r>(controller: &'r IngressController, domain: &str, taken: &mut Taken<'r>) -> Result<(), String> {
+    let name = &controller.meta.key.name;
+    if is_made(name) {
+        return Err(format!(
+            "the name {name:?} is kept for the router of a port that only Gateways have; choose another"
+        ));
+    }
+    if let Some(owner) = taken.names.get(name) {
+        return Err(format!(
+            "an IngressController of another namespace, which {}, has the name {name:?}; choose another",
+            words(owner, controller)
+        ));
+    }
+    if let Some(owner) = taken.domains.get(domain) {
+        return Err(format!(
+            "domain {domain:?} is that of IngressController {:?}, which {}; a domain cannot be changed: delete this one \
+             and create it anew with another",
+            owner.meta.key.name,
+            words(owner, controller)
+        ));
+    }
+    taken.names.insert(name.clone(), controller);
+    taken.domains.insert(domain.to_owned(), controller);
+    Ok(())
+}
+
+/// Whether routers that are made for the listeners of Gateways may have this name.
+fn is_made(name: &str) -> bool {
+    name.strip_prefix("gateway-").is_some_and(|port| port.parse::<u16>().is_ok())
+}
+
+fn take_ports<'r>(
+    controller: &'r IngressController,
+    http_port: u16,
+    https_port: u16,
+    taken: &mut HashMap<u16, &'r IngressController>,
+) -> Result<(), String> {
+    const ADVICE: &str = "set spec.endpointPublishingStrategy.hostNetwork.httpPort and httpsPort";
+    if http_port == https_port {
+        return Err(format!("port {http_port} is wanted for both HTTP and HTTPS; {ADVICE}"));
+    }
+    for port in [http_port, https_port] {
+        if let Some(owner) = taken.get(&port) {
+            return Err(format!(
+                "port {port} is that of IngressController {:?}, which {}; {ADVICE}",
+                owner.meta.key.name,
+                words(owner, controller)
+            ));
+        }
+    }
+    taken.insert(http_port, controller);
+    taken.insert(https_port, controller);
+    Ok(())
+}
+
+/// The Secret stands in OpenShift's namespace for them, or in the controller's own.
+fn default_certificate(
+    controller: &IngressController,
+    resources: &Resources,
+) -> Result<Option<Arc<CertifiedKey>>, String> {
+    let Some(name) = &controller.default_certificate else { return Ok(None) };
+    let namespaces = [CERTIFICATE_NAMESPACE, &controller.meta.key.namespace];
+    let secret = namespaces.iter().find_map(|namespace| resources.secrets.get(&ObjectKey::new(namespace, name)));
+    let without = "a generated certificate is served";
+    match secret.map(|secret| &secret.pair) {
+        Some(Some(pair)) => Ok(Some(pair.0.clone())),
+        Some(None) => {
+            Err(format!("Secret {name:?} of spec.defaultCertificate has not type kubernetes.io/tls; {without}"))
+        }
+        None => Err(format!(
+            "Secret {name:?} of spec.defaultCertificate is neither in {} nor in {}, or cannot be used; {without}",
+            namespaces[0], namespaces[1]
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests;

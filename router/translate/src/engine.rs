@@ -1,0 +1,357 @@
+//! Translation that costs what changed.
+//!
+//! The engine keeps the last objects, and works on the difference to the new ones. Claims of two routes can only touch
+//! each other within a *group*: the routes of one host, or, where a wildcard route is selected, all routes of its
+//! domain. So a change decides its groups anew, from their objects alone and with the same functions as ever, and
+//! leaves the rest of the table as it is. The result never depends on the way there: it is what a new engine makes of
+//! the same objects (`engine/tests.rs`).
+
+mod members;
+mod refused;
+mod same;
+mod served;
+mod sites;
+mod verdict;
+
+use std::cmp::Ordering;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use crate::compile;
+use crate::contour;
+use crate::controllers;
+use crate::gateway;
+use crate::resolve::EndpointIndex;
+use crate::sites::{Api, RouterPorts, Surroundings};
+use crate::status::{Conflict, ControllerStatus, Ingress, IngressEntry, StatusReport, last_good_serves};
+use crate::translate::Settings;
+use router_api::kubernetes::endpoints::EndpointSlice;
+use router_api::openshift::route::Route;
+use router_api::resources::{Objects, Resources, Slot};
+use router_model::names::{HostMatch, RouterName};
+use router_model::object::ObjectKey;
+use router_model::persistent::{Changed, Sorted};
+use router_table::table::{RouterTable, RoutingTable};
+use served::Served;
+use sites::{SiteTable, Sites};
+
+/// See the module.
+#[derive(Debug)]
+pub struct Engine {
+    settings: Settings,
+    apis: Apis,
+    state: Option<(Ground, State)>,
+    /// Outlives the state, so that what is served by objects of other kinds stays where the routers are made anew.
+    sites: Sites,
+}
+
+/// The APIs whose objects want hosts beside Routes, in the order in which equally old objects of theirs have them.
+type Apis = for<'r> fn(Surroundings<'r>) -> Vec<Box<dyn Api + 'r>>;
+
+fn apis(surroundings: Surroundings<'_>) -> Vec<Box<dyn Api + '_>> {
+    vec![Box::new(gateway::Model::new(&surroundings)), Box::new(contour::Model::new(&surroundings))]
+}
+
+/// What the last objects are looked up in.
+#[derive(Debug)]
+struct Ground {
+    endpoints: EndpointIndex,
+    /// The routers of IngressControllers.
+    ports: Vec<RouterPorts>,
+}
+
+/// What was made of the last objects.
+#[derive(Debug)]
+struct State {
+    resources: Resources,
+    users: Sorted<User, ()>,
+    routers: Vec<Served>,
+    statuses: BTreeMap<ObjectKey, ControllerStatus>,
+    report: Sorted<ObjectKey, Ingress>,
+    conflicts: Sorted<ObjectKey, Arc<[Conflict]>>,
+}
+
+/// A route as one that names a Service, in order of namespace, Service and name.
+#[derive(Clone, Debug)]
+struct User {
+    service: Arc<str>,
+    route: Arc<Route>,
+}
+
+impl User {
+    fn order(&self) -> (&str, &str, &str) {
+        let key = &self.route.meta.key;
+        (&key.namespace, &self.service, &key.name)
+    }
+}
+
+impl Ord for User {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.order().cmp(&other.order())
+    }
+}
+
+impl PartialOrd for User {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for User {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for User {}
+
+/// A route before and after a change.
+struct RouteChange<'r> {
+    old: Option<&'r Arc<Route>>,
+    new: Option<&'r Arc<Route>>,
+}
+
+impl Engine {
+    /// An engine that has seen nothing.
+    pub fn new(settings: Settings) -> Self {
+        Engine { settings, apis, state: None, sites: Sites::default() }
+    }
+
+    /// Translates these objects: the table (with revision 0, whoever publishes it numbers it) and the report.
+    pub fn apply(&mut self, resources: &Resources) -> (RoutingTable, StatusReport) {
+        let last = self.state.take().filter(|(_, state)| !state.needs_new_routers(resources));
+        let is_new = last.is_none();
+        let (mut ground, mut state) = last.unwrap_or_else(|| State::new(resources, &self.settings));
+        let dirty = state.follow_endpoints(resources, &mut ground.endpoints);
+        self.decide(resources, &ground, &mut state, dirty, is_new);
+        let tables = state.routers.iter().map(|served| served.table()).chain(self.sites.made());
+        let mut routers: Vec<Arc<RouterTable>> = tables.cloned().collect();
+        routers.sort_by(|a, b| a.name.cmp(&b.name));
+        let report = StatusReport {
+            routes: state.report.clone(),
+            ingress_controllers: state.statuses.clone(),
+            routers: state.routers.iter().map(|served| served.name().clone()).collect(),
+            others: self.sites.told().clone(),
+            conflicts: state.conflicts.clone(),
+        };
+        self.state = Some((ground, state));
+        (RoutingTable { revision: 0, routers }, report)
+    }
+
+    /// Decides Routes and objects of other kinds: first who wants what, then who has it, then what is served.
+    fn decide(
+        &mut self,
+        resources: &Resources,
+        ground: &Ground,
+        state: &mut State,
+        dirty: BTreeSet<ObjectKey>,
+        is_new: bool,
+    ) {
+        let denies = !self.settings.domains.denied.is_empty();
+        let are_wanted = denies || sites::are_wanted(resources) || !self.sites.is_empty();
+        let may_differ = are_wanted && (is_new || sites::may_differ(resources, &state.resources));
+        let make = || {
+            (self.apis)(Surroundings {
+                resources,
+                settings: &self.settings,
+                endpoints: &ground.endpoints,
+                routers: &ground.ports,
+                addresses: &self.settings.addresses,
+            })
+        };
+        let apis = may_differ.then(make);
+        if let Some(apis) = &apis {
+            self.sites.claim(apis.iter().map(|api| api.wants()).collect());
+        }
+        state.follow(resources, &ground.endpoints, &self.sites, dirty);
+        if are_wanted && (self.sites.contest(&state.won(), resources) || may_differ) {
+            let apis = apis.unwrap_or_else(make);
+            let settled = apis.iter().zip(self.sites.lost()).map(|(api, lost)| api.settle(lost)).collect();
+            let before: Vec<SiteTable> = state.names().map(|name| self.sites.served(name)).collect();
+            let names = state.names().cloned().collect();
+            self.sites.settle(settled, resources, &names, &self.settings);
+            // Routers that were made anew have no sites yet.
+            let before = before.into_iter().map(|before| if is_new { SiteTable::default() } else { before });
+            state.follow_sites(&self.sites, before);
+        }
+    }
+}
+
+impl State {
+    fn new(resources: &Resources, settings: &Settings) -> (Ground, Self) {
+        let plan = controllers::plan(resources, settings);
+        let names: BTreeSet<RouterName> = plan.routers.iter().map(|router| router.name.clone()).collect();
+        let ids = compile::router_ids(&names, &BTreeSet::new());
+        let id = |name: &RouterName| ids.get(name).copied().unwrap_or_default();
+        let ground = Ground {
+            endpoints: EndpointIndex::new(resources, settings.endpoint_addresses),
+            ports: plan.routers.iter().map(controllers::Router::ports).collect(),
+        };
+        let state = State {
+            resources: Resources { routes: Objects::default(), ..resources.clone() },
+            users: Sorted::default(),
+            routers: plan.routers.into_iter().map(|router| Served::new(id(&router.name), router)).collect(),
+            statuses: plan.statuses,
+            report: Sorted::default(),
+            conflicts: Sorted::default(),
+        };
+        (ground, state)
+    }
+
+    /// What routers are made of, and what all of their routes may depend on. These change rarely; everything is then
+    /// decided anew.
+    fn needs_new_routers(&self, resources: &Resources) -> bool {
+        let last = &self.resources;
+        resources.ingress_controllers.changes_since(&last.ingress_controllers).next().is_some()
+            || resources.namespaces.changes_since(&last.namespaces).next().is_some()
+            || resources.secrets.changes_since(&last.secrets).next().is_some()
+            || resources
+                .config_maps
+                .changes_since(&last.config_maps)
+                .any(|changed| controllers::uses(changed.key, resources))
+    }
+
+    fn names(&self) -> impl Iterator<Item = &RouterName> {
+        self.routers.iter().map(Served::name)
+    }
+
+    /// Takes over changed Routes and what other kinds want. `dirty` Routes may have other endpoints.
+    fn follow(
+        &mut self,
+        resources: &Resources,
+        endpoints: &EndpointIndex,
+        sites: &Sites,
+        mut dirty: BTreeSet<ObjectKey>,
+    ) {
+        let last = std::mem::replace(&mut self.resources, resources.clone());
+        let slots: Vec<Changed<'_, ObjectKey, Slot<Route>>> = resources.routes.changes_since(&last.routes).collect();
+        let changes: Vec<RouteChange<'_>> = slots
+            .iter()
+            .map(|slot| RouteChange {
+                old: slot.old.and_then(|slot| slot.good.as_ref()),
+                new: slot.new.and_then(|slot| slot.good.as_ref()),
+            })
+            .collect();
+        self.follow_users(&changes);
+        // A changed route is decided for its own sake; that it also names a changed Service adds nothing.
+        for slot in &slots {
+            dirty.remove(slot.key);
+        }
+        let affected: Vec<&Arc<Route>> = dirty.iter().filter_map(|key| resources.routes.get(key)).collect();
+        let mut touched: Vec<ObjectKey> = slots.iter().map(|slot| slot.key.clone()).collect();
+        for served in &mut self.routers {
+            let foreign = sites.foreign(served.name());
+            served.follow(&changes, &affected, &foreign, (resources, endpoints), &mut touched);
+        }
+        touched.sort_unstable();
+        touched.dedup();
+        self.report_routes(touched);
+    }
+
+    /// The hosts that objects of other kinds want and a Route has.
+    fn won(&self) -> BTreeMap<(RouterName, HostMatch), ObjectKey> {
+        let of = |served: &Served| -> Vec<_> {
+            let won = served.won().map(|(host, route)| ((served.name().clone(), host.clone()), route.clone()));
+            won.collect()
+        };
+        self.routers.iter().flat_map(of).collect()
+    }
+
+    /// Puts what objects of other kinds serve into the tables, in the place of what they served before.
+    fn follow_sites(&mut self, sites: &Sites, before: impl Iterator<Item = SiteTable>) {
+        for (served, before) in self.routers.iter_mut().zip(before) {
+            if let Some(table) = sites.served(served.name()).merged_into(served.table(), &before) {
+                served.set_table(Arc::new(table));
+            }
+        }
+    }
+
+    /// Takes changed EndpointSlices over; the routes whose endpoints they may be.
+    fn follow_endpoints(&self, resources: &Resources, endpoints: &mut EndpointIndex) -> BTreeSet<ObjectKey> {
+        let mut services = BTreeSet::new();
+        for changed in resources.endpoint_slices.changes_since(&self.resources.endpoint_slices) {
+            let good = |slot: Option<&Slot<EndpointSlice>>| slot.and_then(|slot| slot.good.clone());
+            services.extend(endpoints.replace(good(changed.old), good(changed.new)));
+        }
+        services.iter().flat_map(|service| self.users_of(service)).collect()
+    }
+
+    /// The routes that name a Service.
+    fn users_of<'s>(&'s self, service: &'s ObjectKey) -> impl Iterator<Item = ObjectKey> + 's {
+        let service = (&*service.namespace, &*service.name);
+        let named = move |user: &User| (user.order().0, user.order().1).cmp(&service);
+        let users = self.users.entries_from(|user| named(user).is_lt()).map(|(user, ())| user);
+        users.take_while(move |user| named(user).is_eq()).map(|user| user.route.meta.key.clone())
+    }
+
+    fn follow_users(&mut self, changes: &[RouteChange<'_>]) {
+        fn users(route: &Arc<Route>) -> impl Iterator<Item = User> {
+            route.backends.iter().map(|backend| User { service: backend.service.clone(), route: route.clone() })
+        }
+        for user in changes.iter().filter_map(|change| change.old).flat_map(users) {
+            self.users.remove(&user);
+        }
+        self.users.extend(changes.iter().filter_map(|change| change.new).flat_map(users).map(|user| (user, ())));
+    }
+
+    /// Writes the entries of these routes.
+    fn report_routes(&mut self, keys: Vec<ObjectKey>) {
+        let mut reports = Vec::with_capacity(keys.len());
+        for key in keys {
+            let Some(slot) = self.resources.routes.slot(&key) else {
+                self.report.remove(&key);
+                self.conflicts.remove(&key);
+                continue;
+            };
+            let conflicts = slot.good.iter().flat_map(|route| self.conflicts_of(route)).collect::<Arc<[_]>>();
+            let ingress = self.ingress(&key, slot);
+            if conflicts.is_empty() {
+                self.conflicts.remove(&key);
+            } else {
+                self.conflicts.insert(key.clone(), conflicts);
+            }
+            reports.push((key, ingress));
+        }
+        self.report.extend(reports);
+    }
+
+    fn conflicts_of(&self, route: &Route) -> impl Iterator<Item = Conflict> {
+        self.routers.iter().filter_map(|served| served.conflict(route))
+    }
+
+    /// What routers say of a route, in order of router.
+    fn ingress(&self, key: &ObjectKey, slot: &Slot<Route>) -> Ingress {
+        let good = slot.good.as_deref();
+        if let (Some(route), None) = (good, &slot.refused) {
+            let mut selecting = self.routers.iter().filter(|served| served.selects(route));
+            if let (Some(only), None) = (selecting.next(), selecting.next())
+                && let Some(ingress) = only.plain_ingress(route)
+            {
+                return ingress;
+            }
+        }
+        let mut entries: Vec<IngressEntry> = Vec::new();
+        for served in &self.routers {
+            match (good, &slot.refused) {
+                (Some(route), refused) => {
+                    let Some(mut entry) = served.entry(route) else { continue };
+                    if let Some(refused) = refused {
+                        let more = [last_good_serves(refused)];
+                        entry.conditions = entry.conditions.iter().cloned().chain(more).collect();
+                    }
+                    entries.push(entry);
+                }
+                (None, Some(refused)) => entries.extend(served.refused_entry(key, refused, &self.resources)),
+                (None, None) => {}
+            }
+        }
+        Ingress::new(entries)
+    }
+}
+
+#[cfg(test)]
+mod contests;
+#[cfg(test)]
+mod denied;
+#[cfg(test)]
+mod tests;

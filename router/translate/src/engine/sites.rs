@@ -1,0 +1,346 @@
+//! What objects of other kinds than Route serve, as the engine keeps it (`crate::sites`).
+//!
+//! Their claims are made from all of their objects at once, and so is what they serve: there are few of them beside
+//! Routes. What says the same as before stays the same, so that whoever follows the table sees only what differs.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use super::refused;
+use super::same::{Kept, routes_of};
+use crate::admit::{ForeignClaim, ForeignClaims, contested};
+use crate::compile;
+use crate::sites::{Lost, RouterPorts, Settled, Told, Want, Winner};
+use crate::translate::Settings;
+use router_api::resources::Resources;
+use router_model::few::Few;
+use router_model::names::{HostMatch, Hostname, RouteId, RouterName};
+use router_model::object::{Kind, ObjectKey, ObjectRef};
+use router_model::persistent::Sorted;
+use router_table::rule::Site;
+use router_table::table::{HostIndex, ResolvedRoute, RouterTable, VirtualHost};
+
+/// See the module.
+#[derive(Debug, Default)]
+pub struct Sites {
+    /// Who wants what, by router and host in its contested form, with the place of the API in the list of them.
+    claims: BTreeMap<(RouterName, HostMatch), Claimed>,
+    /// For each API, what it wants and another one, or a Route, has.
+    lost: Vec<Lost>,
+    /// The claims by router, as Routes meet them.
+    foreign: BTreeMap<RouterName, Arc<ForeignClaims>>,
+    /// What each API wants.
+    wants: Vec<Vec<(RouterName, HostMatch)>>,
+    /// What is served, by router.
+    served: BTreeMap<RouterName, SiteTable>,
+    /// Routers of one port that were made for them.
+    made: BTreeMap<RouterName, Arc<RouterTable>>,
+    /// What objects are told.
+    told: Sorted<ObjectRef, Arc<Told>>,
+}
+
+/// What is served on one router.
+#[derive(Clone, Debug, Default)]
+pub struct SiteTable {
+    hosts: Sorted<HostMatch, Arc<VirtualHost>>,
+    routes: Sorted<RouteId, Arc<ResolvedRoute>>,
+    domains: Arc<BTreeSet<Hostname>>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Claimed {
+    api: usize,
+    claim: ForeignClaim,
+}
+
+/// Whether there is an object of a kind that may want a host.
+pub fn are_wanted(resources: &Resources) -> bool {
+    let Resources { gateway_classes, gateways, http_routes, grpc_routes, tls_routes, .. } = resources;
+    let Resources { backend_tls_policies, route_slots, ingress_routes, http_proxies, certificate_delegations, .. } =
+        resources;
+    !(gateway_classes.is_empty()
+        && gateways.is_empty()
+        && http_routes.is_empty()
+        && grpc_routes.is_empty()
+        && tls_routes.is_empty()
+        && backend_tls_policies.is_empty()
+        && route_slots.is_empty()
+        && ingress_routes.is_empty()
+        && http_proxies.is_empty()
+        && certificate_delegations.is_empty())
+}
+
+/// Whether anything differs that sites are made of; Routes are not.
+pub fn may_differ(new: &Resources, old: &Resources) -> bool {
+    // Every kind is named here, so that a new one cannot be forgotten.
+    let Resources {
+        routes: _,
+        ingress_controllers,
+        services,
+        endpoint_slices,
+        secrets,
+        namespaces,
+        config_maps,
+        definitions,
+        gateway_classes,
+        gateways,
+        http_routes,
+        grpc_routes,
+        tls_routes,
+        reference_grants,
+        backend_tls_policies,
+        route_slots,
+        ingress_routes,
+        http_proxies,
+        certificate_delegations,
+    } = new;
+    macro_rules! any_differs {
+        ($($kind:ident)*) => { $($kind.changes_since(&old.$kind).next().is_some())||* };
+    }
+    any_differs!(ingress_controllers services endpoint_slices secrets namespaces config_maps definitions gateway_classes
+        gateways http_routes grpc_routes tls_routes reference_grants backend_tls_policies route_slots ingress_routes
+        http_proxies certificate_delegations)
+}
+
+impl Sites {
+    /// Whether nothing is wanted, served or said.
+    pub fn is_empty(&self) -> bool {
+        self.claims.is_empty() && self.served.is_empty() && self.made.is_empty() && self.told.is_empty()
+    }
+
+    /// What objects are told.
+    pub fn told(&self) -> &Sorted<ObjectRef, Arc<Told>> {
+        &self.told
+    }
+
+    /// The routers that were made.
+    pub fn made(&self) -> impl Iterator<Item = &Arc<RouterTable>> {
+        self.made.values()
+    }
+
+    /// What Routes of a router meet.
+    pub fn foreign(&self, router: &RouterName) -> Arc<ForeignClaims> {
+        self.foreign.get(router).cloned().unwrap_or_default()
+    }
+
+    /// Takes over what each API wants. Of two APIs the one with the older object has a host; of equally old ones the
+    /// first.
+    pub fn claim(&mut self, wants: Vec<Vec<Want>>) {
+        self.claims.clear();
+        self.wants.clear();
+        for (api, wants) in wants.into_iter().enumerate() {
+            let mut wanted = BTreeSet::new();
+            for Want { router, host, owner, age } in wants {
+                let at = (router.clone(), contested(&host));
+                wanted.insert((router, host));
+                if self.claims.get(&at).is_none_or(|other| age < other.claim.age) {
+                    self.claims.insert(at, Claimed { api, claim: ForeignClaim { owner, age } });
+                }
+            }
+            self.wants.push(wanted.into_iter().collect());
+        }
+        let mut foreign: BTreeMap<RouterName, ForeignClaims> = BTreeMap::new();
+        for ((router, host), claimed) in &self.claims {
+            foreign.entry(router.clone()).or_default().add(host.clone(), claimed.claim.clone());
+        }
+        // Those that are the same stay the same, and Routes need not be asked again.
+        let kept = |(router, claims): (RouterName, ForeignClaims)| {
+            let before = self.foreign.get(&router).filter(|before| ***before == claims);
+            let claims = before.map_or_else(|| Arc::new(claims), Arc::clone);
+            (router, claims)
+        };
+        self.foreign = foreign.into_iter().map(kept).collect();
+    }
+
+    /// Takes over which of the hosts a Route has. Returns whether another one now has anything that an API wants.
+    pub fn contest(&mut self, won: &BTreeMap<(RouterName, HostMatch), ObjectKey>, resources: &Resources) -> bool {
+        let winner = |api: usize, (router, host): &(RouterName, HostMatch)| {
+            let at = (router.clone(), contested(host));
+            match (won.get(&at), self.claims.get(&at)) {
+                (Some(route), _) => {
+                    let created = resources.routes.get(route).map(|route| route.meta.created).unwrap_or_default();
+                    Some(Winner { object: ObjectRef { kind: Kind::Route, key: route.clone() }, created })
+                }
+                (None, Some(claimed)) if claimed.api != api => {
+                    let claim = &claimed.claim;
+                    Some(Winner { object: claim.owner.clone(), created: claim.age.created() })
+                }
+                _ => None,
+            }
+        };
+        let lost_by = |(api, wants): (usize, &Vec<(RouterName, HostMatch)>)| {
+            wants.iter().filter_map(|at| Some((at.clone(), winner(api, at)?))).collect()
+        };
+        let lost: Vec<Lost> = self.wants.iter().enumerate().map(lost_by).collect();
+        let differs = lost != self.lost;
+        self.lost = lost;
+        differs
+    }
+
+    /// For each API, what it wants and another one, or a Route, has.
+    pub fn lost(&self) -> &[Lost] {
+        &self.lost
+    }
+
+    /// What is served on a router.
+    pub fn served(&self, router: &RouterName) -> SiteTable {
+        self.served.get(router).cloned().unwrap_or_default()
+    }
+
+    /// Takes over what the APIs serve and say, and closes denied domains. `routers` are those of IngressControllers.
+    pub fn settle(
+        &mut self,
+        settled: Vec<Settled>,
+        resources: &Resources,
+        routers: &BTreeSet<RouterName>,
+        settings: &Settings,
+    ) {
+        let (mut made, mut hosts, mut told) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
+        let mut delegated: BTreeMap<RouterName, BTreeSet<Hostname>> = BTreeMap::new();
+        for ((settled, lost), wants) in settled.into_iter().zip(&self.lost).zip(&self.wants) {
+            let Settled { routers, hosts: served, domains, statuses } = settled;
+            made.extend(routers.into_iter().map(|router| (router.name.clone(), router)));
+            for (router, host) in served {
+                let at = (router, host.host.clone());
+                // Whatever an API does: nobody serves what is another's.
+                let is_its_own = wants.binary_search(&at).is_ok() && !lost.contains_key(&at);
+                debug_assert!(is_its_own, "{} of router {} is served without a claim", at.1, at.0);
+                if is_its_own {
+                    hosts.entry(at.0).or_insert_with(Vec::new).push(host);
+                }
+            }
+            for (router, domain) in domains {
+                // A router on which nothing is served has domains all the same.
+                hosts.entry(router.clone()).or_insert_with(Vec::new);
+                delegated.entry(router).or_default().insert(domain);
+            }
+            told.extend(statuses);
+        }
+        let closed: Vec<HostMatch> = settings.domains.closed().collect();
+        for router in routers.iter().chain(made.keys()).filter(|_| !closed.is_empty()) {
+            let closed = closed.iter().map(|host| denied(host.clone(), router));
+            hosts.entry(router.clone()).or_insert_with(Vec::new).extend(closed);
+        }
+        self.keep_hosts(hosts, delegated);
+        self.make_routers(made, routers, &settings.cluster_domain);
+        refused::tell(resources, &mut told);
+        self.tell(told);
+    }
+
+    fn keep_hosts(
+        &mut self,
+        hosts: BTreeMap<RouterName, Vec<VirtualHost>>,
+        mut delegated: BTreeMap<RouterName, BTreeSet<Hostname>>,
+    ) {
+        let before = std::mem::take(&mut self.served);
+        let nothing = SiteTable::default();
+        for (router, hosts) in hosts {
+            let before = before.get(&router).unwrap_or(&nothing);
+            let mut kept = Kept::new(&before.routes);
+            let hosts: Sorted<HostMatch, Arc<VirtualHost>> = hosts
+                .into_iter()
+                .map(|host| {
+                    let at = host.host.clone();
+                    let host = kept.host(host, before.hosts.get(&at));
+                    (at, host)
+                })
+                .collect();
+            let routes = hosts.values().flat_map(|host| routes_of(host));
+            let routes = routes.map(|route| (route.id.clone(), Arc::clone(route))).collect();
+            let domains = Arc::new(delegated.remove(&router).unwrap_or_default());
+            self.served.insert(router, SiteTable { hosts, routes, domains });
+        }
+    }
+
+    fn make_routers(&mut self, made: BTreeMap<RouterName, RouterPorts>, routers: &BTreeSet<RouterName>, domain: &str) {
+        let names: BTreeSet<RouterName> = made.keys().cloned().collect();
+        let ids = compile::router_ids(routers, &names);
+        let mut before = std::mem::take(&mut self.made);
+        for (name, ports) in made {
+            let id = ids.get(&name).copied().unwrap_or_default();
+            let is_same = |table: &Arc<RouterTable>| {
+                (table.id, table.http_port, table.https_port, &*table.domain) == (id, ports.http, ports.https, domain)
+            };
+            let table = before.remove(&name).filter(is_same).unwrap_or_else(|| {
+                Arc::new(RouterTable {
+                    name: name.clone(),
+                    id,
+                    domain: domain.to_owned(),
+                    http_port: ports.http,
+                    https_port: ports.https,
+                    default_certificate: None,
+                    policy: Arc::default(),
+                    hosts: HostIndex::default(),
+                    routes: Sorted::default(),
+                })
+            });
+            let now = self.served(&name);
+            let before = SiteTable {
+                hosts: all_hosts(&table),
+                routes: table.routes.clone(),
+                domains: Arc::clone(&table.hosts.domains),
+            };
+            let table = now.merged_into(&table, &before).map_or(table, Arc::new);
+            self.made.insert(name, table);
+        }
+    }
+
+    fn tell(&mut self, told: BTreeMap<ObjectRef, Told>) {
+        let kept = |(object, told): (ObjectRef, Told)| {
+            let before = self.told.get(&object).filter(|before| ***before == told);
+            let told = before.map_or_else(|| Arc::new(told), Arc::clone);
+            (object, told)
+        };
+        self.told = told.into_iter().map(kept).collect();
+    }
+}
+
+impl SiteTable {
+    /// The table with these sites in the place of those that were there `before`; `None` when nothing differs. Where a
+    /// Route has taken a host meanwhile, that stays.
+    pub fn merged_into(&self, table: &RouterTable, before: &SiteTable) -> Option<RouterTable> {
+        let (mut hosts, mut routes) = (table.hosts.clone(), table.routes.clone());
+        let (mut added, mut differs) = (Vec::new(), false);
+        for changed in self.hosts.changes_since(&before.hosts) {
+            differs = true;
+            if let Some(old) = changed.old
+                && hosts.entry(changed.key).is_some_and(|there| Arc::ptr_eq(there, old))
+            {
+                hosts.remove(changed.key);
+            }
+            added.extend(changed.new.cloned());
+        }
+        let mut added_routes = Vec::new();
+        for changed in self.routes.changes_since(&before.routes) {
+            differs = true;
+            match changed.new {
+                Some(new) => added_routes.push((changed.key.clone(), Arc::clone(new))),
+                None => drop(routes.remove(changed.key)),
+            }
+        }
+        if !differs && *self.domains == *table.hosts.domains {
+            return None;
+        }
+        hosts.domains = Arc::clone(&self.domains);
+        hosts.extend(added);
+        routes.extend(added_routes);
+        Some(table.with(hosts, routes))
+    }
+}
+
+/// A host that nothing serves, and that no wider host has either: it has its place in the table and in the kernel's maps.
+fn denied(host: HostMatch, router: &RouterName) -> VirtualHost {
+    VirtualHost {
+        host,
+        passthrough: None,
+        terminated: Few::default(),
+        cleartext: Few::default(),
+        certificate: None,
+        site: Some(Box::new(Site::denied(router))),
+    }
+}
+
+/// The hosts of a router that has nothing but sites.
+fn all_hosts(table: &RouterTable) -> Sorted<HostMatch, Arc<VirtualHost>> {
+    table.hosts.iter().map(|host| (host.host.clone(), Arc::clone(host))).collect()
+}

@@ -1,0 +1,55 @@
+//! What is said about a route beyond that it is served.
+
+use std::sync::Arc;
+
+use crate::admit::Decision;
+use crate::compile::Shadow;
+use crate::status::Condition;
+use router_api::openshift::route::Route;
+use router_api::openshift::route::annotations::allowlist::allowlist;
+use router_model::object::{ObjectRef, Seniority};
+
+/// What became of a selected route.
+#[derive(Debug)]
+pub struct Verdict {
+    /// What the route is told.
+    pub conditions: Arc<[Condition]>,
+    /// The older object that has what this one wanted.
+    pub winner: Option<ObjectRef>,
+}
+
+impl Verdict {
+    /// What there is to say about a decision; `None` for what most get: admitted, and nothing more.
+    pub fn of(decision: Decision, shadow: Option<&(Shadow<'_>, Seniority)>) -> Option<Self> {
+        let (condition, winner) = match decision.outcome {
+            Err(rejection) => {
+                let condition = Condition::new("Admitted", false, rejection.reason.as_str(), rejection.message);
+                (condition, rejection.winner)
+            }
+            Ok(_) => (remark(&decision.route, shadow)?, shadow.map(|(shadow, _)| shadow.by.id.object())),
+        };
+        Some(Verdict { conditions: Arc::new([condition]), winner })
+    }
+}
+
+/// Admitted is True with empty reason and message (openshift.md a.11), except where something is worth saying.
+fn remark(route: &Route, shadow: Option<&(Shadow<'_>, Seniority)>) -> Option<Condition> {
+    if let Some(list) = allowlist(&route.meta.annotations).filter(|list| list.nets.is_empty()) {
+        let message = format!("annotation {} has no valid address, so nobody may connect", list.annotation);
+        return Some(Condition::new("Admitted", true, "NobodyAllowed", message));
+    }
+    let (shadow, seniority) = shadow?;
+    let schemes: Vec<_> = shadow.schemes.iter().copied().collect();
+    let by = if shadow.by.id.namespace == shadow.route.id.namespace {
+        format!("route {}", shadow.by.id.name)
+    } else {
+        "a route in another namespace".to_owned()
+    };
+    let message = format!(
+        "shadowed over {}: {by} has path {:?}, which covers the same requests, and {}",
+        schemes.join(" and "),
+        shadow.by.path(),
+        seniority.words()
+    );
+    Some(Condition::new("Admitted", true, "Shadowed", message))
+}

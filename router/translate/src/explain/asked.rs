@@ -1,0 +1,75 @@
+//! The request of a question, as traffic would bring it.
+
+use std::borrow::Cow;
+use std::net::IpAddr;
+
+use super::{Protocol, Query};
+use router_model::names::Hostname;
+use router_table::decide::{Via, ViaTls, type_is_grpc};
+use router_table::lookup::{Request, joined};
+
+/// What a client sends that asks the question.
+pub struct Asked<'q> {
+    /// The question.
+    pub query: &'q Query,
+    /// Host and port as the client writes them.
+    pub authority: String,
+    /// Whom the request is for; `None`: an address.
+    pub host: Option<Hostname>,
+    /// The name in the ClientHello; none for an address.
+    pub sni: Option<Hostname>,
+}
+
+impl<'q> Asked<'q> {
+    /// The request of a question.
+    pub fn of(query: &'q Query) -> Self {
+        let authority = query.authority();
+        let host = match query.header("host") {
+            Some(written) => Query::parse(&format!("http://{written}")).ok().and_then(|query| query.hostname()),
+            None => query.hostname(),
+        };
+        Asked { query, authority, host, sni: query.hostname() }
+    }
+
+    /// The connection that it comes over. The client shows a certificate, if one is asked for, that is good.
+    pub fn via(&self) -> Via<'_> {
+        let tls = || ViaTls { sni: self.sni.as_ref(), asks_the_same: true, admitted: true, is_newest: true };
+        Via { client: self.client(), tls: (self.query.protocol == Protocol::Https).then(tls) }
+    }
+
+    /// Whether it is a call of gRPC, whose errors are in words of gRPC.
+    pub fn is_grpc(&self) -> bool {
+        self.query.header("content-type").is_some_and(|value| type_is_grpc(value.as_bytes()))
+    }
+
+    /// Who asks; `None`: anybody.
+    pub fn client(&self) -> Option<IpAddr> {
+        self.query.from
+    }
+
+    /// The host in words, of whichever kind.
+    pub fn name(&self) -> &str {
+        self.host.as_ref().map_or(&*self.query.host, |host| host.as_str())
+    }
+}
+
+impl Request for Asked<'_> {
+    fn method(&self) -> &str {
+        self.query.method()
+    }
+
+    fn path(&self) -> &str {
+        self.query.path()
+    }
+
+    fn query(&self) -> Option<&str> {
+        self.query.query.as_deref()
+    }
+
+    fn header(&self, name: &str) -> Option<Cow<'_, [u8]>> {
+        if name == "host" {
+            return Some(Cow::Borrowed(self.authority.as_bytes()));
+        }
+        joined(name, self.query.headers(name).map(str::as_bytes))
+    }
+}

@@ -1,0 +1,76 @@
+//! Where a route's traffic goes, and why a service has nobody to take it.
+
+use std::borrow::Cow;
+
+use super::{Facts, Service};
+use crate::resolve::{PortChoice, SlicesOf, absence, slices_of};
+use crate::services::choice;
+use crate::sites::faults;
+use router_api::resources::Resources;
+use router_model::object::{Kind, ObjectKey};
+use router_table::table::{Endpoint, ResolvedRoute, ServiceEndpoints};
+
+/// The services of a route.
+pub fn services(facts: Facts<'_>, route: &ResolvedRoute) -> Vec<Service> {
+    let of = |service: &ServiceEndpoints| Service {
+        name: match service.policy.as_ref().and_then(|policy| policy.namespace.as_deref()) {
+            Some(namespace) => format!("{namespace}/{}", service.service),
+            None => service.service.to_string(),
+        },
+        weight: service.weight,
+        endpoints: service.endpoints.iter().map(|endpoint| endpoint.address.to_string()).collect(),
+        problem: problem(facts, route, service).unwrap_or_default(),
+        troubles: troubles(facts, route, service),
+    };
+    route.cluster.services.iter().map(of).collect()
+}
+
+fn troubles(facts: Facts<'_>, route: &ResolvedRoute, service: &ServiceEndpoints) -> Vec<String> {
+    let of = |endpoint: &Endpoint| {
+        let trouble = facts.live?.trouble(route, service, endpoint)?;
+        Some(format!("{}: {trouble}", endpoint.address))
+    };
+    service.endpoints.iter().filter_map(of).collect()
+}
+
+/// What is wrong with a service of a route, and what to do; `None`: it has endpoints that may be used.
+fn problem(facts: Facts<'_>, route: &ResolvedRoute, service: &ServiceEndpoints) -> Option<String> {
+    if let Some(status) = service.failure() {
+        let told = facts.report.others.get(&route.id.object()).map(|told| faults(&told.status)).unwrap_or_default();
+        let key = key(route, service).to_string();
+        let why = told.into_iter().find(|fault| fault.contains(&key));
+        let why = why.unwrap_or_else(|| "the status of the route says why".to_owned());
+        return Some(format!("cannot be used, its share is answered {status}: {why}"));
+    }
+    missing(facts.resources, || Cow::Owned(slices_of(facts.resources)), route, service)
+}
+
+/// Why a service of a route has no endpoint that can be used; `None`: it has some.
+pub fn missing<'s>(
+    resources: &'s Resources,
+    slices: impl FnOnce() -> Cow<'s, SlicesOf<'s>>,
+    route: &ResolvedRoute,
+    service: &ServiceEndpoints,
+) -> Option<String> {
+    if !service.endpoints.is_empty() {
+        return None;
+    }
+    let key = key(route, service);
+    let choice = match service.port {
+        Some(port) => choice(resources, &key, port, route.id.kind == Kind::GrpcRoute),
+        None => {
+            let target = resources.routes.get(&route.id.object_key()).and_then(|route| route.target_port.clone());
+            Ok(PortChoice::Target(target))
+        }
+    };
+    Some(match choice {
+        Ok(choice) => absence(resources, &slices(), &key, &choice),
+        Err(error) => format!("Service {key}: {error}"),
+    })
+}
+
+/// The Service that is meant.
+fn key(route: &ResolvedRoute, service: &ServiceEndpoints) -> ObjectKey {
+    let namespace = service.policy.as_ref().and_then(|policy| policy.namespace.as_ref());
+    ObjectKey { namespace: namespace.unwrap_or(&route.id.namespace).clone(), name: service.service.clone() }
+}

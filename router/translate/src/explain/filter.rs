@@ -1,0 +1,44 @@
+//! Who may connect: the route's allow-list, and the client of the query.
+
+use super::outcome::{Ground, Outcome};
+use super::{Client, Explanation, Facts, Step};
+use router_api::openshift::route::annotations::allowlist::{ALLOWLIST, allowlist};
+use router_table::flag::Flag;
+use router_table::table::ResolvedRoute;
+
+/// Tells who may connect, where there is something to tell. `false`, with the verdict: not the client of the query, or
+/// nobody at all.
+pub fn admits(facts: Facts<'_>, ground: &Ground<'_>, route: &ResolvedRoute, out: &mut Explanation) -> bool {
+    let from = ground.asked.client();
+    if route.allow.is_none() && from.is_none() {
+        return true;
+    }
+    let client = from.map(|address| {
+        let by = route.allow.iter().flatten().find(|network| network.contains(&address));
+        Client { address, admitted: route.admits_source(address), by: by.map(ToString::to_string) }
+    });
+    let refused = client.as_ref().filter(|client| !client.admitted).map(|client| client.address);
+    let answer = Outcome::from(ground.refused(403, Flag::SourceNotAllowed));
+    let allow = route.allow.as_ref().map(|networks| networks.iter().map(ToString::to_string).collect());
+    out.steps.push(Step::Filter { allow, client });
+    if matches!(route.allow.as_deref(), Some([])) {
+        out.verdict =
+            format!("Route {} has it, but its allow-list has no valid address, so nobody may connect", route.id);
+        out.fix = Some("write IP addresses or networks, such as 10.0.0.0/8, into the route's allow-list".to_owned());
+        out.outcome.push(answer);
+        return false;
+    }
+    let Some(address) = refused else {
+        if from.is_none() {
+            out.outcome.push(answer.when("the client's address is not in the allow-list"));
+        }
+        return true;
+    };
+    out.outcome.push(answer);
+    let how = if ground.is_stream { "the connection is reset" } else { "403" };
+    let annotations = facts.resources.routes.get(&route.id.object_key()).map(|route| &route.meta.annotations);
+    let annotation = annotations.and_then(allowlist).map_or(ALLOWLIST, |list| list.annotation);
+    out.verdict = format!("{how}: Route {} has it, but {address} is not in its allow-list", route.id);
+    out.fix = Some(format!("add {address} to the annotation {annotation} of Route {}", route.id));
+    false
+}

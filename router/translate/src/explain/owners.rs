@@ -1,0 +1,60 @@
+//! Objects as explanations name them: where they stand, since when, and what they are told.
+
+use super::{Fact, Facts, Owner};
+use crate::sites::Row;
+use crate::status::Ingress;
+use router_api::object::Object;
+use router_model::object::{Kind, ObjectKey, ObjectRef};
+use router_table::table::RouterTable;
+
+/// A Route of the folder, with its conditions on a router.
+pub fn owner(facts: Facts<'_>, router: Option<&RouterTable>, key: &ObjectKey) -> Owner {
+    let entries = facts.report.routes.get(key).map(Ingress::to_vec).unwrap_or_default();
+    let conditions = entries
+        .iter()
+        .filter(|entry| router.is_none_or(|router| router.name == entry.router_name))
+        .flat_map(|entry| entry.conditions.iter())
+        .map(|condition| Fact {
+            r#type: condition.kind.to_owned(),
+            status: condition.status().to_owned(),
+            reason: condition.reason.to_string(),
+            message: condition.message.to_string(),
+        })
+        .collect();
+    object(facts, &ObjectRef { kind: Kind::Route, key: key.clone() }, conditions)
+}
+
+/// An object of the folder, with its conditions on a router, or wherever else it hangs.
+pub fn owner_of(facts: Facts<'_>, router: Option<&RouterTable>, who: &ObjectRef) -> Owner {
+    match who.kind {
+        Kind::Route => owner(facts, router, &who.key),
+        _ => object(facts, who, objects_conditions(facts, who, None)),
+    }
+}
+
+/// What an object of another kind than Route is told, of one parent or of all of them.
+pub fn objects_conditions(facts: Facts<'_>, who: &ObjectRef, parent: Option<&str>) -> Vec<Fact> {
+    let told = facts.report.others.get(who);
+    let rows = told.iter().flat_map(|told| &told.rows).filter(|row| parent.is_none_or(|parent| *row.parent == *parent));
+    let fact = |row: &Row| Fact {
+        r#type: if row.parent.is_empty() { "Accepted".to_owned() } else { format!("Accepted by {}", row.parent) },
+        status: if row.admitted { "True" } else { "False" }.to_owned(),
+        reason: row.reason.clone(),
+        message: row.message.clone(),
+    };
+    rows.map(fact).collect()
+}
+
+pub fn object(facts: Facts<'_>, who: &ObjectRef, conditions: Vec<Fact>) -> Owner {
+    let object = facts.resources.object(who.kind, &who.key);
+    let meta = object.as_ref().map(Object::meta);
+    let source = meta.filter(|meta| !meta.origin.file.is_empty());
+    Owner {
+        kind: who.kind.to_string(),
+        namespace: who.key.namespace.to_string(),
+        name: who.key.name.to_string(),
+        source: source.map(|meta| format!("{}:{}", meta.origin.file, meta.origin.line)),
+        created: meta.and_then(|meta| meta.created.0),
+        conditions,
+    }
+}

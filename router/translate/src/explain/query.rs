@@ -1,0 +1,259 @@
+//! What can be asked: a URL with what else a request has, or a server name alone.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::net::IpAddr;
+
+use serde::{Deserialize, Serialize};
+
+use router_model::names::Hostname;
+use router_table::path_form::PathForm;
+
+const GET: &str = "GET";
+const HOST: &str = "host";
+
+/// What a connection speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Protocol {
+    /// Clear text.
+    Http,
+    /// TLS.
+    Https,
+}
+
+impl Protocol {
+    /// The port of URLs that name none.
+    pub const fn default_port(self) -> u16 {
+        match self {
+            Protocol::Http => 80,
+            Protocol::Https => 443,
+        }
+    }
+}
+
+impl fmt::Display for Protocol {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Protocol::Http => "http",
+            Protocol::Https => "https",
+        })
+    }
+}
+
+/// A question.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Query {
+    /// TLS for a server name alone.
+    pub protocol: Protocol,
+    /// The host, in lower case, without a trailing dot.
+    pub host: String,
+    /// The port; `None`: a server name without one, which any router may have.
+    pub port: Option<u16>,
+    /// The path without its query; `None`: a server name alone.
+    pub path: Option<String>,
+    /// The URL's query.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub query: Option<String>,
+    /// The method; `None`: GET.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub method: Option<String>,
+    /// Header fields, names in lower case.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub headers: Vec<(String, String)>,
+    /// The client that asks; `None`: anybody. IPv4 addresses are in their own form.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from: Option<IpAddr>,
+}
+
+/// Why a text is no question.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum QueryError {
+    /// Neither `http` nor `https`.
+    #[error("{0:?} is no scheme that is routed; write http://… or https://…, or a server name alone")]
+    Scheme(String),
+    /// There is no host, or it is none.
+    #[error("{0:?} is no host name; write one such as shop.example.test")]
+    Host(String),
+    /// A port that is none.
+    #[error("{0:?} is no port; write a number from 1 to 65535")]
+    Port(String),
+    /// A client that is no address.
+    #[error("{0:?} is no IP address; write one such as 192.0.2.7")]
+    From(String),
+    /// A method that is none.
+    #[error("{0:?} is no method; write one such as POST")]
+    Method(String),
+    /// A header field that is none.
+    #[error("{0:?} is no header field; write one such as 'X-Version: 2'")]
+    Header(String),
+    /// A request is described, and no URL is there for it.
+    #[error("a server name has neither method nor header fields; write https://{0}/…")]
+    NoRequest(String),
+}
+
+impl Query {
+    /// Reads `http://host[:port][/path][?query]`, the same with `https`, or `host[:port]` for the name in a ClientHello.
+    ///
+    /// # Errors
+    /// What is wrong with the text.
+    pub fn parse(text: &str) -> Result<Self, QueryError> {
+        let (protocol, rest, is_url) = match text.split_once("://") {
+            Some((scheme, rest)) if scheme.eq_ignore_ascii_case("http") => (Protocol::Http, rest, true),
+            Some((scheme, rest)) if scheme.eq_ignore_ascii_case("https") => (Protocol::Https, rest, true),
+            Some((scheme, _)) => return Err(QueryError::Scheme(scheme.to_owned())),
+            None => (Protocol::Https, text, false),
+        };
+        let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+        let (authority, target) = rest.split_at(end);
+        if !is_url && !target.is_empty() {
+            return Err(QueryError::Host(rest.to_owned()));
+        }
+        let after_bracket = authority.rfind(']').map_or(0, |at| at + 1);
+        let (host, port) = match authority.get(after_bracket..).and_then(|tail| tail.rfind(':')) {
+            Some(at) => {
+                let (host, port) = authority.split_at(after_bracket + at);
+                (host, Some(port.trim_start_matches(':')))
+            }
+            None => (authority, None),
+        };
+        let port = match port {
+            Some(port) => match port.parse() {
+                Ok(number) if number != 0 => Some(number),
+                _ => return Err(QueryError::Port(port.to_owned())),
+            },
+            None => is_url.then(|| protocol.default_port()),
+        };
+        let is_address = host.trim_matches(['[', ']']).parse::<std::net::IpAddr>().is_ok();
+        let host = match Hostname::parse(host) {
+            Ok(name) => name.to_string(),
+            Err(_) if is_address => host.to_owned(),
+            Err(_) => return Err(QueryError::Host(host.to_owned())),
+        };
+        let target = target.split('#').next().unwrap_or_default();
+        let (path, query) = target.split_once('?').map_or((target, None), |(path, query)| (path, Some(query)));
+        let path = if path.is_empty() { "/" } else { path };
+        Ok(Query {
+            protocol,
+            host,
+            port,
+            path: is_url.then(|| path.to_owned()),
+            query: query.map(str::to_owned),
+            method: None,
+            headers: Vec::new(),
+            from: None,
+        })
+    }
+
+    /// The same question with this method.
+    ///
+    /// # Errors
+    /// It is none, or a server name alone is asked for.
+    pub fn with_method(mut self, method: &str) -> Result<Self, QueryError> {
+        if !is_token(method) {
+            return Err(QueryError::Method(method.to_owned()));
+        }
+        if self.path.is_none() {
+            return Err(QueryError::NoRequest(self.host));
+        }
+        self.method = Some(method.to_owned()).filter(|method| method != GET);
+        Ok(self)
+    }
+
+    /// The same question with one more header field, as curl reads it: `Name: value`; `Name;` has an empty value, and
+    /// `Name:` is not sent. `Host` says whom the request is for.
+    ///
+    /// # Errors
+    /// It is none, or a server name alone is asked for.
+    pub fn with_header(mut self, line: &str) -> Result<Self, QueryError> {
+        let wrong = || QueryError::Header(line.to_owned());
+        let (name, value) = match (line.split_once(':'), line.strip_suffix(';')) {
+            (Some((name, value)), _) => (name, Some(value.trim_matches([' ', '\t'])).filter(|value| !value.is_empty())),
+            (None, Some(name)) => (name, Some("")),
+            (None, None) => return Err(wrong()),
+        };
+        let is_text = |value: &str| value.bytes().all(|byte| byte == b'\t' || (byte >= b' ' && byte != 0x7f));
+        let name = name.to_ascii_lowercase();
+        let is_host = |value: &str| Query::parse(&format!("http://{value}")).is_ok_and(|host| host.path() == "/");
+        if !is_token(&name) || !value.is_none_or(is_text) || (name == HOST && !value.is_none_or(is_host)) {
+            return Err(wrong());
+        }
+        if self.path.is_none() {
+            return Err(QueryError::NoRequest(self.host));
+        }
+        if let Some(value) = value {
+            self.headers.push((name, value.to_owned()));
+        }
+        Ok(self)
+    }
+
+    /// The same question of a client with this address.
+    #[must_use]
+    pub fn asked_by(self, client: IpAddr) -> Self {
+        Query { from: Some(client.to_canonical()), ..self }
+    }
+
+    /// The path of requests, as they send it.
+    pub fn path(&self) -> &str {
+        self.path.as_deref().unwrap_or("/")
+    }
+
+    /// The path in the form in which it is compared.
+    pub fn path_in(&self, form: PathForm) -> Cow<'_, str> {
+        form.of(self.path())
+    }
+
+    /// The method.
+    pub fn method(&self) -> &str {
+        self.method.as_deref().unwrap_or(GET)
+    }
+
+    /// The first header field of this name, which is in lower case.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers(name).next()
+    }
+
+    /// All header fields of this name, which is in lower case.
+    pub fn headers(&self, name: &str) -> impl Iterator<Item = &str> {
+        self.headers.iter().filter(move |(known, _)| known == name).map(|(_, value)| &**value)
+    }
+
+    /// `Host` as a client writes it: without the port where that is the scheme's own.
+    pub fn authority(&self) -> String {
+        let port = self.port.filter(|port| *port != self.protocol.default_port());
+        match (self.header(HOST), port) {
+            (Some(written), _) => written.to_owned(),
+            (None, Some(port)) => format!("{}:{port}", self.host),
+            (None, None) => self.host.clone(),
+        }
+    }
+
+    /// The host as a name; `None` for an address.
+    pub fn hostname(&self) -> Option<Hostname> {
+        Hostname::parse(&self.host).ok()
+    }
+}
+
+impl fmt::Display for Query {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let port = self.port.map(|port| format!(":{port}")).unwrap_or_default();
+        if let Some(method) = &self.method {
+            write!(f, "{method} ")?;
+        }
+        match &self.path {
+            Some(path) => {
+                write!(f, "{}://{}{port}{path}", self.protocol, self.host)?;
+                self.query.as_ref().map_or(Ok(()), |query| write!(f, "?{query}"))?;
+            }
+            None => write!(f, "TLS server name {}{port}", self.host)?,
+        }
+        self.headers.iter().try_for_each(|(name, value)| write!(f, ", {name}: {value}"))?;
+        self.from.map_or(Ok(()), |client| write!(f, ", asked by {client}"))
+    }
+}
+
+/// Whether a text can be a method or a field's name (RFC 9110 §5.6.2).
+fn is_token(text: &str) -> bool {
+    let is_sign = |byte| b"!#$%&'*+-.^_`|~".contains(&byte);
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || is_sign(byte))
+}

@@ -1,0 +1,195 @@
+//! How a route's traffic is carried: what its annotations and its router ask for, in words.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use router_api::openshift::route::annotations::MAX_TIMEOUT;
+use router_table::path_form::PathForm;
+use router_table::policy::forwarded::ForwardedHeaders;
+use router_table::policy::header_actions::HeaderActions;
+use router_table::policy::{Balance, HashOf, HashedPart, SameSite, Timeouts};
+use router_table::table::{InsecurePolicy, ResolvedRoute, RouteKind, RouterTable};
+
+/// One thing that holds for a route.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Setting {
+    /// What it is about.
+    pub what: String,
+    /// What holds.
+    pub value: String,
+    /// Whether somebody asks for it: it differs from what a route without annotations has on a router without settings.
+    pub asked: bool,
+}
+
+/// The settings of a route on a router, most important first. Those that are off by default are there only when asked
+/// for.
+pub fn settings(router: &RouterTable, route: &ResolvedRoute) -> Vec<Setting> {
+    let mut list = List(Vec::new());
+    let is_passthrough = matches!(route.kind, RouteKind::Passthrough { .. });
+    list.add("balance", balance(route), route.policy.balance.is_some());
+    if is_passthrough {
+        if route.relay_only {
+            list.add("carried by", "the proxy, as the kernel does not keep this balance or these limits", true);
+        } else if route.needs_relay() {
+            list.add(
+                "carried by",
+                "the proxy, as the kernel would give the share of a service without endpoints to others",
+                true,
+            );
+        }
+        if route.proxy_protocol {
+            list.add("PROXY header", "version 2, to endpoints", true);
+        }
+    } else {
+        http(router, route, &mut list);
+    }
+    let defaults = Timeouts::default();
+    let tunnel = route.tunnel_timeout.unwrap_or(router.policy.timeouts.tunnel);
+    list.add("tunnel timeout", time(tunnel), tunnel != defaults.tunnel);
+    limits(route, &mut list);
+    let interval = route.policy.health_check.unwrap_or(router.policy.timeouts.health_check);
+    if interval != defaults.health_check {
+        list.add("health check", format!("every {}", time(interval)), true);
+    }
+    list.0
+}
+
+struct List(Vec<Setting>);
+
+impl List {
+    fn add(&mut self, what: &str, value: impl Into<String>, asked: bool) {
+        self.0.push(Setting { what: what.to_owned(), value: value.into(), asked });
+    }
+}
+
+fn balance(route: &ResolvedRoute) -> String {
+    let services = &route.cluster.services;
+    let own = services.iter().filter_map(|service| Some((service, service.policy.as_ref()?.balance?)));
+    let own: Vec<String> = own.map(|(service, own)| format!("{} in {}", word(own, route), service.service)).collect();
+    let all = match route.policy.balance {
+        Some(balance) => word(balance, route),
+        None => default(route).to_owned(),
+    };
+    if own.is_empty() { all } else { format!("{all} between services, {}", own.join(", ")) }
+}
+
+fn word(balance: Balance, route: &ResolvedRoute) -> String {
+    match balance {
+        Balance::RoundRobin => "roundrobin".to_owned(),
+        Balance::LeastConnections => "leastconn".to_owned(),
+        Balance::Random => "random".to_owned(),
+        Balance::Source => "source".to_owned(),
+        Balance::Hash => {
+            let parts = route.policy.hash.iter().map(|HashOf { part, terminal }| {
+                let part = match part {
+                    HashedPart::Source => "the client's address".to_owned(),
+                    HashedPart::Header(name) => format!("header {name}"),
+                    HashedPart::Query(name) => format!("query parameter {name}"),
+                    HashedPart::Cookie(name) => format!("cookie {name}"),
+                };
+                if *terminal { format!("{part} alone if it is there") } else { part }
+            });
+            format!("by hash of {}", parts.collect::<Vec<_>>().join(", "))
+        }
+    }
+}
+
+fn default(route: &ResolvedRoute) -> &'static str {
+    let is_passthrough = matches!(route.kind, RouteKind::Passthrough { .. });
+    let is_active =
+        |service: &&router_table::table::ServiceEndpoints| service.weight > 0 && !service.endpoints.is_empty();
+    let is_in_turn = !is_passthrough && route.cluster.services.iter().filter(is_active).count() > 1;
+    if is_in_turn { "roundrobin" } else { "random" }
+}
+
+/// What only routes whose requests are read can have.
+fn http(router: &RouterTable, route: &ResolvedRoute, list: &mut List) {
+    let RouteKind::Http { path, tls } = &route.kind else { return };
+    let policy = &route.policy;
+    let affinity = &policy.affinity;
+    let is_tls_alone = tls.as_ref().is_some_and(|tls| tls.insecure != InsecurePolicy::Allow);
+    let same_site = match affinity.same_site {
+        SameSite::Lax => ", SameSite=Lax",
+        SameSite::Strict => ", SameSite=Strict",
+        SameSite::None => ", SameSite=None",
+    };
+    let same_site = if is_tls_alone { same_site } else { "" };
+    let hashed = policy.hash.iter().find_map(|of| match &of.part {
+        HashedPart::Cookie(name) => Some(name),
+        _ => None,
+    });
+    let (value, asked) = match &affinity.cookie {
+        _ if let Some(name) = hashed => (format!("by cookie {name}"), true),
+        _ if affinity.disabled => ("none".to_owned(), true),
+        Some(name) => (format!("by cookie {name}{same_site}"), true),
+        None => (format!("by cookie{same_site}"), affinity.same_site != SameSite::default()),
+    };
+    list.add("affinity", value, asked);
+    let timeout = policy.server_timeout.unwrap_or(router.policy.timeouts.server);
+    list.add("endpoint timeout", time(timeout), timeout != Timeouts::default().server);
+    let forwarded = match route.forwarded {
+        ForwardedHeaders::Append => "append",
+        ForwardedHeaders::Replace => "replace",
+        ForwardedHeaders::IfNone => "if-none",
+        ForwardedHeaders::Never => "never",
+    };
+    path_form(router, route, list);
+    list.add("forwarding headers", forwarded, route.forwarded != ForwardedHeaders::default());
+    if let Some(target) = &policy.rewrite_target {
+        let from = if path.as_str().is_empty() { "every path" } else { path.as_str() };
+        list.add("rewrite", format!("{from} to {}", target.as_str()), true);
+    }
+    if let Some(value) = &policy.hsts {
+        list.add("Strict-Transport-Security", &**value, true);
+    }
+    for (of, actions) in [("router's", &router.policy.actions), ("route's", &policy.actions)] {
+        let Some(actions) = actions else { continue };
+        let HeaderActions { request, response } = &**actions;
+        let value = format!("{} on requests, {} on responses", request.len(), response.len());
+        list.add(&format!("{of} header actions"), value, true);
+    }
+    if policy.adjust_case && !router.policy.case_adjustments.is_empty() {
+        list.add("header names", "in the router's spelling", true);
+    }
+}
+
+/// Of rules it is told where a path is not in the form in which it is compared.
+fn path_form(router: &RouterTable, route: &ResolvedRoute, list: &mut List) {
+    match router.policy.path_form {
+        PathForm::Normal { merge_slashes } if !route.is_of_rule() => {
+            let slashes = if merge_slashes { "" } else { ", slashes kept" };
+            list.add("paths", format!("in normal form{slashes}"), true);
+        }
+        _ => {}
+    }
+}
+
+fn limits(route: &ResolvedRoute, list: &mut List) {
+    let limits = &route.policy.source_limits;
+    let parts: Vec<String> = [
+        limits.concurrent.map(|most| format!("{most} connections at once")),
+        limits.connections.map(|most| format!("{most} connections in 3 s")),
+        limits.requests.map(|most| format!("{most} requests in 10 s")),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    if !parts.is_empty() {
+        list.add("limit for each client", parts.join(", "), true);
+    }
+    if let Some(most) = route.policy.endpoint_connections {
+        list.add("limit for each endpoint", format!("{most} connections at once"), true);
+    }
+}
+
+/// A time in its largest unit that is whole.
+pub(super) fn time(time: Duration) -> String {
+    if time >= MAX_TIMEOUT {
+        return "none".to_owned();
+    }
+    let milliseconds = time.as_millis();
+    let units = [(3_600_000, "h"), (60_000, "m"), (1000, "s"), (1, "ms")];
+    let whole = units.into_iter().find(|(unit, _)| milliseconds > 0 && milliseconds.is_multiple_of(*unit));
+    whole.map_or_else(|| format!("{}us", time.as_micros()), |(unit, name)| format!("{}{name}", milliseconds / unit))
+}

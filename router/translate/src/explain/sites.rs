@@ -1,0 +1,407 @@
+//! Hosts that are served by rules of Gateway API and Contour objects: which rule, on which way, and what it does.
+
+use std::cmp::Reverse;
+use std::sync::Arc;
+
+use super::asked::Asked;
+use super::owners::{object, objects_conditions};
+use super::{Candidate, Explanation, Facts, Loser, Owner, Protocol, Query, Setting, Step};
+use crate::contour::ROUTER;
+use crate::contour::report::PARTLY;
+use crate::sites::Row;
+use crate::warning::Unserved;
+use router_model::names::{HostMatch, Hostname};
+use router_model::object::{Kind, ObjectRef};
+use router_table::header_modifier::HeaderModifier;
+use router_table::lookup::{Request, Unmet};
+use router_table::matchers::{PathMatcher, RequestMatcher, ValueMatcher};
+use router_table::rule::{Action, PathChange, RedirectPort, RedirectTo, Retry, Rule, RulePolicy, Site};
+use router_table::table::{ResolvedRoute, RouterTable, VirtualHost};
+
+/// Most rules of a host that are shown; the one that is taken and those that cover the path come first.
+const MAX_RULES: usize = 32;
+
+/// Most rules that are named as those that would match with more.
+const MAX_CLOSE: usize = 3;
+
+/// The kinds of objects that Contour reads.
+const CONTOURS: [Kind; 2] = [Kind::IngressRoute, Kind::HttpProxy];
+
+/// Whether a host with a site has something for the query, and in words. It is the last that is asked in any case.
+pub fn judge(site: &Site, asked: &Asked<'_>) -> String {
+    let query = asked.query;
+    if site.is_denied() {
+        return "is in the list of denied domains; wider hosts are not asked".to_owned();
+    }
+    let Some(rules) = rules(site, query) else {
+        let other = if query.protocol == Protocol::Http { "over TLS" } else { "in clear text" };
+        return format!("is of {}, which serves it {other} only", site.listener);
+    };
+    match &query.path {
+        None => format!("is of {}, where TLS ends", site.listener),
+        Some(_) if has_tcp(site, query) => format!("is of {}, which takes TLS off and forwards bytes", site.listener),
+        Some(_) if rules.iter().any(|rule| rule.takes(asked)) => {
+            format!("is of {}, and a rule takes {}", site.listener, compared(rules, query))
+        }
+        Some(_) => {
+            let path = compared(rules, query);
+            format!("is of {}, and no rule takes {path}; wider hosts are not asked", site.listener)
+        }
+    }
+}
+
+/// The query's path as rules compare it, with what it was where that differs. The rules of a site compare alike.
+fn compared(rules: &[Arc<Rule>], query: &Query) -> String {
+    let path = query.path_in(rules.first().map(|rule| rule.path_form).unwrap_or_default());
+    if *path == *query.path() { path.into_owned() } else { format!("{path}, the normal form of {}", query.path()) }
+}
+
+fn has_tcp(site: &Site, query: &Query) -> bool {
+    query.protocol == Protocol::Https && site.tls.as_ref().is_some_and(|tls| tls.tcp.is_some())
+}
+
+/// The rules for the query's protocol; `None`: the site does not serve it.
+fn rules<'s>(site: &'s Site, query: &Query) -> Option<&'s [Arc<Rule>]> {
+    match query.protocol {
+        Protocol::Http => site.cleartext.as_deref(),
+        Protocol::Https => site.tls.as_ref().map(|tls| &*tls.rules),
+    }
+}
+
+/// Where bytes go when TLS is taken off, and no request is read.
+pub fn tcp<'s>(host: &'s VirtualHost, query: &Query) -> Option<&'s Arc<ResolvedRoute>> {
+    let tls = host.site.as_ref()?.tls.as_ref()?;
+    tls.tcp.as_ref().filter(|_| query.protocol == Protocol::Https)
+}
+
+/// The site that is asked about a host: the most specific one, unless Routes have a host before it that takes the
+/// query.
+pub fn asked<'t>(router: &'t RouterTable, asked: &Asked<'_>) -> Option<&'t Arc<VirtualHost>> {
+    router.candidates(asked.host.as_ref()).find(|candidate| candidate.site.is_some())
+}
+
+/// The rules of a site, in their order.
+pub fn paths(site: &Site, asked: &Asked<'_>, taken: Option<&Arc<Rule>>) -> Option<Step> {
+    let query = asked.query;
+    let rules = rules(site, query).filter(|rules| !rules.is_empty())?;
+    let shown = compared(rules, query);
+    let mut is_decided = false;
+    let candidates = rules.iter().map(|rule| {
+        let is_taken = taken.is_some_and(|taken| Arc::ptr_eq(rule, taken));
+        let covers = rule.takes_path(asked);
+        let why = match (is_taken, rule.takes(asked), query.path.is_some()) {
+            (true, ..) => "the first rule that takes the request".to_owned(),
+            (false, _, false) => "gets requests that it matches".to_owned(),
+            (false, true, _) if is_decided => "takes the request too, but an earlier one has it".to_owned(),
+            (false, false, _) if covers && !is_decided => format!("would take it {}", lacking(rule, asked)),
+            (false, false, _) if covers => "takes the path too, but an earlier one has it".to_owned(),
+            _ => format!("does not take {shown}"),
+        };
+        is_decided |= is_taken;
+        let what = format!("{} of {}", matcher(&rule.matcher), rule.route.id.object());
+        (is_taken || covers, Candidate { what, taken: is_taken, why })
+    });
+    let candidates: Vec<(bool, Candidate)> = candidates.collect();
+    let close = candidates.iter().filter(|(is_close, _)| *is_close).count().min(MAX_RULES);
+    let mut others = MAX_RULES - close;
+    let mut room = close;
+    let shown = candidates.into_iter().filter_map(|(is_close, candidate)| {
+        let place = if is_close || candidate.taken { &mut room } else { &mut others };
+        let is_shown = *place > 0 || candidate.taken;
+        *place = place.saturating_sub(1);
+        is_shown.then_some(candidate)
+    });
+    Some(Step::Path { candidates: shown.collect() })
+}
+
+/// What a request would need for a rule that takes its path, as curl is told it.
+fn lacking(rule: &Rule, asked: &Asked<'_>) -> String {
+    // Both would be one value, which is neither.
+    let instead = |name: &str| match asked.header(name) {
+        Some(other) => format!(" instead of '{name}: {}'", String::from_utf8_lossy(&other)),
+        None => String::new(),
+    };
+    let option = |unmet: Unmet<'_>| match unmet {
+        Unmet::Method(method) => format!("-X {method}"),
+        Unmet::Header(name, ValueMatcher::Exact(value)) => format!("-H '{name}: {value}'{}", instead(name)),
+        Unmet::Header(name, ValueMatcher::Regex(regex)) => {
+            format!("header {name} like {}{}", regex.as_str(), instead(name))
+        }
+        Unmet::Parameter(name, ValueMatcher::Exact(value)) => format!("query {name}={value}"),
+        Unmet::Parameter(name, ValueMatcher::Regex(regex)) => format!("query {name} like {}", regex.as_str()),
+    };
+    let options: Vec<String> = rule.matcher.unmet(asked).into_iter().map(option).collect();
+    format!("with {}", options.join(" and "))
+}
+
+/// What a request must be like, in words.
+pub fn matcher(matcher: &RequestMatcher) -> String {
+    let RequestMatcher { path, method, headers, query } = matcher;
+    let mut parts = vec![match path {
+        PathMatcher::Prefix(prefix) if &**prefix == "/" => "every path".to_owned(),
+        PathMatcher::Prefix(prefix) => format!("{prefix}…"),
+        PathMatcher::Exact(exact) => format!("exactly {exact}"),
+        PathMatcher::Regex(regex) => format!("paths like {}", regex.as_str()),
+    }];
+    let value = |value: &ValueMatcher| match value {
+        ValueMatcher::Exact(value) => format!("={value}"),
+        ValueMatcher::Regex(regex) => format!("~{}", regex.as_str()),
+    };
+    parts.extend(method.as_ref().map(|method| format!("method {method}")));
+    parts.extend(headers.iter().map(|(name, wanted)| format!("header {name}{}", value(wanted))));
+    parts.extend(query.iter().map(|(name, wanted)| format!("query {name}{}", value(wanted))));
+    parts.join(", ")
+}
+
+/// Where a rule comes from, and what it does.
+pub fn rule(site: &Site, rule: &Rule) -> Step {
+    let path = rule.origin.split(" ▸ ").map(str::to_owned).collect();
+    Step::Rule { listener: site.listener.to_string(), path, action: action(&rule.route, &rule.prefix) }
+}
+
+fn action(route: &ResolvedRoute, prefix: &str) -> String {
+    let Some(policy) = &route.rule else { return "forward".to_owned() };
+    match &policy.action {
+        Action::Forward => "forward".to_owned(),
+        Action::Answer(status) | Action::Direct(status) => format!("answer {status}"),
+        Action::Redirect(to) => format!("redirect to {}", target(to, prefix)),
+    }
+}
+
+/// Where a redirect leads; what it leaves as it is stands in braces.
+pub fn target(to: &RedirectTo, prefix: &str) -> String {
+    let RedirectTo { scheme, hostname, port, path, status } = to;
+    let scheme = scheme.as_deref().unwrap_or("{scheme}");
+    let host = hostname.as_ref().map_or("{host}", |host| host.as_str());
+    let port = match port {
+        Some(RedirectPort::Number(port)) => format!(":{port}"),
+        Some(RedirectPort::RouterHttps) | None => String::new(),
+    };
+    let path = path.as_ref().map_or_else(|| "{path}".to_owned(), |path| change(path, prefix));
+    format!("{scheme}://{host}{port}{path} with {status}")
+}
+
+fn change(path: &PathChange, prefix: &str) -> String {
+    match path {
+        PathChange::Full(full) => full.to_string(),
+        PathChange::Prefix(new) => format!("{new} in the place of {prefix}"),
+    }
+}
+
+/// What a rule asks for beside where its requests go.
+pub fn settings(route: &ResolvedRoute, prefix: Option<&str>) -> Vec<Setting> {
+    let Some(policy) = &route.rule else { return Vec::new() };
+    let RulePolicy {
+        action: _,
+        request_headers,
+        response_headers,
+        rewrite_host,
+        rewrite_path,
+        mirrors,
+        cors,
+        request_timeout,
+        backend_timeout,
+        idle_timeout,
+        keep_connections,
+        retry,
+    } = &**policy;
+    let mut list = Vec::new();
+    let mut add = |what: &str, value: String| list.push(Setting { what: what.to_owned(), value, asked: true });
+    for (what, modifiers) in [("request headers", request_headers), ("response headers", response_headers)] {
+        if !modifiers.is_empty() {
+            add(what, modifiers.iter().map(modifier).collect::<Vec<_>>().join(", "));
+        }
+    }
+    if let Some(host) = rewrite_host {
+        add("Host", host.to_string());
+    }
+    if let Some(path) = rewrite_path {
+        add("path", change(path, prefix.unwrap_or("the prefix")));
+    }
+    for mirror in mirrors {
+        let services: Vec<&str> = mirror.cluster.services.iter().map(|service| &*service.service).collect();
+        let (numerator, denominator) = mirror.share;
+        add("copies", format!("{numerator} of {denominator} to service {}", services.join(", ")));
+    }
+    if let Some(cors) = cors {
+        let like = cors.origins_like.iter().map(|pattern| format!("like {}", pattern.0.as_str()));
+        let origins: Vec<String> = cors.origins.iter().map(ToString::to_string).chain(like).collect();
+        add("CORS", format!("for origins {}", origins.join(", ")));
+    }
+    for (what, timeout) in [
+        ("request timeout", request_timeout),
+        ("timeout of a try", backend_timeout),
+        ("idle timeout", idle_timeout),
+        ("idle connection timeout", keep_connections),
+    ] {
+        if let Some(timeout) = timeout {
+            add(what, super::settings::time(*timeout));
+        }
+    }
+    if let Some(retry) = retry {
+        add("tried again", again(retry));
+    }
+    list
+}
+
+fn again(retry: &Retry) -> String {
+    let Retry { count, statuses, unanswered, unreachable, backoff: _ } = retry;
+    let statuses = statuses.iter().map(|range| match (range.start(), range.end()) {
+        (start, end) if start == end => start.to_string(),
+        (start, end) => format!("{start} to {end}"),
+    });
+    let unanswered = unanswered.then(|| "no answer".to_owned());
+    let unreachable = unreachable.then(|| "no connection".to_owned());
+    let when: Vec<String> = statuses.chain(unanswered).chain(unreachable).collect();
+    format!("{count} times at most, if safe, on {}", when.join(", "))
+}
+
+fn modifier(modifier: &HeaderModifier) -> String {
+    let HeaderModifier { set, add, remove } = modifier;
+    let set = set.iter().map(|(name, _)| format!("set {name}"));
+    let add = add.iter().map(|(name, _)| format!("add {name}"));
+    let remove = remove.iter().map(|name| format!("remove {name}"));
+    set.chain(add).chain(remove).collect::<Vec<_>>().join(", ")
+}
+
+/// The verdict and the fix for what a site does not serve.
+pub fn closed(host: &VirtualHost, site: &Site, asked: &Asked<'_>, losers: &[Loser], out: &mut Explanation) {
+    let query = asked.query;
+    let answer = if asked.is_grpc() { "UNIMPLEMENTED" } else { "404" };
+    if site.is_denied() {
+        out.verdict = format!("{answer}: {} is in the list of denied domains", host.host);
+        out.fix = Some("ask for another host, or change --denied-domains of the agent".to_owned());
+        return;
+    }
+    let is_contours = CONTOURS.contains(&site.owner.kind);
+    let rules = rules(site, query);
+    let Some(rules) = rules else {
+        let (answer, what, fix) = match query.protocol {
+            Protocol::Http if is_contours => {
+                (answer, " on https only", "ask over https, or write spec.routes beside the tcpproxy")
+            }
+            Protocol::Http => (answer, " on https only", "ask over https, or add a listener for http"),
+            Protocol::Https => {
+                let answer = if query.path.is_some() { answer } else { "the default certificate, and 404" };
+                if is_contours {
+                    (answer, " on http only", "ask over http, or write spec.virtualhost.tls")
+                } else {
+                    let fix = "ask over http, or add a listener for https; one that is there says in ResolvedRefs what it lacks";
+                    (answer, ", and no certificate for https", fix)
+                }
+            }
+        };
+        out.verdict = format!("{answer}: {} has {}{what}", site.listener, host.host);
+        out.fix = Some(fix.to_owned());
+        return;
+    };
+    let path = compared(rules, query);
+    // Of Contour's objects, one that is invalid has a host all the same; of several roots with one name, none has it.
+    let is_lost = |winner: &Owner| losers.iter().any(|other| other.route.is(winner));
+    let is_exact = matches!(host.host, HostMatch::Exact(_));
+    let invalid = losers.iter().find(|Loser { route, winner, .. }| match winner {
+        None => is_contours && route.kind == site.owner.kind.name(),
+        Some(winner) => !is_exact && CONTOURS.iter().any(|kind| route.kind == kind.name()) && is_lost(winner),
+    });
+    let name_of = |Owner { kind, namespace, name, .. }: &Owner| format!("{kind} {namespace}/{name}");
+    let invalid = invalid.map(|Loser { route, winner, why, .. }| (name_of(route), winner.as_ref().map(name_of), why));
+    out.verdict = if let (true, Some((name, _, why))) = (rules.is_empty(), &invalid) {
+        format!("{answer}: {name} wants it and is not served: {why}")
+    } else if rules.is_empty() {
+        format!("{answer}: {} has {}, and no route with it is attached there", site.listener, host.host)
+    } else {
+        format!("{answer}: {} has {}, and no rule takes {path}", site.listener, host.host)
+    };
+    let close = rules.iter().filter(|rule| rule.takes_path(asked)).take(MAX_CLOSE);
+    let close: Vec<String> =
+        close.map(|rule| format!("{} takes it {}", rule.route.id.object(), lacking(rule, asked))).collect();
+    out.fix = Some(match invalid.filter(|_| close.is_empty()) {
+        Some((name, Some(other), _)) => format!("give {name} another host, or remove {other}"),
+        // The verdict tells a whole object's.
+        Some((name, None, _)) if rules.is_empty() => {
+            format!("correct {name}: as its status says; `sluice validate` shows the place")
+        }
+        Some((name, None, why)) => format!("correct {name}: {why}"),
+        None if close.is_empty() => format!("give a route on {} a rule that matches {path}", site.listener),
+        None => close.join("; "),
+    });
+}
+
+/// The verdict and the fix for a connection that no TLSRoute takes, though a listener has its host.
+pub fn unrouted(route: &ResolvedRoute, out: &mut Explanation) {
+    let gateway = route.id.object();
+    out.verdict = format!("the connection is reset: {gateway} has {}, and no TLSRoute is attached for it", route.host);
+    out.fix = Some(format!("attach a TLSRoute with this host to {gateway}"));
+}
+
+/// Objects of other kinds than Route that want the host and do not have it, at least not everywhere; those that want the
+/// very host come first, and those that want every host last.
+pub fn losers(facts: Facts<'_>, router: &RouterTable, host: &Hostname) -> Vec<Loser> {
+    let mut losers = Vec::new();
+    let routers = &facts.table.routers;
+    let contours = routers.iter().find(|router| *router.name.0 == *ROUTER).or(routers.first());
+    let is_contours = contours.is_some_and(|contours| contours.name == router.name);
+    let owned = router.candidates(host).next().and_then(|host| host.site.as_ref());
+    for (who, told) in facts.report.others.entries() {
+        if matches!(who.kind, Kind::GatewayClass | Kind::BackendTlsPolicy | Kind::RouteSlot) {
+            continue;
+        }
+        let is_of_contour = CONTOURS.contains(&who.kind);
+        if is_of_contour && !is_contours {
+            continue;
+        }
+        // A row has all hosts of an object; what stands in its way may do so at another one.
+        let has_host = || owned.is_some_and(|site| has_part(site, who));
+        let is_whole = |row: &Row| {
+            row.admitted && (row.winners.is_empty() || has_host()) && !(is_of_contour && row.reason == PARTLY)
+        };
+        for row in told.rows.iter().filter(|row| !is_whole(row)) {
+            let wanted =
+                row.hosts.iter().filter(|it| wants(it, host)).map(|it| it.len() + usize::from(!it.contains('*')));
+            let Some(closeness) = wanted.max() else { continue };
+            let parent = if row.parent.is_empty() { String::new() } else { format!("{}: ", row.parent) };
+            let loser = Loser {
+                route: object(facts, who, objects_conditions(facts, who, Some(&row.parent))),
+                winner: row.winners.first().map(|winner| of_any_kind(facts, winner)),
+                why: format!("{parent}{}: {}", row.reason, row.message),
+                fix: None,
+            };
+            losers.push((closeness, loser));
+        }
+    }
+    losers.sort_by_key(|(closeness, _)| Reverse(*closeness));
+    losers.into_iter().map(|(_, loser)| loser).chain(unserved(facts, host)).collect()
+}
+
+/// Whether a site is an object's, or has rules of it.
+fn has_part(site: &Site, who: &ObjectRef) -> bool {
+    let cleartext = site.cleartext.as_deref().unwrap_or_default();
+    let tls = site.tls.as_ref().map(|tls| &*tls.rules).unwrap_or_default();
+    site.owner == *who || cleartext.iter().chain(tls).any(|rule| rule.route.id.object() == *who)
+}
+
+/// Objects that want the host and that nobody serves.
+pub fn unserved(facts: Facts<'_>, host: &Hostname) -> Vec<Loser> {
+    let all = crate::unserved::unserved(facts.resources, facts.report).into_iter();
+    let wanting = all.filter(|unserved| unserved.hosts.iter().any(|it| wants(it, host)));
+    let loser = |unserved: Unserved| Loser {
+        route: of_any_kind(facts, &unserved.object),
+        winner: None,
+        why: unserved.why,
+        fix: Some(unserved.advice),
+    };
+    wanting.map(loser).collect()
+}
+
+fn of_any_kind(facts: Facts<'_>, who: &ObjectRef) -> Owner {
+    object(facts, who, objects_conditions(facts, who, None))
+}
+
+/// Whether a host as a row writes it covers the name.
+fn wants(written: &str, host: &Hostname) -> bool {
+    match written.strip_prefix('*') {
+        Some("") => true,
+        Some(domain) => host.as_str().strip_suffix(domain).is_some_and(|labels| !labels.is_empty()),
+        None => written.eq_ignore_ascii_case(host.as_str()),
+    }
+}

@@ -1,0 +1,267 @@
+//! Gateway API: from GatewayClass, Gateway, routes, grants and policies to sites and statuses.
+//!
+//! `class` and `listeners` say what is listened on, `attach` which routes hang there, `inclusion` what these and their
+//! children come to, `hosts` and `rules` what is served by it, and `statuses` what everybody is told.
+
+mod attach;
+pub mod backend_tls;
+mod class;
+pub(crate) mod conditions;
+mod domains;
+pub mod grants;
+mod hosts;
+pub mod inclusion;
+mod listeners;
+mod rules;
+mod statuses;
+mod unserved;
+mod worth;
+
+use router_api::gateway_api::types::GatewayRoute;
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
+
+use attach::{Attached, seniority};
+use backend_tls::BackendTlsPolicies;
+use class::Classes;
+use domains::Domains;
+use grants::{Grants, Referrer};
+use hosts::{Hosts, Hung, ListenerAt};
+use inclusion::{Context, EffectiveRule, Expanded, Outcome, Top};
+use listeners::{Placed, Ports};
+use router_api::gateway_api::types::{Filter, Gateway};
+use router_table::host_pattern::HostPattern;
+use rules::{Carried, Resolver};
+use worth::Worth;
+
+use crate::services::Services;
+use crate::sites::{Api, Lost, RouterPorts, Settled, Surroundings, Told, Want};
+use crate::status::Condition;
+use router_model::few::Few;
+use router_model::object::{Kind, ObjectKey, ObjectRef};
+use router_table::table::VirtualHost;
+
+pub use class::FEATURES;
+pub use unserved::unserved;
+
+/// All objects of Gateway API, decided; only which hosts went to other kinds is not known yet.
+#[derive(Debug)]
+pub struct Model<'r> {
+    around: Surroundings<'r>,
+    classes: Classes,
+    gates: Vec<Gate<'r>>,
+    /// Routers that have to be made.
+    made: Vec<RouterPorts>,
+    attached: Vec<Attached<'r>>,
+    expanded: Expanded,
+    hosts: Hosts,
+    domains: Domains,
+    /// Of every route that hangs on something of ours.
+    worth: BTreeMap<ObjectRef, Worth>,
+    /// What BackendTLSPolicies are told.
+    policies: BTreeMap<ObjectRef, Told>,
+    /// Hosts of routes that hang on other routes, with the listener at the top.
+    included: BTreeMap<ObjectRef, BTreeSet<(ListenerAt, HostPattern)>>,
+}
+
+/// A Gateway of ours with its listeners.
+#[derive(Debug)]
+pub struct Gate<'r> {
+    /// The Gateway.
+    pub gateway: &'r Arc<Gateway>,
+    /// Why nothing of it is served: condition `Accepted`.
+    pub refusal: Option<Condition>,
+    /// In its own order.
+    pub listeners: Vec<Placed<'r>>,
+}
+
+impl Gate<'_> {
+    /// What a listener is called: `Gateway shop/public#web`.
+    pub fn parent(&self, listener: &str) -> String {
+        format!("{} {}#{listener}", Kind::Gateway, self.gateway.meta.key)
+    }
+}
+
+impl<'r> Model<'r> {
+    /// Decides everything that does not depend on other kinds.
+    pub fn new(around: &Surroundings<'r>) -> Self {
+        let resources = around.resources;
+        let grants = Grants::new(resources);
+        let services = Services::new(resources, around.endpoints);
+        let tls = BackendTlsPolicies::new(resources);
+        let resolver = Resolver { grants: &grants, services: &services, tls: &tls };
+        let classes = Classes::new(resources);
+        let mut ports = Ports::new(around.routers);
+        let gates = gates(around, &classes, &grants, &mut ports);
+        let made: Vec<_> = ports.made().cloned().collect();
+
+        let refusal = |route: &GatewayRoute| Worth::refusal(resources, route);
+        let attached = attach::attach(resources, &gates, &refusal);
+        let (tops, places) = tops(&attached, &gates);
+        let keys: BTreeSet<ObjectKey> = gates.iter().map(|gate| gate.gateway.meta.key.clone()).collect();
+        let max_depth = around.settings.max_inclusion_depth;
+        let context = Context { resources, max_depth, gateways: &keys, refusal: &refusal };
+        let expanded = inclusion::expand(&context, &tops);
+
+        let hung = hung(&tops, &places, &expanded);
+        let routers: Vec<_> = around.routers.iter().chain(&made).cloned().collect();
+        let domains = Domains::new(&around.settings.domains);
+        let hosts = Hosts::new(&gates, &hung, &routers, &resolver, &domains);
+        let services_of = services_of(&hung, &gates, &grants);
+        let policies = tls.told(&|service| services_of.get(service).cloned().unwrap_or_default());
+        let included = included(&hung);
+        let told = expanded.told.keys().filter_map(|object| resources.gateway_route(object));
+        let routes = attached.iter().map(|attached| attached.route).chain(told);
+        let worth = routes.map(|route| (route.object(), Worth::new(resources, route, &resolver))).collect();
+        Model { around: *around, classes, gates, made, attached, expanded, hosts, domains, worth, policies, included }
+    }
+}
+
+impl Api for Model<'_> {
+    fn wants(&self) -> Vec<Want> {
+        let want = |((router, host), built): (&(_, _), &hosts::Built)| {
+            let (router, host): (&router_model::names::RouterName, &router_model::names::HostMatch) = (router, host);
+            Want { router: router.clone(), host: host.clone(), owner: built.site.owner.clone(), age: built.age.clone() }
+        };
+        self.hosts.built.iter().map(want).collect()
+    }
+
+    fn settle(&self, lost: &Lost) -> Settled {
+        let kept = self.hosts.built.iter().filter(|(key, _)| !lost.contains_key(key));
+        let hosts = kept.map(|((router, host), built)| {
+            let host = VirtualHost {
+                host: host.clone(),
+                passthrough: built.passthrough.clone(),
+                terminated: Few::default(),
+                cleartext: Few::default(),
+                certificate: None,
+                site: Some(Box::new(built.site.clone())),
+            };
+            (router.clone(), host)
+        });
+        Settled {
+            routers: self.made.clone(),
+            hosts: hosts.collect(),
+            statuses: self.statuses(lost),
+            ..Settled::default()
+        }
+    }
+}
+
+/// The Gateways of our classes, the oldest first, with their listeners placed.
+fn gates<'r>(around: &Surroundings<'r>, classes: &Classes, grants: &Grants, ports: &mut Ports<'r>) -> Vec<Gate<'r>> {
+    let ours = around.resources.gateways.iter().filter_map(|gateway| Some((gateway, classes.accepts(&gateway.class)?)));
+    let mut ours: Vec<_> = ours.collect();
+    ours.sort_by(|(one, _), (other, _)| seniority(&one.meta, &other.meta));
+    ours.into_iter()
+        .map(|(gateway, is_class_good)| {
+            let refusal = refusal(gateway, is_class_good, around);
+            let listeners = listeners::place(gateway, refusal.is_some(), around, grants, ports);
+            Gate { gateway, refusal, listeners }
+        })
+        .collect()
+}
+
+/// Why nothing of a Gateway is served.
+fn refusal(gateway: &Gateway, is_class_good: bool, around: &Surroundings<'_>) -> Option<Condition> {
+    let refused = |reason: &str, message: String| Some(Condition::new("Accepted", false, reason, message));
+    if !is_class_good {
+        return refused("Pending", format!("GatewayClass {} is not accepted", gateway.class));
+    }
+    if gateway.has_parameters {
+        let message = "spec.infrastructure.parametersRef: no kind of parameters is known; remove the field";
+        return refused("InvalidParameters", message.to_owned());
+    }
+    if !gateway.unsupported.is_empty() {
+        return refused("Invalid", gateway.unsupported.join("; "));
+    }
+    let is_ours = |(kind, value): &&(Arc<str>, Arc<str>)| {
+        let is_own = || value.parse().is_ok_and(|address| around.addresses.contains(&address));
+        **kind == *"IPAddress" && (value.is_empty() || is_own())
+    };
+    let foreign: Vec<_> = gateway.addresses.iter().filter(|address| !is_ours(address)).collect();
+    if foreign.is_empty() {
+        return None;
+    }
+    let foreign: Vec<_> = foreign.iter().map(|(kind, value)| format!("{kind} {value}")).collect();
+    let own: Vec<_> = around.addresses.iter().map(ToString::to_string).collect();
+    let message = format!(
+        "spec.addresses: not addresses of this router: {}; it has {}",
+        foreign.join(", "),
+        if own.is_empty() { "none that is known".to_owned() } else { own.join(", ") }
+    );
+    refused("UnsupportedAddress", message)
+}
+
+/// Routes on listeners that are served, with the place of each listener.
+fn tops<'a>(attached: &'a [Attached<'_>], gates: &'a [Gate<'_>]) -> (Vec<Top<'a>>, Vec<ListenerAt>) {
+    let mut found = Vec::new();
+    for Attached { route, parents } in attached {
+        for parent in parents {
+            let Some(gate) = gates.get(parent.gate) else { continue };
+            for hook in &parent.hooks {
+                let Some(placed) = gate.listeners.get(hook.listener).filter(|placed| placed.router.is_some()) else {
+                    continue;
+                };
+                let top = Top {
+                    gateway: &gate.gateway.meta.key,
+                    section: Arc::clone(&placed.listener.name),
+                    route,
+                    parent: parent.index,
+                    hosts: hook.hosts.clone(),
+                };
+                found.push((top, (parent.gate, hook.listener)));
+            }
+        }
+    }
+    found.into_iter().unzip()
+}
+
+/// What hangs on each listener: a route that names one twice hangs there once.
+fn hung<'m>(tops: &'m [Top<'m>], places: &[ListenerAt], expanded: &'m Expanded) -> Vec<Hung<'m>> {
+    let mut seen: HashSet<(ListenerAt, Kind, &ObjectKey)> = HashSet::new();
+    let all = tops.iter().zip(places).zip(&expanded.rules);
+    all.filter(|((top, at), _)| seen.insert((**at, top.route.kind, &top.route.meta.key)))
+        .map(|((top, at), rules)| Hung { at: *at, top, rules })
+        .collect()
+}
+
+/// The Gateways whose requests, or copies of them, can come to each Service, where a policy of the Service counts: what
+/// is passed through has the client's own TLS, and a Service that a route may not use is none of the Gateway's business.
+fn services_of(hung: &[Hung<'_>], gates: &[Gate<'_>], grants: &Grants) -> HashMap<ObjectKey, BTreeSet<ObjectKey>> {
+    let mut services: HashMap<_, BTreeSet<_>> = HashMap::new();
+    let protocol_of = |at: ListenerAt| gates.get(at.0)?.listeners.get(at.1)?.protocol;
+    let sees_content = |one: &&Hung<'_>| protocol_of(one.at).is_some_and(|it| it.carried() == Carried::Content);
+    for one in hung.iter().filter(sees_content) {
+        for rule in one.rules.iter().filter(|rule| rule.outcome == Outcome::Serve) {
+            let leaf = rule.leaf().and_then(|leaf| Some((&leaf.route, &leaf.rule()?.backends)));
+            let backends = leaf.into_iter().flat_map(|(route, all)| all.iter().map(move |it| (route, &it.object)));
+            let mirrors = rule.filters.iter().filter_map(|authored| match &authored.filter {
+                Filter::Mirror(mirror) => Some((&authored.author, &mirror.object)),
+                _ => None,
+            });
+            for (author, object) in backends.chain(mirrors) {
+                let referrer = Referrer::of(author.kind, &author.meta.key);
+                let service = rules::service_of(author, object)
+                    .filter(|service| grants.allows(&referrer, Kind::Service, service));
+                if let Some(service) = service {
+                    services.entry(service).or_default().insert(one.top.gateway.clone());
+                }
+            }
+        }
+    }
+    services
+}
+
+/// Hosts of routes that hang on other routes.
+fn included(hung: &[Hung<'_>]) -> BTreeMap<ObjectRef, BTreeSet<(ListenerAt, HostPattern)>> {
+    let mut included: BTreeMap<_, BTreeSet<_>> = BTreeMap::new();
+    for one in hung {
+        let leaves = one.rules.iter().filter(|rule| rule.levels.len() > 1).filter_map(EffectiveRule::leaf);
+        for leaf in leaves {
+            let hosts = leaf.hosts.iter().map(|host| (one.at, host.clone()));
+            included.entry(leaf.object()).or_default().extend(hosts);
+        }
+    }
+    included
+}

@@ -1,0 +1,241 @@
+//! Which routes hang on which listeners, and what each route is told for each of its parents.
+
+use std::cmp::Ordering;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::Gate;
+use super::listeners::Placed;
+use crate::status::Condition;
+use router_api::gateway_api::types::{FromNamespaces, GROUP, GatewayRoute, ParentRef};
+use router_api::resources::Resources;
+use router_model::object::{Kind, Meta, ObjectKey};
+use router_table::host_pattern::HostPattern;
+use router_table::host_pattern::PatternSet;
+
+/// A route with those of its parents that are Gateways of ours.
+#[derive(Debug)]
+pub struct Attached<'r> {
+    /// The route.
+    pub route: &'r Arc<GatewayRoute>,
+    /// In order of `parentRefs`.
+    pub parents: Vec<Parent>,
+}
+
+/// One of a route's `parentRefs`: a Gateway of ours.
+#[derive(Debug)]
+pub struct Parent {
+    /// Its place among the `parentRefs`.
+    pub index: usize,
+    /// The Gateway, by its place among [`Gate`]s.
+    pub gate: usize,
+    /// Condition `Accepted`.
+    pub accepted: Condition,
+    /// The listeners that the route hangs on; none unless it is accepted.
+    pub hooks: Vec<Hook>,
+}
+
+/// A listener that a route hangs on.
+#[derive(Clone, Debug)]
+pub struct Hook {
+    /// The listener, by its place in the Gateway.
+    pub listener: usize,
+    /// Hosts that both have; at least one.
+    pub hosts: Vec<HostPattern>,
+}
+
+/// The API's order of age: creation (what has no time is the youngest), then namespace and name.
+pub fn seniority(one: &Meta, other: &Meta) -> Ordering {
+    one.created.cmp(&other.created).then_with(|| one.key.cmp(&other.key))
+}
+
+/// Hangs all routes on listeners, the oldest first: of an HTTPRoute and a GRPCRoute whose hosts meet on a listener the
+/// older one is accepted.
+pub fn attach<'r>(
+    resources: &'r Resources,
+    gates: &[Gate<'r>],
+    refusal: &dyn Fn(&GatewayRoute) -> Option<(String, String)>,
+) -> Vec<Attached<'r>> {
+    let by_key: HashMap<&ObjectKey, usize> =
+        gates.iter().enumerate().map(|(i, gate)| (&gate.gateway.meta.key, i)).collect();
+    let (http, grpc, tls) = (&resources.http_routes, &resources.grpc_routes, &resources.tls_routes);
+    let mut routes: Vec<_> = http.iter().chain(grpc.iter()).chain(tls.iter()).collect();
+    routes.sort_by(|one, other| seniority(&one.meta, &other.meta).then_with(|| one.kind.cmp(&other.kind)));
+    let mut rivals = Rivals::default();
+    let mut attached = Vec::new();
+    for route in routes {
+        let refusal = refusal(route);
+        let mut parents = Vec::new();
+        for (index, parent) in route.parents.iter().enumerate() {
+            let Some(&gate) = gateway_of(route, parent).as_ref().and_then(|key| by_key.get(key)) else { continue };
+            let Some(state) = gates.get(gate) else { continue };
+            let found = match &refusal {
+                Some((reason, message)) => Err(Condition::new("Accepted", false, reason.clone(), message.clone())),
+                None => hooks(route, parent, state, resources).and_then(|hooks| rivals.keep(route, gate, state, hooks)),
+            };
+            let (accepted, hooks) = match found {
+                Ok((hooks, note)) => (Condition::new("Accepted", true, "Accepted", note), hooks),
+                Err(accepted) => (accepted, Vec::new()),
+            };
+            parents.push(Parent { index, gate, accepted, hooks });
+        }
+        if !parents.is_empty() {
+            attached.push(Attached { route, parents });
+        }
+    }
+    attached
+}
+
+/// The Gateway that a parent reference names.
+fn gateway_of(route: &GatewayRoute, parent: &ParentRef) -> Option<ObjectKey> {
+    let object = &parent.object;
+    let is_gateway = *object.group == *GROUP && *object.kind == *Kind::Gateway.name();
+    let namespace = object.namespace.as_ref().unwrap_or(&route.meta.key.namespace);
+    is_gateway.then(|| ObjectKey { namespace: namespace.clone(), name: object.name.clone() })
+}
+
+/// The listeners of a Gateway that take the route.
+///
+/// # Errors
+/// Condition `Accepted` when there is none.
+fn hooks(
+    route: &GatewayRoute,
+    parent: &ParentRef,
+    gate: &Gate<'_>,
+    resources: &Resources,
+) -> Result<Vec<Hook>, Condition> {
+    let refused = |reason: &str, message: String| Err(Condition::new("Accepted", false, reason, message));
+    let is_named = |placed: &&(usize, &Placed<'_>)| {
+        let listener = placed.1.listener;
+        parent.section.as_ref().is_none_or(|section| *section == listener.name)
+            && parent.port.is_none_or(|port| port == listener.port)
+    };
+    let named: Vec<_> = gate.listeners.iter().enumerate().filter(|placed| is_named(&placed)).collect();
+    if named.is_empty() {
+        let message = format!("Gateway {} has no listener {}", gate.gateway.meta.key, wanted(parent));
+        return refused("NoMatchingParent", message);
+    }
+    let carries = |placed: &Placed<'_>| placed.protocol.is_some_and(|protocol| protocol.kinds().contains(&route.kind));
+    if route.kind == Kind::TlsRoute && !named.iter().any(|(_, placed)| carries(placed)) {
+        let message = "a TLSRoute needs a listener of protocol TLS; name one in parentRefs".to_owned();
+        return refused("UnsupportedValue", message);
+    }
+    let allowed: Vec<_> = named
+        .into_iter()
+        .filter(|(_, placed)| placed.kinds.contains(&route.kind) && allows(placed, route, gate, resources))
+        .collect();
+    if allowed.is_empty() {
+        let message = format!(
+            "allowedRoutes of the listeners of Gateway {} admit no {} of namespace {}",
+            gate.gateway.meta.key, route.kind, route.meta.key.namespace
+        );
+        return refused("NotAllowedByListeners", message);
+    }
+    let hooks: Vec<_> = allowed
+        .iter()
+        .map(|(i, placed)| Hook { listener: *i, hosts: common(&placed.listener.hostname, &route.hostnames) })
+        .filter(|hook| !hook.hosts.is_empty())
+        .collect();
+    if hooks.is_empty() {
+        let theirs: Vec<_> = allowed.iter().map(|(_, placed)| placed.listener.hostname.to_string()).collect();
+        let own: Vec<_> = route.hostnames.iter().map(ToString::to_string).collect();
+        let message = format!("hostnames {} do not meet those of listeners: {}", own.join(", "), theirs.join(", "));
+        return refused("NoMatchingListenerHostname", message);
+    }
+    let (ready, rest): (Vec<_>, Vec<_>) = hooks
+        .into_iter()
+        .partition(|hook| gate.listeners.get(hook.listener).is_some_and(|placed| placed.router.is_some()));
+    if ready.is_empty() {
+        let names: Vec<_> = rest.iter().filter_map(|hook| gate.listeners.get(hook.listener)).collect();
+        let names: Vec<_> = names.iter().map(|placed| &*placed.listener.name).collect();
+        let message = match &gate.refusal {
+            Some(refusal) => format!("Gateway {} is not accepted: {}", gate.gateway.meta.key, refusal.message),
+            None => format!("no listener that takes the route is accepted itself: {}", names.join(", ")),
+        };
+        return refused("NoReadyListeners", message);
+    }
+    // What hangs on a listener that is not accepted is counted there all the same.
+    Ok(ready.into_iter().chain(rest).collect())
+}
+
+fn wanted(parent: &ParentRef) -> String {
+    match (&parent.section, parent.port) {
+        (Some(section), Some(port)) => format!("named {section} on port {port}"),
+        (Some(section), None) => format!("named {section}"),
+        (None, Some(port)) => format!("on port {port}"),
+        (None, None) => "at all".to_owned(),
+    }
+}
+
+/// `allowedRoutes.namespaces` of a listener.
+fn allows(placed: &Placed<'_>, route: &GatewayRoute, gate: &Gate<'_>, resources: &Resources) -> bool {
+    let namespace = &route.meta.key.namespace;
+    match &placed.listener.allowed.from {
+        FromNamespaces::Same => *namespace == gate.gateway.meta.key.namespace,
+        FromNamespaces::All => true,
+        FromNamespaces::None => false,
+        FromNamespaces::Selector(selector) => selector.matches(&resources.namespace_labels(namespace)),
+    }
+}
+
+/// What a listener's hostname and a route's hostnames have in common, each once, in order; no hostnames mean every name.
+pub fn common(listener: &HostPattern, hostnames: &[HostPattern]) -> Vec<HostPattern> {
+    let any = [HostPattern::Any];
+    let own = if hostnames.is_empty() { &any[..] } else { hostnames };
+    let mut common: Vec<HostPattern> = Vec::new();
+    for host in own.iter().filter_map(|host| host.intersect(listener)) {
+        if !common.contains(&host) {
+            common.push(host);
+        }
+    }
+    common
+}
+
+/// Hosts of accepted HTTPRoutes and GRPCRoutes by Gateway and listener.
+#[derive(Default)]
+struct Rivals(HashMap<(usize, usize), [PatternSet; 2]>);
+
+impl Rivals {
+    /// Drops the listeners on which a route of the other kind is before this one, says which, and notes the others.
+    fn keep(
+        &mut self,
+        route: &GatewayRoute,
+        gate: usize,
+        state: &Gate<'_>,
+        hooks: Vec<Hook>,
+    ) -> Result<(Vec<Hook>, String), Condition> {
+        let (own, other, rival) = match route.kind {
+            Kind::HttpRoute => (0, 1, Kind::GrpcRoute),
+            Kind::GrpcRoute => (1, 0, Kind::HttpRoute),
+            _ => return Ok((hooks, String::new())),
+        };
+        let (mut kept, mut lost) = (Vec::new(), Vec::new());
+        for hook in hooks {
+            let sets = self.0.entry((gate, hook.listener)).or_default();
+            if hook.hosts.iter().any(|host| sets[other].meets(host)) {
+                lost.extend(state.listeners.get(hook.listener).map(|placed| &*placed.listener.name));
+            } else {
+                hook.hosts.iter().for_each(|host| sets[own].insert(host));
+                kept.push(hook);
+            }
+        }
+        if kept.is_empty() {
+            let message = format!(
+                "{} has one of the hostnames on the same listener, which cannot be shared; choose another",
+                first(rival)
+            );
+            return Err(Condition::new("Accepted", false, "HostnameConflict", message));
+        }
+        let note = match lost.is_empty() {
+            true => String::new(),
+            false => format!("not on {}, where {} has one of the hostnames", lost.join(", "), first(rival)),
+        };
+        Ok((kept, note))
+    }
+}
+
+/// A route of this kind that comes before another one, in a message.
+fn first(kind: Kind) -> String {
+    let article = if kind == Kind::HttpRoute { "an" } else { "a" };
+    format!("{article} {kind} that comes first")
+}

@@ -1,0 +1,246 @@
+//! BackendTLSPolicy: which Services are spoken to over TLS, and how their endpoints are verified.
+//!
+//! A policy for one port of a Service goes before one for all of it; of policies for the same, the oldest one has it
+//! (`creationTimestamp`, then namespace and name) and the others are `Conflicted`. A policy that is in force and cannot be
+//! used closes the Service: clear text in its place would be what the owner did not want.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+
+use rustls::RootCertStore;
+use serde_json::{Value, json};
+
+use super::attach::seniority;
+use super::conditions::{Faults, conditions};
+use crate::sites::{Row, Told};
+use crate::status::Condition;
+use router_api::gateway_api::types::{BackendTlsPolicy, CONTROLLER_NAME, GROUP, ObjectReference};
+use router_api::kubernetes::config_map::CA_CERTIFICATE;
+use router_api::resources::Resources;
+use router_model::object::{Kind, ObjectKey, ObjectRef, Seniority};
+use router_table::rule::BackendTls;
+
+/// Most `status.ancestors`, as the API allows.
+const MAX_ANCESTORS: usize = 16;
+
+/// A Service, and the name of one of its ports or all of it.
+type Target = (ObjectKey, Option<Arc<str>>);
+
+/// A target of a policy: the Service's name, and the name of one of its ports.
+type Named<'p> = (&'p Arc<str>, Option<&'p Arc<str>>);
+
+/// All policies, resolved.
+#[derive(Debug)]
+pub struct BackendTlsPolicies<'r> {
+    resources: &'r Resources,
+    /// Who has a target.
+    winners: HashMap<Target, &'r BackendTlsPolicy>,
+    resolved: HashMap<&'r ObjectKey, Resolved>,
+}
+
+/// What a policy comes to.
+#[derive(Debug)]
+struct Resolved {
+    tls: Result<BackendTls, String>,
+    accepted: Condition,
+    references: Condition,
+}
+
+impl<'r> BackendTlsPolicies<'r> {
+    /// Those of these objects.
+    pub fn new(resources: &'r Resources) -> Self {
+        let mut policies: Vec<&'r BackendTlsPolicy> =
+            resources.backend_tls_policies.iter().map(AsRef::as_ref).collect();
+        policies.sort_by(|one, other| seniority(&one.meta, &other.meta));
+        let mut winners = HashMap::new();
+        for policy in &policies {
+            for (service, port) in targets(policy) {
+                winners.entry((service, port.cloned())).or_insert(*policy);
+            }
+        }
+        let resolved = policies.iter().map(|policy| (&policy.meta.key, resolve(policy, resources))).collect();
+        BackendTlsPolicies { resources, winners, resolved }
+    }
+
+    /// How TLS is spoken with the endpoints of a Service's port; `None`: no policy is about it.
+    ///
+    /// The error says why the policy that is about it cannot be used: nothing may be sent to these endpoints.
+    pub fn of(&self, service: &ObjectKey, port: u16) -> Option<Result<BackendTls, String>> {
+        let ports = self.resources.services.get(service).map(|service| &service.ports);
+        let name = ports.and_then(|ports| ports.iter().find(|known| known.number == port)).map(|port| &port.name);
+        let of_port = name.and_then(|name| self.winners.get(&(service.clone(), Some(name.clone()))));
+        let policy = of_port.or_else(|| self.winners.get(&(service.clone(), None)))?;
+        self.resolved.get(&policy.meta.key).map(|resolved| resolved.tls.clone())
+    }
+
+    /// What policies are told, each for every Gateway that reaches one of its Services; policies that no Gateway of ours
+    /// reaches are told nothing.
+    pub fn told(&self, gateways_of: &dyn Fn(&ObjectKey) -> BTreeSet<ObjectKey>) -> BTreeMap<ObjectRef, Told> {
+        let told = |policy: &Arc<BackendTlsPolicy>| {
+            let mut ancestors: BTreeMap<ObjectKey, Vec<Named<'_>>> = BTreeMap::new();
+            for (target, section) in targets_of(policy) {
+                for gateway in gateways_of(&service(policy, target)) {
+                    ancestors.entry(gateway).or_default().push((&target.name, section.as_ref()));
+                }
+            }
+            let resolved = self.resolved.get(&policy.meta.key).filter(|_| !ancestors.is_empty())?;
+            let object = ObjectRef { kind: Kind::BackendTlsPolicy, key: policy.meta.key.clone() };
+            Some((object, self.told_by(policy, resolved, &ancestors)))
+        };
+        self.resources.backend_tls_policies.iter().filter_map(told).collect()
+    }
+
+    fn told_by(
+        &self,
+        policy: &BackendTlsPolicy,
+        resolved: &Resolved,
+        ancestors: &BTreeMap<ObjectKey, Vec<Named<'_>>>,
+    ) -> Told {
+        let mut told = Told::default();
+        let mut entries: Vec<Value> = Vec::new();
+        for (gateway, targets) in ancestors.iter().take(MAX_ANCESTORS) {
+            let (accepted, winners) = self.accepted(policy, resolved, targets);
+            let conditions = conditions([&accepted, &resolved.references], policy.meta.generation);
+            entries.push(json!({
+                "ancestorRef": {
+                    "group": GROUP,
+                    "kind": Kind::Gateway.name(),
+                    "namespace": &*gateway.namespace,
+                    "name": &*gateway.name,
+                },
+                "controllerName": CONTROLLER_NAME,
+                "conditions": conditions,
+            }));
+            told.rows.push(Row {
+                parent: format!("{} {gateway}", Kind::Gateway),
+                hosts: Vec::new(),
+                admitted: accepted.holds,
+                reason: accepted.reason,
+                message: accepted.message,
+                winners,
+            });
+        }
+        told.status = json!({ "ancestors": entries });
+        told
+    }
+
+    /// `Accepted` for some of a policy's targets, and who has those that it does not have.
+    fn accepted(
+        &self,
+        policy: &BackendTlsPolicy,
+        resolved: &Resolved,
+        targets: &[Named<'_>],
+    ) -> (Condition, Vec<ObjectRef>) {
+        let refused = |reason: &str, message: String| Condition::new("Accepted", false, reason, message);
+        let (mut lost, mut missing, mut kept, mut winners) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        for &(name, section) in targets {
+            let service = ObjectKey { namespace: policy.meta.key.namespace.clone(), name: name.clone() };
+            let text = section.map_or_else(|| name.to_string(), |port| format!("{name}#{port}"));
+            match (self.resources.services.get(&service), section) {
+                (None, _) => {
+                    missing.push(format!("there is no Service {name}"));
+                    continue;
+                }
+                (Some(known), Some(port)) if known.ports.iter().all(|known| known.name != *port) => {
+                    missing.push(format!("no port of that name: {text}; write a port's name, or none"));
+                    continue;
+                }
+                _ => {}
+            }
+            let winner = self.winners.get(&(service, section.cloned())).filter(|it| it.meta.key != policy.meta.key);
+            if let Some(winner) = winner {
+                let name = &winner.meta.key.name;
+                lost.push(match winner.meta.seniority(&policy.meta) {
+                    Seniority::Older => format!("{text} has the older policy {name}"),
+                    other => format!("{text} has policy {name}, which {}", other.words()),
+                });
+                winners.push(ObjectRef { kind: Kind::BackendTlsPolicy, key: winner.meta.key.clone() });
+            } else {
+                kept.push(text);
+            }
+        }
+        // A condition is about all targets together: which of them the policy has all the same, the message says.
+        let besides = match kept.is_empty() {
+            true => String::new(),
+            false => format!("; in force for Service {}", kept.join(", Service ")),
+        };
+        let condition = if !lost.is_empty() {
+            refused("Conflicted", format!("spec.targetRefs: Service {}{besides}", lost.join(", Service ")))
+        } else if !missing.is_empty() {
+            refused("TargetNotFound", format!("spec.targetRefs: {}{besides}", missing.join("; ")))
+        } else {
+            resolved.accepted.clone()
+        };
+        (condition, winners)
+    }
+}
+
+/// The Services among a policy's targets; nothing else has endpoints that are connected to.
+fn targets_of(policy: &BackendTlsPolicy) -> impl Iterator<Item = (&ObjectReference, &Option<Arc<str>>)> {
+    let is_service = |object: &ObjectReference| object.group.is_empty() && &*object.kind == Kind::Service.name();
+    policy.targets.iter().filter(move |(object, _)| is_service(object)).map(|(object, section)| (object, section))
+}
+
+fn targets(policy: &BackendTlsPolicy) -> impl Iterator<Item = (ObjectKey, Option<&Arc<str>>)> {
+    targets_of(policy).map(|(object, section)| (service(policy, object), section.as_ref()))
+}
+
+fn service(policy: &BackendTlsPolicy, target: &ObjectReference) -> ObjectKey {
+    ObjectKey { namespace: policy.meta.key.namespace.clone(), name: target.name.clone() }
+}
+
+fn resolve(policy: &BackendTlsPolicy, resources: &Resources) -> Resolved {
+    let (roots, faults) = trusted(policy, resources);
+    let references = faults.condition("ResolvedRefs", "ResolvedRefs");
+    let refused = |reason: &str, message: String| Condition::new("Accepted", false, reason, message);
+    let usable = if !policy.unsupported.is_empty() {
+        Err(refused("Invalid", policy.unsupported.join("; ")))
+    } else if roots.is_none() && !policy.system_roots {
+        let message = "spec.validation.caCertificateRefs: none of them can be used, so requests are answered 5xx";
+        Err(refused("NoValidCACertificate", message.to_owned()))
+    } else {
+        let tls = BackendTls::new(&policy.hostname, roots, &policy.names);
+        tls.map_err(|error| refused("Invalid", format!("spec.validation: {error}")))
+    };
+    let accepted = match &usable {
+        Ok(_) => Condition::new("Accepted", true, "Accepted", ""),
+        Err(refusal) => refusal.clone(),
+    };
+    Resolved { tls: usable.map_err(|refusal| refusal.message), accepted, references }
+}
+
+/// The certificates of all references that can be used, and what is wrong with the others.
+fn trusted(policy: &BackendTlsPolicy, resources: &Resources) -> (Option<Arc<RootCertStore>>, Faults) {
+    const INVALID: &str = "InvalidCACertificateRef";
+    let (mut stores, mut faults) = (Vec::new(), Faults::default());
+    for (i, reference) in policy.ca_certificates.iter().enumerate() {
+        let mut fault = |reason, text: String| {
+            faults.add(reason, format!("spec.validation.caCertificateRefs[{i}]: {text}"));
+        };
+        if !reference.group.is_empty() || &*reference.kind != Kind::ConfigMap.name() {
+            fault("InvalidKind", format!("{} is not read; write a reference to a ConfigMap", reference.kind));
+            continue;
+        }
+        let name = &reference.name;
+        let key = ObjectKey { namespace: policy.meta.key.namespace.clone(), name: name.clone() };
+        match resources.config_maps.get(&key).map(|map| &map.ca) {
+            None => fault(INVALID, format!("there is no ConfigMap {name}; create it, or write another")),
+            Some(None) => fault(INVALID, format!("ConfigMap {name} has no key {CA_CERTIFICATE}; write the CA there")),
+            Some(Some(Err(problem))) => fault(INVALID, format!("ConfigMap {name}: {CA_CERTIFICATE} {problem}")),
+            Some(Some(Ok(roots))) => stores.push(roots),
+        }
+    }
+    let roots = match stores.as_slice() {
+        [] => None,
+        [only] => Some(Arc::clone(only)),
+        several => {
+            let mut roots = RootCertStore::empty();
+            roots.roots.extend(several.iter().flat_map(|store| store.roots.iter().cloned()));
+            Some(Arc::new(roots))
+        }
+    };
+    (roots, faults)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,154 @@
+//! GatewayClasses: which are Sluice's, and what they are told.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::json;
+
+use super::conditions::conditions;
+use crate::sites::{Row, Told};
+use crate::status::Condition;
+use router_api::gateway_api::types::{BUNDLE_VERSION, CONTROLLER_NAME, GROUP};
+use router_api::resources::Resources;
+use router_model::object::{Kind, ObjectRef};
+
+/// Features of the API that hold, by their names in its conformance suite, in order of name.
+pub const FEATURES: [&str; 39] = [
+    "BackendTLSPolicy",
+    "BackendTLSPolicySANValidation",
+    "GRPCRoute",
+    "GRPCRouteNamedRouteRule",
+    "Gateway",
+    "GatewayAddressEmpty",
+    "GatewayHTTPListenerIsolation",
+    "GatewayHTTPSListenerDetectMisdirectedRequests",
+    "GatewayPort8080",
+    "HTTPRoute",
+    "HTTPRoute303RedirectStatusCode",
+    "HTTPRoute307RedirectStatusCode",
+    "HTTPRoute308RedirectStatusCode",
+    "HTTPRouteBackendProtocolH2C",
+    "HTTPRouteBackendProtocolWebSocket",
+    "HTTPRouteBackendRequestHeaderModification",
+    "HTTPRouteBackendTimeout",
+    "HTTPRouteCORS",
+    "HTTPRouteHostRewrite",
+    "HTTPRouteMethodMatching",
+    "HTTPRouteNamedRouteRule",
+    "HTTPRouteParentRefPort",
+    "HTTPRoutePathRedirect",
+    "HTTPRoutePathRewrite",
+    "HTTPRoutePortRedirect",
+    "HTTPRouteQueryParamMatching",
+    "HTTPRouteRequestMirror",
+    "HTTPRouteRequestMultipleMirrors",
+    "HTTPRouteRequestPercentageMirror",
+    "HTTPRouteRequestTimeout",
+    "HTTPRouteResponseHeaderModification",
+    "HTTPRouteRetry",
+    "HTTPRouteRetryBackendTimeout",
+    "HTTPRouteRetryConnectionError",
+    "HTTPRouteSchemeRedirect",
+    "ReferenceGrant",
+    "TLSRoute",
+    "TLSRouteModeMixed",
+    "TLSRouteModeTerminate",
+];
+
+/// Minor versions of the API's definitions that are understood, of major version 1.
+const MINOR_VERSIONS: std::ops::RangeInclusive<u32> = 0..=6;
+
+/// The GatewayClasses of Sluice.
+#[derive(Debug, Default)]
+pub struct Classes {
+    /// By name: whether Gateways of the class are served.
+    accepted: BTreeMap<Arc<str>, bool>,
+    /// What each is told.
+    pub told: BTreeMap<ObjectRef, Told>,
+}
+
+impl Classes {
+    /// Looks at every class.
+    pub fn new(resources: &Resources) -> Self {
+        let mut classes = Classes::default();
+        let version = version(resources);
+        for class in resources.gateway_classes.iter().filter(|class| *class.controller == *CONTROLLER_NAME) {
+            let accepted = match class.has_parameters {
+                false => Condition::new("Accepted", true, "Accepted", ""),
+                true => {
+                    let message = "spec.parametersRef: no kind of parameters is known; remove the field";
+                    Condition::new("Accepted", false, "InvalidParameters", message)
+                }
+            };
+            let row = Row {
+                parent: CONTROLLER_NAME.to_owned(),
+                admitted: accepted.holds,
+                reason: accepted.reason.clone(),
+                message: accepted.message.clone(),
+                ..Row::default()
+            };
+            let features: Vec<_> = FEATURES.iter().map(|name| json!({ "name": name })).collect();
+            let status = json!({
+                "conditions": conditions([&accepted, &version], class.meta.generation),
+                "supportedFeatures": features,
+            });
+            classes.accepted.insert(class.meta.key.name.clone(), accepted.holds);
+            let object = ObjectRef { kind: Kind::GatewayClass, key: class.meta.key.clone() };
+            classes.told.insert(object, Told { status, rows: vec![row] });
+        }
+        classes
+    }
+
+    /// Whether Gateways of this class are served; `None` for a class that is not Sluice's.
+    pub fn accepts(&self, name: &str) -> Option<bool> {
+        self.accepted.get(name).copied()
+    }
+}
+
+/// `SupportedVersion`: what the installed definitions say, if any is known.
+fn version(resources: &Resources) -> Condition {
+    let of_api = resources.definitions.iter().filter(|definition| definition.meta.key.name.ends_with(GROUP));
+    let versions = of_api.filter_map(|definition| definition.meta.annotations.get(BUNDLE_VERSION));
+    let mut unknown = versions.filter(|version| !is_understood(version));
+    match unknown.next() {
+        None => Condition::new("SupportedVersion", true, "SupportedVersion", ""),
+        Some(version) => {
+            let newest = MINOR_VERSIONS.end();
+            let message = format!(
+                "the installed definitions are of version {version:?}; v1.{} to v1.{newest} are understood",
+                MINOR_VERSIONS.start()
+            );
+            Condition::new("SupportedVersion", false, "UnsupportedVersion", message)
+        }
+    }
+}
+
+fn is_understood(version: &str) -> bool {
+    let numbers = version.trim_start_matches('v').split(['.', '-']);
+    let mut numbers = numbers.map(|number| number.parse::<u32>().ok());
+    numbers.next() == Some(Some(1)) && numbers.next().flatten().is_some_and(|minor| MINOR_VERSIONS.contains(&minor))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn features_are_in_order() {
+        assert!(FEATURES.is_sorted());
+    }
+
+    #[test]
+    fn versions_are_told_apart() {
+        for (version, understood) in [
+            ("v1.6.1", true),
+            ("v1.0.0", true),
+            ("v1.5.0-rc.1", true),
+            ("v1.7.0", false),
+            ("v0.8.1", false),
+            ("", false),
+        ] {
+            assert_eq!(is_understood(version), understood, "{version}");
+        }
+    }
+}

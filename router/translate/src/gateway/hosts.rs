@@ -1,0 +1,323 @@
+//! Virtual hosts of Gateways. A host of a router is served by the listener with the most specific hostname that covers
+//! it, for clear text and for TLS; what no rule of that listener matches is answered 404, however much a wider listener
+//! has. So each host has all the rules that can serve it, in order.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+
+use rustls::sign::CertifiedKey;
+
+use super::Gate;
+use super::domains::Domains;
+use super::inclusion::{Alternative, EffectiveRule, Precedence, Top};
+use super::listeners::{Placed, Protocol, Side};
+use super::rules::{Resolver, Routes};
+use crate::sites::{OwnedAge, RouterPorts};
+use router_model::certificate::covers;
+use router_model::names::{HostMatch, RouterName};
+use router_model::object::{Kind, Meta, ObjectRef};
+use router_table::host_pattern::HostPattern;
+use router_table::matchers::{PathMatcher, RequestMatcher};
+use router_table::path_form::PathForm;
+use router_table::rule::{Rule, Site, SiteTls};
+use router_table::table::ResolvedRoute;
+
+/// Everything that Gateways serve.
+#[derive(Debug, Default)]
+pub struct Hosts {
+    /// By router and host.
+    pub built: BTreeMap<(RouterName, HostMatch), Built>,
+    /// What routes must be told of their hosts, by route.
+    pub notes: BTreeMap<ObjectRef, BTreeSet<String>>,
+    /// Which listener has which hostname, by router and port.
+    listeners: HashMap<(RouterName, Side), HashMap<HostPattern, ListenerAt>>,
+    /// The oldest route that wants a host, by router and port, and the listener that it hangs on.
+    claims: HashMap<(RouterName, Side), HashMap<HostPattern, (OwnedAge, ListenerAt)>>,
+    /// Ages of all Gateways.
+    ages: Vec<OwnedAge>,
+}
+
+/// A listener: its Gateway's place among all, and its place there.
+pub type ListenerAt = (usize, usize);
+
+/// A virtual host, as far as Gateways have a say in it.
+#[derive(Debug)]
+pub struct Built {
+    /// Age of the oldest object that wants it, which is the site's owner.
+    pub age: OwnedAge,
+    /// Rules.
+    pub site: Site,
+    /// Where TLS connections go as they are.
+    pub passthrough: Option<Arc<ResolvedRoute>>,
+}
+
+/// A route that hangs on a listener, with the rules that it has there.
+#[derive(Clone, Copy, Debug)]
+pub struct Hung<'m> {
+    /// The listener.
+    pub at: ListenerAt,
+    /// The route.
+    pub top: &'m Top<'m>,
+    /// Its rules.
+    pub rules: &'m [EffectiveRule],
+}
+
+impl Hosts {
+    /// Builds all virtual hosts of these routers.
+    pub fn new(
+        gates: &[Gate<'_>],
+        hung: &[Hung<'_>],
+        routers: &[RouterPorts],
+        resolver: &Resolver<'_>,
+        domains: &Domains,
+    ) -> Hosts {
+        let ages = gates.iter().map(|gate| OwnedAge::of(&gate.gateway.meta)).collect();
+        let mut hosts = Hosts { ages, ..Hosts::default() };
+        for one in hung {
+            hosts.claim(gates, one);
+        }
+        for (i, gate) in gates.iter().enumerate() {
+            for (j, placed) in gate.listeners.iter().enumerate() {
+                let (Some(router), Some(protocol)) = (&placed.router, placed.protocol) else { continue };
+                let of_port = hosts.listeners.entry((router.clone(), protocol.side())).or_default();
+                of_port.insert(placed.listener.hostname.clone(), (i, j));
+            }
+        }
+        let mut by_listener: HashMap<ListenerAt, Vec<Hung<'_>>> = HashMap::new();
+        for one in hung {
+            by_listener.entry(one.at).or_default().push(*one);
+        }
+        for router in routers {
+            let all = gates
+                .iter()
+                .enumerate()
+                .flat_map(|(i, gate)| gate.listeners.iter().enumerate().map(move |(j, placed)| ((i, j), gate, placed)));
+            let servings: BTreeMap<ListenerAt, Serving<'_>> = all
+                .filter(|(.., placed)| placed.router.as_ref() == Some(&router.name))
+                .filter_map(|(at, gate, placed)| {
+                    let hung = by_listener.get(&at).map_or(&[][..], Vec::as_slice);
+                    Some((at, Serving::new(gate, placed, hung, router)?))
+                })
+                .collect();
+            hosts.build(router, servings, &mut Routes::new(resolver, router), domains);
+        }
+        hosts
+    }
+
+    /// Notes the hosts that a route wants on its listener.
+    fn claim(&mut self, gates: &[Gate<'_>], one: &Hung<'_>) {
+        let placed = gates.get(one.at.0).and_then(|gate| gate.listeners.get(one.at.1));
+        let Some((router, protocol)) = placed.and_then(|placed| placed.router.clone().zip(placed.protocol)) else {
+            return;
+        };
+        let of_port = self.claims.entry((router, protocol.side())).or_default();
+        let mut note = |hosts: &[HostPattern], meta: &Meta| {
+            let age = OwnedAge::of(meta);
+            for host in hosts.iter().filter(|host| **host != HostPattern::Any) {
+                match of_port.get(host) {
+                    Some((known, _)) if *known <= age => {}
+                    _ => drop(of_port.insert(host.clone(), (age.clone(), one.at))),
+                }
+            }
+        };
+        note(&one.top.hosts, &one.top.route.meta);
+        for leaf in one.rules.iter().filter_map(EffectiveRule::leaf) {
+            note(&leaf.hosts, &leaf.route.meta);
+        }
+    }
+
+    /// The listener that serves a host on a port: that with the most specific hostname. But a Gateway takes no host from a
+    /// route of another one that has wanted the very host for longer than there is this Gateway.
+    pub fn closest(&self, router: &RouterName, side: Side, host: &HostPattern) -> Option<ListenerAt> {
+        let port = (router.clone(), side);
+        let of_port = self.listeners.get(&port)?;
+        let closest = host.and_wider().iter().find_map(|hostname| of_port.get(hostname)).copied()?;
+        let claim = self.claims.get(&port).and_then(|claims| claims.get(host));
+        let is_older = |age: &OwnedAge| self.ages.get(closest.0).is_some_and(|own| age.was_there_before(own));
+        let older = claim.filter(|(age, at)| at.0 != closest.0 && is_older(age));
+        Some(older.map_or(closest, |(_, at)| *at))
+    }
+
+    fn build(
+        &mut self,
+        router: &RouterPorts,
+        mut servings: BTreeMap<ListenerAt, Serving<'_>>,
+        routes: &mut Routes<'_, '_>,
+        domains: &Domains,
+    ) {
+        // A route's host that another listener has is not served by its own.
+        let is_served = |at: &ListenerAt, serving: &Serving<'_>, host: &HostPattern| {
+            self.closest(&router.name, serving.protocol.side(), host) == Some(*at)
+        };
+        let wanted: BTreeSet<HostPattern> = servings
+            .iter()
+            .flat_map(|(at, serving)| {
+                let own = serving.wanted.keys().filter(|host| is_served(at, serving, host));
+                own.flat_map(|host| domains.narrowed(host))
+            })
+            .collect();
+        for host in wanted {
+            let sides: Vec<_> = [Side::Cleartext, Side::Tls]
+                .into_iter()
+                .filter_map(|side| self.closest(&router.name, side, &host))
+                .collect();
+            let of_sides = || sides.iter().filter_map(|at| servings.get(at));
+            let oldest =
+                of_sides().filter_map(|serving| serving.wanted.get(&host).copied()).min_by_key(|one| one.0.age());
+            // A part of a wider host that alone is allowed is wanted by nobody as it is.
+            let owner = oldest.or_else(|| of_sides().find_map(|serving| serving.holder(&host)));
+            let (mut site, mut passthrough) = (None::<Site>, None);
+            for at in sides {
+                let Some(serving) = servings.get_mut(&at) else { continue };
+                let site = site.get_or_insert_with(|| Site {
+                    owner: serving.gate.clone(),
+                    listener: Arc::clone(&serving.name),
+                    cleartext: None,
+                    tls: None,
+                });
+                // Who comes over TLS for another listener's host is told so.
+                site.listener = Arc::clone(&serving.name);
+                match serving.protocol {
+                    Protocol::Http => site.cleartext = Some(serving.rules(&host, routes)),
+                    Protocol::Https => site.tls = serving.https(&host, routes),
+                    Protocol::TlsTerminate => {
+                        let tcp = serving.connections(&host, routes, &mut self.notes);
+                        site.tls = serving.tls(&host, Arc::default(), Some(tcp));
+                    }
+                    Protocol::TlsPassthrough => {
+                        passthrough = Some(serving.connections(&host, routes, &mut self.notes));
+                    }
+                }
+            }
+            let (Some(mut site), Some((meta, kind))) = (site, owner) else { continue };
+            site.owner = ObjectRef { kind, key: meta.key.clone() };
+            let age = OwnedAge::of(meta);
+            self.built.insert((router.name.clone(), host.to_match()), Built { age, site, passthrough });
+        }
+    }
+}
+
+/// One listener with what hangs on it.
+struct Serving<'m> {
+    /// E.g. `Gateway shop/public#web`.
+    name: Arc<str>,
+    gate: ObjectRef,
+    protocol: Protocol,
+    certificates: &'m [Arc<CertifiedKey>],
+    path_form: PathForm,
+    precedence: Precedence<'m>,
+    /// The oldest object that wants a host.
+    wanted: HashMap<&'m HostPattern, (&'m Meta, Kind)>,
+    made: HashMap<*const Alternative, Arc<Rule>>,
+    /// Hosts with the same rules share the list.
+    lists: HashMap<Vec<*const Rule>, Arc<[Arc<Rule>]>>,
+}
+
+impl<'m> Serving<'m> {
+    fn new(gate: &'m Gate<'_>, placed: &'m Placed<'_>, hung: &[Hung<'m>], router: &RouterPorts) -> Option<Self> {
+        let mut wanted: HashMap<&HostPattern, (&Meta, Kind)> = HashMap::new();
+        let mut want = |host: &'m HostPattern, meta: &'m Meta, kind: Kind| {
+            let holder = wanted.entry(host).or_insert((meta, kind));
+            if meta.age() < holder.0.age() {
+                *holder = (meta, kind);
+            }
+        };
+        want(&placed.listener.hostname, &gate.gateway.meta, Kind::Gateway);
+        for one in hung {
+            one.top.hosts.iter().for_each(|host| want(host, &one.top.route.meta, one.top.route.kind));
+            for leaf in one.rules.iter().filter_map(EffectiveRule::leaf) {
+                leaf.hosts.iter().for_each(|host| want(host, &leaf.route.meta, leaf.route.kind));
+            }
+        }
+        Some(Serving {
+            name: gate.parent(&placed.listener.name).into(),
+            gate: ObjectRef { kind: Kind::Gateway, key: gate.gateway.meta.key.clone() },
+            protocol: placed.protocol?,
+            certificates: &placed.certificates,
+            path_form: gate.gateway.paths.unwrap_or(router.traffic.paths).usual(),
+            precedence: Precedence::new(hung.iter().flat_map(|one| one.rules)),
+            wanted,
+            made: HashMap::new(),
+            lists: HashMap::new(),
+        })
+    }
+
+    /// Who wants the narrowest host that covers this one.
+    fn holder(&self, host: &HostPattern) -> Option<(&'m Meta, Kind)> {
+        host.and_wider().iter().find_map(|wider| self.wanted.get(wider)).copied()
+    }
+
+    /// The rules of a host, in order.
+    fn rules(&mut self, host: &HostPattern, routes: &mut Routes<'_, '_>) -> Arc<[Arc<Rule>]> {
+        let mut rules = Vec::new();
+        for (rule, alternative) in self.precedence.serving(host) {
+            let made = self.made.entry(std::ptr::from_ref(alternative)).or_insert_with(|| {
+                Arc::new(Rule {
+                    matcher: alternative.matcher.clone(),
+                    path_form: self.path_form,
+                    prefix: Arc::clone(&alternative.prefix),
+                    route: routes.http(rule, host),
+                    origin: format!("{} ▸ {}", self.name, rule.origin()).into(),
+                })
+            });
+            rules.push(Arc::clone(made));
+            // Nothing gets past a rule that takes every request.
+            if takes_all(&alternative.matcher) {
+                break;
+            }
+        }
+        let same: Vec<_> = rules.iter().map(Arc::as_ptr).collect();
+        Arc::clone(self.lists.entry(same).or_insert_with(|| rules.into()))
+    }
+
+    fn https(&mut self, host: &HostPattern, routes: &mut Routes<'_, '_>) -> Option<SiteTls> {
+        let rules = self.rules(host, routes);
+        self.tls(host, rules, None)
+    }
+
+    /// TLS of a host; `None` without a certificate.
+    fn tls(&self, host: &HostPattern, rules: Arc<[Arc<Rule>]>, tcp: Option<Arc<ResolvedRoute>>) -> Option<SiteTls> {
+        let mut certificates = self.certificates.to_vec();
+        let name = match host {
+            HostPattern::Exact(name) => Some(name.to_string()),
+            HostPattern::Suffix(domain) => Some(format!("any.{domain}")),
+            HostPattern::Any => None,
+        };
+        // Those that are made out for the host come first.
+        if let Some(name) = name.filter(|_| certificates.len() > 1) {
+            certificates.sort_by_cached_key(|pair| !covers(pair, &name));
+        }
+        (!certificates.is_empty()).then_some(SiteTls {
+            shown_by: self.gate.clone(),
+            certificates,
+            minimum: None,
+            rules,
+            tcp,
+        })
+    }
+
+    /// Where connections for a host go: to the first TLSRoute, or nowhere. The others that want the very host are noted.
+    fn connections(
+        &self,
+        host: &HostPattern,
+        routes: &mut Routes<'_, '_>,
+        notes: &mut BTreeMap<ObjectRef, BTreeSet<String>>,
+    ) -> Arc<ResolvedRoute> {
+        let serving = self.precedence.serving(host);
+        let Some((first, rest)) = serving.split_first() else { return routes.no_tcp(self.gate.clone(), host) };
+        let object_of = |rule: &EffectiveRule| rule.leaf().map(|leaf| leaf.object());
+        for (rule, _) in rest.iter().filter(|(rule, _)| rule.hosts().contains(host)) {
+            let loser = object_of(rule).filter(|object| object_of(first.0).as_ref() != Some(object));
+            if let Some(object) = loser {
+                let note = format!("connections for {host} go to another {}, which comes first", object.kind);
+                notes.entry(object).or_default().insert(note);
+            }
+        }
+        routes.tcp(first.0, host, self.protocol.carried())
+    }
+}
+
+fn takes_all(matcher: &RequestMatcher) -> bool {
+    let takes_all_paths = matches!(&matcher.path, PathMatcher::Prefix(prefix) if **prefix == *"/");
+    takes_all_paths && matcher.method.is_none() && matcher.headers.is_empty() && matcher.query.is_empty()
+}

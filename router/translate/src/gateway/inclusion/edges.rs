@@ -1,0 +1,304 @@
+//! Which children want to hang on which slots, and whether they may: what holds for an edge wherever its parent hangs.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::sync::Arc;
+
+use super::Context;
+use super::slots::{Slot, Slots};
+use router_api::gateway_api::types::{GROUP, GatewayRoute, ParentRef};
+use router_api::resources::Resources;
+use router_model::object::{Kind, ObjectKey, ObjectRef};
+
+/// Why a child does not hang on a slot.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Refusal {
+    /// It is of another kind.
+    Kind(String),
+    /// The slot does not admit its namespace or kind.
+    NotAllowed(String),
+    /// `sectionName` names no rule with a slot, or there is no slot at all.
+    NoSection(String),
+    /// A value that is not done; Accepted's reason and message.
+    Unsupported(String, String),
+    /// No host in common.
+    Host(String),
+    /// Filters that cannot stand in one rule.
+    Filter(String),
+    /// No request is like both.
+    Match(String),
+    /// Too far from the listener.
+    Depth(String),
+    /// The child is its own parent.
+    Cycle(String),
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Refusal::Kind(message)
+            | Refusal::NotAllowed(message)
+            | Refusal::NoSection(message)
+            | Refusal::Unsupported(_, message)
+            | Refusal::Host(message)
+            | Refusal::Filter(message)
+            | Refusal::Match(message)
+            | Refusal::Depth(message)
+            | Refusal::Cycle(message) => f.write_str(message),
+        }
+    }
+}
+
+impl Refusal {
+    /// For the other side, where that is in another namespace: nothing of what is in the route.
+    pub fn without_content(&self) -> &str {
+        match self {
+            Refusal::Kind(message)
+            | Refusal::NotAllowed(message)
+            | Refusal::NoSection(message)
+            | Refusal::Depth(message)
+            | Refusal::Cycle(message) => message,
+            Refusal::Unsupported(..) => "it asks for what is not supported",
+            Refusal::Host(_) => "they have no hostname in common",
+            Refusal::Filter(_) => "their filters cannot stand in one rule",
+            Refusal::Match(_) => "no request is like both",
+        }
+    }
+}
+
+/// A child of a slot.
+#[derive(Clone, Debug)]
+pub struct Candidate<'r> {
+    /// The route.
+    pub route: &'r Arc<GatewayRoute>,
+    /// Which of its `parentRefs` lead here.
+    pub references: Vec<usize>,
+}
+
+/// A route that is a parent, or named as one.
+#[derive(Debug, Default)]
+pub struct Parent<'r> {
+    /// For each rule: the slot, and those that may hang on it, the oldest first.
+    pub slots: Vec<Option<(Slot<'r>, Vec<Candidate<'r>>)>>,
+    /// Rules that are meant to be slots and cannot be.
+    pub broken: BTreeSet<usize>,
+    /// Those that may not hang on a slot, by rule.
+    pub refused: Vec<(usize, ObjectKey, Refusal)>,
+}
+
+/// An edge that fails wherever its parent hangs.
+#[derive(Clone, Debug)]
+pub struct Failed {
+    /// Which of the child's `parentRefs`.
+    pub reference: usize,
+    /// Why.
+    pub refusal: Refusal,
+}
+
+/// All edges.
+pub struct Edges<'r> {
+    /// Whether statuses of HTTPRoutes may have `inclusions`.
+    pub literal: bool,
+    /// All routes.
+    pub routes: BTreeMap<ObjectRef, &'r Arc<GatewayRoute>>,
+    /// Parents by route; only those that have a slot or are named by a child.
+    pub parents: BTreeMap<ObjectRef, Parent<'r>>,
+    /// Children by route: which `parentRefs` name a route that leads to a Gateway of ours.
+    pub children: BTreeMap<ObjectRef, Vec<(usize, ObjectRef)>>,
+    /// Edges that fail everywhere, by child.
+    pub failed: BTreeMap<ObjectRef, Vec<Failed>>,
+}
+
+impl<'r> Edges<'r> {
+    /// Finds parents and children among all routes.
+    pub fn new(context: &Context<'r>, slots: &Slots<'r>) -> Self {
+        let by_key: BTreeMap<ObjectRef, &'r Arc<GatewayRoute>> =
+            routes(context.resources).map(|route| (reference_of(route), route)).collect();
+        let mut edges = Edges {
+            literal: slots.literal,
+            routes: BTreeMap::new(),
+            parents: BTreeMap::new(),
+            children: BTreeMap::new(),
+            failed: BTreeMap::new(),
+        };
+        let mut below: BTreeMap<ObjectRef, Vec<(&'r Arc<GatewayRoute>, usize)>> = BTreeMap::new();
+        for route in by_key.values().copied() {
+            for (i, reference) in route.parents.iter().enumerate() {
+                if let Some(parent) = parent_of(route, reference).filter(|parent| by_key.contains_key(parent)) {
+                    below.entry(parent).or_default().push((route, i));
+                }
+            }
+            let found: Vec<_> = route.rules.iter().map(|rule| slots.slot(route, rule)).collect();
+            if found.iter().any(|slot| !matches!(slot, Ok(None))) {
+                let broken = found.iter().enumerate().filter(|(_, slot)| slot.is_err()).map(|(rule, _)| rule).collect();
+                let slots = found.into_iter().map(|slot| slot.ok().flatten().map(|slot| (slot, Vec::new())));
+                let parent = Parent { slots: slots.collect(), broken, refused: Vec::new() };
+                edges.parents.insert(reference_of(route), parent);
+            }
+        }
+        let ours = reaching(context, &by_key, &below);
+        for (parent, mut children) in below {
+            if !ours.contains(&parent) {
+                continue;
+            }
+            let Some(above) = by_key.get(&parent).copied() else { continue };
+            // By age, so that what is said and served does not depend on names alone.
+            children.sort_by_key(|(child, i)| (child.meta.created, child.meta.key.clone(), child.kind, *i));
+            for (child, i) in children {
+                edges.children.entry(reference_of(child)).or_default().push((i, parent.clone()));
+                let own = edges.parents.entry(parent.clone()).or_default();
+                if let Err(refusal) = own.attach(context, slots, above, child, i) {
+                    edges.failed.entry(reference_of(child)).or_default().push(Failed { reference: i, refusal });
+                }
+            }
+        }
+        edges.children.values_mut().for_each(|references| references.sort());
+        edges.routes = by_key;
+        edges
+    }
+
+    /// What is known of a route as a parent.
+    pub fn parent(&self, route: &GatewayRoute) -> Option<&Parent<'r>> {
+        self.parents.get(&reference_of(route))
+    }
+}
+
+impl<'r> Parent<'r> {
+    fn attach(
+        &mut self,
+        context: &Context<'r>,
+        slots: &Slots<'r>,
+        above: &GatewayRoute,
+        child: &'r Arc<GatewayRoute>,
+        i: usize,
+    ) -> Result<(), Refusal> {
+        let Some(reference) = child.parents.get(i) else { return Ok(()) };
+        let key = &child.meta.key;
+        let named = |(rule, _): &(usize, &mut Option<_>)| match &reference.section {
+            Some(section) => above.rules.get(*rule).and_then(|rule| rule.name.as_ref()) == Some(section),
+            None => true,
+        };
+        let refusal = if child.kind != above.kind {
+            Some(Refusal::Kind(format!("{} cannot hang on {}", a(child.kind), a(above.kind))))
+        } else if reference.port.is_some() {
+            let message = "port of a parentRef that names a route; leave it out".to_owned();
+            Some(Refusal::Unsupported("UnsupportedValue".to_owned(), message))
+        } else {
+            (context.refusal)(child).map(|(reason, message)| Refusal::Unsupported(reason, message))
+        };
+        let meant = self.slots.iter_mut().enumerate().filter(named);
+        let mut meant: Vec<_> = meant.filter_map(|(rule, slot)| Some((rule, slot.as_mut()?))).collect();
+        if refusal.is_none() {
+            let admits = |slot: &Slot<'_>| slot.takes_own_kind && slots.admits(slot, above, &key.namespace);
+            let mut found = false;
+            for (_, (_, candidates)) in meant.iter_mut().filter(|(_, (slot, _))| admits(slot)) {
+                found = true;
+                // Edges come in order of child, so the same child can only be the last one.
+                match candidates.last_mut() {
+                    Some(known) if known.route.meta.key == *key => known.references.push(i),
+                    _ => candidates.push(Candidate { route: child, references: vec![i] }),
+                }
+            }
+            if found {
+                return Ok(());
+            }
+        }
+        let mut hearing: Vec<usize> = meant.iter().map(|(rule, _)| *rule).collect();
+        let refusal = refusal.unwrap_or_else(|| not_taken(above, reference, child, !hearing.is_empty()));
+        if hearing.is_empty() {
+            let all = self.slots.iter().enumerate().filter(|(_, slot)| slot.is_some());
+            hearing.extend(all.map(|(rule, _)| rule));
+        }
+        self.refused.extend(hearing.into_iter().map(|rule| (rule, key.clone(), refusal.clone())));
+        Err(refusal)
+    }
+}
+
+/// What a child is told that no slot takes. `means_slots`: there are slots of the name that it writes. Another namespace
+/// is not told: it would learn which rules there are.
+fn not_taken(above: &GatewayRoute, reference: &ParentRef, child: &GatewayRoute, means_slots: bool) -> Refusal {
+    let (parent, namespace) = (name(above), &child.meta.key.namespace);
+    let is_own = *namespace == above.meta.key.namespace;
+    match &reference.section {
+        Some(section) if !is_own => {
+            let message =
+                format!("{parent} has no rule {section} that admits {} of namespace {namespace}", a(child.kind));
+            Refusal::NotAllowed(message)
+        }
+        Some(section) if !means_slots && above.rules.iter().any(|rule| rule.name.as_ref() == Some(section)) => {
+            Refusal::NoSection(format!("rule {section} of {parent} is no slot"))
+        }
+        Some(section) if !means_slots => Refusal::NoSection(format!("{parent} has no rule named {section}")),
+        None if !means_slots => Refusal::NoSection(format!("{parent} has no slot")),
+        _ => Refusal::NotAllowed(format!("{parent} admits no {} of namespace {namespace}", child.kind)),
+    }
+}
+
+/// Routes from which parents lead up to a Gateway of ours, whether they may hang there or not.
+fn reaching<'r>(
+    context: &Context<'r>,
+    by_key: &BTreeMap<ObjectRef, &'r Arc<GatewayRoute>>,
+    below: &BTreeMap<ObjectRef, Vec<(&'r Arc<GatewayRoute>, usize)>>,
+) -> BTreeSet<ObjectRef> {
+    let on_gateway = |route: &GatewayRoute| {
+        route.parents.iter().filter_map(|parent| gateway_of(route, parent)).any(|key| context.gateways.contains(&key))
+    };
+    let tops = by_key.iter().filter(|(_, route)| on_gateway(route));
+    let mut found: BTreeSet<_> = tops.map(|(key, _)| key.clone()).collect();
+    let mut rest: Vec<_> = found.iter().cloned().collect();
+    while let Some(next) = rest.pop() {
+        for (child, _) in below.get(&next).into_iter().flatten() {
+            let child = reference_of(child);
+            if found.insert(child.clone()) {
+                rest.push(child);
+            }
+        }
+    }
+    found
+}
+
+/// All routes of the three kinds.
+pub fn routes(resources: &Resources) -> impl Iterator<Item = &Arc<GatewayRoute>> {
+    let Resources { http_routes, grpc_routes, tls_routes, .. } = resources;
+    http_routes.iter().chain(grpc_routes.iter()).chain(tls_routes.iter())
+}
+
+/// The route as an object.
+pub fn reference_of(route: &GatewayRoute) -> ObjectRef {
+    ObjectRef { kind: route.kind, key: route.meta.key.clone() }
+}
+
+/// The route that a parentRef names, if it names one.
+pub fn parent_of(route: &GatewayRoute, reference: &ParentRef) -> Option<ObjectRef> {
+    let kinds = [Kind::HttpRoute, Kind::GrpcRoute, Kind::TlsRoute];
+    let kind = kinds.into_iter().find(|kind| *reference.object.kind == *kind.name())?;
+    (*reference.object.group == *GROUP).then(|| ObjectRef { kind, key: key_of(route, reference) })
+}
+
+/// The Gateway that a parentRef names, if it names one.
+pub fn gateway_of(route: &GatewayRoute, reference: &ParentRef) -> Option<ObjectKey> {
+    let is_gateway = *reference.object.group == *GROUP && *reference.object.kind == *Kind::Gateway.name();
+    is_gateway.then(|| key_of(route, reference))
+}
+
+fn key_of(route: &GatewayRoute, reference: &ParentRef) -> ObjectKey {
+    let namespace = reference.object.namespace.as_ref().unwrap_or(&route.meta.key.namespace);
+    ObjectKey { namespace: namespace.clone(), name: reference.object.name.clone() }
+}
+
+/// A route in a message.
+pub fn name(route: &GatewayRoute) -> String {
+    route.meta.key.to_string()
+}
+
+/// A rule in a message: `shop/store#teams`, or by position when it has no name.
+pub fn rule_name(route: &GatewayRoute, rule: usize) -> String {
+    match route.rules.get(rule).and_then(|rule| rule.name.as_ref()) {
+        Some(section) => format!("{}#{section}", route.meta.key),
+        None => format!("{}[{rule}]", route.meta.key),
+    }
+}
+
+fn a(kind: Kind) -> String {
+    if kind == Kind::HttpRoute { format!("an {kind}") } else { format!("a {kind}") }
+}

@@ -1,0 +1,64 @@
+//! What is wrong with what routes say about inclusion, apart from where they hang.
+
+use crate::status::Condition;
+use crate::warning::Warning;
+use router_api::gateway_api::types::{GROUP, GatewayRoute};
+use router_api::resources::Resources;
+use router_model::field::FieldPath;
+use router_model::object::{Kind, ObjectRef};
+
+use super::edges::{parent_of, routes};
+use super::slots::Slots;
+
+/// A rule that is meant to be a slot and cannot be one. Its requests are answered 500.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    /// The condition that says so, of every row of the route: Accepted or ResolvedRefs.
+    pub condition: Condition,
+}
+
+impl Problem {
+    pub(super) fn unsupported(message: &str) -> Self {
+        Problem { condition: Condition::new("Accepted", false, "UnsupportedValue", message) }
+    }
+
+    pub(super) fn unresolved(reason: &str, message: &str) -> Self {
+        Problem { condition: Condition::new("ResolvedRefs", false, reason, message) }
+    }
+}
+
+/// What is wrong with the slots of a route, with the index of each rule.
+pub fn problems(resources: &Resources, route: &GatewayRoute) -> Vec<(usize, Problem)> {
+    let slots = Slots::new(resources);
+    let rules = route.rules.iter().enumerate();
+    rules.filter_map(|(i, rule)| slots.slot(route, rule).err().map(|problem| (i, problem))).collect()
+}
+
+/// Parents that are not there: such an edge gets no row of status, as the API has it.
+pub fn warnings(resources: &Resources) -> Vec<Warning> {
+    let mut warnings = Vec::new();
+    for route in routes(resources) {
+        for (i, reference) in route.parents.iter().enumerate() {
+            let Some(parent) = parent_of(route, reference) else { continue };
+            if *reference.object.group == *GROUP && find(resources, &parent).is_none() {
+                let key = route.meta.key.clone();
+                warnings.push(Warning {
+                    object: ObjectRef { kind: route.kind, key },
+                    path: FieldPath::of(&["spec", "parentRefs"]).index(i),
+                    message: format!("there is no {parent}"),
+                });
+            }
+        }
+    }
+    warnings
+}
+
+fn find(resources: &Resources, route: &ObjectRef) -> Option<()> {
+    let objects = match route.kind {
+        Kind::HttpRoute => &resources.http_routes,
+        Kind::GrpcRoute => &resources.grpc_routes,
+        Kind::TlsRoute => &resources.tls_routes,
+        _ => return None,
+    };
+    objects.get(&route.key).map(|_| ())
+}

@@ -1,0 +1,537 @@
+//! Random trees and random requests, against a model that walks the tree when a request comes.
+
+use std::cmp::Reverse;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use proptest::collection::vec;
+use proptest::prelude::*;
+use proptest::sample::{select, subsequence};
+use serde_json::json;
+
+use super::*;
+use router_api::gateway_api::types::{
+    AllowedRoutes, BackendRef, FromNamespaces, GROUP, ObjectReference, ParentRef, RouteSlot, SLUICE_GROUP, UrlRewrite,
+};
+use router_api::object::Object;
+use router_model::names::Hostname;
+use router_model::object::{Created, Kind, Manifest, Meta, Origin, TextMap, Uid};
+use router_table::cors::Cors;
+use router_table::matchers::{PathMatcher, ValueMatcher};
+
+/// A listener `public#<name>` and its hostname.
+type Listener = (Arc<str>, HostPattern);
+
+#[derive(Clone, Debug)]
+struct World {
+    listeners: Vec<Listener>,
+    routes: Vec<Arc<GatewayRoute>>,
+    slots: Vec<Arc<RouteSlot>>,
+    depth: u8,
+}
+
+#[derive(Clone, Debug)]
+struct Request {
+    host: Hostname,
+    path: String,
+    method: &'static str,
+    header: &'static str,
+}
+
+/// What a request comes to: the routes and rules on its way, and what becomes of it.
+type Answer = Option<(Vec<(ObjectKey, usize)>, Outcome)>;
+
+fn name(text: &str) -> Hostname {
+    Hostname::parse(text).unwrap()
+}
+
+fn pattern(text: &str) -> HostPattern {
+    match text.strip_prefix("*.") {
+        Some(domain) => HostPattern::Suffix(name(domain)),
+        None if text == "*" => HostPattern::Any,
+        None => HostPattern::Exact(name(text)),
+    }
+}
+
+const HOSTS: [&str; 6] = ["*.test", "*.x.test", "*.a.x.test", "a.x.test", "b.x.test", "c.a.x.test"];
+/// For each pattern and each two nested ones a name that they match.
+const NAMES: [&str; 7] = ["y.test", "x.test", "b.x.test", "a.x.test", "c.a.x.test", "d.a.x.test", "other"];
+const METHODS: [&str; 2] = ["GET", "POST"];
+const ROUTES: usize = 6;
+
+fn meta(name: &str, namespace: &str, age: u32) -> Meta {
+    Meta {
+        key: ObjectKey::new(namespace, name),
+        labels: TextMap::default(),
+        annotations: TextMap::default(),
+        created: Created(Some(jiff::Timestamp::from_second(age.into()).unwrap())),
+        uid: Uid::default(),
+        generation: 1,
+        origin: Origin::default(),
+    }
+}
+
+fn matchers() -> impl Strategy<Value = RequestMatcher> {
+    let path = prop_oneof![
+        4 => select(vec!["/", "/a", "/a/b", "/b", "/ab"]).prop_map(|path| PathMatcher::Prefix(path.into())),
+        1 => select(vec!["/", "/a", "/a/b"]).prop_map(|path| PathMatcher::Exact(path.into())),
+    ];
+    let method = prop::option::weighted(0.2, select(METHODS.to_vec()));
+    let header = prop::option::weighted(0.2, select(vec!["1", "2"]));
+    (path, method, header).prop_map(|(path, method, header)| RequestMatcher {
+        path,
+        method: method.map(Into::into),
+        headers: header.map(|value| ("x".into(), ValueMatcher::Exact(value.into()))).into_iter().collect(),
+        query: Vec::new(),
+    })
+}
+
+fn rules() -> impl Strategy<Value = (RouteRule, bool)> {
+    let filter = prop_oneof![
+        8 => Just(None),
+        1 => Just(Some(Filter::Rewrite(UrlRewrite::default()))),
+        1 => Just(Some(Filter::Cors(Cors::default()))),
+    ];
+    (prop::option::of(select(vec!["s", "t"])), vec(matchers(), 1..3), filter, any::<bool>()).prop_map(
+        |(name, matches, filter, slot)| {
+            let filters = filter.into_iter().collect();
+            (RouteRule { name: name.map(Into::into), matches, filters, ..RouteRule::default() }, slot)
+        },
+    )
+}
+
+fn parents() -> impl Strategy<Value = ParentRef> {
+    let object = prop_oneof![
+        2 => Just((Kind::Gateway, "public".to_owned())),
+        5 => (0..ROUTES).prop_map(|i| (Kind::HttpRoute, format!("r{i}"))),
+    ];
+    (object, prop::option::weighted(0.4, select(vec!["s", "t", "http"]))).prop_map(|((kind, name), section)| {
+        let object = ObjectReference {
+            group: GROUP.into(),
+            kind: kind.name().into(),
+            namespace: Some(namespace_of(&name).into()),
+            name: name.into(),
+        };
+        ParentRef { object, section: section.map(Into::into), port: None }
+    })
+}
+
+/// Routes of even numbers are in one namespace, the others in another.
+fn namespace_of(name: &str) -> &'static str {
+    if name.ends_with(['0', '2', '4']) { "red" } else { "blue" }
+}
+
+fn worlds() -> impl Strategy<Value = World> {
+    let route =
+        (vec(parents(), 0..4), subsequence(HOSTS.to_vec(), 0..2), vec(rules(), 1..4), 0..3u32, vec(any::<bool>(), 4));
+    let listeners = subsequence(vec!["*", "*.test", "*.x.test", "a.x.test"], 1..3);
+    (listeners, vec(route, ROUTES), 2..6u8).prop_map(|(listeners, routes, depth)| {
+        let section = |i| if i == 0 { "http".into() } else { format!("s{i}").into() };
+        let listeners = listeners.into_iter().enumerate().map(|(i, host)| (section(i), pattern(host))).collect();
+        let mut world = World { listeners, routes: Vec::new(), slots: Vec::new(), depth };
+        for (i, (parents, hostnames, rules, age, open)) in routes.into_iter().enumerate() {
+            let id = format!("r{i}");
+            let namespace = namespace_of(&id);
+            let mut own = Vec::new();
+            for (j, (mut rule, slot)) in rules.into_iter().enumerate() {
+                if slot {
+                    let name: Arc<str> = format!("{id}-{j}").into();
+                    let from = if open[j] { FromNamespaces::All } else { FromNamespaces::Same };
+                    world.slots.push(Arc::new(RouteSlot {
+                        meta: meta(&name, namespace, 0),
+                        manifest: Manifest::new(&json!({})),
+                        allowed: AllowedRoutes { kinds: None, from },
+                    }));
+                    let (group, kind) = (SLUICE_GROUP.into(), Kind::RouteSlot.name().into());
+                    let object = ObjectReference { group, kind, namespace: None, name };
+                    rule.backends = vec![BackendRef { object, port: None, weight: 1, filters: Vec::new() }];
+                }
+                own.push(rule);
+            }
+            // Of rules with one name the API takes only the first.
+            let mut names = BTreeSet::new();
+            own.iter_mut().for_each(|rule| rule.name = rule.name.take().filter(|name| names.insert(name.clone())));
+            world.routes.push(Arc::new(GatewayRoute {
+                kind: Kind::HttpRoute,
+                meta: meta(&id, namespace, age),
+                manifest: Manifest::new(&json!({})),
+                parents,
+                hostnames: hostnames.into_iter().map(pattern).collect(),
+                rules: own,
+            }));
+        }
+        world
+    })
+}
+
+fn requests() -> impl Strategy<Value = Request> {
+    let path = vec(select(vec!["a", "b", "ab"]), 0..4).prop_map(|parts| format!("/{}", parts.join("/")));
+    (select(NAMES.to_vec()), path, select(METHODS.to_vec()), select(vec!["1", "2", ""]))
+        .prop_map(|(host, path, method, header)| Request { host: name(host), path, method, header })
+}
+
+impl World {
+    fn expand(&self, backwards: bool) -> (Vec<(Listener, Arc<GatewayRoute>)>, Expanded) {
+        let mut resources = Resources::default();
+        self.routes.iter().for_each(|route| resources.insert(&Object::GatewayRoute(route.clone())));
+        self.slots.iter().for_each(|slot| resources.insert(&Object::RouteSlot(slot.clone())));
+        let gateway = ObjectKey::new("blue", "public");
+        let mut tops = Vec::new();
+        for (listener, route, parent) in self.tops() {
+            let own = route.hostnames.iter().filter_map(|host| host.intersect(&listener.1)).collect();
+            let hosts = if route.hostnames.is_empty() { vec![listener.1.clone()] } else { own };
+            let top = Top { gateway: &gateway, section: listener.0.clone(), route, parent, hosts };
+            tops.push(top);
+        }
+        if backwards {
+            tops.reverse();
+        }
+        let context = Context {
+            resources: &resources,
+            max_depth: MaxDepth::new(self.depth).unwrap(),
+            gateways: &BTreeSet::from([gateway.clone()]),
+            refusal: &|_| None,
+        };
+        let expanded = expand(&context, &tops);
+        let listener =
+            |top: &Top<'_>| self.listeners.iter().find(|listener| listener.0 == top.section).unwrap().clone();
+        (tops.iter().map(|top| (listener(top), top.route.clone())).collect(), expanded)
+    }
+
+    /// Routes on listeners.
+    fn tops(&self) -> Vec<(&Listener, &Arc<GatewayRoute>, usize)> {
+        let mut tops: Vec<(&Listener, &Arc<GatewayRoute>, usize)> = Vec::new();
+        for listener in &self.listeners {
+            for route in &self.routes {
+                let names = |parent: &ParentRef| {
+                    &*parent.object.kind == "Gateway" && parent.section.as_ref().is_none_or(|name| *name == listener.0)
+                };
+                let meet = |host: &HostPattern| host.intersect(&listener.1).is_some();
+                if let Some(parent) = route.parents.iter().position(names)
+                    && (route.hostnames.is_empty() || route.hostnames.iter().any(meet))
+                {
+                    tops.push((listener, route, parent));
+                }
+            }
+        }
+        tops
+    }
+}
+
+/// What the flat rules of a listener do with a request.
+fn flat(tops: &[(Listener, Arc<GatewayRoute>)], expanded: &Expanded, listener: &Listener, request: &Request) -> Answer {
+    let of_listener = tops.iter().zip(&expanded.rules).filter(|((own, _), _)| own == listener);
+    let precedence = Precedence::new(of_listener.flat_map(|(_, rules)| rules));
+    let (rule, _) = precedence
+        .serving(&HostPattern::Exact(request.host.clone()))
+        .into_iter()
+        .find(|(_, alternative)| matches(&alternative.matcher, request, &request.path, &[]))?;
+    let way = rule.levels.iter().map(|level| (level.route.meta.key.clone(), level.rule)).collect();
+    Some((way, rule.outcome))
+}
+
+/// Whether a request is as a matcher wants it, its path being what is left of it. Headers that somebody above looks at
+/// are not looked at again.
+fn matches(matcher: &RequestMatcher, request: &Request, path: &str, above: &[&RequestMatcher]) -> bool {
+    let path = match &matcher.path {
+        PathMatcher::Prefix(prefix) => rest(prefix, path).is_some(),
+        PathMatcher::Exact(exact) => **exact == *path,
+        PathMatcher::Regex(_) => unreachable!("none is made"),
+    };
+    let header = matcher.headers.is_empty()
+        || above.iter().any(|matcher| !matcher.headers.is_empty())
+        || matches!(&matcher.headers[0].1, ValueMatcher::Exact(value) if **value == *request.header);
+    path && header && matcher.method.as_ref().is_none_or(|method| **method == *request.method)
+}
+
+/// What is left of a path below a prefix.
+fn rest<'p>(prefix: &str, path: &'p str) -> Option<&'p str> {
+    if prefix == "/" {
+        return Some(path);
+    }
+    match path.strip_prefix(prefix)? {
+        "" => Some("/"),
+        rest => rest.starts_with('/').then_some(rest),
+    }
+}
+
+/// The model: from the listener down, at each level the best of what matches, and no way back.
+struct Model<'w> {
+    world: &'w World,
+    listener: &'w Listener,
+}
+
+/// A slot on the way: its route, which rule, and which of its matches.
+type Step<'w> = (&'w Arc<GatewayRoute>, usize, usize);
+
+impl<'w> Model<'w> {
+    fn ask(&self, request: &Request) -> Answer {
+        let tops = self.world.tops().into_iter().filter(|(listener, ..)| *listener == self.listener);
+        self.choose(request, &mut Vec::new(), tops.map(|(_, route, _)| route).collect())
+    }
+
+    fn choose(&self, request: &Request, way: &mut Vec<Step<'w>>, routes: Vec<&'w Arc<GatewayRoute>>) -> Answer {
+        let mut best: Option<(_, Step<'w>)> = None;
+        for route in routes {
+            let Some(host) = self.host(way, route, &request.host) else { continue };
+            for (i, rule) in route.rules.iter().enumerate() {
+                for (j, own) in rule.matches.iter().enumerate() {
+                    let way: Vec<_> = way.iter().copied().chain([(route, i, j)]).collect();
+                    if !self.fits(&way, request) {
+                        continue;
+                    }
+                    let (exact, long) = match &own.path {
+                        PathMatcher::Exact(path) => (true, path.len()),
+                        PathMatcher::Prefix(path) => (false, path.len()),
+                        PathMatcher::Regex(_) => unreachable!("none is made"),
+                    };
+                    let slot = is_slot(route, i);
+                    let below = if slot { self.narrowest_below(&way, request).unwrap_or(host) } else { host };
+                    let key = (
+                        host,
+                        (Reverse(exact), Reverse(long), Reverse(own.method.is_some()), Reverse(own.headers.len())),
+                        (route.meta.created, route.meta.key.clone()),
+                        // Of equal rules of a route: where a child has a narrower host, then what is no slot.
+                        (below, slot, i, j),
+                    );
+                    if best.as_ref().is_none_or(|(known, _)| key < *known) {
+                        best = Some((key, (route, i, j)));
+                    }
+                }
+            }
+        }
+        let (_, step) = best?;
+        way.push(step);
+        let steps = |way: &[Step<'_>]| way.iter().map(|(route, rule, _)| (route.meta.key.clone(), *rule)).collect();
+        if !is_slot(step.0, step.1) {
+            return Some((steps(way), Outcome::Serve));
+        }
+        let children: Vec<_> = self.world.routes.iter().filter(|child| self.hangs(way, child)).collect();
+        let outcome = if children.is_empty() { Outcome::NoBackend } else { Outcome::NoChild };
+        self.choose(request, way, children).or_else(|| Some((steps(way), outcome)))
+    }
+
+    /// How specific the hosts of those children are that have a rule for a request, below the slot at the end of a way.
+    fn narrowest_below(&self, way: &[Step<'w>], request: &Request) -> Option<(bool, Reverse<usize>)> {
+        let children = self.world.routes.iter().filter(|child| self.hangs(way, child));
+        let takes = |child: &&'w Arc<GatewayRoute>| {
+            child.rules.iter().enumerate().any(|(i, rule)| {
+                (0..rule.matches.len()).any(|j| self.fits(&[way, &[(*child, i, j)]].concat(), request))
+            })
+        };
+        children.filter(takes).filter_map(|child| self.host(way, child, &request.host)).min()
+    }
+
+    /// How specific the hosts of a route are for a name (smaller is more so), at the end of a way; `None`: not its own.
+    fn host(&self, way: &[Step<'_>], route: &GatewayRoute, host: &Hostname) -> Option<(bool, Reverse<usize>)> {
+        let routes = way.iter().map(|(route, ..)| &***route).chain([route]);
+        let lists = routes.map(|route| route.hostnames.as_slice()).filter(|list| !list.is_empty());
+        let own = [self.listener.1.clone()];
+        let lists: Vec<_> = lists.chain([own.as_slice()]).collect();
+        let asked = HostPattern::Exact(host.clone());
+        // A name that all lists have is served by the most specific pattern of any of them.
+        lists.iter().try_fold((true, Reverse(0)), |best, list| {
+            let covering = list.iter().filter(|pattern| pattern.covers(&asked));
+            let specific = covering.map(|pattern| match pattern {
+                HostPattern::Exact(_) => (false, Reverse(usize::MAX)),
+                HostPattern::Suffix(domain) => (true, Reverse(domain.as_str().len())),
+                HostPattern::Any => (true, Reverse(0)),
+            });
+            specific.min().map(|specific| best.min(specific))
+        })
+    }
+
+    /// Whether a request fits all matches on a way, each looking at what the one above has left of the path.
+    fn fits(&self, way: &[Step<'_>], request: &Request) -> bool {
+        let mut path = Some(request.path.as_str());
+        let mut above: Vec<&RequestMatcher> = Vec::new();
+        way.iter().all(|(route, rule, alternative)| {
+            let matcher = &route.rules[*rule].matches[*alternative];
+            let fits = match path {
+                Some(path) => matches(matcher, request, path, &above),
+                // Below an exact path only what says nothing of paths.
+                None => {
+                    matches!(&matcher.path, PathMatcher::Prefix(prefix) if &**prefix == "/")
+                        && matches(matcher, request, "/", &above)
+                }
+            };
+            path = match &matcher.path {
+                PathMatcher::Prefix(prefix) => path.and_then(|path| rest(prefix, path)),
+                _ => None,
+            };
+            above.push(matcher);
+            fits
+        })
+    }
+
+    /// Whether a child hangs on the slot at the end of a way.
+    fn hangs(&self, way: &[Step<'_>], child: &GatewayRoute) -> bool {
+        let Some((parent, rule, _)) = way.last() else { return false };
+        let key = |route: &GatewayRoute| route.meta.key.clone();
+        let named = child.parents.iter().any(|reference| {
+            &*reference.object.kind == "HTTPRoute"
+                && *reference.object.name == *parent.meta.key.name
+                && reference.section.as_ref().is_none_or(|name| parent.rules[*rule].name.as_ref() == Some(name))
+        });
+        let slot_name = &*parent.rules[*rule].backends[0].object.name;
+        let slot = self.world.slots.iter().find(|slot| &*slot.meta.key.name == slot_name).unwrap();
+        let admitted = match slot.allowed.from {
+            FromNamespaces::All => true,
+            _ => child.meta.key.namespace == parent.meta.key.namespace,
+        };
+        let has = |is: fn(&Filter) -> bool| {
+            let above = way.iter().any(|(route, rule, _)| route.rules[*rule].filters.iter().any(is));
+            above && child.rules.iter().any(|rule| rule.filters.iter().any(is))
+        };
+        named
+            && admitted
+            && way.len() < usize::from(self.world.depth)
+            && way.iter().all(|(route, ..)| key(route) != key(child))
+            && !has(|filter| matches!(filter, Filter::Rewrite(_)))
+            && !has(|filter| matches!(filter, Filter::Cors(_)))
+            && NAMES.iter().any(|host| self.host(way, child, &name(host)).is_some())
+            && self.some_request_fits(way, child)
+    }
+
+    /// Whether there is a request for one of the child's matches below any matches of the slots above.
+    fn some_request_fits(&self, way: &[Step<'_>], child: &GatewayRoute) -> bool {
+        let child = Arc::new(child.clone());
+        let mut ways: Vec<Vec<Step<'_>>> = vec![Vec::new()];
+        for (route, rule) in way.iter().map(|(route, rule, _)| (*route, *rule)) {
+            let alternatives = 0..route.rules[rule].matches.len();
+            ways = alternatives
+                .flat_map(|j| ways.iter().map(move |way| [way.as_slice(), &[(route, rule, j)]].concat()))
+                .collect();
+        }
+        let paths: BTreeSet<String> = ways.iter().flat_map(|way| paths_of(way, &child)).collect();
+        let own = child.rules.iter().enumerate().flat_map(|(i, rule)| (0..rule.matches.len()).map(move |j| (i, j)));
+        let own: Vec<_> = own.collect();
+        ways.iter().any(|way| {
+            own.iter().any(|(i, j)| {
+                let way = [way.as_slice(), &[(&child, *i, *j)]].concat();
+                paths.iter().any(|path| {
+                    METHODS.iter().any(|method| {
+                        // Of each header the uppermost condition is the only one, so some value always fits.
+                        ["1", "2"].iter().any(|header| {
+                            let (path, host) = (path.clone(), name("other"));
+                            self.fits(&way, &Request { host, path, method, header })
+                        })
+                    })
+                })
+            })
+        })
+    }
+}
+
+fn is_slot(route: &GatewayRoute, rule: usize) -> bool {
+    !route.rules[rule].backends.is_empty()
+}
+
+/// Paths that the matches on a way could be for.
+fn paths_of(way: &[Step<'_>], child: &GatewayRoute) -> Vec<String> {
+    let text = |matcher: &RequestMatcher| match &matcher.path {
+        PathMatcher::Prefix(path) | PathMatcher::Exact(path) => path.trim_end_matches('/').to_owned(),
+        PathMatcher::Regex(_) => unreachable!("none is made"),
+    };
+    let above: String = way.iter().map(|(route, rule, j)| text(&route.rules[*rule].matches[*j])).collect();
+    let own = child.rules.iter().flat_map(|rule| &rule.matches);
+    own.map(|matcher| format!("{above}{}", text(matcher)))
+        .map(|path| if path.is_empty() { "/".to_owned() } else { path })
+        .collect()
+}
+
+/// What is told without the messages: those of a sibling say that an older one shadows it.
+fn essence(fragment: &Fragment) -> Value {
+    let rows = fragment.rows.iter().map(|row| {
+        let IncludedRow { parent, accepted, line, .. } = row;
+        json!([format!("{parent:?}"), accepted.holds, accepted.reason, line.hosts])
+    });
+    json!([rows.collect::<Value>(), fragment.slot])
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1000))]
+
+    /// So a child never receives a request outside its parents' hosts and matches, nor one that a more specific rule of
+    /// its parent takes.
+    #[test]
+    fn the_flat_rules_do_what_a_walk_would_do(world in worlds(), asked in vec(requests(), 30)) {
+        let (tops, expanded) = world.expand(false);
+        for listener in &world.listeners {
+            let model = Model { world: &world, listener };
+            for request in &asked {
+                let answer = flat(&tops, &expanded, listener, request);
+                prop_assert_eq!(&answer, &model.ask(request), "{:?} on {:?}", request, listener);
+            }
+        }
+    }
+
+    #[test]
+    fn cutting_an_edge_changes_only_what_hangs_below_it(
+        world in worlds(), which in any::<prop::sample::Index>(), asked in vec(requests(), 30),
+    ) {
+        let all = world.routes.iter().enumerate().flat_map(|(i, route)| {
+            let routes = route.parents.iter().enumerate().filter(|(_, parent)| &*parent.object.kind == "HTTPRoute");
+            routes.map(move |(edge, _)| (i, edge))
+        });
+        let all: Vec<_> = all.collect();
+        prop_assume!(!all.is_empty());
+        let (child, edge) = *which.get(&all);
+        let cut = world.routes[child].parents[edge].clone();
+        let parent = ObjectKey::new(cut.object.namespace.as_ref().unwrap(), &cut.object.name);
+        let mut after = world.clone();
+        let mut route = GatewayRoute::clone(&world.routes[child]);
+        route.parents.remove(edge);
+        let child = route.meta.key.clone();
+        let place = after.routes.iter().position(|known| known.meta.key == child).unwrap();
+        after.routes[place] = Arc::new(route);
+
+        let (tops_before, before) = world.expand(false);
+        let (tops_after, after) = after.expand(false);
+        for listener in &world.listeners {
+            for request in &asked {
+                let old = flat(&tops_before, &before, listener, request);
+                let new = flat(&tops_after, &after, listener, request);
+                let Some((way, outcome)) = &old else {
+                    prop_assert_eq!(&old, &new);
+                    continue;
+                };
+                let through = way.windows(2).any(|two| two[0].0 == parent && two[1].0 == child);
+                // The last child of a slot is gone: the slot has no backend any more.
+                let emptied = *outcome == Outcome::NoChild && way.last().is_some_and(|(route, _)| *route == parent);
+                if emptied {
+                    let (new_way, new_outcome) = new.as_ref().unwrap();
+                    prop_assert_eq!(new_way, way);
+                    prop_assert!(matches!(new_outcome, Outcome::NoChild | Outcome::NoBackend));
+                } else if !through {
+                    prop_assert_eq!(&old, &new, "{:?}", request);
+                }
+            }
+        }
+        let mut below = BTreeSet::from([child]);
+        for _ in 0..ROUTES {
+            let is_below = |route: &&Arc<GatewayRoute>| {
+                let mut parents = route.parents.iter().filter(|parent| &*parent.object.kind == "HTTPRoute");
+                parents.any(|parent| below.iter().any(|key| key.name == parent.object.name))
+            };
+            let more: Vec<_> = world.routes.iter().filter(is_below).map(|route| route.meta.key.clone()).collect();
+            below.extend(more);
+        }
+        let concerned = |object: &ObjectRef| match object.kind {
+            Kind::RouteSlot => below.iter().chain([&parent]).any(|route| object.key.name.starts_with(&*route.name)),
+            _ => below.contains(&object.key) || object.key == parent,
+        };
+        for (object, fragment) in before.told.iter().filter(|(object, _)| !concerned(object)) {
+            prop_assert_eq!(Some(essence(fragment)), after.told.get(object).map(essence), "{}", object);
+        }
+    }
+
+    #[test]
+    fn the_order_of_routes_says_nothing(world in worlds()) {
+        let (_, one) = world.expand(false);
+        let (_, mut other) = world.expand(true);
+        other.rules.reverse();
+        prop_assert_eq!(one.told, other.told);
+        prop_assert_eq!(format!("{:?}", one.rules), format!("{:?}", other.rules));
+    }
+}

@@ -1,0 +1,115 @@
+//! Which rules are slots, and who may hang on them. There are two carriers of one meaning: a `RouteSlot` as the only
+//! backend of a rule, and, where the CRD of HTTPRoute has it, `allowedRoutes` of the rule itself.
+
+use std::sync::Arc;
+
+use super::Problem;
+use router_api::gateway_api::types::{
+    AllowedRoutes, BackendRef, Filter, FromNamespaces, GROUP, GatewayRoute, RouteRule, SLUICE_GROUP,
+};
+use router_api::resources::Resources;
+use router_model::object::{Kind, ObjectKey};
+
+/// A rule that children hang on.
+#[derive(Clone, Debug)]
+pub struct Slot<'r> {
+    /// Who may.
+    pub allowed: &'r AllowedRoutes,
+    /// The RouteSlot, when it is one.
+    pub object: Option<ObjectKey>,
+    /// Whether routes of the parent's own kind may hang on it: no other kind ever can.
+    pub takes_own_kind: bool,
+    /// Entries of `allowedRoutes.kinds` that count for nothing.
+    pub invalid_kinds: Vec<String>,
+    /// A filter of the rule that nothing can hang under.
+    pub redirects: bool,
+}
+
+/// Finds slots.
+#[derive(Clone, Copy)]
+pub struct Slots<'r> {
+    resources: &'r Resources,
+    /// Whether the CRD of HTTPRoute has `allowedRoutes`.
+    pub literal: bool,
+}
+
+impl<'r> Slots<'r> {
+    /// Slots of routes among these objects.
+    pub fn new(resources: &'r Resources) -> Self {
+        Slots { resources, literal: resources.definitions.iter().any(|definition| definition.has_inclusions) }
+    }
+
+    /// Whether this rule is a slot.
+    ///
+    /// # Errors
+    /// The rule is meant to be one and cannot be.
+    pub fn slot(&self, route: &GatewayRoute, rule: &'r RouteRule) -> Result<Option<Slot<'r>>, Problem> {
+        let named: Vec<_> = rule.backends.iter().filter(|backend| is_slot(backend)).collect();
+        let allowed = rule.allowed.as_ref().filter(|_| route.kind == Kind::HttpRoute);
+        match (named.as_slice(), allowed) {
+            ([], None) => Ok(None),
+            ([], Some(_)) if !self.literal => Err(Problem::unsupported(
+                "allowedRoutes counts only where the CRD of HTTPRoute has it; install Sluice's, or name a RouteSlot in backendRefs",
+            )),
+            ([], Some(_)) if !rule.backends.is_empty() => {
+                Err(Problem::unsupported("a rule has either allowedRoutes or backendRefs; leave one of them out"))
+            }
+            ([], Some(allowed)) => Ok(Some(slot(route, rule, allowed, None))),
+            (_, Some(_)) => {
+                Err(Problem::unsupported("a rule has either allowedRoutes or backendRefs; leave one of them out"))
+            }
+            ([backend], None) if rule.backends.len() == 1 => self.object(route, rule, backend).map(Some),
+            _ => Err(Problem::unsupported(
+                "a RouteSlot is the only backend of its rule; make further rules for the others",
+            )),
+        }
+    }
+
+    fn object(&self, route: &GatewayRoute, rule: &RouteRule, backend: &BackendRef) -> Result<Slot<'r>, Problem> {
+        let own = &route.meta.key.namespace;
+        let reference = &backend.object;
+        if reference.namespace.as_ref().is_some_and(|namespace| namespace != own) {
+            return Err(Problem::unresolved(
+                "RefNotPermitted",
+                "a RouteSlot is in the namespace of the route that names it",
+            ));
+        }
+        if !backend.filters.is_empty() {
+            return Err(Problem::unsupported("filters of a RouteSlot's backendRef; write them into the rule"));
+        }
+        let key = ObjectKey { namespace: own.clone(), name: reference.name.clone() };
+        match self.resources.route_slots.get(&key) {
+            Some(found) => Ok(slot(route, rule, &found.allowed, Some(key))),
+            None => Err(Problem::unresolved("BackendNotFound", &format!("there is no RouteSlot {key}"))),
+        }
+    }
+
+    /// Whether a slot admits routes of this namespace, asked of the route that the slot is of (not of those above it).
+    pub fn admits(&self, slot: &Slot<'_>, parent: &GatewayRoute, namespace: &Arc<str>) -> bool {
+        match &slot.allowed.from {
+            FromNamespaces::Same => *namespace == parent.meta.key.namespace,
+            FromNamespaces::All => true,
+            FromNamespaces::None => false,
+            FromNamespaces::Selector(selector) => selector.matches(&self.resources.namespace_labels(namespace)),
+        }
+    }
+}
+
+/// Whether this is a reference to a RouteSlot.
+pub fn is_slot(backend: &BackendRef) -> bool {
+    *backend.object.group == *SLUICE_GROUP && *backend.object.kind == *Kind::RouteSlot.name()
+}
+
+fn slot<'r>(route: &GatewayRoute, rule: &RouteRule, allowed: &'r AllowedRoutes, object: Option<ObjectKey>) -> Slot<'r> {
+    let own = (GROUP, route.kind.name());
+    let kinds = allowed.kinds.as_deref();
+    let is_own = |(group, kind): &&(Arc<str>, Arc<str>)| (&**group, &**kind) == own;
+    let others = kinds.unwrap_or_default().iter().filter(|kind| !is_own(kind));
+    Slot {
+        allowed,
+        object,
+        takes_own_kind: kinds.is_none_or(|kinds| kinds.is_empty() || kinds.iter().any(|kind| is_own(&kind))),
+        invalid_kinds: others.map(|(group, kind)| format!("{group}/{kind}")).collect(),
+        redirects: rule.filters.iter().any(|filter| matches!(filter, Filter::Redirect(_))),
+    }
+}

@@ -1,0 +1,413 @@
+//! Down from the listeners, slot by slot, to every child that hangs there.
+
+use std::cmp::Ordering;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::edges::{Candidate, Edges, Refusal, name, reference_of, rule_name};
+use super::matches::{Mismatch, canonical, combine};
+use super::slots::Slot;
+use super::{Alternative, AuthoredFilter, Context, EffectiveRule, Level, LevelKey, Outcome, Top, filters};
+use router_api::gateway_api::types::{Filter, GatewayRoute};
+use router_api::redirect::PathModifier;
+use router_model::object::{Created, ObjectRef};
+use router_table::host_pattern::HostPattern;
+use router_table::matchers::{PathMatcher, RequestMatcher};
+use router_table::rule::Retry;
+
+/// How many matches a child may have below one slot, all of its rules and all ways to the slot together.
+const MOST_MATCHES: usize = 1024;
+/// How many matches may hang below one top, of all children. A child of many slots has its matches in each of them, so
+/// a few routes could otherwise make millions of rules.
+const MOST_BELOW: usize = 16_384;
+/// How many matches are looked at below one top, those of children that cannot hang there included.
+const MOST_LOOKED_AT: usize = 16 * MOST_BELOW;
+/// How many ways from one top may lead to one route. Trees of people have a few; without a limit, some tens of routes
+/// that all name each other would keep the engine busy for ever.
+const MOST_WAYS: usize = 64;
+
+/// What a walk finds.
+pub struct Walked<'r> {
+    /// Of each top.
+    pub rules: Vec<Vec<EffectiveRule>>,
+    /// Every try to hang a child on a slot, in order of walking.
+    pub ways: Vec<Way<'r>>,
+}
+
+/// One try to hang a child on a slot: a way from a listener to a route.
+pub struct Way<'r> {
+    /// Which of the tops it begins at.
+    pub top: usize,
+    /// The slots on it, from the top down.
+    pub slots: Vec<(&'r GatewayRoute, usize)>,
+    /// The child.
+    pub child: &'r Arc<GatewayRoute>,
+    /// Which of its `parentRefs` name the last slot.
+    pub references: &'r [usize],
+    /// Its hosts there, or why it does not hang there.
+    pub result: Result<Arc<[HostPattern]>, Refusal>,
+    /// What of it has no effect there.
+    pub notes: Vec<String>,
+    /// Rules that are not served there, as they ask for what is not done, and what that is.
+    pub dropped: Dropped,
+}
+
+/// Rules by their place, and what they ask for that is not done.
+pub type Dropped = BTreeMap<usize, String>;
+
+/// Walks down from every top.
+pub fn walk<'r>(context: &Context<'_>, edges: &'r Edges<'r>, tops: &'r [Top<'r>]) -> Walked<'r> {
+    let depth = context.max_depth.routes();
+    let start = State::start();
+    let mut rules = Vec::with_capacity(tops.len());
+    let mut ways = Vec::new();
+    for (i, top) in tops.iter().enumerate() {
+        let mut walk = Walk::new(depth, edges, i, top);
+        let hosts: Arc<[HostPattern]> = top.hosts.as_slice().into();
+        // Nothing is above, so nothing can contradict.
+        if let Ok(below) = start.below(top.route, &hosts) {
+            walk.serve(top.route, below.states);
+        }
+        rules.push(walk.rules);
+        ways.append(&mut walk.ways);
+    }
+    Walked { rules, ways }
+}
+
+/// A walk down from one top.
+struct Walk<'r> {
+    depth: usize,
+    edges: &'r Edges<'r>,
+    top: usize,
+    listener: String,
+    stack: Vec<(&'r GatewayRoute, usize)>,
+    /// Tries to hang each route on anything.
+    tries: HashMap<ObjectRef, usize>,
+    /// Matches of each child below each slot.
+    matches: HashMap<(ObjectRef, ObjectRef, usize), usize>,
+    /// Matches of all children.
+    below: usize,
+    /// The same, and those of children that cannot hang where they want to.
+    looked_at: usize,
+    rules: Vec<EffectiveRule>,
+    ways: Vec<Way<'r>>,
+}
+
+impl<'r> Walk<'r> {
+    fn new(depth: usize, edges: &'r Edges<'r>, i: usize, top: &Top<'_>) -> Self {
+        Walk {
+            depth,
+            edges,
+            top: i,
+            listener: format!("{}#{}", top.gateway, top.section),
+            stack: Vec::new(),
+            tries: HashMap::new(),
+            matches: HashMap::new(),
+            below: 0,
+            looked_at: 0,
+            rules: Vec::new(),
+            ways: Vec::new(),
+        }
+    }
+
+    /// Serves a route: its rules as they are below what is above them.
+    fn serve(&mut self, route: &'r GatewayRoute, states: Vec<State>) {
+        let parent = self.edges.parent(route);
+        for (rule, state) in states.into_iter().enumerate().filter(|(_, state)| !state.alternatives.is_empty()) {
+            let slot = parent.and_then(|parent| parent.slots.get(rule)?.as_ref());
+            let outcome = match slot {
+                None if parent.is_some_and(|parent| parent.broken.contains(&rule)) => Outcome::NoBackend,
+                None => Outcome::Serve,
+                Some((slot, candidates)) => {
+                    self.stack.push((route, rule));
+                    let attached = self.fill(slot, candidates, &state);
+                    self.stack.pop();
+                    if attached { Outcome::NoChild } else { Outcome::NoBackend }
+                }
+            };
+            self.rules.push(state.into_rule(outcome));
+        }
+    }
+
+    /// Hangs every child on a slot that can hang there. `false` when there is none.
+    fn fill(&mut self, slot: &Slot<'_>, candidates: &'r [Candidate<'r>], state: &State) -> bool {
+        let mut attached = false;
+        let mut taken = Taken::default();
+        for candidate in candidates {
+            let tries = self.tries.entry(reference_of(candidate.route)).or_default();
+            *tries += 1;
+            let below = match (*tries).cmp(&(MOST_WAYS + 1)) {
+                Ordering::Less => self.hang(slot, candidate, state),
+                Ordering::Equal => {
+                    let message = format!("more than {MOST_WAYS} ways lead to it from {}", self.listener);
+                    Err(Refusal::Depth(message))
+                }
+                // Said once.
+                Ordering::Greater => continue,
+            };
+            let result = below.as_ref().map(|below| below.hosts.clone()).map_err(Clone::clone);
+            let notes = match &below {
+                Ok(below) => below.notes.iter().cloned().chain(taken.shadowed(candidate.route, &below.hosts)).collect(),
+                Err(_) => Vec::new(),
+            };
+            let dropped = below.as_ref().map(|below| below.dropped.clone()).unwrap_or_default();
+            let (child, references) = (candidate.route, candidate.references.as_slice());
+            self.ways.push(Way { top: self.top, slots: self.stack.clone(), child, references, result, notes, dropped });
+            if let Ok(below) = below {
+                attached = true;
+                self.serve(child, below.states);
+            }
+        }
+        attached
+    }
+
+    /// Whether a child can hang on the slot that the walk has come to.
+    fn hang(&mut self, slot: &Slot<'_>, candidate: &Candidate<'_>, state: &State) -> Result<Below, Refusal> {
+        let child = candidate.route;
+        let is_child = |route: &GatewayRoute| (route.kind, &route.meta.key) == (child.kind, &child.meta.key);
+        if self.stack.iter().any(|(route, _)| is_child(route)) {
+            let routes = self.stack.iter().map(|(route, _)| name(route)).chain([name(child)]);
+            let way: Vec<_> = [self.listener.clone()].into_iter().chain(routes).collect();
+            return Err(Refusal::Cycle(way.join(" -> ")));
+        }
+        if self.stack.len() >= self.depth {
+            let (routes, most) = (self.stack.len() + 1, self.depth);
+            let message = format!("route {routes} on its way from {}; at most {most} may be", self.listener);
+            return Err(Refusal::Depth(message));
+        }
+        if slot.redirects {
+            return Err(Refusal::Filter("RequestRedirect in a rule with a slot".to_owned()));
+        }
+        let hosts = narrow(&state.hosts, &child.hostnames)?;
+        let Some((parent, rule)) = self.stack.last() else { return state.below(child, &hosts) };
+        // The matches that the child adds below the slot. Those of one that does not come to hang there take no room.
+        let key = (reference_of(child), reference_of(parent), *rule);
+        let sum = self.matches.entry(key).or_default();
+        let added: usize = child.rules.iter().map(|rule| rule.matches.len() * state.alternatives.len()).sum();
+        if *sum + added > MOST_MATCHES {
+            let message = format!("{} matches with those of the slot; at most {MOST_MATCHES} may be", *sum + added);
+            return Err(unsupported(message));
+        }
+        if self.below + added > MOST_BELOW {
+            return Err(unsupported(format!("with it more than {MOST_BELOW} matches would hang below one route")));
+        }
+        self.looked_at += added;
+        if self.looked_at > MOST_LOOKED_AT {
+            let message = format!("more than {MOST_LOOKED_AT} matches of routes want to be below one route");
+            return Err(unsupported(message));
+        }
+        let below = state.below(child, &hosts)?;
+        *sum += added;
+        self.below += added;
+        Ok(below)
+    }
+}
+
+fn unsupported(message: String) -> Refusal {
+    Refusal::Unsupported("UnsupportedValue".to_owned(), message)
+}
+
+/// What is said from the listener down to some level.
+#[derive(Clone)]
+struct State {
+    levels: Vec<Level>,
+    hosts: Arc<[HostPattern]>,
+    alternatives: Vec<Alternative>,
+    filters: Vec<AuthoredFilter>,
+    request_timeout: Option<Duration>,
+    backend_timeout: Option<Duration>,
+    retry: Option<Retry>,
+    /// A level has replaced the prefix: what is below matches more, and replaces no more.
+    replaced: bool,
+}
+
+/// A child below a slot.
+struct Below {
+    hosts: Arc<[HostPattern]>,
+    /// For each of its rules.
+    states: Vec<State>,
+    notes: Vec<String>,
+    dropped: Dropped,
+}
+
+impl State {
+    /// Before the first level: everything matches.
+    fn start() -> Self {
+        let any = Alternative { matcher: RequestMatcher::default(), prefix: "/".into(), order: Vec::new() };
+        State { alternatives: vec![any], ..State::nothing() }
+    }
+
+    fn nothing() -> Self {
+        State {
+            levels: Vec::new(),
+            hosts: Arc::default(),
+            alternatives: Vec::new(),
+            filters: Vec::new(),
+            request_timeout: None,
+            backend_timeout: None,
+            retry: None,
+            replaced: false,
+        }
+    }
+
+    /// A route below this; its hosts are these.
+    fn below(&self, route: &Arc<GatewayRoute>, hosts: &Arc<[HostPattern]>) -> Result<Below, Refusal> {
+        // First of all rules, as matches are many.
+        let filters = route.rules.iter().enumerate().map(|(i, rule)| {
+            // What is not done of a rule is told as that of any route; it serves nothing.
+            let is_done = rule.unsupported.is_empty();
+            let chain = is_done.then(|| filters::chain(&self.filters, route, &rule.filters)).transpose();
+            chain.map_err(|what| Refusal::Filter(format!("rule {i}: {what}")))
+        });
+        let filters = filters.collect::<Result<Vec<_>, Refusal>>()?;
+        let (mut notes, mut dropped) = (Vec::new(), Dropped::new());
+        let mut states = Vec::with_capacity(filters.len());
+        for (i, filters) in filters.into_iter().enumerate() {
+            let nothing = || self.serving_nothing(route, i, hosts);
+            let state = match filters {
+                None => nothing(),
+                Some(filters) => self.rule(route, i, nothing(), filters, &mut notes).unwrap_or_else(|what| {
+                    dropped.insert(i, what);
+                    nothing()
+                }),
+            };
+            states.push(state);
+        }
+        if states.iter().all(|state| state.alternatives.is_empty()) {
+            if !dropped.is_empty() {
+                let words = dropped.iter().map(|(i, what)| format!("rule {i}: {what}"));
+                return Err(unsupported(words.chain(notes).collect::<Vec<_>>().join("; ")));
+            }
+            if !notes.is_empty() {
+                return Err(Refusal::Match(notes.join("; ")));
+            }
+        }
+        Ok(Below { hosts: hosts.clone(), states, notes, dropped })
+    }
+
+    /// A rule below this that serves nothing.
+    fn serving_nothing(&self, route: &Arc<GatewayRoute>, i: usize, hosts: &Arc<[HostPattern]>) -> State {
+        let level = Level { route: route.clone(), rule: i, hosts: hosts.clone() };
+        let levels = self.levels.iter().cloned().chain([level]).collect();
+        State { levels, hosts: hosts.clone(), ..State::nothing() }
+    }
+
+    /// A rule below this, made of one that serves nothing.
+    ///
+    /// # Errors
+    /// What it asks for that is not done there.
+    fn rule(
+        &self,
+        route: &Arc<GatewayRoute>,
+        i: usize,
+        nothing: State,
+        filters: Vec<AuthoredFilter>,
+        notes: &mut Vec<String>,
+    ) -> Result<State, String> {
+        let Some(rule) = route.rules.get(i) else { return Ok(nothing) };
+        let mut alternatives = Vec::with_capacity(self.alternatives.len() * rule.matches.len());
+        for above in &self.alternatives {
+            for (j, own) in rule.matches.iter().enumerate() {
+                match combine(route.kind, &above.matcher, own) {
+                    Ok(matcher) => {
+                        let prefix = if self.replaced { above.prefix.clone() } else { prefix(&matcher) };
+                        let order = above.order.iter().cloned().chain([LevelKey::new(route, i, j, own)]).collect();
+                        alternatives.push(Alternative { matcher, prefix, order });
+                    }
+                    Err(Mismatch::Empty(what)) => {
+                        notes.push(format!("match {j} of rule {i} is for no request: {what}"))
+                    }
+                    Err(Mismatch::Unsupported(what)) => return Err(what),
+                }
+            }
+        }
+        Ok(State {
+            alternatives,
+            filters,
+            request_timeout: filters::shorter(self.request_timeout, rule.request_timeout),
+            backend_timeout: filters::shorter(self.backend_timeout, rule.backend_timeout),
+            retry: rule.retry.clone().or_else(|| self.retry.clone()),
+            replaced: self.replaced || rule.filters.iter().any(replaces_prefix),
+            ..nothing
+        })
+    }
+
+    fn into_rule(self, outcome: Outcome) -> EffectiveRule {
+        let State { levels, alternatives, filters, request_timeout, backend_timeout, retry, .. } = self;
+        EffectiveRule { levels, alternatives, filters, request_timeout, backend_timeout, retry, outcome }
+    }
+}
+
+/// The hosts of a slot that are a child's as well.
+fn narrow(above: &Arc<[HostPattern]>, own: &[HostPattern]) -> Result<Arc<[HostPattern]>, Refusal> {
+    if own.is_empty() {
+        return Ok(above.clone());
+    }
+    let mut hosts: Vec<_> = above.iter().flat_map(|above| own.iter().filter_map(|own| above.intersect(own))).collect();
+    hosts.sort();
+    hosts.dedup();
+    if hosts.is_empty() {
+        let verb = if own.len() == 1 { "does" } else { "do" };
+        return Err(Refusal::Host(format!("{} {verb} not intersect {}", list(own), list(above))));
+    }
+    Ok(hosts.into())
+}
+
+fn list(hosts: &[HostPattern]) -> String {
+    const MOST: usize = 3;
+    let shown: Vec<_> = hosts.iter().take(MOST).map(ToString::to_string).collect();
+    match hosts.len() {
+        n if n > MOST => format!("{} and {} more", shown.join(", "), n - MOST),
+        _ => shown.join(", "),
+    }
+}
+
+fn prefix(matcher: &RequestMatcher) -> Arc<str> {
+    match &matcher.path {
+        PathMatcher::Prefix(path) | PathMatcher::Exact(path) => path.clone(),
+        PathMatcher::Regex(_) => "/".into(),
+    }
+}
+
+fn replaces_prefix(filter: &Filter) -> bool {
+    let path = match filter {
+        Filter::Rewrite(rewrite) => &rewrite.path,
+        Filter::Redirect(redirect) => &redirect.path,
+        _ => return false,
+    };
+    matches!(path, Some(PathModifier::Prefix(_)))
+}
+
+/// What older children of a slot have, host by host and match by match.
+#[derive(Default)]
+struct Taken(BTreeMap<(HostPattern, String), (String, Created)>);
+
+impl Taken {
+    /// Takes what a child asks for. Says which of its matches are an older child's on each of its hosts.
+    fn shadowed(&mut self, child: &GatewayRoute, hosts: &[HostPattern]) -> Vec<String> {
+        let mut notes = Vec::new();
+        let mut own = Vec::new();
+        for (i, rule) in child.rules.iter().enumerate() {
+            for (j, matcher) in rule.matches.iter().enumerate() {
+                let text = canonical(matcher);
+                let keys: Vec<_> = hosts.iter().map(|host| (host.clone(), text.clone())).collect();
+                let winners: Option<Vec<_>> = keys.iter().map(|key| self.0.get(key)).collect();
+                if let Some((winner, created)) = winners.and_then(|winners| winners.first().copied()) {
+                    let words = created.seniority(child.meta.created).words();
+                    notes.push(format!("match {j} of rule {i} is shadowed by that of {winner}, which {words}"));
+                }
+                own.extend(keys);
+            }
+        }
+        for key in own {
+            self.0.entry(key).or_insert_with(|| (name(child), child.meta.created));
+        }
+        notes
+    }
+}
+
+/// The slots of a way, in a message.
+pub fn via(slots: &[(&GatewayRoute, usize)]) -> String {
+    slots.iter().map(|(route, rule)| rule_name(route, *rule)).collect::<Vec<_>>().join(" ▸ ")
+}

@@ -1,0 +1,270 @@
+//! Listeners of all Gateways together: where each lives, which contradict each other, what they may carry.
+//!
+//! Gateways share the addresses of the agent, so their listeners are merged by port. Inside a Gateway, listeners that
+//! cannot be told apart are all conflicted; between Gateways the older one keeps what it has.
+
+mod certificates;
+mod ports;
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use rustls::sign::CertifiedKey;
+
+use super::conditions::Faults;
+use super::rules::Carried;
+use crate::gateway::grants::Grants;
+use crate::sites::Surroundings;
+use crate::status::Condition;
+use router_api::gateway_api::types::{GROUP, Gateway, Listener};
+use router_model::names::RouterName;
+use router_model::object::Kind;
+use router_table::host_pattern::HostPattern;
+
+pub use ports::{Ports, Side};
+
+/// What a listener speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Protocol {
+    /// `HTTP`.
+    Http,
+    /// `HTTPS`, terminated here.
+    Https,
+    /// `TLS`, terminated here.
+    TlsTerminate,
+    /// `TLS`, carried as it is.
+    TlsPassthrough,
+}
+
+impl Protocol {
+    fn of(listener: &Listener) -> Option<Protocol> {
+        let passthrough = listener.tls.as_ref().is_some_and(|tls| tls.passthrough);
+        match (&*listener.protocol, passthrough) {
+            ("HTTP", _) => Some(Protocol::Http),
+            ("HTTPS", false) => Some(Protocol::Https),
+            ("TLS", false) => Some(Protocol::TlsTerminate),
+            ("TLS", true) => Some(Protocol::TlsPassthrough),
+            _ => None,
+        }
+    }
+
+    /// Which port of a router it needs.
+    pub fn side(self) -> Side {
+        if self == Protocol::Http { Side::Cleartext } else { Side::Tls }
+    }
+
+    /// Whether TLS is taken off here.
+    pub fn terminates(self) -> bool {
+        matches!(self, Protocol::Https | Protocol::TlsTerminate)
+    }
+
+    /// What backends get of its clients' connections.
+    pub fn carried(self) -> Carried {
+        if self == Protocol::TlsPassthrough { Carried::AsItCame } else { Carried::Content }
+    }
+
+    /// The kinds of route that it can carry.
+    pub fn kinds(self) -> &'static [Kind] {
+        match self {
+            Protocol::Http | Protocol::Https => &[Kind::HttpRoute, Kind::GrpcRoute],
+            Protocol::TlsTerminate | Protocol::TlsPassthrough => &[Kind::TlsRoute],
+        }
+    }
+}
+
+/// What became of a listener.
+#[derive(Debug)]
+pub struct Placed<'r> {
+    /// As it was written.
+    pub listener: &'r Listener,
+    /// `None`: one that is not done.
+    pub protocol: Option<Protocol>,
+    /// Where it lives; `None`: nowhere, see `accepted`.
+    pub router: Option<RouterName>,
+    /// The kinds of route that it takes.
+    pub kinds: Vec<Kind>,
+    /// The certificates that can be used.
+    pub certificates: Vec<Arc<CertifiedKey>>,
+    /// Condition `Accepted`.
+    pub accepted: Condition,
+    /// Condition `Conflicted`.
+    pub conflicted: Condition,
+    /// Condition `ResolvedRefs`.
+    pub resolved: Condition,
+    /// Condition `OverlappingTLSConfig`; only there when it holds.
+    pub overlapping: Option<Condition>,
+    /// Why its router refuses TLS that is terminated, where it does.
+    pub tls_fault: Option<&'static str>,
+}
+
+impl Placed<'_> {
+    /// Whether it takes traffic.
+    pub fn is_programmed(&self) -> bool {
+        let lacks_certificate = self.protocol.is_some_and(Protocol::terminates) && self.certificates.is_empty();
+        self.router.is_some() && !lacks_certificate && self.tls_fault.is_none()
+    }
+
+    /// Condition `Programmed`.
+    pub fn programmed(&self) -> Condition {
+        match (self.is_programmed(), &self.router) {
+            (true, _) => Condition::new("Programmed", true, "Programmed", ""),
+            (false, Some(router)) if let Some(fault) = self.tls_fault => {
+                let message = format!("IngressController {router}, whose port it is, refuses TLS: {fault}");
+                Condition::new("Programmed", false, "Invalid", message)
+            }
+            (false, Some(_)) => Condition::new(
+                "Programmed",
+                false,
+                "Invalid",
+                "no certificate can be shown to clients; see ResolvedRefs",
+            ),
+            (false, None) => {
+                let whole = if self.accepted.holds { "Gateway" } else { "listener" };
+                Condition::new("Programmed", false, "Invalid", format!("the {whole} is not accepted"))
+            }
+        }
+    }
+}
+
+/// Places the listeners of a Gateway; older Gateways must have been placed before. Of a Gateway that is refused as a
+/// whole nothing is placed, but its listeners are told what is wrong with themselves.
+pub fn place<'r>(
+    gateway: &'r Gateway,
+    is_refused: bool,
+    around: &Surroundings<'r>,
+    grants: &Grants,
+    ports: &mut Ports<'r>,
+) -> Vec<Placed<'r>> {
+    let conflicts = conflicts(&gateway.listeners);
+    let mut placed: Vec<_> = gateway
+        .listeners
+        .iter()
+        .zip(conflicts)
+        .map(|(listener, conflict)| {
+            let mut placed = alone(gateway, listener, around, grants);
+            if let Some((reason, message)) = conflict {
+                placed.conflicted = Condition::new("Conflicted", true, reason, message.clone());
+                if placed.accepted.holds {
+                    placed.accepted = Condition::new("Accepted", false, reason, message);
+                }
+            }
+            placed
+        })
+        .collect();
+    for placed in placed.iter_mut().filter(|placed| placed.accepted.holds && !is_refused) {
+        let Some(protocol) = placed.protocol else { continue };
+        match ports.take(gateway, placed.listener, protocol.side()) {
+            Ok(router) => {
+                placed.tls_fault = ports.tls_fault(&router).filter(|_| protocol.terminates());
+                placed.router = Some(router);
+            }
+            Err(message) => placed.accepted = Condition::new("Accepted", false, "PortUnavailable", message),
+        }
+    }
+    certificates::note_overlaps(&mut placed);
+    placed
+}
+
+/// What can be said of a listener without the others.
+fn alone<'r>(gateway: &'r Gateway, listener: &'r Listener, around: &Surroundings<'r>, grants: &Grants) -> Placed<'r> {
+    let protocol = Protocol::of(listener);
+    let accepted = match (protocol, listener.unsupported.is_empty()) {
+        (None, _) => {
+            let message =
+                format!("protocol {:?} is not done; write HTTP, HTTPS (mode Terminate) or TLS", listener.protocol);
+            Condition::new("Accepted", false, "UnsupportedProtocol", message)
+        }
+        (_, false) => Condition::new("Accepted", false, "UnsupportedValue", listener.unsupported.join("; ")),
+        (_, true) => Condition::new("Accepted", true, "Accepted", ""),
+    };
+    let mut faults = Faults::default();
+    let certificates = match protocol.is_some_and(Protocol::terminates) {
+        true => certificates::resolve(gateway, listener, around.resources, grants, &mut faults),
+        false => Vec::new(),
+    };
+    let kinds = kinds(listener, protocol, &mut faults);
+    Placed {
+        listener,
+        protocol,
+        router: None,
+        kinds,
+        certificates,
+        accepted,
+        conflicted: Condition::new("Conflicted", false, "NoConflicts", ""),
+        resolved: faults.condition("ResolvedRefs", "ResolvedRefs"),
+        overlapping: None,
+        tls_fault: None,
+    }
+}
+
+/// `allowedRoutes.kinds` as far as the protocol can carry them.
+fn kinds(listener: &Listener, protocol: Option<Protocol>, faults: &mut Faults) -> Vec<Kind> {
+    let possible = protocol.map_or(&[][..], Protocol::kinds);
+    let Some(allowed) = &listener.allowed.kinds else { return possible.to_vec() };
+    let mut kinds = Vec::new();
+    for (group, name) in allowed {
+        match possible.iter().find(|kind| **group == *GROUP && **name == *kind.name()) {
+            Some(kind) if !kinds.contains(kind) => kinds.push(*kind),
+            Some(_) => {}
+            // With a protocol that is not done no kind is right, and nobody could write a better one.
+            None if protocol.is_none() => {}
+            None => {
+                let names: Vec<_> = possible.iter().map(|kind| kind.name()).collect();
+                let message = format!(
+                    "allowedRoutes.kinds: a listener of protocol {} cannot carry {}; write {}",
+                    listener.protocol,
+                    qualified(group, name),
+                    names.join(" or ")
+                );
+                faults.add("InvalidRouteKinds", message);
+            }
+        }
+    }
+    kinds
+}
+
+fn qualified(group: &str, name: &str) -> String {
+    if group.is_empty() { name.to_owned() } else { format!("{name}.{group}") }
+}
+
+/// For each listener of a Gateway: reason and message when another one cannot be told apart from it.
+fn conflicts(listeners: &[Listener]) -> Vec<Option<(&'static str, String)>> {
+    let mut by_port: BTreeMap<u16, Vec<(usize, Protocol)>> = BTreeMap::new();
+    for (i, listener) in listeners.iter().enumerate() {
+        by_port.entry(listener.port).or_default().extend(Protocol::of(listener).map(|protocol| (i, protocol)));
+    }
+    let mut conflicts = vec![None; listeners.len()];
+    for (port, group) in by_port {
+        let is_mixed = group.iter().any(|(_, one)| group.iter().any(|(_, other)| one.side() != other.side()));
+        let mut by_host: HashMap<&HostPattern, Vec<(usize, Protocol)>> = HashMap::new();
+        for &(i, protocol) in &group {
+            by_host.entry(&listeners[i].hostname).or_default().push((i, protocol));
+        }
+        for &(i, protocol) in &group {
+            let listener = &listeners[i];
+            let same = by_host.get(&listener.hostname).map_or(&[][..], Vec::as_slice);
+            let others = same.iter().filter(|(other, _)| *other != i);
+            let names: Vec<&str> = others.clone().map(|(other, _)| &*listeners[*other].name).collect();
+            let is_https = |protocol| protocol == Protocol::Https;
+            conflicts[i] = if is_mixed {
+                let message = format!("port {port} has listeners for HTTP and for TLS; give each its own port");
+                Some(("ProtocolConflict", message))
+            } else if names.is_empty() {
+                None
+            } else {
+                let mixes = others.clone().any(|(_, other)| is_https(*other) != is_https(protocol));
+                let reason = if mixes { "ProtocolConflict" } else { "HostnameConflict" };
+                let message = format!(
+                    "listeners {} have port {port} and hostname {} as well; change one of them",
+                    names.join(", "),
+                    listener.hostname
+                );
+                Some((reason, message))
+            };
+        }
+    }
+    conflicts
+}
+
+#[cfg(test)]
+mod tests;

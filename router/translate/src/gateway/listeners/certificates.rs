@@ -1,0 +1,100 @@
+//! Certificates of listeners, and listeners whose certificates or hostnames overlap.
+
+use std::sync::Arc;
+
+use rustls::sign::CertifiedKey;
+
+use super::{Placed, Protocol};
+use crate::gateway::conditions::Faults;
+use crate::gateway::grants::{Grants, Referrer};
+use crate::status::Condition;
+use router_api::gateway_api::types::{Gateway, Listener};
+use router_api::resources::Resources;
+use router_model::certificate::covers;
+use router_model::object::{Kind, ObjectKey};
+use router_table::host_pattern::HostPattern;
+
+/// The certificates of `certificateRefs` that can be used, in order; the others are faults.
+pub fn resolve(
+    gateway: &Gateway,
+    listener: &Listener,
+    resources: &Resources,
+    grants: &Grants,
+    faults: &mut Faults,
+) -> Vec<Arc<CertifiedKey>> {
+    let references = listener.tls.as_ref().map_or(&[][..], |tls| &tls.certificates);
+    if references.is_empty() {
+        faults.add("InvalidCertificateRef", "tls.certificateRefs is empty; name a Secret of type kubernetes.io/tls");
+    }
+    let mut certificates = Vec::new();
+    for reference in references {
+        if !reference.group.is_empty() || *reference.kind != *Kind::Secret.name() {
+            let message = format!("certificateRefs: kind {} is not done; name a Secret", reference.kind);
+            faults.add("InvalidCertificateRef", message);
+            continue;
+        }
+        let namespace = reference.namespace.as_ref().unwrap_or(&gateway.meta.key.namespace);
+        let key = ObjectKey { namespace: namespace.clone(), name: reference.name.clone() };
+        // Whether the Secret is there is not told without a grant.
+        if !grants.allows(&Referrer::of(Kind::Gateway, &gateway.meta.key), Kind::Secret, &key) {
+            let message =
+                format!("certificateRefs: no ReferenceGrant in {namespace} lets this Gateway use Secret {key}");
+            faults.add("RefNotPermitted", message);
+            continue;
+        }
+        match resources.secrets.get(&key).map(|secret| &secret.pair) {
+            Some(Some(pair)) => certificates.push(Arc::clone(&pair.0)),
+            Some(None) => {
+                let message = format!("certificateRefs: Secret {key} has not type kubernetes.io/tls");
+                faults.add("InvalidCertificateRef", message);
+            }
+            None => {
+                let message = format!("certificateRefs: there is no Secret {key}, or its content is no good");
+                faults.add("InvalidCertificateRef", message);
+            }
+        }
+    }
+    certificates
+}
+
+/// Sets `OverlappingTLSConfig` on listeners of one Gateway and port that a browser may take for one: it reuses a
+/// connection for every name that the certificate covers (RFC 9113, 9.1.1), and is answered 421.
+pub fn note_overlaps(placed: &mut [Placed<'_>]) {
+    let is_https = |placed: &Placed<'_>| placed.protocol == Some(Protocol::Https) && placed.router.is_some();
+    let mut found = Vec::new();
+    for (i, one) in placed.iter().enumerate().filter(|(_, one)| is_https(one)) {
+        let others = placed.iter().filter(|other| !std::ptr::eq(*other, one) && is_https(other));
+        let mut names: Vec<&str> = Vec::new();
+        let mut reason = "OverlappingCertificates";
+        for other in others.filter(|other| other.listener.port == one.listener.port) {
+            let hostnames = one.listener.hostname.intersect(&other.listener.hostname).is_some();
+            if hostnames || shows_for(one, &other.listener.hostname) || shows_for(other, &one.listener.hostname) {
+                names.push(&other.listener.name);
+                reason = if hostnames { "OverlappingHostnames" } else { reason };
+            }
+        }
+        if !names.is_empty() {
+            let message = format!(
+                "clients may reuse connections between this listener and {}; requests that come by the wrong one are \
+                 answered 421",
+                names.join(", ")
+            );
+            found.push((i, Condition::new("OverlappingTLSConfig", true, reason, message)));
+        }
+    }
+    for (i, condition) in found {
+        if let Some(placed) = placed.get_mut(i) {
+            placed.overlapping = Some(condition);
+        }
+    }
+}
+
+/// Whether a listener has a certificate for a name of this pattern.
+fn shows_for(placed: &Placed<'_>, hostname: &HostPattern) -> bool {
+    let name = match hostname {
+        HostPattern::Any => return false,
+        HostPattern::Exact(name) => name.to_string(),
+        HostPattern::Suffix(domain) => format!("sluice-overlap.{domain}"),
+    };
+    placed.certificates.iter().any(|pair| covers(pair, &name))
+}

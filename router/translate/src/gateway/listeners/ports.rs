@@ -1,0 +1,99 @@
+//! Which router a listener hangs on, and which hostnames of a port are taken.
+
+use std::collections::{BTreeMap, HashMap};
+
+use crate::resolve::TrafficDefaults;
+use crate::sites::RouterPorts;
+use router_api::gateway_api::types::{Gateway, Listener};
+use router_model::names::RouterName;
+use router_table::host_pattern::HostPattern;
+
+/// One of the two ports of a router.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Side {
+    /// For clear text.
+    Cleartext,
+    /// For TLS.
+    Tls,
+}
+
+/// The ports of all routers, and what listeners have taken of them.
+#[derive(Debug)]
+pub struct Ports<'r> {
+    known: &'r [RouterPorts],
+    made: BTreeMap<u16, RouterPorts>,
+    taken: HashMap<(RouterName, Side, HostPattern), &'r Gateway>,
+}
+
+impl<'r> Ports<'r> {
+    /// Nothing is taken yet of these routers.
+    pub fn new(known: &'r [RouterPorts]) -> Self {
+        Ports { known, made: BTreeMap::new(), taken: HashMap::new() }
+    }
+
+    /// The routers that had to be made, in order of port.
+    pub fn made(&self) -> impl Iterator<Item = &RouterPorts> {
+        self.made.values()
+    }
+
+    /// Why a router refuses TLS, where it does.
+    pub fn tls_fault(&self, name: &RouterName) -> Option<&'static str> {
+        self.known.iter().find(|router| router.name == *name)?.tls_fault
+    }
+
+    /// Takes the hostname of a listener on its port.
+    ///
+    /// # Errors
+    /// Why it cannot be had, and what to do.
+    pub fn take(&mut self, gateway: &'r Gateway, listener: &Listener, side: Side) -> Result<RouterName, String> {
+        let port = listener.port;
+        let router = match self.router(port, side)? {
+            Some(router) => router,
+            None => self.make(port, side),
+        };
+        let key = (router.clone(), side, listener.hostname.clone());
+        match self.taken.get(&key) {
+            Some(owner) => Err(format!(
+                "Gateway {} {} and has hostname {} on port {port} already; choose another hostname or port",
+                owner.meta.key,
+                owner.meta.seniority(&gateway.meta).words(),
+                listener.hostname
+            )),
+            None => {
+                self.taken.insert(key, gateway);
+                Ok(router)
+            }
+        }
+    }
+
+    /// The router that has this port for what the listener speaks, if any has.
+    fn router(&self, port: u16, side: Side) -> Result<Option<RouterName>, String> {
+        for router in self.known.iter().chain(self.made.get(&port)) {
+            let (own, other) = match side {
+                Side::Cleartext => (router.http, router.https),
+                Side::Tls => (router.https, router.http),
+            };
+            if own == Some(port) {
+                return Ok(Some(router.name.clone()));
+            }
+            if other == Some(port) {
+                let speaks = if side == Side::Cleartext { "TLS" } else { "clear-text HTTP" };
+                return Err(format!("port {port} of router {} speaks {speaks}; choose another port", router.name));
+            }
+        }
+        Ok(None)
+    }
+
+    fn make(&mut self, port: u16, side: Side) -> RouterName {
+        let mut name = format!("gateway-{port}");
+        while self.known.iter().any(|known| *known.name.0 == *name) {
+            name.push_str("-0");
+        }
+        let name = RouterName(name.into());
+        let of = |wanted| (side == wanted).then_some(port);
+        let (http, https) = (of(Side::Cleartext), of(Side::Tls));
+        let traffic = TrafficDefaults::default();
+        self.made.insert(port, RouterPorts { name: name.clone(), http, https, traffic, tls_fault: None });
+        name
+    }
+}

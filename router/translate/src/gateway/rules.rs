@@ -1,0 +1,279 @@
+//! From effective rules to what serves: references resolved, filters put in terms of what is done to requests.
+
+mod references;
+
+use std::collections::HashMap;
+use std::sync::{Arc, LazyLock};
+use std::time::Duration;
+
+use super::inclusion::{EffectiveRule, Level, Outcome};
+use crate::sites::RouterPorts;
+use router_api::gateway_api::types::{BackendRef, Filter, GatewayRoute};
+use router_api::redirect::{PathModifier, Redirect};
+use router_model::names::{PathMatch, RouteId};
+use router_model::object::{Kind, ObjectKey, ObjectRef};
+use router_table::header_modifier::HeaderModifier;
+use router_table::host_pattern::HostPattern;
+use router_table::policy::{Affinity, RoutePolicy};
+use router_table::rule::{Action, BackendPolicy, Mirror, PathChange, RedirectPort, RedirectTo, RulePolicy};
+use router_table::table::{Cluster, Derived, ResolvedRoute, RouteKind, ServiceEndpoints};
+
+pub use references::{Carried, Resolver, service_of};
+
+/// Answer for requests whose backend cannot be used.
+const FAILED: u16 = 500;
+/// Answer for requests that fell into a slot and that no child wants.
+const NO_CHILD: u16 = 404;
+
+/// Routes and their rules, from a listener down.
+type Way = Vec<(ObjectRef, usize)>;
+
+/// The served routes of one router; each rule is made once, whatever serves it.
+pub struct Routes<'a, 'r> {
+    resolver: &'a Resolver<'r>,
+    router: &'a RouterPorts,
+    /// A slot may be empty under one listener and not under another, so what becomes of requests counts as well.
+    known: HashMap<(Way, Outcome), Arc<ResolvedRoute>>,
+    /// The ways from a listener to a route that were met, without the rule at their end.
+    ways: HashMap<ObjectRef, Vec<(Way, Outcome)>>,
+    connections: HashMap<ObjectRef, u32>,
+}
+
+impl<'a, 'r> Routes<'a, 'r> {
+    /// None is made yet.
+    pub fn new(resolver: &'a Resolver<'r>, router: &'a RouterPorts) -> Self {
+        let (known, ways, connections) = (HashMap::new(), HashMap::new(), HashMap::new());
+        Routes { resolver, router, known, ways, connections }
+    }
+
+    /// What serves the requests of a rule. `host` is what it is called by when it is made.
+    pub fn http(&mut self, rule: &EffectiveRule, host: &HostPattern) -> Arc<ResolvedRoute> {
+        let way: Way = rule.levels.iter().map(|level| (level.object(), level.rule)).collect();
+        let key = (way, rule.outcome);
+        if let Some(route) = self.known.get(&key) {
+            return Arc::clone(route);
+        }
+        let (object, part) = self.part(rule, &key.0);
+        let (cluster, policy) = self.policy(rule);
+        let traffic = &self.router.traffic;
+        let route = Arc::new(ResolvedRoute {
+            id: id(&object, part),
+            host: host.to_match(),
+            kind: RouteKind::Http { path: PathMatch::any(), tls: None },
+            cluster,
+            allow: None,
+            proxy_protocol: false,
+            tunnel_timeout: traffic.tunnel_timeout,
+            forwarded: traffic.forwarded,
+            request_work: true,
+            is_plain: false,
+            relay_only: false,
+            policy: without_affinity(),
+            rule: Some(Box::new(policy)),
+            derived: Derived::default(),
+        });
+        self.known.insert(key, Arc::clone(&route));
+        route
+    }
+
+    /// What serves the connections of a host. BackendTLSPolicies are about what is inside of clients' TLS: what is
+    /// passed through has the client's own.
+    pub fn tcp(&mut self, rule: &EffectiveRule, host: &HostPattern, carried: Carried) -> Arc<ResolvedRoute> {
+        let cluster = match (rule.outcome, rule.leaf()) {
+            (Outcome::Serve, Some(leaf)) => self.cluster(leaf, carried),
+            _ => Cluster::default(),
+        };
+        let object = rule.leaf().map(Level::object).unwrap_or_else(|| unknown(Kind::TlsRoute));
+        self.connection(object, host, cluster)
+    }
+
+    /// What ends the connections of a host that a Gateway has a listener for and no route: it has no endpoints.
+    pub fn no_tcp(&mut self, gateway: ObjectRef, host: &HostPattern) -> Arc<ResolvedRoute> {
+        self.connection(gateway, host, Cluster::default())
+    }
+
+    fn connection(&mut self, object: ObjectRef, host: &HostPattern, cluster: Cluster) -> Arc<ResolvedRoute> {
+        let next = self.connections.entry(object.clone()).or_default();
+        let part = std::mem::replace(next, next.saturating_add(1));
+        let traffic = &self.router.traffic;
+        Arc::new(ResolvedRoute {
+            id: id(&object, part),
+            host: host.to_match(),
+            kind: RouteKind::Passthrough { redirect: false },
+            cluster,
+            allow: None,
+            proxy_protocol: false,
+            tunnel_timeout: traffic.tunnel_timeout,
+            forwarded: traffic.forwarded,
+            request_work: false,
+            is_plain: false,
+            relay_only: false,
+            policy: RoutePolicy::shared_default(),
+            rule: None,
+            derived: Derived::default(),
+        })
+    }
+
+    /// Numbers rules: those of a route as they stand in it, and again for each further way to the route.
+    fn part(&mut self, rule: &EffectiveRule, way: &[(ObjectRef, usize)]) -> (ObjectRef, u32) {
+        let Some((leaf, above)) = rule.levels.split_last() else { return (unknown(Kind::HttpRoute), 0) };
+        let above = way.get(..above.len()).unwrap_or_default();
+        let ways = self.ways.entry(leaf.object()).or_default();
+        let known = ways.iter().position(|(way, outcome)| way == above && *outcome == rule.outcome);
+        let nth = known.unwrap_or_else(|| {
+            ways.push((above.to_vec(), rule.outcome));
+            ways.len() - 1
+        });
+        let part = nth * leaf.route.rules.len().max(1) + leaf.rule;
+        (leaf.object(), u32::try_from(part).unwrap_or(u32::MAX))
+    }
+
+    /// Backends of a rule that have a share.
+    fn cluster(&self, leaf: &Level, carried: Carried) -> Cluster {
+        let backends = leaf.rule().map_or(&[][..], |rule| &rule.backends);
+        let shares = backends.iter().filter(|backend| backend.weight > 0);
+        Cluster { services: shares.map(|backend| self.service(&leaf.route, backend, carried)).collect() }
+    }
+
+    fn service(&self, route: &GatewayRoute, backend: &BackendRef, carried: Carried) -> ServiceEndpoints {
+        let own = &route.meta.key.namespace;
+        let mut policy = BackendPolicy {
+            namespace: backend.object.namespace.clone().filter(|namespace| namespace != own),
+            ..BackendPolicy::default()
+        };
+        for filter in &backend.filters {
+            match filter {
+                Filter::RequestHeaders(modifier) => policy.request_headers.push(modifier.clone()),
+                Filter::ResponseHeaders(modifier) => policy.response_headers.push(modifier.clone()),
+                // Said to be unsupported when it was read; what cannot be done must not be left out.
+                _ => policy.failure = Some(FAILED),
+            }
+        }
+        let mut endpoints: Arc<[_]> = Arc::default();
+        match self.resolver.backend(route, &backend.object, backend.port, carried) {
+            Ok(found) if carried == Carried::AsItCame => endpoints = found.endpoints,
+            Ok(found) if !found.fails => (endpoints, policy.tls) = (found.endpoints, found.tls),
+            _ => policy.failure = Some(FAILED),
+        }
+        let BackendPolicy { namespace, failure, request_headers, response_headers, tls, balance: _, health_check: _ } =
+            &policy;
+        let is_plain = namespace.is_none()
+            && failure.is_none()
+            && request_headers.is_empty()
+            && response_headers.is_empty()
+            && tls.is_none();
+        ServiceEndpoints {
+            service: Arc::clone(&backend.object.name),
+            port: backend.port,
+            weight: backend.weight,
+            endpoints,
+            policy: (!is_plain).then(|| Arc::new(policy)),
+        }
+    }
+
+    fn policy(&self, rule: &EffectiveRule) -> (Cluster, RulePolicy) {
+        let mut policy = RulePolicy {
+            request_timeout: rule.request_timeout.filter(|time| *time != Duration::ZERO),
+            backend_timeout: rule.backend_timeout.filter(|time| *time != Duration::ZERO),
+            retry: rule.retry.clone(),
+            ..RulePolicy::default()
+        };
+        let answer = |status| (Cluster::default(), RulePolicy { action: Action::Answer(status), ..policy.clone() });
+        let leaf = match (rule.outcome, rule.leaf()) {
+            (Outcome::NoChild, _) => return answer(NO_CHILD),
+            (Outcome::NoBackend, _) | (_, None) => return answer(FAILED),
+            (Outcome::Serve, Some(leaf)) => leaf,
+        };
+        for authored in &rule.filters {
+            self.filter(&authored.author, &authored.filter, &mut policy);
+        }
+        let mut cluster = Cluster::default();
+        if policy.action == Action::Forward {
+            cluster = self.cluster(leaf, Carried::Content);
+            let fails = |service: &ServiceEndpoints| service.policy.as_ref().is_some_and(|own| own.failure.is_some());
+            if cluster.services.iter().all(fails) {
+                policy.action = Action::Answer(FAILED);
+            }
+        }
+        (cluster, policy)
+    }
+
+    fn filter(&self, author: &GatewayRoute, filter: &Filter, policy: &mut RulePolicy) {
+        match filter {
+            Filter::RequestHeaders(modifier) => policy.request_headers.push(HeaderModifier::clone(modifier)),
+            Filter::ResponseHeaders(modifier) => policy.response_headers.push(HeaderModifier::clone(modifier)),
+            // A failure is not taken back.
+            Filter::Redirect(redirect) if policy.action == Action::Forward => {
+                policy.action = Action::Redirect(redirect_to(redirect));
+            }
+            Filter::Redirect(_) => {}
+            Filter::Rewrite(rewrite) => {
+                policy.rewrite_host = rewrite.hostname.clone().or(policy.rewrite_host.take());
+                policy.rewrite_path = rewrite.path.as_ref().map(path_change).or(policy.rewrite_path.take());
+            }
+            Filter::Mirror(mirror) => {
+                // One that cannot be resolved is dropped, and ResolvedRefs says so.
+                let found = self.resolver.backend(author, &mirror.object, mirror.port, Carried::Content);
+                if let Some(found) = found.ok().filter(|found| !found.fails) {
+                    let own = &author.meta.key.namespace;
+                    let namespace = mirror.object.namespace.clone().filter(|namespace| namespace != own);
+                    let has_policy = namespace.is_some() || found.tls.is_some();
+                    let backend = BackendPolicy { namespace, tls: found.tls, ..BackendPolicy::default() };
+                    let service = ServiceEndpoints {
+                        service: Arc::clone(&mirror.object.name),
+                        port: mirror.port,
+                        weight: 1,
+                        endpoints: found.endpoints,
+                        policy: has_policy.then(|| Arc::new(backend)),
+                    };
+                    let cluster = Cluster { services: vec![service].into() };
+                    policy.mirrors.push(Mirror { cluster, share: mirror.share });
+                }
+            }
+            Filter::Cors(cors) => policy.cors = Some(Arc::new(cors.clone())),
+            Filter::Extension(_) => policy.action = Action::Answer(FAILED),
+        }
+    }
+}
+
+impl Level {
+    /// The route, among all objects.
+    pub fn object(&self) -> ObjectRef {
+        ObjectRef { kind: self.route.kind, key: self.route.meta.key.clone() }
+    }
+}
+
+fn id(object: &ObjectRef, part: u32) -> RouteId {
+    let ObjectKey { namespace, name } = object.key.clone();
+    RouteId { namespace, name, kind: object.kind, part }
+}
+
+/// Stands for the route of a rule without levels, which nobody makes.
+fn unknown(kind: Kind) -> ObjectRef {
+    ObjectRef { kind, key: ObjectKey::new("", "") }
+}
+
+fn redirect_to(redirect: &Redirect) -> RedirectTo {
+    RedirectTo {
+        scheme: redirect.scheme.clone(),
+        hostname: redirect.hostname.clone(),
+        port: redirect.port.map(RedirectPort::Number),
+        path: redirect.path.as_ref().map(path_change),
+        status: redirect.status,
+    }
+}
+
+fn path_change(path: &PathModifier) -> PathChange {
+    match path {
+        PathModifier::Full(path) => PathChange::Full(path.clone()),
+        PathModifier::Prefix(prefix) => PathChange::Prefix(prefix.clone()),
+    }
+}
+
+/// The policy of all rules: clients do not stay with an endpoint.
+fn without_affinity() -> Arc<RoutePolicy> {
+    static POLICY: LazyLock<Arc<RoutePolicy>> = LazyLock::new(|| {
+        Arc::new(RoutePolicy { affinity: Affinity { disabled: true, ..Affinity::default() }, ..RoutePolicy::default() })
+    });
+    Arc::clone(&POLICY)
+}

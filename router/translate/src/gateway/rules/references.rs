@@ -1,0 +1,163 @@
+//! References of routes to Services: whose they are, whether they may be used, and which endpoints they have.
+
+use std::sync::Arc;
+
+use crate::gateway::backend_tls::BackendTlsPolicies;
+use crate::gateway::conditions::Faults;
+use crate::gateway::grants::{Grants, Referrer};
+use crate::services::{ServiceError, Services};
+use crate::status::Condition;
+use router_api::gateway_api::types::{Filter, GatewayRoute, ObjectReference, SLUICE_GROUP};
+use router_api::kubernetes::endpoints::protocol::{AppProtocol, Speaks};
+use router_model::object::{Kind, ObjectKey};
+use router_table::rule::BackendTls;
+use router_table::table::Endpoint;
+
+/// Resolves references.
+pub struct Resolver<'r> {
+    /// Who lets whom use what.
+    pub grants: &'r Grants,
+    /// Services with their endpoints.
+    pub services: &'r Services<'r>,
+    /// TLS with their endpoints.
+    pub tls: &'r BackendTlsPolicies<'r>,
+}
+
+/// A backend that can be used.
+#[derive(Clone, Debug)]
+pub struct Found {
+    /// Its endpoints, if it has any that are ready.
+    pub endpoints: Arc<[Endpoint]>,
+    /// TLS with them.
+    pub tls: Option<BackendTls>,
+    /// TLS is asked for in a way that cannot be done: nothing may be sent there.
+    pub fails: bool,
+}
+
+/// What of a client's connection goes on to a backend.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Carried {
+    /// All of it, with the TLS that it may have.
+    AsItCame,
+    /// What is inside of its TLS, or requests.
+    Content,
+}
+
+/// Reason of ResolvedRefs, and message.
+type Fault = (&'static str, String);
+
+/// Reason where a backend's port does not speak what the route would send (GEP-1911).
+const UNSUPPORTED_PROTOCOL: &str = "UnsupportedProtocol";
+
+/// Why a route cannot speak a backend's protocol, and what to write; `None`: it can. TLSRoutes carry whatever bytes
+/// there are, but the TLS that a backend expects is the client's, or a policy's.
+fn refusal(protocol: &AppProtocol, kind: Kind, carried: Carried, has_policy: bool) -> Option<String> {
+    let speaks = protocol.speaks;
+    let is_spoken = match kind {
+        Kind::TlsRoute => true,
+        Kind::GrpcRoute => matches!(speaks, Speaks::Http | Speaks::Http2 | Speaks::Https | Speaks::Tls),
+        _ => speaks != Speaks::Other,
+    };
+    if !is_spoken {
+        let others = if kind == Kind::GrpcRoute { "" } else { ", kubernetes.io/ws" };
+        return Some(format!("is not done for {kind}s; write http, kubernetes.io/h2c{others}, or leave it out"));
+    }
+    let is_missing = speaks.is_tls() && !has_policy && carried == Carried::Content;
+    is_missing.then(|| "takes TLS; write a BackendTLSPolicy for the Service".to_owned())
+}
+
+/// The Service that a reference of a route names, if it names one.
+pub fn service_of(author: &GatewayRoute, object: &ObjectReference) -> Option<ObjectKey> {
+    let is_service = object.group.is_empty() && *object.kind == *Kind::Service.name();
+    let namespace = object.namespace.as_ref().unwrap_or(&author.meta.key.namespace);
+    is_service.then(|| ObjectKey { namespace: namespace.clone(), name: object.name.clone() })
+}
+
+impl Resolver<'_> {
+    /// The endpoints of a backend. What is there in other namespaces is told to nobody whom no grant lets use it.
+    ///
+    /// # Errors
+    /// Reason and message for ResolvedRefs.
+    pub fn backend(
+        &self,
+        author: &GatewayRoute,
+        object: &ObjectReference,
+        port: Option<u16>,
+        carried: Carried,
+    ) -> Result<Found, Fault> {
+        let Some(key) = service_of(author, object) else {
+            let (kind, wanted) = match &*object.group {
+                "" => (object.kind.to_string(), "a Service"),
+                group => (format!("{}.{group}", object.kind), "a Service of the core group"),
+            };
+            let message = format!("{kind} {:?} cannot be a backend; name {wanted}", object.name);
+            return Err(("InvalidKind", message));
+        };
+        if !self.grants.allows(&Referrer::of(author.kind, &author.meta.key), Kind::Service, &key) {
+            let message = format!("no ReferenceGrant in {} lets this {} use Service {key}", key.namespace, author.kind);
+            return Err(("RefNotPermitted", message));
+        }
+        let port = port.ok_or_else(|| ("BackendNotFound", format!("Service {key}: write the port")))?;
+        let fault = |error: ServiceError| {
+            let reason = match error {
+                ServiceError::UnsupportedProtocol => UNSUPPORTED_PROTOCOL,
+                _ => "BackendNotFound",
+            };
+            (reason, format!("Service {key}, port {port}: {error}"))
+        };
+        let protocols = self.services.protocols(&key, port).map_err(fault)?;
+        let policy = self.tls.of(&key, port);
+        for protocol in &protocols {
+            if let Some(why) = refusal(protocol, author.kind, carried, policy.is_some()) {
+                let name = &protocol.name;
+                return Err((UNSUPPORTED_PROTOCOL, format!("Service {key}, port {port}: appProtocol {name:?} {why}")));
+            }
+        }
+        // gRPC is spoken over HTTP/2, whatever the Service says.
+        let is_http2 = author.kind == Kind::GrpcRoute || protocols.iter().any(|it| it.speaks == Speaks::Http2);
+        let endpoints = match is_http2 {
+            true => self.services.http2_endpoints(&key, port),
+            false => self.services.endpoints(&key, port),
+        };
+        let (tls, fails) = match policy {
+            None => (None, false),
+            Some(Ok(tls)) => (Some(tls), false),
+            // The policy is told what is wrong with it.
+            Some(Err(_)) => (None, true),
+        };
+        Ok(Found { endpoints: endpoints.map_err(fault)?, tls, fails })
+    }
+
+    /// Condition `ResolvedRefs` of a route: everything that its own rules refer to, slots aside.
+    pub fn condition(&self, route: &GatewayRoute, carried: Carried, mut faults: Faults) -> Condition {
+        let is_slot =
+            |object: &ObjectReference| *object.group == *SLUICE_GROUP && *object.kind == *Kind::RouteSlot.name();
+        for (i, rule) in route.rules.iter().enumerate() {
+            let mut note = |(reason, message): Fault| faults.add(reason, format!("rule {i}: {message}"));
+            for backend in rule.backends.iter().filter(|backend| !is_slot(&backend.object)) {
+                if let Err(fault) = self.backend(route, &backend.object, backend.port, carried) {
+                    note(fault);
+                }
+            }
+            let of_backends = rule.backends.iter().flat_map(|backend| &backend.filters);
+            for filter in rule.filters.iter().chain(of_backends) {
+                match filter {
+                    Filter::Mirror(mirror) => {
+                        if let Err((reason, message)) = self.backend(route, &mirror.object, mirror.port, carried) {
+                            note((reason, format!("RequestMirror: {message}")));
+                        }
+                    }
+                    Filter::Extension(object) => {
+                        let message = format!(
+                            "ExtensionRef {} {:?}: no kind of filter is known; requests are answered 500",
+                            object.kind, object.name
+                        );
+                        note(("InvalidKind", message));
+                    }
+                    _ => {}
+                }
+            }
+        }
+        faults.condition("ResolvedRefs", "ResolvedRefs")
+    }
+}

@@ -1,0 +1,225 @@
+//! What objects of Gateway API are told.
+
+mod fate;
+mod gateways;
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use serde_json::{Map, Value, json};
+
+use super::Model;
+use super::attach::{Attached, Parent};
+use super::conditions::conditions;
+use super::hosts::ListenerAt;
+use super::inclusion::{IncludedRow, RowParent, listener_reference};
+use super::rules::Carried;
+use super::worth::Worth;
+use crate::sites::{Lost, Row, Told};
+use crate::status::Condition;
+use router_api::gateway_api::types::{CONTROLLER_NAME, GatewayRoute};
+use router_model::object::{Kind, ObjectRef};
+use router_table::host_pattern::HostPattern;
+
+/// One row of a route.
+struct Line {
+    parent: Value,
+    /// What backends get of connections that come by it.
+    carried: Carried,
+    accepted: Condition,
+    dropped: BTreeMap<usize, BTreeSet<String>>,
+    members: Vec<(&'static str, Value)>,
+    row: Row,
+}
+
+/// Routes that listeners count.
+type Counts = HashMap<ListenerAt, BTreeSet<ObjectRef>>;
+
+impl Model<'_> {
+    /// What everybody is told when these hosts went to other kinds.
+    pub(super) fn statuses(&self, lost: &Lost) -> BTreeMap<ObjectRef, Told> {
+        let mut statuses = self.classes.told.clone();
+        statuses.extend(self.policies.clone());
+        let mut counts = Counts::new();
+        let mut lines: BTreeMap<ObjectRef, BTreeMap<PlaceKey, Line>> = BTreeMap::new();
+        for attached in &self.attached {
+            let object = attached.route.object();
+            let written = attached.route.manifest.value();
+            for parent in &attached.parents {
+                let line = self.line(attached, parent, &written, lost);
+                if line.accepted.holds {
+                    for hook in &parent.hooks {
+                        counts.entry((parent.gate, hook.listener)).or_default().insert(object.clone());
+                    }
+                }
+                lines.entry(object.clone()).or_default().insert(PlaceKey::direct(parent.index), line);
+            }
+        }
+        for (object, fragment) in &self.expanded.told {
+            if let Some(slot) = &fragment.slot {
+                statuses.insert(object.clone(), Told { status: slot.clone(), rows: Vec::new() });
+            }
+            let Some(route) = self.around.resources.gateway_route(object) else { continue };
+            let written = route.manifest.value();
+            let of_route = lines.entry(object.clone()).or_default();
+            for (index, inclusions) in &fragment.inclusions {
+                if let Some(line) = of_route.get_mut(&PlaceKey::direct(*index)) {
+                    line.members.push(("inclusions", inclusions.clone()));
+                }
+            }
+            for (nth, row) in fragment.rows.iter().enumerate() {
+                let (key, line) = self.included_line(route, row, nth, &written, lost);
+                of_route.entry(key).or_insert(line);
+            }
+        }
+        for (object, lines) in lines {
+            let route = self.around.resources.gateway_route(&object);
+            if let Some((route, worth)) = route.zip(self.worth.get(&object)) {
+                statuses.insert(object, told(route, worth, lines));
+            }
+        }
+        for (i, gate) in self.gates.iter().enumerate() {
+            let object = ObjectRef { kind: Kind::Gateway, key: gate.gateway.meta.key.clone() };
+            statuses.insert(object, self.gateway(i, gate, &counts, lost));
+        }
+        statuses
+    }
+
+    /// The row of a Gateway that the route names.
+    fn line(&self, attached: &Attached<'_>, parent: &Parent, written: &Value, lost: &Lost) -> Line {
+        let route = attached.route;
+        let hosts: BTreeSet<(ListenerAt, &HostPattern)> = parent
+            .hooks
+            .iter()
+            .flat_map(|hook| hook.hosts.iter().map(move |host| ((parent.gate, hook.listener), host)))
+            .collect();
+        let own: BTreeSet<ListenerAt> = attached
+            .parents
+            .iter()
+            .flat_map(|parent| parent.hooks.iter().map(|hook| (parent.gate, hook.listener)))
+            .collect();
+        let fate = self.fate(hosts.iter().copied(), &route.meta.key, &own, lost);
+        let mut accepted = parent.accepted.clone();
+        if accepted.holds {
+            accepted = fate.accepted(accepted, self.hosts.notes.get(&route.object()));
+        }
+        let section = route.parents.get(parent.index).and_then(|parent| parent.section.as_ref());
+        let gateway = self.gates.get(parent.gate).map(|gate| &gate.gateway.meta.key);
+        let names = gateway.map(|key| match section {
+            Some(section) => format!("{} {key}#{section}", Kind::Gateway),
+            None => format!("{} {key}", Kind::Gateway),
+        });
+        let texts: BTreeSet<String> = match hosts.is_empty() {
+            false => hosts.iter().map(|(_, host)| host.to_string()).collect(),
+            true => {
+                super::attach::common(&HostPattern::Any, &route.hostnames).iter().map(ToString::to_string).collect()
+            }
+        };
+        let row = Row {
+            parent: names.unwrap_or_default(),
+            hosts: texts.into_iter().collect(),
+            admitted: accepted.holds,
+            reason: accepted.reason.clone(),
+            message: accepted.message.clone(),
+            winners: fate.winners,
+        };
+        let parent = reference(route, parent.index, written);
+        let of = |at: &ListenerAt| self.gates.get(at.0)?.listeners.get(at.1)?.protocol;
+        let carries_content = |(at, _): &(ListenerAt, _)| of(at).is_some_and(|it| it.carried() == Carried::Content);
+        let is_passed_through = route.kind == Kind::TlsRoute && !hosts.iter().any(carries_content);
+        let carried = if is_passed_through { Carried::AsItCame } else { Carried::Content };
+        Line { parent, carried, accepted, dropped: BTreeMap::new(), members: Vec::new(), row }
+    }
+
+    /// A row that is there because of inclusion.
+    fn included_line(
+        &self,
+        route: &GatewayRoute,
+        included: &IncludedRow,
+        nth: usize,
+        written: &Value,
+        lost: &Lost,
+    ) -> (PlaceKey, Line) {
+        let (key, parent) = match &included.parent {
+            RowParent::Direct(index) => (PlaceKey::direct(*index), reference(route, *index, written)),
+            RowParent::Root { gateway, section } => {
+                let parent = listener_reference(&route.meta.key.namespace, gateway, section);
+                (PlaceKey::root(nth), parent)
+            }
+        };
+        let object = route.object();
+        let (mut accepted, mut row) = (included.accepted.clone(), included.line.clone());
+        if accepted.holds {
+            let of_route = self.included.get(&object).into_iter().flatten();
+            let hosts: BTreeSet<_> =
+                of_route.map(|(at, host)| (*at, host)).filter(|(at, _)| self.is_of(*at, included)).collect();
+            let all = hosts.iter().map(|(at, _)| *at).collect();
+            let fate = self.fate(hosts.into_iter(), &route.meta.key, &all, lost);
+            accepted = fate.accepted(accepted, self.hosts.notes.get(&object));
+            row.winners.extend(fate.winners);
+            (row.admitted, row.reason, row.message) =
+                (accepted.holds, accepted.reason.clone(), accepted.message.clone());
+        }
+        let (dropped, members) = (included.dropped.clone(), included.members.clone());
+        (key, Line { parent, carried: Carried::Content, accepted, dropped, members, row })
+    }
+
+    /// Whether a listener is among those that a row is about.
+    fn is_of(&self, at: ListenerAt, included: &IncludedRow) -> bool {
+        match &included.parent {
+            RowParent::Direct(_) => true,
+            RowParent::Root { gateway, section } => self.gates.get(at.0).is_some_and(|gate| {
+                gate.gateway.meta.key == *gateway
+                    && gate.listeners.get(at.1).is_some_and(|placed| placed.listener.name == *section)
+            }),
+        }
+    }
+}
+
+/// Where a row stands among a route's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct PlaceKey(bool, usize);
+
+impl PlaceKey {
+    fn direct(index: usize) -> Self {
+        PlaceKey(false, index)
+    }
+
+    fn root(nth: usize) -> Self {
+        PlaceKey(true, nth)
+    }
+}
+
+/// A parent reference as it was written.
+fn reference(route: &GatewayRoute, index: usize, written: &Value) -> Value {
+    if let Some(reference) = written.pointer(&format!("/spec/parentRefs/{index}")) {
+        return reference.clone();
+    }
+    let mut reference = Map::new();
+    if let Some(parent) = route.parents.get(index) {
+        let object = &parent.object;
+        reference.insert("group".to_owned(), json!(&*object.group));
+        reference.insert("kind".to_owned(), json!(&*object.kind));
+        reference.extend(object.namespace.iter().map(|namespace| ("namespace".to_owned(), json!(&**namespace))));
+        reference.insert("name".to_owned(), json!(&*object.name));
+        reference.extend(parent.section.iter().map(|section| ("sectionName".to_owned(), json!(&**section))));
+        reference.extend(parent.port.iter().map(|port| ("port".to_owned(), json!(port))));
+    }
+    Value::Object(reference)
+}
+
+fn told(route: &GatewayRoute, worth: &Worth, lines: BTreeMap<PlaceKey, Line>) -> Told {
+    let generation = route.meta.generation;
+    let (mut parents, mut rows) = (Vec::new(), Vec::new());
+    for line in lines.into_values() {
+        let partial = worth.partial(&line.dropped);
+        let list = [&line.accepted, worth.resolved(line.carried)].into_iter().chain(&partial);
+        let mut parent = Map::new();
+        parent.insert("parentRef".to_owned(), line.parent);
+        parent.insert("controllerName".to_owned(), json!(CONTROLLER_NAME));
+        parent.insert("conditions".to_owned(), conditions(list, generation));
+        parent.extend(line.members.into_iter().map(|(name, value)| (name.to_owned(), value)));
+        parents.push(Value::Object(parent));
+        rows.push(line.row);
+    }
+    Told { status: json!({ "parents": parents }), rows }
+}

@@ -1,0 +1,100 @@
+//! What Gateways are told.
+
+use std::collections::BTreeSet;
+
+use serde_json::json;
+
+use super::Counts;
+use crate::gateway::conditions::conditions;
+use crate::gateway::listeners::Placed;
+use crate::gateway::{Gate, Model};
+use crate::sites::{Lost, Row, Told};
+use crate::status::Condition;
+use router_api::gateway_api::types::GROUP;
+
+impl Model<'_> {
+    /// What a Gateway is told.
+    pub(super) fn gateway(&self, index: usize, gate: &Gate<'_>, counts: &Counts, lost: &Lost) -> Told {
+        let key = &gate.gateway.meta.key;
+        let generation = gate.gateway.meta.generation;
+        let (mut listeners, mut rows) = (Vec::new(), Vec::new());
+        for (j, placed) in gate.listeners.iter().enumerate() {
+            let mut accepted = placed.accepted.clone();
+            let own = [((index, j), &placed.listener.hostname)];
+            let fate = self.fate(own.into_iter(), key, &BTreeSet::from([(index, j)]), lost);
+            if accepted.holds && !fate.notes.is_empty() {
+                accepted.message = fate.notes.join("; ");
+            }
+            let programmed = placed.programmed();
+            let kinds: Vec<_> =
+                placed.kinds.iter().map(|kind| json!({ "group": GROUP, "kind": kind.name() })).collect();
+            let written = [&accepted, &placed.conflicted, &placed.resolved, &programmed];
+            listeners.push(json!({
+                "name": &*placed.listener.name,
+                "supportedKinds": kinds,
+                "attachedRoutes": counts.get(&(index, j)).map_or(0, BTreeSet::len),
+                "conditions": conditions(written.into_iter().chain(&placed.overlapping), generation),
+            }));
+            // What keeps the listener from taking traffic, or else how it stands.
+            let says = match (&gate.refusal, accepted.holds && !programmed.holds, placed.resolved.holds) {
+                (Some(refusal), ..) => refusal,
+                (None, false, _) => &accepted,
+                (None, true, false) => &placed.resolved,
+                (None, true, true) => &programmed,
+            };
+            let router = placed.router.as_ref().map_or("", |router| &*router.0);
+            rows.push(Row {
+                parent: format!("{router}#{}", placed.listener.name),
+                // One of a protocol that is not done has no hosts.
+                hosts: placed.protocol.iter().map(|_| placed.listener.hostname.to_string()).collect(),
+                admitted: placed.is_programmed(),
+                reason: says.reason.clone(),
+                message: says.message.clone(),
+                winners: fate.winners,
+            });
+        }
+        let addresses: Vec<_> = self
+            .around
+            .addresses
+            .iter()
+            .map(|address| json!({ "type": "IPAddress", "value": address.to_string() }))
+            .collect();
+        let status = json!({
+            "addresses": addresses,
+            "conditions": conditions(&of_gateway(gate), generation),
+            "listeners": listeners,
+        });
+        Told { status, rows }
+    }
+}
+
+/// Conditions of a Gateway as a whole.
+fn of_gateway(gate: &Gate<'_>) -> [Condition; 3] {
+    let names = |bad: &dyn Fn(&Placed<'_>) -> bool| {
+        let names = gate.listeners.iter().filter(|placed| bad(placed)).map(|placed| &*placed.listener.name);
+        names.collect::<Vec<_>>().join(", ")
+    };
+    let invalid = names(&|placed| !placed.accepted.holds);
+    let unresolved = names(&|placed| !placed.resolved.holds);
+    let accepted = match &gate.refusal {
+        Some(refusal) => refusal.clone(),
+        None if invalid.is_empty() => Condition::new("Accepted", true, "Accepted", ""),
+        None => {
+            let some = gate.listeners.iter().any(|placed| placed.accepted.holds);
+            Condition::new("Accepted", some, "ListenersNotValid", format!("listeners are not accepted: {invalid}"))
+        }
+    };
+    let is_programmed = gate.listeners.iter().any(Placed::is_programmed);
+    let programmed = match is_programmed {
+        true => Condition::new("Programmed", true, "Programmed", ""),
+        false => Condition::new("Programmed", false, "Invalid", "no listener takes traffic"),
+    };
+    let resolved = match unresolved.is_empty() {
+        true => Condition::new("ResolvedRefs", true, "ResolvedRefs", ""),
+        false => {
+            let message = format!("listeners have references that cannot be used: {unresolved}");
+            Condition::new("ResolvedRefs", false, "ListenersNotResolved", message)
+        }
+    };
+    [accepted, programmed, resolved]
+}

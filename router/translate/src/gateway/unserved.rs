@@ -1,0 +1,137 @@
+//! Objects of Gateway API that nobody here serves: whom the statuses of [`super::statuses`] leave out.
+
+use super::attach::common;
+use super::inclusion::{gateway_of, parent_of};
+use crate::status::StatusReport;
+use crate::warning::Unserved;
+use router_api::gateway_api::types::{CONTROLLER_NAME, GROUP, Gateway, GatewayClass, GatewayRoute, ParentRef};
+use router_api::resources::Resources;
+use router_model::field::FieldPath;
+use router_model::object::{Kind, ObjectRef};
+use router_table::host_pattern::HostPattern;
+
+/// Why something is not served, and what to write.
+type Reason = (String, String);
+
+/// Classes and Gateways of others, and what hangs on these, or on nothing.
+pub fn unserved(resources: &Resources, report: &StatusReport) -> Vec<Unserved> {
+    let mut all = Vec::new();
+    for class in resources.gateway_classes.iter().filter(|class| !is_ours(class)) {
+        all.push(Unserved {
+            object: ObjectRef { kind: Kind::GatewayClass, key: class.meta.key.clone() },
+            path: FieldPath::of(&["spec", "controllerName"]),
+            hosts: Vec::new(),
+            why: format!("it is of controller {}, so that nothing of its Gateways is served here", class.controller),
+            advice: format!("write {CONTROLLER_NAME}, if it is meant for Sluice"),
+        });
+    }
+    for gateway in resources.gateways.iter() {
+        if let Some((why, advice)) = of_gateway(resources, gateway) {
+            let object = ObjectRef { kind: Kind::Gateway, key: gateway.meta.key.clone() };
+            let path = FieldPath::of(&["spec", "gatewayClassName"]);
+            all.push(Unserved { object, path, hosts: Vec::new(), why, advice });
+        }
+    }
+    let Resources { http_routes, grpc_routes, tls_routes, .. } = resources;
+    for route in http_routes.iter().chain(grpc_routes.iter()).chain(tls_routes.iter()) {
+        let is_told = report.others.get(&route.object()).is_some_and(|told| !told.rows.is_empty());
+        let parents = FieldPath::of(&["spec", "parentRefs"]);
+        let of_route = |path, hosts, (why, advice)| Unserved { object: route.object(), path, hosts, why, advice };
+        if route.parents.is_empty() && !is_told {
+            let advice = format!("write spec.parentRefs with the name of a Gateway{}", ours(resources));
+            let reason = ("it hangs on nothing: it has no parentRefs".to_owned(), advice);
+            all.push(of_route(FieldPath::of(&["spec"]), hosts(route, None, None), reason));
+        }
+        for (i, parent) in route.parents.iter().enumerate() {
+            let gateway = gateway_of(route, parent).and_then(|key| resources.gateways.get(&key));
+            let reason = of_parent(resources, route, parent, is_told);
+            let hosts = || hosts(route, gateway.map(|gateway| &**gateway), Some(parent));
+            all.extend(reason.map(|reason| of_route(parents.index(i), hosts(), reason)));
+        }
+    }
+    all
+}
+
+fn is_ours(class: &GatewayClass) -> bool {
+    *class.controller == *CONTROLLER_NAME
+}
+
+/// Why nobody here serves a Gateway; `None`: its class is ours.
+fn of_gateway(resources: &Resources, gateway: &Gateway) -> Option<Reason> {
+    let name = &gateway.class;
+    let other = || {
+        let own = resources.gateway_classes.iter().find(|class| is_ours(class));
+        own.map(|own| format!("write {}", own.meta.key.name))
+    };
+    match resources.gateway_classes.iter().find(|class| class.meta.key.name == *name) {
+        Some(class) if is_ours(class) => None,
+        Some(class) => {
+            let advice = || format!("name a GatewayClass of controller {CONTROLLER_NAME}");
+            let why = format!("GatewayClass {name} is of controller {}, not of Sluice", class.controller);
+            Some((why, other().unwrap_or_else(advice)))
+        }
+        None => {
+            let advice = || format!("create it with spec.controllerName: {CONTROLLER_NAME}");
+            Some((format!("there is no GatewayClass {name}"), other().unwrap_or_else(advice)))
+        }
+    }
+}
+
+/// Why a route gets nothing by one of its parents, where no status says so. A parent of another controller's is no
+/// fault of a route that is told of others.
+fn of_parent(resources: &Resources, route: &GatewayRoute, parent: &ParentRef, is_told: bool) -> Option<Reason> {
+    if let Some(key) = gateway_of(route, parent) {
+        return match resources.gateways.get(&key) {
+            Some(gateway) => {
+                let (why, _) = of_gateway(resources, gateway).filter(|_| !is_told)?;
+                let advice =
+                    format!("correct spec.gatewayClassName of the Gateway, or name another{}", ours(resources));
+                Some((format!("it hangs on Gateway {key}, which is not served: {why}"), advice))
+            }
+            None if resources.gateways.slot(&key).is_some() => {
+                Some((format!("it hangs on Gateway {key}, which is refused"), "correct the Gateway".to_owned()))
+            }
+            None => {
+                let advice = format!("create it, or name another{}", ours(resources));
+                Some((format!("there is no Gateway {key}"), advice))
+            }
+        };
+    }
+    if is_told {
+        return None;
+    }
+    match parent_of(route, parent) {
+        // What is not there is told by `inclusion::warnings`.
+        Some(above) => resources
+            .gateway_route(&above)
+            .map(|_| (format!("it hangs on {above}, which is not served itself"), format!("look at {above} first"))),
+        None => {
+            let object = &parent.object;
+            let group = if object.group.is_empty() { "core" } else { &*object.group };
+            let why =
+                format!("it hangs on {} {} of group {group}, which serves nothing here", object.kind, object.name);
+            Some((why, format!("name a Gateway of group {GROUP}{}", ours(resources))))
+        }
+    }
+}
+
+/// A Gateway that may be named instead, in words.
+fn ours(resources: &Resources) -> String {
+    let mut ours = resources.gateways.iter().filter(|gateway| of_gateway(resources, gateway).is_none());
+    ours.next().map(|gateway| format!(", such as {}", gateway.meta.key)).unwrap_or_default()
+}
+
+/// Hosts that a route wants, as far as listeners that it names have them too.
+fn hosts(route: &GatewayRoute, gateway: Option<&Gateway>, parent: Option<&ParentRef>) -> Vec<String> {
+    let section = parent.and_then(|parent| parent.section.as_ref());
+    let listeners = gateway.into_iter().flat_map(|gateway| &gateway.listeners);
+    let named = listeners.filter(|listener| section.is_none_or(|section| *section == listener.name));
+    let mut hosts: Vec<HostPattern> = named.flat_map(|listener| common(&listener.hostname, &route.hostnames)).collect();
+    if hosts.is_empty() {
+        hosts = common(&HostPattern::Any, &route.hostnames);
+    }
+    let mut texts: Vec<String> = hosts.iter().map(ToString::to_string).collect();
+    texts.sort();
+    texts.dedup();
+    texts
+}

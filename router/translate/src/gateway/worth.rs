@@ -1,0 +1,77 @@
+//! What a route's own text is worth, wherever it hangs: which rules cannot be served, what cannot be resolved.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::conditions::Faults;
+use super::inclusion::problems;
+use super::rules::{Carried, Resolver};
+use crate::status::Condition;
+use router_api::gateway_api::types::GatewayRoute;
+use router_api::resources::Resources;
+
+/// The conditions that a route has in each of its rows beside Accepted.
+#[derive(Clone, Debug)]
+pub struct Worth {
+    /// `ResolvedRefs` where connections are passed through, and where what is inside of them goes on.
+    resolved: [Condition; 2],
+    /// Rules that ask for what is not done, by index, where others are left.
+    bad: BTreeMap<usize, Vec<String>>,
+}
+
+impl Worth {
+    /// Looks at a route.
+    pub fn new(resources: &Resources, route: &GatewayRoute, resolver: &Resolver<'_>) -> Self {
+        let (bad, faults) = look(resources, route);
+        let bad = if bad.len() < route.rules.len() { bad } else { BTreeMap::new() };
+        let resolved = [Carried::AsItCame, Carried::Content].map(|it| resolver.condition(route, it, faults.clone()));
+        Worth { resolved, bad }
+    }
+
+    /// `ResolvedRefs` where this of a client's connection goes on to backends.
+    pub fn resolved(&self, carried: Carried) -> &Condition {
+        let [as_it_came, content] = &self.resolved;
+        if carried == Carried::AsItCame { as_it_came } else { content }
+    }
+
+    /// `PartiallyInvalid`, where it holds: of the route's own text, and of rules that are dropped in this row alone.
+    pub fn partial(&self, dropped: &BTreeMap<usize, BTreeSet<String>>) -> Option<Condition> {
+        let mut bad = self.bad.clone();
+        for (rule, words) in dropped {
+            bad.entry(*rule).or_default().extend(words.iter().cloned());
+        }
+        (!bad.is_empty()).then(|| {
+            let rules: Vec<_> = bad.keys().map(|rule| format!("{rule}")).collect();
+            let message = format!("Dropped Rule {}: {}", rules.join(", "), words(&bad));
+            Condition::new("PartiallyInvalid", true, "UnsupportedValue", message)
+        })
+    }
+
+    /// Reason and message of Accepted when no rule of a route can be served.
+    pub fn refusal(resources: &Resources, route: &GatewayRoute) -> Option<(String, String)> {
+        let (bad, _) = look(resources, route);
+        let is_refused = !bad.is_empty() && bad.len() == route.rules.len();
+        is_refused.then(|| ("UnsupportedValue".to_owned(), words(&bad)))
+    }
+}
+
+/// Rules that ask for what is not done, by index; and faults of references to slots.
+fn look(resources: &Resources, route: &GatewayRoute) -> (BTreeMap<usize, Vec<String>>, Faults) {
+    let mut bad: BTreeMap<usize, Vec<String>> = BTreeMap::new();
+    for (i, rule) in route.rules.iter().enumerate().filter(|(_, rule)| !rule.unsupported.is_empty()) {
+        bad.insert(i, rule.unsupported.clone());
+    }
+    let mut faults = Faults::default();
+    for (i, problem) in problems(resources, route) {
+        let Condition { kind, reason, message, .. } = problem.condition;
+        match kind {
+            "Accepted" => bad.entry(i).or_default().push(message),
+            _ => faults.add(&reason, format!("rule {i}: {message}")),
+        }
+    }
+    (bad, faults)
+}
+
+fn words(bad: &BTreeMap<usize, Vec<String>>) -> String {
+    let rules = bad.iter().map(|(i, words)| format!("rule {i}: {}", words.join("; ")));
+    rules.collect::<Vec<_>>().join("; ")
+}

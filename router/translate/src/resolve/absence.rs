@@ -1,0 +1,100 @@
+//! Why a service has no endpoint that can be used: one answer for every kind of object that names services.
+
+use std::collections::{BTreeSet, HashMap};
+
+use super::PortChoice;
+use router_api::kubernetes::endpoints::{EndpointSlice, ServicePort};
+use router_api::resources::Resources;
+use router_model::object::ObjectKey;
+
+/// Slices by the namespace and name of their Service.
+pub type SlicesOf<'r> = HashMap<(&'r str, &'r str), Vec<&'r EndpointSlice>>;
+
+/// All slices.
+pub fn slices_of(resources: &Resources) -> SlicesOf<'_> {
+    let mut all = SlicesOf::new();
+    for slice in resources.endpoint_slices.iter() {
+        if let Some(service) = &slice.service {
+            all.entry((&*slice.meta.key.namespace, &**service)).or_default().push(slice);
+        }
+    }
+    all
+}
+
+/// Why a service that has no usable endpoint for these ports has none, and what to write. What the endpoint index says
+/// is taken for granted: whatever is not otherwise wrong has addresses that are left out.
+pub fn absence(resources: &Resources, slices: &SlicesOf<'_>, service: &ObjectKey, choice: &PortChoice) -> String {
+    let known = resources.services.get(service);
+    if known.is_some_and(|known| known.is_external) {
+        return format!(
+            "Service {service} is of type ExternalName, which has no endpoints; write EndpointSlices for it"
+        );
+    }
+    let slices = slices.get(&(&*service.namespace, &*service.name)).map_or(&[][..], Vec::as_slice);
+    let [first, ..] = slices else {
+        return match resources.services.slot(service) {
+            None => format!("Service {service} does not exist; create it, or name another"),
+            Some(_) => format!(
+                "Service {service} has no EndpointSlice; one needs the label kubernetes.io/service-name: {}",
+                service.name
+            ),
+        };
+    };
+    if slices.iter().all(|slice| slice.is_of_names) {
+        return format!(
+            "the endpoints of EndpointSlice {} are names (addressType FQDN), which are not used; write addresses",
+            first.meta.key
+        );
+    }
+    // A port counts where there is somebody to have it.
+    let able = || slices.iter().filter(|slice| !slice.endpoints.is_empty());
+    if able().next().is_none() {
+        return match slices.iter().map(|slice| slice.unready).sum::<u32>() {
+            0 => format!("the EndpointSlices of Service {service} list no endpoint; look at its selector and its pods"),
+            _ => format!("no endpoint of Service {service} is ready; look at its pods"),
+        };
+    }
+    let ports = || able().flat_map(|slice| &slice.ports);
+    if !ports().any(|port| choice.matches(port)) {
+        let numbers: BTreeSet<(u16, &str)> = ports().map(|port| (port.number, &*port.name)).collect();
+        let list: Vec<String> =
+            numbers.iter().map(|(number, name)| format!("{number} {name}").trim().to_owned()).collect();
+        let list = if list.is_empty() { "no TCP port".to_owned() } else { list.join(", ") };
+        return match choice {
+            PortChoice::Target(target) => {
+                let target = target.as_ref().map_or("of TCP", |target| &*target.0);
+                format!("Service {service} has no port {target}; its ports are {list}: correct spec.port.targetPort")
+            }
+            PortChoice::Service { port, .. } => {
+                format!(
+                    "{} of Service {service} is none of its EndpointSlices', which have {list}: {}",
+                    named(port),
+                    hint(port)
+                )
+            }
+        };
+    }
+    format!(
+        "the endpoint addresses of Service {service} are loopback, link-local or metadata addresses, which are left out; \
+         --endpoint-addresses any admits them"
+    )
+}
+
+/// A port as slices would know it.
+fn named(port: &ServicePort) -> String {
+    match &port.target {
+        _ if !port.name.is_empty() => format!("port {} (name {:?})", port.number, &*port.name),
+        Some(target) if *target.0 != *port.number.to_string() => {
+            format!("port {} (targetPort {})", port.number, target.0)
+        }
+        _ => format!("port {}", port.number),
+    }
+}
+
+fn hint(port: &ServicePort) -> &'static str {
+    if port.name.is_empty() {
+        "correct its targetPort, or the slices' port"
+    } else {
+        "give the port of the Service and that of its slices one name"
+    }
+}

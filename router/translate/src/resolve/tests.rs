@@ -1,0 +1,189 @@
+//! Endpoints, addresses, lists of networks.
+
+use router_model::object::TextMap;
+use std::net::IpAddr;
+
+use serde_json::json;
+
+use super::*;
+use router_api::testing::{resources, route, slice};
+use router_model::object::ObjectKey;
+
+fn endpoints(resources: &Resources, addresses: EndpointAddresses) -> Vec<String> {
+    let route = resources.routes.get(&ObjectKey::new("shop", "cart")).unwrap();
+    let index = EndpointIndex::new(resources, addresses);
+    index.endpoints(route, &route.backends[0]).iter().map(|endpoint| endpoint.address.to_string()).collect()
+}
+
+#[test]
+fn endpoints_of_all_slices_and_families_are_used_once_in_order() {
+    let mut second = slice("shop/web", &["10.0.0.2", "10.0.0.1"], 8080);
+    second["metadata"]["name"] = json!("another");
+    let resources = resources([
+        route("shop/cart", 1, json!({})),
+        slice("shop/web", &["10.0.0.3", "10.0.0.2"], 8080),
+        second,
+        slice("shop/web", &["2001:db8::1"], 8080),
+        slice("other/web", &["10.9.9.9"], 8080),
+        slice("shop/other", &["10.9.9.9"], 8080),
+    ]);
+    let expected = ["10.0.0.1:8080", "10.0.0.2:8080", "10.0.0.3:8080", "[2001:db8::1]:8080"];
+    assert_eq!(endpoints(&resources, EndpointAddresses::Filtered), expected);
+}
+
+#[test]
+fn what_was_found_is_shared_until_too_much_of_it_is_kept() {
+    let index = EndpointIndex::new(&Resources::default(), EndpointAddresses::Filtered);
+    let ask = |at: usize| index.of_service(ObjectKey::new("a", &format!("s{at}")), PortChoice::Target(None));
+    let first = ask(0);
+    (1..KEPT).for_each(|at| drop(ask(at)));
+    assert!(Arc::ptr_eq(&first, &ask(0)), "asked again, it is the same");
+    (KEPT..4 * KEPT).for_each(|at| drop(ask(at)));
+    assert!(index.known.borrow().len() <= KEPT + 1, "services that nobody has are forgotten");
+}
+
+#[test]
+fn a_target_port_is_the_name_or_the_number_of_an_endpoint_port() {
+    let found = |target: serde_json::Value| {
+        let mut slice = slice("shop/web", &["10.0.0.1"], 8080);
+        slice["ports"] =
+            json!([{ "name": "http", "port": 8080 }, { "name": "admin", "port": 9090 }, { "name": "8080", "port": 1 }]);
+        let spec = if target.is_null() { json!({}) } else { json!({ "port": { "targetPort": target } }) };
+        endpoints(&resources([route("shop/cart", 1, spec), slice]), EndpointAddresses::Filtered)
+    };
+    assert_eq!(found(json!(null)), ["10.0.0.1:1", "10.0.0.1:8080", "10.0.0.1:9090"]);
+    assert_eq!(found(json!("admin")), ["10.0.0.1:9090"]);
+    assert_eq!(found(json!(8080)), ["10.0.0.1:1", "10.0.0.1:8080"]);
+    assert_eq!(found(json!("nothing")), Vec::<String>::new());
+}
+
+#[test]
+fn endpoints_that_reach_the_node_or_the_cloud_are_not_used() {
+    let usable = |text: &str, policy| is_usable(text.parse::<IpAddr>().unwrap(), policy);
+    let restricted = [
+        "127.0.0.1",
+        "127.0.127.1",
+        "169.254.169.254",
+        "168.63.129.16",
+        "::1",
+        "fe80::1",
+        "fd00:ec2::254",
+        "::ffff:127.0.0.1",
+        "::ffff:169.254.169.254",
+        "::127.0.0.1",
+        "::127.172.127.172",
+    ];
+    for address in restricted {
+        assert!(!usable(address, EndpointAddresses::Filtered), "{address}");
+        assert!(usable(address, EndpointAddresses::Any), "{address}");
+    }
+    for address in ["0.0.0.0", "::", "224.0.0.1", "ff02::1", "::ffff:0.0.0.0"] {
+        assert!(!usable(address, EndpointAddresses::Filtered), "{address}");
+        assert!(!usable(address, EndpointAddresses::Any), "{address}");
+    }
+    for address in ["10.0.0.1", "192.168.1.1", "23.206.60.92", "2001:db8::1", "fd00::1", "::ffff:10.0.0.1"] {
+        assert!(usable(address, EndpointAddresses::Filtered), "{address}");
+    }
+}
+
+#[test]
+fn allowlists_keep_what_is_valid_and_close_when_nothing_is() {
+    let list = |annotations: &[(&str, &str)]| {
+        let annotations: TextMap =
+            annotations.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        allowlist(&annotations)
+    };
+    assert_eq!(list(&[]), None);
+    let texts = |list: AllowList| list.nets.iter().map(ToString::to_string).collect::<Vec<_>>();
+    let mixed =
+        "192.168.1.0 2001:0db8:85a3:0000:0000:8a2e:0370 172.16.14.10/24 64:ff9b::192.168.0.1 10. ::ffff:1.2.3.4/120";
+    let found = list(&[(ALLOWLIST, mixed), (WHITELIST, "0.0.0.0/0")]).unwrap();
+    assert_eq!(found.invalid, ["2001:0db8:85a3:0000:0000:8a2e:0370", "10."]);
+    assert_eq!(texts(found), ["192.168.1.0/32", "172.16.14.0/24", "64:ff9b::c0a8:1/128", "1.2.3.0/24"]);
+    assert_eq!(texts(list(&[(WHITELIST, "10.0.0.0/8")]).unwrap()), ["10.0.0.0/8"]);
+    for nothing in ["", "  ", "192.168.10.5/64"] {
+        assert_eq!(list(&[(ALLOWLIST, nothing)]).unwrap().nets, []);
+    }
+}
+
+#[test]
+fn services_without_weight_stay_for_clients_with_a_cookie() {
+    let services = |tls: &str, annotation: &str| {
+        let mut spec =
+            json!({ "to": { "name": "web", "weight": 0 }, "alternateBackends": [{ "name": "b", "weight": 3 }] });
+        if !tls.is_empty() {
+            spec["tls"] = json!({ "termination": tls });
+        }
+        let mut route = route("shop/cart", 1, spec);
+        route["metadata"]["annotations"] = json!({ annotation: "true" });
+        let resources = resources([route, slice("shop/web", &["10.0.0.1"], 80), slice("shop/b", &["10.0.0.2"], 80)]);
+        let translation = crate::translate::translate(&resources, &crate::translate::Settings::default());
+        let route = Arc::clone(translation.table.routers[0].routes.values().next().unwrap());
+        let chosen = route.weighted_endpoints();
+        assert_eq!(chosen.len(), 1);
+        assert_eq!(chosen[0].0.address.to_string(), "10.0.0.2:80");
+        route.cluster.services.iter().map(|s| (s.service.to_string(), s.weight)).collect::<Vec<_>>()
+    };
+    let (zero, three) = (("web".to_owned(), 0), ("b".to_owned(), 3));
+    assert_eq!(services("", "example.test/x"), [zero.clone(), three.clone()]);
+    assert_eq!(services("edge", "example.test/x"), [zero, three.clone()]);
+    assert_eq!(services("edge", "haproxy.router.openshift.io/disable_cookies"), std::slice::from_ref(&three));
+    assert_eq!(services("passthrough", "example.test/x"), [three]);
+}
+
+#[test]
+fn draining_endpoints_serve_where_none_is_ready() {
+    let found = |conditions: [serde_json::Value; 3]| {
+        let mut slice = slice("shop/web", &["10.0.0.1", "10.0.0.2", "10.0.0.3"], 8080);
+        for (i, conditions) in conditions.into_iter().enumerate() {
+            slice["endpoints"][i]["conditions"] = conditions;
+        }
+        endpoints(&resources([route("shop/cart", 1, json!({})), slice]), EndpointAddresses::Filtered)
+    };
+    let ready = || json!({ "ready": true, "serving": true, "terminating": false });
+    let draining = || json!({ "ready": false, "serving": true, "terminating": true });
+    let gone = || json!({ "ready": false, "serving": false, "terminating": true });
+    let starting = || json!({ "ready": false, "serving": false, "terminating": false });
+    assert_eq!(found([ready(), draining(), json!({})]), ["10.0.0.1:8080", "10.0.0.3:8080"]);
+    assert_eq!(found([starting(), draining(), gone()]), ["10.0.0.2:8080"]);
+    assert_eq!(found([starting(), json!({ "ready": false, "terminating": true }), gone()]), Vec::<String>::new());
+    assert_eq!(found([json!({ "ready": false, "serving": true }), gone(), gone()]), Vec::<String>::new());
+}
+
+#[test]
+fn the_protocol_of_a_port_says_which_endpoints_speak_http2_in_clear_text() {
+    let h2c = |name: &str, protocol: serde_json::Value| {
+        let mut slice = slice("shop/web", &["10.0.0.1"], 8080);
+        slice["ports"] = json!([{ "name": name, "port": 8080, "appProtocol": protocol }]);
+        let resources = resources([route("shop/cart", 1, json!({})), slice]);
+        let route = resources.routes.get(&ObjectKey::new("shop", "cart")).unwrap();
+        let index = EndpointIndex::new(&resources, EndpointAddresses::Filtered);
+        index.endpoints(route, &route.backends[0])[0].h2c
+    };
+    for protocol in ["h2c", "kubernetes.io/h2c"] {
+        assert!(h2c("http", json!(protocol)), "{protocol}");
+    }
+    for protocol in ["http", "H2C", "kubernetes.io/ws", "kubernetes.io/wss", "https"] {
+        assert!(!h2c("h2c", json!(protocol)), "{protocol}");
+    }
+    for name in ["h2c", "http2", "grpc", "h2c-web", "http2-web", "grpc-api"] {
+        assert!(h2c(name, json!(null)), "{name}");
+    }
+    for name in ["", "http", "h2", "grpcx", "http-grpc", "https"] {
+        assert!(!h2c(name, json!(null)), "{name}");
+    }
+}
+
+#[test]
+fn endpoints_are_shared_and_those_of_services_that_nobody_names_are_forgotten() {
+    let slices = ["a", "b", "c"].map(|name| router_api::testing::slice(&format!("shop/{name}"), &["10.0.0.1"], 80));
+    let index = EndpointIndex::new(&router_api::testing::resources(slices), EndpointAddresses::default());
+    let ask = |name: &str| index.of_service(ObjectKey::new("shop", name), PortChoice::Target(None));
+    assert!(Arc::ptr_eq(&ask("a"), &ask("a")), "all who use the same ones share them");
+    let mut most = 0;
+    for number in 0..4 * KEPT {
+        ask(&format!("gone-{number}"));
+        most = most.max(index.known.borrow().len());
+    }
+    assert_eq!(most, 2 * 3 + KEPT + 1, "two for each service that is there, and some more");
+}

@@ -1,0 +1,112 @@
+//! From a port of a Service, as Gateway API and Contour objects name it, to the endpoints behind it.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use crate::resolve::{EndpointIndex, PortChoice};
+use router_api::kubernetes::endpoints::ServicePort;
+use router_api::kubernetes::endpoints::protocol::AppProtocol;
+use router_api::resources::Resources;
+use router_model::object::ObjectKey;
+use router_table::table::Endpoint;
+
+/// Services and their endpoints.
+#[derive(Clone, Copy, Debug)]
+pub struct Services<'r> {
+    resources: &'r Resources,
+    endpoints: &'r EndpointIndex,
+}
+
+/// Why a port of a Service leads nowhere. The words name no object, so that they can stand in any status.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, thiserror::Error)]
+pub enum ServiceError {
+    /// There is no such Service.
+    #[error("there is no such Service")]
+    NotFound,
+    /// The Service has no port of this number.
+    #[error("the Service has no such port")]
+    PortNotFound,
+    /// The port is not TCP.
+    #[error("the Service's port is not of protocol TCP")]
+    UnsupportedProtocol,
+    /// The Service is a name in the DNS.
+    #[error("the Service is of type ExternalName, which has no endpoints")]
+    ExternalName,
+}
+
+impl<'r> Services<'r> {
+    /// Those of these objects.
+    pub fn new(resources: &'r Resources, endpoints: &'r EndpointIndex) -> Self {
+        Services { resources, endpoints }
+    }
+
+    /// The usable endpoints of a Service's port, found by the port's name (`EndpointSlice.ports[].name`), in order of
+    /// address; shared. None is usable: empty. They speak HTTP/2 without TLS where the port's `appProtocol` is
+    /// `kubernetes.io/h2c` or `h2c`, or else as the slice says.
+    ///
+    /// # Errors
+    /// See [`ServiceError`].
+    pub fn endpoints(&self, service: &ObjectKey, port: u16) -> Result<Arc<[Endpoint]>, ServiceError> {
+        self.find(service, port, false)
+    }
+
+    /// The same, and all of them speak HTTP/2 where there is no TLS, whatever port and slice say.
+    ///
+    /// # Errors
+    /// See [`ServiceError`].
+    pub fn http2_endpoints(&self, service: &ObjectKey, port: u16) -> Result<Arc<[Endpoint]>, ServiceError> {
+        self.find(service, port, true)
+    }
+
+    /// What a port's endpoints speak: as the Service's `appProtocol` says, or else as those of its slices do. Empty:
+    /// nothing is said, and so nothing is known.
+    ///
+    /// # Errors
+    /// See [`ServiceError`].
+    pub fn protocols(&self, service: &ObjectKey, port: u16) -> Result<BTreeSet<AppProtocol>, ServiceError> {
+        let found = self.port(service, port)?;
+        Ok(match &found.protocol {
+            Some(own) => BTreeSet::from([own.clone()]),
+            None => self.endpoints.protocols(service, found),
+        })
+    }
+
+    /// The name of a Service's port, empty where it has none. `None`: there is no such port.
+    pub fn port_name(&self, service: &ObjectKey, port: u16) -> Option<Arc<str>> {
+        let service = self.resources.services.get(service)?;
+        service.ports.iter().find(|known| known.number == port).map(|known| known.name.clone())
+    }
+
+    fn find(&self, key: &ObjectKey, number: u16, http2: bool) -> Result<Arc<[Endpoint]>, ServiceError> {
+        let choice = choice(self.resources, key, number, http2)?;
+        Ok(self.endpoints.of_service(key.clone(), choice))
+    }
+
+    fn port(&self, key: &ObjectKey, number: u16) -> Result<&'r ServicePort, ServiceError> {
+        port(self.resources, key, number)
+    }
+}
+
+/// Which ports of a Service's slices belong to its port of this number.
+///
+/// # Errors
+/// See [`ServiceError`].
+pub fn choice(resources: &Resources, key: &ObjectKey, number: u16, http2: bool) -> Result<PortChoice, ServiceError> {
+    Ok(PortChoice::Service { port: port(resources, key, number)?.clone(), http2 })
+}
+
+fn port<'r>(resources: &'r Resources, key: &ObjectKey, number: u16) -> Result<&'r ServicePort, ServiceError> {
+    let service = resources.services.get(key).ok_or(ServiceError::NotFound)?;
+    if service.is_external {
+        return Err(ServiceError::ExternalName);
+    }
+    let mut ports = service.ports.iter().filter(|port| port.number == number).peekable();
+    if ports.peek().is_none() {
+        return Err(ServiceError::PortNotFound);
+    }
+    // The same number may stand there once for each protocol.
+    ports.find(|port| port.is_tcp).ok_or(ServiceError::UnsupportedProtocol)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,101 @@
+//! `status.ingress[]` of a Route in little room: nearly every Route is admitted by one router, and what that router
+//! says is the same for all of them but for the host.
+
+use std::fmt;
+use std::sync::Arc;
+
+use super::{Condition, IngressEntry};
+use router_api::openshift::route::WildcardPolicy;
+use router_model::names::RouterName;
+use router_model::persistent::Same;
+
+/// What all entries of a router have in common.
+#[derive(Debug, PartialEq, Eq)]
+pub struct RouterIdentity {
+    /// `routerName`.
+    pub name: RouterName,
+    /// `routerCanonicalHostname`.
+    pub canonical_hostname: Arc<str>,
+    /// The conditions of a route that is served and about which there is nothing more to say.
+    pub admitted: Arc<[Condition]>,
+}
+
+impl RouterIdentity {
+    /// An entry of this router.
+    pub fn entry(&self, host: &str, policy: WildcardPolicy, conditions: Arc<[Condition]>) -> IngressEntry {
+        IngressEntry {
+            host: host.to_owned(),
+            router_name: self.name.clone(),
+            router_canonical_hostname: self.canonical_hostname.clone(),
+            wildcard_policy: policy.as_str(),
+            conditions,
+        }
+    }
+}
+
+/// The entries of one Route, in order of router.
+#[derive(Clone)]
+pub struct Ingress(Stored);
+
+#[derive(Clone)]
+enum Stored {
+    /// One router serves the host, and that is all.
+    Admitted {
+        host: Arc<str>,
+        router: Arc<RouterIdentity>,
+    },
+    Entries(Arc<[IngressEntry]>),
+}
+
+impl Ingress {
+    /// The one entry of a route without wildcard that a router serves.
+    pub fn admitted(host: Arc<str>, router: Arc<RouterIdentity>) -> Self {
+        Ingress(Stored::Admitted { host, router })
+    }
+
+    /// These entries.
+    pub fn new(entries: Vec<IngressEntry>) -> Self {
+        Ingress(Stored::Entries(entries.into()))
+    }
+
+    /// The entries.
+    pub fn to_vec(&self) -> Vec<IngressEntry> {
+        match &self.0 {
+            Stored::Admitted { host, router } => {
+                vec![router.entry(host, WildcardPolicy::None, router.admitted.clone())]
+            }
+            Stored::Entries(entries) => entries.to_vec(),
+        }
+    }
+
+    /// Whether there is none: no router selects the route.
+    pub fn is_empty(&self) -> bool {
+        matches!(&self.0, Stored::Entries(entries) if entries.is_empty())
+    }
+}
+
+impl Same for Ingress {
+    fn same(&self, other: &Self) -> bool {
+        match (&self.0, &other.0) {
+            (Stored::Admitted { host: a, router: one }, Stored::Admitted { host: b, router: other }) => {
+                a == b && one.same(other)
+            }
+            (Stored::Entries(one), Stored::Entries(other)) => one.same(other),
+            _ => false,
+        }
+    }
+}
+
+impl PartialEq for Ingress {
+    fn eq(&self, other: &Self) -> bool {
+        self.same(other) || self.to_vec() == other.to_vec()
+    }
+}
+
+impl Eq for Ingress {}
+
+impl fmt::Debug for Ingress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.to_vec().fmt(f)
+    }
+}

@@ -1,0 +1,199 @@
+//! Merging: times, other routers' entries, what counts as a change.
+
+use jiff::Timestamp;
+use serde_json::json;
+
+use super::*;
+use router_model::persistent::Same;
+
+fn entry(router: &str, host: &str, holds: bool) -> IngressEntry {
+    let reason = if holds { "" } else { "HostAlreadyClaimed" };
+    IngressEntry {
+        host: host.to_owned(),
+        router_name: RouterName(router.into()),
+        router_canonical_hostname: format!("router-{router}.{router}.test").into(),
+        wildcard_policy: "None",
+        conditions: [Condition::new("Admitted", holds, reason, reason)].into(),
+    }
+}
+
+fn time(text: &str) -> Timestamp {
+    text.parse().unwrap()
+}
+
+fn ours(name: &str) -> bool {
+    name == "ours" || name == "gone"
+}
+
+#[test]
+fn an_entry_is_written_as_the_api_writes_it_and_other_routers_entries_stay() {
+    let foreign = json!({ "host": "x", "routerName": "theirs", "conditions": [{ "type": "Admitted", "status": "True" }], "extra": 1 });
+    let previous = json!({ "ingress": [foreign] });
+    let merged = merge_route(Some(&previous), &[entry("ours", "h.test", true)], &ours, time("2024-05-01T12:00:00.9Z"));
+    assert!(merged.changed);
+    let expected = json!({ "ingress": [foreign, {
+        "conditions": [{ "lastTransitionTime": "2024-05-01T12:00:00Z", "status": "True", "type": "Admitted" }],
+        "host": "h.test",
+        "routerCanonicalHostname": "router-ours.ours.test",
+        "routerName": "ours",
+        "wildcardPolicy": "None",
+    }] });
+    assert_eq!(merged.status, expected);
+    let again =
+        merge_route(Some(&merged.status), &[entry("ours", "h.test", true)], &ours, time("2025-01-01T00:00:00Z"));
+    assert_eq!((again.changed, &again.status), (false, &merged.status));
+}
+
+#[test]
+fn conditions_that_others_put_into_our_entry_stay() {
+    let first = merge_route(None, &[entry("ours", "h.test", true)], &ours, time("2024-01-01T00:00:00Z"));
+    let mut before = first.status;
+    let theirs = json!({ "type": "CertificateReady", "status": "True" });
+    let outdated = json!({ "type": "UnservableInFutureVersions", "status": "True" });
+    before["ingress"][0]["conditions"].as_array_mut().unwrap().extend([theirs.clone(), outdated]);
+    let merged = merge_route(Some(&before), &[entry("ours", "h.test", false)], &ours, time("2024-01-02T00:00:00Z"));
+    let conditions = merged.status["ingress"][0]["conditions"].as_array().unwrap();
+    assert_eq!((conditions.len(), &conditions[0]), (2, &theirs));
+    assert_eq!(conditions[1]["type"], "Admitted");
+}
+
+#[test]
+fn the_time_moves_only_when_the_status_flips() {
+    let at = |merged: &Merged| merged.status["ingress"][0]["conditions"][0]["lastTransitionTime"].clone();
+    let first = merge_route(None, &[entry("ours", "h.test", true)], &ours, time("2024-01-01T00:00:00Z"));
+    let moved =
+        merge_route(Some(&first.status), &[entry("ours", "new.test", true)], &ours, time("2024-01-02T00:00:00Z"));
+    assert!(moved.changed);
+    assert_eq!(at(&moved), "2024-01-01T00:00:00Z");
+    let flipped =
+        merge_route(Some(&moved.status), &[entry("ours", "new.test", false)], &ours, time("2024-01-03T00:00:00Z"));
+    assert_eq!(at(&flipped), "2024-01-03T00:00:00Z");
+}
+
+#[test]
+fn entries_of_our_routers_that_are_gone_are_removed() {
+    let both = [entry("gone", "a.test", true), entry("ours", "b.test", true)];
+    let before = merge_route(None, &both, &ours, time("2024-01-01T00:00:00Z"));
+    let after = merge_route(Some(&before.status), &both[1..], &ours, time("2024-01-02T00:00:00Z"));
+    assert!(after.changed);
+    assert_eq!(after.status["ingress"].as_array().unwrap().len(), 1);
+    let nothing = merge_route(None, &[], &ours, time("2024-01-02T00:00:00Z"));
+    assert_eq!(nothing, Merged { status: json!({}), changed: false });
+}
+
+#[test]
+fn conditions_of_others_stay_in_a_controllers_status() {
+    let mut report = ControllerStatus::refused(Condition::new("Admitted", false, "InvalidManifest", "x"));
+    let dns = json!({ "type": "DNSReady", "status": "True" });
+    let stale = json!({ "type": "Degraded", "status": "True", "message": "old" });
+    let previous = json!({ "conditions": [dns, stale], "availableReplicas": 2 });
+    let merged = merge_controller(Some(&previous), &report, time("2024-01-01T00:00:00Z"));
+    let kinds: Vec<_> = merged.status["conditions"].as_array().unwrap().iter().map(|c| c["type"].clone()).collect();
+    assert_eq!(kinds, ["DNSReady", "Admitted"]);
+    assert_eq!(merged.status["availableReplicas"], 2);
+    report.domain = "d.test".to_owned();
+    assert_eq!(merge_controller(Some(&previous), &report, time("2024-01-01T00:00:00Z")).status["domain"], "d.test");
+}
+
+#[test]
+fn a_plainly_admitted_route_has_the_entry_that_its_router_would_write() {
+    let router = |name: &str| {
+        Arc::new(RouterIdentity {
+            name: RouterName(name.into()),
+            canonical_hostname: format!("router-{name}.{name}.test").into(),
+            admitted: [Condition::new("Admitted", true, "", "")].into(),
+        })
+    };
+    let (ours, again) = (router("ours"), router("ours"));
+    let short = Ingress::admitted("h.test".into(), ours.clone());
+    assert_eq!(short.to_vec(), [entry("ours", "h.test", true)]);
+    assert_eq!(short, Ingress::new(vec![entry("ours", "h.test", true)]));
+    assert_ne!(short, Ingress::admitted("other.test".into(), ours.clone()));
+    assert_ne!(short, Ingress::admitted("h.test".into(), router("theirs")));
+    assert!(short.same(&Ingress::admitted("h.test".into(), ours)), "decided anew, and nothing to write");
+    assert!(!short.same(&Ingress::admitted("h.test".into(), again)), "another router may differ in anything");
+    assert!(!short.is_empty() && Ingress::new(Vec::new()).is_empty());
+}
+
+const OTHER: &str = "example.com/other";
+
+fn accepted(status: &str) -> serde_json::Value {
+    json!({ "type": "Accepted", "status": status, "reason": status, "message": "", "observedGeneration": 2 })
+}
+
+fn parent(name: &str, controller: &str, conditions: Vec<serde_json::Value>) -> serde_json::Value {
+    json!({ "parentRef": { "name": name }, "controllerName": controller, "conditions": conditions })
+}
+
+fn at(mut condition: serde_json::Value, day: u8) -> serde_json::Value {
+    condition["lastTransitionTime"] = json!(format!("2024-01-{day:02}T00:00:00Z"));
+    condition
+}
+
+#[test]
+fn other_controllers_rows_are_put_back_untouched_and_stale_ones_of_ours_go() {
+    use router_api::gateway_api::types::CONTROLLER_NAME;
+    let foreign = parent("a", OTHER, vec![json!({ "type": "Accepted", "status": "Whatever" })]);
+    let current = json!({ "parents": [parent("gone", CONTROLLER_NAME, vec![]), foreign] });
+    let told = json!({ "parents": [parent("a", CONTROLLER_NAME, vec![accepted("True")])] });
+    let first = merge_other(Some(&current), None, &told, time("2024-01-01T00:00:00Z"));
+    let ours = parent("a", CONTROLLER_NAME, vec![at(accepted("True"), 1)]);
+    assert_eq!(first.status, json!({ "parents": [foreign, ours] }));
+
+    let again = merge_other(Some(&current), Some(&first.status), &told, time("2024-01-02T00:00:00Z"));
+    assert_eq!((again.changed, &again.status), (false, &first.status));
+    let nothing = merge_other(Some(&current), Some(&first.status), &json!({}), time("2024-01-02T00:00:00Z"));
+    assert_eq!((nothing.changed, nothing.status), (true, json!({ "parents": [foreign] })));
+}
+
+#[test]
+fn times_are_kept_wherever_conditions_stand_and_foreign_conditions_stay() {
+    let listener =
+        |name: &str, status: &str| json!({ "name": name, "attachedRoutes": 1, "conditions": [accepted(status)] });
+    let told = |status: &str| {
+        json!({ "conditions": [accepted("True")], "addresses": [{ "type": "IPAddress", "value": "192.0.2.1" }],
+            "listeners": [listener("web", "True"), listener("tls", status)] })
+    };
+    let theirs = json!({ "type": "example.com/Ready", "status": "True" });
+    let stale = json!({ "type": "Programmed", "status": "True" });
+    let current = json!({ "conditions": [stale, theirs], "custom": 7 });
+    let first = merge_other(Some(&current), None, &told("True"), time("2024-01-01T00:00:00Z"));
+    let then = merge_other(Some(&current), Some(&first.status), &told("False"), time("2024-01-02T00:00:00Z"));
+    assert!(then.changed);
+    assert_eq!(
+        then.status,
+        json!({
+            "conditions": [theirs, at(accepted("True"), 1)],
+            "custom": 7,
+            "addresses": [{ "type": "IPAddress", "value": "192.0.2.1" }],
+            "listeners": [
+                { "name": "web", "attachedRoutes": 1, "conditions": [at(accepted("True"), 1)] },
+                { "name": "tls", "attachedRoutes": 1, "conditions": [at(accepted("False"), 2)] },
+            ],
+        })
+    );
+}
+
+#[test]
+fn entries_are_the_same_where_they_are_one_thing_and_equal_where_they_say_the_same() {
+    let identity = || {
+        Arc::new(RouterIdentity {
+            name: RouterName("default".into()),
+            canonical_hostname: "router-default.apps.test".into(),
+            admitted: vec![Condition::new("Admitted", true, "", "")].into(),
+        })
+    };
+    let (one, other) = (identity(), identity());
+    let admitted = |host: &str, router| Ingress::admitted(host.into(), Arc::clone(router));
+    let entries = Ingress::new(vec![entry("default", "a.test", true)]);
+    assert!(entries.same(&entries.clone()) && !entries.same(&Ingress::new(entries.to_vec())));
+    assert!(admitted("a.test", &one).same(&admitted("a.test", &one)));
+    assert!(!admitted("a.test", &one).same(&admitted("b.test", &one)));
+    assert!(!admitted("a.test", &one).same(&admitted("a.test", &other)));
+    assert!(!entries.same(&admitted("a.test", &one)));
+    assert_eq!(entries, Ingress::new(entries.to_vec()));
+    assert_eq!(admitted("a.test", &one), admitted("a.test", &other));
+    assert_ne!(admitted("a.test", &one), admitted("b.test", &one));
+    assert_ne!(entries, Ingress::new(Vec::new()));
+    assert!(Ingress::new(Vec::new()).is_empty() && !entries.is_empty() && !admitted("a.test", &one).is_empty());
+}

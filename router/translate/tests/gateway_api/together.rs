@@ -1,0 +1,126 @@
+//! Gateway API beside Routes: one host, objects of both.
+
+use router_translate::translate::Settings;
+use serde_json::json;
+
+use crate::world::{Ask, World, verdict};
+
+fn world(route_day: u32, gateway_day: u32, http_day: u32) -> World {
+    let route = json!({
+        "kind": "Route",
+        "metadata": { "namespace": "web", "name": "shop", "creationTimestamp": format!("2024-01-0{route_day}T00:00:00Z") },
+        "spec": { "host": "a.test", "to": { "name": "web" } },
+    });
+    let manifests = format!(
+        "
+kind: Gateway
+metadata: {{namespace: infra, name: g, creationTimestamp: '2024-01-0{gateway_day}T00:00:00Z'}}
+spec: {{gatewayClassName: sluice, listeners: [{{name: http, port: 80, protocol: HTTP}}]}}
+---
+kind: HTTPRoute
+metadata: {{namespace: infra, name: r, creationTimestamp: '2024-01-0{http_day}T00:00:00Z'}}
+spec:
+  parentRefs: [{{name: g}}]
+  hostnames: [a.test, b.test]
+  rules: [{{backendRefs: [{{name: v1, port: 8080}}]}}]
+---
+kind: HTTPRoute
+metadata: {{namespace: infra, name: only, creationTimestamp: '2024-01-0{http_day}T00:00:00Z'}}
+spec:
+  parentRefs: [{{name: g}}]
+  hostnames: [a.test]
+  rules: [{{backendRefs: [{{name: v2, port: 8080}}]}}]
+"
+    );
+    World::with(&manifests, [route])
+}
+
+#[test]
+fn the_older_object_has_the_host_and_the_loser_is_told() {
+    // Neither an old Gateway nor its listener, which has every name, decides about a host that routes name.
+    let lost = world(2, 1, 3);
+    let row = |world: &World, route: &str| world.status(route)["parents"][0].clone();
+    let partly = row(&lost, "HTTPRoute infra/r");
+    assert_eq!(verdict(&partly, "Accepted"), "True/Accepted");
+    assert_eq!(partly["conditions"][0]["message"], "a Route of another namespace is older and has a.test");
+    assert_eq!(verdict(&row(&lost, "HTTPRoute infra/only"), "Accepted"), "False/HostAlreadyClaimed");
+    assert_eq!(lost.listener("infra/g", "http")["attachedRoutes"], 1);
+    assert!(lost.http(80, &Ask::get("a.test/")).contains("Forward"), "{}", lost.http(80, &Ask::get("a.test/")));
+    assert_eq!(lost.http(80, &Ask::get("b.test/")), "v1");
+
+    let won = world(3, 1, 2);
+    assert_eq!(verdict(&row(&won, "HTTPRoute infra/only"), "Accepted"), "True/Accepted");
+    assert_eq!(won.http(80, &Ask::get("a.test/")), "v2");
+    assert_eq!(won.listener("infra/g", "http")["attachedRoutes"], 2);
+}
+
+#[test]
+fn a_route_keeps_its_host_beside_a_listener_for_every_name() {
+    let route = json!({ "kind": "Route", "metadata": { "namespace": "web", "name": "shop" }, "spec": { "host": "c.test", "to": { "name": "web" } } });
+    let gateway = "
+kind: Gateway
+metadata: {namespace: infra, name: g}
+spec: {gatewayClassName: sluice, listeners: [{name: http, port: 80, protocol: HTTP}]}
+";
+    let world = World::with(gateway, [route]);
+    assert!(world.http(80, &Ask::get("c.test/")).contains("Forward"));
+    assert_eq!(world.http(80, &Ask::get("d.test/")), "404");
+}
+
+#[test]
+fn domains_that_the_operator_has_denied_are_not_served() {
+    let gateway = "
+kind: Gateway
+metadata: {namespace: infra, name: g}
+spec: {gatewayClassName: sluice, listeners: [{name: http, port: 80, protocol: HTTP}]}
+";
+    let route = |name: &str, hosts: &str| {
+        format!(
+            "---\nkind: HTTPRoute\nmetadata: {{namespace: infra, name: {name}}}\nspec: {{parentRefs: [{{name: g}}], {hosts}rules: \
+             [{{backendRefs: [{{name: v1, port: 8080}}]}}]}}\n"
+        )
+    };
+    let manifests = [
+        gateway.to_owned(),
+        route("any", ""),
+        route("exact", "hostnames: [x.bad.test], "),
+        route("both", "hostnames: [bad.test, good.test], "),
+    ]
+    .concat();
+    let accepted = |world: &World, route: &str| {
+        let row = world.status(&format!("HTTPRoute infra/{route}"))["parents"][0].clone();
+        (verdict(&row, "Accepted"), row["conditions"][0]["message"].as_str().unwrap().to_owned())
+    };
+    let mut settings = Settings::default();
+    settings.domains.denied = vec!["bad.test".to_owned()];
+    let world = World::set(&settings, &manifests, []);
+    for (host, served) in [
+        ("bad.test", "404"),
+        ("x.bad.test", "404"),
+        ("y.x.bad.test", "404"),
+        ("good.test", "v1"),
+        ("notbad.test", "v1"),
+    ] {
+        assert_eq!(world.http(80, &Ask::get(host)), served, "{host}");
+    }
+    assert_eq!(accepted(&world, "any").0, "True/Accepted");
+    let message = |host: &str, fault: &str| format!("host {host} is {fault}");
+    let denied = "in the list of denied domains";
+    assert_eq!(accepted(&world, "exact"), ("False/HostNotPermitted".to_owned(), message("x.bad.test", denied)));
+    assert_eq!(accepted(&world, "both"), ("True/Accepted".to_owned(), message("bad.test", denied)));
+
+    settings.domains.allowed = vec!["test".to_owned()];
+    let world = World::set(&settings, &manifests, []);
+    for (host, served) in
+        [("bad.test", "404"), ("good.test", "v1"), ("test", "v1"), ("good.org", "404"), ("atest", "404")]
+    {
+        assert_eq!(world.http(80, &Ask::get(host)), served, "{host}");
+    }
+    settings.domains.denied.clear();
+    settings.domains.allowed = vec!["bad.test".to_owned()];
+    let world = World::set(&settings, &manifests, []);
+    for (host, served) in [("bad.test", "v1"), ("x.bad.test", "v1"), ("good.test", "404"), ("test", "404")] {
+        assert_eq!(world.http(80, &Ask::get(host)), served, "{host}");
+    }
+    assert_eq!(accepted(&world, "both").1, message("good.test", "not in the list of allowed domains"));
+}
