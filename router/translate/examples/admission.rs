@@ -21,7 +21,7 @@ use router_api::resources::Resources;
 use router_model::certificate::MaterialCache;
 use router_model::object::Origin;
 use router_translate::engine::Engine;
-use router_translate::translate::Settings;
+use router_translate::settings::Settings;
 use serde_json::{Value, json};
 
 const NAMESPACES: usize = 5_000;

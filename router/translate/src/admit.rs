@@ -3,19 +3,25 @@
 //! Everything is recomputed from the objects, oldest first, so the answer depends neither on the order of events nor on
 //! what was served before: a loser is admitted the moment its blocker leaves.
 
-mod claims;
-mod domains;
-mod foreign;
-mod host;
-mod material;
-mod wildcards;
+pub(crate) mod claims;
+pub mod foreign;
+pub mod host;
+pub(crate) mod material;
+pub mod taken;
+pub(crate) mod wildcards;
 
-use std::fmt;
+use crate::admit::foreign::ForeignClaims;
+use crate::admit::host::effective_host;
+use crate::admit::taken::Taken;
+use crate::domain_lists::DomainLists;
+use crate::status::rejection::RejectReason;
+use crate::status::rejection::Rejection;
+use crate::status::rejection::reject;
 use std::sync::Arc;
 
 use rustls::sign::CertifiedKey;
 
-use crate::sites::OwnedAge;
+use crate::owned_age::OwnedAge;
 use claims::HostClaims;
 use router_api::kubernetes::secret::Secret;
 use router_api::openshift::ingress_controller::{NamespaceOwnership, WildcardAdmission};
@@ -24,10 +30,6 @@ use router_api::resources::Objects;
 use router_model::names::HostMatch;
 use router_model::object::{Kind, ObjectKey, ObjectRef};
 use wildcards::WildcardClaims;
-
-pub use domains::DomainLists;
-pub use foreign::{ForeignClaim, ForeignClaims, contested};
-pub use host::effective_host;
 
 /// What a router admits by: the part of an IngressController that admission looks at.
 #[derive(Clone, Debug)]
@@ -64,60 +66,6 @@ impl AdmittedRoute {
     /// Its own certificate, inline or from a Secret.
     pub fn certificate(&self) -> Option<&Arc<CertifiedKey>> {
         self.certificate.as_ref()
-    }
-}
-
-/// A route that a router refuses.
-#[derive(Clone, Debug)]
-pub struct Rejection {
-    /// `reason` of its Admitted condition.
-    pub reason: RejectReason,
-    /// `message` of its Admitted condition.
-    pub message: String,
-    /// The older object that stands in the way. For operators only: statuses never name a foreign namespace.
-    pub winner: Option<ObjectRef>,
-}
-
-/// Why a route is refused, as the condition's reason spells it (openshift.md b.5).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum RejectReason {
-    /// The router admits no wildcard routes, or does not serve the host's domain.
-    RouteNotAdmitted,
-    /// The effective host is empty.
-    NoHostValue,
-    /// The effective host is no host name.
-    InvalidHost,
-    /// An older route, or an older object of another kind, stands in the way.
-    HostAlreadyClaimed,
-    /// Certificate, key or CA of the route are no good.
-    ExtendedValidationFailed,
-    /// `externalCertificate` names a Secret that is not there.
-    ExternalCertificateGetFailed,
-    /// `externalCertificate` names a Secret that cannot be used.
-    ExternalCertificateValidationFailed,
-    /// The manifest is refused, and there is no earlier version.
-    InvalidManifest,
-}
-
-impl RejectReason {
-    /// As the condition writes it.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            RejectReason::RouteNotAdmitted => "RouteNotAdmitted",
-            RejectReason::NoHostValue => "NoHostValue",
-            RejectReason::InvalidHost => "InvalidHost",
-            RejectReason::HostAlreadyClaimed => "HostAlreadyClaimed",
-            RejectReason::ExtendedValidationFailed => "ExtendedValidationFailed",
-            RejectReason::ExternalCertificateGetFailed => "ExternalCertificateGetFailed",
-            RejectReason::ExternalCertificateValidationFailed => "ExternalCertificateValidationFailed",
-            RejectReason::InvalidManifest => "InvalidManifest",
-        }
-    }
-}
-
-impl fmt::Display for RejectReason {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.as_str())
     }
 }
 
@@ -168,6 +116,10 @@ pub fn admit<'r>(
     Admission { decisions, won: claims.won }
 }
 
+fn is_in_domains(domains: &DomainLists, host: &str) -> Result<(), Rejection> {
+    domains.fault(host).map_or(Ok(()), |message| Err(reject(RejectReason::RouteNotAdmitted, message)))
+}
+
 /// Who holds what on a router.
 struct Claims<'r, 'f> {
     hosts: HostClaims<'r>,
@@ -178,7 +130,7 @@ struct Claims<'r, 'f> {
 
 impl<'r> Claims<'r, '_> {
     fn claim(&mut self, policy: &Policy, route: &'r Route, host: &Arc<str>) -> Result<HostMatch, Rejection> {
-        policy.domains.check(host)?;
+        is_in_domains(&policy.domains, host)?;
         let wildcards_allowed = policy.wildcards == WildcardAdmission::WildcardsAllowed;
         if route.wildcard_policy == WildcardPolicy::Subdomain && !wildcards_allowed {
             return Err(reject(RejectReason::RouteNotAdmitted, "wildcard routes are not allowed"));
@@ -186,7 +138,7 @@ impl<'r> Claims<'r, '_> {
         let host_match = host::host_match(route, host)?;
         if let HostMatch::Wildcard(domain) = &host_match {
             // The first label is decoration: what is served is every name of the domain.
-            policy.domains.check(domain.as_str())?;
+            is_in_domains(&policy.domains, domain.as_str())?;
         }
         let contested = self.foreign.on(&host_match).filter(|_| !self.hosts.is_held(&host_match));
         if let Some((_, claim)) = contested.as_ref().filter(|(_, claim)| claim.age < OwnedAge::of(&route.meta)) {
@@ -208,16 +160,6 @@ impl<'r> Claims<'r, '_> {
         self.won.extend(contested.map(|(host, _)| (host, route.meta.key.clone())));
         Ok(host_match)
     }
-}
-
-fn reject(reason: RejectReason, message: impl Into<String>) -> Rejection {
-    Rejection { reason, message: message.into(), winner: None }
-}
-
-/// What a route wants is another's.
-struct Taken<'r> {
-    message: String,
-    by: &'r Route,
 }
 
 #[cfg(test)]

@@ -8,11 +8,11 @@ use std::collections::BTreeSet;
 use jiff::Timestamp;
 use serde_json::Value;
 
+use crate::endpoints::absence::slices_of;
 use crate::explain::{Facts, Trust, missing};
 use crate::gateway::inclusion;
-use crate::resolve::slices_of;
 use crate::shown;
-use crate::status::StatusReport;
+use crate::status::report::StatusReport;
 use crate::unserved::unserved;
 use crate::warning::{Unserved, Warning};
 use router_api::openshift::route::annotations::allowlist::allowlist;

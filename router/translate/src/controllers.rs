@@ -9,10 +9,11 @@ use std::sync::Arc;
 use rustls::sign::CertifiedKey;
 
 use crate::admit::Policy;
-use crate::resolve::TrafficDefaults;
-use crate::sites::RouterPorts;
-use crate::status::{Condition, ControllerStatus, invalid_manifest, last_good_serves};
-use crate::translate::Settings;
+use crate::settings::Settings;
+use crate::status::condition::{Condition, invalid_manifest, last_good_serves};
+use crate::status::controller::ControllerStatus;
+use crate::traffic_defaults::TrafficDefaults;
+use crate::translator::RouterPorts;
 use router_api::openshift::ingress_controller::{IngressController, NamespaceOwnership, WildcardAdmission};
 use router_api::resources::Resources;
 use router_model::names::RouterName;

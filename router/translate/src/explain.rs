@@ -24,7 +24,7 @@ use jiff::Timestamp;
 use rustls::RootCertStore;
 use serde::{Deserialize, Serialize};
 
-use crate::status::StatusReport;
+use crate::status::report::StatusReport;
 use router_api::resources::Resources;
 use router_table::table::{Endpoint, ResolvedRoute, RoutingTable, ServiceEndpoints};
 

@@ -34,9 +34,10 @@ use router_table::host_pattern::HostPattern;
 use rules::{Carried, Resolver};
 use worth::Worth;
 
-use crate::services::Services;
-use crate::sites::{Api, Lost, RouterPorts, Settled, Surroundings, Told, Want};
-use crate::status::Condition;
+use crate::endpoints::services::Services;
+use crate::status::condition::Condition;
+use crate::status::told::Told;
+use crate::translator::{Api, Lost, RouterPorts, Settled, Surroundings, Want};
 use router_model::few::Few;
 use router_model::object::{Kind, ObjectKey, ObjectRef};
 use router_table::table::VirtualHost;

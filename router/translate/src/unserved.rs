@@ -1,7 +1,8 @@
 //! Objects that nobody here serves, nor tells so: no status says anything of them. Which there are, why, and what to write.
 
 use crate::gateway;
-use crate::status::{Ingress, StatusReport};
+use crate::status::ingress::Ingress;
+use crate::status::report::StatusReport;
 use crate::warning::Unserved;
 use router_api::contour;
 use router_api::contour::types::Vertex;

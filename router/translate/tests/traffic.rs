@@ -8,7 +8,8 @@ use serde_json::{Value, json};
 use router_api::testing::{controller, resources, route};
 use router_table::policy::Balance;
 use router_table::table::*;
-use router_translate::translate::{Settings, translate};
+use router_translate::settings::Settings;
+use router_translate::translate::translate;
 
 const NEVER: &str = "haproxy.router.openshift.io/set-forwarded-headers";
 const COOKIES: &str = "haproxy.router.openshift.io/disable_cookies";

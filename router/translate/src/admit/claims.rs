@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::Taken;
+use crate::admit::taken::Taken;
 use router_api::openshift::ingress_controller::NamespaceOwnership;
 use router_api::openshift::route::Route;
 use router_model::names::HostMatch;

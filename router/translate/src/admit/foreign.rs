@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use crate::sites::OwnedAge;
+use crate::owned_age::OwnedAge;
 use router_api::openshift::route::Route;
 use router_model::names::HostMatch;
 use router_model::object::ObjectRef;
 
-use super::{RejectReason, Rejection};
+use crate::status::rejection::{RejectReason, Rejection};
 
 /// What objects of other kinds want on a router.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use router_common::hostname::HostError;
 
-use super::{RejectReason, Rejection, reject};
+use crate::status::rejection::{RejectReason, Rejection, reject};
 use router_api::openshift::route::{Route, WildcardPolicy};
 use router_model::dns_names as names;
 use router_model::names::{HostMatch, Hostname};

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use rustls::sign::CertifiedKey;
 
-use super::{RejectReason, Rejection, reject};
+use crate::status::rejection::{RejectReason, Rejection, reject};
 use router_api::kubernetes::secret::Secret;
 use router_api::openshift::route::tls::CertificateSource;
 use router_api::openshift::route::{Route, Traffic};

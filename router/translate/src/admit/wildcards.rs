@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::Taken;
+use crate::admit::taken::Taken;
 use router_api::openshift::ingress_controller::NamespaceOwnership;
 use router_api::openshift::route::{Route, WildcardPolicy};
 

@@ -4,9 +4,10 @@ use rustls::RootCertStore;
 use serde_json::json;
 
 use super::*;
+use crate::endpoints::addresses::EndpointAddresses;
 use crate::explain::{Query, explain};
-use crate::resolve::EndpointAddresses;
-use crate::translate::{Settings, Translation, translate};
+use crate::settings::Settings;
+use crate::translate::{Translation, translate};
 use router_api::testing::{controller, resources, route, service, slice};
 
 /// What stands in the way of a service, as every kind of object that names it is told: `validate`, then `explain`.

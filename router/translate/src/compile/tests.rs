@@ -3,7 +3,8 @@
 use serde_json::json;
 
 use super::*;
-use crate::translate::{Settings, translate};
+use crate::settings::Settings;
+use crate::translate::translate;
 use router_api::testing::{resources, route};
 
 /// `younger<older: schemes` of each shadowed route of a host.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::tls;
-use crate::services::Services;
+use crate::endpoints::services::Services;
 use router_api::contour::types::{Fault, ServiceSpec, Strategy, Vertex};
 use router_api::resources::Resources;
 use router_model::names::Hostname;

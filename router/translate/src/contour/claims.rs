@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use router_common::hostname::HostError;
 
-use crate::translate::Settings;
+use crate::settings::Settings;
 use router_api::contour::types::{Fault, Vertex};
 use router_model::names::{HostMatch, Hostname};
 use router_model::object::{Kind, ObjectKey, ObjectRef, Seniority};

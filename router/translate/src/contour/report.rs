@@ -10,7 +10,7 @@ use std::sync::Arc;
 use super::claims::{Claim, Claims, Vertices, Winners, lost};
 use super::tls::HostTls;
 use super::walk::{Passed, Visit};
-use crate::sites::{Row, Told};
+use crate::status::told::{Row, Told};
 use router_api::contour::types::{Fault, Subdomain, Vertex};
 use router_model::names::RouterName;
 use router_model::object::{Kind, ObjectRef, Seniority};

@@ -9,7 +9,7 @@ use super::backends::{self, own};
 use super::claims::Claim;
 use super::tls::HostTls;
 use super::walk::{Flat, Serve, Target, Tcp};
-use crate::resolve::TrafficDefaults;
+use crate::traffic_defaults::TrafficDefaults;
 use router_api::contour::types::{RouteSpec, Strategy, Vertex};
 use router_api::openshift::route::annotations::MAX_TIMEOUT;
 use router_api::redirect::{PathModifier, Redirect};

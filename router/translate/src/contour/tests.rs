@@ -18,9 +18,11 @@ use rustls::sign::CertifiedKey;
 use serde_json::{Value, json};
 
 use super::Model;
-use crate::resolve::{EndpointAddresses, EndpointIndex, TrafficDefaults};
-use crate::sites::{Api, Lost, RouterPorts, Settled, Surroundings, Winner};
-use crate::translate::Settings;
+use crate::endpoints::EndpointIndex;
+use crate::endpoints::addresses::EndpointAddresses;
+use crate::settings::Settings;
+use crate::traffic_defaults::TrafficDefaults;
+use crate::translator::{Api, Lost, RouterPorts, Settled, Surroundings, Winner};
 use router_api::resources::Resources;
 use router_api::testing::{authority, resources, service, slice};
 use router_model::names::{HostMatch, Hostname, RouterName};

@@ -6,7 +6,9 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::sites::{Lost, OwnedAge, Row, Settled, Told, Want};
+use crate::owned_age::OwnedAge;
+use crate::status::told::{Row, Told};
+use crate::translator::{Lost, Settled, Want};
 use router_api::gateway_api::types::GatewayRoute;
 use router_api::testing::{controller, good, resources, route};
 use router_model::names::RouteId;

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::*;
-use crate::admit::DomainLists;
+use crate::domain_lists::DomainLists;
 use router_api::testing::{controller, resources, route};
 use router_model::names::Hostname;
 use router_table::lookup::{RequestMatch, SniMatch};

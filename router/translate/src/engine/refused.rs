@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use crate::gateway::conditions;
-use crate::sites::{Row, Told};
-use crate::status::{Condition, invalid_manifest, last_good_serves};
+use crate::status::condition::{Condition, invalid_manifest, last_good_serves};
+use crate::status::told::{Row, Told};
 use router_api::contour;
 use router_api::gateway_api::types::CONTROLLER_NAME;
 use router_api::resources::{Objects, Refused, Resources};

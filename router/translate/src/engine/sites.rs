@@ -8,10 +8,11 @@ use std::sync::Arc;
 
 use super::refused;
 use super::same::{Kept, routes_of};
-use crate::admit::{ForeignClaim, ForeignClaims, contested};
+use crate::admit::foreign::{ForeignClaim, ForeignClaims, contested};
 use crate::compile;
-use crate::sites::{Lost, RouterPorts, Settled, Told, Want, Winner};
-use crate::translate::Settings;
+use crate::settings::Settings;
+use crate::status::told::Told;
+use crate::translator::{Lost, RouterPorts, Settled, Want, Winner};
 use router_api::resources::Resources;
 use router_model::few::Few;
 use router_model::names::{HostMatch, Hostname, RouteId, RouterName};

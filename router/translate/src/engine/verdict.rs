@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::admit::Decision;
 use crate::compile::Shadow;
-use crate::status::Condition;
+use crate::status::condition::Condition;
 use router_api::openshift::route::Route;
 use router_api::openshift::route::annotations::allowlist::allowlist;
 use router_model::object::{ObjectRef, Seniority};

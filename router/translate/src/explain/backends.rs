@@ -3,9 +3,10 @@
 use std::borrow::Cow;
 
 use super::{Facts, Service};
-use crate::resolve::{PortChoice, SlicesOf, absence, slices_of};
-use crate::services::choice;
-use crate::sites::faults;
+use crate::endpoints::PortChoice;
+use crate::endpoints::absence::{SlicesOf, absence, slices_of};
+use crate::endpoints::services::choice;
+use crate::status::told::faults;
 use router_api::resources::Resources;
 use router_model::object::{Kind, ObjectKey};
 use router_table::table::{Endpoint, ResolvedRoute, ServiceEndpoints};

@@ -7,7 +7,7 @@ use super::outcome::{Fate, Ground, Outcome};
 use super::owners::owner_of;
 use super::{Explanation, Facts, Loser, Protocol, Query, Setting, Step, backends, filter, hosts, settings, sites};
 use crate::contour::report::PARTLY;
-use crate::sites::faults;
+use crate::status::told::faults;
 use router_model::object::Kind;
 use router_table::decide::{Decision, decide, method_is_routed, target_is_valid};
 use router_table::flag::Flag;

@@ -7,7 +7,7 @@ use super::follow::Found;
 use super::outcome::Fate;
 use super::owners::{owner, owner_of};
 use super::{Candidate, Explanation, Facts, Loser, Owner, Protocol, Query, Step, sites};
-use crate::status::IngressEntry;
+use crate::status::ingress::IngressEntry;
 use router_api::openshift::route::Traffic;
 use router_model::names::{HostMatch, Hostname};
 use router_model::object::{Kind, ObjectKey};

@@ -1,8 +1,8 @@
 //! Objects as explanations name them: where they stand, since when, and what they are told.
 
 use super::{Fact, Facts, Owner};
-use crate::sites::Row;
-use crate::status::Ingress;
+use crate::status::ingress::Ingress;
+use crate::status::told::Row;
 use router_api::object::Object;
 use router_model::object::{Kind, ObjectKey, ObjectRef};
 use router_table::table::RouterTable;

@@ -8,7 +8,7 @@ use super::owners::{object, objects_conditions};
 use super::{Candidate, Explanation, Facts, Loser, Owner, Protocol, Query, Setting, Step};
 use crate::contour::ROUTER;
 use crate::contour::report::PARTLY;
-use crate::sites::Row;
+use crate::status::told::Row;
 use crate::warning::Unserved;
 use router_model::names::{HostMatch, Hostname};
 use router_model::object::{Kind, ObjectRef};

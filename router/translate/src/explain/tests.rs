@@ -5,7 +5,8 @@ use serde_json::{Value, json};
 mod requests;
 
 use super::*;
-use crate::translate::{Settings, Translation, translate};
+use crate::settings::Settings;
+use crate::translate::{Translation, translate};
 use router_api::testing::{controller, resources, route, slice};
 use router_table::flag::Flag;
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::Gate;
 use super::listeners::Placed;
-use crate::status::Condition;
+use crate::status::condition::Condition;
 use router_api::gateway_api::types::{FromNamespaces, GROUP, GatewayRoute, ParentRef};
 use router_api::resources::Resources;
 use router_model::object::{Kind, Meta, ObjectKey};

@@ -12,8 +12,8 @@ use serde_json::{Value, json};
 
 use super::attach::seniority;
 use super::conditions::{Faults, conditions};
-use crate::sites::{Row, Told};
-use crate::status::Condition;
+use crate::status::condition::Condition;
+use crate::status::told::{Row, Told};
 use router_api::gateway_api::types::{BackendTlsPolicy, CONTROLLER_NAME, GROUP, ObjectReference};
 use router_api::kubernetes::config_map::CA_CERTIFICATE;
 use router_api::resources::Resources;

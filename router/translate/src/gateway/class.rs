@@ -6,8 +6,8 @@ use std::sync::Arc;
 use serde_json::json;
 
 use super::conditions::conditions;
-use crate::sites::{Row, Told};
-use crate::status::Condition;
+use crate::status::condition::Condition;
+use crate::status::told::{Row, Told};
 use router_api::gateway_api::types::{BUNDLE_VERSION, CONTROLLER_NAME, GROUP};
 use router_api::resources::Resources;
 use router_model::object::{Kind, ObjectRef};

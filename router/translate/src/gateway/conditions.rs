@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use serde_json::{Value, json};
 
-use crate::status::Condition;
+use crate::status::condition::Condition;
 
 /// Longest `message` of a condition, in characters (Kubernetes API, Condition); the API server refuses a whole status
 /// with a longer one.

@@ -1,6 +1,6 @@
 //! Domains that the operator has denied, or that alone are allowed, where hosts of listeners and routes meet them.
 
-use crate::admit::DomainLists;
+use crate::domain_lists::DomainLists;
 use router_model::names::Hostname;
 use router_table::host_pattern::HostPattern;
 

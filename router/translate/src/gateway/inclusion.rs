@@ -12,16 +12,15 @@ mod slots;
 mod status;
 mod walk;
 
+use crate::settings::MaxDepth;
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
-use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::sites::Row;
-use crate::status::Condition;
+use crate::status::condition::Condition;
+use crate::status::told::Row;
 use router_api::gateway_api::types::{Filter, GatewayRoute, RouteRule};
 use router_api::resources::Resources;
 use router_model::object::{ObjectKey, ObjectRef};
@@ -34,41 +33,6 @@ pub use order::{LevelKey, Precedence};
 pub use problems::{Problem, problems, warnings};
 pub use slots::is_slot;
 pub use status::listener_reference;
-
-/// How many routes may lie on one way from a listener to a backend, the first and the last included.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct MaxDepth(u8);
-
-impl MaxDepth {
-    /// A limit; `None` unless it is 2 to 8.
-    pub fn new(routes: u8) -> Option<Self> {
-        (2..=8).contains(&routes).then_some(MaxDepth(routes))
-    }
-
-    fn routes(self) -> usize {
-        self.0.into()
-    }
-}
-
-impl Default for MaxDepth {
-    fn default() -> Self {
-        MaxDepth(4)
-    }
-}
-
-impl fmt::Display for MaxDepth {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
-
-impl FromStr for MaxDepth {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        text.parse().ok().and_then(MaxDepth::new).ok_or_else(|| "write a number from 2 to 8".to_owned())
-    }
-}
 
 /// What inclusion is worked out from.
 #[derive(Clone, Copy)]

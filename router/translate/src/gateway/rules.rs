@@ -7,7 +7,7 @@ use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use super::inclusion::{EffectiveRule, Level, Outcome};
-use crate::sites::RouterPorts;
+use crate::translator::RouterPorts;
 use router_api::gateway_api::types::{BackendRef, Filter, GatewayRoute};
 use router_api::redirect::{PathModifier, Redirect};
 use router_model::names::{PathMatch, RouteId};

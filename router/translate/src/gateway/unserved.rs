@@ -2,7 +2,7 @@
 
 use super::attach::common;
 use super::inclusion::{gateway_of, parent_of};
-use crate::status::StatusReport;
+use crate::status::report::StatusReport;
 use crate::warning::Unserved;
 use router_api::gateway_api::types::{CONTROLLER_NAME, GROUP, Gateway, GatewayClass, GatewayRoute, ParentRef};
 use router_api::resources::Resources;

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::conditions::Faults;
 use super::inclusion::problems;
 use super::rules::{Carried, Resolver};
-use crate::status::Condition;
+use crate::status::condition::Condition;
 use router_api::gateway_api::types::GatewayRoute;
 use router_api::resources::Resources;
 

@@ -1,5 +1,13 @@
 //! Endpoints, addresses, lists of networks.
 
+use crate::endpoints::KEPT;
+use crate::endpoints::PortChoice;
+use crate::endpoints::addresses::EndpointAddresses;
+use crate::endpoints::addresses::is_usable;
+use router_api::openshift::route::annotations::allowlist::ALLOWLIST;
+use router_api::openshift::route::annotations::allowlist::AllowList;
+use router_api::openshift::route::annotations::allowlist::WHITELIST;
+use router_api::resources::Resources;
 use router_model::object::TextMap;
 use std::net::IpAddr;
 
@@ -117,7 +125,7 @@ fn services_without_weight_stay_for_clients_with_a_cookie() {
         let mut route = route("shop/cart", 1, spec);
         route["metadata"]["annotations"] = json!({ annotation: "true" });
         let resources = resources([route, slice("shop/web", &["10.0.0.1"], 80), slice("shop/b", &["10.0.0.2"], 80)]);
-        let translation = crate::translate::translate(&resources, &crate::translate::Settings::default());
+        let translation = crate::translate::translate(&resources, &crate::settings::Settings::default());
         let route = Arc::clone(translation.table.routers[0].routes.values().next().unwrap());
         let chosen = route.weighted_endpoints();
         assert_eq!(chosen.len(), 1);

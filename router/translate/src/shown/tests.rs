@@ -4,7 +4,8 @@ use rcgen::{CertificateParams, KeyPair};
 use serde_json::{Value, json};
 
 use super::*;
-use crate::translate::{Settings, translate};
+use crate::settings::Settings;
+use crate::translate::translate;
 use router_api::testing::{controller, resources, route};
 
 /// A certificate with these names and its key, valid for these years.

@@ -4,7 +4,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::{Condition, IngressEntry};
+use crate::status::condition::Condition;
 use router_api::openshift::route::WildcardPolicy;
 use router_model::names::RouterName;
 use router_model::persistent::Same;
@@ -98,4 +98,19 @@ impl fmt::Debug for Ingress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.to_vec().fmt(f)
     }
+}
+
+/// One entry of a Route's `status.ingress[]`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IngressEntry {
+    /// Effective host on the router; empty when there is none.
+    pub host: String,
+    /// The router.
+    pub router_name: RouterName,
+    /// `router-<name>.<domain>`.
+    pub router_canonical_hostname: Arc<str>,
+    /// `None` or `Subdomain`.
+    pub wildcard_policy: &'static str,
+    /// Admitted, and ManifestValid when a newer version is refused.
+    pub conditions: Arc<[Condition]>,
 }

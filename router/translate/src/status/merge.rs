@@ -3,7 +3,9 @@
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
-use super::{Condition, ControllerStatus, IngressEntry};
+use crate::status::condition::Condition;
+use crate::status::controller::ControllerStatus;
+use crate::status::ingress::IngressEntry;
 
 /// A status that is to be stored.
 #[derive(Clone, Debug, PartialEq)]

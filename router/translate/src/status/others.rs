@@ -4,8 +4,8 @@
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 
-use super::Merged;
 use super::merge::{finish, object_of, since};
+use crate::status::merge::Merged;
 use router_api::gateway_api::types::CONTROLLER_NAME;
 
 /// Lists whose entries belong to the controller that each of them names.

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::status::Condition;
+use crate::status::condition::Condition;
 use router_api::openshift::route::annotations::allowlist::ALLOWLIST;
 use router_api::resources::Slot;
 use router_api::testing::{controller, good, refused, resources, route, slice};

@@ -2,7 +2,8 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::explain::{Explanation, Facts, Query, Trust, explain};
-use crate::translate::{Settings, Translation, translate};
+use crate::settings::Settings;
+use crate::translate::{Translation, translate};
 use crate::warning::Warning;
 use router_api::testing::{controller, resources, route};
 

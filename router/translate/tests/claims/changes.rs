@@ -4,7 +4,7 @@ use router_api::resources::Resources;
 use router_model::certificate::MaterialCache;
 use router_table::table::RouterTable;
 use router_translate::engine::Engine;
-use router_translate::status::StatusReport;
+use router_translate::status::report::StatusReport;
 use std::sync::Arc;
 
 use crate::hosts::Hosts;

@@ -11,7 +11,7 @@ use router_table::table::RoutingTable;
 use router_translate::advice::advice;
 use router_translate::engine::Engine;
 use router_translate::explain::{Facts, Query, Step as Told, Trust, explain};
-use router_translate::status::StatusReport;
+use router_translate::status::report::StatusReport;
 
 use crate::asked::{Step, steps};
 use crate::hosts::Hosts;

@@ -3,8 +3,10 @@
 use jiff::{Timestamp, ToSpan};
 use router_api::resources::Resources;
 use router_model::object::Kind;
-use router_translate::sites::{Row, Told};
-use router_translate::status::{Conflict, StatusReport, merge_controller, merge_other, merge_route};
+use router_translate::status::merge::{merge_controller, merge_route};
+use router_translate::status::others::merge_other;
+use router_translate::status::report::{Conflict, StatusReport};
+use router_translate::status::told::{Row, Told};
 use serde_json::Value;
 
 /// The status of every object as it is stored, and what operators are told beside.

@@ -8,10 +8,10 @@ use router_api::parse::{Outcome, parse};
 use router_api::resources::{Refused, Resources};
 use router_model::certificate::MaterialCache;
 use router_model::object::{Kind, Manifest, ObjectKey, Origin};
-use router_translate::admit::DomainLists;
+use router_translate::domain_lists::DomainLists;
+use router_translate::endpoints::addresses::EndpointAddresses;
 use router_translate::engine::Engine;
-use router_translate::resolve::EndpointAddresses;
-use router_translate::translate::Settings;
+use router_translate::settings::Settings;
 use rustls::RootCertStore;
 use serde_json::Value;
 

@@ -1,6 +1,6 @@
 //! Gateway API beside Routes: one host, objects of both.
 
-use router_translate::translate::Settings;
+use router_translate::settings::Settings;
 use serde_json::json;
 
 use crate::world::{Ask, World, verdict};

@@ -15,8 +15,9 @@ use router_table::lookup::{Request, RequestMatch, SniMatch, joined};
 use router_table::rule::{Action, PathChange, RedirectPort, RulePolicy, Site};
 use router_table::table::{Cluster, ResolvedRoute, RouterTable, RoutingTable};
 use router_translate::engine::Engine;
-use router_translate::status::StatusReport;
-use router_translate::translate::{Settings, translate};
+use router_translate::settings::Settings;
+use router_translate::status::report::StatusReport;
+use router_translate::translate::translate;
 use serde_json::{Value, json};
 
 /// What every test has: a class, namespaces, and Services with one endpoint each.

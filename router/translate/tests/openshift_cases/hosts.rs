@@ -9,7 +9,10 @@ use router_api::update::parse_update;
 use router_model::certificate::MaterialCache;
 use router_model::names::HostMatch;
 use router_model::object::Origin;
-use router_translate::admit::{DomainLists, ForeignClaims, Policy, admit, effective_host};
+use router_translate::admit::foreign::ForeignClaims;
+use router_translate::admit::host::effective_host;
+use router_translate::admit::{Policy, admit};
+use router_translate::domain_lists::DomainLists;
 use serde_json::{Value, json};
 
 use crate::differ;

@@ -1,6 +1,6 @@
 //! Shards, and the addresses that a router sends traffic to.
 
-use router_translate::resolve::{EndpointAddresses, is_usable};
+use router_translate::endpoints::addresses::{EndpointAddresses, is_usable};
 use serde_json::{Value, json};
 
 use crate::differ;

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use router_model::names::RouterName;
-use router_translate::status::{Condition, IngressEntry, merge_route, same_but_times};
+use router_translate::status::condition::Condition;
+use router_translate::status::ingress::IngressEntry;
+use router_translate::status::merge::{merge_route, same_but_times};
 use serde_json::{Value, json};
 
 use crate::differ;

@@ -11,8 +11,8 @@ use router_model::certificate::MaterialCache;
 use router_model::object::{Kind, ObjectKey, Origin};
 use router_table::table::{RouterTable, RoutingTable};
 use router_translate::engine::Engine;
-use router_translate::status::StatusReport;
-use router_translate::translate::Settings;
+use router_translate::settings::Settings;
+use router_translate::status::report::StatusReport;
 use serde_json::{Value, json};
 
 /// Reads an object with the default settings.

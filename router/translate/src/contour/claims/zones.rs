@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::{Claims, Vertices, duplicate, is_domain, root_allowed};
-use crate::translate::Settings;
+use crate::settings::Settings;
 use router_api::contour::types::{Fault, Vertex};
 use router_model::names::Hostname;
 use router_model::object::{Kind, ObjectKey, ObjectRef};

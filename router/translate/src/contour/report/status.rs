@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::super::walk::Visit;
 use super::verdict::{State, Verdict};
-use crate::sites::{Row, Told};
+use crate::status::told::{Row, Told};
 use router_api::contour::types::{Fault, TlsCertificateDelegation, Vertex};
 use router_api::gateway_api::types::CONTROLLER_NAME;
 use router_api::resources::Resources;

@@ -489,7 +489,7 @@ fn s8_the_older_kind_has_a_host_that_two_kinds_want() {
 
 #[test]
 fn domains_that_are_denied_are_denied_to_all() {
-    use crate::admit::DomainLists;
+    use crate::domain_lists::DomainLists;
     let domains = DomainLists { denied: vec!["bad.corp.test".to_owned()], allowed: vec!["corp.test".to_owned()] };
     let settings = Settings { domains, ..Settings::default() };
     let world = with(

@@ -3,7 +3,8 @@
 use serde_json::Value;
 
 use super::*;
-use crate::translate::{Settings, translate};
+use crate::settings::Settings;
+use crate::translate::translate;
 use router_api::testing::{refused, resources};
 
 const PROBLEM: &str = "a.yaml:3: spec.x: is wrong";

@@ -1,6 +1,6 @@
 //! What is wrong with what routes say about inclusion, apart from where they hang.
 
-use crate::status::Condition;
+use crate::status::condition::Condition;
 use crate::warning::Warning;
 use router_api::gateway_api::types::{GROUP, GatewayRoute};
 use router_api::resources::Resources;

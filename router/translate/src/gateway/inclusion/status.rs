@@ -14,8 +14,8 @@ use super::edges::{Edges, Refusal, gateway_of, reference_of};
 use super::walk::{Way, via};
 use super::{Context, Fragment, IncludedRow, RowParent, Top};
 use crate::gateway::conditions::condition;
-use crate::sites::Row;
-use crate::status::Condition;
+use crate::status::condition::Condition;
+use crate::status::told::Row;
 use router_api::gateway_api::types::{GROUP, GatewayRoute};
 use router_model::object::{Kind, ObjectKey, ObjectRef};
 

@@ -7,7 +7,7 @@ use rustls::sign::CertifiedKey;
 use super::{Placed, Protocol};
 use crate::gateway::conditions::Faults;
 use crate::gateway::grants::{Grants, Referrer};
-use crate::status::Condition;
+use crate::status::condition::Condition;
 use router_api::gateway_api::types::{Gateway, Listener};
 use router_api::resources::Resources;
 use router_model::certificate::covers;

@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use crate::resolve::TrafficDefaults;
-use crate::sites::RouterPorts;
+use crate::traffic_defaults::TrafficDefaults;
+use crate::translator::RouterPorts;
 use router_api::gateway_api::types::{Gateway, Listener};
 use router_model::names::RouterName;
 use router_table::host_pattern::HostPattern;

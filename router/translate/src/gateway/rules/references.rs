@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
+use crate::endpoints::services::{ServiceError, Services};
 use crate::gateway::backend_tls::BackendTlsPolicies;
 use crate::gateway::conditions::Faults;
 use crate::gateway::grants::{Grants, Referrer};
-use crate::services::{ServiceError, Services};
-use crate::status::Condition;
+use crate::status::condition::Condition;
 use router_api::gateway_api::types::{Filter, GatewayRoute, ObjectReference, SLUICE_GROUP};
 use router_api::kubernetes::endpoints::protocol::{AppProtocol, Speaks};
 use router_model::object::{Kind, ObjectKey};

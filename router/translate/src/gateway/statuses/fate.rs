@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::gateway::Model;
 use crate::gateway::hosts::ListenerAt;
-use crate::sites::Lost;
-use crate::status::Condition;
+use crate::status::condition::Condition;
+use crate::translator::Lost;
 use router_model::object::{Kind, ObjectKey, ObjectRef};
 use router_table::host_pattern::HostPattern;
 

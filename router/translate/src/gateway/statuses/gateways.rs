@@ -8,8 +8,9 @@ use super::Counts;
 use crate::gateway::conditions::conditions;
 use crate::gateway::listeners::Placed;
 use crate::gateway::{Gate, Model};
-use crate::sites::{Lost, Row, Told};
-use crate::status::Condition;
+use crate::status::condition::Condition;
+use crate::status::told::{Row, Told};
+use crate::translator::Lost;
 use router_api::gateway_api::types::GROUP;
 
 impl Model<'_> {

@@ -1,6 +1,6 @@
 //! Which rows a child has.
 
-use router_translate::status::merge_other;
+use router_translate::status::others::merge_other;
 use serde_json::{Value, json};
 
 use super::{GW, accepted, condition, route, row, slot, to, to_slot, under, world};

@@ -1,6 +1,6 @@
 //! Depth, cycles and diamonds.
 
-use router_translate::translate::Settings;
+use router_translate::settings::Settings;
 
 use super::{GW, accepted, documents, get, prefix, route, slot, state_of, to, to_slot, under, world};
 use crate::world::World;
@@ -45,8 +45,8 @@ fn a_way_has_so_many_routes_at_most() {
         // The rest of the chain is as it was.
         assert_eq!(accepted(&deep, "infra/r1", "r0"), "True Accepted: 1 inclusion path");
     }
-    assert!("1".parse::<router_translate::gateway::inclusion::MaxDepth>().is_err());
-    assert!("9".parse::<router_translate::gateway::inclusion::MaxDepth>().is_err());
+    assert!("1".parse::<router_translate::settings::MaxDepth>().is_err());
+    assert!("9".parse::<router_translate::settings::MaxDepth>().is_err());
 }
 
 #[test]

@@ -8,9 +8,10 @@ use serde_json::{Map, Value, json};
 use super::super::edges::{Edges, Parent, Refusal, gateway_of, reference_of};
 use super::super::slots::Slot;
 use super::super::walk::Way;
-use super::super::{Context, Fragment, MaxDepth, Top};
+use super::super::{Context, Fragment, Top};
 use super::{MOST_NAMES, condition, listener_reference};
-use crate::status::Condition;
+use crate::settings::MaxDepth;
+use crate::status::condition::Condition;
 use router_api::gateway_api::types::{GROUP, GatewayRoute};
 use router_model::object::{Kind, ObjectKey, ObjectRef};
 
@@ -259,7 +260,7 @@ fn reason(refusal: &Refusal, depth: MaxDepth) -> &str {
         Refusal::Filter(_) => "FilterConflict",
         Refusal::Match(_) => "MatchConflict",
         // With two tiers a route is a parent or a child, never both.
-        Refusal::Depth(_) if depth == MaxDepth(2) => "ParentIsChild",
+        Refusal::Depth(_) if depth.routes() == 2 => "ParentIsChild",
         Refusal::Depth(_) => "MaxDepthExceeded",
         Refusal::Cycle(_) => "InclusionCycle",
     }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use super::PortChoice;
+use crate::endpoints::PortChoice;
 use router_api::kubernetes::endpoints::{EndpointSlice, ServicePort};
 use router_api::resources::Resources;
 use router_model::object::ObjectKey;

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::resolve::EndpointAddresses;
+use crate::endpoints::addresses::EndpointAddresses;
 use router_api::testing::{resources, service, slice};
 
 fn key() -> ObjectKey {

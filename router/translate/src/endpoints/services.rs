@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use crate::resolve::{EndpointIndex, PortChoice};
+use crate::endpoints::{EndpointIndex, PortChoice};
 use router_api::kubernetes::endpoints::ServicePort;
 use router_api::kubernetes::endpoints::protocol::AppProtocol;
 use router_api::resources::Resources;

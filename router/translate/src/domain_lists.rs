@@ -3,8 +3,6 @@
 
 use router_model::names::{HostMatch, Hostname};
 
-use super::{RejectReason, Rejection, reject};
-
 /// Domains that are denied, and the only ones that are allowed. A domain stands for itself and all names under it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DomainLists {
@@ -15,11 +13,6 @@ pub struct DomainLists {
 }
 
 impl DomainLists {
-    /// Whether a host may be served. An empty host is left to other checks.
-    pub(super) fn check(&self, host: &str) -> Result<(), Rejection> {
-        self.fault(host).map_or(Ok(()), |message| Err(reject(RejectReason::RouteNotAdmitted, message)))
-    }
-
     /// The hosts that every router closes: what is denied is not found below a wildcard either.
     pub(crate) fn closed(&self) -> impl Iterator<Item = HostMatch> {
         let names = self.denied.iter().filter_map(|domain| Hostname::parse(domain).ok());
@@ -54,14 +47,14 @@ mod tests {
     fn a_domain_stands_for_itself_and_what_is_under_it() {
         let text = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
         let lists = DomainLists { denied: text(&["bad.test"]), allowed: text(&["test"]) };
-        let message = |host: &str| lists.check(host).err().map(|rejection| rejection.message);
+        let message = |host: &str| lists.fault(host);
         for denied in ["bad.test", "www.bad.test", "a.b.bad.test"] {
-            assert_eq!(message(denied).as_deref(), Some("host in list of denied domains"), "{denied}");
+            assert_eq!(message(denied), Some("host in list of denied domains"), "{denied}");
         }
-        assert_eq!(message("www.example").as_deref(), Some("host not in the allowed list of domains"));
+        assert_eq!(message("www.example"), Some("host not in the allowed list of domains"));
         for allowed in ["test", "notbad.test", ""] {
             assert_eq!(message(allowed), None, "{allowed}");
         }
-        assert!(DomainLists::default().check("any.host").is_ok());
+        assert_eq!(DomainLists::default().fault("any.host"), None);
     }
 }

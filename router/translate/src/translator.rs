@@ -5,15 +5,16 @@
 //! is looked up first), and of objects of different kinds that want the same host on the same router the oldest one's
 //! kind has it, whole. Within a kind that kind's own rules decide.
 
+use crate::owned_age::OwnedAge;
+use crate::status::told::Told;
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde_json::Value;
-
-use crate::resolve::{EndpointIndex, TrafficDefaults};
-use crate::translate::Settings;
+use crate::endpoints::EndpointIndex;
+use crate::settings::Settings;
+use crate::traffic_defaults::TrafficDefaults;
 use router_api::resources::Resources;
 use router_model::names::{HostMatch, Hostname, RouterName};
-use router_model::object::{Created, Meta, ObjectRef};
+use router_model::object::{Created, ObjectRef};
 use router_table::table::VirtualHost;
 
 /// What there is to work with.
@@ -60,32 +61,6 @@ pub struct Want {
     pub age: OwnedAge,
 }
 
-/// [`Meta::age`] without its object: creation, uid, then namespace and name.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct OwnedAge {
-    created: Created,
-    object: (String, String, String),
-}
-
-impl OwnedAge {
-    /// The age of an object.
-    pub fn of(meta: &Meta) -> Self {
-        let uid = meta.created.0.map(|_| meta.uid.to_string()).unwrap_or_default();
-        let object = (uid, meta.key.namespace.to_string(), meta.key.name.to_string());
-        OwnedAge { created: meta.created, object }
-    }
-
-    /// When the object was created.
-    pub fn created(&self) -> Created {
-        self.created
-    }
-
-    /// Whether it was created before another: by time alone, and one without a time after all that have one.
-    pub fn was_there_before(&self, other: &Self) -> bool {
-        self.created < other.created
-    }
-}
-
 /// An API whose objects want hosts.
 pub trait Api {
     /// What they want: every host that may be served, whether or not it is another's.
@@ -118,61 +93,4 @@ pub struct Settled {
     pub domains: BTreeSet<(RouterName, Hostname)>,
     /// What objects are told.
     pub statuses: BTreeMap<ObjectRef, Told>,
-}
-
-/// What an object is told.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Told {
-    /// Its `status`, without times of transitions: only what is ours. Of lists that have other controllers' entries
-    /// (`parents`, `ancestors`), only our own.
-    pub status: Value,
-    /// For lists: one line for each router or parent.
-    pub rows: Vec<Row>,
-}
-
-/// One line about an object.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Row {
-    /// The router, or what the object hangs on, e.g. `Gateway shop/public#web`.
-    pub parent: String,
-    /// Hosts that are wanted there; `*` for every host.
-    pub hosts: Vec<String>,
-    /// Whether it is served there, at least in part.
-    pub admitted: bool,
-    /// Reason and message of the condition that says so.
-    pub reason: String,
-    /// See `reason`.
-    pub message: String,
-    /// Objects that stand in its way (for operators: may name foreign namespaces).
-    pub winners: Vec<ObjectRef>,
-}
-
-/// What conditions anywhere in a status say is wrong, though the object may be served: type, reason and message.
-pub fn faults(status: &Value) -> Vec<String> {
-    let mut faults = Vec::new();
-    collect_faults(status, &mut faults);
-    faults
-}
-
-fn collect_faults(status: &Value, faults: &mut Vec<String>) {
-    // Type, and the status that says so. What is not accepted stands in the rows.
-    const BAD: [(&str, &str); 6] = [
-        ("Conflicted", "True"),
-        ("NotSupported", "True"),
-        ("OverlappingTLSConfig", "True"),
-        ("PartiallyInvalid", "True"),
-        ("ResolvedRefs", "False"),
-        ("SupportedVersion", "False"),
-    ];
-    match status {
-        Value::Object(members) => {
-            let text = |member: &str| members.get(member).and_then(Value::as_str).unwrap_or_default();
-            if BAD.contains(&(text("type"), text("status"))) {
-                faults.push(format!("{}: {}: {}", text("type"), text("reason"), text("message")));
-            }
-            members.values().for_each(|value| collect_faults(value, faults));
-        }
-        Value::Array(items) => items.iter().for_each(|value| collect_faults(value, faults)),
-        _ => {}
-    }
 }

@@ -1,0 +1,40 @@
+//! Conditions, without times.
+
+use crate::status::rejection::RejectReason;
+use router_api::resources::Refused;
+
+/// A condition, without the time of its last transition.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Condition {
+    /// `type`.
+    pub kind: &'static str,
+    /// `status`: True or False.
+    pub holds: bool,
+    /// `reason`; may be empty.
+    pub reason: String,
+    /// `message`; may be empty.
+    pub message: String,
+}
+
+impl Condition {
+    /// A condition.
+    pub fn new(kind: &'static str, holds: bool, reason: impl Into<String>, message: impl Into<String>) -> Self {
+        Condition { kind, holds, reason: reason.into(), message: message.into() }
+    }
+
+    /// `status` as the API writes it.
+    pub fn status(&self) -> &'static str {
+        if self.holds { "True" } else { "False" }
+    }
+}
+
+/// The condition of an object whose newest version is refused, and that has no earlier one.
+pub fn invalid_manifest(refused: &Refused) -> Condition {
+    Condition::new("Admitted", false, RejectReason::InvalidManifest.as_str(), refused.problem.clone())
+}
+
+/// The condition of an object whose newest version is refused while an earlier one is in force.
+pub fn last_good_serves(refused: &Refused) -> Condition {
+    let message = format!("{}; the last good version goes on serving", refused.problem);
+    Condition::new("ManifestValid", false, "InvalidManifest", message)
+}

@@ -1,0 +1,69 @@
+//! Status of an IngressController.
+
+use crate::status::condition::Condition;
+use router_api::openshift::ingress_controller::IngressController;
+use serde_json::{Value, json};
+
+/// Status of an IngressController.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ControllerStatus {
+    /// Effective domain; empty when the manifest is refused.
+    pub domain: String,
+    /// Ports for HTTP and HTTPS; `None` when the manifest is refused.
+    pub ports: Option<(u16, u16)>,
+    /// Effective `routeAdmission`: namespace ownership and wildcard policy.
+    pub route_admission: Option<(&'static str, &'static str)>,
+    /// `spec.namespaceSelector`, repeated.
+    pub namespace_selector: Option<Value>,
+    /// `spec.routeSelector`, repeated.
+    pub route_selector: Option<Value>,
+    /// Admitted, Available, Degraded, and ManifestValid when a newer version is refused.
+    pub conditions: Vec<Condition>,
+}
+
+impl ControllerStatus {
+    /// The status of a controller whose manifest is good; conditions follow.
+    pub fn new(controller: &IngressController, domain: String, ports: (u16, u16)) -> Self {
+        let manifest = controller.manifest.value();
+        let spec = |name: &str| manifest.pointer(&format!("/spec/{name}")).cloned();
+        ControllerStatus {
+            domain,
+            ports: Some(ports),
+            route_admission: Some((controller.namespace_ownership.as_str(), controller.wildcard_admission.as_str())),
+            namespace_selector: spec("namespaceSelector"),
+            route_selector: spec("routeSelector"),
+            conditions: Vec::new(),
+        }
+    }
+
+    /// The status of a controller that has no good version.
+    pub fn refused(condition: Condition) -> Self {
+        ControllerStatus {
+            domain: String::new(),
+            ports: None,
+            route_admission: None,
+            namespace_selector: None,
+            route_selector: None,
+            conditions: vec![condition],
+        }
+    }
+
+    /// The members of `status` without the conditions, as the API writes them.
+    pub(super) fn members(&self) -> Vec<(&'static str, Value)> {
+        let mut members = Vec::new();
+        if !self.domain.is_empty() {
+            members.push(("domain", json!(self.domain)));
+        }
+        if let Some((http, https)) = self.ports {
+            let network = json!({ "httpPort": http, "httpsPort": https });
+            members.push(("endpointPublishingStrategy", json!({ "type": "HostNetwork", "hostNetwork": network })));
+        }
+        members.extend(self.namespace_selector.clone().map(|selector| ("namespaceSelector", selector)));
+        if let Some((ownership, wildcards)) = self.route_admission {
+            let admission = json!({ "namespaceOwnership": ownership, "wildcardPolicy": wildcards });
+            members.push(("routeAdmission", admission));
+        }
+        members.extend(self.route_selector.clone().map(|selector| ("routeSelector", selector)));
+        members
+    }
+}

@@ -1,0 +1,62 @@
+//! Why a route is rejected (docs/openshift.md).
+
+use router_model::object::ObjectRef;
+use std::fmt;
+
+/// A route that a router refuses.
+#[derive(Clone, Debug)]
+pub struct Rejection {
+    /// `reason` of its Admitted condition.
+    pub reason: RejectReason,
+    /// `message` of its Admitted condition.
+    pub message: String,
+    /// The older object that stands in the way. For operators only: statuses never name a foreign namespace.
+    pub winner: Option<ObjectRef>,
+}
+
+/// Why a route is refused, as the condition's reason spells it (openshift.md b.5).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum RejectReason {
+    /// The router admits no wildcard routes, or does not serve the host's domain.
+    RouteNotAdmitted,
+    /// The effective host is empty.
+    NoHostValue,
+    /// The effective host is no host name.
+    InvalidHost,
+    /// An older route, or an older object of another kind, stands in the way.
+    HostAlreadyClaimed,
+    /// Certificate, key or CA of the route are no good.
+    ExtendedValidationFailed,
+    /// `externalCertificate` names a Secret that is not there.
+    ExternalCertificateGetFailed,
+    /// `externalCertificate` names a Secret that cannot be used.
+    ExternalCertificateValidationFailed,
+    /// The manifest is refused, and there is no earlier version.
+    InvalidManifest,
+}
+
+impl RejectReason {
+    /// As the condition writes it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            RejectReason::RouteNotAdmitted => "RouteNotAdmitted",
+            RejectReason::NoHostValue => "NoHostValue",
+            RejectReason::InvalidHost => "InvalidHost",
+            RejectReason::HostAlreadyClaimed => "HostAlreadyClaimed",
+            RejectReason::ExtendedValidationFailed => "ExtendedValidationFailed",
+            RejectReason::ExternalCertificateGetFailed => "ExternalCertificateGetFailed",
+            RejectReason::ExternalCertificateValidationFailed => "ExternalCertificateValidationFailed",
+            RejectReason::InvalidManifest => "InvalidManifest",
+        }
+    }
+}
+
+impl fmt::Display for RejectReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+pub(crate) fn reject(reason: RejectReason, message: impl Into<String>) -> Rejection {
+    Rejection { reason, message: message.into(), winner: None }
+}

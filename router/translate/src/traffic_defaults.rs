@@ -1,0 +1,43 @@
+//! What a router does to the traffic of all its routes.
+
+use router_api::openshift::ingress_controller::IngressController;
+use router_api::openshift::route::annotations::MAX_TIMEOUT;
+use router_table::path_form::PathSettings;
+use router_table::policy::forwarded::ForwardedHeaders;
+use std::time::Duration;
+
+/// What a router does to the traffic of all its routes, unless these say otherwise.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TrafficDefaults {
+    /// `httpHeaders.forwardedHeaderPolicy`.
+    pub forwarded: ForwardedHeaders,
+    /// `tuningOptions.tunnelTimeout`, at most [`MAX_TIMEOUT`].
+    pub tunnel_timeout: Option<Duration>,
+    /// Something is asked for that takes reading every request.
+    pub request_work: bool,
+    /// How requests' paths are compared and sent on.
+    pub paths: PathSettings,
+}
+
+impl TrafficDefaults {
+    /// Those of an IngressController. Where clients show certificates, endpoints may believe `X-SSL…` fields, so those
+    /// of clients must be taken out of every request.
+    pub fn of(controller: &IngressController) -> Self {
+        let (http, log) = (&controller.http, &controller.logging);
+        let changes_headers = !http.actions.is_empty()
+            || http.unique_id.is_some()
+            || !http.case_adjustments.is_empty()
+            || controller.client_tls.is_some();
+        let captures = !log.request_headers.is_empty() || !log.response_headers.is_empty() || log.cookie.is_some();
+        TrafficDefaults {
+            forwarded: http.forwarded,
+            tunnel_timeout: controller.tuning.tunnel.map(|timeout| timeout.min(MAX_TIMEOUT)),
+            request_work: changes_headers
+                || captures
+                || !http.compress.is_empty()
+                || controller.tuning.server.is_some()
+                || controller.paths.normalise,
+            paths: controller.paths,
+        }
+    }
+}
