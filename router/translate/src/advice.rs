@@ -9,7 +9,8 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::endpoints::absence::slices_of;
-use crate::explain::{Facts, Trust, missing};
+use crate::explain::backends::missing;
+use crate::explain::facts::{Facts, Trust};
 use crate::gateway::inclusion;
 use crate::shown;
 use crate::status::report::StatusReport;

@@ -5,7 +5,8 @@ use serde_json::json;
 
 use super::*;
 use crate::endpoints::addresses::EndpointAddresses;
-use crate::explain::{Query, explain};
+use crate::explain::explain;
+use crate::explain::query::Query;
 use crate::settings::Settings;
 use crate::translate::{Translation, translate};
 use router_api::testing::{controller, resources, route, service, slice};

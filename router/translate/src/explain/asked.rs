@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::net::IpAddr;
 
-use super::{Protocol, Query};
+use crate::explain::query::{Protocol, Query};
 use router_model::names::Hostname;
 use router_table::decide::{Via, ViaTls, type_is_grpc};
 use router_table::lookup::{Request, joined};

@@ -2,10 +2,11 @@
 
 use std::borrow::Cow;
 
-use super::{Facts, Service};
 use crate::endpoints::PortChoice;
 use crate::endpoints::absence::{SlicesOf, absence, slices_of};
 use crate::endpoints::services::choice;
+use crate::explain::explanation::Service;
+use crate::explain::facts::Facts;
 use crate::status::told::faults;
 use router_api::resources::Resources;
 use router_model::object::{Kind, ObjectKey};

@@ -1,7 +1,8 @@
 //! Who may connect: the route's allow-list, and the client of the query.
 
 use super::outcome::{Ground, Outcome};
-use super::{Client, Explanation, Facts, Step};
+use crate::explain::explanation::{Client, Explanation, Step};
+use crate::explain::facts::Facts;
 use router_api::openshift::route::annotations::allowlist::{ALLOWLIST, allowlist};
 use router_table::flag::Flag;
 use router_table::table::ResolvedRoute;

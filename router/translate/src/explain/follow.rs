@@ -5,8 +5,12 @@ use std::sync::Arc;
 use super::asked::Asked;
 use super::outcome::{Fate, Ground, Outcome};
 use super::owners::owner_of;
-use super::{Explanation, Facts, Loser, Protocol, Query, Setting, Step, backends, filter, hosts, settings, sites};
+use super::{backends, filter, hosts, settings, sites};
 use crate::contour::report::PARTLY;
+use crate::explain::explanation::{Explanation, Loser, Step};
+use crate::explain::facts::Facts;
+use crate::explain::query::{Protocol, Query};
+use crate::explain::settings::Setting;
 use crate::status::told::faults;
 use router_model::object::Kind;
 use router_table::decide::{Decision, decide, method_is_routed, target_is_valid};
@@ -172,7 +176,7 @@ fn tell_settings(settings: Vec<Setting>, out: &mut Explanation) {
 /// What is told of something that goes to an endpoint of a route, if there is one.
 fn forward(facts: Facts<'_>, ground: &Ground<'_>, found: &Found<'_>, route: &ResolvedRoute, out: &mut Explanation) {
     let mut told = sites::settings(route, found.rule().map(|rule| &*rule.prefix));
-    told.extend(settings(ground.router, route));
+    told.extend(settings::settings(ground.router, route));
     tell_settings(told, out);
     let services = backends::services(facts, route);
     let problem = services.iter().find(|service| service.weight > 0 && !service.problem.is_empty());

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 
 use super::asked::Asked;
-use super::{Facts, Trust};
+use crate::explain::facts::{Facts, Trust};
 use router_table::decide::grpc_has_words_for;
 use router_table::flag::Flag;
 use router_table::table::{Endpoint, NO_ENDPOINTS, ResolvedRoute, RouterTable, ServiceEndpoints};

@@ -1,6 +1,7 @@
 //! Objects as explanations name them: where they stand, since when, and what they are told.
 
-use super::{Fact, Facts, Owner};
+use crate::explain::explanation::{Fact, Owner};
+use crate::explain::facts::Facts;
 use crate::status::ingress::Ingress;
 use crate::status::told::Row;
 use router_api::object::Object;

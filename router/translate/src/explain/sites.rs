@@ -5,9 +5,12 @@ use std::sync::Arc;
 
 use super::asked::Asked;
 use super::owners::{object, objects_conditions};
-use super::{Candidate, Explanation, Facts, Loser, Owner, Protocol, Query, Setting, Step};
 use crate::contour::ROUTER;
 use crate::contour::report::PARTLY;
+use crate::explain::explanation::{Candidate, Explanation, Loser, Owner, Step};
+use crate::explain::facts::Facts;
+use crate::explain::query::{Protocol, Query};
+use crate::explain::settings::Setting;
 use crate::status::told::Row;
 use crate::warning::Unserved;
 use router_model::names::{HostMatch, Hostname};

@@ -1,5 +1,10 @@
 //! Whole explanations, as text: each line is something that an operator relies on.
 
+use crate::explain::outcome::Fate;
+use crate::explain::query::QueryError;
+use crate::explain::settings::Setting;
+use crate::explain::explanation::Step;
+use crate::explain::facts::Trust;
 use serde_json::{Value, json};
 
 mod requests;

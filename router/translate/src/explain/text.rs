@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-use super::{Candidate, Client, Explanation, Outcome, Owner, Step};
+use crate::explain::explanation::{Candidate, Client, Explanation, Owner, Step};
+use crate::explain::outcome::Outcome;
 
 impl fmt::Display for Explanation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -1,7 +1,10 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::explain::{Explanation, Facts, Query, Trust, explain};
+use crate::explain::explain;
+use crate::explain::explanation::Explanation;
+use crate::explain::facts::{Facts, Trust};
+use crate::explain::query::Query;
 use crate::settings::Settings;
 use crate::translate::{Translation, translate};
 use crate::warning::Warning;

@@ -1,5 +1,6 @@
 //! Questions with a method, header fields and a query, and what becomes of them as data.
 
+use crate::explain::query::QueryError;
 use super::*;
 
 /// A rule for each of several requests to one host.
