@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::endpoints::absence::slices_of;
 use crate::explain::backends::missing;
 use crate::explain::facts::{Facts, Trust};
-use crate::gateway::inclusion;
+use crate::gateway::inclusion::problems;
 use crate::shown;
 use crate::status::report::StatusReport;
 use crate::unserved::unserved;
@@ -63,7 +63,7 @@ pub fn warnings(resources: &Resources, table: &RoutingTable, report: &StatusRepo
             ),
         }));
     }
-    warnings.extend(inclusion::warnings(resources));
+    warnings.extend(problems::warnings(resources));
     warnings.extend(absences(table, resources));
     warnings.extend(unserved(resources, report).iter().map(Unserved::warning));
     warnings.sort();

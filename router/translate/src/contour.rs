@@ -14,11 +14,11 @@ mod walk;
 use std::sync::Arc;
 
 use self::backends::Backends;
-use self::claims::{Claim, Claims, Vertices};
 use self::report::{Report, root_invalid};
 use self::serve::Maker;
 use self::tls::HostTls;
 use self::walk::{Walk, own_faults};
+use crate::contour::claims::types::{Claim, Claims, Vertices};
 use crate::endpoints::services::Services;
 use crate::owned_age::OwnedAge;
 use crate::translator::{Api, Lost, RouterPorts, Settled, Surroundings, Want};

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-use crate::gateway::FEATURES;
+use crate::gateway::class::FEATURES;
 
 /// The names in code of the first cells of a document's tables.
 fn documented(document: &str) -> BTreeSet<String> {

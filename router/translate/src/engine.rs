@@ -6,6 +6,7 @@
 //! leaves the rest of the table as it is. The result never depends on the way there: it is what a new engine makes of
 //! the same objects (`engine/tests.rs`).
 
+pub mod change;
 mod members;
 mod refused;
 mod same;
@@ -13,6 +14,7 @@ mod served;
 mod sites;
 mod verdict;
 
+use crate::engine::change::RouteChange;
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -108,12 +110,6 @@ impl PartialEq for User {
 }
 
 impl Eq for User {}
-
-/// A route before and after a change.
-struct RouteChange<'r> {
-    old: Option<&'r Arc<Route>>,
-    new: Option<&'r Arc<Route>>,
-}
 
 impl Engine {
     /// An engine that has seen nothing.

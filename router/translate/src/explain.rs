@@ -10,6 +10,7 @@ pub mod explanation;
 pub mod facts;
 mod filter;
 mod follow;
+pub mod found;
 mod hosts;
 pub mod outcome;
 mod owners;
@@ -21,8 +22,6 @@ mod text;
 use crate::explain::explanation::Explanation;
 use crate::explain::facts::Facts;
 use crate::explain::query::Query;
-
-
 
 /// Explains what happens to a query. Pure: the data path's part is added by whoever runs one.
 pub fn explain(facts: Facts<'_>, query: &Query) -> Explanation {

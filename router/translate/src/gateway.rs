@@ -5,33 +5,37 @@
 
 mod attach;
 pub mod backend_tls;
-mod class;
+pub mod carried;
+pub mod class;
 pub(crate) mod conditions;
 mod domains;
+pub mod gate;
 pub mod grants;
 mod hosts;
 pub mod inclusion;
-mod listeners;
+pub(crate) mod listeners;
 mod rules;
 mod statuses;
 mod unserved;
 mod worth;
 
+use crate::gateway::gate::Gate;
 use router_api::gateway_api::types::GatewayRoute;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
+use crate::gateway::carried::Carried;
+use crate::gateway::inclusion::types::{Context, EffectiveRule, Expanded, Outcome, Top};
+use crate::gateway::listeners::ports::Ports;
 use attach::{Attached, seniority};
 use backend_tls::BackendTlsPolicies;
 use class::Classes;
 use domains::Domains;
 use grants::{Grants, Referrer};
 use hosts::{Hosts, Hung, ListenerAt};
-use inclusion::{Context, EffectiveRule, Expanded, Outcome, Top};
-use listeners::{Placed, Ports};
 use router_api::gateway_api::types::{Filter, Gateway};
 use router_table::host_pattern::HostPattern;
-use rules::{Carried, Resolver};
+use rules::Resolver;
 use worth::Worth;
 
 use crate::endpoints::services::Services;
@@ -42,7 +46,6 @@ use router_model::few::Few;
 use router_model::object::{Kind, ObjectKey, ObjectRef};
 use router_table::table::VirtualHost;
 
-pub use class::FEATURES;
 pub use unserved::unserved;
 
 /// All objects of Gateway API, decided; only which hosts went to other kinds is not known yet.
@@ -63,24 +66,6 @@ pub struct Model<'r> {
     policies: BTreeMap<ObjectRef, Told>,
     /// Hosts of routes that hang on other routes, with the listener at the top.
     included: BTreeMap<ObjectRef, BTreeSet<(ListenerAt, HostPattern)>>,
-}
-
-/// A Gateway of ours with its listeners.
-#[derive(Debug)]
-pub struct Gate<'r> {
-    /// The Gateway.
-    pub gateway: &'r Arc<Gateway>,
-    /// Why nothing of it is served: condition `Accepted`.
-    pub refusal: Option<Condition>,
-    /// In its own order.
-    pub listeners: Vec<Placed<'r>>,
-}
-
-impl Gate<'_> {
-    /// What a listener is called: `Gateway shop/public#web`.
-    pub fn parent(&self, listener: &str) -> String {
-        format!("{} {}#{listener}", Kind::Gateway, self.gateway.meta.key)
-    }
 }
 
 impl<'r> Model<'r> {

@@ -1,8 +1,16 @@
 //! Who may have which host: roots, the domains of `.suffix` roots, and the names that these delegate (delegation.md,
 //! S1 – S4 and S8). Names alone count here; what is served under them, and with which certificate, comes afterwards.
 
-mod zones;
+pub mod types;
+pub mod zone;
+pub(crate) mod zones;
 
+use crate::contour::claims::types::Claim;
+use crate::contour::claims::types::Claims;
+use crate::contour::claims::types::Vertices;
+use crate::contour::claims::types::duplicate;
+use crate::contour::claims::types::is_domain;
+use crate::contour::claims::types::root_allowed;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -12,47 +20,6 @@ use crate::settings::Settings;
 use router_api::contour::types::{Fault, Vertex};
 use router_model::names::{HostMatch, Hostname};
 use router_model::object::{Kind, ObjectKey, ObjectRef, Seniority};
-
-pub use zones::{Domains, Zone};
-
-/// The IngressRoutes and HTTPProxies that are ours, by object.
-pub type Vertices<'r> = BTreeMap<ObjectRef, &'r Arc<Vertex>>;
-
-/// What is decided about names.
-#[derive(Debug, Default)]
-pub struct Claims<'r> {
-    /// Hosts that somebody may serve, in order.
-    pub granted: Vec<Claim<'r>>,
-    /// Every host that is wanted, also where nobody gets it, with the oldest object that wants it: a name must not
-    /// change hands because somebody else wants it too.
-    pub wanted: BTreeMap<HostMatch, &'r Arc<Vertex>>,
-    /// The domains.
-    pub zones: Vec<Zone<'r>>,
-    /// Their places by name.
-    pub domains: Domains,
-    /// Objects with a virtual host of their own that do not get it, and why.
-    pub refused: BTreeMap<ObjectRef, Fault>,
-    /// Who stands in the way of an object that wants a name. For operators only.
-    pub winners: Winners,
-}
-
-/// By the object that wants a name, and the name.
-pub type Winners = BTreeMap<(ObjectRef, Arc<str>), BTreeSet<ObjectRef>>;
-
-/// A host that an object may serve.
-#[derive(Clone, Debug)]
-pub struct Claim<'r> {
-    /// The host.
-    pub host: HostMatch,
-    /// As people write it.
-    pub name: Arc<str>,
-    /// The root object: that of the domain for a subdomain.
-    pub root: &'r Arc<Vertex>,
-    /// For a subdomain: its domain and its place in the root's list.
-    pub entry: Option<(usize, usize)>,
-    /// Where routes begin: the root itself, or the delegate of a subdomain; `None`: that is not there.
-    pub start: Option<&'r Arc<Vertex>>,
-}
 
 /// Decides about all names.
 pub fn decide<'r>(vertices: &Vertices<'r>, settings: &Settings) -> Claims<'r> {
@@ -98,6 +65,51 @@ fn wishes_of_zones<'r>(vertices: &Vertices<'r>, claims: &Claims<'r>) -> Vec<Clai
         }
     }
     wishes
+}
+
+/// What the loser of a host is told: nothing of whose it is but the kind.
+pub fn lost(name: &str, winner: Kind, seniority: Seniority) -> Fault {
+    let message = format!("fqdn {name:?} belongs to {}", seniority.named(winner));
+    Fault::new("VirtualHostError", "HostAlreadyClaimed", message)
+}
+
+/// Whether routers may serve a name at all (`--denied-domains`, `--allowed-domains`).
+fn listed(name: &str, settings: &Settings) -> Result<(), Fault> {
+    let fault = settings.domains.fault(name.strip_prefix("*.").unwrap_or(name));
+    fault.map_or(Ok(()), |why| {
+        Err(Fault::new("VirtualHostError", "HostNotAllowed", format!("fqdn {name:?} cannot be served: {why}")))
+    })
+}
+
+/// The host of a root that is none of a domain. An HTTPProxy's may begin with `*.`, which stands for one label.
+fn host_of(kind: Kind, fqdn: &str) -> Result<(HostMatch, Arc<str>), Fault> {
+    let fault = |reason, message: String| Fault::new("VirtualHostError", reason, message);
+    if fqdn.trim().is_empty() {
+        return Err(fault("FQDNNotSpecified", "Spec.VirtualHost.Fqdn must be specified".to_owned()));
+    }
+    let domain = fqdn.strip_prefix("*.").filter(|_| kind == Kind::HttpProxy);
+    if domain.unwrap_or(fqdn).contains('*') {
+        return Err(fault("WildCardNotAllowed", format!("Spec.VirtualHost.Fqdn {fqdn:?} cannot use wildcards")));
+    }
+    let written = domain.unwrap_or(fqdn);
+    let parsed = if written.contains(':') { Err(HostError::BadByte) } else { Hostname::parse(written) };
+    match parsed {
+        Ok(name) if domain.is_some() => {
+            let text = format!("*.{name}").into();
+            Ok((HostMatch::Wildcard(name), text))
+        }
+        Ok(name) => {
+            let text = Arc::clone(name.text());
+            Ok((HostMatch::Exact(name), text))
+        }
+        Err(error) => {
+            let message = format!(
+                "Spec.VirtualHost.Fqdn {fqdn:?} is no host name: {}; write one such as www.example.com",
+                error.describe()
+            );
+            Err(fault("FQDNNotValid", message))
+        }
+    }
 }
 
 impl<'r> Claims<'r> {
@@ -163,75 +175,6 @@ impl<'r> Claims<'r> {
                 let entry = self.zones.get_mut(zone).and_then(|zone| zone.entries.get_mut(entry));
                 entry.into_iter().for_each(|entry| entry.fault = Some(fault.clone()));
             }
-        }
-    }
-}
-
-/// What the loser of a host is told: nothing of whose it is but the kind.
-pub fn lost(name: &str, winner: Kind, seniority: Seniority) -> Fault {
-    let message = format!("fqdn {name:?} belongs to {}", seniority.named(winner));
-    Fault::new("VirtualHostError", "HostAlreadyClaimed", message)
-}
-
-/// Several roots with one name: none has it.
-fn duplicate(kind: Kind, name: &str, roots: &BTreeSet<&ObjectKey>) -> Fault {
-    let plural = if kind == Kind::IngressRoute { "IngressRoutes" } else { "HTTPProxies" };
-    let roots: Vec<String> = roots.iter().map(ToString::to_string).collect();
-    let message = format!("fqdn {name:?} is used in multiple {plural}: {}", roots.join(", "));
-    Fault::new("VirtualHostError", "DuplicateVhost", message)
-}
-
-/// Whether routers may serve a name at all (`--denied-domains`, `--allowed-domains`).
-fn listed(name: &str, settings: &Settings) -> Result<(), Fault> {
-    let fault = settings.domains.fault(name.strip_prefix("*.").unwrap_or(name));
-    fault.map_or(Ok(()), |why| {
-        Err(Fault::new("VirtualHostError", "HostNotAllowed", format!("fqdn {name:?} cannot be served: {why}")))
-    })
-}
-
-/// Whether a vertex is written as the root of a domain.
-fn is_domain(vertex: &Vertex) -> bool {
-    let begins_with_dot = vertex.virtual_host.as_ref().is_some_and(|host| host.fqdn.starts_with('.'));
-    vertex.kind == Kind::IngressRoute && begins_with_dot
-}
-
-/// Whether roots may be in this object's namespace.
-fn root_allowed(vertex: &Vertex, settings: &Settings) -> Result<(), Fault> {
-    let namespaces = &settings.root_namespaces;
-    if namespaces.is_empty() || namespaces.iter().any(|namespace| **namespace == *vertex.meta.key.namespace) {
-        return Ok(());
-    }
-    let message = format!("root {} cannot be defined in this namespace", vertex.kind);
-    Err(Fault::new("RootNamespaceError", "RootProxyNotAllowedInNamespace", message))
-}
-
-/// The host of a root that is none of a domain. An HTTPProxy's may begin with `*.`, which stands for one label.
-fn host_of(kind: Kind, fqdn: &str) -> Result<(HostMatch, Arc<str>), Fault> {
-    let fault = |reason, message: String| Fault::new("VirtualHostError", reason, message);
-    if fqdn.trim().is_empty() {
-        return Err(fault("FQDNNotSpecified", "Spec.VirtualHost.Fqdn must be specified".to_owned()));
-    }
-    let domain = fqdn.strip_prefix("*.").filter(|_| kind == Kind::HttpProxy);
-    if domain.unwrap_or(fqdn).contains('*') {
-        return Err(fault("WildCardNotAllowed", format!("Spec.VirtualHost.Fqdn {fqdn:?} cannot use wildcards")));
-    }
-    let written = domain.unwrap_or(fqdn);
-    let parsed = if written.contains(':') { Err(HostError::BadByte) } else { Hostname::parse(written) };
-    match parsed {
-        Ok(name) if domain.is_some() => {
-            let text = format!("*.{name}").into();
-            Ok((HostMatch::Wildcard(name), text))
-        }
-        Ok(name) => {
-            let text = Arc::clone(name.text());
-            Ok((HostMatch::Exact(name), text))
-        }
-        Err(error) => {
-            let message = format!(
-                "Spec.VirtualHost.Fqdn {fqdn:?} is no host name: {}; write one such as www.example.com",
-                error.describe()
-            );
-            Err(fault("FQDNNotValid", message))
         }
     }
 }

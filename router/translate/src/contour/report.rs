@@ -3,13 +3,18 @@
 
 mod status;
 mod verdict;
+pub mod words;
 
+use crate::contour::report::words::ROOT_INVALID;
+use crate::contour::report::words::partly;
+use crate::contour::report::words::{Domain, about};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::claims::{Claim, Claims, Vertices, Winners, lost};
+use super::claims::lost;
 use super::tls::HostTls;
 use super::walk::{Passed, Visit};
+use crate::contour::claims::types::{Claim, Claims, Vertices, Winners};
 use crate::status::told::{Row, Told};
 use router_api::contour::types::{Fault, Subdomain, Vertex};
 use router_model::names::RouterName;
@@ -18,9 +23,6 @@ use status::status;
 use verdict::{State, Verdict, summary};
 
 pub use status::certificate_delegation;
-
-/// Reason of what hangs below a root that is no good itself.
-const ROOT_INVALID: &str = "RootInvalid";
 
 /// Reason of a row of what is invalid and yet serves something.
 pub const PARTLY: &str = "PartiallyInvalid";
@@ -40,14 +42,6 @@ pub struct Report {
     roots: BTreeMap<ObjectRef, usize>,
     domains: Vec<Domain>,
     winners: Winners,
-}
-
-/// What the root of a domain is told.
-#[derive(Debug, Default)]
-struct Domain {
-    fault: Option<Fault>,
-    entries: Vec<Option<String>>,
-    warnings: Vec<String>,
 }
 
 impl Report {
@@ -262,16 +256,6 @@ impl Report {
         let mut ways = self.visits.get(&delegate).into_iter().flat_map(BTreeMap::values);
         ways.any(|visit| visit.host == entry.name && !visit.faults.is_empty())
     }
-}
-
-/// What is wrong with a subdomain, with its name. Most problems have that already.
-fn about(name: &str, problem: &str) -> String {
-    if problem.contains(name) { problem.to_owned() } else { format!("{name}: {problem}") }
-}
-
-/// Something odd about one of the ways to an object, or about a domain.
-fn partly(message: String) -> Fault {
-    Fault::new("PathWarning", "PartiallyValid", message)
 }
 
 fn subdomain_visit(root: &Vertex, delegate: &ObjectRef, name: &Arc<str>, fault: Fault) -> Visit {

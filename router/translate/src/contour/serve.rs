@@ -6,9 +6,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::backends::{self, own};
-use super::claims::Claim;
 use super::tls::HostTls;
-use super::walk::{Flat, Serve, Target, Tcp};
+use super::walk::{Flat, Serve, Target};
+use crate::contour::claims::types::Claim;
+use crate::contour::walk::tcp_target::Tcp;
 use crate::traffic_defaults::TrafficDefaults;
 use router_api::contour::types::{RouteSpec, Strategy, Vertex};
 use router_api::openshift::route::annotations::MAX_TIMEOUT;

@@ -3,19 +3,19 @@
 mod http_proxy;
 mod ingress_route;
 mod tcp;
+pub mod tcp_target;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::backends::Backends;
-use super::claims::{Claim, Vertices};
+use crate::contour::claims::types::{Claim, Vertices};
 use router_api::contour::types::{Fault, RouteSpec, Strategy, Vertex};
 use router_model::object::{ObjectKey, ObjectRef};
 use router_table::matchers::RequestMatcher;
 use router_table::rule::Mirror;
 use router_table::table::ServiceEndpoints;
 
-pub use tcp::Tcp;
 
 /// Most vertices on the way from a root to a leaf.
 const MAX_DEPTH: usize = 64;

@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
-use super::RouteChange;
 use super::members::{Member, has_routes, routes_of};
 use super::verdict::Verdict;
 use crate::admit::foreign::ForeignClaims;
@@ -12,6 +11,7 @@ use crate::admit::{Admission, admit};
 use crate::compile::{self, Shadow};
 use crate::controllers::Router;
 use crate::endpoints::EndpointIndex;
+use crate::engine::change::RouteChange;
 use crate::resolve::resolve;
 use crate::status::condition::{Condition, invalid_manifest};
 use crate::status::ingress::IngressEntry;

@@ -1,6 +1,6 @@
 //! From the router on: what traffic would decide, and how that is told.
 
-use std::sync::Arc;
+use crate::explain::found::Found;
 
 use super::asked::Asked;
 use super::outcome::{Fate, Ground, Outcome};
@@ -25,41 +25,6 @@ use router_table::tls_offer::TlsOffer;
 
 /// What a gRPC call is told where nothing is there that could have it.
 const UNAVAILABLE: &str = "UNAVAILABLE";
-
-/// What the table says.
-pub enum Found<'t> {
-    /// The stream is passed on as it is.
-    Passthrough(&'t Arc<ResolvedRoute>),
-    /// TLS is taken off, and bytes are forwarded.
-    Tcp(&'t Arc<ResolvedRoute>),
-    /// Only a server name was asked for, and TLS for it ends here; `false`: by nobody's wish.
-    Handshake(bool),
-    /// A request is decided about.
-    Request(Decision<'t>),
-    /// A request that is refused whoever would have it.
-    Invalid(u16),
-}
-
-impl<'t> Found<'t> {
-    /// The rule that has it.
-    pub fn rule(&self) -> Option<&'t Arc<Rule>> {
-        match *self {
-            Found::Request(Decision::Forward { rule, .. } | Decision::Refuse { rule, .. }) => rule,
-            Found::Request(Decision::RuleRedirect { rule, .. } | Decision::Preflight(rule)) => Some(rule),
-            _ => None,
-        }
-    }
-
-    /// The Route, or what is made of a rule.
-    pub fn route(&self) -> Option<&'t Arc<ResolvedRoute>> {
-        match *self {
-            Found::Passthrough(route) | Found::Tcp(route) => Some(route),
-            Found::Request(Decision::Forward { route, .. } | Decision::RedirectToHttps(route)) => Some(route),
-            Found::Request(Decision::Refuse { route, .. }) => route,
-            _ => self.rule().map(|rule| &rule.route),
-        }
-    }
-}
 
 fn found<'t>(router: &'t RouterTable, asked: &Asked<'_>) -> Found<'t> {
     let query = asked.query;

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use super::asked::Asked;
-use super::follow::Found;
 use super::outcome::Fate;
 use super::owners::{owner, owner_of};
 use super::sites;
 use crate::explain::explanation::{Candidate, Explanation, Loser, Owner, Step};
 use crate::explain::facts::Facts;
+use crate::explain::found::Found;
 use crate::explain::query::{Protocol, Query};
 use crate::status::ingress::IngressEntry;
 use router_api::openshift::route::Traffic;

@@ -1,10 +1,11 @@
 //! Whole explanations, as text: each line is something that an operator relies on.
 
+use crate::explain::explanation::Step;
+use crate::explain::facts::Trust;
 use crate::explain::outcome::Fate;
 use crate::explain::query::QueryError;
 use crate::explain::settings::Setting;
-use crate::explain::explanation::Step;
-use crate::explain::facts::Trust;
+use router_api::resources::Resources;
 use serde_json::{Value, json};
 
 mod requests;

@@ -4,8 +4,8 @@ use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::Gate;
-use super::listeners::Placed;
+use crate::gateway::gate::Gate;
+use crate::gateway::listeners::placed::Placed;
 use crate::status::condition::Condition;
 use router_api::gateway_api::types::{FromNamespaces, GROUP, GatewayRoute, ParentRef};
 use router_api::resources::Resources;

@@ -7,11 +7,13 @@ use std::sync::Arc;
 
 use rustls::sign::CertifiedKey;
 
-use super::Gate;
 use super::domains::Domains;
-use super::inclusion::{Alternative, EffectiveRule, Precedence, Top};
-use super::listeners::{Placed, Protocol, Side};
 use super::rules::{Resolver, Routes};
+use crate::gateway::gate::Gate;
+use crate::gateway::inclusion::order::Precedence;
+use crate::gateway::inclusion::types::{Alternative, EffectiveRule, Top};
+use crate::gateway::listeners::placed::{Placed, Protocol};
+use crate::gateway::listeners::ports::Side;
 use crate::owned_age::OwnedAge;
 use crate::translator::RouterPorts;
 use router_model::certificate::covers;

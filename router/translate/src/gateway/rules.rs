@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
-use super::inclusion::{EffectiveRule, Level, Outcome};
+use crate::gateway::inclusion::types::{EffectiveRule, Level, Outcome};
 use crate::translator::RouterPorts;
 use router_api::gateway_api::types::{BackendRef, Filter, GatewayRoute};
 use router_api::redirect::{PathModifier, Redirect};
@@ -18,7 +18,8 @@ use router_table::policy::{Affinity, RoutePolicy};
 use router_table::rule::{Action, BackendPolicy, Mirror, PathChange, RedirectPort, RedirectTo, RulePolicy};
 use router_table::table::{Cluster, Derived, ResolvedRoute, RouteKind, ServiceEndpoints};
 
-pub use references::{Carried, Resolver, service_of};
+pub use crate::gateway::carried::Carried;
+pub use references::{Resolver, service_of};
 
 /// Answer for requests whose backend cannot be used.
 const FAILED: u16 = 500;

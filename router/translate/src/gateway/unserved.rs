@@ -1,7 +1,7 @@
 //! Objects of Gateway API that nobody here serves: whom the statuses of [`super::statuses`] leave out.
 
 use super::attach::common;
-use super::inclusion::{gateway_of, parent_of};
+use crate::gateway::inclusion::edges::{gateway_of, parent_of};
 use crate::status::report::StatusReport;
 use crate::warning::Unserved;
 use router_api::gateway_api::types::{CONTROLLER_NAME, GROUP, Gateway, GatewayClass, GatewayRoute, ParentRef};

@@ -3,8 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::conditions::Faults;
-use super::inclusion::problems;
-use super::rules::{Carried, Resolver};
+use super::rules::Resolver;
+use crate::gateway::carried::Carried;
+use crate::gateway::inclusion::problems::problems;
 use crate::status::condition::Condition;
 use router_api::gateway_api::types::GatewayRoute;
 use router_api::resources::Resources;

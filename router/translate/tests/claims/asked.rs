@@ -1,6 +1,6 @@
 //! The requests of a story as questions for `explain`.
 
-use router_translate::explain::Query;
+use router_translate::explain::query::Query;
 
 use crate::story::Story;
 

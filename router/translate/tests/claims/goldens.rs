@@ -10,7 +10,10 @@ use router_model::certificate::MaterialCache;
 use router_table::table::RoutingTable;
 use router_translate::advice::advice;
 use router_translate::engine::Engine;
-use router_translate::explain::{Facts, Query, Step as Told, Trust, explain};
+use router_translate::explain::explain;
+use router_translate::explain::explanation::Step as Told;
+use router_translate::explain::facts::{Facts, Trust};
+use router_translate::explain::query::Query;
 use router_translate::status::report::StatusReport;
 
 use crate::asked::{Step, steps};

@@ -1,60 +1,16 @@
 //! The domains of IngressRoutes whose `fqdn` begins with a dot, and what they delegate.
 
+use crate::contour::claims::zone::Domains;
+use crate::contour::claims::zone::Entry;
+use crate::contour::claims::zone::Zone;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::{Claims, Vertices, duplicate, is_domain, root_allowed};
+use crate::contour::claims::types::{Claims, Vertices, duplicate, is_domain, root_allowed};
 use crate::settings::Settings;
 use router_api::contour::types::{Fault, Vertex};
 use router_model::names::Hostname;
 use router_model::object::{Kind, ObjectKey, ObjectRef};
-
-/// A domain, `fqdn: .example.com`, and who has it.
-#[derive(Debug)]
-pub struct Zone<'r> {
-    /// Without the dot.
-    pub domain: Hostname,
-    /// Who claims it: several have it in common, and it is nobody's.
-    pub owners: Vec<&'r Arc<Vertex>>,
-    /// The one owner.
-    pub root: Option<&'r Arc<Vertex>>,
-    /// The domain that delegates this one, by place.
-    pub parent: Option<usize>,
-    /// What is said of each of the root's `subdomains`.
-    pub entries: Vec<Entry>,
-    /// Their places by name.
-    names: BTreeMap<Hostname, usize>,
-}
-
-/// What is said of one of `subdomains`.
-#[derive(Clone, Debug, Default)]
-pub struct Entry {
-    /// The name that is delegated; `None`: it is a domain, or no name.
-    pub host: Option<Hostname>,
-    /// A domain that is delegated, without the dot.
-    pub domain: Option<Hostname>,
-    /// Why nothing is delegated.
-    pub fault: Option<Fault>,
-}
-
-impl Zone<'_> {
-    /// Whether the root delegates this name.
-    pub fn delegates(&self, name: &str) -> bool {
-        let entry = self.names.get(name).and_then(|at| self.entries.get(*at));
-        entry.is_some_and(|entry| entry.fault.is_none())
-    }
-
-    /// What a root is told that has a name of this domain.
-    pub fn not_delegated(&self, name: &str) -> Fault {
-        let owners: BTreeSet<String> = self.owners.iter().map(|owner| owner.meta.key.to_string()).collect();
-        let owners: Vec<String> = owners.into_iter().collect();
-        let message = format!("{name} is within .{} owned by {} and not delegated", self.domain, owners.join(", "));
-        Fault::new("VirtualHostError", "NotDelegated", message)
-    }
-}
-
-/// Domains by name.
-pub type Domains = BTreeMap<Hostname, usize>;
 
 /// The innermost domain that a name, or a wildcard, is in.
 pub fn nearest(domains: &Domains, name: &str) -> Option<usize> {

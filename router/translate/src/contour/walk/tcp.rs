@@ -1,22 +1,11 @@
 //! `tcpproxy`, of both kinds: where the bytes of a TLS connection go.
 
+use crate::contour::walk::tcp_target::Tcp;
 use std::sync::Arc;
 
 use super::super::backends::{Problem, TCP, is_ingress_route, strategy, weighted};
 use super::{Hop, Step, Walk, own_faults};
-use router_api::contour::types::{Fault, ServiceSpec, Strategy, TcpProxy, Vertex};
-use router_table::table::ServiceEndpoints;
-
-/// Where bytes go.
-#[derive(Debug)]
-pub struct Tcp<'r> {
-    /// The vertex that names the services.
-    pub vertex: &'r Arc<Vertex>,
-    /// The services.
-    pub services: Vec<ServiceEndpoints>,
-    /// How endpoints are chosen.
-    pub strategy: Strategy,
-}
+use router_api::contour::types::{Fault, ServiceSpec, TcpProxy, Vertex};
 
 impl<'r> Walk<'_, 'r> {
     /// Reads `tcpproxy` of the last vertex of a path, and of whom it delegates to.

@@ -1,7 +1,7 @@
 //! Questions with a method, header fields and a query, and what becomes of them as data.
 
-use crate::explain::query::QueryError;
 use super::*;
+use crate::explain::query::QueryError;
 
 /// A rule for each of several requests to one host.
 fn versions() -> Vec<Value> {

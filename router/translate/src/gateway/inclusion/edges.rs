@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 
-use super::Context;
 use super::slots::{Slot, Slots};
+use crate::gateway::inclusion::types::Context;
 use router_api::gateway_api::types::{GROUP, GatewayRoute, ParentRef};
 use router_api::resources::Resources;
 use router_model::object::{Kind, ObjectKey, ObjectRef};

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::AuthoredFilter;
+use crate::gateway::inclusion::types::AuthoredFilter;
 use router_api::gateway_api::types::{Filter, GatewayRoute};
 
 /// How many copies of a request are sent at most.

@@ -1,6 +1,6 @@
 //! What is wrong with what routes say about inclusion, apart from where they hang.
 
-use crate::status::condition::Condition;
+use crate::gateway::inclusion::problem::Problem;
 use crate::warning::Warning;
 use router_api::gateway_api::types::{GROUP, GatewayRoute};
 use router_api::resources::Resources;
@@ -9,23 +9,6 @@ use router_model::object::{Kind, ObjectRef};
 
 use super::edges::{parent_of, routes};
 use super::slots::Slots;
-
-/// A rule that is meant to be a slot and cannot be one. Its requests are answered 500.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Problem {
-    /// The condition that says so, of every row of the route: Accepted or ResolvedRefs.
-    pub condition: Condition,
-}
-
-impl Problem {
-    pub(super) fn unsupported(message: &str) -> Self {
-        Problem { condition: Condition::new("Accepted", false, "UnsupportedValue", message) }
-    }
-
-    pub(super) fn unresolved(reason: &str, message: &str) -> Self {
-        Problem { condition: Condition::new("ResolvedRefs", false, reason, message) }
-    }
-}
 
 /// What is wrong with the slots of a route, with the index of each rule.
 pub fn problems(resources: &Resources, route: &GatewayRoute) -> Vec<(usize, Problem)> {

@@ -1,5 +1,18 @@
 //! Random trees and random requests, against a model that walks the tree when a request comes.
 
+use crate::gateway::inclusion::order::Precedence;
+use crate::gateway::inclusion::types::Fragment;
+use crate::gateway::inclusion::types::IncludedRow;
+use crate::gateway::inclusion::types::Outcome;
+use crate::settings::MaxDepth;
+use router_api::gateway_api::types::GatewayRoute;
+use router_api::gateway_api::types::{Filter, RouteRule};
+use router_api::resources::Resources;
+use router_model::object::ObjectKey;
+use router_model::object::ObjectRef;
+use router_table::host_pattern::HostPattern;
+use router_table::matchers::RequestMatcher;
+use serde_json::Value;
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::sync::Arc;

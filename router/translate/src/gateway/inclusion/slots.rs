@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::Problem;
+use crate::gateway::inclusion::problem::Problem;
 use router_api::gateway_api::types::{
     AllowedRoutes, BackendRef, Filter, FromNamespaces, GROUP, GatewayRoute, RouteRule, SLUICE_GROUP,
 };

@@ -3,7 +3,9 @@
 //! for each of its slots under each listener. Foreign routes are named, and nothing is said of what is in them.
 
 mod parent;
+pub(crate) mod words;
 
+use crate::gateway::inclusion::status::words::{reason, refused, sentence};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -12,11 +14,11 @@ use serde_json::{Map, Value, json};
 
 use super::edges::{Edges, Refusal, gateway_of, reference_of};
 use super::walk::{Way, via};
-use super::{Context, Fragment, IncludedRow, RowParent, Top};
 use crate::gateway::conditions::condition;
+use crate::gateway::inclusion::types::{Context, Fragment, IncludedRow, RowParent, Top};
 use crate::status::condition::Condition;
 use crate::status::told::Row;
-use router_api::gateway_api::types::{GROUP, GatewayRoute};
+use router_api::gateway_api::types::GatewayRoute;
 use router_model::object::{Kind, ObjectKey, ObjectRef};
 
 use parent::Hanging;
@@ -25,9 +27,6 @@ use parent::Hanging;
 const MOST_ROWS: usize = 32;
 /// `inclusionPaths` has this many items at most.
 const MOST_PATHS: usize = 64;
-/// Names in one message.
-const MOST_NAMES: usize = 10;
-
 /// Everything that is told.
 pub fn told(
     context: &Context<'_>,
@@ -221,37 +220,6 @@ fn words<'w>(way: &Way<'_>, refusal: &'w Refusal) -> Cow<'w, str> {
     }
 }
 
-/// The condition of a child that is refused.
-fn refused(refusal: &Refusal) -> Condition {
-    Condition::new("Accepted", false, reason(refusal), refusal.to_string())
-}
-
-/// The reason of a child's Accepted.
-fn reason(refusal: &Refusal) -> &str {
-    match refusal {
-        Refusal::Kind(_) | Refusal::NotAllowed(_) => "NotAllowedByParent",
-        Refusal::NoSection(_) => "NoMatchingParent",
-        Refusal::Unsupported(reason, _) => reason,
-        Refusal::Host(_) => "NoMatchingListenerHostname",
-        Refusal::Filter(_) | Refusal::Match(_) => "Conflicted",
-        Refusal::Depth(_) => "MaxDepthExceeded",
-        Refusal::Cycle(_) => "InclusionCycle",
-    }
-}
-
-/// A reference to a listener, as it stands in the status of an object of this namespace.
-pub fn listener_reference(namespace: &str, gateway: &ObjectKey, section: &str) -> Value {
-    let mut reference = Map::new();
-    reference.insert("group".to_owned(), json!(GROUP));
-    reference.insert("kind".to_owned(), json!(Kind::Gateway.name()));
-    if *gateway.namespace != *namespace {
-        reference.insert("namespace".to_owned(), json!(&*gateway.namespace));
-    }
-    reference.insert("name".to_owned(), json!(&*gateway.name));
-    reference.insert("sectionName".to_owned(), json!(section));
-    Value::Object(reference)
-}
-
 fn count(ways: usize) -> String {
     if ways == 1 { "1 inclusion path".to_owned() } else { format!("{ways} inclusion paths") }
 }
@@ -270,14 +238,4 @@ fn dropped(live: &[&Way<'_>]) -> BTreeMap<usize, BTreeSet<String>> {
         }
     }
     dropped
-}
-
-/// A few of these texts, and how many there are beside.
-fn sentence(texts: impl IntoIterator<Item = String>) -> String {
-    let mut texts = texts.into_iter();
-    let shown: Vec<_> = texts.by_ref().take(MOST_NAMES).collect();
-    match texts.count() {
-        0 => shown.join("; "),
-        more => format!("{}; and {more} more", shown.join("; ")),
-    }
 }

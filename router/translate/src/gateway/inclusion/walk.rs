@@ -6,9 +6,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::edges::{Candidate, Edges, Refusal, name, reference_of, rule_name};
+use super::filters;
 use super::matches::{Mismatch, canonical, combine};
 use super::slots::Slot;
-use super::{Alternative, AuthoredFilter, Context, EffectiveRule, Level, LevelKey, Outcome, Top, filters};
+use crate::gateway::inclusion::level_key::LevelKey;
+use crate::gateway::inclusion::types::{Alternative, AuthoredFilter, Context, EffectiveRule, Level, Outcome, Top};
 use router_api::gateway_api::types::{Filter, GatewayRoute};
 use router_api::redirect::PathModifier;
 use router_model::object::{Created, ObjectRef};

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use rustls::sign::CertifiedKey;
 
-use super::{Placed, Protocol};
 use crate::gateway::conditions::Faults;
 use crate::gateway::grants::{Grants, Referrer};
+use crate::gateway::listeners::placed::{Placed, Protocol};
 use crate::status::condition::Condition;
 use router_api::gateway_api::types::{Gateway, Listener};
 use router_api::resources::Resources;

@@ -1,5 +1,6 @@
 //! References of routes to Services: whose they are, whether they may be used, and which endpoints they have.
 
+use crate::gateway::carried::Carried;
 use std::sync::Arc;
 
 use crate::endpoints::services::{ServiceError, Services};
@@ -32,15 +33,6 @@ pub struct Found {
     pub tls: Option<BackendTls>,
     /// TLS is asked for in a way that cannot be done: nothing may be sent there.
     pub fails: bool,
-}
-
-/// What of a client's connection goes on to a backend.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Carried {
-    /// All of it, with the TLS that it may have.
-    AsItCame,
-    /// What is inside of its TLS, or requests.
-    Content,
 }
 
 /// Reason of ResolvedRefs, and message.

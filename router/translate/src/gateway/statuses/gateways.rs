@@ -5,9 +5,10 @@ use std::collections::BTreeSet;
 use serde_json::json;
 
 use super::Counts;
+use crate::gateway::Model;
 use crate::gateway::conditions::conditions;
-use crate::gateway::listeners::Placed;
-use crate::gateway::{Gate, Model};
+use crate::gateway::gate::Gate;
+use crate::gateway::listeners::placed::Placed;
 use crate::status::condition::Condition;
 use crate::status::told::{Row, Told};
 use crate::translator::Lost;

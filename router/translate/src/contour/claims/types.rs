@@ -1,0 +1,72 @@
+//! What is decided about names.
+
+use crate::contour::claims::zone::{Domains, Zone};
+use crate::settings::Settings;
+use router_api::contour::types::{Fault, Vertex};
+use router_model::names::HostMatch;
+use router_model::object::{Kind, ObjectKey, ObjectRef};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// The IngressRoutes and HTTPProxies that are ours, by object.
+pub type Vertices<'r> = BTreeMap<ObjectRef, &'r Arc<Vertex>>;
+
+/// What is decided about names.
+#[derive(Debug, Default)]
+pub struct Claims<'r> {
+    /// Hosts that somebody may serve, in order.
+    pub granted: Vec<Claim<'r>>,
+    /// Every host that is wanted, also where nobody gets it, with the oldest object that wants it: a name must not
+    /// change hands because somebody else wants it too.
+    pub wanted: BTreeMap<HostMatch, &'r Arc<Vertex>>,
+    /// The domains.
+    pub zones: Vec<Zone<'r>>,
+    /// Their places by name.
+    pub domains: Domains,
+    /// Objects with a virtual host of their own that do not get it, and why.
+    pub refused: BTreeMap<ObjectRef, Fault>,
+    /// Who stands in the way of an object that wants a name. For operators only.
+    pub winners: Winners,
+}
+
+/// By the object that wants a name, and the name.
+pub type Winners = BTreeMap<(ObjectRef, Arc<str>), BTreeSet<ObjectRef>>;
+
+/// A host that an object may serve.
+#[derive(Clone, Debug)]
+pub struct Claim<'r> {
+    /// The host.
+    pub host: HostMatch,
+    /// As people write it.
+    pub name: Arc<str>,
+    /// The root object: that of the domain for a subdomain.
+    pub root: &'r Arc<Vertex>,
+    /// For a subdomain: its domain and its place in the root's list.
+    pub entry: Option<(usize, usize)>,
+    /// Where routes begin: the root itself, or the delegate of a subdomain; `None`: that is not there.
+    pub start: Option<&'r Arc<Vertex>>,
+}
+
+/// Several roots with one name: none has it.
+pub(crate) fn duplicate(kind: Kind, name: &str, roots: &BTreeSet<&ObjectKey>) -> Fault {
+    let plural = if kind == Kind::IngressRoute { "IngressRoutes" } else { "HTTPProxies" };
+    let roots: Vec<String> = roots.iter().map(ToString::to_string).collect();
+    let message = format!("fqdn {name:?} is used in multiple {plural}: {}", roots.join(", "));
+    Fault::new("VirtualHostError", "DuplicateVhost", message)
+}
+
+/// Whether a vertex is written as the root of a domain.
+pub(crate) fn is_domain(vertex: &Vertex) -> bool {
+    let begins_with_dot = vertex.virtual_host.as_ref().is_some_and(|host| host.fqdn.starts_with('.'));
+    vertex.kind == Kind::IngressRoute && begins_with_dot
+}
+
+/// Whether roots may be in this object's namespace.
+pub(crate) fn root_allowed(vertex: &Vertex, settings: &Settings) -> Result<(), Fault> {
+    let namespaces = &settings.root_namespaces;
+    if namespaces.is_empty() || namespaces.iter().any(|namespace| **namespace == *vertex.meta.key.namespace) {
+        return Ok(());
+    }
+    let message = format!("root {} cannot be defined in this namespace", vertex.kind);
+    Err(Fault::new("RootNamespaceError", "RootProxyNotAllowedInNamespace", message))
+}

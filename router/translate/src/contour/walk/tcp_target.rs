@@ -1,0 +1,16 @@
+//! Where the bytes of a TLS connection go.
+
+use router_api::contour::types::{Strategy, Vertex};
+use router_table::table::ServiceEndpoints;
+use std::sync::Arc;
+
+/// Where bytes go.
+#[derive(Debug)]
+pub struct Tcp<'r> {
+    /// The vertex that names the services.
+    pub vertex: &'r Arc<Vertex>,
+    /// The services.
+    pub services: Vec<ServiceEndpoints>,
+    /// How endpoints are chosen.
+    pub strategy: Strategy,
+}

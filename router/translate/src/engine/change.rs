@@ -1,0 +1,10 @@
+//! A route before and after a change.
+
+use router_api::openshift::route::Route;
+use std::sync::Arc;
+
+/// A route before and after a change.
+pub(crate) struct RouteChange<'r> {
+    pub(super) old: Option<&'r Arc<Route>>,
+    pub(super) new: Option<&'r Arc<Route>>,
+}

@@ -1,0 +1,25 @@
+//! A Gateway of one of our classes, and what became of its listeners.
+
+use crate::gateway::listeners::placed::Placed;
+use crate::status::condition::Condition;
+use router_api::gateway_api::types::Gateway;
+use router_model::object::Kind;
+use std::sync::Arc;
+
+/// A Gateway of ours with its listeners.
+#[derive(Debug)]
+pub struct Gate<'r> {
+    /// The Gateway.
+    pub gateway: &'r Arc<Gateway>,
+    /// Why nothing of it is served: condition `Accepted`.
+    pub refusal: Option<Condition>,
+    /// In its own order.
+    pub listeners: Vec<Placed<'r>>,
+}
+
+impl Gate<'_> {
+    /// What a listener is called: `Gateway shop/public#web`.
+    pub fn parent(&self, listener: &str) -> String {
+        format!("{} {}#{listener}", Kind::Gateway, self.gateway.meta.key)
+    }
+}

@@ -1,0 +1,42 @@
+//! The place of a match among those of its level.
+
+use router_api::gateway_api::types::GatewayRoute;
+use router_model::object::{Created, ObjectKey};
+use router_table::matchers::{PathMatcher, RequestMatcher};
+use std::cmp::Reverse;
+
+/// The place of a match among those of its level, hostnames aside; smaller comes first. Exact paths, then regular
+/// expressions, then prefixes, the longer first; a method; most headers; most query parameters; then the older route
+/// (one without a time is the youngest), its namespace and name; and at last the order within it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LevelKey {
+    pub(super) worth: Worth,
+    pub(super) position: (usize, usize),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Worth {
+    path: (u8, Reverse<usize>),
+    method: Reverse<bool>,
+    headers: Reverse<usize>,
+    query: Reverse<usize>,
+    route: (Created, ObjectKey),
+}
+
+impl LevelKey {
+    /// The key of match `alternative` of rule `rule`.
+    pub fn new(route: &GatewayRoute, rule: usize, alternative: usize, matcher: &RequestMatcher) -> Self {
+        let worth = Worth {
+            path: match &matcher.path {
+                PathMatcher::Exact(path) => (0, Reverse(path.len())),
+                PathMatcher::Regex(regex) => (1, Reverse(regex.as_str().len())),
+                PathMatcher::Prefix(path) => (2, Reverse(path.len())),
+            },
+            method: Reverse(matcher.method.is_some()),
+            headers: Reverse(matcher.headers.len()),
+            query: Reverse(matcher.query.len()),
+            route: (route.meta.created, route.meta.key.clone()),
+        };
+        LevelKey { worth, position: (rule, alternative) }
+    }
+}

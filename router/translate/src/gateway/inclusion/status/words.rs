@@ -1,0 +1,51 @@
+//! Words that statuses have in common.
+
+use crate::gateway::inclusion::edges::Refusal;
+use crate::status::condition::Condition;
+use router_api::gateway_api::types::GROUP;
+use router_model::object::{Kind, ObjectKey};
+use serde_json::{Map, Value, json};
+
+/// Names in one message.
+pub(crate) const MOST_NAMES: usize = 10;
+
+/// The condition of a child that is refused.
+pub(crate) fn refused(refusal: &Refusal) -> Condition {
+    Condition::new("Accepted", false, reason(refusal), refusal.to_string())
+}
+
+/// The reason of a child's Accepted.
+pub(crate) fn reason(refusal: &Refusal) -> &str {
+    match refusal {
+        Refusal::Kind(_) | Refusal::NotAllowed(_) => "NotAllowedByParent",
+        Refusal::NoSection(_) => "NoMatchingParent",
+        Refusal::Unsupported(reason, _) => reason,
+        Refusal::Host(_) => "NoMatchingListenerHostname",
+        Refusal::Filter(_) | Refusal::Match(_) => "Conflicted",
+        Refusal::Depth(_) => "MaxDepthExceeded",
+        Refusal::Cycle(_) => "InclusionCycle",
+    }
+}
+
+/// A reference to a listener, as it stands in the status of an object of this namespace.
+pub fn listener_reference(namespace: &str, gateway: &ObjectKey, section: &str) -> Value {
+    let mut reference = Map::new();
+    reference.insert("group".to_owned(), json!(GROUP));
+    reference.insert("kind".to_owned(), json!(Kind::Gateway.name()));
+    if *gateway.namespace != *namespace {
+        reference.insert("namespace".to_owned(), json!(&*gateway.namespace));
+    }
+    reference.insert("name".to_owned(), json!(&*gateway.name));
+    reference.insert("sectionName".to_owned(), json!(section));
+    Value::Object(reference)
+}
+
+/// A few of these texts, and how many there are beside.
+pub(crate) fn sentence(texts: impl IntoIterator<Item = String>) -> String {
+    let mut texts = texts.into_iter();
+    let shown: Vec<_> = texts.by_ref().take(MOST_NAMES).collect();
+    match texts.count() {
+        0 => shown.join("; "),
+        more => format!("{}; and {more} more", shown.join("; ")),
+    }
+}
