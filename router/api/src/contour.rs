@@ -3,6 +3,7 @@
 //! through and Contour finds wrong, or Sluice does not do, makes the object invalid, and its status says so.
 
 mod balance;
+pub mod common;
 mod conditions;
 mod cors;
 mod http_proxy;
@@ -12,16 +13,19 @@ mod resilience;
 mod services;
 pub mod types;
 
+use crate::contour::common::refuse;
+use crate::contour::common::required;
 use std::sync::Arc;
 
 use serde_json::Value;
 
 use super::fields::Fields;
-use crate::contour::types::{Fault, TlsCertificateDelegation, TlsSpec, Vertex, VirtualHostSpec};
+use crate::contour::types::{TlsCertificateDelegation, TlsSpec, Vertex, VirtualHostSpec};
 use crate::meta::set_namespace;
 use crate::object::Object;
 use router_model::field::{FieldPath, Findings};
-use router_model::object::{Kind, Manifest, Meta, ObjectKey, Texts};
+use router_model::kind::Kind;
+use router_model::object::{Manifest, Meta, Texts};
 
 /// Annotations that name an ingress class, and the classes that are ours: those that Contour itself has by default.
 const CLASS_ANNOTATIONS: [&str; 3] =
@@ -130,47 +134,6 @@ fn vertex(kind: Kind, meta: Meta, manifest: Manifest, spec: &mut Fields<'_>, fin
     }
     host.finish(findings);
     vertex
-}
-
-/// Notes members that are written and not done. What is empty or false asks for nothing.
-fn refuse(fields: &mut Fields<'_>, names: &[&'static str], faults: &mut Vec<Fault>) {
-    for name in names {
-        let asks = match fields.value(name) {
-            None | Some(Value::Null | Value::Bool(false)) => false,
-            Some(Value::String(text)) => !text.is_empty(),
-            Some(Value::Array(items)) => !items.is_empty(),
-            Some(Value::Object(members)) => !members.is_empty(),
-            Some(Value::Bool(true) | Value::Number(_)) => true,
-        };
-        if asks {
-            faults.push(unsupported(&fields.path(name), "remove it"));
-        }
-    }
-}
-
-/// The fault of a field that is not done.
-fn unsupported(path: &FieldPath, advice: &str) -> Fault {
-    Fault::new("SpecError", "UnsupportedField", format!("{path} is not supported; {advice}"))
-}
-
-/// A text that must be there; `what` says what it is.
-fn required<'v>(fields: &mut Fields<'v>, name: &'static str, what: &str, findings: &mut Findings) -> Option<&'v str> {
-    let before = findings.errors.len();
-    let text = fields.text(name, findings);
-    if text.is_none() && findings.errors.len() == before {
-        findings.error(fields.path(name), format!("Required value: write {what}"));
-    }
-    text
-}
-
-/// A reference to another object: `delegate`, `include`.
-fn reference(fields: &mut Fields<'_>, namespace: &Arc<str>, findings: &mut Findings) -> Option<ObjectKey> {
-    if !fields.is_present() {
-        return None;
-    }
-    let name = required(fields, "name", "the name of the object that is delegated to", findings);
-    let namespace = fields.text("namespace", findings).map_or_else(|| Arc::clone(namespace), Arc::from);
-    Some(ObjectKey { namespace, name: name?.into() })
 }
 
 /// Reads `spec.delegations`.

@@ -7,6 +7,8 @@ pub mod contour;
 pub mod defaults;
 pub mod fields;
 pub mod gateway_api;
+pub mod go_duration;
+pub mod immutable;
 pub mod kubernetes;
 pub mod meta;
 pub mod object;

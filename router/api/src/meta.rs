@@ -6,7 +6,8 @@ use serde_json::Value;
 use super::fields::Fields;
 use router_model::dns_names as names;
 use router_model::field::Findings;
-use router_model::object::{Created, Kind, Meta, ObjectKey, Origin};
+use router_model::kind::Kind;
+use router_model::object::{Created, Meta, ObjectKey, Origin};
 
 /// Namespace of namespaced objects that name none, as `kubectl` fills it in.
 pub const DEFAULT_NAMESPACE: &str = "default";

@@ -16,7 +16,7 @@ use crate::kubernetes::secret::Secret;
 use crate::openshift::ingress_controller::IngressController;
 use crate::openshift::route::Route;
 use router_model::field::FieldError;
-use router_model::object::Kind;
+use router_model::kind::Kind;
 use router_model::object::Meta;
 use router_model::object::ObjectKey;
 use router_model::object::Uid;

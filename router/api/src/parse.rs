@@ -8,16 +8,17 @@ use serde_json::Value;
 
 use crate::defaults::Defaults;
 use crate::fields::Fields;
+use crate::immutable::check_update;
 use crate::kubernetes::{config_map, endpoints, secret};
 use crate::meta::{self, set_namespace};
 use crate::object::Object;
 use crate::openshift::route::Route;
 use crate::openshift::{ingress_controller, route};
-use crate::update::check_update;
 use crate::{contour, gateway_api};
 use router_model::certificate::MaterialCache;
 use router_model::field::{FieldError, FieldPath, Findings};
-use router_model::object::{Kind, Manifest, ObjectKey, Origin};
+use router_model::kind::Kind;
+use router_model::object::{Manifest, ObjectKey, Origin};
 
 /// What came of one manifest.
 #[derive(Debug)]

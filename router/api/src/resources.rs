@@ -14,8 +14,10 @@ use crate::kubernetes::secret::{Namespace, Secret};
 use crate::object::{CustomResourceDefinition, Object};
 use crate::openshift::ingress_controller::IngressController;
 use crate::openshift::route::{Route, WildcardPolicy};
-use router_model::object::{Kind, Manifest, ObjectKey, TextMap};
-use router_model::persistent::{Changed, Same, Sorted};
+use router_model::kind::Kind;
+use router_model::object::{Manifest, ObjectKey, TextMap};
+use router_model::persistent::Same;
+use router_model::persistent::{Changed, Sorted};
 
 /// The parsed objects.
 #[derive(Clone, Debug, Default)]

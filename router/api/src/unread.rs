@@ -1,7 +1,7 @@
 //! What to write instead of an object whose kind is not read: another version of a kind that is, a kind that has its
 //! place, or a form that has to be rendered first.
 
-use router_model::object::Kind;
+use router_model::kind::Kind;
 
 /// Kinds that something else stands for here: group (of any version), kind, what to write.
 const INSTEAD: &[(&str, &str, &str)] = &[

@@ -1,6 +1,7 @@
 //! Between two versions of an object: what may not change, and what the API server puts back (openshift.md a.2, a.4,
 //! a.7, e).
 
+use crate::immutable::check_update;
 use serde_json::{Value, json};
 
 use crate::defaults::Defaults;
@@ -10,7 +11,7 @@ use crate::openshift::route::HOST_GENERATED;
 use crate::openshift::route::Route;
 use crate::parse::{Parsed, parse_after};
 use router_model::certificate::MaterialCache;
-use router_model::field::{FieldError, FieldPath, Findings};
+use router_model::field::{FieldError, FieldPath};
 use router_model::object::{Manifest, Origin, Uid};
 
 /// The fields that an update may be refused, or warned of, because of the version before.
@@ -35,22 +36,6 @@ pub fn parse_update(
     let mut parsed = parse_after(value, Some(old), origin, defaults, materials);
     parsed.warnings.extend(warning);
     parsed
-}
-
-/// What an update may not do: errors are changes of immutable fields. Objects of different kinds or names are no
-/// versions of each other, and nothing is found.
-pub fn check_update(old: &Object, new: &Object, defaults: &Defaults) -> Findings {
-    let mut findings = Findings::default();
-    if old.key() == new.key() {
-        match (old, new) {
-            (Object::Route(old), Object::Route(new)) => check_route(old, new, &mut findings),
-            (Object::IngressController(old), Object::IngressController(new)) => {
-                check_controller(old, new, defaults, &mut findings);
-            }
-            _ => {}
-        }
-    }
-    findings
 }
 
 /// What was written, when an object that is good by itself must be read again with [`parse_update`], because that
@@ -94,30 +79,6 @@ fn written(route: &Route) -> Value {
         }
     }
     value
-}
-
-fn check_route(old: &Route, new: &Route, findings: &mut Findings) {
-    if old.wildcard_policy != new.wildcard_policy {
-        let message = format!(
-            "Invalid value: {:?}: field is immutable; write {} again, or delete the route and create it anew",
-            new.wildcard_policy.as_str(),
-            old.wildcard_policy.as_str()
-        );
-        findings.error(FieldPath::of(&["spec", "wildcardPolicy"]), message);
-    }
-}
-
-fn check_controller(old: &IngressController, new: &IngressController, defaults: &Defaults, findings: &mut Findings) {
-    // A domain that was left to the cluster may be written out, and the other way round.
-    let effective =
-        |controller: &IngressController| controller.domain.clone().unwrap_or_else(|| defaults.cluster_domain.clone());
-    let (before, after) = (effective(old), effective(new));
-    if before != after {
-        let message = format!(
-            "Invalid value: {after:?}: field is immutable; write {before:?} again, or create another IngressController"
-        );
-        findings.error(FieldPath::of(&["spec", "domain"]), message);
-    }
 }
 
 /// Puts the old host back where the new version has none. Says so, unless it was generated and would be again: then

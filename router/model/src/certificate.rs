@@ -5,18 +5,17 @@
 //! Expiry and names do not decide: an expired certificate is served, and the client decides; [`refusals`] says how.
 
 mod refusal;
+pub mod subject;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
 
 use rustls::RootCertStore;
-use rustls::client::verify_server_name;
 use rustls::crypto::{CryptoProvider, aws_lc_rs};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime, pem::PemObject};
-use rustls::server::ParsedCertificate;
 use rustls::sign::CertifiedKey;
 use rustls::{CertificateError, client::WebPkiServerVerifier, client::danger::ServerCertVerifier};
-use x509_parser::prelude::{FromDer, GeneralName, ParsedExtension, X509Certificate};
+use x509_parser::prelude::{FromDer, ParsedExtension, X509Certificate};
 
 use crate::object::Texts;
 
@@ -93,24 +92,6 @@ impl MaterialCache {
         self.roots.insert(id, Arc::downgrade(&roots));
         Ok(roots)
     }
-}
-
-/// Whether the leaf is made out for a name, as clients check it (RFC 6125 §6.4). A text that is no name is not checked.
-pub fn covers(pair: &CertifiedKey, name: &str) -> bool {
-    let Ok(name) = ServerName::try_from(name) else { return true };
-    let leaf = pair.cert.first().and_then(|leaf| ParsedCertificate::try_from(leaf).ok());
-    leaf.is_some_and(|leaf| verify_server_name(&leaf, &name).is_ok())
-}
-
-/// Whether the leaf names a host itself, and not by a wildcard.
-pub fn names(pair: &CertifiedKey, host: &str) -> bool {
-    let leaf = pair.cert.first().and_then(|leaf| X509Certificate::from_der(leaf).ok());
-    let names = leaf.as_ref().and_then(|(_, leaf)| leaf.subject_alternative_name().ok().flatten());
-    names.is_some_and(|names| {
-        let is_it =
-            |name: &GeneralName<'_>| matches!(name, GeneralName::DNSName(name) if name.eq_ignore_ascii_case(host));
-        names.value.general_names.iter().any(is_it)
-    })
 }
 
 fn load_pair(certificate: &str, key: Option<&str>, ca: Option<&str>) -> Result<CertifiedKey, MaterialError> {

@@ -6,6 +6,7 @@ pub mod certificate;
 pub mod dns_names;
 pub mod few;
 pub mod field;
+pub mod kind;
 pub mod names;
 pub mod object;
 pub mod persistent;

@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use router_common::hostname::{self, HostBuilder, HostError, HostKind, NormalName};
 
-use crate::object::{Kind, ObjectKey, ObjectRef, Texts, compare};
+use crate::kind::Kind;
+use crate::object::{ObjectKey, ObjectRef, Texts, compare};
 
 /// What every later stage calls a route by: a Route, or a part of an object of another kind that goes its own way.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -32,6 +33,13 @@ impl Ord for RouteId {
 impl PartialOrd for RouteId {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
+    }
+}
+
+impl ObjectKey {
+    /// The same key as a Route's id.
+    pub fn route_id(&self) -> RouteId {
+        RouteId::of_route(self.namespace.clone(), self.name.clone())
     }
 }
 

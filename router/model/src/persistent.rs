@@ -7,6 +7,7 @@
 mod changes;
 mod hashed;
 mod node;
+mod same;
 
 use std::borrow::Borrow;
 use std::fmt;
@@ -18,35 +19,7 @@ use node::Node;
 pub use changes::Changed;
 pub use hashed::Hashed;
 pub use node::Entries;
-
-/// Whether two values are one and the same. What is made anew is another value, even if it says the same.
-pub trait Same {
-    /// Whether `other` is this very value.
-    fn same(&self, other: &Self) -> bool;
-}
-
-impl<T: ?Sized> Same for Arc<T> {
-    fn same(&self, other: &Self) -> bool {
-        Arc::ptr_eq(self, other)
-    }
-}
-
-impl<T: Same> Same for Option<T> {
-    fn same(&self, other: &Self) -> bool {
-        match (self, other) {
-            (Some(one), Some(other)) => one.same(other),
-            (None, None) => true,
-            _ => false,
-        }
-    }
-}
-
-/// For maps that are sets.
-impl Same for () {
-    fn same(&self, (): &Self) -> bool {
-        true
-    }
-}
+pub use same::Same;
 
 /// See the module. Keys and values should be cheap to clone.
 pub struct Sorted<K, V> {

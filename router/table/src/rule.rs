@@ -16,8 +16,9 @@ use crate::path_form::PathForm;
 use crate::policy::Balance;
 use crate::policy::tls_profile::TlsVersion;
 use crate::table::{Cluster, ResolvedRoute};
+use router_model::kind::Kind;
 use router_model::names::{Hostname, RouterName};
-use router_model::object::{Kind, ObjectKey, ObjectRef};
+use router_model::object::{ObjectKey, ObjectRef};
 
 pub use backend_tls::{BackendTls, NotAServerName, PeerName};
 

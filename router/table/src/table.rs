@@ -19,8 +19,8 @@ use crate::policy::forwarded::ForwardedHeaders;
 use crate::policy::{RoutePolicy, RouterPolicy};
 use crate::rule::{RulePolicy, Site};
 use router_model::few::Few;
+use router_model::kind::Kind;
 use router_model::names::{HostMatch, Hostname, RouteId, RouterName};
-use router_model::object::Kind;
 use router_model::persistent::{Changed, Sorted};
 
 pub use cluster::{Cluster, Endpoint, NO_ENDPOINTS, ServiceEndpoints};

@@ -27,8 +27,9 @@ use router_api::kubernetes::secret::Secret;
 use router_api::openshift::ingress_controller::{NamespaceOwnership, WildcardAdmission};
 use router_api::openshift::route::{Route, WildcardPolicy};
 use router_api::resources::Objects;
+use router_model::kind::Kind;
 use router_model::names::HostMatch;
-use router_model::object::{Kind, ObjectKey, ObjectRef};
+use router_model::object::{ObjectKey, ObjectRef};
 use wildcards::WildcardClaims;
 
 /// What a router admits by: the part of an IngressController that admission looks at.

@@ -19,7 +19,8 @@ use crate::warning::{Unserved, Warning};
 use router_api::openshift::route::annotations::allowlist::allowlist;
 use router_api::resources::Resources;
 use router_model::field::FieldPath;
-use router_model::object::{Kind, ObjectRef};
+use router_model::kind::Kind;
+use router_model::object::ObjectRef;
 use router_table::table::{ResolvedRoute, RoutingTable, ServiceEndpoints};
 
 /// All that is odd and that no status says, as of `now`, in order of object.

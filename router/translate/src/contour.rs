@@ -23,8 +23,9 @@ use crate::endpoints::services::Services;
 use crate::owned_age::OwnedAge;
 use crate::translator::{Api, Lost, RouterPorts, Settled, Surroundings, Want};
 use router_api::contour::types::{Fault, Vertex};
-use router_model::certificate;
-use router_model::object::{Kind, ObjectKey, ObjectRef};
+use router_model::certificate::subject;
+use router_model::kind::Kind;
+use router_model::object::{ObjectKey, ObjectRef};
 use router_table::table::VirtualHost;
 
 /// The router that Contour's objects hang on, where there is one of this name.
@@ -135,7 +136,7 @@ impl<'r> Model<'r> {
         };
         if let HostTls::Terminate { certificate, secret, .. } = &tls
             && claim.entry.is_some()
-            && !certificate::covers(certificate, &claim.name)
+            && !subject::covers(certificate, &claim.name)
         {
             // Whose Secret it is hears of it; a delegate is never told the name of what it inherits.
             let warning = format!("certificate {secret} does not cover {}", claim.name);

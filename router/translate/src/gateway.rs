@@ -43,7 +43,8 @@ use crate::status::condition::Condition;
 use crate::status::told::Told;
 use crate::translator::{Api, Lost, RouterPorts, Settled, Surroundings, Want};
 use router_model::few::Few;
-use router_model::object::{Kind, ObjectKey, ObjectRef};
+use router_model::kind::Kind;
+use router_model::object::{ObjectKey, ObjectRef};
 use router_table::table::VirtualHost;
 
 pub use unserved::unserved;

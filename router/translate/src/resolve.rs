@@ -6,9 +6,10 @@ use router_api::openshift::route::annotations::allowlist::allowlist;
 use std::sync::Arc;
 
 use crate::admit::AdmittedRoute;
+use router_api::openshift::route::Route;
 use router_api::openshift::route::annotations::TrafficOptions;
-use router_api::openshift::route::tls::HeldTls;
-use router_api::openshift::route::{Route, Traffic};
+use router_api::openshift::route::traffic::HeldTls;
+use router_api::openshift::route::traffic::Traffic;
 use router_table::policy::RoutePolicy;
 use router_table::table::{Cluster, Derived, HttpTls, ResolvedRoute, RouteKind, ServiceEndpoints};
 

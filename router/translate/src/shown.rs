@@ -8,13 +8,14 @@ use jiff::Timestamp;
 use rustls::sign::CertifiedKey;
 
 use crate::warning::Warning;
-use router_api::openshift::route::Traffic;
-use router_api::openshift::route::tls::CertificateSource;
+use router_api::openshift::route::traffic::CertificateSource;
+use router_api::openshift::route::traffic::Traffic;
 use router_api::resources::Resources;
 use router_model::certificate::refusals;
 use router_model::field::FieldPath;
+use router_model::kind::Kind;
 use router_model::names::{HostMatch, Hostname};
-use router_model::object::{Kind, ObjectKey, ObjectRef};
+use router_model::object::{ObjectKey, ObjectRef};
 use router_table::table::{RouteKind, RouterTable, RoutingTable, VirtualHost};
 
 /// A certificate, for a host.

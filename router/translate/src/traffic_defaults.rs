@@ -1,7 +1,7 @@
 //! What a router does to the traffic of all its routes.
 
 use router_api::openshift::ingress_controller::IngressController;
-use router_api::openshift::route::annotations::MAX_TIMEOUT;
+use router_api::openshift::route::annotations::values::MAX_TIMEOUT;
 use router_table::path_form::PathSettings;
 use router_table::policy::forwarded::ForwardedHeaders;
 use std::time::Duration;

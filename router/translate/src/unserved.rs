@@ -10,7 +10,8 @@ use router_api::openshift::ingress_controller::IngressController;
 use router_api::openshift::route::{Route, WildcardPolicy};
 use router_api::resources::Resources;
 use router_model::field::FieldPath;
-use router_model::object::{Kind, ObjectRef};
+use router_model::kind::Kind;
+use router_model::object::ObjectRef;
 
 /// All such objects, as the statuses leave them.
 pub fn unserved(resources: &Resources, report: &StatusReport) -> Vec<Unserved> {

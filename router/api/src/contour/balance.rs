@@ -1,7 +1,7 @@
 //! How endpoints are chosen: `strategy` of an IngressRoute's services, `loadBalancerPolicy` of an HTTPProxy.
 
-use super::Fields;
 use crate::contour::types::{Fault, Strategy};
+use crate::fields::Fields;
 use crate::openshift::header_actions::is_token;
 use router_model::field::{FieldPath, Findings};
 use router_table::policy::{Balance, HashOf, HashedPart};

@@ -1,18 +1,17 @@
 //! `conditions` of an HTTPProxy's routes and includes.
 
-use std::borrow::Cow;
+use crate::contour::common::compared;
 use std::sync::Arc;
 
 use regex::Regex;
 
-use super::Fields;
-use super::ingress_route::prefix;
+use crate::contour::common::prefix;
 use crate::contour::types::Fault;
+use crate::fields::Fields;
 use crate::openshift::header_actions::is_token;
 use router_model::field::{FieldPath, Findings};
 use router_table::matchers::{PathMatcher, RequestMatcher, ValueMatcher};
 use router_table::matchers::{expression, same};
-use router_table::path_form::PathForm;
 
 /// What conditions say.
 #[derive(Debug, Default)]
@@ -102,17 +101,6 @@ pub fn read(holder: &mut Fields<'_>, place: Place, faults: &mut Vec<Fault>, find
     }
     conditions.label = words.join(", ");
     conditions
-}
-
-/// The path of a condition as those of requests are compared with it: in normal form, but for slashes next to each other,
-/// which routers may keep. Its own part alone, so that nothing in it leaves what is in front of it.
-pub(crate) fn compared<'t>(text: &'t str, at: &FieldPath, findings: &mut Findings) -> Cow<'t, str> {
-    let normal = PathForm::Normal { merge_slashes: false }.of(text);
-    if *normal != *text {
-        let message = format!("paths are compared in normal form, in which {text:?} is {normal:?}; write that");
-        findings.warn(at.clone(), message);
-    }
-    normal
 }
 
 fn path_condition(name: &str, text: &str, place: Place) -> Result<PathMatcher, Fault> {
@@ -212,7 +200,7 @@ fn value_condition(
         }
     };
     if values.is_header {
-        super::refuse(fields, &NEGATIVE, faults);
+        crate::contour::common::refuse(fields, &NEGATIVE, faults);
     }
     let ignore_case = fields.truth("ignoreCase", findings).unwrap_or_default();
     let mut found = Vec::new();

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use super::Fields;
 use crate::contour::types::Fault;
+use crate::fields::Fields;
+use crate::go_duration::go_duration;
 use crate::openshift::header_actions::is_token;
-use crate::openshift::ingress_controller::tuning::go_duration;
 use router_model::field::{FieldPath, Findings};
 use router_table::cors::{Cors, OriginPattern};
 use router_table::matchers::expression;

@@ -1,12 +1,15 @@
 //! What only an HTTPProxy has: includes, conditions and policies.
 
+use crate::contour::common::timeout;
 use std::sync::Arc;
 
 use super::conditions::{self, Place};
 use super::policies::{self, Host};
 use super::resilience::{self, Of};
-use super::{Fields, balance, ingress_route, reference, refuse, services};
+use super::{balance, services};
+use crate::contour::common::{reference, refuse};
 use crate::contour::types::{Fault, RouteSpec, Strategy, TcpProxy, Vertex};
+use crate::fields::Fields;
 use router_model::field::Findings;
 use router_table::policy::Balance;
 
@@ -85,7 +88,7 @@ fn route(mut fields: Fields<'_>, findings: &mut Findings) -> RouteSpec {
     services.iter_mut().for_each(|service| service.health_check.clone_from(&check));
     let (retry, per_try) = resilience::retry(&mut fields, Of::HttpProxy, &mut faults, findings);
     let mut policy = fields.mapping("timeoutPolicy", findings);
-    let mut time = |name| ingress_route::timeout(&mut policy, name, &mut faults, findings);
+    let mut time = |name| timeout(&mut policy, name, &mut faults, findings);
     let [timeout, idle, idle_connection] = ["response", "idle", "idleConnection"].map(&mut time);
     policy.finish(findings);
     let (request_headers, rewrite_host) =

@@ -1,13 +1,15 @@
 //! What only an IngressRoute has: routes by prefix with their delegates, and the subdomains of a domain.
 
+use crate::contour::common::prefix;
+use crate::contour::common::timeout;
 use std::sync::Arc;
-use std::time::Duration;
 
-use super::conditions::compared;
 use super::resilience::{self, Of};
-use super::{Fields, reference, required, services};
-use crate::contour::types::{Fault, RouteSpec, Subdomain, TcpProxy, Vertex};
-use crate::openshift::ingress_controller::tuning::go_duration;
+use super::services;
+use crate::contour::common::compared;
+use crate::contour::common::{reference, required};
+use crate::contour::types::{RouteSpec, Subdomain, TcpProxy, Vertex};
+use crate::fields::Fields;
 use router_model::field::Findings;
 use router_table::matchers::{PathMatcher, RequestMatcher};
 
@@ -78,32 +80,4 @@ fn route(mut fields: Fields<'_>, namespace: &Arc<str>, findings: &mut Findings) 
     };
     fields.finish(findings);
     Some(route)
-}
-
-/// A prefix in normal form: without a slash at its end, `/` for every path.
-pub(crate) fn prefix(text: &str) -> Arc<str> {
-    match text.trim_end_matches('/') {
-        "" => "/".into(),
-        trimmed => trimmed.into(),
-    }
-}
-
-/// A timeout: a duration of Go's, `infinity`, or nothing, which 0 stands for as well.
-pub(crate) fn timeout(
-    fields: &mut Fields<'_>,
-    name: &'static str,
-    faults: &mut Vec<Fault>,
-    findings: &mut Findings,
-) -> Option<Option<Duration>> {
-    let text = fields.text(name, findings)?;
-    if matches!(text, "infinity" | "infinite") {
-        return Some(None);
-    }
-    let parsed = go_duration(text);
-    if parsed.is_none() {
-        let path = fields.path(name);
-        let message = format!("{path}: {text:?} is no duration; write one such as 30s or 1m30s, or infinity");
-        faults.push(Fault::new("RouteError", "TimeoutPolicyNotValid", message));
-    }
-    parsed.filter(|duration| !duration.is_zero()).map(Some)
 }

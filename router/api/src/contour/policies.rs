@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use regex::Regex;
 
-use super::conditions::compared;
-use super::ingress_route::prefix;
-use super::{Fields, required};
+use crate::contour::common::compared;
+use crate::contour::common::prefix;
+use crate::contour::common::required;
 use crate::contour::types::Fault;
+use crate::fields::Fields;
 use crate::openshift::header_actions::{OWN, is_token};
 use crate::redirect::{PathModifier, Redirect};
 use router_model::field::Findings;

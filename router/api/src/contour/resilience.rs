@@ -1,10 +1,12 @@
 //! Retries and health checks: what Contour tells Envoy, with Contour's defaults.
 
+use crate::contour::common::timeout;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Fields, ingress_route, required};
+use crate::contour::common::required;
 use crate::contour::types::Fault;
+use crate::fields::Fields;
 use router_model::field::Findings;
 use router_table::rule::{HealthCheck, HealthRequest, Retry};
 
@@ -49,7 +51,7 @@ pub fn retry(
         0 => 1,
         count => u32::try_from(count).unwrap_or_default(),
     };
-    let per_try = ingress_route::timeout(&mut policy, "perTryTimeout", faults, findings).flatten();
+    let per_try = timeout(&mut policy, "perTryTimeout", faults, findings).flatten();
     let mut retry = Retry { count, statuses: Vec::new(), unanswered: false, unreachable: false, backoff: BACKOFF };
     let (mut words, mut codes) = (Vec::new(), Vec::new());
     if of == Of::HttpProxy {

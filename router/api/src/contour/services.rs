@@ -1,9 +1,11 @@
 //! `services`, of routes and of `tcpproxy`.
 
+use super::balance;
 use super::policies::{self, Host};
 use super::resilience::{self, Of};
-use super::{Fields, balance, refuse, required, unsupported};
+use crate::contour::common::{refuse, required, unsupported};
 use crate::contour::types::{Fault, ServiceSpec};
+use crate::fields::Fields;
 use router_model::field::Findings;
 
 /// Where services stand.

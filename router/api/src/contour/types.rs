@@ -5,8 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::redirect::Redirect;
+use router_model::kind::Kind;
 use router_model::names::Hostname;
-use router_model::object::{Kind, Manifest, Meta, ObjectKey, ObjectRef};
+use router_model::object::{Manifest, Meta, ObjectKey, ObjectRef};
 use router_table::cors::Cors;
 use router_table::header_modifier::HeaderModifier;
 use router_table::matchers::RequestMatcher;

@@ -4,7 +4,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::gateway_api::types::GROUP;
-use router_model::object::Kind;
+use router_model::kind::Kind;
 
 type Members = Map<String, Value>;
 

@@ -11,7 +11,7 @@ use crate::fields::Fields;
 use crate::gateway_api::types::{Filter, MirrorFilter, UrlRewrite};
 use crate::redirect::{PathModifier, Redirect};
 use router_model::field::Findings;
-use router_model::object::Kind;
+use router_model::kind::Kind;
 
 const MAX_FILTERS: usize = 16;
 /// Longest path, in bytes.

@@ -12,8 +12,9 @@ use router_table::rule::backend_tls::SubjectName;
 use std::sync::Arc;
 use std::time::Duration;
 
+use router_model::kind::Kind;
 use router_model::names::Hostname;
-use router_model::object::{Kind, Manifest, Meta};
+use router_model::object::{Manifest, Meta};
 use router_model::selector::LabelSelector;
 use router_table::path_form::PathSettings;
 use router_table::rule::Retry;

@@ -1,9 +1,9 @@
 //! Header actions of Routes and IngressControllers (openshift.md a.10): `httpHeaders.actions`.
 
-use router_table::policy::header_actions::Direction;
 use router_table::policy::header_actions::HeaderAction;
 use router_table::policy::header_actions::HeaderActions;
 use router_table::policy::header_actions::HeaderChange;
+use router_table::policy::header_value::Direction;
 use router_table::policy::header_value::HeaderValue;
 use std::collections::HashSet;
 use std::sync::Arc;

@@ -4,10 +4,11 @@ pub mod annotations;
 pub mod backends;
 pub(crate) mod stored;
 pub mod tls;
+pub mod traffic;
 
 use crate::openshift::route::backends::Backend;
 use crate::openshift::route::backends::TargetPort;
-use crate::openshift::route::tls::HeldTls;
+use crate::openshift::route::traffic::Traffic;
 use std::sync::Arc;
 
 use router_model::certificate::MaterialCache;
@@ -86,43 +87,6 @@ impl WildcardPolicy {
             WildcardPolicy::None => "None",
             WildcardPolicy::Subdomain => "Subdomain",
         }
-    }
-}
-
-/// What a route carries, with what only that kind can have.
-#[derive(Clone, Debug)]
-pub enum Traffic {
-    /// Requests: without TLS, edge, re-encrypt.
-    Http {
-        /// `spec.path`.
-        path: PathMatch,
-        /// `spec.tls`; `None`: clear text only.
-        tls: Option<Arc<HeldTls>>,
-    },
-    /// TLS streams, untouched.
-    Passthrough {
-        /// `insecureEdgeTerminationPolicy: Redirect`.
-        redirect: bool,
-    },
-}
-
-impl Traffic {
-    /// `spec.path`; empty for passthrough.
-    pub fn path(&self) -> &str {
-        match self {
-            Traffic::Http { path, .. } => path.as_str(),
-            Traffic::Passthrough { .. } => "",
-        }
-    }
-
-    /// Whether the route has `spec.tls`.
-    pub fn has_tls(&self) -> bool {
-        !matches!(self, Traffic::Http { tls: None, .. })
-    }
-
-    /// Whether it is a passthrough route.
-    pub fn is_passthrough(&self) -> bool {
-        matches!(self, Traffic::Passthrough { .. })
     }
 }
 

@@ -1,5 +1,6 @@
 //! Pairs of versions, as the API server takes or refuses them.
 
+use crate::immutable::check_update;
 use serde_json::{Value, json};
 
 use super::*;

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use rustls::sign::CertifiedKey;
 use x509_parser::prelude::{FromDer, GeneralName, X509Certificate};
 
-use super::covers;
+use crate::certificate::subject::covers;
 
 /// Most names of a certificate that are written into a message.
 const SHOWN_NAMES: usize = 5;

@@ -6,7 +6,8 @@ use std::cmp::Ordering;
 
 use jiff::Timestamp;
 
-use super::{Kind, Meta, Uid};
+use super::uid::Uid;
+use crate::kind::Kind;
 
 /// `creationTimestamp`; orders from the oldest to the youngest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -38,14 +39,14 @@ impl PartialOrd for Created {
     }
 }
 
-/// See [`Meta::age`].
+/// See `Meta::age`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Age<'m> {
-    created: Created,
+    pub(super) created: Created,
     /// Of what has a time.
-    uid: Option<&'m Uid>,
-    namespace: &'m str,
-    name: &'m str,
+    pub(super) uid: Option<&'m Uid>,
+    pub(super) namespace: &'m str,
+    pub(super) name: &'m str,
 }
 
 /// Why an object comes before another one, for messages.
@@ -88,24 +89,10 @@ impl Seniority {
     }
 }
 
-impl Meta {
-    /// Order of age, oldest first: `creationTimestamp`, then `uid` (openshift.md b.1), then namespace and name, so that
-    /// the order is total. Without a `creationTimestamp`: last, by namespace and name.
-    pub fn age(&self) -> Age<'_> {
-        let uid = self.created.0.map(|_| &self.uid);
-        Age { created: self.created, uid, namespace: &self.key.namespace, name: &self.key.name }
-    }
-
-    /// Why the object comes before another one, when it does.
-    pub fn seniority(&self, other: &Meta) -> Seniority {
-        self.created.seniority(other.created)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::object::ObjectKey;
+    use crate::object::{Meta, ObjectKey};
 
     fn meta(key: &str, second: Option<i64>, uid: &str) -> Meta {
         let (namespace, name) = key.split_once('/').expect("namespace/name");

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::Texts;
+use super::texts::Texts;
 
 /// Texts by text, such as labels, in order. Kept as one text that equal maps share: each key and each text with its
 /// length in front, `3:app4:shop`.

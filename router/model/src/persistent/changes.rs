@@ -2,8 +2,8 @@
 
 use std::cmp::Ordering;
 
-use super::Same;
 use super::node::Node;
+use super::same::Same;
 
 /// A key at which two versions differ.
 #[derive(Debug)]

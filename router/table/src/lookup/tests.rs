@@ -15,8 +15,9 @@ use crate::policy::forwarded::ForwardedHeaders;
 use crate::rule::{Site, SiteTls};
 use crate::table::{Cluster, HostIndex};
 use router_model::few::Few;
+use router_model::kind::Kind;
 use router_model::names::{HostMatch, PathMatch, RouteId, RouterName};
-use router_model::object::{Kind, ObjectKey, ObjectRef};
+use router_model::object::{ObjectKey, ObjectRef};
 use router_model::persistent::Sorted;
 
 fn name(text: &str) -> Hostname {

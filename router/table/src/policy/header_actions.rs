@@ -37,22 +37,3 @@ pub enum HeaderChange {
     /// The header is removed.
     Delete,
 }
-
-/// Which list an action stands in: each may fetch only what it can see.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Direction {
-    /// `actions.request`: `req.hdr`.
-    Request,
-    /// `actions.response`: `res.hdr`.
-    Response,
-}
-
-impl Direction {
-    /// The fetcher for headers, as HAProxy names it.
-    pub const fn fetcher(self) -> &'static str {
-        match self {
-            Direction::Request => "req.hdr",
-            Direction::Response => "res.hdr",
-        }
-    }
-}

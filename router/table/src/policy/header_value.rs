@@ -6,7 +6,6 @@
 
 use std::sync::Arc;
 
-use crate::policy::header_actions::Direction;
 
 /// A value that is known to be well-formed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -155,5 +154,24 @@ fn fetch(text: &str, direction: Direction) -> Result<Fetch, String> {
         }
         Some(name) => Err(format!("{name:?} is no header name; use letters, digits and '-'")),
         None => Err(format!("{text:?} cannot be looked up here; write {fetcher}(Name) or ssl_c_der")),
+    }
+}
+
+/// Which list an action stands in: each may fetch only what it can see.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    /// `actions.request`: `req.hdr`.
+    Request,
+    /// `actions.response`: `res.hdr`.
+    Response,
+}
+
+impl Direction {
+    /// The fetcher for headers, as HAProxy names it.
+    pub const fn fetcher(self) -> &'static str {
+        match self {
+            Direction::Request => "req.hdr",
+            Direction::Response => "res.hdr",
+        }
     }
 }

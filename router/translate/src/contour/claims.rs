@@ -18,8 +18,9 @@ use router_common::hostname::HostError;
 
 use crate::settings::Settings;
 use router_api::contour::types::{Fault, Vertex};
+use router_model::kind::Kind;
 use router_model::names::{HostMatch, Hostname};
-use router_model::object::{Kind, ObjectKey, ObjectRef, Seniority};
+use router_model::object::{ObjectKey, ObjectRef, Seniority};
 
 /// Decides about all names.
 pub fn decide<'r>(vertices: &Vertices<'r>, settings: &Settings) -> Claims<'r> {

@@ -17,8 +17,9 @@ use super::walk::{Passed, Visit};
 use crate::contour::claims::types::{Claim, Claims, Vertices, Winners};
 use crate::status::told::{Row, Told};
 use router_api::contour::types::{Fault, Subdomain, Vertex};
+use router_model::kind::Kind;
 use router_model::names::RouterName;
-use router_model::object::{Kind, ObjectRef, Seniority};
+use router_model::object::{ObjectRef, Seniority};
 use status::status;
 use verdict::{State, Verdict, summary};
 

@@ -12,7 +12,7 @@ use crate::contour::claims::types::Claim;
 use crate::contour::walk::tcp_target::Tcp;
 use crate::traffic_defaults::TrafficDefaults;
 use router_api::contour::types::{RouteSpec, Strategy, Vertex};
-use router_api::openshift::route::annotations::MAX_TIMEOUT;
+use router_api::openshift::route::annotations::values::MAX_TIMEOUT;
 use router_api::redirect::{PathModifier, Redirect};
 use router_model::few::Few;
 use router_model::names::{HostMatch, PathMatch, RouteId};

@@ -16,7 +16,6 @@ use router_table::matchers::RequestMatcher;
 use router_table::rule::Mirror;
 use router_table::table::ServiceEndpoints;
 
-
 /// Most vertices on the way from a root to a leaf.
 const MAX_DEPTH: usize = 64;
 /// Most vertices below one host, each counted once for every way that leads to it.

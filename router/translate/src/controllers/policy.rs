@@ -11,7 +11,7 @@ use router_api::kubernetes::config_map::{CLIENT_CA, NOT_FOUND_PAGE, UNAVAILABLE_
 use router_api::openshift::ingress_controller::IngressController;
 use router_api::openshift::ingress_controller::security::ClientTls;
 use router_api::openshift::ingress_controller::tuning::{MaxConnections, Tuning};
-use router_api::openshift::route::annotations::MAX_TIMEOUT;
+use router_api::openshift::route::annotations::values::MAX_TIMEOUT;
 use router_api::resources::Resources;
 use router_model::object::ObjectKey;
 use router_table::policy::error_page::ErrorPage;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::*;
-use router_api::openshift::route::annotations::MAX_TIMEOUT;
+use router_api::openshift::route::annotations::values::MAX_TIMEOUT;
 use router_api::testing::{authority, config_map, controller, resources};
 use router_table::policy::access_log::{CookieCapture, HeaderCapture, Syslog};
 use router_table::policy::log_format::LogFormat;

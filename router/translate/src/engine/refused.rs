@@ -10,7 +10,8 @@ use crate::status::told::{Row, Told};
 use router_api::contour;
 use router_api::gateway_api::types::CONTROLLER_NAME;
 use router_api::resources::{Objects, Refused, Resources};
-use router_model::object::{Kind, ObjectKey, ObjectRef};
+use router_model::kind::Kind;
+use router_model::object::{ObjectKey, ObjectRef};
 
 /// Adds what is to be said about refused versions to what objects are told.
 pub fn tell(resources: &Resources, told: &mut BTreeMap<ObjectRef, Told>) {

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use router_api::testing::{config_map, controller, good, refused, route, slice};
-use router_model::object::Kind;
+use router_model::kind::Kind;
 
 /// One change to the objects.
 #[derive(Clone, Debug)]

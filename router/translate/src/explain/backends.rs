@@ -9,7 +9,8 @@ use crate::explain::explanation::Service;
 use crate::explain::facts::Facts;
 use crate::status::told::faults;
 use router_api::resources::Resources;
-use router_model::object::{Kind, ObjectKey};
+use router_model::kind::Kind;
+use router_model::object::ObjectKey;
 use router_table::table::{Endpoint, ResolvedRoute, ServiceEndpoints};
 
 /// The services of a route.

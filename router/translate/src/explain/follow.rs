@@ -12,7 +12,7 @@ use crate::explain::facts::Facts;
 use crate::explain::query::{Protocol, Query};
 use crate::explain::settings::Setting;
 use crate::status::told::faults;
-use router_model::object::Kind;
+use router_model::kind::Kind;
 use router_table::decide::{Decision, decide, method_is_routed, target_is_valid};
 use router_table::flag::Flag;
 use router_table::location;

@@ -5,7 +5,8 @@ use crate::explain::facts::Facts;
 use crate::status::ingress::Ingress;
 use crate::status::told::Row;
 use router_api::object::Object;
-use router_model::object::{Kind, ObjectKey, ObjectRef};
+use router_model::kind::Kind;
+use router_model::object::{ObjectKey, ObjectRef};
 use router_table::table::RouterTable;
 
 /// A Route of the folder, with its conditions on a router.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use router_api::openshift::route::annotations::MAX_TIMEOUT;
+use router_api::openshift::route::annotations::values::MAX_TIMEOUT;
 use router_table::path_form::PathForm;
 use router_table::policy::forwarded::ForwardedHeaders;
 use router_table::policy::header_actions::HeaderActions;

@@ -9,7 +9,8 @@ use crate::gateway::listeners::placed::Placed;
 use crate::status::condition::Condition;
 use router_api::gateway_api::types::{FromNamespaces, GROUP, GatewayRoute, ParentRef};
 use router_api::resources::Resources;
-use router_model::object::{Kind, Meta, ObjectKey};
+use router_model::kind::Kind;
+use router_model::object::{Meta, ObjectKey};
 use router_table::host_pattern::HostPattern;
 use router_table::host_pattern::PatternSet;
 

@@ -17,7 +17,8 @@ use crate::status::told::{Row, Told};
 use router_api::gateway_api::types::{BackendTlsPolicy, CONTROLLER_NAME, GROUP, ObjectReference};
 use router_api::kubernetes::config_map::CA_CERTIFICATE;
 use router_api::resources::Resources;
-use router_model::object::{Kind, ObjectKey, ObjectRef, Seniority};
+use router_model::kind::Kind;
+use router_model::object::{ObjectKey, ObjectRef, Seniority};
 use router_table::rule::BackendTls;
 
 /// Most `status.ancestors`, as the API allows.

@@ -1,6 +1,5 @@
 //! What backends get of their clients' connections.
 
-
 /// What of a client's connection goes on to a backend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Carried {

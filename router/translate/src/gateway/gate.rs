@@ -3,7 +3,7 @@
 use crate::gateway::listeners::placed::Placed;
 use crate::status::condition::Condition;
 use router_api::gateway_api::types::Gateway;
-use router_model::object::Kind;
+use router_model::kind::Kind;
 use std::sync::Arc;
 
 /// A Gateway of ours with its listeners.

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use router_api::gateway_api::types::{GROUP, ReferenceGrant};
 use router_api::resources::Resources;
-use router_model::object::{Kind, ObjectKey};
+use router_model::kind::Kind;
+use router_model::object::ObjectKey;
 
 /// The grants in force, by the namespace that gives them.
 #[derive(Clone, Debug, Default)]

@@ -17,7 +17,7 @@ use crate::gateway::grants::Grants;
 use crate::status::condition::Condition;
 use crate::translator::Surroundings;
 use router_api::gateway_api::types::{GROUP, Gateway, Listener};
-use router_model::object::Kind;
+use router_model::kind::Kind;
 use router_table::host_pattern::HostPattern;
 
 /// Places the listeners of a Gateway; older Gateways must have been placed before. Of a Gateway that is refused as a

@@ -19,7 +19,8 @@ use crate::status::condition::Condition;
 use crate::status::told::{Row, Told};
 use crate::translator::Lost;
 use router_api::gateway_api::types::{CONTROLLER_NAME, GatewayRoute};
-use router_model::object::{Kind, ObjectRef};
+use router_model::kind::Kind;
+use router_model::object::ObjectRef;
 use router_table::host_pattern::HostPattern;
 
 /// One row of a route.

@@ -7,7 +7,8 @@ use crate::warning::Unserved;
 use router_api::gateway_api::types::{CONTROLLER_NAME, GROUP, Gateway, GatewayClass, GatewayRoute, ParentRef};
 use router_api::resources::Resources;
 use router_model::field::FieldPath;
-use router_model::object::{Kind, ObjectRef};
+use router_model::kind::Kind;
+use router_model::object::ObjectRef;
 use router_table::host_pattern::HostPattern;
 
 /// Why something is not served, and what to write.

@@ -2,7 +2,7 @@
 
 use jiff::{Timestamp, ToSpan};
 use router_api::resources::Resources;
-use router_model::object::Kind;
+use router_model::kind::Kind;
 use router_translate::status::merge::{merge_controller, merge_route};
 use router_translate::status::others::merge_other;
 use router_translate::status::report::{Conflict, StatusReport};

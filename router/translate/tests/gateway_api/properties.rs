@@ -70,7 +70,7 @@ proptest! {
             .filter(|namespace| {
                 let name = format!("{namespace}.example.org");
                 let certificates = site.tls.iter().flat_map(|tls| &tls.certificates);
-                certificates.into_iter().any(|pair| router_model::certificate::covers(pair, &name))
+                certificates.into_iter().any(|pair| router_model::certificate::subject::covers(pair, &name))
             })
             .collect();
         let permitted: BTreeSet<&str> =

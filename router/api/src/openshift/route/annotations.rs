@@ -10,7 +10,7 @@ use router_table::policy::rewrite::RewriteTarget;
 use std::borrow::Cow;
 use std::time::Duration;
 
-use super::Traffic;
+use crate::openshift::route::traffic::Traffic;
 use router_model::object::TextMap;
 use router_table::policy::RoutePolicy;
 use router_table::policy::forwarded::ForwardedHeaders;
@@ -79,9 +79,6 @@ pub const ANNOTATIONS: [&str; 20] = [
 
 /// Prefixes of annotations that are for routers alone.
 const PREFIXES: [&str; 3] = ["haproxy.router.openshift.io/", "router.openshift.io/", "router.sluice.dev/"];
-
-/// Longest timeout: HAProxy's limit of 2^31 − 1 ms, about 24.8 days.
-pub const MAX_TIMEOUT: Duration = Duration::from_millis(i32::MAX as u64);
 
 /// What a route's annotations ask for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -3,7 +3,8 @@
 use serde_json::{Map, Value, json};
 
 use super::backends::DEFAULT_WEIGHT;
-use super::{HOST_GENERATED, Route, Traffic};
+use super::{HOST_GENERATED, Route};
+use crate::openshift::route::traffic::Traffic;
 use router_model::object::Manifest;
 
 /// Fills the defaults into a manifest that was read without errors as `route`.

@@ -1,62 +1,16 @@
 //! `spec.tls` (openshift.md a.9): which fields each termination may have, and the material itself.
 
-use std::sync::{Arc, LazyLock};
+use crate::openshift::route::traffic::CertificateSource;
+use crate::openshift::route::traffic::HeldTls;
+use crate::openshift::route::traffic::Material;
 
-use rustls::sign::CertifiedKey;
 
-use super::Traffic;
 use crate::fields::Fields;
+use crate::openshift::route::traffic::Traffic;
 use router_model::certificate::{MaterialCache, MaterialError, Part};
 use router_model::field::{FieldError, FieldPath, Findings};
 use router_model::names::PathMatch;
 use router_table::table::{InsecurePolicy, Reencrypt};
-
-/// TLS of an edge or re-encrypt route. The material may be no good: the route then holds its host and serves nothing.
-#[derive(Clone, Debug)]
-pub struct HeldTls {
-    /// What clear-text requests get.
-    pub insecure: InsecurePolicy,
-    /// Certificates and trust, or why they cannot be used.
-    pub material: Result<Material, Vec<FieldError>>,
-}
-
-impl HeldTls {
-    /// Shared among all that say no more than what clear-text requests get.
-    fn new(insecure: InsecurePolicy, material: Result<Material, Vec<FieldError>>) -> Arc<Self> {
-        static PLAIN: LazyLock<[Arc<HeldTls>; 3]> = LazyLock::new(|| {
-            [InsecurePolicy::None, InsecurePolicy::Allow, InsecurePolicy::Redirect].map(|insecure| {
-                let material = Material { certificate: CertificateSource::Controller, reencrypt: None };
-                Arc::new(HeldTls { insecure, material: Ok(material) })
-            })
-        });
-        if let Ok(Material { certificate: CertificateSource::Controller, reencrypt: None }) = &material
-            && let Some(plain) = PLAIN.iter().find(|plain| plain.insecure == insecure)
-        {
-            return plain.clone();
-        }
-        Arc::new(HeldTls { insecure, material })
-    }
-}
-
-/// Certificates and trust of a route.
-#[derive(Clone, Debug)]
-pub struct Material {
-    /// Where the certificate comes from.
-    pub certificate: CertificateSource,
-    /// Present for re-encrypt.
-    pub reencrypt: Option<Reencrypt>,
-}
-
-/// Where a route's certificate comes from.
-#[derive(Clone, Debug)]
-pub enum CertificateSource {
-    /// The IngressController's default certificate.
-    Controller,
-    /// `certificate`, `key` and `caCertificate`.
-    Inline(Arc<CertifiedKey>),
-    /// `externalCertificate`: a Secret of this name in the route's namespace.
-    Secret(Arc<str>),
-}
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Termination {

@@ -2,8 +2,9 @@
 
 use super::*;
 use router_api::testing::good;
+use router_model::kind::Kind;
 use router_model::names::Hostname;
-use router_model::object::{Kind, ObjectKey};
+use router_model::object::ObjectKey;
 use serde_json::json;
 
 /// A claim of an HTTPRoute that was created in this second of 2024.

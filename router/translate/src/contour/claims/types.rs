@@ -3,8 +3,9 @@
 use crate::contour::claims::zone::{Domains, Zone};
 use crate::settings::Settings;
 use router_api::contour::types::{Fault, Vertex};
+use router_model::kind::Kind;
 use router_model::names::HostMatch;
-use router_model::object::{Kind, ObjectKey, ObjectRef};
+use router_model::object::{ObjectKey, ObjectRef};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 

@@ -9,8 +9,9 @@ use std::sync::Arc;
 use crate::contour::claims::types::{Claims, Vertices, duplicate, is_domain, root_allowed};
 use crate::settings::Settings;
 use router_api::contour::types::{Fault, Vertex};
+use router_model::kind::Kind;
 use router_model::names::Hostname;
-use router_model::object::{Kind, ObjectKey, ObjectRef};
+use router_model::object::{ObjectKey, ObjectRef};
 
 /// The innermost domain that a name, or a wildcard, is in.
 pub fn nearest(domains: &Domains, name: &str) -> Option<usize> {

@@ -8,7 +8,8 @@ use crate::status::told::{Row, Told};
 use router_api::contour::types::{Fault, TlsCertificateDelegation, Vertex};
 use router_api::gateway_api::types::CONTROLLER_NAME;
 use router_api::resources::Resources;
-use router_model::object::{Kind, ObjectKey};
+use router_model::kind::Kind;
+use router_model::object::ObjectKey;
 
 /// Most lines of `status.parents`.
 const MAX_PARENTS: usize = 32;

@@ -3,7 +3,7 @@
 use super::super::walk::Visit;
 use crate::contour::report::words::{Domain, ROOT_INVALID, about, partly};
 use router_api::contour::types::Fault;
-use router_model::object::Kind;
+use router_model::kind::Kind;
 
 /// `currentStatus`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -101,7 +101,7 @@ fn time_outs_reach_the_route() {
     assert_eq!(with(json!({})), None);
 }
 
-const MAX: Duration = router_api::openshift::route::annotations::MAX_TIMEOUT;
+const MAX: Duration = router_api::openshift::route::annotations::values::MAX_TIMEOUT;
 
 #[test]
 fn the_lowest_tls_version_is_that_of_the_api_where_nothing_is_written() {

@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use super::*;
 use router_model::few::Few;
+use router_model::kind::Kind;
 use router_model::names::{HostMatch, Hostname, PathMatch};
-use router_model::object::{Kind, ObjectKey, ObjectRef};
+use router_model::object::{ObjectKey, ObjectRef};
 use router_table::cors::Cors;
 use router_table::header_modifier::HeaderModifier;
 use router_table::path_form::PathForm;

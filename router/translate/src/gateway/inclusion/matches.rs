@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use router_model::object::Kind;
+use router_model::kind::Kind;
 use router_table::matchers::{PathMatcher, RequestMatcher, ValueMatcher};
 
 /// Why two matches cannot be put together, in words for the child: nothing of what is in its parent.

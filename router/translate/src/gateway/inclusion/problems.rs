@@ -5,7 +5,8 @@ use crate::warning::Warning;
 use router_api::gateway_api::types::{GROUP, GatewayRoute};
 use router_api::resources::Resources;
 use router_model::field::FieldPath;
-use router_model::object::{Kind, ObjectRef};
+use router_model::kind::Kind;
+use router_model::object::ObjectRef;
 
 use super::edges::{parent_of, routes};
 use super::slots::Slots;

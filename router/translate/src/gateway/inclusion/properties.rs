@@ -27,8 +27,9 @@ use router_api::gateway_api::types::{
     AllowedRoutes, BackendRef, FromNamespaces, GROUP, ObjectReference, ParentRef, RouteSlot, SLUICE_GROUP, UrlRewrite,
 };
 use router_api::object::Object;
+use router_model::kind::Kind;
 use router_model::names::Hostname;
-use router_model::object::{Created, Kind, Manifest, Meta, Origin, TextMap, Uid};
+use router_model::object::{Created, Manifest, Meta, Origin, TextMap, Uid};
 use router_table::cors::Cors;
 use router_table::matchers::{PathMatcher, ValueMatcher};
 

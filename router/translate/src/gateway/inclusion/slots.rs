@@ -8,7 +8,8 @@ use router_api::gateway_api::types::{
     AllowedRoutes, BackendRef, Filter, FromNamespaces, GROUP, GatewayRoute, RouteRule, SLUICE_GROUP,
 };
 use router_api::resources::Resources;
-use router_model::object::{Kind, ObjectKey};
+use router_model::kind::Kind;
+use router_model::object::ObjectKey;
 
 /// A rule that children hang on.
 #[derive(Clone, Debug)]

@@ -19,7 +19,8 @@ use crate::gateway::inclusion::types::{Context, Fragment, IncludedRow, RowParent
 use crate::status::condition::Condition;
 use crate::status::told::Row;
 use router_api::gateway_api::types::GatewayRoute;
-use router_model::object::{Kind, ObjectKey, ObjectRef};
+use router_model::kind::Kind;
+use router_model::object::{ObjectKey, ObjectRef};
 
 use parent::Hanging;
 

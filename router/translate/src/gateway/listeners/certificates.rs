@@ -10,8 +10,9 @@ use crate::gateway::listeners::placed::{Placed, Protocol};
 use crate::status::condition::Condition;
 use router_api::gateway_api::types::{Gateway, Listener};
 use router_api::resources::Resources;
-use router_model::certificate::covers;
-use router_model::object::{Kind, ObjectKey};
+use router_model::certificate::subject::covers;
+use router_model::kind::Kind;
+use router_model::object::ObjectKey;
 use router_table::host_pattern::HostPattern;
 
 /// The certificates of `certificateRefs` that can be used, in order; the others are faults.

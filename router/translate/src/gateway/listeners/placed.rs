@@ -4,8 +4,8 @@ use crate::gateway::carried::Carried;
 use crate::gateway::listeners::ports::Side;
 use crate::status::condition::Condition;
 use router_api::gateway_api::types::Listener;
+use router_model::kind::Kind;
 use router_model::names::RouterName;
-use router_model::object::Kind;
 use rustls::sign::CertifiedKey;
 use std::sync::Arc;
 

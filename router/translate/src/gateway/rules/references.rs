@@ -10,7 +10,8 @@ use crate::gateway::grants::{Grants, Referrer};
 use crate::status::condition::Condition;
 use router_api::gateway_api::types::{Filter, GatewayRoute, ObjectReference, SLUICE_GROUP};
 use router_api::kubernetes::endpoints::protocol::{AppProtocol, Speaks};
-use router_model::object::{Kind, ObjectKey};
+use router_model::kind::Kind;
+use router_model::object::ObjectKey;
 use router_table::rule::BackendTls;
 use router_table::table::Endpoint;
 

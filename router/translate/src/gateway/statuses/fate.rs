@@ -6,7 +6,8 @@ use crate::gateway::Model;
 use crate::gateway::hosts::ListenerAt;
 use crate::status::condition::Condition;
 use crate::translator::Lost;
-use router_model::object::{Kind, ObjectKey, ObjectRef};
+use router_model::kind::Kind;
+use router_model::object::{ObjectKey, ObjectRef};
 use router_table::host_pattern::HostPattern;
 
 /// What becomes of hosts that a route wants.

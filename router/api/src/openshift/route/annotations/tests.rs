@@ -1,11 +1,12 @@
 //! Annotations in, options and faults out.
 
+use crate::openshift::route::annotations::values::MAX_TIMEOUT;
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use super::values::{hsts, limit, timeout};
 use super::*;
-use crate::openshift::route::tls::{CertificateSource, HeldTls, Material};
+use crate::openshift::route::traffic::{CertificateSource, HeldTls, Material};
 use router_model::names::PathMatch;
 use router_table::policy::{Balance, SameSite, SourceLimits};
 

@@ -6,8 +6,6 @@ use std::time::Duration;
 use router_table::policy::forwarded::ForwardedHeaders;
 use router_table::policy::{Balance, SameSite};
 
-use super::MAX_TIMEOUT;
-
 /// Reads `[1-9][0-9]*(us|ms|s|m|h|d)?`, milliseconds without a unit; what is longer than [`MAX_TIMEOUT`] becomes that.
 pub fn timeout(text: &str) -> Option<Duration> {
     let (digits, unit) = text.split_at(text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len()));
@@ -105,3 +103,6 @@ pub fn hsts(text: &str) -> Option<Box<str>> {
     }
     (ages == 1).then(|| text.into())
 }
+
+/// Longest timeout: HAProxy's limit of 2^31 − 1 ms, about 24.8 days.
+pub const MAX_TIMEOUT: Duration = Duration::from_millis(i32::MAX as u64);

@@ -14,7 +14,8 @@ use crate::gateway::inclusion::types::{Context, Fragment, Top};
 use crate::settings::MaxDepth;
 use crate::status::condition::Condition;
 use router_api::gateway_api::types::{GROUP, GatewayRoute};
-use router_model::object::{Kind, ObjectKey, ObjectRef};
+use router_model::kind::Kind;
+use router_model::object::{ObjectKey, ObjectRef};
 
 /// A listener: Gateway and name.
 type Root = (ObjectKey, String);

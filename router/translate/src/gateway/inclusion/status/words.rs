@@ -3,7 +3,8 @@
 use crate::gateway::inclusion::edges::Refusal;
 use crate::status::condition::Condition;
 use router_api::gateway_api::types::GROUP;
-use router_model::object::{Kind, ObjectKey};
+use router_model::kind::Kind;
+use router_model::object::ObjectKey;
 use serde_json::{Map, Value, json};
 
 /// Names in one message.

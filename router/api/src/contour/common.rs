@@ -1,0 +1,97 @@
+//! What readers of Contour's objects have in common.
+
+use crate::contour::types::Fault;
+use crate::fields::Fields;
+use crate::go_duration::go_duration;
+use router_model::field::{FieldPath, Findings};
+use router_model::object::ObjectKey;
+use router_table::path_form::PathForm;
+use serde_json::Value;
+use std::borrow::Cow;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Notes members that are written and not done. What is empty or false asks for nothing.
+pub(crate) fn refuse(fields: &mut Fields<'_>, names: &[&'static str], faults: &mut Vec<Fault>) {
+    for name in names {
+        let asks = match fields.value(name) {
+            None | Some(Value::Null | Value::Bool(false)) => false,
+            Some(Value::String(text)) => !text.is_empty(),
+            Some(Value::Array(items)) => !items.is_empty(),
+            Some(Value::Object(members)) => !members.is_empty(),
+            Some(Value::Bool(true) | Value::Number(_)) => true,
+        };
+        if asks {
+            faults.push(unsupported(&fields.path(name), "remove it"));
+        }
+    }
+}
+
+/// The fault of a field that is not done.
+pub(crate) fn unsupported(path: &FieldPath, advice: &str) -> Fault {
+    Fault::new("SpecError", "UnsupportedField", format!("{path} is not supported; {advice}"))
+}
+
+/// A text that must be there; `what` says what it is.
+pub(crate) fn required<'v>(
+    fields: &mut Fields<'v>,
+    name: &'static str,
+    what: &str,
+    findings: &mut Findings,
+) -> Option<&'v str> {
+    let before = findings.errors.len();
+    let text = fields.text(name, findings);
+    if text.is_none() && findings.errors.len() == before {
+        findings.error(fields.path(name), format!("Required value: write {what}"));
+    }
+    text
+}
+
+/// A reference to another object: `delegate`, `include`.
+pub(crate) fn reference(fields: &mut Fields<'_>, namespace: &Arc<str>, findings: &mut Findings) -> Option<ObjectKey> {
+    if !fields.is_present() {
+        return None;
+    }
+    let name = required(fields, "name", "the name of the object that is delegated to", findings);
+    let namespace = fields.text("namespace", findings).map_or_else(|| Arc::clone(namespace), Arc::from);
+    Some(ObjectKey { namespace, name: name?.into() })
+}
+
+/// A prefix in normal form: without a slash at its end, `/` for every path.
+pub(crate) fn prefix(text: &str) -> Arc<str> {
+    match text.trim_end_matches('/') {
+        "" => "/".into(),
+        trimmed => trimmed.into(),
+    }
+}
+
+/// A timeout: a duration of Go's, `infinity`, or nothing, which 0 stands for as well.
+pub(crate) fn timeout(
+    fields: &mut Fields<'_>,
+    name: &'static str,
+    faults: &mut Vec<Fault>,
+    findings: &mut Findings,
+) -> Option<Option<Duration>> {
+    let text = fields.text(name, findings)?;
+    if matches!(text, "infinity" | "infinite") {
+        return Some(None);
+    }
+    let parsed = go_duration(text);
+    if parsed.is_none() {
+        let path = fields.path(name);
+        let message = format!("{path}: {text:?} is no duration; write one such as 30s or 1m30s, or infinity");
+        faults.push(Fault::new("RouteError", "TimeoutPolicyNotValid", message));
+    }
+    parsed.filter(|duration| !duration.is_zero()).map(Some)
+}
+
+/// The path of a condition as those of requests are compared with it: in normal form, but for slashes next to each other,
+/// which routers may keep. Its own part alone, so that nothing in it leaves what is in front of it.
+pub(crate) fn compared<'t>(text: &'t str, at: &FieldPath, findings: &mut Findings) -> Cow<'t, str> {
+    let normal = PathForm::Normal { merge_slashes: false }.of(text);
+    if *normal != *text {
+        let message = format!("paths are compared in normal form, in which {text:?} is {normal:?}; write that");
+        findings.warn(at.clone(), message);
+    }
+    normal
+}

@@ -1,0 +1,52 @@
+//! Fields that an update may not change.
+
+use crate::defaults::Defaults;
+use crate::object::Object;
+use crate::openshift::ingress_controller::IngressController;
+use crate::openshift::route::Route;
+use router_model::field::{FieldPath, Findings};
+
+/// What an update may not do: errors are changes of immutable fields. Objects of different kinds or names are no
+/// versions of each other, and nothing is found.
+pub fn check_update(old: &Object, new: &Object, defaults: &Defaults) -> Findings {
+    let mut findings = Findings::default();
+    if old.key() == new.key() {
+        match (old, new) {
+            (Object::Route(old), Object::Route(new)) => check_route(old, new, &mut findings),
+            (Object::IngressController(old), Object::IngressController(new)) => {
+                check_controller(old, new, defaults, &mut findings);
+            }
+            _ => {}
+        }
+    }
+    findings
+}
+
+pub(crate) fn check_route(old: &Route, new: &Route, findings: &mut Findings) {
+    if old.wildcard_policy != new.wildcard_policy {
+        let message = format!(
+            "Invalid value: {:?}: field is immutable; write {} again, or delete the route and create it anew",
+            new.wildcard_policy.as_str(),
+            old.wildcard_policy.as_str()
+        );
+        findings.error(FieldPath::of(&["spec", "wildcardPolicy"]), message);
+    }
+}
+
+pub(crate) fn check_controller(
+    old: &IngressController,
+    new: &IngressController,
+    defaults: &Defaults,
+    findings: &mut Findings,
+) {
+    // A domain that was left to the cluster may be written out, and the other way round.
+    let effective =
+        |controller: &IngressController| controller.domain.clone().unwrap_or_else(|| defaults.cluster_domain.clone());
+    let (before, after) = (effective(old), effective(new));
+    if before != after {
+        let message = format!(
+            "Invalid value: {after:?}: field is immutable; write {before:?} again, or create another IngressController"
+        );
+        findings.error(FieldPath::of(&["spec", "domain"]), message);
+    }
+}

@@ -1,0 +1,93 @@
+//! What a route carries.
+
+use router_model::field::FieldError;
+use router_model::names::PathMatch;
+use router_table::table::InsecurePolicy;
+use router_table::table::Reencrypt;
+use rustls::sign::CertifiedKey;
+use std::sync::Arc;
+use std::sync::LazyLock;
+
+/// What a route carries, with what only that kind can have.
+#[derive(Clone, Debug)]
+pub enum Traffic {
+    /// Requests: without TLS, edge, re-encrypt.
+    Http {
+        /// `spec.path`.
+        path: PathMatch,
+        /// `spec.tls`; `None`: clear text only.
+        tls: Option<Arc<HeldTls>>,
+    },
+    /// TLS streams, untouched.
+    Passthrough {
+        /// `insecureEdgeTerminationPolicy: Redirect`.
+        redirect: bool,
+    },
+}
+
+impl Traffic {
+    /// `spec.path`; empty for passthrough.
+    pub fn path(&self) -> &str {
+        match self {
+            Traffic::Http { path, .. } => path.as_str(),
+            Traffic::Passthrough { .. } => "",
+        }
+    }
+
+    /// Whether the route has `spec.tls`.
+    pub fn has_tls(&self) -> bool {
+        !matches!(self, Traffic::Http { tls: None, .. })
+    }
+
+    /// Whether it is a passthrough route.
+    pub fn is_passthrough(&self) -> bool {
+        matches!(self, Traffic::Passthrough { .. })
+    }
+}
+
+/// TLS of an edge or re-encrypt route. The material may be no good: the route then holds its host and serves nothing.
+#[derive(Clone, Debug)]
+pub struct HeldTls {
+    /// What clear-text requests get.
+    pub insecure: InsecurePolicy,
+    /// Certificates and trust, or why they cannot be used.
+    pub material: Result<Material, Vec<FieldError>>,
+}
+
+impl HeldTls {
+    /// Shared among all that say no more than what clear-text requests get.
+    pub(super) fn new(insecure: InsecurePolicy, material: Result<Material, Vec<FieldError>>) -> Arc<Self> {
+        static PLAIN: LazyLock<[Arc<HeldTls>; 3]> = LazyLock::new(|| {
+            [InsecurePolicy::None, InsecurePolicy::Allow, InsecurePolicy::Redirect].map(|insecure| {
+                let material = Material { certificate: CertificateSource::Controller, reencrypt: None };
+                Arc::new(HeldTls { insecure, material: Ok(material) })
+            })
+        });
+        if let Ok(Material { certificate: CertificateSource::Controller, reencrypt: None }) = &material
+            && let Some(plain) = PLAIN.iter().find(|plain| plain.insecure == insecure)
+        {
+            return plain.clone();
+        }
+        Arc::new(HeldTls { insecure, material })
+    }
+}
+
+/// Certificates and trust of a route.
+#[derive(Clone, Debug)]
+pub struct Material {
+    /// Where the certificate comes from.
+    pub certificate: CertificateSource,
+    /// Present for re-encrypt.
+    pub reencrypt: Option<Reencrypt>,
+}
+
+/// Where a route's certificate comes from.
+#[derive(Clone, Debug)]
+pub enum CertificateSource {
+    /// The IngressController's default certificate.
+    Controller,
+    /// `certificate`, `key` and `caCertificate`.
+    Inline(Arc<CertifiedKey>),
+    /// `externalCertificate`: a Secret of this name in the route's namespace.
+    Secret(Arc<str>),
+}

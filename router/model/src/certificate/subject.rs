@@ -1,0 +1,25 @@
+//! Names that a certificate is made out for.
+
+use rustls::client::verify_server_name;
+use rustls::pki_types::ServerName;
+use rustls::server::ParsedCertificate;
+use rustls::sign::CertifiedKey;
+use x509_parser::prelude::{FromDer, GeneralName, X509Certificate};
+
+/// Whether the leaf is made out for a name, as clients check it (RFC 6125 §6.4). A text that is no name is not checked.
+pub fn covers(pair: &CertifiedKey, name: &str) -> bool {
+    let Ok(name) = ServerName::try_from(name) else { return true };
+    let leaf = pair.cert.first().and_then(|leaf| ParsedCertificate::try_from(leaf).ok());
+    leaf.is_some_and(|leaf| verify_server_name(&leaf, &name).is_ok())
+}
+
+/// Whether the leaf names a host itself, and not by a wildcard.
+pub fn names(pair: &CertifiedKey, host: &str) -> bool {
+    let leaf = pair.cert.first().and_then(|leaf| X509Certificate::from_der(leaf).ok());
+    let names = leaf.as_ref().and_then(|(_, leaf)| leaf.subject_alternative_name().ok().flatten());
+    names.is_some_and(|names| {
+        let is_it =
+            |name: &GeneralName<'_>| matches!(name, GeneralName::DNSName(name) if name.eq_ignore_ascii_case(host));
+        names.value.general_names.iter().any(is_it)
+    })
+}
