@@ -2,7 +2,7 @@
 //! carry. Each attempt to steer such a client again costs it a connection, so the time doubles with each failure.
 
 /// Relay time after the first failure, and the longest one, in nanoseconds.
-const FIRST: u64 = 5_000_000_000;
+const FIRST: u64 = 4_000_000_000;
 const LONGEST: u64 = 60_000_000_000;
 /// A client without fragments for so many nanoseconds after its relay time begins with [`FIRST`] again.
 const FORGOTTEN: u64 = 600_000_000_000;
@@ -46,7 +46,7 @@ mod tests {
             (before, now) = (Some(until), until + SECOND);
             time
         });
-        assert_eq!(times, [5, 10, 20, 40, 60, 60, 60, 60, 60, 60, 60, 60]);
+        assert_eq!(times, [4, 8, 16, 32, 60, 60, 60, 60, 60, 60, 60, 60]);
     }
 
     #[test]
@@ -54,7 +54,7 @@ mod tests {
         let first = relayed_until(None, NOW);
         let later = NOW + 3 * SECOND;
         let again = relayed_until(Some(first), later);
-        assert_eq!((seconds(again, later), again & COUNT), (5, 0));
+        assert_eq!((seconds(again, later), again & COUNT), (4, 0));
     }
 
     #[test]
@@ -62,6 +62,6 @@ mod tests {
         let second = relayed_until(Some(relayed_until(None, NOW)), NOW + 6 * SECOND);
         assert_eq!(second & COUNT, 1);
         let later = second + FORGOTTEN;
-        assert_eq!(seconds(relayed_until(Some(second), later), later), 5);
+        assert_eq!(seconds(relayed_until(Some(second), later), later), 4);
     }
 }

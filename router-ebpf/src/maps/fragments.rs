@@ -56,12 +56,9 @@ pub fn times_fragmented(flow: &FlowKey, seq: u32) -> u32 {
 /// Has a client's connections relayed for a while.
 #[inline(always)]
 pub fn relay_fragmenting(client: &[u8; 16]) {
-    if let Some(entry) = fragmenting.get_ptr_mut(client) {
-        // SAFETY: one number; of two processors that write it at once either is right.
-        unsafe { *entry = relayed_until(Some(*entry), now()) };
-        return;
-    }
-    let _ = fragmenting.insert(client, &relayed_until(None, now()), BPF_ANY as u64);
+    // SAFETY: one number.
+    let before = unsafe { fragmenting.get(client) }.copied();
+    let _ = fragmenting.insert(client, &relayed_until(before, now()), BPF_ANY as u64);
 }
 
 /// Whether a client's connections are to be relayed.
