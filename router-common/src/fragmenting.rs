@@ -32,9 +32,9 @@ mod tests {
     const SECOND: u64 = 1_000_000_000;
     const NOW: u64 = 4_000_000 * SECOND;
 
-    /// Whole seconds for which a client is relayed.
+    /// Seconds for which a client is relayed, rounded.
     fn seconds(until: u64, now: u64) -> u64 {
-        (until - now).div_ceil(SECOND)
+        (until - now + SECOND / 2) / SECOND
     }
 
     #[test]
