@@ -84,8 +84,7 @@ fn answered(network: Network) -> Result<()> {
     // By an interface that shares a link nothing is dialed, and what comes in by it is not looked at. What an ipvlan sends to
     // an address of the node that no other has comes in by the uplink; the answer leaves by the node's own ipvlan.
     let (dialer, of_pods) = match network {
-        Network::Bridge | Network::PointToPoint => (Carrier::Kernel, Carrier::Kernel),
-        Network::Macvlan => (Carrier::Agent(Reason::NoEndpoint), Carrier::AgentAlone),
+        Network::Bridge | Network::PointToPoint | Network::Macvlan => (Carrier::Kernel, Carrier::Kernel),
         Network::Ipvlan => (Carrier::Agent(Reason::NoEndpoint), Carrier::Agent(Reason::NoHandshake)),
     };
     alike(world, |(stage, pod)| {
