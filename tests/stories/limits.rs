@@ -261,8 +261,8 @@ fn a_route_to_the_router_by_a_balancer_elsewhere_goes_round() -> Result<()> {
         let of_balancer = format!("client={}", any_port.trim_end_matches('0'));
         let lines = || stage.sluice.output().iter().filter(|line| line.contains(&of_balancer)).count();
         wait_until("the access log has each round", PATIENCE, || lines() >= ROUNDS)
-            .with_context(|| format!("{:?}", stage.sluice.output()))?;
-        Ok(lines())
+            .map(drop)
+            .with_context(|| format!("{:?}", stage.sluice.output()))
     })
 }
 
