@@ -38,10 +38,8 @@ fn answers_that_a_reverse_path_filter_drops_are_carried() -> Result<()> {
         let (to, via) = (Family::V4.alone(BACK, 1), Family::V4.address(SECOND, 1).to_string());
         stage.backend.ip(&["route", "add", &to, "via", &via, "dev", "eth1"])?;
         let filter = |value| {
-            let interfaces = ["all", "second"].into_iter();
-            interfaces
-                .map(|name| stage.router.set(&format!("ipv4/conf/{name}/rp_filter"), value))
-                .collect::<Result<()>>()
+            let set = |name| stage.router.set(&format!("ipv4/conf/{name}/rp_filter"), value);
+            ["all", "second"].into_iter().try_for_each(set)
         };
         filter("0")?;
         if stage.steers() {
