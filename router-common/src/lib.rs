@@ -18,6 +18,7 @@ mod common;
 
 pub mod decide;
 pub mod extensions;
+pub mod fragmenting;
 pub mod hostname;
 pub mod http;
 pub mod keyed;

@@ -89,10 +89,11 @@ fn is_carried(skb: &Skb) -> bool {
     let Some(memory) = maps::scratch_memory() else { return false };
     let Scratch { extensions, key, fragment, fragmented, .. } = memory;
     if extensions.v6 != 0 {
-        let (Some(source), Some(destination)) = (skb.load::<16>(ETHERNET + 8), skb.load::<16>(ETHERNET + 24)) else {
-            return false;
-        };
-        (key.source, key.destination) = (source, destination);
+        // One after the other: for the verifier of Linux 6.1 a failure of the first does not rule out its use behind both.
+        let Some(source) = skb.load::<16>(ETHERNET + 8) else { return false };
+        key.source = source;
+        let Some(destination) = skb.load::<16>(ETHERNET + 24) else { return false };
+        key.destination = destination;
     } else {
         let Some([a, b, c, d, e, f, g, h]) = skb.load::<8>(ETHERNET + 12) else { return false };
         (key.source, key.destination) = (mapped([a, b, c, d]), mapped([e, f, g, h]));

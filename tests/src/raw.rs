@@ -188,6 +188,16 @@ impl End {
         Ok(())
     }
 
+    /// Sends the next bytes in a segment behind an authentication header that nobody takes. They are still to be sent.
+    ///
+    /// # Errors
+    /// When the link is gone.
+    pub fn send_authenticated(&self, payload: &[u8]) -> Result<()> {
+        let payload = payload.to_vec();
+        let frame = self.frame(Packet { seq: self.next, ack: Some(self.expected), payload, ..Packet::default() })?;
+        self.frames.send(&dress::authenticated(&frame))
+    }
+
     /// Sends the next bytes as they look when they were damaged on their way: the last one is another, and the checksum does
     /// not fit. They are still to be sent.
     ///

@@ -3,12 +3,12 @@
 
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use tests::sluice::DataPath;
 use tests::steering::{BACK, BACKEND_PORT, Family, Setup, Stage};
 
-use crate::host_rules::{noticed, stays_steered};
-use crate::ways_out::{gets_nothing, relayed, steered_within};
+use crate::host_rules::stays_steered;
+use crate::ways_out::{all, explained, gets_nothing, relayed, steered_within};
 
 /// Of changed ipsets and tables of `iptables-legacy` the kernel does not tell: they are looked at every 5 s.
 const SETS_AGAIN_WITHIN: Duration = Duration::from_secs(8);
@@ -43,7 +43,7 @@ fn rules_by_ipsets_are_for_what_is_in_them() -> Result<()> {
     let rule = "*filter\n-A OUTPUT -m set --match-set banned dst -j DROP\nCOMMIT\n";
     stays_steered(&stage, &[restore(&stage)], rule)?;
     set("add banned 10.81.2.0/29")?;
-    noticed(&stage, "of chain OUTPUT in table ip filter may drop packets to it")?;
+    explained(&stage, "of chain OUTPUT in table ip filter may drop packets to it")?;
     gets_nothing(&stage)?;
     set("del banned 10.81.2.0/29")?;
     steered_within(&stage, SETS_AGAIN_WITHIN)
@@ -51,22 +51,20 @@ fn rules_by_ipsets_are_for_what_is_in_them() -> Result<()> {
 
 #[test]
 fn tables_of_iptables_legacy_that_do_something_have_everything_relayed() -> Result<()> {
-    for family in [Family::V4, Family::V6] {
-        let stage = Stage::new(DataPath::Kernel, Setup::new(family))?;
-        let command = if family == Family::V4 { "iptables-legacy" } else { "ip6tables-legacy" };
+    all(|stage| {
+        let command = if stage.family == Family::V4 { "iptables-legacy" } else { "ip6tables-legacy" };
         let run = |arguments: &[&str]| stage.router.feed(&[&[command][..], arguments].concat(), "");
         // An empty table is none.
         run(&["-t", "nat", "-L"])?;
-        stays_steered(&stage, &["nft", "-f", "-"], "")?;
+        stays_steered(stage, &["nft", "-f", "-"], "")?;
         run(&["-A", "OUTPUT", "-p", "udp", "-j", "DROP"])?;
-        noticed(&stage, &format!("table filter of {command} has rules, which are not read"))?;
-        relayed(&stage, command)?;
+        explained(stage, &format!("table filter of {command} has rules, which are not read"))?;
+        relayed(stage, command)?;
         run(&["-F", "OUTPUT"])?;
-        steered_within(&stage, SETS_AGAIN_WITHIN)?;
+        steered_within(stage, SETS_AGAIN_WITHIN)?;
         run(&["-P", "INPUT", "DROP"])?;
-        noticed(&stage, &format!("table filter of {command} has rules, which are not read"))?;
-    }
-    Ok(())
+        explained(stage, &format!("table filter of {command} has rules, which are not read"))
+    })
 }
 
 fn iptables(text: &str) -> Result<()> {
@@ -85,27 +83,18 @@ fn rules(
     load_policy: impl Fn(&Stage) -> Vec<&'static str>,
     policy: &str,
 ) -> Result<()> {
-    for family in [Family::V4, Family::V6] {
-        for data_path in [DataPath::Kernel, DataPath::UserSpace] {
-            let stage = Stage::new(data_path, Setup::new(family))?;
-            let inet = one(family, "inet", "inet6");
-            let sets = ["masq-pools", "all-pools"].map(|set| {
-                filled(&format!("create {{{set}}} hash:net family {inet}\nadd {{{set}}} {{cluster}}\n"), family)
-            });
-            stage.router.feed(&["ipset", "restore"], &sets.concat())?;
-            let (text, policy) = (filled(text, family), filled(policy, family));
-            if stage.steers() {
-                stays_steered(&stage, &load(&stage), &text).with_context(|| format!("{family:?}"))?;
-            } else {
-                stage.router.feed(&load(&stage), &text)?;
-                stage.connect()?.exchange(1, 200_000, 200_000)?;
-            }
-            stage.router.feed(&load_policy(&stage), &policy)?;
-            noticed(&stage, "may drop packets to it")?;
-            gets_nothing(&stage).with_context(|| format!("{family:?}, {data_path:?}"))?;
-        }
-    }
-    Ok(())
+    all(|stage| {
+        let family = stage.family;
+        let inet = one(family, "inet", "inet6");
+        let sets = ["masq-pools", "all-pools"].map(|set| {
+            filled(&format!("create {{{set}}} hash:net family {inet}\nadd {{{set}}} {{cluster}}\n"), family)
+        });
+        stage.router.feed(&["ipset", "restore"], &sets.concat())?;
+        stays_steered(stage, &load(stage), &filled(text, family))?;
+        stage.router.feed(&load_policy(stage), &filled(policy, family))?;
+        explained(stage, "may drop packets to it")?;
+        gets_nothing(stage)
+    })
 }
 
 fn one(family: Family, v4: &'static str, v6: &'static str) -> &'static str {

@@ -43,7 +43,7 @@ fn all_that_is_relayed_is_told_with_rule_and_remedy() -> Result<()> {
     stage.router.ip(&["link", "add", "br0", "type", "bridge"])?;
     stage.router.ip(&["link", "add", "port", "type", "veth", "peer", "name", "pod"])?;
     stage.router.ip(&["link", "set", "port", "master", "br0"])?;
-    stage.router.ip(&["link", "add", "link", "back", "name", "shared", "type", "macvlan"])?;
+    stage.router.ip(&["link", "add", "link", "pod", "name", "shared", "type", "macvtap"])?;
     stage.router.set("ipv4/conf/back/rp_filter", "1")?;
     let endpoint = stage.family.address(BACK, 2);
     let rules = format!(

@@ -4,32 +4,22 @@ use std::io::{Read, Write};
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 use tests::sluice::DataPath;
-use tests::steering::{BACK, BACKEND_PORT, FRONT, Family, HOST, ROUTER_PORT, Setup, Stage, alike, hello};
+use tests::steering::{BACK, BACKEND_PORT, FRONT, Family, HOST, ROUTER_PORT, Setup, Stage, hello};
 use tests::stream::{self, Pair};
-use tests::wait::{PATIENCE, wait_until};
 
-use crate::ways_out::{AGAIN_WITHIN, explained, gets_nothing, steered_again, steered_within};
-
-/// Each version of IP, on each path.
-fn all(story: impl Fn(&Stage) -> Result<()>) -> Result<()> {
-    let world = |data_path, family| Stage::new(data_path, Setup::new(family));
-    alike(world, |stage| {
-        stage.connect()?.greet()?;
-        story(stage)
-    })
-}
+use crate::ways_out::{AGAIN_WITHIN, all, explained, gets_nothing, steered_again, steered_within};
 
 #[test]
 fn an_endpoint_that_a_rule_drops_gets_nothing_until_the_rule_goes() -> Result<()> {
     all(|stage| {
         let endpoint = stage.family.address(BACK, 2);
         rules(stage, &chain("filter", "output", &format!("{} daddr {endpoint} drop", version(stage))))?;
-        noticed(stage, "rule 3 of chain c in table inet story may drop packets to it")?;
+        explained(stage, "rule 3 of chain c in table inet story may drop packets to it")?;
         gets_nothing(stage)?;
         flush(stage)?;
-        goes_on(stage)
+        steered_again(stage)
     })
 }
 
@@ -38,7 +28,7 @@ fn answers_that_a_rule_rejects_do_not_arrive() -> Result<()> {
     all(|stage| {
         let rule = format!("tcp sport {BACKEND_PORT} ct state established reject");
         rules(stage, &chain("filter", "input", &rule))?;
-        noticed(stage, "rule 3 of chain c in table inet story may reject packets from it")?;
+        explained(stage, "rule 3 of chain c in table inet story may reject packets from it")?;
         let mut client = stream::open(&stage.client, stage.address)?;
         client.write_all(&hello()?)?;
         let answer = client.read(&mut [0; 16]);
@@ -63,7 +53,7 @@ fn an_endpoint_sees_the_address_that_a_rule_gives() -> Result<()> {
         let family = family(stage);
         let rule = format!("{} saddr {own} oifname back snat {family} to {given}", version(stage));
         rules(stage, &chain("nat", "postrouting", &rule))?;
-        noticed(stage, "rule 2 of chain c in table inet story may translate addresses or ports of packets to it")?;
+        explained(stage, "rule 2 of chain c in table inet story may translate addresses or ports of packets to it")?;
         let pair = relayed(stage)?;
         ensure!(pair.origin.peer_addr()?.ip() == given, "{:?}", pair.origin.peer_addr());
         pair.exchange(3, 200_000, 200_000)
@@ -76,7 +66,7 @@ fn another_endpoint_gets_what_a_rule_sends_there() -> Result<()> {
         let [endpoint, other] = [2, 3].map(|host| stage.family.address(BACK, host));
         let (version, family) = (version(stage), family(stage));
         rules(stage, &chain("nat", "output", &format!("{version} daddr {endpoint} dnat {family} to {other}")))?;
-        noticed(stage, "rule 2 of chain c in table inet story may translate addresses or ports of packets to it")?;
+        explained(stage, "rule 2 of chain c in table inet story may translate addresses or ports of packets to it")?;
         let pair = relayed(stage)?;
         ensure!(pair.origin.local_addr()?.ip() == other, "{:?}", pair.origin.local_addr());
         pair.exchange(4, 200_000, 200_000)
@@ -109,7 +99,7 @@ fn another_machine_gets_the_clients_that_a_rule_sends_there() -> Result<()> {
         ensure!(pair.origin.local_addr()?.ip() == other, "{:?}", pair.origin.local_addr());
         pair.exchange(5, 200_000, 200_000)?;
         flush(stage)?;
-        goes_on(stage)
+        steered_again(stage)
     })
 }
 
@@ -227,27 +217,9 @@ fn flush(stage: &Stage) -> Result<()> {
     rules(stage, "flush ruleset")
 }
 
-/// Where the kernel would carry connections, waits until `explain` gives the reason why it does not.
-pub fn noticed(stage: &Stage, reason: &str) -> Result<()> {
-    if stage.steers() { explained(stage, reason) } else { Ok(()) }
-}
-
 /// A connection that the agent carries.
 fn relayed(stage: &Stage) -> Result<Pair> {
     let pair = stream::connect(&stage.client, stage.address, &stage.listener, HOST)?;
     ensure!(!stage.steers() || stage.check(&pair).is_err(), "the kernel carries it");
     Ok(pair)
-}
-
-/// Connections come about again, and the kernel carries them where it did before.
-fn goes_on(stage: &Stage) -> Result<()> {
-    if stage.steers() {
-        return steered_again(stage);
-    }
-    let mut pair = None;
-    wait_until("the relay reaches the endpoint again", PATIENCE, || {
-        pair = stream::connect(&stage.client, stage.address, &stage.listener, HOST).ok();
-        pair.is_some()
-    })?;
-    pair.context("no connection")?.exchange(7, 200_000, 200_000)
 }

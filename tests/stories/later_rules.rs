@@ -1,7 +1,7 @@
 //! Rules and policies that come while a connection is carried hold for it, whoever carries it: banned clients, network
 //! policies, IPsec.
 
-use std::io::{ErrorKind, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
@@ -167,6 +167,52 @@ fn a_client_that_iptables_resets_is_reset() -> Result<()> {
         |verb: &str| format!("*filter\n{verb} INPUT -s {{client}} -p tcp -j REJECT --reject-with tcp-reset\nCOMMIT\n");
     let [ban, lift] = ["-I", "-D"].map(|verb| iptables(rule(verb).leak()));
     banned(&[], &ban, &lift, End::Reset)
+}
+
+/// With an ICMP error, as firewalls reject by default: TCP goes on in spite of one (RFC 1122 §4.2.3.9). On the kernel's path
+/// the client is reset.
+#[test]
+fn a_client_that_a_rule_rejects_is_cut_off() -> Result<()> {
+    let rule = "table inet late { chain c { type filter hook input priority 0; {ip} saddr {client} reject\n}\n}\n";
+    all(|stage, pair| {
+        nft(rule).load(stage, &pair)?;
+        stops(stage, &pair, if stage.steers() { End::Reset } else { End::Silent })?;
+        let lift = nft("delete table inet late\n");
+        lift.load(stage, &pair)?;
+        if stage.steers() {
+            ensure!(fate(&pair.origin)? == End::Reset, "the endpoint waits");
+            ended_by_rule(stage)?;
+            return steered_within(stage, HOLDS_WITHIN);
+        }
+        // What it has sent again arrives.
+        arrives(&pair, b"anybody there?")?;
+        pair.exchange(3, 200_000, 200_000)
+    })
+}
+
+/// The same at an endpoint's own host, of which this host's rules know nothing: both paths wait, and go on.
+#[test]
+fn what_an_endpoints_host_rejects_in_mid_transfer_arrives_when_it_does_no_more() -> Result<()> {
+    all(|stage, pair| {
+        let rules = |text: &str| stage.backend.feed(&["nft", "-f", "-"], text);
+        rules("table inet late { chain c { type filter hook input priority 0; tcp dport 9000 reject\n}\n}\n")?;
+        (&pair.client).write_all(b"anybody there?")?;
+        arrives_nothing(&pair.origin)?;
+        ensure!(fate(&pair.client)? == End::Silent, "the client was reset");
+        rules("delete table inet late\n")?;
+        arrives(&pair, b"anybody there?")?;
+        pair.exchange(4, 200_000, 200_000)
+    })
+}
+
+/// The endpoint gets what its client has sent.
+fn arrives(pair: &Pair, text: &[u8]) -> Result<()> {
+    pair.origin.set_read_timeout(Some(PATIENCE))?;
+    pair.client.set_read_timeout(Some(PATIENCE))?;
+    let mut received = vec![0; text.len()];
+    (&pair.origin).read_exact(&mut received)?;
+    ensure!(received == text, "{received:?} has come");
+    Ok(())
 }
 
 #[test]

@@ -88,6 +88,21 @@ fn clients_come_by_an_interface_without_ethernet_headers() -> Result<()> {
     alike(world, |(stage, _)| stage.talk(Carrier::AgentAlone))
 }
 
+/// As a macvlan in passthru mode, the host's only one there: it has the hardware address of the link itself.
+#[test]
+fn clients_come_by_a_macvlan_that_takes_its_whole_link() -> Result<()> {
+    let world = |data_path, family: Family| {
+        let machines = machines(family)?;
+        let [client, router, _] = &machines;
+        plain(family, &machines, BACK)?;
+        client.link(("eth0", &[&family.network(FRONT, 2)]), router, ("under", &[]))?;
+        router.ip(&["link", "add", "link", "under", "name", "front", "type", "macvlan", "mode", "passthru"])?;
+        router.equip("front", &[&family.network(FRONT, 1)])?;
+        stage(data_path, family, machines)
+    };
+    alike(world, |stage| stage.talk(Carrier::Kernel))
+}
+
 #[test]
 fn an_endpoint_is_behind_an_interface_without_ethernet_headers() -> Result<()> {
     let world = |data_path, family: Family| {

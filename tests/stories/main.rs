@@ -20,6 +20,7 @@ mod http;
 mod instances;
 mod keep;
 mod later_rules;
+mod limits;
 mod links;
 mod loops;
 mod maps;

@@ -9,7 +9,7 @@ use tests::netns::Netns;
 use tests::steering::{BACK, BACKEND_PORT, Carrier, FRONT, Family, ROUTER_PORT, Setup, Stage, alike};
 
 const BRIDGE: &str = "cni0";
-/// The interface that pods of [`Network::Macvlan`] are on.
+/// The interface that pods of [`Network::Macvlan`] and [`Network::Ipvlan`] are on.
 const UPLINK: &str = "uplink";
 
 /// How pods are connected to their node.
@@ -21,6 +21,19 @@ enum Network {
     PointToPoint,
     /// Pods are on the uplink itself (CNI plugin `macvlan`), and so is the node, by an interface of the same kind.
     Macvlan,
+    /// Likewise, with one hardware address for all (CNI plugin `ipvlan`).
+    Ipvlan,
+}
+
+impl Network {
+    /// The type of interface that shares the uplink with others.
+    fn sharing(self) -> Option<&'static [&'static str]> {
+        match self {
+            Network::Bridge | Network::PointToPoint => None,
+            Network::Macvlan => Some(&["type", "macvlan", "mode", "bridge"]),
+            Network::Ipvlan => Some(&["type", "ipvlan", "mode", "l2"]),
+        }
+    }
 }
 
 #[test]
@@ -38,6 +51,12 @@ fn all_clients_of_a_node_with_macvlan_pods_are_answered() -> Result<()> {
     answered(Network::Macvlan)
 }
 
+#[test]
+#[ignore = "needs ipvlan; run by `cargo xtask verify --kernels`"]
+fn all_clients_of_a_node_with_ipvlan_pods_are_answered() -> Result<()> {
+    answered(Network::Ipvlan)
+}
+
 /// Outside, another pod, the endpoint's own pod, the node by its address, and by loopback.
 fn answered(network: Network) -> Result<()> {
     let world = |data_path, family: Family| {
@@ -49,9 +68,9 @@ fn answered(network: Network) -> Result<()> {
             node.ip(&["link", "add", BRIDGE, "type", "bridge"])?;
             node.equip(BRIDGE, &[&family.network(BACK, 1)])?;
         }
-        if network == Network::Macvlan {
+        if let Some(sharing) = network.sharing() {
             node.link((UPLINK, &[]), &outside, ("wire", &[]))?;
-            node.ip(&["link", "add", "link", UPLINK, "name", "node0", "type", "macvlan", "mode", "bridge"])?;
+            node.ip(&[&["link", "add", "link", UPLINK, "name", "node0"][..], sharing].concat())?;
             node.equip("node0", &[&family.network(BACK, 1)])?;
         }
         for (host, machine, port) in [(2, &pod, "pod"), (3, &endpoint, "endpoint")] {
@@ -62,10 +81,11 @@ fn answered(network: Network) -> Result<()> {
         let setup = Setup { endpoints, ..Setup::new(family) };
         Ok((Stage::on(data_path, [outside, node, endpoint], address, setup)?, pod))
     };
-    // By a macvlan of the node nothing is dialed, and what comes in by it is not looked at.
+    // By an interface that shares a link nothing is dialed, and what comes in by it is not looked at. What an ipvlan sends to
+    // an address of the node that no other has comes in by the uplink; the answer leaves by the node's own ipvlan.
     let (dialer, of_pods) = match network {
-        Network::Macvlan => (Carrier::Agent(Reason::NoEndpoint), Carrier::AgentAlone),
-        _ => (Carrier::Kernel, Carrier::Kernel),
+        Network::Bridge | Network::PointToPoint | Network::Macvlan => (Carrier::Kernel, Carrier::Kernel),
+        Network::Ipvlan => (Carrier::Agent(Reason::NoEndpoint), Carrier::Agent(Reason::NoHandshake)),
     };
     alike(world, |(stage, pod)| {
         let loopback = SocketAddr::new(stage.family.loopback(), ROUTER_PORT);
@@ -95,9 +115,9 @@ fn plug(family: Family, network: Network, node: &Netns, port: &str, pod: &Netns,
             node.ip(&["route", "add", &own, "dev", port])?;
             pod.ip(&["route", "add", &gateway, "dev", "eth0"])?;
         }
-        Network::Macvlan => {
-            let macvlan = ["type", "macvlan", "mode", "bridge"];
-            node.ip(&[&["link", "add", "link", UPLINK, "name", port, "netns", pod.name()][..], &macvlan].concat())?;
+        Network::Macvlan | Network::Ipvlan => {
+            let sharing = network.sharing().unwrap_or_default();
+            node.ip(&[&["link", "add", "link", UPLINK, "name", port, "netns", pod.name()][..], sharing].concat())?;
             pod.ip(&["link", "set", port, "name", "eth0"])?;
             pod.equip("eth0", &[&family.network(BACK, host)])?;
         }

@@ -77,13 +77,13 @@ impl Streets {
     }
 }
 
-struct Stranger {
+pub struct Stranger {
     client: TcpStream,
     origin: TcpStream,
 }
 
 impl Stranger {
-    fn lives(&self) -> bool {
+    pub fn lives(&self) -> bool {
         let says = |mut from: &TcpStream, mut to: &TcpStream| {
             from.write_all(b"still here").and_then(|()| to.read_exact(&mut [0; 10])).is_ok()
         };
@@ -144,7 +144,8 @@ fn sockets_of_the_host_keep_their_ports() -> Result<()> {
         let stage = Stage::new(data_path, setup)?;
         let backend = SocketAddr::new(family.address(BACK, 2), BACKEND_PORT);
         let ports = (PORTS.0..=PORTS.1).step_by(2);
-        let open = |port| from_port(&stage, &stage.router, SocketAddr::new(family.address(BACK, 1), port), backend);
+        let open =
+            |port| from_port(&stage, &stage.router, None, SocketAddr::new(family.address(BACK, 1), port), backend);
         let sockets = ports.map(open).collect::<Result<Vec<_>>>()?;
         for number in 0..2 * (PORTS.1 - PORTS.0) {
             stage
@@ -175,7 +176,7 @@ fn given(data_path: DataPath, family: Family) -> Result<()> {
     let carried = stage.connect()?;
     let port = carried.origin.peer_addr()?.port();
     let own = |port| SocketAddr::new(family.address(SIDE, 2), port);
-    let stranger = from_port(stage, &streets.strangers, own(port), streets.backend)?;
+    let stranger = from_port(stage, &streets.strangers, None, own(port), streets.backend)?;
     ensure!(stranger.port()? != port, "both have port {port}");
     carried.greet().context("the carried connection")?;
     ensure!(stranger.lives(), "the stranger's connection died");
@@ -186,7 +187,7 @@ fn given(data_path: DataPath, family: Family) -> Result<()> {
     drop(ended);
     if stage.steers() {
         wait_until("the connection has ended", PATIENCE, || ended_from(stage, port).unwrap_or(false))?;
-        let after = from_port(stage, &streets.strangers, own(port), streets.backend)?;
+        let after = from_port(stage, &streets.strangers, None, own(port), streets.backend)?;
         ensure!(after.port()? == port && after.lives(), "an ended connection has not given its port back");
         ensure!(stage.dial_counter(DialCounter::Clashed)? == clashed, "it took a second SYN");
     }
@@ -194,18 +195,26 @@ fn given(data_path: DataPath, family: Family) -> Result<()> {
 }
 
 /// Whether the programs have seen the end of the connection that they dialed from a port.
-fn ended_from(stage: &Stage, port: u16) -> Result<bool> {
+pub fn ended_from(stage: &Stage, port: u16) -> Result<bool> {
     let flows = stage.sluice.dump(names::FLOWS)?;
     let of_port = |flow: &&Value| flow.to_string().contains(&format!(":{port}\""));
     let flows = flows.as_array().context("a list")?;
     Ok(flows.iter().filter(of_port).all(|flow| flow["state"] == "closing"))
 }
 
-/// A connection to the backend from an address and a port, past the router's listeners.
-fn from_port(stage: &Stage, netns: &Netns, from: SocketAddr, to: SocketAddr) -> Result<Stranger> {
+/// A connection to the backend from an address and a port, past the router's listeners; of a socket that is bound to this
+/// interface.
+pub fn from_port(
+    stage: &Stage,
+    netns: &Netns,
+    interface: Option<&str>,
+    from: SocketAddr,
+    to: SocketAddr,
+) -> Result<Stranger> {
     let client = netns.run(|| {
         let socket = Socket::new(Domain::for_address(from), Type::STREAM, None)?;
         socket.set_reuse_address(true)?;
+        socket.bind_device(interface.map(str::as_bytes))?;
         socket.bind(&from.into())?;
         socket.connect_timeout(&to.into(), PATIENCE)?;
         Ok(TcpStream::from(socket))

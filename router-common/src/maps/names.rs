@@ -40,8 +40,8 @@ pub const FRAGMENTS: &str = "fragments";
 pub const FRAGMENTS_AGAIN: &str = "fragments_again";
 /// `u32` 0 → `u32`: how many packets in fragments were carried, which gives each its identification.
 pub const FRAGMENT_IDS: &str = "fragment_ids";
-/// 16-byte client address → `u64` coarse monotonic nanoseconds, LRU: until then its connections are relayed, because
-/// their packets come in fragments that cannot be carried.
+/// 16-byte client address → `u64` of [`crate::fragmenting::relayed_until`], LRU: until then its connections are relayed,
+/// because their packets come in fragments that cannot be carried.
 pub const FRAGMENTING: &str = "fragmenting";
 /// Ring buffer of [`super::FlowEnd`].
 pub const FLOW_ENDS: &str = "flow_ends";

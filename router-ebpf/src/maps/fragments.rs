@@ -2,12 +2,10 @@
 
 use aya_ebpf::bindings::BPF_ANY;
 use aya_ebpf::helpers::generated::bpf_ktime_get_coarse_ns;
+use router_common::fragmenting::relayed_until;
 use router_common::maps::{FlowKey, FragmentKey, Fragmented, Repeated};
 
 use super::{fragment_ids, fragmenting, fragments, fragments_again, next_step};
-
-/// Nanoseconds for which a client that fragments is relayed after its last fragment.
-const RELAYED: u64 = 60_000_000_000;
 
 #[inline(always)]
 fn now() -> u64 {
@@ -58,7 +56,9 @@ pub fn times_fragmented(flow: &FlowKey, seq: u32) -> u32 {
 /// Has a client's connections relayed for a while.
 #[inline(always)]
 pub fn relay_fragmenting(client: &[u8; 16]) {
-    let _ = fragmenting.insert(client, &now().wrapping_add(RELAYED), BPF_ANY as u64);
+    // SAFETY: one number.
+    let before = unsafe { fragmenting.get(client) }.copied();
+    let _ = fragmenting.insert(client, &relayed_until(before, now()), BPF_ANY as u64);
 }
 
 /// Whether a client's connections are to be relayed.

@@ -22,12 +22,11 @@ pub struct Interfaces {
 /// Why no program is attached to an interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LeftAlone {
-    /// It has a master.
+    /// It has a master, or a macvlan in passthru mode.
     Master,
     /// Its packets have no Ethernet header.
     NoEthernet,
-    /// It is on the link of another one of this host (macvlan, ipvlan): what the programs send by it does not all arrive at
-    /// its neighbours there.
+    /// It has the link and the hardware address of another one of this host (ipvlan): its frames come by on that one before.
     SharesALink,
 }
 
@@ -35,10 +34,12 @@ impl LeftAlone {
     /// The reason as `sluice` prints it.
     pub const fn text(self) -> &'static str {
         match self {
-            LeftAlone::Master => "it has a master (a bridge, a bond, a VRF, …), on which its packets come by again",
+            LeftAlone::Master => {
+                "it has a master (a bridge, a bond, a VRF, a macvlan in passthru mode, …), on which its packets come by again"
+            }
             LeftAlone::NoEthernet => "its packets have no Ethernet headers: the agent relays what comes in by it",
             LeftAlone::SharesALink => {
-                "it shares the link of another interface (macvlan, ipvlan): the agent relays what comes in by it"
+                "it shares the link of another interface (ipvlan, macvtap): the agent relays what comes in by it"
             }
         }
     }

@@ -5,6 +5,7 @@ mod policies;
 mod routing_rules;
 mod watchers;
 
+use std::collections::BTreeSet;
 use std::io;
 use std::net::IpAddr;
 
@@ -12,7 +13,9 @@ use bytes::BytesMut;
 use netlink_packet_core::{NLM_F_DUMP, NetlinkSerializable, ParseableParametrized};
 use netlink_packet_route::RouteNetlinkMessage;
 use netlink_packet_route::address::{AddressAttribute, AddressMessage};
-use netlink_packet_route::link::{InfoKind, LinkAttribute, LinkInfo, LinkLayerType, LinkMessage};
+use netlink_packet_route::link::{
+    InfoData, InfoKind, InfoMacVlan, LinkAttribute, LinkInfo, LinkLayerType, LinkMessage, MacVlanMode,
+};
 use netlink_packet_route::route::{RouteAddress, RouteAttribute, RouteMessage, RouteMetric, RouteType, RouteVia};
 use netlink_sys::{
     AsyncSocket, AsyncSocketExt, TokioSocket,
@@ -88,11 +91,16 @@ impl Netlink {
     /// The system call's, or what the kernel answers.
     pub fn interfaces(&mut self) -> io::Result<Interfaces> {
         let mut found = Interfaces::default();
+        let mut taken = BTreeSet::new();
         self.ask(RouteNetlinkMessage::GetLink(LinkMessage::default()), NLM_F_DUMP, |answer| {
             if let RouteNetlinkMessage::NewLink(link) = answer {
                 note_link(&mut found, &link);
+                taken.extend(link_taken(&link));
             }
         })?;
+        for (name, _) in found.attachable.extract_if(.., |_, index| taken.contains(index)) {
+            found.left_alone.insert(name, LeftAlone::Master);
+        }
         self.ask(RouteNetlinkMessage::GetAddress(AddressMessage::default()), NLM_F_DUMP, |answer| {
             if let RouteNetlinkMessage::NewAddress(message) = answer {
                 found.addresses.extend(own_address(&message));
@@ -181,7 +189,8 @@ fn note_link(found: &mut Interfaces, link: &LinkMessage) {
             LinkAttribute::Mtu(bytes) => mtu = Some(*bytes),
             LinkAttribute::LinkInfo(parts) => {
                 veth = parts.contains(&LinkInfo::Kind(InfoKind::Veth));
-                let kinds = [InfoKind::MacVlan, InfoKind::MacVtap, InfoKind::IpVlan, InfoKind::IpVtap];
+                // A macvlan has a hardware address of its own, by which frames are known that come by on the link before.
+                let kinds = [InfoKind::MacVtap, InfoKind::IpVlan, InfoKind::IpVtap];
                 shares_a_link = kinds.into_iter().any(|kind| parts.contains(&LinkInfo::Kind(kind)));
             }
             LinkAttribute::Link(index) => other = Some(*index),
@@ -208,6 +217,27 @@ fn note_link(found: &mut Interfaces, link: &LinkMessage) {
     } else {
         found.attachable.insert(name, index);
     }
+}
+
+/// The interface whose frames all come by again on this one: that of a macvlan in passthru mode, which has its hardware
+/// address.
+fn link_taken(link: &LinkMessage) -> Option<u32> {
+    let mut below = None;
+    let mut is_passthru = false;
+    for attribute in &link.attributes {
+        match attribute {
+            LinkAttribute::LinkInfo(parts) => is_passthru = parts.iter().any(is_passthrough),
+            LinkAttribute::Link(index) => below = Some(*index),
+            // The link is in another network namespace.
+            LinkAttribute::LinkNetNsId(_) => return None,
+            _ => {}
+        }
+    }
+    below.filter(|_| is_passthru)
+}
+
+fn is_passthrough(part: &LinkInfo) -> bool {
+    matches!(part, LinkInfo::Data(InfoData::MacVlan(data)) if data.contains(&InfoMacVlan::Mode(MacVlanMode::Passthrough)))
 }
 
 /// The interface's own address: on point-to-point links `IFA_ADDRESS` is the peer's.

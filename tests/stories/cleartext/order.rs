@@ -12,7 +12,7 @@ use tests::pinned::LaterHeads;
 use tests::raw::{self, End, Nature, Place};
 use tests::stream;
 use tests::wait;
-use tests::wire::{Fate, Frame};
+use tests::wire::{Fate, Frame, fragmenting};
 
 use super::{BACKEND_PORT, Stage, answer, post, request, serve, until_reset};
 
@@ -197,6 +197,37 @@ fn a_request_in_fragments_ends_its_connection_and_the_next_ones_are_relayed() ->
         upload.extend_from_slice(&part[..read]);
     }
     ensure!(stage.counted(DialCounter::Dialed)? == 1, "the kernel has dialed for a client that fragments");
+    Ok(())
+}
+
+/// Whether an endpoint switches protocols is read in its answer, which one in fragments hides. The relay's host puts them
+/// together.
+#[test]
+fn an_awaited_answer_in_fragments_ends_its_connection_and_the_next_one_is_relayed() -> Result<()> {
+    let stage = Stage::behind(Some(fragmenting(400, false)))?;
+    let upgrade = request("/chat", "one", "Connection: upgrade\r\nUpgrade: websocket\r\n");
+    let more = format!("X-More: {}\r\n", "m".repeat(SEGMENT));
+    let switched =
+        format!("HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: websocket\r\n{more}\r\n");
+    let ask = || {
+        let mut client = stage.open()?;
+        client.write_all(&upgrade)?;
+        let mut origin = stream::accept(&stage.one)?;
+        stream::read_until(&mut origin, b"\r\n\r\n")?;
+        origin.write_all(switched.as_bytes())?;
+        Ok::<_, anyhow::Error>((client, origin))
+    };
+    let (mut client, mut origin) = ask()?;
+    ensure!(until_reset(&mut client)?.is_empty(), "a part of the answer has come");
+    until_reset(&mut origin)?;
+    ensure!(stage.counted(DialCounter::Fragmented)? == 1, "the connection was not counted");
+
+    let (mut client, mut origin) = ask()?;
+    let head = stream::read_until(&mut client, b"\r\n\r\n")?;
+    ensure!(head.starts_with(b"HTTP/1.1 101 "), "{:?}", String::from_utf8_lossy(&head));
+    origin.write_all(b"tunneled")?;
+    ensure!(stream::read_until(&mut client, b"tunneled")? == b"tunneled", "something else has come");
+    ensure!(stage.counted(DialCounter::Dialed)? == 1, "the kernel has dialed for a client with fragments");
     Ok(())
 }
 

@@ -3,6 +3,7 @@
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::os::fd::AsRawFd;
+use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
 use router_common::verdict::DialCounter;
@@ -12,6 +13,8 @@ use tests::steering::{Family, HOST, Setup, Stage};
 use tests::stream::{self, Pair};
 use tests::wait;
 use tests::wire::{self, Wire, fragmenting};
+
+use crate::ways_out::AGAIN_WITHIN;
 
 on_both_data_paths! {
     options_that_begin_in_mid_connection,
@@ -141,5 +144,11 @@ fn in_the_wrong_order(data_path: DataPath, family: Family) -> Result<()> {
     client.write_all(&hello)?;
     let origin = stream::accept_with(&stage.listener, &hello)?;
     ensure!(stage.passed_up()?.get("fragments") == Some(&1), "the next one is relayed: {:?}", stage.passed_up()?);
-    Pair { client, origin }.exchange(2, LENGTH, LENGTH)
+    Pair { client, origin }.exchange(2, LENGTH, LENGTH)?;
+    // A hello alone is in no fragments.
+    let last = Instant::now();
+    while let Err(error) = stage.connect_in(&[&hello]) {
+        ensure!(last.elapsed() < AGAIN_WITHIN, "not steered within {AGAIN_WITHIN:?}: {error:#}");
+    }
+    Ok(())
 }
