@@ -39,7 +39,7 @@ const STORIES: &[(&str, &[&str])] = &[
 #[test]
 fn explain_tells_every_decision_about_the_stories() {
     for (story, queries) in STORIES {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/manifests").join(story);
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/manifests/openshift").join(story);
         let (trust, mut found) = (UpstreamTls::new(None, None), String::new());
         for text in *queries {
             let explanation = offline(&folder, &Settings::default(), &trust, &Query::parse(text).unwrap()).unwrap();

@@ -22,7 +22,7 @@ fn now() -> Timestamp {
 }
 
 fn stories() -> Vec<PathBuf> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/manifests");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/manifests/openshift");
     let mut stories: Vec<PathBuf> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     stories.sort();
     assert!(stories.len() >= 5, "stories are missing: {stories:?}");
@@ -65,7 +65,7 @@ fn translate_says_what_becomes_of_every_object() {
 
 #[test]
 fn one_object_in_full_is_what_the_api_server_would_store() {
-    let story = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/manifests/shards");
+    let story = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/manifests/openshift/shards");
     let (_, snapshot) = Directory::open(story, Defaults::default()).unwrap();
     let report = translate(&snapshot.resources, &Settings::default()).report;
     let now: Timestamp = "2024-05-01T12:00:00Z".parse().unwrap();
@@ -98,7 +98,7 @@ fn one_object_in_full_is_what_the_api_server_would_store() {
 
 #[test]
 fn the_refused_folder_has_an_error_for_every_file_and_no_secret() {
-    let story = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/manifests/refused");
+    let story = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/manifests/openshift/refused");
     let findings = validate(&story, &Settings::default(), &UpstreamTls::new(None, None), now()).unwrap();
     let mut files: Vec<_> = findings.problems.iter().map(|problem| problem.file.to_string()).collect();
     files.dedup();
