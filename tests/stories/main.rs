@@ -22,6 +22,7 @@ mod keep;
 mod later_rules;
 mod links;
 mod loops;
+mod manifests;
 mod maps;
 mod next_hops;
 mod offline;
