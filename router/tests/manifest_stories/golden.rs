@@ -50,6 +50,7 @@ pub fn expect_of_all(file: &str, find: impl Fn(&Story) -> String) {
     let mut differences = String::new();
     for story in stories() {
         let (golden, found) = (story.golden(file), find(&story));
+        assert!(!found.contains("PRIVATE KEY"), "{} prints a key:\n{found}", story.name);
         if golden == found {
             continue;
         }
