@@ -32,6 +32,8 @@ pub struct Claims<'r> {
     pub domains: Domains,
     /// Objects with a virtual host of their own that do not get it, and why.
     pub refused: BTreeMap<ObjectRef, Fault>,
+    /// Claims that lost to one of the other kind, which may have lost the host in its turn.
+    pub outdone: Vec<Claim<'r>>,
     /// Who stands in the way of an object that wants a name. For operators only.
     pub winners: Winners,
 }
@@ -140,6 +142,7 @@ impl<'r> Claims<'r> {
                 self.winners.entry((claim.root.object(), Arc::clone(&claim.name))).or_default().insert(oldest.object());
                 let fault = lost(&claim.name, oldest.kind, oldest.meta.seniority(&claim.root.meta));
                 self.refuse(&claim, fault);
+                self.outdone.push(claim);
             }
             match <[Claim<'r>; 1]>::try_from(own) {
                 Ok([only]) => self.granted.push(only),
