@@ -23,6 +23,7 @@ mod later_rules;
 mod limits;
 mod links;
 mod loops;
+mod manifests;
 mod maps;
 mod next_hops;
 mod offline;

@@ -58,7 +58,11 @@ enum Format {
 }
 
 impl ExplainArgs {
-    fn question(&self) -> Result<Query, QueryError> {
+    /// The question.
+    ///
+    /// # Errors
+    /// A method or header field that is none.
+    pub fn question(&self) -> Result<Query, QueryError> {
         let query = self.query.clone();
         let query = self.method.iter().try_fold(query, |query, method| query.with_method(method))?;
         let query = self.headers.iter().try_fold(query, |query, field| query.with_header(field))?;

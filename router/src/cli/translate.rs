@@ -124,6 +124,10 @@ pub fn text(translation: &Translation) -> String {
     for (object, told) in report.others.entries() {
         text.push_str(&format!("{object}\n"));
         for row in &told.rows {
+            if row.parent.is_empty() {
+                text.push_str(&format!("  {}\n", row_words(row)));
+                continue;
+            }
             let hosts = if row.hosts.is_empty() { String::new() } else { format!(": {}", row.hosts.join(" ")) };
             text.push_str(&format!("  {}{hosts}\n    {}\n", row.parent, row_words(row)));
         }

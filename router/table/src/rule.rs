@@ -28,9 +28,11 @@ pub use backend_tls::{BackendTls, NotAServerName, PeerName};
 pub struct Site {
     /// Who has the host: the oldest object that claims it.
     pub owner: ObjectRef,
-    /// The listener that it hangs on, e.g. `Gateway shop/public#web`; requests that come over TLS for a host of another
-    /// listener than their SNI's are answered 421.
+    /// The listener for TLS, e.g. `Gateway shop/public#tls`, or else the one for clear text; requests that come over TLS
+    /// for a host of another listener than their SNI's are answered 421.
     pub listener: Arc<str>,
+    /// The listener for clear text; `None`: there is none.
+    pub cleartext_listener: Option<Arc<str>>,
     /// Rules for clear text, in order: the first that matches serves. `None`: the host is not served in clear text, and
     /// requests are answered 404.
     pub cleartext: Option<Arc<[Arc<Rule>]>>,
@@ -42,7 +44,7 @@ impl Site {
     /// That of a domain that the operator has denied. It is the router's own and serves nothing.
     pub fn denied(router: &RouterName) -> Self {
         let owner = ObjectRef { kind: Kind::IngressController, key: ObjectKey::new("", &router.0) };
-        Site { owner, listener: "--denied-domains".into(), cleartext: None, tls: None }
+        Site { owner, listener: "--denied-domains".into(), cleartext_listener: None, cleartext: None, tls: None }
     }
 
     /// Whether it stands for a domain that the operator has denied. Nothing else is a router's own.

@@ -160,7 +160,13 @@ impl SiteOf {
         let owner = ObjectRef { kind: Kind::HttpRoute, key: ObjectKey::new("shop", "owner") };
         let rules = |rules: Vec<RuleOf>| rules.iter().map(RuleOf::made).collect();
         let is_site = self.cleartext.is_some() || self.tls.is_some();
-        let site = Site { owner, listener: self.listener.into(), cleartext: self.cleartext.map(rules), tls: self.tls };
+        let site = Site {
+            owner,
+            listener: self.listener.into(),
+            cleartext_listener: None,
+            cleartext: self.cleartext.map(rules),
+            tls: self.tls,
+        };
         let passthrough = self.passthrough.map(|address| {
             let serves = RouteKind::Passthrough { redirect: false };
             Arc::new(route(Kind::TlsRoute, &format!("tls-{}", self.host), self.host.clone(), serves, &[address]))

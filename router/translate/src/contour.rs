@@ -205,6 +205,11 @@ impl Api for Model<'_> {
         if let Some(router) = self.router {
             let good = self.claims.zones.iter().zip(&domains).filter(|(_, domain)| domain.is_ok());
             settled.domains = good.map(|(zone, _)| (router.name.clone(), zone.domain.clone())).collect();
+            for claim in &self.claims.outdone {
+                if let Some(winner) = lost.get(&(router.name.clone(), claim.host.clone())) {
+                    report.outdone(claim, &winner.object, winner.created.seniority(claim.root.meta.created));
+                }
+            }
             let mut maker = Maker::new(router.traffic);
             for claim in &self.claims.granted {
                 match lost.get(&(router.name.clone(), claim.host.clone())) {

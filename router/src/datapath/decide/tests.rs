@@ -100,6 +100,7 @@ fn sites() -> impl Strategy<Value = VirtualHost> {
             let site = Site {
                 owner: ObjectRef { kind: Kind::HttpRoute, key: ObjectKey::new("ns", "owner") },
                 listener: "Gateway ns/g#l".into(),
+                cleartext_listener: None,
                 cleartext: cleartext.then(rules),
                 tls: (!bare && !passed).then_some(tls),
             };

@@ -362,7 +362,8 @@ fn a_site_has_its_name_in_all_maps_and_a_wider_host_in_none() {
     };
     let site = |host: HostMatch, passthrough: Option<Arc<ResolvedRoute>>| {
         let owner = ObjectRef { kind: Kind::HttpRoute, key: ObjectKey::new("shop", "store") };
-        let site = Site { owner, listener: "Gateway shop/g#l".into(), cleartext: None, tls: None };
+        let site =
+            Site { owner, listener: "Gateway shop/g#l".into(), cleartext_listener: None, cleartext: None, tls: None };
         let none = Default::default;
         let (terminated, cleartext) = (none(), none());
         Arc::new(VirtualHost {

@@ -69,7 +69,13 @@ fn site(host_text: &str, cleartext: Rules, tls: Rules) -> Arc<VirtualHost> {
     let tls =
         tls.map(|rules| SiteTls { shown_by, certificates: Vec::new(), minimum: None, rules: rules.into(), tcp: None });
     let owner = ObjectRef { kind: Kind::HttpRoute, key: ObjectKey::new("ns", "owner") };
-    let site = Site { owner, listener: "Gateway ns/g#l".into(), cleartext: cleartext.map(Arc::from), tls };
+    let site = Site {
+        owner,
+        listener: "Gateway ns/g#l".into(),
+        cleartext_listener: None,
+        cleartext: cleartext.map(Arc::from),
+        tls,
+    };
     Arc::new(VirtualHost { site: Some(Box::new(site)), ..empty(host_text) })
 }
 

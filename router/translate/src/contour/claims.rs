@@ -153,6 +153,7 @@ impl<'r> Claims<'r> {
                 self.winners.entry((claim.root.object(), Arc::clone(&claim.name))).or_default().insert(oldest.object());
                 let fault = lost(&claim.name, oldest.kind, oldest.meta.seniority(&claim.root.meta));
                 self.refuse(&claim, fault);
+                self.outdone.push(claim);
             }
             match <[Claim<'r>; 1]>::try_from(own) {
                 Ok([only]) => self.granted.push(only),

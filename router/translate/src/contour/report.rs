@@ -128,6 +128,17 @@ impl Report {
         self.entry(claim, fault.message);
     }
 
+    /// A host that an object of another API has, for a claim that was told of the other kind of Contour's.
+    pub fn outdone(&mut self, claim: &Claim<'_>, winner: &ObjectRef, seniority: Seniority) {
+        let is_of_claim = |visit: &Visit| visit.host.is_empty() || visit.host == claim.name;
+        for object in [Some(claim.root), claim.start].into_iter().flatten().map(|vertex| vertex.object()) {
+            self.winners.remove(&(object.clone(), Arc::clone(&claim.name)));
+            let visits = self.visits.get_mut(&object);
+            visits.into_iter().for_each(|visits| visits.retain(|_, visit| !is_of_claim(visit)));
+        }
+        self.lost(claim, winner, seniority);
+    }
+
     /// Why a subdomain is not served, for the root of its domain.
     pub fn entry(&mut self, claim: &Claim<'_>, problem: String) {
         let Some((zone, entry)) = claim.entry else { return };

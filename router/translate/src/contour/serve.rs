@@ -77,9 +77,11 @@ impl Maker {
                 (cleartext, None, Some(site_tls))
             }
         };
+        let listener: Arc<str> = format!("{}#{}", claim.root.object(), claim.name).into();
         let site = Site {
             owner: claim.root.object(),
-            listener: format!("{}#{}", claim.root.object(), claim.name).into(),
+            cleartext_listener: Some(Arc::clone(&listener)),
+            listener,
             cleartext,
             tls: site_tls,
         };

@@ -127,6 +127,7 @@ fn site(host: HostMatch, route: &Arc<GatewayRoute>) -> VirtualHost {
     let site = Site {
         owner: ObjectRef { kind: route.kind, key: route.meta.key.clone() },
         listener: "default".into(),
+        cleartext_listener: None,
         cleartext: Some([Arc::new(rule)].into()),
         tls: None,
     };

@@ -48,7 +48,7 @@ impl<'o> Kept<'o> {
     }
 
     fn site(&mut self, site: &mut Site) {
-        let Site { owner: _, listener: _, cleartext, tls } = site;
+        let Site { owner: _, listener: _, cleartext_listener: _, cleartext, tls } = site;
         if let Some(rules) = cleartext {
             self.rules(rules);
         }
@@ -119,9 +119,10 @@ fn same_host(a: &VirtualHost, b: &VirtualHost) -> bool {
 }
 
 fn same_site(a: &Site, b: &Site) -> bool {
-    let Site { owner, listener, cleartext, tls } = a;
+    let Site { owner, listener, cleartext_listener, cleartext, tls } = a;
     *owner == b.owner
         && *listener == b.listener
+        && *cleartext_listener == b.cleartext_listener
         && same_option(cleartext.as_deref(), b.cleartext.as_deref(), same_rules)
         && same_option(tls.as_ref(), b.tls.as_ref(), |a, b| {
             let SiteTls { shown_by, certificates, minimum, rules, tcp } = a;

@@ -59,7 +59,7 @@ pub fn follow(facts: Facts<'_>, router: &RouterTable, query: &Query, out: &mut E
     out.steps.push(hosts::candidates(router, asked));
     out.steps.extend(hosts::paths(router, asked, &found));
     if let (Some(rule), Some(site)) = (found.rule(), sites::asked(router, asked).and_then(|host| host.site.as_ref())) {
-        out.steps.push(sites::rule(site, rule));
+        out.steps.push(sites::rule(site, rule, asked.query));
     }
     if let Some(route) = found.route().filter(|route| route.id.kind == Kind::Gateway) {
         sites::unrouted(route, out);

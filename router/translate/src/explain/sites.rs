@@ -37,20 +37,33 @@ pub fn judge(site: &Site, asked: &Asked<'_>) -> String {
     if site.is_denied() {
         return "is in the list of denied domains; wider hosts are not asked".to_owned();
     }
+    let listener = listener(site, query);
     let Some(rules) = rules(site, query) else {
-        let other = if query.protocol == Protocol::Http { "over TLS" } else { "in clear text" };
-        return format!("is of {}, which serves it {other} only", site.listener);
+        let what = match query.protocol {
+            Protocol::Http => "serves it over TLS only",
+            Protocol::Https if site.cleartext_listener.as_deref() == Some(listener) => "serves it in clear text only",
+            Protocol::Https => "has no certificate for it",
+        };
+        return format!("is of {listener}, which {what}");
     };
     match &query.path {
-        None => format!("is of {}, where TLS ends", site.listener),
-        Some(_) if has_tcp(site, query) => format!("is of {}, which takes TLS off and forwards bytes", site.listener),
+        None => format!("is of {listener}, where TLS ends"),
+        Some(_) if has_tcp(site, query) => format!("is of {listener}, which takes TLS off and forwards bytes"),
         Some(_) if rules.iter().any(|rule| rule.takes(asked)) => {
-            format!("is of {}, and a rule takes {}", site.listener, compared(rules, query))
+            format!("is of {listener}, and a rule takes {}", compared(rules, query))
         }
         Some(_) => {
             let path = compared(rules, query);
-            format!("is of {}, and no rule takes {path}; wider hosts are not asked", site.listener)
+            format!("is of {listener}, and no rule takes {path}; wider hosts are not asked")
         }
+    }
+}
+
+/// The listener that has a site's host for the query's protocol; where there is none, that of the other protocol.
+fn listener<'s>(site: &'s Site, query: &Query) -> &'s str {
+    match &site.cleartext_listener {
+        Some(cleartext) if query.protocol == Protocol::Http => cleartext,
+        _ => &site.listener,
     }
 }
 
@@ -158,9 +171,9 @@ pub fn matcher(matcher: &RequestMatcher) -> String {
 }
 
 /// Where a rule comes from, and what it does.
-pub fn rule(site: &Site, rule: &Rule) -> Step {
+pub fn rule(site: &Site, rule: &Rule, query: &Query) -> Step {
     let path = rule.origin.split(" ▸ ").map(str::to_owned).collect();
-    Step::Rule { listener: site.listener.to_string(), path, action: action(&rule.route, &rule.prefix) }
+    Step::Rule { listener: listener(site, query).to_owned(), path, action: action(&rule.route, &rule.prefix) }
 }
 
 fn action(route: &ResolvedRoute, prefix: &str) -> String {
@@ -277,6 +290,7 @@ pub fn closed(host: &VirtualHost, site: &Site, asked: &Asked<'_>, losers: &[Lose
         out.fix = Some("ask for another host, or change --denied-domains of the agent".to_owned());
         return;
     }
+    let listener = listener(site, query);
     let is_contours = CONTOURS.contains(&site.owner.kind);
     let rules = rules(site, query);
     let Some(rules) = rules else {
@@ -295,7 +309,7 @@ pub fn closed(host: &VirtualHost, site: &Site, asked: &Asked<'_>, losers: &[Lose
                 }
             }
         };
-        out.verdict = format!("{answer}: {} has {}{what}", site.listener, host.host);
+        out.verdict = format!("{answer}: {listener} has {}{what}", host.host);
         out.fix = Some(fix.to_owned());
         return;
     };
@@ -312,9 +326,9 @@ pub fn closed(host: &VirtualHost, site: &Site, asked: &Asked<'_>, losers: &[Lose
     out.verdict = if let (true, Some((name, _, why))) = (rules.is_empty(), &invalid) {
         format!("{answer}: {name} wants it and is not served: {why}")
     } else if rules.is_empty() {
-        format!("{answer}: {} has {}, and no route with it is attached there", site.listener, host.host)
+        format!("{answer}: {listener} has {}, and no route with it is attached there", host.host)
     } else {
-        format!("{answer}: {} has {}, and no rule takes {path}", site.listener, host.host)
+        format!("{answer}: {listener} has {}, and no rule takes {path}", host.host)
     };
     let close = rules.iter().filter(|rule| rule.takes_path(asked)).take(MAX_CLOSE);
     let close: Vec<String> =
@@ -326,7 +340,7 @@ pub fn closed(host: &VirtualHost, site: &Site, asked: &Asked<'_>, losers: &[Lose
             format!("correct {name}: as its status says; `sluice validate` shows the place")
         }
         Some((name, None, why)) => format!("correct {name}: {why}"),
-        None if close.is_empty() => format!("give a route on {} a rule that matches {path}", site.listener),
+        None if close.is_empty() => format!("give a route on {listener} a rule that matches {path}"),
         None => close.join("; "),
     });
 }

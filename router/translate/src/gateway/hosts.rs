@@ -176,13 +176,17 @@ impl Hosts {
                 let site = site.get_or_insert_with(|| Site {
                     owner: serving.gate.clone(),
                     listener: Arc::clone(&serving.name),
+                    cleartext_listener: None,
                     cleartext: None,
                     tls: None,
                 });
                 // Who comes over TLS for another listener's host is told so.
                 site.listener = Arc::clone(&serving.name);
                 match serving.protocol {
-                    Protocol::Http => site.cleartext = Some(serving.rules(&host, routes)),
+                    Protocol::Http => {
+                        site.cleartext_listener = Some(Arc::clone(&serving.name));
+                        site.cleartext = Some(serving.rules(&host, routes));
+                    }
                     Protocol::Https => site.tls = serving.https(&host, routes),
                     Protocol::TlsTerminate => {
                         let tcp = serving.connections(&host, routes, &mut self.notes);

@@ -53,8 +53,10 @@ impl Hosts<'_> {
     }
 
     fn site(self, site: &Site) -> Vec<String> {
-        let Site { owner, listener, cleartext, tls } = site;
-        let mut lines = vec![format!("of {owner}, on {listener}")];
+        let Site { owner, listener, cleartext_listener, cleartext, tls } = site;
+        let other = cleartext_listener.as_ref().filter(|other| *other != listener);
+        let other = other.map(|other| format!(", in clear text on {other}")).unwrap_or_default();
+        let mut lines = vec![format!("of {owner}, on {listener}{other}")];
         lines.extend(cleartext.iter().flat_map(|rules| list("http", rules)));
         if let Some(SiteTls { shown_by, certificates, minimum, rules, tcp }) = tls {
             let names: Vec<String> = certificates.iter().map(|pair| self.0.name(pair)).collect();

@@ -26,6 +26,8 @@ pub struct Claims<'r> {
     pub domains: Domains,
     /// Objects with a virtual host of their own that do not get it, and why.
     pub refused: BTreeMap<ObjectRef, Fault>,
+    /// Claims that lost to one of the other kind, which may have lost the host in its turn.
+    pub outdone: Vec<Claim<'r>>,
     /// Who stands in the way of an object that wants a name. For operators only.
     pub winners: Winners,
 }

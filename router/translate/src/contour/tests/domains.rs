@@ -488,6 +488,26 @@ fn s8_the_older_kind_has_a_host_that_two_kinds_want() {
 }
 
 #[test]
+fn s8_of_two_kinds_both_are_told_of_the_route_that_has_a_host() {
+    let host = HostMatch::Exact(Hostname::parse("www.test").expect("a host"));
+    let winner = ObjectRef { kind: Kind::Route, key: ObjectKey::new("secretive", "shop") };
+    let with = Winner { object: winner.clone(), created: Created("2000-01-01T00:00:00Z".parse().ok()) };
+    let lost = Lost::from([((RouterName("default".into()), host), with)]);
+    let spec = json!({ "virtualhost": { "fqdn": "www.test" }, "routes": [{ "services": to("web") }] });
+    let mut objects = backends(&["team/web", "other/web"]);
+    objects.push(of_year(2020, team("team/a", json!({ "fqdn": "www.test" }))));
+    objects.push(of_year(2021, proxy("other/p", spec)));
+    let told = World::with(&Settings::default(), &lost, objects);
+    assert_eq!(told.ingress("team/a"), "invalid: fqdn \"www.test\" belongs to an older Route");
+    assert_eq!(
+        told.errors("other/p"),
+        ["VirtualHostError/HostAlreadyClaimed: fqdn \"www.test\" belongs to an older Route"]
+    );
+    let rows = told.settled.statuses.values().flat_map(|told| &told.rows);
+    assert_eq!(rows.map(|row| &row.winners[..]).collect::<Vec<_>>(), [[winner.clone()], [winner]]);
+}
+
+#[test]
 fn domains_that_are_denied_are_denied_to_all() {
     use crate::domain_lists::DomainLists;
     let domains = DomainLists { denied: vec!["bad.corp.test".to_owned()], allowed: vec!["corp.test".to_owned()] };

@@ -291,7 +291,13 @@ fn sites_and_hosts_differ_in_each_of_their_parts() {
         Some(tls)
     };
     let site = |change: &dyn Fn(&mut Site)| {
-        let mut site = Site { owner: object("public"), listener: "web".into(), cleartext: None, tls: None };
+        let mut site = Site {
+            owner: object("public"),
+            listener: "web".into(),
+            cleartext_listener: None,
+            cleartext: None,
+            tls: None,
+        };
         change(&mut site);
         site
     };
