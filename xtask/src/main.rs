@@ -16,6 +16,7 @@ mod kernels;
 mod process;
 mod run;
 mod test;
+mod tidy;
 
 /// Builds, verifies, runs, tests and measures Sluice.
 #[derive(Parser)]
@@ -47,6 +48,8 @@ enum Task {
         #[arg(long)]
         kernels: bool,
     },
+    /// Check the source tree against rules that no compiler checks: imports and dependencies, unsafe code, documentation.
+    Tidy(tidy::Arguments),
     /// What a change must pass: formatting, lints, every test, and the dependency policy if cargo-deny is there.
     Ci,
     /// Build what is to be shipped to target/dist/sluice: compiled from what the benchmarks' load runs through.
@@ -86,6 +89,7 @@ fn run(task: Task) -> Result<()> {
         }
         Task::Verify { kernels: false } => test::verify(&root),
         Task::Verify { kernels: true } => test::verify_kernels(&root),
+        Task::Tidy(arguments) => tidy::run(&root, &arguments),
         Task::Ci => ci::run(&root),
         Task::Dist => {
             println!("{}", dist::build(&root)?.display());

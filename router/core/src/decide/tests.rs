@@ -1,3 +1,5 @@
+//! Which requests are preflights.
+
 use super::*;
 use crate::explain::Query;
 use crate::explain::asked::Asked;
