@@ -50,8 +50,12 @@ enum Task {
     },
     /// Check the source tree against rules that no compiler checks: imports and dependencies, unsafe code, documentation.
     Tidy(tidy::Arguments),
-    /// What a change must pass: formatting, lints, every test, and the dependency policy if cargo-deny is there.
-    Ci,
+    /// What a change must pass: formatting, tidy, lints, documentation, the dependency policy, and every test.
+    Ci {
+        /// All but the tests, which take most of the time and root.
+        #[arg(long)]
+        no_tests: bool,
+    },
     /// Build what is to be shipped to target/dist/sluice: compiled from what the benchmarks' load runs through.
     Dist,
     /// Measure, with release builds, and write docs/benchmarks.md.
@@ -90,7 +94,7 @@ fn run(task: Task) -> Result<()> {
         Task::Verify { kernels: false } => test::verify(&root),
         Task::Verify { kernels: true } => test::verify_kernels(&root),
         Task::Tidy(arguments) => tidy::run(&root, &arguments),
-        Task::Ci => ci::run(&root),
+        Task::Ci { no_tests } => ci::run(&root, !no_tests),
         Task::Dist => {
             println!("{}", dist::build(&root)?.display());
             Ok(())

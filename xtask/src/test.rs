@@ -11,11 +11,7 @@ use crate::{ebpf, install, kernels};
 
 /// Runs every test. Being root is part of it: tests that need the kernel are never skipped.
 pub fn run(root: &Path, arguments: &[String]) -> Result<()> {
-    ensure!(
-        process::is_root(),
-        "the tests make network namespaces and load kernel programs: run `sudo --preserve-env=PATH,HOME cargo xtask test`"
-    );
-    install::for_tests(root)?;
+    prepare(root)?;
     ebpf::build(root)?;
     // Built once for all, so that tests that run side by side do not wait for one another to find it built.
     process::build_sluice(root, false)?;
@@ -42,6 +38,18 @@ pub fn run(root: &Path, arguments: &[String]) -> Result<()> {
     others?;
     ensure!(total.passed > 0, "no test ran");
     Ok(())
+}
+
+/// Installs what the tests need.
+///
+/// # Errors
+/// Without root.
+pub fn prepare(root: &Path) -> Result<()> {
+    ensure!(
+        process::is_root(),
+        "the tests make network namespaces and load kernel programs: run it again by `sudo --preserve-env=PATH,HOME`"
+    );
+    install::for_tests(root)
 }
 
 /// What the test programs said of themselves.
