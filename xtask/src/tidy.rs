@@ -25,8 +25,8 @@ pub struct Arguments {
     /// Remove from xtask/tidy.toml what no longer exists in the tree.
     #[arg(long)]
     write: bool,
-    /// With --write, also add the present violations to xtask/tidy.toml. Each addition needs a reason, which a reviewer
-    /// accepts: why this circle of imports, dependency or unsafe code cannot be avoided.
+    /// With --write, also add the circles of imports and the unsafe code that the tree has. Each addition needs a reason
+    /// that a reviewer accepts: why it cannot be avoided.
     #[arg(long, value_name = "REASON", requires = "write")]
     freeze: Option<String>,
 }

@@ -19,9 +19,9 @@ pub const FILE: &str = "xtask/tidy.toml";
 /// The list.
 #[derive(Deserialize)]
 pub struct Allowed {
-    /// Files, and folders with all files below them, that have unsafe code.
+    /// Files, and folders with all files below them, that have unsafe code, with the reason.
     #[serde(rename = "unsafe", default)]
-    unsafe_in: BTreeSet<String>,
+    unsafe_in: BTreeMap<String, String>,
     /// For each crate the others of the repository that it depends on.
     #[serde(default)]
     crates: BTreeMap<String, BTreeSet<String>>,
@@ -58,9 +58,12 @@ impl Allowed {
         let path = root.join(FILE);
         let text = fs::read_to_string(&path).with_context(|| format!("reading {FILE}"))?;
         let mut document: DocumentMut = text.parse().context(FILE)?;
-        document["unsafe"] = lines(&self.unsafe_in);
-        let crates = document.entry("crates").or_insert(Item::Table(Table::new()));
-        let table = crates.as_table_mut().context("`crates` is not a table")?;
+        let table = table(&mut document, "unsafe")?;
+        table.retain(|place, _| self.unsafe_in.contains_key(place));
+        for (place, reason) in &self.unsafe_in {
+            table[place] = value(reason);
+        }
+        let table = self::table(&mut document, "crates")?;
         table.retain(|name, _| self.crates.contains_key(name));
         for (name, dependencies) in &self.crates {
             table[name] = value(dependencies.iter().collect::<Array>());
@@ -78,7 +81,7 @@ impl Allowed {
 
     /// Removes what the tree no longer has.
     pub fn shrink(&mut self, tree: &Tree) {
-        self.unsafe_in.retain(|place| unsafe_code(tree).any(|(path, _)| is_below(path, place)));
+        self.unsafe_in.retain(|place, _| unsafe_code(tree).any(|(path, _)| is_below(path, place)));
         self.crates.retain(|name, _| tree.crates.iter().any(|one| one.name == *name));
         for one in &tree.crates {
             if let Some(dependencies) = self.crates.get_mut(&one.name) {
@@ -91,13 +94,10 @@ impl Allowed {
         }
     }
 
-    /// Adds what the tree has.
+    /// Adds the unsafe code and the circles of the tree. Which crate may depend on which is written by hand.
     pub fn freeze(&mut self, tree: &Tree, reason: &str) {
         let added: Vec<String> = self.unlisted_unsafe(tree).map(|(path, _)| path.to_owned()).collect();
-        self.unsafe_in.extend(added);
-        for one in &tree.crates {
-            self.crates.entry(one.name.clone()).or_default().extend(one.dependencies.iter().cloned());
-        }
+        self.unsafe_in.extend(added.into_iter().map(|path| (path, reason.to_owned())));
         for files in cycles::all(&tree.graphs) {
             if !self.circle.iter().any(|listed| listed.files.is_superset(&files)) {
                 self.circle.retain(|listed| listed.files.is_disjoint(&files));
@@ -112,13 +112,13 @@ impl Allowed {
         let unlisted = self.unlisted_unsafe(tree).map(|(path, line)| {
             format!("{path}:{line}: unsafe code outside the files and folders that {FILE} lists under `unsafe`")
         });
-        let stale = self.unsafe_in.iter().filter(has_none);
+        let stale = self.unsafe_in.keys().filter(has_none);
         let stale = stale.map(|place| format!("{FILE}: {place} has no unsafe code; delete it from `unsafe`"));
         unlisted.chain(stale).collect()
     }
 
     fn unlisted_unsafe<'a>(&self, tree: &'a Tree) -> impl Iterator<Item = (&'a str, usize)> {
-        unsafe_code(tree).filter(|(path, _)| !self.unsafe_in.iter().any(|place| is_below(path, place)))
+        unsafe_code(tree).filter(|(path, _)| !self.unsafe_in.keys().any(|place| is_below(path, place)))
     }
 
     /// Dependencies between crates that are not listed, and listed ones that do not exist.
@@ -207,6 +207,12 @@ fn unsafe_code(tree: &Tree) -> impl Iterator<Item = (&str, usize)> {
 /// Whether a path is a module's file, one below it, or a folder's.
 fn is_below(path: &str, module: &str) -> bool {
     path.strip_prefix(module).is_some_and(|rest| ["", ".rs"].contains(&rest) || rest.starts_with('/'))
+}
+
+/// A table, which is added if there is none.
+fn table<'d>(document: &'d mut DocumentMut, name: &str) -> Result<&'d mut Table> {
+    let table = document.entry(name).or_insert(Item::Table(Table::new()));
+    table.as_table_mut().with_context(|| format!("{FILE}: `{name}` is not a table"))
 }
 
 /// An array with a line for each item.
