@@ -15,6 +15,7 @@ mod install;
 mod kernels;
 mod process;
 mod run;
+mod tally;
 mod test;
 mod tidy;
 
