@@ -266,8 +266,8 @@ pub fn settings() -> Option<&'static Config> {
 /// The pool of a route.
 #[inline(always)]
 pub fn pool(route: u32) -> Option<Pool> {
-    // SAFETY (this and the two below): the agent alone writes these maps, and replaces values as a whole; a value is
-    // copied out at once, or a few fields of it are.
+    // SAFETY: the agent alone writes this map and the two below, and replaces values as a whole; a value is copied out
+    // at once, or a few fields of it are.
     unsafe { pools.get(&route) }.copied()
 }
 

@@ -319,7 +319,7 @@ impl Skb {
             return false;
         }
         // SAFETY: not null, so it is a socket's, and held until it is released.
-        let listens = unsafe { (*socket).state } == BPF_TCP_LISTEN as u32;
+        let listens = unsafe { (*socket).state } == BPF_TCP_LISTEN;
         // SAFETY: found above, and not used any more.
         unsafe { bpf_sk_release(socket.cast()) };
         // One that waits for whoever comes does not have this connection.

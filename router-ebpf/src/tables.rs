@@ -35,9 +35,11 @@ fn reference(value: Option<&HostRoute>) -> Option<HostRef> {
 impl Tables for KernelTables<'_> {
     #[inline(always)]
     fn is_passthrough(&self, candidate: Candidate) -> bool {
-        // SAFETY (all four look-ups): the agent alone writes these maps and replaces values as a whole; the few
-        // bytes that are needed are copied out at once.
-        self.key(candidate).is_some_and(|key| unsafe { sni_passthrough.get(key) }.is_some())
+        self.key(candidate).is_some_and(|key| {
+            // SAFETY: the agent alone writes this map and those of the look-ups below, and replaces values as a whole; the
+            // few bytes that are needed are copied out at once.
+            unsafe { sni_passthrough.get(key) }.is_some()
+        })
     }
 
     #[inline(always)]

@@ -16,8 +16,9 @@ const BEFORE_WORDS: usize = offset_of!(FirstFlight, bytes) / 8;
 const BEHIND_WORDS: usize = (size_of::<FirstFlight>() - offset_of!(FirstFlight, hello)) / 8;
 
 const _: () = {
-    assert!(NAME_FIELD % 8 == 0 && offset_of!(FirstFlight, bytes) % 8 == 0 && align_of::<FirstFlight>() == 8);
-    assert!(offset_of!(FirstFlight, hello) % 8 == 0 && offset_of!(FirstFlight, bytes) < offset_of!(FirstFlight, hello));
+    assert!(NAME_FIELD.is_multiple_of(8) && align_of::<FirstFlight>() == 8);
+    assert!(offset_of!(FirstFlight, bytes) % 8 == 0 && offset_of!(FirstFlight, hello) % 8 == 0);
+    assert!(offset_of!(FirstFlight, bytes) < offset_of!(FirstFlight, hello));
     assert!(offset_of!(Event, host) % 8 == 0 && align_of::<Event>() == 8);
 };
 
@@ -60,7 +61,7 @@ pub fn copy_head(head: &mut HeadParser, host: &mut HostBuilder, from_head: &Head
     const HEAD_WORDS: usize = size_of::<HeadParser>() / 8;
     const HOST_WORDS: usize = size_of::<HostBuilder>() / 8;
     const {
-        assert!(size_of::<HeadParser>() % 8 == 0 && size_of::<HostBuilder>() % 8 == 0);
+        assert!(size_of::<HeadParser>().is_multiple_of(8) && size_of::<HostBuilder>().is_multiple_of(8));
         assert!(offset_of!(FirstFlight, head) % 8 == 0 && offset_of!(FirstFlight, host) % 8 == 0);
         assert!(offset_of!(LaterHead, head) % 8 == 0 && offset_of!(LaterHead, host) % 8 == 0);
     }

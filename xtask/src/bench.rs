@@ -1,7 +1,6 @@
 //! `cargo xtask bench`: measurements with release builds, written to docs/benchmarks.md.
 
 use std::path::Path;
-use std::time::Duration;
 
 use anyhow::Result;
 use clap::Subcommand;
@@ -17,6 +16,7 @@ mod order;
 pub mod passthrough;
 mod probe;
 mod programs;
+mod summary;
 mod tools;
 pub mod usage;
 
@@ -41,23 +41,4 @@ pub fn run(root: &Path, what: Bench) -> Result<()> {
         Bench::Passthrough(arguments) => passthrough::run(root, &arguments),
         Bench::Http(arguments) => http::run(root, &arguments),
     }
-}
-
-/// The middle of some measurements, and the worst.
-#[derive(Clone, Copy)]
-struct Summary {
-    rounds: usize,
-    median: Duration,
-    worst: Duration,
-}
-
-/// `None` for no measurements.
-fn summary(mut measured: Vec<Duration>) -> Option<Summary> {
-    measured.sort();
-    Some(Summary { rounds: measured.len(), median: *measured.get(measured.len() / 2)?, worst: *measured.last()? })
-}
-
-/// Milliseconds for a table.
-fn milliseconds(duration: Duration) -> String {
-    format!("{:.1} ms", duration.as_secs_f64() * 1000.0)
 }

@@ -44,6 +44,39 @@ impl Toolchain {
     }
 }
 
+impl Toolchain {
+    /// `cargo build` or `clippy` of the kernel program for its target.
+    fn cargo(self, root: &Path, command: &str) -> Command {
+        let mut cargo = match (self, command) {
+            // cargo-clippy takes the driver that lies beside it.
+            (Toolchain::Debian, "clippy") => Command::new("/usr/bin/cargo-clippy"),
+            _ => Command::new("cargo"),
+        };
+        // The cargo that runs this program has set its own toolchain and flags; this build has others.
+        for name in ["CARGO", "RUSTC", "RUSTUP_TOOLCHAIN", "RUSTFLAGS", "CARGO_ENCODED_RUSTFLAGS", "CARGO_BUILD_TARGET"]
+        {
+            cargo.env_remove(name);
+        }
+        match self {
+            Toolchain::Debian => cargo.env("RUSTC", debian_rustc()).env("RUSTC_BOOTSTRAP", "1").arg(command),
+            Toolchain::Nightly => cargo.args(["+nightly", command, "-Zbuild-std=core"]),
+        };
+        cargo.args(["--release", "--locked", "--target", TARGET]);
+        let flags = "--cfg=bpf_target_arch=\"x86_64\" -Cdebuginfo=2 -Clink-arg=--btf -Clinker=bpf-linker";
+        cargo.env("CARGO_TARGET_BPFEL_UNKNOWN_NONE_RUSTFLAGS", flags);
+        cargo.env("CARGO_TARGET_DIR", root.join("target/ebpf")).current_dir(root.join("router-ebpf"));
+        cargo
+    }
+}
+
+/// Lints the kernel program for its target.
+///
+/// # Errors
+/// When there is a warning, or no toolchain with clippy.
+pub fn lint(root: &Path) -> Result<()> {
+    process::run(Toolchain::find()?.cargo(root, "clippy").args(["--", "--deny", "warnings"]))
+}
+
 /// Whether bpf-linker can be run.
 pub fn linker_is_there() -> bool {
     process::succeeds(Command::new("bpf-linker").arg("--version"))
@@ -56,25 +89,7 @@ pub fn linker_is_there() -> bool {
 pub fn build(root: &Path) -> Result<PathBuf> {
     let toolchain = Toolchain::find()?;
     ensure!(linker_is_there(), "bpf-linker is missing: run `cargo install bpf-linker --version {BPF_LINKER} --locked`");
-    let folder = root.join("router-ebpf");
-    let mut cargo = Command::new("cargo");
-    // The cargo that runs this program has set its own toolchain and flags; this build has others.
-    for name in ["CARGO", "RUSTC", "RUSTUP_TOOLCHAIN", "RUSTFLAGS", "CARGO_ENCODED_RUSTFLAGS", "CARGO_BUILD_TARGET"] {
-        cargo.env_remove(name);
-    }
-    match toolchain {
-        Toolchain::Debian => {
-            cargo.env("RUSTC", debian_rustc()).env("RUSTC_BOOTSTRAP", "1");
-            cargo.args(["build", "--release", "--locked", "--target", TARGET]);
-        }
-        Toolchain::Nightly => {
-            cargo.args(["+nightly", "build", "--release", "--locked", "--target", TARGET, "-Zbuild-std=core"]);
-        }
-    }
-    let flags = "--cfg=bpf_target_arch=\"x86_64\" -Cdebuginfo=2 -Clink-arg=--btf -Clinker=bpf-linker";
-    cargo.env("CARGO_TARGET_BPFEL_UNKNOWN_NONE_RUSTFLAGS", flags);
-    cargo.env("CARGO_TARGET_DIR", root.join("target/ebpf")).current_dir(&folder);
-    let status = cargo.status().context("cargo could not be started")?;
+    let status = toolchain.cargo(root, "build").status().context("cargo could not be started")?;
     ensure!(status.success(), "building the kernel program failed (toolchain: {toolchain:?})");
 
     let built = root.join("target/ebpf").join(TARGET).join("release/sluice");

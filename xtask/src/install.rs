@@ -1,7 +1,7 @@
 //! What Sluice needs besides a Rust toolchain, and how to get it on Debian: announced first, then installed, and
 //! nothing is touched that is there.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, bail, ensure};
@@ -50,6 +50,9 @@ const TESTS: &[Tool] = &[
 
 /// Debian's compiler for the kernel program, and its prebuilt core.
 const BPF_PACKAGES: [&str; 2] = ["rustc-web", "libstd-rust-web-dev-bpf"];
+
+/// Version of cargo-deny, where there is none.
+const CARGO_DENY: &str = "0.20.2";
 
 /// What is to be installed.
 #[derive(Default)]
@@ -118,6 +121,32 @@ fn install(root: &Path, tools: &[Tool]) -> Result<()> {
     }
     step("everything needed is installed");
     Ok(())
+}
+
+/// Installs the clippy of the toolchain that builds the kernel program.
+pub fn for_lints() -> Result<()> {
+    match Toolchain::find()? {
+        Toolchain::Debian if !is_there("/usr/bin/cargo-clippy") => packages(&["rust-web-clippy"]),
+        Toolchain::Nightly if !process::succeeds(Command::new("cargo").args(["+nightly", "clippy", "--version"])) => {
+            let add = ["component", "add", "clippy", "--toolchain", "nightly"];
+            step(&format!("rustup {}", add.join(" ")));
+            process::run(Command::new("rustup").args(add))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// cargo-deny, built below `target/tools` if it is not on the path; without optimization, which takes less than half the time.
+pub fn cargo_deny(root: &Path) -> Result<PathBuf> {
+    let tools = process::target(root).join("tools");
+    let folders = process::search_path().into_iter().chain([tools.join("bin")]);
+    if let Some(found) = folders.map(|folder| folder.join("cargo-deny")).find(|program| program.is_file()) {
+        return Ok(found);
+    }
+    step(&format!("building cargo-deny {CARGO_DENY} (some minutes)"));
+    let install = ["install", "cargo-deny", "--version", CARGO_DENY, "--locked", "--debug", "--root"];
+    process::run(cargo(root).args(install).arg(&tools))?;
+    Ok(tools.join("bin/cargo-deny"))
 }
 
 fn announce(plan: &Plan) {

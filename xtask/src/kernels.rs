@@ -14,7 +14,7 @@ use std::time::Instant;
 use anyhow::{Context, Result, bail, ensure};
 
 use crate::process::{self, cargo};
-use crate::test::Tally;
+use crate::tally::Tally;
 use crate::{ebpf, install};
 use guest::Guest;
 use initramfs::Initramfs;

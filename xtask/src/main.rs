@@ -15,7 +15,9 @@ mod install;
 mod kernels;
 mod process;
 mod run;
+mod tally;
 mod test;
+mod tidy;
 
 /// Builds, verifies, runs, tests and measures Sluice.
 #[derive(Parser)]
@@ -47,8 +49,14 @@ enum Task {
         #[arg(long)]
         kernels: bool,
     },
-    /// What a change must pass: formatting, lints, every test, and the dependency policy if cargo-deny is there.
-    Ci,
+    /// Check the source tree against rules that no compiler checks: imports and dependencies, unsafe code, documentation.
+    Tidy(tidy::Arguments),
+    /// What a change must pass: formatting, tidy, lints, documentation, the dependency policy, and every test.
+    Ci {
+        /// All but the tests, which take most of the time and root.
+        #[arg(long)]
+        no_tests: bool,
+    },
     /// Build what is to be shipped to target/dist/sluice: compiled from what the benchmarks' load runs through.
     Dist,
     /// Measure, with release builds, and write docs/benchmarks.md.
@@ -86,7 +94,8 @@ fn run(task: Task) -> Result<()> {
         }
         Task::Verify { kernels: false } => test::verify(&root),
         Task::Verify { kernels: true } => test::verify_kernels(&root),
-        Task::Ci => ci::run(&root),
+        Task::Tidy(arguments) => tidy::run(&root, &arguments),
+        Task::Ci { no_tests } => ci::run(&root, !no_tests),
         Task::Dist => {
             println!("{}", dist::build(&root)?.display());
             Ok(())

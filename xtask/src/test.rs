@@ -7,15 +7,12 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, ensure};
 
 use crate::process::{self, cargo};
+use crate::tally::Tally;
 use crate::{ebpf, install, kernels};
 
 /// Runs every test. Being root is part of it: tests that need the kernel are never skipped.
 pub fn run(root: &Path, arguments: &[String]) -> Result<()> {
-    ensure!(
-        process::is_root(),
-        "the tests make network namespaces and load kernel programs: run `sudo --preserve-env=PATH,HOME cargo xtask test`"
-    );
-    install::for_tests(root)?;
+    prepare(root)?;
     ebpf::build(root)?;
     // Built once for all, so that tests that run side by side do not wait for one another to find it built.
     process::build_sluice(root, false)?;
@@ -44,38 +41,16 @@ pub fn run(root: &Path, arguments: &[String]) -> Result<()> {
     Ok(())
 }
 
-/// What the test programs said of themselves.
-#[derive(Default)]
-pub struct Tally {
-    /// Tests that passed.
-    pub passed: u64,
-    /// Tests that failed.
-    pub failed: u64,
-}
-
-impl Tally {
-    /// Reads `test result: ok. 5 passed; 0 failed; …`; other lines say nothing.
-    pub fn add(&mut self, line: &str) {
-        let Some(result) = line.strip_prefix("test result: ") else { return };
-        let count = |what: &str| {
-            let words: Vec<&str> = result.split([' ', ';']).collect();
-            let at = words.iter().position(|word| *word == what).and_then(|at| at.checked_sub(1));
-            at.and_then(|at| words.get(at)).and_then(|number| number.parse::<u64>().ok()).unwrap_or_default()
-        };
-        self.passed += count("passed");
-        self.failed += count("failed");
-    }
-
-    /// Adds another one.
-    pub fn join(&mut self, other: &Tally) {
-        self.passed += other.passed;
-        self.failed += other.failed;
-    }
-
-    /// `12 passed, 0 failed`.
-    pub fn line(&self) -> String {
-        format!("{} passed, {} failed", self.passed, self.failed)
-    }
+/// Installs what the tests need.
+///
+/// # Errors
+/// Without root.
+pub fn prepare(root: &Path) -> Result<()> {
+    ensure!(
+        process::is_root(),
+        "the tests make network namespaces and load kernel programs: run it again by `sudo --preserve-env=PATH,HOME`"
+    );
+    install::for_tests(root)
 }
 
 /// Loads every program into this kernel.
@@ -93,18 +68,4 @@ pub fn verify_kernels(root: &Path) -> Result<()> {
     install::for_tests(root)?;
     println!("total: {}", kernels::run(root)?.line());
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn results_of_all_programs_are_added_up() {
-        let mut total = Tally::default();
-        total.add("running 3 tests");
-        total.add("test result: ok. 12 passed; 0 failed; 0 ignored; 0 measured; 3 filtered out; finished in 0.73s");
-        total.add("test result: FAILED. 1 passed; 2 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.01s");
-        assert_eq!((total.passed, total.failed), (13, 2));
-    }
 }

@@ -1,3 +1,5 @@
+//! TCP options as real stacks write them, in unusual layouts, and cut off.
+
 use std::vec::Vec;
 
 use super::*;

@@ -1,3 +1,5 @@
+//! Settings from the command line.
+
 use super::*;
 
 /// The settings of `sluice validate . ARGUMENT…`, or the error's text.

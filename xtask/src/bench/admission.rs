@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail, ensure};
 
 use super::document::{self, machine};
-use super::{Summary, summary};
+use super::summary::{Summary, summary};
 use crate::process;
 
 /// Admission and compilation of everything.

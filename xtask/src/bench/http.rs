@@ -8,11 +8,11 @@ use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
 
 use self::measure::{MEASURES, Plan};
-use self::network::Network;
 use self::report::Results;
 use self::ways::{Lane, Router, Way};
+use super::network::Network;
 use super::tools::Tools;
-use super::{document, network, programs};
+use super::{document, programs};
 use crate::process;
 
 mod backend;

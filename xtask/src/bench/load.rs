@@ -13,7 +13,7 @@ use router_common::maps::{ABI, names};
 use super::document::{self, machine};
 use super::folder::{self, Setting};
 use super::probe::{self, HostMap};
-use super::{Summary, milliseconds, summary};
+use super::summary::{Summary, milliseconds, summary};
 use crate::process::{self, Running, Server};
 use crate::{ebpf, install};
 

@@ -10,11 +10,11 @@ use clap::Args;
 
 use self::load::LISTENING;
 use self::measure::GROUPS;
-use self::network::{BACKEND_PORT, HOSTS, Network};
 use self::report::Results;
 use self::ways::{Lane, Way};
+use super::document;
+use super::network::{BACKEND_PORT, HOSTS, Network};
 use super::tools::Tools;
-use super::{document, network, usage};
 use crate::process::{self, Running, Server};
 
 mod idle;
@@ -89,8 +89,6 @@ const QUICK_TIME: u32 = 200;
 const PAUSE: Duration = Duration::from_secs(12);
 /// Idle connections through a relay, which has two descriptors for each, and perhaps pipes.
 const IDLE: usize = 6000;
-/// Idle connections on the direct way and through the kernel path, which has none.
-const MANY: usize = 30_000;
 
 /// Measures, prints, writes docs/benchmarks.md and its plot, and fails when a bar is missed.
 pub fn run(root: &Path, arguments: &Arguments) -> Result<()> {
@@ -140,7 +138,7 @@ fn measure(tools: &Tools, arguments: &Arguments) -> Result<Results> {
     // Memory first: later a router has memory from past connections to use again.
     let mut idle = Vec::new();
     for lane in lanes.iter().filter(|_| arguments.measures(IDLE_ID)) {
-        let count = if matches!(lane.way, Way::Direct | Way::Kernel) { MANY } else { IDLE };
+        let count = if matches!(lane.way, Way::Direct | Way::Kernel) { idle::MANY } else { IDLE };
         eprintln!("xtask: {count} idle connections: {}", lane.way.name());
         match idle::hold(tools, &network, lane, count) {
             Ok(held) => idle.push(held),

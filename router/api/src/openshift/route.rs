@@ -94,7 +94,7 @@ impl WildcardPolicy {
 pub(crate) const HOST_GENERATED: &str = "openshift.io/host.generated";
 const ALLOW_BAD_LABELS: &str = "route.openshift.io/allow-non-dns-compliant-host";
 
-/// Reads a Route; `old` is the stored version that it replaces. Its manifest is filled in afterwards, by [`stored`].
+/// Reads a Route; `old` is the stored version that it replaces. Its manifest is filled in afterwards.
 pub(crate) fn parse(
     meta: Meta,
     mut object: Fields<'_>,

@@ -1,3 +1,5 @@
+//! Verdicts on connections for rules of nftables and `iptables`, by what the rules match.
+
 use super::index::Index;
 use super::rules::{Base, Chain, Comparison, Effect, Expression, Family, Hook, Kind, Rule, Source, Span, Verdict};
 use super::*;

@@ -1,3 +1,5 @@
+//! One direction of a relay over loopback TCP: data, wake-ups, and how it ends.
+
 use std::future::poll_fn;
 use std::task::Poll;
 

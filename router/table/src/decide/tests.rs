@@ -1,3 +1,5 @@
+//! Which requests are preflights.
+
 use std::borrow::Cow;
 
 use super::*;

@@ -1,3 +1,5 @@
+//! Replaced prefixes, and the `Location` of redirects.
+
 use super::*;
 use router_model::names::Hostname;
 

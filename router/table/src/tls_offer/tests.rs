@@ -1,3 +1,5 @@
+//! TLS profiles: versions and suites that are offered, and those that rustls does not have.
+
 use rustls::ProtocolVersion;
 
 use super::*;

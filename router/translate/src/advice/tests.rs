@@ -1,3 +1,5 @@
+//! Warnings for odd objects, each with the objects that cause it and its text for every kind of route.
+
 use std::sync::Arc;
 
 use rustls::RootCertStore;

@@ -1,3 +1,5 @@
+//! Warnings for objects that no status covers, with the verdict and the fix that `explain` names.
+
 use serde_json::{Value, json};
 
 use super::*;

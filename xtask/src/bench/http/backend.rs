@@ -5,8 +5,8 @@ use std::fs;
 use anyhow::{Context, Result, ensure};
 
 use super::load::LISTENING;
-use super::network::{DESCRIPTORS, Network};
 use super::tools;
+use crate::bench::network::{DESCRIPTORS, Network};
 use crate::bench::programs::Peer;
 use crate::bench::tools::Tools;
 use crate::process::{Running, Server};

@@ -6,10 +6,10 @@ use std::time::Duration;
 use anyhow::Result;
 
 use super::load::Outcome;
-use super::network::Network;
 use super::ways::{Hosts, Lane, Way};
 use super::{tools, turns};
 use crate::bench::bars::{Ratios, median};
+use crate::bench::network::Network;
 use crate::bench::order::order;
 use crate::bench::tools::Tools;
 use crate::bench::usage::{self, Processor};

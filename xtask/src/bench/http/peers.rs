@@ -8,8 +8,8 @@ use anyhow::Result;
 
 use super::backend::{ECHO_PORT, WEB_PORT};
 use super::names::{self, Certificate};
-use super::network::Middle;
 use super::ways::{Hosts, endpoints};
+use crate::bench::network::Middle;
 use crate::bench::programs::Peer;
 use crate::bench::tools::Tools;
 use crate::process::{Running, Server};

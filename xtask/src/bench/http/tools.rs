@@ -9,8 +9,8 @@ use anyhow::{Context, Result, bail, ensure};
 
 use super::load::Outcome;
 use super::measure::{BODY, Kind, Measure};
-use super::network::Network;
 use super::ways::{HTTP_PORT, HTTPS_PORT, Lane};
+use crate::bench::network::Network;
 use crate::bench::programs::find;
 use crate::bench::tools::Tools;
 use crate::process::text;

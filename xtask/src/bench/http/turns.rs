@@ -12,9 +12,9 @@ use anyhow::{Context, Result, ensure};
 use rustix::process::{Pid, Signal, kill_process, set_parent_process_death_signal};
 
 use super::measure::{Figure, Measure};
-use super::network::Network;
 use super::tools;
 use super::ways::Lane;
+use crate::bench::network::Network;
 use crate::bench::order::order;
 use crate::bench::usage::{self, Processor};
 use crate::process::text;

@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 
 use super::load::{Client, Outcome, handshakes, websocket};
-use super::network::{Middle, Network};
 use super::tools::Files;
 use super::{names, peers, sluice};
+use crate::bench::network::{Middle, Network};
 use crate::bench::programs::Peer;
 use crate::bench::tools::Tools;
 use crate::bench::usage::{self, Memory, Processor};

@@ -6,10 +6,13 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 
-use super::Tools;
-use super::network::Network;
-use super::usage::{self, Memory};
 use super::ways::{Lane, Way};
+use crate::bench::network::Network;
+use crate::bench::tools::Tools;
+use crate::bench::usage::{self, Memory};
+
+/// Connections on the direct way and through the kernel path, which has no descriptors for them.
+pub const MANY: usize = 30_000;
 
 /// What a number of connections on one way take.
 #[derive(Clone, Copy)]

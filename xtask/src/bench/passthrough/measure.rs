@@ -6,15 +6,15 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 use clap::ValueEnum;
 
-use super::Tools;
 use super::load::Load;
 use super::load::client::Outcome;
 use super::load::hello::Hello;
-use super::network::Network;
-use super::usage::Processor;
 use super::ways::{Lane, Way};
 use crate::bench::bars::{Ratios, median};
+use crate::bench::network::Network;
 use crate::bench::order::order;
+use crate::bench::tools::Tools;
+use crate::bench::usage::Processor;
 
 /// One row of the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,10 +6,10 @@ use std::path::Path;
 
 use anyhow::{Result, ensure};
 
-use super::Tools;
 use super::load::hello::NAME;
-use super::network::{DESCRIPTORS, HOSTS, Middle, ROUTER_PORT};
+use crate::bench::network::{DESCRIPTORS, HOSTS, Middle, ROUTER_PORT};
 use crate::bench::programs::{self, Peer};
+use crate::bench::tools::Tools;
 use crate::process::{Running, Server};
 
 /// Where Debian puts nginx' stream module.

@@ -4,14 +4,13 @@ use std::fmt::Write as _;
 
 use anyhow::{Context, Result};
 
-use super::MANY;
-use super::idle::Idle;
+use super::idle::{Idle, MANY};
 use super::measure::{Column, GROUPS, Group, Plan};
-use super::network::{DESCRIPTORS, HOSTS};
 use super::plot;
 use super::ways::Way;
 use crate::bench::bars::{self, Bar};
 use crate::bench::document::machine;
+use crate::bench::network::{DESCRIPTORS, HOSTS};
 
 /// Bytes of memory in the router for an idle connection that the kernel carries.
 const MEMORY_BAR: f64 = 1024.0;

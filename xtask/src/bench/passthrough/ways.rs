@@ -12,9 +12,11 @@ use super::load::Load;
 use super::load::client::Outcome;
 use super::load::hello::{Hello, NAME};
 use super::measure::Measure;
-use super::network::{BACKEND_PORT, Middle, Network, ROUTER_PORT};
-use super::{Tools, peers, usage};
+use super::peers;
+use crate::bench::network::{BACKEND_PORT, Middle, Network, ROUTER_PORT};
 use crate::bench::programs::Peer;
+use crate::bench::tools::Tools;
+use crate::bench::usage;
 use crate::process::{self, Running, Server};
 
 /// How packets, or bytes, get from client to backend.

@@ -1,3 +1,5 @@
+//! The budget for HTTP/2 frames: what uses it, and what adds to it.
+
 use std::time::Duration;
 
 use super::*;

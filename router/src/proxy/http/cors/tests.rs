@@ -1,3 +1,5 @@
+//! Origins that match, and the fields of CORS responses.
+
 use super::*;
 
 fn texts(texts: &[&str]) -> Vec<Arc<str>> {

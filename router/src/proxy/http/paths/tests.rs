@@ -1,3 +1,5 @@
+//! Rewritten paths and hosts.
+
 use router_core::location::changed;
 use router_core::rule::PathChange;
 

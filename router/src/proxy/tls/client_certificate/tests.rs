@@ -1,3 +1,5 @@
+//! The `X-SSL…` fields of a client's certificate, with HAProxy's values.
+
 use rustls_pki_types::pem::PemObject;
 
 use super::*;

@@ -1,3 +1,5 @@
+//! The session store: lifetime, bound, and `Debug` without secrets.
+
 use super::*;
 
 #[test]

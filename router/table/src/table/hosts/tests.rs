@@ -1,3 +1,5 @@
+//! Look-ups by hash against those by name, and names that share a hash.
+
 use super::*;
 use router_model::few::Few;
 

@@ -1,8 +1,8 @@
 //! Envoy: hosts as domains of one virtual host, in a file of routes that both listeners read.
 
-use super::super::network::{DESCRIPTORS, HOSTS};
 use super::super::ways::{HTTP_PORT, HTTPS_PORT};
 use super::Setting;
+use crate::bench::network::{DESCRIPTORS, HOSTS};
 
 /// The routes (config.route.v3.RouteConfiguration).
 pub fn routes(setting: &Setting<'_>) -> String {

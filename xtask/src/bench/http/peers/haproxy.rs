@@ -1,8 +1,8 @@
 //! HAProxy: hosts in a map, as OpenShift's router has them, and its fields for backends.
 
-use super::super::network::DESCRIPTORS;
 use super::super::ways::{HTTP_PORT, HTTPS_PORT};
 use super::Setting;
+use crate::bench::network::DESCRIPTORS;
 
 /// Hosts and their backend.
 pub fn map(setting: &Setting<'_>) -> String {

@@ -1,8 +1,8 @@
 //! nginx: hosts as server names, backends with connections that stay.
 
-use super::super::network::DESCRIPTORS;
 use super::super::ways::{HTTP_PORT, HTTPS_PORT};
 use super::Setting;
+use crate::bench::network::DESCRIPTORS;
 
 /// A listening socket for each worker, bodies passed on as they come, and buffers that hold a response of 64 KiB, so
 /// that none goes through a file.
