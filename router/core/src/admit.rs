@@ -1,4 +1,4 @@
-//! Which routes a router serves, and why it refuses the others (openshift.md b).
+//! Which routes a router serves, and why it refuses the others (docs/openshift.md#admission).
 //!
 //! Everything is recomputed from the objects, oldest first, so the answer depends neither on the order of events nor on
 //! what was served before: a loser is admitted the moment its blocker leaves.
@@ -76,7 +76,7 @@ pub struct Rejection {
     pub winner: Option<ObjectRef>,
 }
 
-/// Why a route is refused, as the condition's reason spells it (openshift.md b.5).
+/// Why a route is refused, as the condition's reason spells it (docs/openshift.md#reasons).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum RejectReason {
     /// The router admits no wildcard routes, or does not serve the host's domain.

@@ -51,7 +51,8 @@ use fields::Fields;
 /// What parsing needs to know beside the object.
 #[derive(Clone, Debug)]
 pub struct Defaults {
-    /// Suffix of generated hosts: `ingresses.config` `spec.appsDomain` or `spec.domain` (openshift.md a.2).
+    /// Suffix of generated hosts: `ingresses.config` `spec.appsDomain` or `spec.domain`
+    /// (docs/openshift.md#generated-host).
     pub cluster_domain: String,
 }
 
@@ -103,7 +104,8 @@ pub enum Object {
 pub struct CustomResourceDefinition {
     /// Metadata.
     pub meta: Meta,
-    /// It is that of HTTPRoute, and rules of its stored version may have `allowedRoutes` (delegation.md, carrier B).
+    /// It is that of HTTPRoute, and rules of its stored version may have `allowedRoutes`
+    /// (docs/delegation.md#carrier-b).
     pub has_inclusions: bool,
 }
 

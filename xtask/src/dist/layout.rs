@@ -1,5 +1,5 @@
 //! The last step of the build to ship: its machine code laid out anew by the ways that the load takes (BOLT: Panchenko et
-//! al., CGO 2019; LLVM's `bolt/README.md`). The compiler lays out each function before the linker knows them all; here the
+//! al., CGO 2019; LLVM's folder `bolt`). The compiler lays out each function before the linker knows them all; here the
 //! blocks that requests run through lie behind one another, across functions, and what they never reach lies elsewhere.
 
 use std::ffi::{OsStr, OsString};

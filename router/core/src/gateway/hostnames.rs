@@ -1,4 +1,4 @@
-//! How hostnames of listeners and routes meet (gateway-api `docs/concepts/hostnames.md`), and which is more specific.
+//! How hostnames of listeners and routes meet (Gateway API: `Listener.hostname`), and which is more specific.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;

@@ -30,8 +30,8 @@ pub fn error(status: StatusCode) -> Option<Response<Bytes>> {
     Some(response)
 }
 
-/// As gRPC's http-grpc-status-mapping.md has it, and Envoy, but for 504: its endpoint may have begun, which UNAVAILABLE
-/// denies, and clients send again what was not; and for 500, which is a rule's without a usable backend (GRPCRoute:
+/// As gRPC maps statuses of HTTP ("HTTP to gRPC Status Code Mapping"), and Envoy, but for 504: its endpoint may have begun,
+/// which UNAVAILABLE denies, and clients send again what was not; and for 500, which is a rule's without a usable backend (GRPCRoute:
 /// "UNAVAILABLE").
 fn code(status: StatusCode) -> u16 {
     match status.as_u16() {

@@ -1,4 +1,4 @@
-//! `tuningOptions`: limits and timeouts (openshift.md e).
+//! `tuningOptions`: limits and timeouts (docs/openshift.md#fields-of-ingresscontrollers).
 
 use std::time::Duration;
 
