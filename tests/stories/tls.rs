@@ -77,7 +77,7 @@ fn every_version_of_http_is_spoken_over_tls() -> Result<()> {
     Ok(())
 }
 
-/// What clients cannot agree on with rustls is named in the README; these are what they need instead.
+/// What clients cannot agree on with rustls is named in docs/limits.md; these are what they need instead.
 #[test]
 fn openssl_agrees_on_the_groups_and_suites_that_the_readme_names() -> Result<()> {
     let ca = Ca::new()?;
@@ -102,7 +102,7 @@ fn openssl_agrees_on_the_groups_and_suites_that_the_readme_names() -> Result<()>
         ("DHE", ["-tls1_2", "-cipher", "DHE-RSA-AES128-GCM-SHA256"]),
         ("static RSA", ["-tls1_2", "-cipher", "AES128-GCM-SHA256"]),
     ] {
-        ensure!(!agrees(&arguments)?, "{what} is agreed on; the README says that it is not");
+        ensure!(!agrees(&arguments)?, "{what} is agreed on; docs/limits.md says that it is not");
     }
     Ok(())
 }

@@ -1,6 +1,7 @@
 //! Contour's objects: IngressRoute (`contour.heptio.com/v1beta1`), HTTPProxy (`projectcontour.io/v1`) and
-//! TLSCertificateDelegation (delegation.md). What their CustomResourceDefinitions refuse is refused here; what they let
-//! through and Contour finds wrong, or Sluice does not do, makes the object invalid, and its status says so.
+//! TLSCertificateDelegation (docs/delegation.md#subdomains). What their CustomResourceDefinitions refuse is refused
+//! here; what they let through and Contour finds wrong, or Sluice does not do, makes the object invalid, and its status
+//! says so.
 
 mod balance;
 pub mod common;

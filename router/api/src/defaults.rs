@@ -3,7 +3,8 @@
 /// What parsing needs to know beside the object.
 #[derive(Clone, Debug)]
 pub struct Defaults {
-    /// Suffix of generated hosts: `ingresses.config` `spec.appsDomain` or `spec.domain` (openshift.md a.2).
+    /// Suffix of generated hosts: `ingresses.config` `spec.appsDomain` or `spec.domain`
+    /// (docs/openshift.md#generated-host).
     pub cluster_domain: String,
 }
 

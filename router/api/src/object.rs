@@ -64,7 +64,8 @@ pub enum Object {
 pub struct CustomResourceDefinition {
     /// Metadata.
     pub meta: Meta,
-    /// It is that of HTTPRoute, and rules of its stored version may have `allowedRoutes` (delegation.md, carrier B).
+    /// It is that of HTTPRoute, and rules of its stored version may have `allowedRoutes`
+    /// (docs/delegation.md#carrier-b).
     pub has_inclusions: bool,
 }
 

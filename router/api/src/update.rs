@@ -1,5 +1,5 @@
-//! Between two versions of an object: what may not change, and what the API server puts back (openshift.md a.2, a.4,
-//! a.7, e).
+//! Between two versions of an object: what may not change, and what the API server puts back
+//! (docs/openshift.md#updates).
 
 use crate::immutable::check_update;
 use serde_json::{Value, json};

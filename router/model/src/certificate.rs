@@ -1,8 +1,9 @@
 //! Certificates and keys from PEM. Parsed once per text, checked as OpenShift's router does, and never shown.
 //!
-//! Checks (openshift.md a.9): the PEM must parse, unknown block types are an error, the leaf stands first, the key
-//! matches the leaf, a `caCertificate` must have signed the leaf, and no signature by a CA may be MD2, MD5 or SHA-1.
-//! Expiry and names do not decide: an expired certificate is served, and the client decides; [`refusals`] says how.
+//! Checks (docs/openshift.md#certificates): the PEM must parse, unknown block types are an error, the leaf stands
+//! first, the key matches the leaf, a `caCertificate` must have signed the leaf, and no signature by a CA may be MD2,
+//! MD5 or SHA-1. Expiry and names do not decide: an expired certificate is served, and the client decides; [`refusals`]
+//! says how.
 
 mod refusal;
 pub mod subject;

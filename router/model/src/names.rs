@@ -223,7 +223,7 @@ impl PathMatch {
     }
 
     /// Whether a request path (without query) is under this one: equal, or continued at a `/`.
-    /// `/foo` covers `/foo` and `/foo/x`, not `/foobar`; `/foo/` does not cover `/foo` (openshift.md b.7).
+    /// `/foo` covers `/foo` and `/foo/x`, not `/foobar`; `/foo/` does not cover `/foo` (docs/openshift.md#matching).
     pub fn covers(&self, path: &str) -> bool {
         match path.strip_prefix(self.as_str()) {
             Some(rest) => rest.is_empty() || self.0.is_empty() || self.0.ends_with('/') || rest.starts_with('/'),

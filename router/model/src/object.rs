@@ -121,7 +121,7 @@ impl Meta {
 }
 
 impl Meta {
-    /// Order of age, oldest first: `creationTimestamp`, then `uid` (openshift.md b.1), then namespace and name, so that
+    /// Order of age, oldest first: `creationTimestamp`, then `uid` (docs/openshift.md#age), then namespace and name, so that
     /// the order is total. Without a `creationTimestamp`: last, by namespace and name.
     pub fn age(&self) -> Age<'_> {
         let uid = self.created.0.map(|_| &self.uid);

@@ -1,5 +1,5 @@
 //! What one client address may ask of one route: `haproxy.router.openshift.io/rate-limit-connections` and the
-//! annotations that go with it (openshift.md d).
+//! annotations that go with it (docs/openshift.md#annotations-of-routes).
 //!
 //! As in OpenShift's router, what counts is the route's and by the whole address; rates are over sliding windows of 3 s
 //! and 10 s, and refused attempts count for them: who goes on hammering stays out. On routes that carry requests a

@@ -1,5 +1,5 @@
-//! TLS towards endpoints: whom to trust, and by which name. Of re-encrypt routes (openshift.md a.9), and of backends
-//! that a `BackendTLSPolicy` is for (Gateway API, `BackendTLSPolicyValidation`).
+//! TLS towards endpoints: whom to trust, and by which name. Of re-encrypt routes (docs/openshift.md#tls), and of
+//! backends that a `BackendTLSPolicy` is for (Gateway API, `BackendTLSPolicyValidation`).
 
 mod named;
 

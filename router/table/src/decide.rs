@@ -1,5 +1,6 @@
 //! What becomes of a request before it goes anywhere: which route or rule serves it, or what its client gets instead
-//! (openshift.md b.7, gateway-api.md). The proxy asks this for each request, `explain` for the request of its question.
+//! (docs/openshift.md#matching, docs/gateway-api.md#which-rule-serves). The proxy asks this for each request, `explain`
+//! for the request of its question.
 
 use std::borrow::Cow;
 use std::net::IpAddr;
@@ -219,7 +220,7 @@ impl<R: Request + ?Sized> Request for WithMethod<'_, R> {
 
 /// Whether a request came over a connection that was not made for its host: one that needs another certificate or is of
 /// another listener; or when other client certificates have come to be asked for since. Without SNI the client has
-/// chosen nothing, and Host decides (openshift.md b.7, decision 6).
+/// chosen nothing, and Host decides (docs/openshift.md#http2).
 fn is_misdirected(router: &RouterTable, tls: &ViaTls<'_>, host: Option<&Hostname>) -> bool {
     if !tls.asks_the_same {
         return true;

@@ -1,5 +1,5 @@
 //! Where clients are sent, and what becomes of paths (Gateway API: HTTPPathModifier, HTTPRequestRedirectFilter;
-//! openshift.md a.9).
+//! docs/openshift.md#insecure-policy).
 
 use router_common::hostname::normalise_authority;
 
@@ -67,7 +67,7 @@ pub fn to_https(host: &str, https_port: Option<u16>, path_and_query: &str) -> St
 
 /// The router's port for HTTPS, if a client that connected to `listener` wrote that port in `authority`: then no load
 /// balancer maps ports in between, and the port for HTTPS is reached as it is, too. Otherwise a redirect names no port,
-/// as OpenShift's (openshift.md a.9).
+/// as OpenShift's (docs/openshift.md#insecure-policy).
 pub fn mapped_port(authority: &str, listener: u16, https_port: Option<u16>) -> Option<u16> {
     let written = normalise_authority(authority.as_bytes()).ok().and_then(|(written, _)| written.port());
     https_port.filter(|_| written == Some(listener))

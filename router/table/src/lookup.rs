@@ -1,5 +1,5 @@
-//! Which route or rule a name or a request belongs to: the rules of openshift.md b.7 and of gateway-api.md, in the one
-//! place where they stand.
+//! Which route or rule a name or a request belongs to: the rules of docs/openshift.md#matching and of
+//! docs/gateway-api.md#which-rule-serves, in the one place where they stand.
 
 mod request;
 
@@ -82,7 +82,7 @@ impl RouterTable {
     }
 
     /// Decides a TLS connection by its SNI. The most specific host that has any TLS route wins, whatever its
-    /// termination (openshift.md, decision 5). A host with a site is the last that is asked.
+    /// termination (docs/openshift.md#specific-host-first). A host with a site is the last that is asked.
     pub fn match_sni(&self, host: Option<&Hostname>) -> SniMatch<'_> {
         for candidate in self.candidates(host) {
             if let Some(route) = &candidate.passthrough {

@@ -39,7 +39,8 @@ pub struct RouterPolicy {
     pub tls: TlsProfile,
     /// `clientTLS`; `None`: clients are not asked for a certificate.
     pub client_tls: Option<Arc<ClientAuth>>,
-    /// `httpHeaders.actions`. On requests they come before a route's, on responses after it (openshift.md a.10).
+    /// `httpHeaders.actions`. On requests they come before a route's, on responses after it
+    /// (docs/openshift.md#header-actions).
     pub actions: Option<Arc<HeaderActions>>,
     /// `httpHeaders.uniqueId`.
     pub unique_id: Option<UniqueId>,

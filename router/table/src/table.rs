@@ -185,7 +185,7 @@ pub struct VirtualHost {
     pub cleartext: Few<Arc<ResolvedRoute>>,
     /// Edge and re-encrypt routes, longest path first: what TLS requests are matched against.
     pub terminated: Few<Arc<ResolvedRoute>>,
-    /// The passthrough route, if one is admitted; then `terminated` is empty (openshift.md b.3).
+    /// The passthrough route, if one is admitted; then `terminated` is empty (docs/openshift.md#claims).
     pub passthrough: Option<Arc<ResolvedRoute>>,
     /// The certificate for this host: that of its first terminated route that has one.
     pub certificate: Option<Arc<CertifiedKey>>,

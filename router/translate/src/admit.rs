@@ -1,4 +1,4 @@
-//! Which routes a router serves, and why it refuses the others (openshift.md b).
+//! Which routes a router serves, and why it refuses the others (docs/openshift.md#admission).
 //!
 //! Everything is recomputed from the objects, oldest first, so the answer depends neither on the order of events nor on
 //! what was served before: a loser is admitted the moment its blocker leaves.

@@ -65,7 +65,8 @@ pub struct Shadow<'t> {
     pub schemes: BTreeSet<&'static str>,
 }
 
-/// The shadowed routes of a host: `""` and `/` are two claims, and cover the same requests (openshift.md, decision 9).
+/// The shadowed routes of a host: `""` and `/` are two claims, and cover the same requests
+/// (docs/openshift.md#shadowed-path).
 pub fn shadows(host: &VirtualHost) -> Vec<Shadow<'_>> {
     let mut shadows: Vec<Shadow<'_>> = Vec::new();
     for (scheme, routes) in [("http", &host.cleartext), ("https", &host.terminated)] {

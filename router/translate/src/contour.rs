@@ -1,4 +1,5 @@
-//! Contour's IngressRoute, HTTPProxy and TLSCertificateDelegation: from objects to sites and statuses (delegation.md).
+//! Contour's IngressRoute, HTTPProxy and TLSCertificateDelegation: from objects to sites and statuses
+//! (docs/delegation.md#subdomains).
 //!
 //! `claims` says who may have which host, `walk` follows the delegations below a host, `serve` makes what is served,
 //! `report` what objects are told. All objects hang on the router `default`, or else on the first one.

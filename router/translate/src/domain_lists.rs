@@ -1,4 +1,4 @@
-//! Domains that a router may or may not serve (openshift.md b.2), as OpenShift's router takes them from
+//! Domains that a router may or may not serve (docs/openshift.md#domains), as OpenShift's router takes them from
 //! `ROUTER_DENIED_DOMAINS` and `ROUTER_ALLOWED_DOMAINS`.
 
 use router_model::names::{HostMatch, Hostname};

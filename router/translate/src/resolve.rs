@@ -1,4 +1,4 @@
-//! From an admitted route to the endpoints that serve it (openshift.md a.8, a.12).
+//! From an admitted route to the endpoints that serve it (docs/openshift.md#backends).
 
 use crate::endpoints::EndpointIndex;
 use crate::traffic_defaults::TrafficDefaults;
@@ -19,7 +19,7 @@ pub fn resolve(admitted: &AdmittedRoute, defaults: &TrafficDefaults, endpoints: 
     // Their faults were told when the route was read.
     let (options, _) = TrafficOptions::read(&route.meta.annotations, &route.traffic);
     let policy = RoutePolicy { actions: route.header_actions.clone(), ..options.policy };
-    // A client with a cookie stays with its endpoint when the service's weight becomes 0 (openshift.md a.8).
+    // A client with a cookie stays with its endpoint when the service's weight becomes 0 (docs/openshift.md#backends).
     let keeps_clients = !route.traffic.is_passthrough() && !policy.affinity.disabled;
     let services = route
         .backends

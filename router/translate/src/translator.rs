@@ -89,7 +89,7 @@ pub struct Settled {
     pub routers: Vec<RouterPorts>,
     /// Virtual hosts, each with a site or a passthrough route; none that is lost.
     pub hosts: Vec<(RouterName, VirtualHost)>,
-    /// Domains that delegate their names: what nobody has in them is not found (delegation.md, S8).
+    /// Domains that delegate their names: what nobody has in them is not found (docs/delegation.md#s8).
     pub domains: BTreeSet<(RouterName, Hostname)>,
     /// What objects are told.
     pub statuses: BTreeMap<ObjectRef, Told>,

@@ -1,4 +1,4 @@
-//! One story for each line that the documentation claims; `README.md` beside this file says how to write one.
+//! One story for each line that the documentation claims; `tests/stories/claims/README.md` says how to write one.
 //!
 //! `cargo test -p tests --test claims openshift/balance` plays one. `UPDATE_GOLDENS=1` writes into the files what came
 //! out; read the difference.

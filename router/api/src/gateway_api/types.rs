@@ -271,7 +271,8 @@ pub struct BackendTlsPolicy {
     pub unsupported: Vec<String>,
 }
 
-/// `RouteSlot`, Sluice's own: a place for child routes, which a rule names as its only backend (delegation.md, A).
+/// `RouteSlot`, Sluice's own: a place for child routes, which a rule names as its only backend
+/// (docs/delegation.md#carrier-a).
 #[derive(Clone, Debug)]
 pub struct RouteSlot {
     /// Metadata.

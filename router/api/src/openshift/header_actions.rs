@@ -1,4 +1,4 @@
-//! Header actions of Routes and IngressControllers (openshift.md a.10): `httpHeaders.actions`.
+//! Header actions of Routes and IngressControllers (docs/openshift.md#header-actions): `httpHeaders.actions`.
 
 use router_table::policy::header_actions::HeaderAction;
 use router_table::policy::header_actions::HeaderActions;

@@ -111,7 +111,7 @@ const PUBLISHING: &str = "endpointPublishingStrategy";
 const DEPLOYMENT: &[&str] = &["replicas", "nodePlacement", "haproxyVersion"];
 /// What only OpenShift's own router has.
 const OVERRIDES: &str = "unsupportedConfigOverrides";
-/// `true` is what Sluice does in any case: HTTP/2 is offered on every terminated host (openshift.md, decision 6).
+/// `true` is what Sluice does in any case: HTTP/2 is offered on every terminated host (docs/openshift.md#http2).
 const ENABLE_HTTP2: &str = "ingress.operator.openshift.io/default-enable-http2";
 /// How long connections may last after a change of the configuration, which ends none here.
 const HARD_STOP_AFTER: &str = "ingress.operator.openshift.io/hard-stop-after";

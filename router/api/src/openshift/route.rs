@@ -1,4 +1,4 @@
-//! Routes: `route.openshift.io/v1` (openshift.md a.1 – a.9).
+//! Routes: `route.openshift.io/v1` (docs/openshift.md#stored-routes).
 
 pub mod annotations;
 pub mod backends;
@@ -31,7 +31,7 @@ pub struct Route {
     pub meta: Meta,
     /// `spec.host`, given or generated; empty when the route has a subdomain instead.
     pub host: Arc<str>,
-    /// Whether the host was generated here (openshift.md a.2).
+    /// Whether the host was generated here (docs/openshift.md#generated-host).
     pub host_generated: bool,
     /// `spec.subdomain`; ignored when there is a host.
     pub subdomain: Box<str>,
@@ -169,7 +169,7 @@ fn header_actions(
 /// Suffix of generated hosts in a cluster that names no domain.
 const NO_CLUSTER_DOMAIN: &str = "router.default.svc.cluster.local";
 
-/// The host of a route that names neither host nor subdomain (openshift.md a.2).
+/// The host of a route that names neither host nor subdomain (docs/openshift.md#generated-host).
 pub fn generated_host(name: &str, namespace: &str, cluster_domain: &str) -> String {
     let cluster_domain = if cluster_domain.is_empty() { NO_CLUSTER_DOMAIN } else { cluster_domain };
     format!("{}-{namespace}.{cluster_domain}", name.replace('.', "-"))

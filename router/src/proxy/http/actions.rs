@@ -1,5 +1,5 @@
-//! `httpHeaders.actions` of routes and IngressControllers, carried out (openshift.md a.10). Values are computed as
-//! HAProxy does (configuration manual, `http-request set-header`, "Custom log format").
+//! `httpHeaders.actions` of routes and IngressControllers, carried out (docs/openshift.md#header-actions). Values are
+//! computed as HAProxy does (configuration manual, `http-request set-header`, "Custom log format").
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;

@@ -1,5 +1,5 @@
-//! What becomes of a request: which route or rule serves it, or what it is told instead (openshift.md b.7,
-//! gateway-api.md).
+//! What becomes of a request: which route or rule serves it, or what it is told instead (docs/openshift.md#matching,
+//! docs/gateway-api.md#which-rule-serves).
 
 use std::sync::Arc;
 

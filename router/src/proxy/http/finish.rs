@@ -28,8 +28,8 @@ pub struct Finish<'r> {
 
 impl Finish<'_> {
     /// Captures for the log what the endpoint sent; then come the actions of the route and those of the router, which
-    /// has the last word (openshift.md a.10), what the rule says to other origins, HSTS over TLS, compression, and the
-    /// spelling of names.
+    /// has the last word (docs/openshift.md#header-actions), what the rule says to other origins, HSTS over TLS,
+    /// compression, and the spelling of names.
     pub fn response(&self, response: Response<ResponseBody>) -> Response<MaybeGzip<ResponseBody>> {
         let Finish { served, route, connection, takes_gzip, sharing } = *self;
         let (policy, of_route) = (&*served.table.policy, &*route.policy);

@@ -1,10 +1,10 @@
 //! Stickiness by cookie.
 //!
-//! That of a Route names an endpoint, with the names and attributes that OpenShift's users know (openshift.md d). Its
-//! name is the route's `router.openshift.io/cookie_name`, else the first 16 bytes of SHA-256("namespace/name") in hex;
-//! OpenShift takes another hash of the same kind. Its value is made in the same way from the route and the endpoint's
-//! address: it is the same on every node and after every restart, and tells two routes' clients nothing in common. It is
-//! no secret: whoever guesses the address can tell that he has.
+//! That of a Route names an endpoint, with the names and attributes that OpenShift's users know
+//! (docs/openshift.md#annotations-of-routes). Its name is the route's `router.openshift.io/cookie_name`, else the first
+//! 16 bytes of SHA-256("namespace/name") in hex; OpenShift takes another hash of the same kind. Its value is made in
+//! the same way from the route and the endpoint's address: it is the same on every node and after every restart, and
+//! tells two routes' clients nothing in common. It is no secret: whoever guesses the address can tell that he has.
 //!
 //! That of a rule (Contour, `strategy: Cookie`) names its client, by a number that is made by chance and tells nothing of
 //! an endpoint. Which endpoint such a client has is worked out of the number ([`hashing`](super::hashing)): all rules of a

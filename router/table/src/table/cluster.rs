@@ -21,7 +21,7 @@ pub struct Cluster {
 impl Cluster {
     /// The share that each endpoint of a service gets, by service: the service's weight divided by its endpoints, scaled
     /// so that the largest is 256 and the smallest non-zero is 1. Where one service alone has weight and endpoints it
-    /// is 1 (openshift.md a.8).
+    /// is 1 (docs/openshift.md#backends).
     pub fn endpoint_weights(&self) -> Vec<u32> {
         self.scaled_weights(ROUTE_SHARES)
     }
@@ -91,7 +91,7 @@ pub struct Endpoint {
     pub address: SocketAddr,
     /// Name of the pod, when the slice tells.
     pub target: Option<Arc<str>>,
-    /// The port's `appProtocol`, or else its name, says HTTP/2 without TLS (openshift.md a.8); plain and edge routes use
-    /// it, re-encrypting ones negotiate.
+    /// The port's `appProtocol`, or else its name, says HTTP/2 without TLS (docs/openshift.md#backends); plain and edge
+    /// routes use it, re-encrypting ones negotiate.
     pub h2c: bool,
 }

@@ -49,7 +49,7 @@ pub enum InsecurePolicy {
 /// How a re-encrypt route's backend is verified.
 #[derive(Clone, Debug)]
 pub struct Reencrypt {
-    /// `destinationCACertificate`: the chain must end here, any name is good (openshift.md a.9).
+    /// `destinationCACertificate`: the chain must end here, any name is good (docs/openshift.md#tls).
     /// `None`: the service CA, and the name must be `<service>.<namespace>.svc`.
     pub destination_ca: Option<Arc<RootCertStore>>,
 }

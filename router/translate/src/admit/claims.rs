@@ -1,4 +1,5 @@
-//! Claims on one host (openshift.md b.3). Routes are offered in order of age, so whoever holds a claim comes first.
+//! Claims on one host (docs/openshift.md#claims). Routes are offered in order of age, so whoever holds a claim comes
+//! first.
 
 use std::collections::HashMap;
 

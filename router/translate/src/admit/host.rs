@@ -1,4 +1,4 @@
-//! The effective host of a route on a router (openshift.md a.4, a.5).
+//! The effective host of a route on a router (docs/openshift.md#host).
 
 use std::sync::Arc;
 
@@ -43,7 +43,7 @@ pub fn host_match(route: &Route, host: &Arc<str>) -> Result<HostMatch, Rejection
         WildcardPolicy::Subdomain => match name.parent().map(Hostname::parse) {
             Some(Ok(parent)) => Ok(HostMatch::Wildcard(parent)),
             // A host of one label has no domain below which there could be others: as in OpenShift, the route serves
-            // its host alone, and contends with all of one label (openshift.md b.4).
+            // its host alone, and contends with all of one label (docs/openshift.md#wildcard-claims).
             None => Ok(HostMatch::Exact(name)),
             Some(Err(error)) => {
                 let message =

@@ -1,4 +1,4 @@
-//! The certificate of a route, looked at after its claims (openshift.md 0, stages 3 and 4).
+//! The certificate of a route, looked at after its claims (docs/openshift.md#claims-before-certificates).
 
 use std::sync::Arc;
 

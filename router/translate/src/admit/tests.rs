@@ -1,4 +1,4 @@
-//! Who is refused, and in which words (openshift.md b.5).
+//! Who is refused, and in which words (docs/openshift.md#reasons).
 
 use serde_json::{Value, json};
 

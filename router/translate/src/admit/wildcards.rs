@@ -1,5 +1,5 @@
-//! Claims across a host and its parent domain, where wildcard routes are allowed (openshift.md b.4). Routes are offered
-//! in order of age, so whoever holds a claim comes first.
+//! Claims across a host and its parent domain, where wildcard routes are allowed (docs/openshift.md#wildcard-claims).
+//! Routes are offered in order of age, so whoever holds a claim comes first.
 
 use std::collections::{BTreeMap, HashMap};
 

@@ -1,5 +1,6 @@
-//! Who may have which host: roots, the domains of `.suffix` roots, and the names that these delegate (delegation.md,
-//! S1 – S4 and S8). Names alone count here; what is served under them, and with which certificate, comes afterwards.
+//! Who may have which host: roots, the domains of `.suffix` roots, and the names that these delegate
+//! (docs/delegation.md#subdomains, S1 – S4 and S8). Names alone count here; what is served under them, and with which
+//! certificate, comes afterwards.
 
 pub mod types;
 pub mod zone;

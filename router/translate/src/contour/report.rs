@@ -1,5 +1,5 @@
 //! What objects are told. A vertex that is delegated to is told one line for each way that leads to it, and a summary:
-//! it is valid when one of them is (delegation.md, S10).
+//! it is valid when one of them is (docs/delegation.md#s10).
 
 mod status;
 mod verdict;

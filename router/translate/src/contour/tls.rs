@@ -1,4 +1,4 @@
-//! Which certificate a virtual host has, and who may use a Secret (delegation.md, S5 – S7, TLSCertificateDelegation).
+//! Which certificate a virtual host has, and who may use a Secret (docs/delegation.md#s5).
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! Which endpoint addresses may be used (openshift.md a.12): the filter keeps whoever may write EndpointSlices from
-//! reaching the node itself or the cloud's metadata service through the router.
+//! Which endpoint addresses may be used (docs/openshift.md#endpoint-addresses): the filter keeps whoever may write
+//! EndpointSlices from reaching the node itself or the cloud's metadata service through the router.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 

@@ -96,7 +96,7 @@ impl Served {
         self.won.values().flatten()
     }
 
-    /// Whether the router selects a route that it has met (openshift.md c).
+    /// Whether the router selects a route that it has met (docs/openshift.md#shards).
     pub fn selects(&self, route: &Route) -> bool {
         self.router.route_selector.matches(&route.meta.labels)
             && (self.router.namespace_selector.is_empty()

@@ -32,7 +32,7 @@ impl Verdict {
     }
 }
 
-/// Admitted is True with empty reason and message (openshift.md a.11), except where something is worth saying.
+/// Admitted is True with empty reason and message (docs/openshift.md#admitted), except where something is worth saying.
 fn remark(route: &Route, shadow: Option<&(Shadow<'_>, Seniority)>) -> Option<Condition> {
     if let Some(list) = allowlist(&route.meta.annotations).filter(|list| list.nets.is_empty()) {
         let message = format!("annotation {} has no valid address, so nobody may connect", list.annotation);

@@ -1,4 +1,4 @@
-//! From report and previous status to the status that is to be stored (openshift.md b.8, decision 3).
+//! From report and previous status to the status that is to be stored (docs/openshift.md#status).
 
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};

@@ -14,7 +14,7 @@ pub struct Rejection {
     pub winner: Option<ObjectRef>,
 }
 
-/// Why a route is refused, as the condition's reason spells it (openshift.md b.5).
+/// Why a route is refused, as the condition's reason spells it (docs/openshift.md#reasons).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum RejectReason {
     /// The router admits no wildcard routes, or does not serve the host's domain.

@@ -44,7 +44,7 @@ impl AppProtocol {
         Some(AppProtocol { name, speaks: Speaks::of(written) })
     }
 
-    /// Whether it is HTTP/2 without TLS to Routes and to Contour's objects (openshift.md a.8).
+    /// Whether it is HTTP/2 without TLS to Routes and to Contour's objects (docs/openshift.md#backends).
     pub fn is_h2c(&self) -> bool {
         matches!(&*self.name, "h2c" | "kubernetes.io/h2c")
     }

@@ -1,4 +1,4 @@
-//! `httpHeaders` and what else concerns HTTP as a whole (openshift.md e).
+//! `httpHeaders` and what else concerns HTTP as a whole (docs/openshift.md#fields-of-ingresscontrollers).
 
 use router_table::policy::forwarded::ForwardedHeaders;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! `logging.access`: where the access log goes, and what is in it (openshift.md e).
+//! `logging.access`: where the access log goes, and what is in it (docs/openshift.md#fields-of-ingresscontrollers).
 //!
 //! The agent writes one line for each request and relayed connection to its own log. In a container that is what
 //! `destination.type: Container` asks for; with `Syslog` the router's lines go to a server instead.

@@ -1,4 +1,5 @@
-//! `endpointPublishingStrategy`: which ports, and whether a proxy stands in front (openshift.md e).
+//! `endpointPublishingStrategy`: which ports, and whether a proxy stands in front
+//! (docs/openshift.md#fields-of-ingresscontrollers).
 
 use crate::fields::Fields;
 use router_model::field::Findings;

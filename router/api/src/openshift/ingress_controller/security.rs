@@ -1,4 +1,4 @@
-//! `tlsSecurityProfile` and `clientTLS` (openshift.md e).
+//! `tlsSecurityProfile` and `clientTLS` (docs/openshift.md#fields-of-ingresscontrollers).
 
 use router_table::policy::tls_profile::CIPHERS;
 use router_table::policy::tls_profile::ProfileKind;

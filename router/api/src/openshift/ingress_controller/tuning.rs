@@ -1,4 +1,4 @@
-//! `tuningOptions`: limits and timeouts (openshift.md e).
+//! `tuningOptions`: limits and timeouts (docs/openshift.md#fields-of-ingresscontrollers).
 
 use crate::go_duration::go_duration;
 use std::time::Duration;

@@ -1,5 +1,6 @@
-//! Annotations of a Route that say how its traffic is carried (openshift.md d, and one of Sluice's own). They are read
-//! from the stored texts when a route is resolved, so that the many routes without any cost nothing.
+//! Annotations of a Route that say how its traffic is carried (docs/openshift.md#annotations-of-routes, and one of
+//! Sluice's own). They are read from the stored texts when a route is resolved, so that the many routes without any
+//! cost nothing.
 
 pub mod allowlist;
 pub mod values;

@@ -1,4 +1,4 @@
-//! `spec.to`, `spec.alternateBackends`, `spec.port` (openshift.md a.8).
+//! `spec.to`, `spec.alternateBackends`, `spec.port` (docs/openshift.md#backends).
 
 use std::sync::Arc;
 

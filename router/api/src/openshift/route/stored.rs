@@ -1,4 +1,5 @@
-//! The Route as the API server would store it: the manifest with every default written out (openshift.md a.1, a.2).
+//! The Route as the API server would store it: the manifest with every default written out
+//! (docs/openshift.md#stored-routes).
 
 use serde_json::{Map, Value, json};
 

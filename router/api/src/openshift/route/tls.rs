@@ -1,4 +1,4 @@
-//! `spec.tls` (openshift.md a.9): which fields each termination may have, and the material itself.
+//! `spec.tls` (docs/openshift.md#tls): which fields each termination may have, and the material itself.
 
 use crate::openshift::route::traffic::CertificateSource;
 use crate::openshift::route::traffic::HeldTls;

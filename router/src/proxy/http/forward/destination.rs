@@ -28,7 +28,7 @@ pub struct Destination<'r> {
 
 impl Destination<'_> {
     /// What a router may do to a request's fields that has been prepared: the actions of the router and, with the last
-    /// word, those of the route (openshift.md a.10) or the rule, and the request's id.
+    /// word, those of the route (docs/openshift.md#header-actions) or the rule, and the request's id.
     pub fn act(&self, headers: &mut HeaderMap, connection: &Connection) {
         let policy = &self.served.table.policy;
         for actions in [&policy.actions, &self.route.policy.actions].into_iter().flatten() {

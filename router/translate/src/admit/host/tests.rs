@@ -1,4 +1,4 @@
-//! The host of a route from `spec.host`, `spec.subdomain` and the router's domain (openshift.md a.5).
+//! The host of a route from `spec.host`, `spec.subdomain` and the router's domain (docs/openshift.md#subdomain).
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! Subdomain delegation, rule by rule (delegation.md, S1 – S10), each with what it allows and what it refuses.
+//! Subdomain delegation, rule by rule (docs/delegation.md#subdomains), each with what it allows and what it refuses.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! `haproxy.router.openshift.io/ip_allowlist`: who may connect (openshift.md d, decision 7).
+//! `haproxy.router.openshift.io/ip_allowlist`: who may connect (docs/openshift.md#allow-list).
 
 use std::net::IpAddr;
 
