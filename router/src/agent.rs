@@ -19,10 +19,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use router_core::engine::Engine;
-use router_core::model::{RouteId, RouterName};
 use router_core::parse::Defaults;
 use router_core::policy::Timeouts;
-use router_core::table::{ResolvedRoute, RoutingTable};
+use router_core::table::RoutingTable;
 use router_core::translate::Settings;
 use rustls::RootCertStore;
 use tokio::signal::unix::{SignalKind, signal};
@@ -37,7 +36,8 @@ use crate::datapath::task::{Inputs, Programmed};
 use crate::datapath::{DataPath, PinFolder};
 use crate::keep::{Inherited, Manager, Order, Orders};
 use crate::proxy::{AccessLogForm, BindState, ListenerState, Proxy, ProxyConfig};
-use crate::source::{Diagnostic, Directory, OpenError, Snapshot};
+use crate::published::Published;
+use crate::source::{Directory, OpenError};
 use crate::status::{StatusInput, StatusWriter};
 use data_path::{KernelDataPath, load_kernel};
 
@@ -94,33 +94,6 @@ pub enum AgentError {
     /// The operating system.
     #[error(transparent)]
     System(#[from] std::io::Error),
-}
-
-/// One translation, as everybody downstream sees it.
-#[derive(Debug)]
-pub struct Published {
-    /// What traffic needs.
-    pub table: Arc<RoutingTable>,
-    /// What objects are told, and what that was made of.
-    pub status: Arc<StatusInput>,
-    /// What is wrong with manifests.
-    pub diagnostics: Arc<[Diagnostic]>,
-}
-
-impl Published {
-    fn new(engine: &mut Engine, snapshot: &Snapshot, revision: u64) -> Self {
-        let (table, report) = engine.apply(&snapshot.resources);
-        Published {
-            table: Arc::new(RoutingTable { revision, ..table }),
-            status: Arc::new(StatusInput { report, resources: Arc::clone(&snapshot.resources) }),
-            diagnostics: Arc::clone(&snapshot.diagnostics),
-        }
-    }
-
-    /// An admitted route.
-    pub fn route(&self, router: &RouterName, id: &RouteId) -> Option<&Arc<ResolvedRoute>> {
-        self.table.router(router)?.routes.get(id)
-    }
 }
 
 /// Runs until SIGTERM or SIGINT, or until another agent has taken over.

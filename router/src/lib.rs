@@ -10,6 +10,7 @@ pub mod keep;
 pub mod log_writer;
 pub mod netlink;
 pub mod proxy;
+pub mod published;
 pub mod relay;
 pub mod source;
 pub mod status;

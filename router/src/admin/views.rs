@@ -18,12 +18,12 @@ use tokio::sync::watch;
 use x509_parser::prelude::{FromDer, X509Certificate};
 
 use super::age::age;
-use crate::agent::Published;
 use crate::datapath::PinFolder;
 use crate::datapath::dump::connections;
 use crate::datapath::image::{HostEntry, RouteMap, flags};
 use crate::datapath::task::Programmed;
 use crate::proxy::{BindState, Known, ListenerState, Protocol, RouteCounters};
+use crate::published::Published;
 use crate::status::StatusInput;
 
 /// What can be asked for.

@@ -14,8 +14,8 @@ use router_core::warning::Warning;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout};
 
-use super::Published;
 use crate::proxy::Known;
+use crate::published::Published;
 use crate::source::{Diagnostic, Severity};
 
 /// Changes come in bursts; what is only odd between two of them is not told.

@@ -9,12 +9,12 @@ use router_core::model::{RouteId, RouterName};
 use serde_json::{Map, Value, json};
 
 use super::intended_row;
-use crate::agent::Published;
 use crate::datapath::PinFolder;
 use crate::datapath::dump::{self, dump};
 use crate::datapath::image::{MapImage, RouteMap, listener_key, listener_value};
 use crate::datapath::maps;
 use crate::datapath::task::Programmed;
+use crate::published::Published;
 
 /// What the configuration maps should hold, by map, as `sluice bpf dump` shows it.
 pub fn intended(image: &MapImage) -> Value {

@@ -11,8 +11,8 @@ use router_core::table::{ResolvedRoute, RouterTable};
 use serde_json::{Value, json};
 
 use super::kernel::Counted;
-use crate::agent::Published;
 use crate::proxy::RouteCounters;
+use crate::published::Published;
 
 /// The kinds whose objects say where requests go.
 const ROUTES: [Kind; 5] = [Kind::HttpRoute, Kind::GrpcRoute, Kind::TlsRoute, Kind::IngressRoute, Kind::HttpProxy];
