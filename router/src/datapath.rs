@@ -13,9 +13,11 @@
 //! ```
 //! Map writes are idempotent; what fails is kept and tried again, and nobody upstream hears of it but the status.
 pub mod abi;
+pub mod address;
 pub mod adopt;
 pub mod alias;
 pub mod batch;
+pub mod clock;
 pub mod decide;
 pub mod dump;
 pub mod ends;
@@ -32,6 +34,7 @@ pub mod netlink;
 pub mod obstacles;
 pub mod paths;
 pub mod peers;
+pub mod pin_folder;
 pub mod plan;
 pub mod pools;
 pub mod ports;
@@ -40,43 +43,7 @@ pub mod sweep;
 mod taken;
 pub mod task;
 
-use std::path::{Path, PathBuf};
-
-use router_common::maps::ABI;
-
-/// Where the kernel objects of an instance are pinned.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PinFolder(PathBuf);
-
-/// Mount point of the BPF file system.
-pub const BPFFS: &str = "/sys/fs/bpf";
-
-impl PinFolder {
-    /// `/sys/fs/bpf/sluice/<instance>/v<ABI>`.
-    pub fn of(instance: &str) -> Self {
-        PinFolder(Path::new(BPFFS).join("sluice").join(instance).join(format!("v{ABI}")))
-    }
-
-    /// A folder that is there already, of any layout version.
-    pub(crate) fn at(folder: PathBuf) -> Self {
-        PinFolder(folder)
-    }
-
-    /// The folder.
-    pub fn path(&self) -> &Path {
-        &self.0
-    }
-
-    /// The folder of what attaches the programs to interfaces.
-    pub fn links(&self) -> PathBuf {
-        self.0.join("links")
-    }
-
-    /// The pin of a map.
-    pub fn map(&self, name: &str) -> PathBuf {
-        self.0.join(name)
-    }
-}
+pub use pin_folder::{BPFFS, PinFolder};
 
 /// Which data path the operator asks for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]

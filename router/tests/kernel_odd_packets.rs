@@ -12,7 +12,7 @@ use aya::VerifierLogLevel;
 use aya::maps::{HashMap, MapData, PerCpuArray};
 use aya::programs::{TestRun, TestRunOptions};
 use router::datapath::abi::Raw;
-use router::datapath::image::sixteen;
+use router::datapath::address::sixteen;
 use router::datapath::kernel::Kernel;
 use router_common::http::Content;
 use router_common::maps::{

@@ -16,10 +16,11 @@ use aya::VerifierLogLevel;
 use aya::maps::HashMap;
 use aya::programs::{TestRun, TestRunOptions};
 use router::datapath::abi::Raw;
-use router::datapath::image::{HostEntry, MapImage, RouteMap, sixteen};
+use router::datapath::address::sixteen;
+use router::datapath::clock::clock;
+use router::datapath::image::{HostEntry, MapImage, RouteMap};
 use router::datapath::kernel::Kernel;
 use router::datapath::maps::reconcile;
-use router::datapath::sweep::clock;
 use router_common::hostname::HostBuilder;
 use router_common::http::{Content, HeadParser};
 use router_common::maps::{

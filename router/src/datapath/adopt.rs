@@ -11,7 +11,7 @@ use router_common::verdict::Reason;
 use router_core::model::RouteId;
 
 use super::abi::Raw;
-use super::dump::address;
+use super::address::address;
 use super::image::{HostEntry, ListenerEntry, MapImage, RouteLabel, RouteMap};
 use super::maps::{KernelMaps, into_io};
 use super::paths::Path;

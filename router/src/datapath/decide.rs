@@ -9,7 +9,8 @@ use router_common::http::{self, HeadParser};
 use router_common::maps::{MAX_FLIGHT, PROTOCOL_TLS};
 use router_common::tls::{self, AlpnSet, Hello, HelloParser, Sni};
 
-use super::image::{MapImage, RouteMap, flags, sixteen};
+use super::address::sixteen;
+use super::image::{MapImage, RouteMap, flags};
 
 impl MapImage {
     /// The decision about the first `bytes` that `client` sends to a listener of `router`; `None` while they are not

@@ -4,10 +4,10 @@ mod connections;
 mod dials;
 
 use std::collections::BTreeMap;
-use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::net::SocketAddr;
 
 use aya::maps::lpm_trie::LpmTrie;
-use aya::maps::{Array, HashMap, Map, MapData, MapError, PerCpuArray, PerCpuHashMap};
+use aya::maps::{Array, HashMap, Map, MapError, PerCpuArray, PerCpuHashMap};
 use router_common::hostname::field_text;
 use router_common::maps::{
     ALLOW_ROUTE_BITS, AllowNet, ConnVerdict, Decided, Endpoint, EndpointState, FirstFlight, FlowKey, FragmentKey,
@@ -18,10 +18,11 @@ use router_common::maps::{
 use router_common::verdict::{REASON_CODES, Reason, Verdict};
 use serde_json::{Value, json};
 
-use super::PinFolder;
 use super::abi::{Plain, Raw};
+use super::address::{address, network};
+use super::clock;
 use super::image::RouteMap;
-use super::peers;
+use super::pin_folder::{OpenError, PinFolder};
 
 pub use connections::connections;
 
@@ -65,13 +66,8 @@ pub enum DumpError {
     #[error("no map is called `{0}`; `sluice bpf maps` lists them")]
     Unknown(String),
     /// It is not pinned, or may not be read.
-    #[error("cannot open {pin}: {error} (is an agent with the kernel data path running, and are you root?)")]
-    Open {
-        /// The pin.
-        pin: String,
-        /// What failed.
-        error: MapError,
-    },
+    #[error(transparent)]
+    Open(#[from] OpenError),
     /// Reading failed.
     #[error("cannot read the map")]
     Read(#[from] MapError),
@@ -85,7 +81,7 @@ pub fn dump(folder: &PinFolder, name: &str) -> Result<Vec<Value>, DumpError> {
     if !MAPS.iter().any(|(known, _)| *known == name) {
         return Err(DumpError::Unknown(name.to_owned()));
     }
-    let map = open(folder, name)?;
+    let map = folder.open(name)?;
     let mut entries = match name {
         names::LISTENERS => hash(map, listener)?,
         names::HTTP_BE | names::EDGE_REENCRYPT | names::TCP_BE => hash(map, host_route)?,
@@ -130,7 +126,7 @@ pub fn dump(folder: &PinFolder, name: &str) -> Result<Vec<Value>, DumpError> {
         names::ENDPOINTS => hash(map, |id: &u32, v: &Endpoint| endpoint(*id, v))?,
         names::ENDPOINT_STATE => hash(map, |id: &u32, v: &EndpointState| dials::state(*id, v))?,
         names::PEERS => {
-            let now = peers::monotonic_ns();
+            let now = clock::monotonic_ns();
             hash(
                 map,
                 |interface: &u32, until: &u64| json!({"interface": interface, "untilNs": until, "stands": now < *until}),
@@ -154,7 +150,7 @@ pub fn dump(folder: &PinFolder, name: &str) -> Result<Vec<Value>, DumpError> {
 /// # Errors
 /// See [`DumpError`].
 pub fn host_entry(folder: &PinFolder, map: RouteMap, router: u32, host: &str) -> Result<Option<Value>, DumpError> {
-    let opened = open(folder, map.name())?;
+    let opened = folder.open(map.name())?;
     let key = HostKey::new(router, host);
     let found = if map == RouteMap::SniPassthrough {
         let map: HashMap<_, Raw<HostKey>, u32> = HashMap::try_from(opened)?;
@@ -186,29 +182,6 @@ pub fn stats(folder: &PinFolder) -> Result<Value, DumpError> {
     Ok(
         json!({"reasons": dump(folder, names::REASON_STATS)?, "dials": dump(folder, names::DIAL_STATS)?, "routes": routes}),
     )
-}
-
-/// An address from its 16-byte form.
-pub fn address(bytes: &[u8; 16]) -> IpAddr {
-    Ipv6Addr::from(*bytes).to_canonical()
-}
-
-/// A network from its address in 16-byte form and the bits of that form.
-pub fn network(bytes: &[u8; 16], bits: u32) -> String {
-    match address(bytes) {
-        IpAddr::V4(v4) => format!("{v4}/{}", bits.saturating_sub(96)),
-        IpAddr::V6(v6) => format!("{v6}/{bits}"),
-    }
-}
-
-/// Opens a pinned map.
-///
-/// # Errors
-/// See [`DumpError`].
-pub fn open(folder: &PinFolder, name: &str) -> Result<Map, DumpError> {
-    let pin = folder.map(name);
-    let fail = |error| DumpError::Open { pin: pin.display().to_string(), error };
-    MapData::from_pin(&pin).and_then(Map::from_map_data).map_err(fail)
 }
 
 /// A row of `listeners`.

@@ -11,7 +11,8 @@ use router_common::verdict::{FlowEndReason, Reason, Verdict};
 use router_core::model::{HostMatch, RouteId, RouterName};
 use router_core::table::{ResolvedRoute, RouterTable, RoutingTable};
 
-use super::dump::{address, verdict};
+use super::address::address;
+use super::dump::verdict;
 use super::image::{MapImage, RouteLabel};
 use crate::proxy::{AccessLog, Carried, Flag};
 

@@ -12,10 +12,10 @@ use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use tokio::time::{MissedTickBehavior, interval};
 
-use super::PinFolder;
 use super::abi::{self, Plain};
-use super::dump::{self, DumpError};
+use super::dump::DumpError;
 use super::ends::Reporter;
+use super::pin_folder::PinFolder;
 use crate::proxy::Mark;
 
 /// Ends taken before other work has its turn.
@@ -100,7 +100,7 @@ impl Pace {
 }
 
 fn open(pins: &PinFolder, name: &str) -> Result<RingBuf<MapData>, DumpError> {
-    Ok(RingBuf::try_from(dump::open(pins, name)?)?)
+    Ok(RingBuf::try_from(pins.open(name)?)?)
 }
 
 async fn read_all(decisions: RingBuf<MapData>, ends: RingBuf<MapData>, reporter: &RefCell<Reporter>) -> io::Result<()> {

@@ -14,9 +14,9 @@ use router_common::verdict::Reason;
 use router_core::model::{HostMatch, RouteId};
 use router_core::table::{ResolvedRoute, RouteKind, RouterTable, RoutingTable, VirtualHost};
 
+use super::address::sixteen;
 use super::obstacles::AgentAlone;
 use super::paths::Paths;
-use super::plan::covering;
 use super::pools::{EndpointEntry, PoolEntry, Pools, Relayed, Slots};
 use crate::proxy::listeners::{BindState, ListenerState, Protocol};
 
@@ -371,6 +371,16 @@ fn leave_out(image: &mut MapImage, hosts: BTreeSet<(u32, String)>) {
     }
 }
 
+/// Whether a host entry is of a wildcard.
+pub fn is_wildcard(host: &str) -> bool {
+    host.starts_with("*.")
+}
+
+/// The wildcard that covers a name.
+pub fn covering(host: &str) -> Option<String> {
+    host.split_once('.').filter(|_| !is_wildcard(host)).map(|(_, parent)| format!("*.{parent}"))
+}
+
 /// The key of a listener as the kernel has it.
 pub fn listener_key(address: IpAddr, port: u16) -> ListenerKey {
     ListenerKey { address: sixteen(address), port, pad: 0 }
@@ -384,14 +394,6 @@ pub fn listener_value(entry: ListenerEntry) -> Listener {
 /// `ROUTE_*` bits of an entry.
 pub fn flags(entry: &HostEntry) -> u16 {
     if entry.allow_list { ROUTE_ALLOW_LIST } else { 0 }
-}
-
-/// An address in its 16-byte form.
-pub fn sixteen(address: IpAddr) -> [u8; 16] {
-    match address {
-        IpAddr::V4(v4) => mapped(v4.octets()),
-        IpAddr::V6(v6) => v6.octets(),
-    }
 }
 
 #[cfg(test)]

@@ -3,11 +3,10 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use router_common::maps::names;
+use router_common::maps::{Config, names};
 
-use super::kernel::other_agent;
-use super::ports::PortRange;
-use super::{BPFFS, PinFolder, dump};
+use super::pin_folder::{BPFFS, PinFolder};
+use super::ports::range::PortRange;
 
 /// An agent that works in this thread's network namespace.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,15 +29,13 @@ pub fn others(own: &PinFolder) -> Vec<Instance> {
 }
 
 fn instance(folder: PinFolder) -> Option<Instance> {
-    let pid = other_agent(&folder)?;
+    let pid = folder.other_agent()?;
     let namespace = |process: &str| fs::read_link(format!("/proc/{process}/ns/net")).ok();
     if namespace(&pid.to_string())? != namespace("thread-self")? {
         return None;
     }
-    let config = dump::dump(&folder, names::CONFIG).ok()?;
-    let number = |member: &str| u16::try_from(config.first()?.get(member)?.as_u64()?).ok();
-    let (low, count) = (number("firstPort")?, number("ports")?);
-    let high = low.checked_add(count.checked_sub(1)?)?;
+    let config: Config = folder.first(names::CONFIG)?;
+    let (low, high) = (config.first_port, config.first_port.checked_add(config.ports.checked_sub(1)?)?);
     let name = folder.path().parent()?.file_name()?.to_string_lossy().into_owned();
     Some(Instance { name, pid, ports: PortRange { low, high } })
 }

@@ -1,11 +1,11 @@
 //! Loading the kernel programs, pinning their maps or going on with pinned ones, attaching them to interfaces.
+mod error;
 mod features;
 mod links;
 mod pins;
 mod stack;
 
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::{fs, io};
 
 use aya::maps::{Map, MapData, MapError, RingBuf};
@@ -14,13 +14,13 @@ use aya::programs::tc::SchedClassifier;
 use aya::{Ebpf, EbpfError, EbpfLoader, VerifierLogLevel};
 use router_common::maps::names;
 
-use super::PinFolder;
 use super::interfaces::Interfaces;
 use super::maps::KernelMaps;
-use super::ports::PortsError;
+use super::pin_folder::PinFolder;
 use links::{Attached, Direction, Links};
 
-pub use pins::{clean_up, other_agent};
+pub use error::KernelError;
+pub use pins::clean_up;
 pub use stack::LIMIT as STACK_LIMIT;
 
 /// The program, compiled by `cargo xtask build-ebpf`; empty in a build without it.
@@ -30,74 +30,6 @@ pub static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), 
 pub const INGRESS: &str = "sluice_ingress";
 /// Name of the egress program.
 pub const EGRESS: &str = "sluice_egress";
-
-/// Why there is no kernel data path.
-#[derive(Debug, thiserror::Error)]
-pub enum KernelError {
-    /// The binary was built without the program.
-    #[error("this build has no kernel program; build it with `cargo xtask build-ebpf`, then build the agent again")]
-    NoObject,
-    /// The kernel does not let this process load programs.
-    #[error("loading kernel programs needs CAP_BPF, CAP_NET_ADMIN and CAP_PERFMON: run as root or grant them ({0})")]
-    NotPermitted(io::Error),
-    /// The BPF file system cannot be used.
-    #[error("cannot use the BPF file system at {path}: {error}")]
-    PinFolder {
-        /// What was tried.
-        path: String,
-        /// What failed.
-        error: io::Error,
-    },
-    /// Another agent uses the folder.
-    #[error("process {pid} is using {folder}; give this agent its own --instance")]
-    Taken {
-        /// The folder.
-        folder: String,
-        /// The other agent.
-        pid: u32,
-    },
-    /// What is pinned is of another build.
-    #[error(
-        "cannot go on with the map {map} of {folder}: {what}. End the connections that it carries with \
-         `sluice bpf cleanup` and the --instance of this agent, or give it another --instance"
-    )]
-    Mismatch {
-        /// The folder.
-        folder: String,
-        /// The map.
-        map: String,
-        /// The difference.
-        what: String,
-    },
-    /// The kernel lacks what the programs need.
-    #[error(
-        "this kernel lacks {0}, which the kernel program needs: use a newer kernel, or --data-path userspace, with which \
-         the agent relays every connection"
-    )]
-    Lacking(String),
-    /// The kernel refuses a map or the object's BTF.
-    #[error("the kernel refuses the maps; with --data-path userspace the agent relays every connection")]
-    Load(#[from] EbpfError),
-    /// The kernel refuses the program.
-    #[error("the kernel refuses the program; with --data-path userspace the agent relays every connection")]
-    Program(#[from] ProgramError),
-    /// There are no ports to dial from.
-    #[error(transparent)]
-    Ports(#[from] PortsError),
-    /// A map of the object is not as this build expects it.
-    #[error("the kernel program is of another build")]
-    Map(#[from] MapError),
-}
-
-impl KernelError {
-    /// A failure with what is pinned in a folder.
-    fn of_pins(folder: &Path, error: io::Error) -> KernelError {
-        match error.kind() {
-            io::ErrorKind::PermissionDenied => KernelError::NotPermitted(error),
-            _ => KernelError::PinFolder { path: folder.display().to_string(), error },
-        }
-    }
-}
 
 /// What is wanted of the data path; it goes from top to bottom.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -181,7 +113,7 @@ impl Kernel {
         }
         let fail = |error| KernelError::of_pins(folder.path(), error);
         pins::mount_bpffs().map_err(fail)?;
-        if !successor && let Some(pid) = pins::other_agent(&folder) {
+        if !successor && let Some(pid) = folder.other_agent() {
             return Err(KernelError::Taken { folder: folder.path().display().to_string(), pid });
         }
         let wanted = pins::wanted(OBJECT)?;

@@ -13,7 +13,8 @@ use router_common::maps::{
 };
 
 use super::abi::Raw;
-use super::image::{self, HostEntry, RouteLabel, RouteMap, sixteen};
+use super::address::sixteen;
+use super::image::{self, HostEntry, RouteLabel, RouteMap};
 use super::plan::Change;
 use super::pools::{EndpointEntry, PoolEntry, SlotEntry};
 

@@ -8,8 +8,8 @@
 use std::io;
 
 use aya::maps::{HashMap, MapData};
-use rustix::time::{ClockId, clock_gettime};
 
+use super::clock::monotonic_ns;
 use super::interfaces::{Interfaces, Pair};
 use super::kernel::Kernel;
 use super::maps::into_io;
@@ -75,12 +75,6 @@ impl Peers {
         let until = monotonic_ns() + STANDS_NS;
         open.iter().try_for_each(|(_, index)| self.map.insert(index, until, 0).map_err(into_io))
     }
-}
-
-/// The clock that the programs read (`CLOCK_MONOTONIC`), in nanoseconds.
-pub fn monotonic_ns() -> u64 {
-    let now = clock_gettime(ClockId::Monotonic);
-    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
 /// The interfaces that may be skipped, by name and index, in the order of their names.

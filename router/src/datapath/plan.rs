@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-use super::image::{AllowEntry, HostEntry, HostName, ListenerEntry, MapImage, RouteLabel, RouteMap};
+use super::image::{AllowEntry, HostEntry, HostName, ListenerEntry, MapImage, RouteLabel, RouteMap, is_wildcard};
 use super::pools::{EndpointEntry, PoolEntry, Slots};
 
 /// One map write.
@@ -88,16 +88,6 @@ pub fn plan(now: &MapImage, wanted: &MapImage) -> Vec<Change> {
 /// Whether two entries of an address serve the same.
 fn serves(a: &ListenerEntry, b: &ListenerEntry) -> bool {
     (a.router, a.protocol) == (b.router, b.protocol)
-}
-
-/// Whether a host entry is of a wildcard.
-pub fn is_wildcard(host: &str) -> bool {
-    host.starts_with("*.")
-}
-
-/// The wildcard that covers a name.
-pub fn covering(host: &str) -> Option<String> {
-    host.split_once('.').filter(|_| !is_wildcard(host)).map(|(_, parent)| format!("*.{parent}"))
 }
 
 /// How two sorted maps differ, found by walking both once.

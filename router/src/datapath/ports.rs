@@ -1,11 +1,13 @@
 //! The source ports of the kernel's dials: outside the range that the stack takes its own from.
 
-use std::num::ParseIntError;
-use std::str::FromStr;
-use std::{fmt, fs, io};
+pub mod range;
 
-use super::PinFolder;
+use std::{fs, io};
+
 use super::instances::{self, Instance};
+use super::pin_folder::PinFolder;
+
+pub use range::PortRange;
 
 /// Ports of the kernel's own dials begin here, unless the stack's range leaves more room elsewhere. Below are the
 /// ports of well-known services, which firewalls treat by number.
@@ -15,15 +17,6 @@ const LEAST: usize = 1024;
 
 /// Where the stack's own range is told, in the network namespace of whoever reads it.
 const LOCAL_RANGE: &str = "/proc/sys/net/ipv4/ip_local_port_range";
-
-/// A range of ports, both ends included.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PortRange {
-    /// The lowest.
-    pub low: u16,
-    /// The highest.
-    pub high: u16,
-}
 
 /// Why there are no ports to dial from.
 #[derive(Debug, thiserror::Error)]
@@ -69,45 +62,6 @@ pub enum PortsError {
         /// Other agents.
         others: Vec<Instance>,
     },
-}
-
-impl PortRange {
-    /// How many ports it has.
-    pub fn count(self) -> u16 {
-        // The whole range of numbers would be one more than fits; port 0 is none, so that cannot be.
-        self.high - self.low + 1
-    }
-
-    /// Whether a port is in it.
-    pub fn has(self, port: u16) -> bool {
-        (self.low..=self.high).contains(&port)
-    }
-
-    fn overlaps(self, other: PortRange) -> bool {
-        self.low <= other.high && other.low <= self.high
-    }
-}
-
-impl fmt::Display for PortRange {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}-{}", self.low, self.high)
-    }
-}
-
-impl FromStr for PortRange {
-    type Err = String;
-
-    /// `LOW-HIGH`, both from 1 to 65535.
-    fn from_str(text: &str) -> Result<Self, String> {
-        let bad = || format!("`{text}` is no range of ports; write LOW-HIGH, for example 10240-32767");
-        let (low, high) = text.split_once('-').ok_or_else(bad)?;
-        let number = |text: &str| text.trim().parse().map_err(|_: ParseIntError| bad());
-        let range = PortRange { low: number(low)?, high: number(high)? };
-        if range.low == 0 || range.low > range.high {
-            return Err(bad());
-        }
-        Ok(range)
-    }
 }
 
 /// The range to dial from: the operator's, or the largest part above [`LOWEST`] that the stack's range and those of other

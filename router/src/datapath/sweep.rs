@@ -7,10 +7,11 @@ use std::time::Duration;
 use aya::maps::{HashMap, Map, MapData, MapError};
 use router_common::maps::{FirstFlight, Flow, FlowEnd, FlowKey, LaterHead, STATE_CLOSING, ShortFlight};
 use router_common::verdict::FlowEndReason;
-use rustix::time::{ClockId, clock_gettime};
+use rustix::time::ClockId;
 
 use super::abi::Raw;
 use super::batch::Walk;
+use super::clock::clock;
 use super::flows::{Fate, due, end_of, has_lingered, has_settled, is_client, judge, other_direction, wants_backend};
 use super::host::Lost;
 use super::resets::Resets;
@@ -303,12 +304,6 @@ impl Sweeper {
         let _ = self.short_hellos.remove(&Raw(*key));
         let _ = self.later_heads.remove(&Raw(*key));
     }
-}
-
-/// A kernel clock's time.
-pub fn clock(id: ClockId) -> Duration {
-    let now = clock_gettime(id);
-    Duration::new(now.tv_sec.unsigned_abs(), u32::try_from(now.tv_nsec).unwrap_or_default())
 }
 
 #[cfg(test)]

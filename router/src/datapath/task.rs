@@ -15,16 +15,17 @@ use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
 
 use super::batch::Walk;
 use super::ends::Relayed;
+use super::events;
 use super::host::{Lost, Told, Watch};
 use super::image::MapImage;
 use super::kernel::{Duty, Kernel, KernelError};
 use super::netfilter::HostFirewall;
 use super::netlink::News;
 use super::peers::{PeerRedirect, Peers};
+use super::pin_folder::PinFolder;
 use super::ports::{self, PortRange};
 use super::sweep::Sweeper;
 use super::taken::Taken;
-use super::{PinFolder, events};
 use crate::proxy::AccessLog;
 use crate::proxy::listeners::ListenerState;
 use state::State;

@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use router::datapath::image::sixteen;
+use router::datapath::address::sixteen;
 use router_common::maps::FlowKey;
 use router_common::packet::{ACK, RST, SYN, segment};
 use rustix::thread::{UnshareFlags, unshare_unsafe};

@@ -10,7 +10,8 @@ use serde_json::Value;
 
 use crate::admin::views::intended_row;
 use crate::datapath::PinFolder;
-use crate::datapath::dump::{DumpError, dump, host_entry, network};
+use crate::datapath::address::network;
+use crate::datapath::dump::{DumpError, dump, host_entry};
 use crate::datapath::image::{MapImage, RouteMap};
 use crate::datapath::obstacles::AgentAlone;
 use crate::datapath::pools::Relayed;

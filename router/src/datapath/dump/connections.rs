@@ -11,20 +11,20 @@ use router_common::verdict::FlowEndReason;
 use rustix::time::ClockId;
 use serde_json::{Value, json};
 
-use super::{DumpError, open, protocol, socket};
-use crate::datapath::PinFolder;
+use super::{DumpError, protocol, socket};
 use crate::datapath::abi::Raw;
 use crate::datapath::batch::Walk;
+use crate::datapath::clock::clock;
 use crate::datapath::flows::{is_client, other_direction, state};
-use crate::datapath::sweep::clock;
+use crate::datapath::pin_folder::PinFolder;
 
 /// All connections that are there, ended ones that linger included, by client.
 ///
 /// # Errors
 /// See [`DumpError`].
 pub fn connections(folder: &PinFolder) -> Result<Vec<Value>, DumpError> {
-    let routes: HashMap<_, u32, Raw<RouteName>> = HashMap::try_from(open(folder, names::ROUTES)?)?;
-    let map = open(folder, names::FLOWS)?;
+    let routes: HashMap<_, u32, Raw<RouteName>> = HashMap::try_from(folder.open(names::ROUTES)?)?;
+    let map = folder.open(names::FLOWS)?;
     let mut clients = Vec::new();
     let mut backends = BTreeMap::new();
     walk(&map, |key, flow| {

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use router_common::maps::{Flow, FlowKey, STATE_CLOSING};
 
 use super::Host;
+use crate::datapath::address::address;
 use crate::datapath::batch::Walk;
-use crate::datapath::dump::address;
 use crate::datapath::flows::{is_client, other_direction};
 use crate::datapath::netfilter::{Leg, Link, Loss, Outcome};
 

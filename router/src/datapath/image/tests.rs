@@ -57,7 +57,7 @@ fn dump(image: &MapImage) -> Vec<String> {
     let allow = image
         .allow
         .iter()
-        .map(|(_, address, bits)| format!("allow {}/{bits}", crate::datapath::dump::address(address)));
+        .map(|(_, address, bits)| format!("allow {}/{bits}", crate::datapath::address::address(address)));
     let listeners = image.listeners.iter().map(|((ip, port), listener)| {
         format!("listener {ip} {port} {} mss {}", listener.protocol, listener.max_segment)
     });

@@ -7,12 +7,11 @@ use std::path::Path;
 
 use aya::maps::{MapInfo, MapType};
 use aya_obj::{EbpfSectionKind, Object};
-use router_common::maps::names;
 use rustix::mount::{MountFlags, mount};
 
-use super::KernelError;
+use super::error::KernelError;
 use super::links;
-use crate::datapath::{BPFFS, PinFolder, dump};
+use crate::datapath::pin_folder::{BPFFS, PinFolder};
 
 /// `BPF_FS_MAGIC` of linux/magic.h.
 const BPF_FS_MAGIC: u64 = 0xcafe_4a11;
@@ -130,15 +129,6 @@ fn pinned(path: &Path) -> io::Result<Option<Attributes>> {
     }))
 }
 
-/// The live agent that wrote the maps of a folder, if it is not this one.
-pub fn other_agent(folder: &PinFolder) -> Option<u32> {
-    let meta = dump::dump(folder, names::META).ok()?;
-    let pid = u32::try_from(meta.first()?.get("pid")?.as_u64()?).ok()?;
-    let name = |pid: u32| fs::read_to_string(format!("/proc/{pid}/comm")).ok();
-    // In a container every agent may be process 1: the same number is then an earlier life of this one.
-    (pid != std::process::id() && name(pid).is_some() && name(pid) == name(std::process::id())).then_some(pid)
-}
-
 /// Removes a folder: first what leads packets to the programs.
 pub fn unpin(folder: &PinFolder) -> io::Result<()> {
     remove_all(&folder.links())?;
@@ -166,12 +156,14 @@ pub fn clean_up(instance: &str) -> Result<Vec<String>, KernelError> {
     let root = PinFolder::of(instance).path().parent().map(Path::to_path_buf).unwrap_or_default();
     let fail = |error| KernelError::of_pins(&root, error);
     let folders: Vec<PinFolder> = match fs::read_dir(&root) {
-        Ok(entries) => entries.map(|entry| Ok(PinFolder(entry?.path()))).collect::<io::Result<_>>().map_err(fail)?,
+        Ok(entries) => {
+            entries.map(|entry| Ok(PinFolder::at(entry?.path()))).collect::<io::Result<_>>().map_err(fail)?
+        }
         Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
         Err(error) => return Err(fail(error)),
     };
     for folder in &folders {
-        if let Some(pid) = other_agent(folder) {
+        if let Some(pid) = folder.other_agent() {
             return Err(KernelError::Taken { folder: folder.path().display().to_string(), pid });
         }
     }

@@ -4,8 +4,9 @@ use std::collections::BTreeSet;
 use std::io;
 
 use super::Maps;
+use crate::datapath::image::covering;
 use crate::datapath::image::{MapImage, RouteMap};
-use crate::datapath::plan::{Change, covering, plan};
+use crate::datapath::plan::{Change, plan};
 
 /// What one attempt at reconciling left undone.
 #[derive(Debug, Default)]

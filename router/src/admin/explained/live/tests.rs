@@ -9,7 +9,8 @@ use router_core::explain::{Explanation, Step};
 use serde_json::json;
 
 use super::*;
-use crate::datapath::image::{HostEntry, sixteen};
+use crate::datapath::address::sixteen;
+use crate::datapath::image::HostEntry;
 use crate::datapath::pools::PoolEntry;
 
 #[derive(Default)]
