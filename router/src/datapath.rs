@@ -28,6 +28,7 @@ pub mod image;
 pub mod instances;
 pub mod interfaces;
 pub mod kernel;
+pub mod lower;
 pub mod maps;
 pub mod netfilter;
 pub mod netlink;

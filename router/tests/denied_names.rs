@@ -3,7 +3,8 @@
 
 use std::net::SocketAddr;
 
-use router::datapath::image::{MapImage, RouteIds, lower};
+use router::datapath::image::MapImage;
+use router::datapath::lower::{RouteIds, lower};
 use router::datapath::paths::Path;
 use router::datapath::pools::Pools;
 use router_common::maps::{PROTOCOL_HTTP, PROTOCOL_TLS};

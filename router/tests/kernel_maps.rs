@@ -12,11 +12,12 @@ use router::datapath::abi::Raw;
 use router::datapath::address::sixteen;
 use router::datapath::batch::Walk;
 use router::datapath::clock::clock;
-use router::datapath::image::{HostEntry, ListenerEntry, MapImage, RouteLabel, RouteMap};
+use router::datapath::image::{
+    EndpointEntry, HostEntry, ListenerEntry, MapImage, PoolEntry, RouteLabel, RouteMap, SlotEntry,
+};
 use router::datapath::kernel::Kernel;
 use router::datapath::maps::{KernelMaps, reconcile};
 use router::datapath::paths::Path;
-use router::datapath::pools::{EndpointEntry, PoolEntry, SlotEntry};
 use router::datapath::sweep::Sweeper;
 use router_common::hostname::HostBuilder;
 use router_common::http::{Content, HeadParser};

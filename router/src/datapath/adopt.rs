@@ -12,10 +12,11 @@ use router_core::model::RouteId;
 
 use super::abi::Raw;
 use super::address::address;
-use super::image::{HostEntry, ListenerEntry, MapImage, RouteLabel, RouteMap};
+use super::image::{
+    EndpointEntry, HostEntry, ListenerEntry, MapImage, PoolEntry, RouteLabel, RouteMap, SlotEntry, Slots,
+};
 use super::maps::{KernelMaps, into_io};
 use super::paths::Path;
-use super::pools::{EndpointEntry, PoolEntry, SlotEntry, Slots};
 
 impl KernelMaps {
     /// What the configuration maps hold.

@@ -14,9 +14,8 @@ use router_common::maps::{
 
 use super::abi::Raw;
 use super::address::sixteen;
-use super::image::{self, HostEntry, RouteLabel, RouteMap};
+use super::image::{self, EndpointEntry, HostEntry, PoolEntry, RouteLabel, RouteMap, SlotEntry};
 use super::plan::Change;
-use super::pools::{EndpointEntry, PoolEntry, SlotEntry};
 
 pub use reconcile::{Undone, make_all, reconcile};
 

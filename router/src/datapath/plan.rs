@@ -4,8 +4,10 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-use super::image::{AllowEntry, HostEntry, HostName, ListenerEntry, MapImage, RouteLabel, RouteMap, is_wildcard};
-use super::pools::{EndpointEntry, PoolEntry, Slots};
+use super::image::{
+    AllowEntry, EndpointEntry, HostEntry, HostName, ListenerEntry, MapImage, PoolEntry, RouteLabel, RouteMap, Slots,
+    is_wildcard,
+};
 
 /// One map write.
 #[derive(Clone, Debug, PartialEq, Eq)]

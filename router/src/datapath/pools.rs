@@ -13,52 +13,9 @@ use router_core::table::ResolvedRoute;
 use tracing::Level;
 
 use super::alias;
-use super::image::MapImage;
+use super::image::{EndpointEntry, MapImage, PoolEntry, Relayed, SlotEntry, Slots};
 use super::paths::{Obstacle, Path, Paths};
 use crate::proxy::listeners::{ListenerState, OwnAddresses};
-
-/// Slots of one pool; the kernel's `Slot` each.
-pub type Slots = Arc<[SlotEntry]>;
-
-/// One slot: see `router_common::maps::Slot`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SlotEntry {
-    /// Endpoint id.
-    pub endpoint: u32,
-    /// Share of the column that is this endpoint's, of 2³².
-    pub threshold: u32,
-    /// Slot that has the rest.
-    pub alias: u32,
-}
-
-/// The pool of a route; the slots stand under its id.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PoolEntry {
-    /// Pool id.
-    pub id: u32,
-    /// Number of slots.
-    pub slots: u32,
-    /// `POOL_*` bits.
-    pub flags: u32,
-}
-
-/// An endpoint that the kernel can dial.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct EndpointEntry {
-    /// Where it is.
-    pub address: SocketAddr,
-    /// How it is reached.
-    pub path: Path,
-}
-
-/// Why a route that the kernel might steer is relayed.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Relayed {
-    /// The endpoint that the programs cannot dial.
-    pub endpoint: SocketAddr,
-    /// Why not.
-    pub obstacle: Obstacle,
-}
 
 /// Pools of all routes that the kernel may steer, and the endpoints in them.
 #[derive(Debug)]

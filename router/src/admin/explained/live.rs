@@ -12,9 +12,8 @@ use crate::admin::views::intended_row;
 use crate::datapath::PinFolder;
 use crate::datapath::address::network;
 use crate::datapath::dump::{DumpError, dump, host_entry};
-use crate::datapath::image::{MapImage, RouteMap};
+use crate::datapath::image::{MapImage, Relayed, RouteMap};
 use crate::datapath::obstacles::AgentAlone;
-use crate::datapath::pools::Relayed;
 
 /// Stands for a client whose address nobody told.
 const SOME_CLIENT: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);

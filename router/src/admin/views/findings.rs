@@ -11,9 +11,8 @@ use router_core::table::RoutingTable;
 use serde_json::{Value, json};
 
 use crate::datapath::PinFolder;
-use crate::datapath::image::MapImage;
+use crate::datapath::image::{MapImage, Relayed};
 use crate::datapath::instances;
-use crate::datapath::pools::Relayed;
 use crate::datapath::task::Programmed;
 use crate::proxy::Flag;
 

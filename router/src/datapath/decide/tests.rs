@@ -20,7 +20,7 @@ use router_core::translate::{Settings, translate};
 use serde_json::{Value, json};
 
 use super::*;
-use crate::datapath::image::{RouteIds, lower};
+use crate::datapath::lower::{RouteIds, lower};
 use crate::datapath::paths::Obstacle;
 use crate::datapath::pools::Pools;
 use crate::proxy::testing;

@@ -10,8 +10,7 @@ use serde_json::json;
 
 use super::*;
 use crate::datapath::address::sixteen;
-use crate::datapath::image::HostEntry;
-use crate::datapath::pools::PoolEntry;
+use crate::datapath::image::{HostEntry, PoolEntry};
 
 #[derive(Default)]
 struct Fake {

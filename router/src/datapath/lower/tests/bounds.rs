@@ -1,8 +1,10 @@
 //! Counts, what does not fit, and what is left to the agent.
 
+use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use super::*;
+use crate::datapath::image::{AllowEntry, PoolEntry};
 use crate::datapath::obstacles::AgentAlone;
 
 const V4: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);

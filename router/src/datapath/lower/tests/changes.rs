@@ -1,5 +1,7 @@
 //! What a new table, or a new agent, goes on with.
 
+use std::collections::BTreeMap;
+
 use super::*;
 
 /// A table whose routers are made of the first route's by `others`.
