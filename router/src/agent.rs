@@ -27,7 +27,9 @@ use rustls::RootCertStore;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
+use crate::access_log::AccessLogForm;
 use crate::admin::{self, AdminError, Views};
+use crate::datapath::conntrack;
 use crate::datapath::kernel::{Duty, KernelError};
 use crate::datapath::netfilter::HostFirewall;
 use crate::datapath::peers::PeerRedirect;
@@ -35,7 +37,8 @@ use crate::datapath::ports::PortRange;
 use crate::datapath::task::{Inputs, Programmed};
 use crate::datapath::{DataPath, PinFolder};
 use crate::keep::{Inherited, Manager, Order, Orders};
-use crate::proxy::{AccessLogForm, BindState, ListenerState, Proxy, ProxyConfig};
+use crate::listener::{BindState, ListenerState};
+use crate::proxy::{Proxy, ProxyConfig};
 use crate::published::Published;
 use crate::source::{Directory, OpenError};
 use crate::status::{StatusInput, StatusWriter};
@@ -126,6 +129,7 @@ pub async fn run(options: Options, inherited: Inherited) -> Result<(), AgentErro
         show_cause: options.show_cause,
         sockets,
         steered: kernel.is_ok(),
+        original: Some(conntrack::original),
         ..ProxyConfig::default()
     };
     let proxy = Proxy::start(config, table_watch.clone());
@@ -298,8 +302,8 @@ async fn announce(
     for listener in listeners.borrow().iter() {
         let (router, address) = (&listener.router, listener.address);
         let scheme = match listener.protocol {
-            crate::proxy::Protocol::Http => "http",
-            crate::proxy::Protocol::Https => "https",
+            crate::listener::Protocol::Http => "http",
+            crate::listener::Protocol::Https => "https",
         };
         match &listener.state {
             BindState::Bound => say!("sluice: {router} listens on {scheme}://{address}"),

@@ -18,6 +18,7 @@ pub mod adopt;
 pub mod alias;
 pub mod batch;
 pub mod clock;
+pub mod conntrack;
 pub mod decide;
 pub mod dump;
 pub mod ends;

@@ -4,8 +4,8 @@
 use std::io;
 use std::time::Duration;
 
-use router::relay::{RelayEnd, RelayOptions, RelayOutcome, relay};
-use router::timer::Timer;
+use router::proxy::relay::{RelayEnd, RelayOptions, RelayOutcome, relay};
+use router::proxy::rt::timer::Timer;
 use socket2::SockRef;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, Interest};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};

@@ -18,11 +18,13 @@ use tokio::sync::watch;
 use x509_parser::prelude::{FromDer, X509Certificate};
 
 use super::age::age;
+use crate::access_log::RouteCounters;
 use crate::datapath::PinFolder;
 use crate::datapath::dump::connections;
 use crate::datapath::image::{HostEntry, RouteMap, flags};
 use crate::datapath::task::Programmed;
-use crate::proxy::{BindState, Known, ListenerState, Protocol, RouteCounters};
+use crate::listener::{BindState, ListenerState, Protocol};
+use crate::proxy::Known;
 use crate::published::Published;
 use crate::status::StatusInput;
 

@@ -11,14 +11,14 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tracing_subscriber::EnvFilter;
 
 use super::{StateArgs, TranslationArgs};
+use crate::access_log::AccessLogForm;
+use crate::access_log::log_writer::LogWriter;
 use crate::agent::{self, Options};
 use crate::datapath::DataPath;
 use crate::datapath::netfilter::HostFirewall;
 use crate::datapath::peers::PeerRedirect;
 use crate::datapath::ports::PortRange;
 use crate::keep::{self, Inherited};
-use crate::log_writer::LogWriter;
-use crate::proxy::AccessLogForm;
 use crate::text::{self, HugeText};
 
 /// Arguments of `sluice run`.

@@ -14,7 +14,7 @@ use router_core::table::{ResolvedRoute, RouterTable, RoutingTable};
 use super::address::address;
 use super::dump::verdict;
 use super::image::{MapImage, RouteLabel};
-use crate::proxy::{AccessLog, Carried, Flag};
+use crate::access_log::{AccessLog, Carried, Flag};
 
 /// Names of live connections to wildcard hosts that are remembered; for more, the log has the wildcard.
 const NAMES: usize = 1 << 16;

@@ -16,7 +16,7 @@ use super::abi::{self, Plain};
 use super::dump::DumpError;
 use super::ends::Reporter;
 use super::pin_folder::PinFolder;
-use crate::proxy::Mark;
+use crate::access_log::Mark;
 
 /// Ends taken before other work has its turn.
 const TURN: usize = 1024;

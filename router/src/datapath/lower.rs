@@ -16,7 +16,7 @@ use super::image::{HostEntry, HostName, ListenerEntry, MapImage, RouteLabel, Rou
 use super::obstacles::AgentAlone;
 use super::paths::Paths;
 use super::pools::Pools;
-use crate::proxy::listeners::{BindState, ListenerState, Protocol};
+use crate::listener::{BindState, ListenerState, Protocol};
 
 pub use ids::RouteIds;
 

@@ -1,5 +1,6 @@
 //! rtnetlink(7): interfaces, addresses and routes, asked for and listened to.
 
+pub mod channel;
 mod ethtool;
 mod policies;
 mod routing_rules;
@@ -20,7 +21,7 @@ use netlink_sys::{
 };
 
 use super::interfaces::{Interfaces, LeftAlone, Pair};
-use crate::netlink::{Channel, DATAGRAM, Message};
+use channel::{Channel, DATAGRAM, Message};
 
 pub use ethtool::Ethtool;
 use policies::GROUP_POLICY;

@@ -15,7 +15,7 @@ use tracing::Level;
 use super::alias;
 use super::image::{EndpointEntry, MapImage, PoolEntry, Relayed, SlotEntry, Slots};
 use super::paths::{Obstacle, Path, Paths};
-use crate::proxy::listeners::{ListenerState, OwnAddresses};
+use crate::listener::{ListenerState, OwnAddresses};
 
 /// Pools of all routes that the kernel may steer, and the endpoints in them.
 #[derive(Debug)]

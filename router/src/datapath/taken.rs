@@ -18,7 +18,7 @@ use super::maps::into_io;
 use super::paths::Paths;
 use super::pools::Pools;
 use super::ports::PortRange;
-use crate::conntrack::Conntrack;
+use crate::datapath::conntrack::Conntrack;
 
 /// Between two looks…
 const REST: Duration = Duration::from_secs(5);

@@ -26,8 +26,8 @@ use super::pin_folder::PinFolder;
 use super::ports::{self, PortRange};
 use super::sweep::Sweeper;
 use super::taken::Taken;
-use crate::proxy::AccessLog;
-use crate::proxy::listeners::ListenerState;
+use crate::access_log::AccessLog;
+use crate::listener::ListenerState;
 use state::State;
 
 /// Between two sweeps.

@@ -12,8 +12,8 @@ use sd_notify::NotifyState;
 use tokio::io::Interest;
 use tokio::net::UnixStream;
 
-use super::sockets::{Origin, Sockets, is_own_name};
 use super::wire::{self, receive, send};
+use crate::proxy::listeners::sockets::{Origin, SocketKeeper, Sockets, is_own_name};
 
 /// For a keeper to hand everything over; it does so at once.
 const HAND_OVER: Duration = Duration::from_secs(10);
@@ -58,16 +58,6 @@ impl Manager {
         self.tell(&[NotifyState::Custom(wire::YIELDED)], &[]);
     }
 
-    /// Has a socket held for the next agent.
-    pub(super) fn opened(&self, name: &str, socket: BorrowedFd<'_>) {
-        self.tell(&[NotifyState::FdStore, NotifyState::FdName(name)], &[socket]);
-    }
-
-    /// Has a socket held no longer.
-    pub(super) fn closed(&self, name: &str) {
-        self.tell(&[NotifyState::FdStoreRemove, NotifyState::FdName(name)], &[]);
-    }
-
     fn tell(&self, states: &[NotifyState<'_>], descriptors: &[BorrowedFd<'_>]) {
         let text = || states.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n");
         let told = match &self.0 {
@@ -79,6 +69,16 @@ impl Manager {
         if let Err(error) = told {
             tracing::warn!(%error, message = text(), "the service manager cannot be told");
         }
+    }
+}
+
+impl SocketKeeper for Manager {
+    fn opened(&self, name: &str, socket: BorrowedFd<'_>) {
+        self.tell(&[NotifyState::FdStore, NotifyState::FdName(name)], &[socket]);
+    }
+
+    fn closed(&self, name: &str) {
+        self.tell(&[NotifyState::FdStoreRemove, NotifyState::FdName(name)], &[]);
     }
 }
 
@@ -117,7 +117,7 @@ pub fn inherit() -> io::Result<Inherited> {
     if std::env::var_os(wire::VARIABLE).is_none() {
         let systemd = std::env::var_os("NOTIFY_SOCKET").is_some();
         let manager = Manager(if systemd { Kind::Systemd } else { Kind::None });
-        let sockets = Sockets::new(manager.clone(), inherited);
+        let sockets = Sockets::new(Some(Arc::new(manager.clone())), inherited);
         return Ok(Inherited { manager, sockets, successor: false });
     }
     let socket = keeper()?;
@@ -132,7 +132,7 @@ pub fn inherit() -> io::Result<Inherited> {
         }
     };
     let manager = Manager(Kind::Keeper(Arc::new(socket)));
-    let sockets = Sockets::new(manager.clone(), inherited);
+    let sockets = Sockets::new(Some(Arc::new(manager.clone())), inherited);
     Ok(Inherited { manager, sockets, successor })
 }
 

@@ -18,7 +18,6 @@ use router_core::policy::RouterPolicy;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 
-use super::access::{AccessRecord, DataPath, Flag};
 use super::capacity::Seats;
 use super::client_io::{ClientIo, ClientLimits};
 use super::clock::ClientClock;
@@ -30,7 +29,11 @@ use super::proxied::Proxied;
 use super::snapshot::ServedRouter;
 use super::streams::{InParts, Streams};
 use super::tls::terminate::terminate;
-use super::{Phase, Protocol, Shared, passthrough, proxied};
+use super::{passthrough, proxied};
+use crate::access_log::{DataPath, Flag};
+use crate::listener::Protocol;
+use crate::proxy::context::{Phase, Shared};
+use crate::proxy::record::AccessRecord;
 
 /// Most concurrent requests of one HTTP/2 connection.
 const MAX_STREAMS: u32 = 128;

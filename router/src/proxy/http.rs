@@ -45,14 +45,15 @@ use router_core::policy::ClientAuth;
 use router_core::rule::{Action, Rule};
 use router_core::table::ResolvedRoute;
 
-use super::Shared;
-use super::access::{AccessRecord, DataPath, Flag};
 use super::capacity::Seats;
 use super::clock::{ClientClock, InFlight};
 use super::snapshot::ServedRouter;
 use super::tls::client_certificate::ClientCertificate;
 use super::upstream::private::Private;
-use crate::timer::OwnTimer;
+use crate::access_log::{DataPath, Flag};
+use crate::proxy::context::Shared;
+use crate::proxy::record::AccessRecord;
+use crate::proxy::rt::timer::OwnTimer;
 use body::ResponseBody;
 use compress::{MaybeGzip, accepts_gzip};
 use cors::Sharing;

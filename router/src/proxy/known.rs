@@ -6,8 +6,8 @@ use std::sync::Arc;
 use router_core::explain::{Live, Trust};
 use router_core::table::{Endpoint, ResolvedRoute, ServiceEndpoints};
 
-use super::Common;
 use super::upstream::choose::Target;
+use crate::proxy::context::Common;
 
 /// A proxy's knowledge.
 #[derive(Clone, Debug)]

@@ -2,8 +2,9 @@
 //! the others.
 
 mod accept;
-mod own;
-mod returned;
+pub mod address;
+pub mod returned;
+pub mod sockets;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -22,10 +23,8 @@ use tokio::task::JoinHandle;
 use super::capacity::Capacity;
 use super::keep_alive::keep_alive;
 use super::workers::Workers;
+use crate::listener::{BindState, ListenerState, OwnAddresses, Protocol};
 use accept::{Acceptor, Descriptors};
-
-pub use own::{OwnAddresses, is_local};
-pub use returned::Returned;
 
 /// As many as `net.core.somaxconn` lets: while no agent runs under `sluice keep`, connections wait there.
 const BACKLOG: i32 = i32::MAX;
@@ -35,39 +34,6 @@ const DEFER_ACCEPT: Duration = Duration::from_secs(5);
 /// They share connections out to the others.
 const ACCEPTORS: usize = 4;
 const RETRY_BIND: Duration = Duration::from_secs(1);
-
-/// What a listener speaks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Protocol {
-    /// Clear-text HTTP/1.
-    Http,
-    /// TLS: passed through, or HTTP/1.1 and HTTP/2 after termination here.
-    Https,
-}
-
-/// How a listener stands.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ListenerState {
-    /// Its router.
-    pub router: RouterName,
-    /// The router's scope in the kernel maps.
-    pub router_id: u32,
-    /// What it speaks.
-    pub protocol: Protocol,
-    /// Where it listens; with port 0 in the table, the port that the kernel gave.
-    pub address: SocketAddr,
-    /// Whether it does.
-    pub state: BindState,
-}
-
-/// Whether a listener listens.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum BindState {
-    /// It accepts connections.
-    Bound,
-    /// Why not. It is tried again every second.
-    Failed(String),
-}
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Key {
@@ -283,14 +249,6 @@ fn defer_accept(socket: &Socket, defer: bool) -> io::Result<()> {
         )
     };
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
-}
-
-/// An IPv4 client of a socket of both families comes from `::ffff:…`; everything here compares IPv4 addresses.
-pub(super) fn plain(address: SocketAddr) -> SocketAddr {
-    match address.ip().to_canonical() {
-        ip if ip == address.ip() => address,
-        ip => SocketAddr::new(ip, address.port()),
-    }
 }
 
 #[cfg(test)]

@@ -13,16 +13,17 @@ use tokio::net::TcpStream;
 use tokio_rustls::server::TlsStream;
 use tokio_util::either::Either;
 
-use super::Shared;
-use super::access::{AccessRecord, Flag};
 use super::dial::{self, DialError, Opening};
 use super::limits::TooMany;
 use super::prefixed::Prefixed;
 use super::upstream::choose::Exhausted;
 use super::upstream::hashing::Key;
 use super::upstream::secure::{ByteStream, secured};
-use crate::relay::{self, RelayEnd, RelayOptions, TunnelEnd};
-use crate::timer::{Lent, Timer};
+use crate::access_log::Flag;
+use crate::proxy::context::Shared;
+use crate::proxy::record::AccessRecord;
+use crate::proxy::relay::{self, RelayEnd, RelayOptions, TunnelEnd};
+use crate::proxy::rt::timer::{Lent, Timer};
 
 /// Forwards a connection whose first bytes were already read. A client that cannot be served gets a reset: in a
 /// protocol that is not ours there is nothing to say.

@@ -12,9 +12,9 @@ use std::time::Duration;
 use proxy_header::{Error, ParseConfig, Protocol, ProxyHeader};
 use tokio::net::TcpStream;
 
-use super::access::Flag;
 use super::hello::read_some;
-use super::listeners::plain;
+use super::listeners::address::plain;
+use crate::access_log::Flag;
 
 /// Longest header, in bytes: addresses and any TLVs that are in use.
 const MAX_HEADER: usize = 4096;

@@ -10,8 +10,8 @@ use futures_util::future::join_all;
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::oneshot;
 
-use super::{Active, Common, Phase, Shared};
 use crate::allocator::Keeping;
+use crate::proxy::context::{Active, Common, Phase, Shared};
 
 const SWEEP_POOL: Duration = Duration::from_secs(10);
 

@@ -4,7 +4,8 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use router::proxy::{BindState, Protocol, Proxy, ProxyConfig};
+use router::listener::{BindState, Protocol};
+use router::proxy::{Proxy, ProxyConfig};
 use router_core::table::RoutingTable;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;

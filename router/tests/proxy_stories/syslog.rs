@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use router::proxy::{AccessLogForm, ProxyConfig};
+use router::access_log::AccessLogForm;
+use router::proxy::ProxyConfig;
 use router_core::parse::{LogFormat, Syslog};
 use router_core::policy::{AccessLogPolicy, RouterPolicy, Timeouts};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};

@@ -5,7 +5,8 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use router::proxy::{BindState, Protocol, Proxy, ProxyConfig};
+use router::listener::{BindState, Protocol};
+use router::proxy::{Proxy, ProxyConfig};
 use router_core::model::{HostMatch, Hostname, PathMatch, RouteId, RouterName};
 use router_core::object::Kind;
 use router_core::parse::ForwardedHeaders;

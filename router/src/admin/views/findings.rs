@@ -10,11 +10,11 @@ use router_common::verdict::Reason;
 use router_core::table::RoutingTable;
 use serde_json::{Value, json};
 
+use crate::access_log::Flag;
 use crate::datapath::PinFolder;
 use crate::datapath::image::{MapImage, Relayed};
 use crate::datapath::instances;
 use crate::datapath::task::Programmed;
-use crate::proxy::Flag;
 
 const SETTINGS: &str = "/proc/sys/net";
 /// `rp_filter` of an interface (linux, ip-sysctl): sources must be reached by it.

@@ -11,7 +11,7 @@ use router_core::table::{ResolvedRoute, RouterTable};
 use serde_json::{Value, json};
 
 use super::kernel::Counted;
-use crate::proxy::RouteCounters;
+use crate::access_log::RouteCounters;
 use crate::published::Published;
 
 /// The kinds whose objects say where requests go.

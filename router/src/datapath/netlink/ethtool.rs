@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::io;
 
-use crate::netlink::{Channel, Message};
+use crate::datapath::netlink::channel::{Channel, Message};
 use netlink_packet_core::{NLA_F_NESTED, NlaBuffer, NlasIterator};
 use netlink_sys::protocols::NETLINK_GENERIC;
 

@@ -12,7 +12,7 @@ use netlink_sys::protocols::NETLINK_NETFILTER;
 
 use super::Netlink;
 use crate::datapath::interfaces::Pair;
-use crate::netlink::{Channel, Message};
+use crate::datapath::netlink::channel::{Channel, Message};
 
 // linux/rtnetlink.h
 const RTM_NEWQDISC: u16 = 36;

@@ -13,7 +13,7 @@ use router_core::table::{Cluster, Endpoint, RouteKind, ServiceEndpoints};
 
 use super::*;
 use crate::datapath::plan::plan;
-use crate::proxy::listeners::{BindState, Protocol};
+use crate::listener::{BindState, Protocol};
 
 /// Stands for a way that the relay alone can use.
 const TOO_SMALL: u16 = 0;

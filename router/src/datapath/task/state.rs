@@ -28,7 +28,7 @@ use crate::datapath::plan::{Change, plan};
 use crate::datapath::pools::Pools;
 use crate::datapath::ports::PortRange;
 use crate::datapath::taken::Taken;
-use crate::proxy::listeners::ListenerState;
+use crate::listener::ListenerState;
 
 const RETRY_FIRST: Duration = Duration::from_millis(100);
 const RETRY_MOST: Duration = Duration::from_secs(5);

@@ -4,8 +4,9 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 
 use super::*;
+use crate::proxy::Proxy;
 use crate::proxy::capacity::Capacity;
-use crate::proxy::{Proxy, ProxyConfig};
+use crate::proxy::context::ProxyConfig;
 
 /// Thousands of clients may stall in their hellos, and relayed connections may stay for days.
 #[tokio::test]

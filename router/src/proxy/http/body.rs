@@ -11,8 +11,9 @@ use tokio::time::{Instant, Sleep};
 
 use super::headers::prepare_trailers;
 use super::upload::Upload;
-use crate::proxy::access::{AccessRecord, Flag};
+use crate::access_log::Flag;
 use crate::proxy::clock::InFlight;
+use crate::proxy::record::AccessRecord;
 use crate::proxy::upstream::failure::AnswerError;
 use crate::proxy::upstream::pool::Lease;
 use crate::proxy::upstream::wire::Answer;

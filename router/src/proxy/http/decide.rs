@@ -14,7 +14,8 @@ use super::asked::{Asked, AskedPath};
 use super::paths::rewritten;
 use super::target::{Target, read_target};
 use super::{Connection, ConnectionTls};
-use crate::proxy::access::{AccessRecord, Flag};
+use crate::access_log::Flag;
+use crate::proxy::record::AccessRecord;
 use crate::proxy::snapshot::ServedRouter;
 
 /// What is decided about a request before it goes anywhere.

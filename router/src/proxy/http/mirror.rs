@@ -3,7 +3,7 @@
 //! the client. It has the request's fields as the endpoint gets them, `Host` included, with the mirror's own work on them
 //! in the place of the backend's.
 //!
-//! Requests that would leave HTTP are not copied. Copies beyond [`MAX_COPIES`] at the same time are not made. What no
+//! Requests that would leave HTTP are not copied. Copies beyond [`MAX_COPIES`](crate::proxy::context::MAX_COPIES) at the same time are not made. What no
 //! mirror has answered is counted as lost, and the log tells of it, now and then.
 
 use std::sync::Arc;
@@ -17,16 +17,12 @@ use tokio::sync::OwnedSemaphorePermit;
 
 use super::modify::modify;
 use super::upload::{RequestBody, Upload};
-use crate::proxy::Shared;
-use crate::proxy::access::Flag;
-use crate::proxy::counters::Totals;
+use crate::access_log::Flag;
+use crate::access_log::Totals;
+use crate::proxy::context::Shared;
 use crate::proxy::upstream::attempt::{Waits, attempt, read_off};
 use crate::proxy::upstream::connect::Way;
 use crate::proxy::upstream::plan::Plan;
-
-/// Most copies under way on one worker. With what waits of each ([`MAX_WAITING`](super::tee::MAX_WAITING)) that is
-/// 64 MiB when every mirror hangs.
-pub const MAX_COPIES: usize = 256;
 
 /// Where copies of a request go.
 #[derive(Clone, Copy, Debug)]

@@ -11,8 +11,9 @@ use super::grpc;
 use super::pages::{self, Kind};
 use super::reason;
 use super::upload::is_unexpected;
-use crate::proxy::access::{AccessRecord, Flag};
+use crate::access_log::Flag;
 use crate::proxy::clock::InFlight;
+use crate::proxy::record::AccessRecord;
 
 /// How.
 #[derive(Clone, Copy, Debug)]

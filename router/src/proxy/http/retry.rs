@@ -9,7 +9,7 @@ use router_core::rule::Retry;
 use router_core::table::ResolvedRoute;
 
 use super::upload::RequestBody;
-use crate::proxy::access::Flag;
+use crate::access_log::Flag;
 use crate::proxy::dial::random_below;
 use crate::proxy::upstream::attempt::{Trouble, is_repeatable};
 

@@ -16,11 +16,12 @@ use tokio::io::AsyncWriteExt;
 
 use super::body::ResponseBody;
 use super::{headers, reason};
-use crate::proxy::Shared;
-use crate::proxy::access::{AccessRecord, Flag};
+use crate::access_log::Flag;
 use crate::proxy::clock::InFlight;
+use crate::proxy::context::Shared;
+use crate::proxy::record::AccessRecord;
+use crate::proxy::relay::{self, TunnelEnd};
 use crate::proxy::upstream::wire::Answer;
-use crate::relay::{self, TunnelEnd};
 
 /// The one protocol that an extended CONNECT may ask for.
 const WEBSOCKET: &str = "websocket";

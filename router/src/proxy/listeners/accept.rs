@@ -13,11 +13,13 @@ use rustix::process::{Resource, getrlimit};
 use socket2::SockRef;
 use tokio::net::{TcpListener, TcpStream};
 
-use super::{Protocol, plain};
-use crate::proxy::Shared;
-use crate::proxy::access::{AccessRecord, DataPath, Flag};
+use super::address::plain;
+use crate::access_log::{DataPath, Flag};
+use crate::listener::Protocol;
 use crate::proxy::capacity::{Capacity, Seat, Seats};
 use crate::proxy::connection::{Accepted, serve};
+use crate::proxy::context::Shared;
+use crate::proxy::record::AccessRecord;
 use crate::proxy::workers::Workers;
 
 /// Pause after `accept` failed for want of resources: descriptors do not come back by asking more often.
@@ -88,7 +90,8 @@ impl Acceptor {
         let Ok(local) = stream.local_addr() else { return };
         let (router, protocol) = (self.router.clone(), self.protocol);
         let (client, listener) = (plain(client), plain(local));
-        if self.own.balancer.health.returned.has(SockRef::from(&stream), client, listener) {
+        let lookup = self.own.config.original;
+        if self.own.balancer.health.returned.has(SockRef::from(&stream), client, listener, lookup) {
             tracing::debug!(%router, %client, %listener, "a connection of the router's own came back");
             let mut record = AccessRecord::new(router, client, listener, DataPath::Relay, &self.own.log);
             record.flag = Flag::OwnListener;

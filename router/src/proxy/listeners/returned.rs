@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
+use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,8 +13,7 @@ use arc_swap::ArcSwap;
 use router_common::maps::{FlowKey, mapped};
 use socket2::SockRef;
 
-use super::own::is_local;
-use crate::conntrack::Conntrack;
+use crate::listener::is_local;
 
 /// How long after its beginning a connection is expected to come back: a listener may leave it to the kernel for 5 s, until it
 /// has its first bytes.
@@ -22,6 +22,10 @@ const EXPECTED: Duration = Duration::from_secs(10);
 const STANDS: Duration = Duration::from_secs(30);
 /// Endpoints of which that is known at a time.
 const KNOWN: usize = 1024;
+
+/// Finds the first packet's addresses and ports of a connection that the host translates, given those of its answers; `None`
+/// if the connection is not tracked.
+pub type OriginalLookup = fn(&FlowKey) -> io::Result<Option<FlowKey>>;
 
 /// The connections that the router has made, and the endpoints that led back.
 #[derive(Debug)]
@@ -55,8 +59,14 @@ impl Returned {
     }
 
     /// Whether a connection of a listener is one of the router's own; then its endpoint is known from now on.
-    pub fn has(&self, accepted: SockRef<'_>, client: SocketAddr, listener: SocketAddr) -> bool {
-        let Some((port, endpoint)) = before_translation(&accepted, client, listener) else { return false };
+    pub fn has(
+        &self,
+        accepted: SockRef<'_>,
+        client: SocketAddr,
+        listener: SocketAddr,
+        lookup: Option<OriginalLookup>,
+    ) -> bool {
+        let Some((port, endpoint)) = before_translation(&accepted, client, listener, lookup) else { return false };
         let Some(last) = self.last.get(usize::from(port)).map(|last| last.load(Ordering::Relaxed)) else {
             return false;
         };
@@ -85,7 +95,12 @@ impl Returned {
 }
 
 /// From which port, and to where, a connection of this host began that it has translated since. `None`: it is none.
-fn before_translation(accepted: &SockRef<'_>, client: SocketAddr, listener: SocketAddr) -> Option<(u16, SocketAddr)> {
+fn before_translation(
+    accepted: &SockRef<'_>,
+    client: SocketAddr,
+    listener: SocketAddr,
+    lookup: Option<OriginalLookup>,
+) -> Option<(u16, SocketAddr)> {
     let v4 = listener.is_ipv4();
     let original = if v4 { accepted.original_dst_v4() } else { accepted.original_dst_v6() };
     let original = original.ok()?.as_socket()?;
@@ -103,7 +118,7 @@ fn before_translation(accepted: &SockRef<'_>, client: SocketAddr, listener: Sock
         source_port: listener.port(),
         destination_port: client.port(),
     };
-    let begun = Conntrack::open().and_then(|mut conntrack| conntrack.original(&answer)).ok().flatten();
+    let begun = lookup.and_then(|lookup| lookup(&answer).ok().flatten());
     Some((begun.map_or(client.port(), |begun| begun.source_port), original))
 }
 

@@ -44,6 +44,6 @@ fn ipv4_clients_of_a_socket_of_both_families_are_ipv4_clients() {
         ("[2001:db8::1]:80", "[2001:db8::1]:80"),
         ("[fe80::1%3]:80", "[fe80::1%3]:80"),
     ] {
-        assert_eq!(plain(from.parse().unwrap()), to.parse().unwrap());
+        assert_eq!(address::plain(from.parse().unwrap()), to.parse().unwrap());
     }
 }

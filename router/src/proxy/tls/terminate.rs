@@ -10,14 +10,15 @@ use tokio_rustls::TlsAcceptor;
 
 use super::client_auth;
 use super::client_certificate::ClientCertificate;
-use crate::proxy::Shared;
-use crate::proxy::access::{AccessRecord, Flag};
+use crate::access_log::Flag;
 use crate::proxy::capacity::Seats;
 use crate::proxy::connection::{serve_http1, serve_http2};
+use crate::proxy::context::Shared;
 use crate::proxy::hello::{FirstFlight, turn_away};
 use crate::proxy::http::{Connection, ConnectionTls};
 use crate::proxy::passthrough;
 use crate::proxy::prefixed::Prefixed;
+use crate::proxy::record::AccessRecord;
 use crate::proxy::snapshot::{ServedRouter, ServedTls};
 
 /// RFC 8446 §6.2: the router's own trouble, nothing that the client could do better.

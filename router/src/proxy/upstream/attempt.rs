@@ -24,9 +24,9 @@ use super::http2;
 use super::kept::Kept;
 use super::pool::{FRESH, Lease};
 use super::wire::{Answer, Sender};
-use crate::proxy::access::Flag;
+use crate::access_log::Flag;
 use crate::proxy::http::upload::{RequestBody, Upload};
-use crate::timer::{Lent, OwnTimer};
+use crate::proxy::rt::timer::{Lent, OwnTimer};
 
 /// Pooled connections that may turn out to be closed before a new one is opened.
 const MAX_STALE: u32 = 3;

@@ -19,7 +19,7 @@ use tokio::time::Instant;
 
 use super::balancer::Balancer;
 use crate::proxy::dial;
-use crate::relay;
+use crate::proxy::relay;
 
 /// Most checks that begin within a second.
 const MAX_RATE: usize = 1_000;

@@ -24,13 +24,13 @@ use super::private::Private;
 use super::secure::{Failed, Trusted, secure};
 use super::wire::Own;
 use super::{http2, hush};
-use crate::proxy::Common;
-use crate::proxy::access::Flag;
+use crate::access_log::Flag;
+use crate::proxy::context::Common;
 use crate::proxy::dial::{self, DialError};
 use crate::proxy::interim::Turn;
 use crate::proxy::joined::Joined;
+use crate::proxy::rt::timer::OwnTimer;
 use crate::proxy::upstream_tls::{TrustError, UpstreamTrust, service_name};
-use crate::timer::OwnTimer;
 
 /// Longest head of an endpoint's response, in bytes.
 const MAX_RESPONSE_HEAD: usize = 64 * 1024;
@@ -38,7 +38,7 @@ const MAX_RESPONSE_HEAD: usize = 64 * 1024;
 #[derive(Clone, Copy, Debug)]
 pub struct Way<'r> {
     /// The proxy.
-    pub shared: &'r crate::proxy::Shared,
+    pub shared: &'r crate::proxy::context::Shared,
     /// The route.
     pub route: &'r ResolvedRoute,
     /// Its endpoint.

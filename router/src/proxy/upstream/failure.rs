@@ -2,7 +2,7 @@
 
 use http::{Request, StatusCode};
 
-use crate::proxy::access::Flag;
+use crate::access_log::Flag;
 use crate::proxy::http::upload::RequestBody;
 
 /// Why no connection could be opened: the status that the client gets, and the flag.

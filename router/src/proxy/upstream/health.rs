@@ -21,7 +21,8 @@ use router_core::rule::HealthCheck;
 
 use super::choose::Target;
 use super::pool::{MAX_AGE, Peer, PoolKey, Wire};
-use crate::proxy::listeners::{OwnAddresses, Returned, is_local};
+use crate::listener::{OwnAddresses, is_local};
+use crate::proxy::listeners::returned::Returned;
 
 /// Failures in a row after which an address rests.
 const THRESHOLD: u32 = 3;

@@ -19,7 +19,7 @@ use super::affinity::{Cookie, StandsFor, Tag};
 use super::choose::Target;
 use super::hashing::{Hashed, Key, score};
 use super::turns::{Portion, Turn, Turns};
-use crate::proxy::counters::Totals;
+use crate::access_log::Totals;
 use crate::proxy::limits::{TooMany, Visit};
 use extra::Extra;
 

@@ -18,8 +18,8 @@ use super::choose::Target;
 use super::connect::trust_policy;
 use super::failure::OpenError;
 use super::health::{Health, Step};
-use crate::proxy::Common;
-use crate::proxy::access::Flag;
+use crate::access_log::Flag;
+use crate::proxy::context::Common;
 
 /// TLS with an endpoint: how, and what it is called.
 pub type Trusted = (TlsConnector, ServerName<'static>);

@@ -15,7 +15,7 @@ use super::cause;
 use super::failure::{AnswerError, Fate, Unanswered};
 use super::heard::Heard;
 use super::http2;
-use crate::proxy::access::Flag;
+use crate::access_log::Flag;
 use crate::proxy::http::upload::RequestBody;
 use crate::proxy::interim::Turn;
 

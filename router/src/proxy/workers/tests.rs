@@ -3,9 +3,9 @@
 use std::future::pending;
 
 use super::super::ProxyConfig;
-use super::super::access::{AccessLog, AccessLogForm};
 use super::super::upstream_tls::UpstreamTls;
 use super::*;
+use crate::access_log::{AccessLog, AccessLogForm};
 
 const PATIENCE: Duration = Duration::from_secs(30);
 

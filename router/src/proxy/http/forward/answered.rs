@@ -12,9 +12,10 @@ use super::super::reason;
 use super::super::times::Times;
 use super::super::upgrade::{self, Asked};
 use super::super::upload::Upload;
-use crate::proxy::Shared;
-use crate::proxy::access::{AccessRecord, Flag};
+use crate::access_log::Flag;
 use crate::proxy::clock::InFlight;
+use crate::proxy::context::Shared;
+use crate::proxy::record::AccessRecord;
 use crate::proxy::upstream::pool::Lease;
 use crate::proxy::upstream::wire::Answer;
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use http::{HeaderMap, Response};
 
 use super::Way;
-use crate::proxy::access::Flag;
+use crate::access_log::Flag;
 use crate::proxy::upstream::choose::Target;
 use crate::proxy::upstream::gone::is_there;
 use crate::proxy::upstream::pool::{Bucket, Lease, MAX_AGE, PoolKey, Wire};

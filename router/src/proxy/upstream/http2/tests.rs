@@ -9,7 +9,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 use super::seen::SMALL;
 use super::*;
 use crate::proxy::http::tee::{self, Tee};
-use crate::proxy::task_waker::Count;
+use crate::proxy::rt::task_waker::Count;
 
 type Server = h2::server::Connection<DuplexStream, Bytes>;
 

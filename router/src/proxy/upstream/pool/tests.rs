@@ -11,7 +11,7 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 
 use super::*;
-use crate::proxy::access::Flag;
+use crate::access_log::Flag;
 use crate::proxy::http::upload::RequestBody;
 use crate::proxy::upstream::heard::Heard;
 use crate::proxy::upstream::http2::{self, MAX_BROKEN_OFF};

@@ -3,13 +3,10 @@
 use std::sync::Arc;
 use std::time::UNIX_EPOCH;
 
-use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Version};
-use router_core::parse::{CookieCapture, HeaderCapture, LogFormat};
-use router_core::policy::AccessLogPolicy;
+use http::{Method, StatusCode, Version};
+use router_core::parse::LogFormat;
 
-use super::record::Captured;
 use super::*;
-use crate::proxy::counters::Counters;
 
 fn line() -> Line {
     Line {
@@ -115,30 +112,6 @@ fn json_has_what_is_known() {
     let again = Line { retries: 2, interim_dropped: 0, ..dropped };
     assert!(again.json().ends_with(r#""datapath":"proxy","retries":2}"#), "{}", again.json());
     assert!(again.httplog().contains(" 0/0/0/0/2 0/0"), "{}", again.httplog());
-}
-
-#[test]
-fn what_is_captured_is_cut_to_its_length() {
-    let log = AccessLog::start(AccessLogForm::Json, Arc::new(Counters::default()));
-    let (client, listener) = (([127, 0, 0, 1], 1).into(), ([127, 0, 0, 1], 2).into());
-    let mut record = AccessRecord::new(RouterName("r".into()), client, listener, DataPath::Proxy, &log);
-    let capture = |name: &str, max_length| HeaderCapture { name: name.into(), max_length };
-    let policy = AccessLogPolicy {
-        request_headers: [capture("X-Long", 3), capture("X-None", 3)].into(),
-        cookie: Some(CookieCapture { name: "id".into(), is_prefix: true, max_length: 6 }),
-        ..AccessLogPolicy::default()
-    };
-    let fields = [("x-long", "first"), ("x-long", "abcdef"), ("cookie", "a=b; identity=long; id=2")];
-    let fields = fields.map(|(name, value)| (HeaderName::from_static(name), HeaderValue::from_static(value)));
-    let headers: HeaderMap = fields.into_iter().collect();
-    record.capture_request(&policy, &headers);
-    let expected = Captured {
-        request: vec![("X-Long".into(), Some("abc".to_owned())), ("X-None".into(), None)],
-        request_cookie: Some("identi".to_owned()),
-        ..Captured::default()
-    };
-    assert_eq!(record.captured().cloned(), Some(expected));
-    record.discard();
 }
 
 #[test]

@@ -15,10 +15,10 @@ use router_core::parse::{LogFormat, Syslog};
 use router_core::table::RoutingTable;
 use tokio::sync::oneshot;
 
+use super::counters::Counters;
 use super::line::Line;
+use super::log_writer;
 use super::syslog::Sender;
-use crate::log_writer;
-use crate::proxy::counters::Counters;
 
 /// Most lines that wait. Those that come when it is full are dropped, and counted.
 const QUEUE: usize = 16 * 1024;

@@ -1,14 +1,13 @@
 //! The listening sockets that came from outside, and telling whoever holds them what became of them.
 
 use std::collections::BTreeSet;
+use std::fmt::Debug;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use socket2::{Socket, Type};
-
-use super::Manager;
 
 /// Begins the name of every descriptor that an agent has asked to be held for it.
 const NAME: &str = "sluice-listener-";
@@ -21,6 +20,15 @@ pub fn name(address: SocketAddr) -> String {
 /// Whether an agent gave a descriptor this name.
 pub fn is_own_name(text: &str) -> bool {
     text.starts_with(NAME)
+}
+
+/// Holds listening sockets for the next agent.
+pub trait SocketKeeper: Debug + Send + Sync {
+    /// Holds a socket.
+    fn opened(&self, name: &str, socket: BorrowedFd<'_>);
+
+    /// Holds it no longer.
+    fn closed(&self, name: &str);
 }
 
 /// Whose a socket is.
@@ -55,7 +63,7 @@ pub struct Sockets(Arc<Mutex<State>>);
 
 #[derive(Debug, Default)]
 struct State {
-    manager: Manager,
+    keeper: Option<Arc<dyn SocketKeeper>>,
     held: Vec<Held>,
     /// The first table has said what is wanted.
     sorted: bool,
@@ -65,7 +73,7 @@ struct State {
 
 impl Sockets {
     /// What was inherited. Anything but a listening TCP socket is named in the log and left alone.
-    pub fn new(manager: Manager, inherited: Vec<(Origin, OwnedFd)>) -> Self {
+    pub fn new(keeper: Option<Arc<dyn SocketKeeper>>, inherited: Vec<(Origin, OwnedFd)>) -> Self {
         let mut held = Vec::new();
         for (origin, descriptor) in inherited {
             let socket = Socket::from(descriptor);
@@ -77,7 +85,7 @@ impl Sockets {
                 Err(error) => tracing::warn!(%error, "an inherited descriptor is no listening TCP socket; unused"),
             }
         }
-        Sockets(Arc::new(Mutex::new(State { manager, held, sorted: false, released: false })))
+        Sockets(Arc::new(Mutex::new(State { keeper, held, sorted: false, released: false })))
     }
 
     /// Takes note of what the first table wants: what earlier agents opened for others is closed, what came by socket
@@ -87,13 +95,13 @@ impl Sockets {
         if std::mem::replace(&mut state.sorted, true) {
             return;
         }
-        let manager = state.manager.clone();
+        let keeper = state.keeper.clone();
         state.held.retain(|held| {
             let unwanted = !wanted.iter().any(|address| held.serves(*address));
             match held.origin {
                 Origin::Agent if unwanted => {
                     tracing::info!(address = %held.address, "no router wants this inherited socket; closed");
-                    manager.closed(&name(held.address));
+                    keeper.iter().for_each(|keeper| keeper.closed(&name(held.address)));
                 }
                 Origin::Activation if unwanted => {
                     tracing::warn!(address = %held.address, "no router wants this inherited socket; left alone");
@@ -123,7 +131,7 @@ impl Sockets {
 
     /// Has a socket that was opened here held for the agents to come.
     pub fn opened(&self, address: SocketAddr, socket: impl AsFd) {
-        self.state().manager.opened(&name(address), socket.as_fd());
+        self.state().keeper.iter().for_each(|keeper| keeper.opened(&name(address), socket.as_fd()));
     }
 
     /// No router wants this address any more.
@@ -131,7 +139,7 @@ impl Sockets {
         let state = self.state();
         let activation = |held: &Held| held.origin == Origin::Activation && held.serves(address);
         if !state.released && !state.held.iter().any(activation) {
-            state.manager.closed(&name(address));
+            state.keeper.iter().for_each(|keeper| keeper.closed(&name(address)));
         }
     }
 
@@ -179,7 +187,7 @@ mod tests {
     fn an_agents_socket_is_taken_once_and_an_unwanted_one_is_closed() {
         let (first, second) = (listener("127.0.0.1:0"), listener("127.0.0.1:0"));
         let inherited = vec![(Origin::Agent, first.1), (Origin::Agent, second.1)];
-        let sockets = Sockets::new(Manager::default(), inherited);
+        let sockets = Sockets::new(None, inherited);
         sockets.sort(&wanted(&[first.0]));
         assert!(TcpListener::bind(second.0).is_ok(), "nothing listens there any more");
         let taken = sockets.take(first.0).unwrap().unwrap();
@@ -190,7 +198,7 @@ mod tests {
     #[test]
     fn an_activated_socket_can_be_taken_again_and_stays_when_unwanted() {
         let (address, socket) = listener("[::1]:0");
-        let sockets = Sockets::new(Manager::default(), vec![(Origin::Activation, socket)]);
+        let sockets = Sockets::new(None, vec![(Origin::Activation, socket)]);
         sockets.sort(&wanted(&[]));
         for _ in 0..2 {
             drop(sockets.take(address).unwrap().unwrap());
@@ -209,7 +217,7 @@ mod tests {
         socket.listen(1).unwrap();
         let port = socket.local_addr().unwrap().as_socket().unwrap().port();
         for origin in [Origin::Activation, Origin::Agent] {
-            let sockets = Sockets::new(Manager::default(), vec![(origin, socket.try_clone().unwrap().into())]);
+            let sockets = Sockets::new(None, vec![(origin, socket.try_clone().unwrap().into())]);
             let v4 = SocketAddr::from((Ipv4Addr::UNSPECIFIED, port));
             sockets.sort(&wanted(&[v4]));
             assert!(sockets.take(v4).unwrap().is_some());
@@ -222,7 +230,7 @@ mod tests {
     fn what_does_not_listen_is_not_used() {
         let udp = UdpSocket::bind("127.0.0.1:0").unwrap();
         let address = udp.local_addr().unwrap();
-        let sockets = Sockets::new(Manager::default(), vec![(Origin::Activation, udp.into())]);
+        let sockets = Sockets::new(None, vec![(Origin::Activation, udp.into())]);
         assert!(sockets.take(address).unwrap().is_none());
     }
 

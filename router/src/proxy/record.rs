@@ -12,46 +12,10 @@ use router_core::parse::{CookieCapture, HeaderCapture};
 use router_core::policy::AccessLogPolicy;
 use router_core::table::ResolvedRoute;
 
-use super::line::{Line, LineRoute};
-use super::{AccessLog, Flag};
-use crate::proxy::limits::Visit;
-use crate::proxy::upstream::occupancy::Place;
-use crate::proxy::upstream::plan::Plan;
-
-/// Which part of the data path served it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum DataPath {
-    /// Bytes were relayed unread.
-    Relay,
-    /// Requests were read.
-    Proxy,
-    /// The kernel carried or refused it.
-    Kernel,
-}
-
-impl DataPath {
-    /// As the log writes it.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            DataPath::Relay => "relay",
-            DataPath::Proxy => "proxy",
-            DataPath::Kernel => "kernel",
-        }
-    }
-}
-
-/// Values of the fields that a router logs, in its order.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Captured {
-    /// `httpCaptureHeaders.request`, with their names.
-    pub request: Vec<(Arc<str>, Option<String>)>,
-    /// `httpCaptureHeaders.response`.
-    pub response: Vec<(Arc<str>, Option<String>)>,
-    /// `httpCaptureCookies`: what the client sent, `name=value`.
-    pub request_cookie: Option<String>,
-    /// What the response sets of it.
-    pub response_cookie: Option<String>,
-}
+use super::limits::Visit;
+use super::upstream::occupancy::Place;
+use super::upstream::plan::Plan;
+use crate::access_log::{AccessLog, Captured, DataPath, Flag, Line, LineRoute};
 
 /// One entry of the access log. It is written, and the route's counters move, when it is dropped: whatever becomes
 /// of the task that holds it, there is exactly one line.
@@ -251,5 +215,37 @@ impl Drop for AccessRecord {
             data_path: self.data_path,
             captured: self.captured.take(),
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http::{HeaderName, HeaderValue};
+
+    use super::*;
+    use crate::access_log::{AccessLogForm, Counters};
+
+    #[test]
+    fn what_is_captured_is_cut_to_its_length() {
+        let log = AccessLog::start(AccessLogForm::Json, Arc::new(Counters::default()));
+        let (client, listener) = (([127, 0, 0, 1], 1).into(), ([127, 0, 0, 1], 2).into());
+        let mut record = AccessRecord::new(RouterName("r".into()), client, listener, DataPath::Proxy, &log);
+        let capture = |name: &str, max_length| HeaderCapture { name: name.into(), max_length };
+        let policy = AccessLogPolicy {
+            request_headers: [capture("X-Long", 3), capture("X-None", 3)].into(),
+            cookie: Some(CookieCapture { name: "id".into(), is_prefix: true, max_length: 6 }),
+            ..AccessLogPolicy::default()
+        };
+        let fields = [("x-long", "first"), ("x-long", "abcdef"), ("cookie", "a=b; identity=long; id=2")];
+        let fields = fields.map(|(name, value)| (HeaderName::from_static(name), HeaderValue::from_static(value)));
+        let headers: HeaderMap = fields.into_iter().collect();
+        record.capture_request(&policy, &headers);
+        let expected = Captured {
+            request: vec![("X-Long".into(), Some("abc".to_owned())), ("X-None".into(), None)],
+            request_cookie: Some("identi".to_owned()),
+            ..Captured::default()
+        };
+        assert_eq!(record.captured().cloned(), Some(expected));
+        record.discard();
     }
 }

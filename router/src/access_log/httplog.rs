@@ -7,8 +7,7 @@ use std::fmt::Write;
 use http::StatusCode;
 use jiff::tz::TimeZone;
 
-use super::line::{Line, millis};
-use super::record::Captured;
+use super::line::{Captured, Line, millis};
 
 impl Line {
     /// The line. The frontend is the router, with `~` where TLS was terminated.

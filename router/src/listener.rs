@@ -1,5 +1,5 @@
-//! Addresses at which the router itself listens: none of them is an endpoint, as what it sends there comes back to it as a
-//! client's, for ever.
+//! The listeners as both data paths see them, and the addresses at which the router itself listens: none of those is an
+//! endpoint, as a connection to it comes back as a client's, for ever.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -7,13 +7,45 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::{Duration, Instant};
 
 use nix::ifaddrs::getifaddrs;
-
-use super::{BindState, ListenerState};
+use router_core::model::RouterName;
 
 /// How long a thread goes by the addresses of this host that it has read: to list them takes longer than a connection.
 const STANDS: Duration = Duration::from_secs(1);
 
-/// The listeners of one moment.
+/// What a listener speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Protocol {
+    /// Clear-text HTTP/1.
+    Http,
+    /// TLS: passed through, or HTTP/1.1 and HTTP/2 after termination here.
+    Https,
+}
+
+/// How a listener stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ListenerState {
+    /// Its router.
+    pub router: RouterName,
+    /// The router's scope in the kernel maps.
+    pub router_id: u32,
+    /// What it speaks.
+    pub protocol: Protocol,
+    /// Where it listens; with port 0 in the table, the port that the kernel gave.
+    pub address: SocketAddr,
+    /// Whether it does.
+    pub state: BindState,
+}
+
+/// Whether a listener listens.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum BindState {
+    /// It accepts connections.
+    Bound,
+    /// Why not. It is tried again every second.
+    Failed(String),
+}
+
+/// The addresses of the listeners of one moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OwnAddresses {
     exact: BTreeSet<SocketAddr>,
@@ -68,8 +100,6 @@ fn addresses() -> BTreeSet<IpAddr> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::proxy::listeners::Protocol;
-    use router_core::model::RouterName;
 
     #[test]
     fn a_listener_at_every_address_is_at_those_of_this_host_alone() {

@@ -9,7 +9,7 @@ use netlink_packet_core::{NLM_F_ACK, NLM_F_CREATE, NLM_F_DUMP, NLM_F_EXCL};
 use netlink_sys::protocols::NETLINK_NETFILTER;
 use router_common::maps::{FlowKey, mapped};
 
-use crate::netlink::{Attributes, Channel, Message};
+use crate::datapath::netlink::channel::{Attributes, Channel, Message};
 
 // `IPCTNL_MSG_CT_*`.
 const CONNTRACK: u16 = 1 << 8;
@@ -51,6 +51,14 @@ const HELD: u32 = 600;
 /// Where the number of connections is told, in the network namespace of whoever reads it; not there without connection
 /// tracking.
 const COUNT: &str = "/proc/sys/net/netfilter/nf_conntrack_count";
+
+/// How a connection began before the host translated it ([`Conntrack::original`]), by a socket of its own.
+///
+/// # Errors
+/// The system call's, or what the kernel answers, as of a connection that is not tracked.
+pub fn original(answer: &FlowKey) -> io::Result<Option<FlowKey>> {
+    Conntrack::open()?.original(answer)
+}
 
 /// A socket for the questions.
 #[derive(Debug)]

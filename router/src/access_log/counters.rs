@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use router_core::model::{RouteId, RouterName};
 use router_core::table::RoutingTable;
 
-use super::access::Flag;
+use router_core::flag::Flag;
 
 /// How often the log tells of copies that a route has lost.
 const TELL_EVERY: Duration = Duration::from_secs(60);

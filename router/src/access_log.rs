@@ -1,10 +1,12 @@
-//! The access log: one line for each connection that is relayed and each request that is proxied.
+//! The access log and the counters of routes: one line for each connection that is relayed or steered, and for each request
+//! that is proxied.
 
+mod counters;
 mod format;
 mod httplog;
 mod line;
 mod log;
-mod record;
+pub mod log_writer;
 mod syslog;
 
 use std::net::SocketAddr;
@@ -12,10 +14,9 @@ use std::time::{Duration, SystemTime};
 
 use router_core::model::{RouteId, RouterName};
 
-use line::{Line, LineRoute};
-
+pub use counters::{Counters, RouteCounters, Totals};
+pub use line::{Captured, DataPath, Line, LineRoute};
 pub use log::{AccessLog, AccessLogForm, Mark};
-pub use record::{AccessRecord, DataPath};
 pub use router_core::flag::Flag;
 
 /// A connection that the kernel carried, or refused.

@@ -10,7 +10,41 @@ use router_core::table::ResolvedRoute;
 use serde_json::{Map, Value, json};
 
 use super::Flag;
-use super::record::{Captured, DataPath};
+
+/// Which part of the data path served it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DataPath {
+    /// Bytes were relayed unread.
+    Relay,
+    /// Requests were read.
+    Proxy,
+    /// The kernel carried or refused it.
+    Kernel,
+}
+
+impl DataPath {
+    /// As the log writes it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            DataPath::Relay => "relay",
+            DataPath::Proxy => "proxy",
+            DataPath::Kernel => "kernel",
+        }
+    }
+}
+
+/// Values of the fields that a router logs, in its order.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Captured {
+    /// `httpCaptureHeaders.request`, with their names.
+    pub request: Vec<(Arc<str>, Option<String>)>,
+    /// `httpCaptureHeaders.response`.
+    pub response: Vec<(Arc<str>, Option<String>)>,
+    /// `httpCaptureCookies`: what the client sent, `name=value`.
+    pub request_cookie: Option<String>,
+    /// What the response sets of it.
+    pub response_cookie: Option<String>,
+}
 
 /// The route that a line is about.
 #[derive(Clone, Debug)]
