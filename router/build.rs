@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::{env, fs};
 
 fn main() {
-    // Segments begin where huge pages do (`text.rs`).
+    // Segments begin where huge pages do (`router_sys::huge_pages`).
     println!("cargo::rustc-link-arg-bins=-Wl,-z,max-page-size=0x200000,-z,separate-code");
     let manifest = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets it"));
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets it")).join("sluice.bpf.o");

@@ -12,11 +12,9 @@
 //! events         ─┘
 //! ```
 //! Map writes are idempotent; what fails is kept and tried again, and nobody upstream hears of it but the status.
-pub mod abi;
 pub mod address;
 pub mod adopt;
 pub mod alias;
-pub mod batch;
 pub mod clock;
 pub mod conntrack;
 pub mod decide;

@@ -1,8 +1,10 @@
 //! The agent behind the `sluice` binary: sources, data path, proxy, status writer, admin. `agent` alone wires them.
+
+#![forbid(unsafe_code)]
+
 pub mod access_log;
 pub mod admin;
 pub mod agent;
-pub mod allocator;
 pub mod cli;
 pub mod datapath;
 pub mod demo;
@@ -12,4 +14,3 @@ pub mod proxy;
 pub mod published;
 pub mod source;
 pub mod status;
-pub mod text;

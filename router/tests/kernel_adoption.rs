@@ -16,10 +16,10 @@ use aya::VerifierLogLevel;
 use aya::maps::{Array, Map, MapData, MapInfo};
 use aya::programs::{SchedClassifier, TcAttachType};
 use router::datapath::PinFolder;
-use router::datapath::abi::Raw;
 use router::datapath::interfaces::Interfaces;
 use router::datapath::kernel::{Kernel, KernelError, clean_up};
 use router_common::maps::{ABI, Meta, names};
+use router_sys::abi::Raw;
 
 use packets::own_network;
 

@@ -8,9 +8,7 @@ use std::time::Duration;
 
 use aya::VerifierLogLevel;
 use aya::maps::{HashMap, Map};
-use router::datapath::abi::Raw;
 use router::datapath::address::sixteen;
-use router::datapath::batch::Walk;
 use router::datapath::clock::clock;
 use router::datapath::image::{
     EndpointEntry, HostEntry, ListenerEntry, MapImage, PoolEntry, RouteLabel, RouteMap, SlotEntry,
@@ -29,6 +27,8 @@ use router_common::translate::Translation;
 use router_common::verdict::{FlowEndReason, Reason};
 use router_core::model::RouteId;
 use router_core::object::Kind;
+use router_sys::abi::Raw;
+use router_sys::batch::Walk;
 use rustix::time::ClockId;
 
 fn kernel() -> Kernel {

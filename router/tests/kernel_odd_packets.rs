@@ -11,7 +11,6 @@ use std::net::IpAddr;
 use aya::VerifierLogLevel;
 use aya::maps::{HashMap, MapData, PerCpuArray};
 use aya::programs::{TestRun, TestRunOptions};
-use router::datapath::abi::Raw;
 use router::datapath::address::sixteen;
 use router::datapath::kernel::Kernel;
 use router_common::http::Content;
@@ -22,6 +21,7 @@ use router_common::maps::{
 use router_common::packet::segment;
 use router_common::translate::Translation;
 use router_common::verdict::{DialCounter, FlowEndReason};
+use router_sys::abi::Raw;
 
 use packets::{Client, fragments, own_network, with};
 

@@ -15,7 +15,6 @@ use std::net::IpAddr;
 use aya::VerifierLogLevel;
 use aya::maps::HashMap;
 use aya::programs::{TestRun, TestRunOptions};
-use router::datapath::abi::Raw;
 use router::datapath::address::sixteen;
 use router::datapath::clock::clock;
 use router::datapath::image::{HostEntry, MapImage, RouteMap};
@@ -30,6 +29,7 @@ use router_common::maps::{
 use router_common::requests;
 use router_common::translate::Translation;
 use router_common::verdict::{FlowEndReason, Reason};
+use router_sys::abi::Raw;
 use rustix::time::ClockId;
 
 use packets::{Client, own_network};

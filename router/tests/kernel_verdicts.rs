@@ -13,7 +13,6 @@ use std::path::{Path, PathBuf};
 use aya::VerifierLogLevel;
 use aya::maps::{MapData, RingBuf};
 use aya::programs::{TestRun, TestRunOptions};
-use router::datapath::abi;
 use router::datapath::address::sixteen;
 use router::datapath::image::{HostEntry, ListenerEntry, MapImage, RouteLabel, RouteMap};
 use router::datapath::kernel::Kernel;
@@ -21,6 +20,7 @@ use router::datapath::maps::{KernelMaps, Maps, reconcile};
 use router_common::maps::{ConnVerdict, Event, FlowKey, MAX_HELLOS, PROTOCOL_HTTP, PROTOCOL_TLS};
 use router_common::verdict::{Reason, Verdict};
 use router_core::model::RouteId;
+use router_sys::abi;
 
 use packets::{Client, own_network};
 

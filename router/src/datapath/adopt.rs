@@ -10,13 +10,13 @@ use router_common::maps::{ALLOW_ROUTE_BITS, MAX_ENDPOINTS, ROUTE_ALLOW_LIST};
 use router_common::verdict::Reason;
 use router_core::model::RouteId;
 
-use super::abi::Raw;
 use super::address::address;
 use super::image::{
     EndpointEntry, HostEntry, ListenerEntry, MapImage, PoolEntry, RouteLabel, RouteMap, SlotEntry, Slots,
 };
 use super::maps::{KernelMaps, into_io};
 use super::paths::Path;
+use router_sys::abi::Raw;
 
 impl KernelMaps {
     /// What the configuration maps hold.

@@ -18,11 +18,11 @@ use router_common::maps::{
 use router_common::verdict::{REASON_CODES, Reason, Verdict};
 use serde_json::{Value, json};
 
-use super::abi::{Plain, Raw};
 use super::address::{address, network};
 use super::clock;
 use super::image::RouteMap;
 use super::pin_folder::{OpenError, PinFolder};
+use router_sys::abi::{Plain, Raw};
 
 pub use connections::connections;
 

@@ -8,15 +8,14 @@ use std::time::Duration;
 
 use aya::maps::{MapData, RingBuf};
 use router_common::maps::{EVENT_RING, Event, FlowEnd, names};
-use tokio::io::Interest;
-use tokio::io::unix::AsyncFd;
 use tokio::time::{MissedTickBehavior, interval};
 
-use super::abi::{self, Plain};
 use super::dump::DumpError;
 use super::ends::Reporter;
 use super::pin_folder::PinFolder;
 use crate::access_log::Mark;
+use router_sys::abi::{self, Plain};
+use router_sys::ring::readable;
 
 /// Ends taken before other work has its turn.
 const TURN: usize = 1024;
@@ -104,14 +103,7 @@ fn open(pins: &PinFolder, name: &str) -> Result<RingBuf<MapData>, DumpError> {
 }
 
 async fn read_all(decisions: RingBuf<MapData>, ends: RingBuf<MapData>, reporter: &RefCell<Reporter>) -> io::Result<()> {
-    // SAFETY: each ring owns its descriptor, returns the same one always and closes it only when dropped, which
-    // `AsyncFd` does after deregistering it.
-    let (mut decisions, mut ends) = unsafe {
-        (
-            AsyncFd::register_with_interest(decisions, Interest::READABLE)?,
-            AsyncFd::register_with_interest(ends, Interest::READABLE)?,
-        )
-    };
+    let (mut decisions, mut ends) = (readable(decisions)?, readable(ends)?);
     let mut look = interval(LOOK);
     look.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut pace = Pace::default();

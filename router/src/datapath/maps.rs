@@ -12,10 +12,10 @@ use router_common::maps::{
     Pool, ROUTE_NAME_FIELD, RouteName, RouteStats, Slot, SlotKey, field, names,
 };
 
-use super::abi::Raw;
 use super::address::sixteen;
 use super::image::{self, EndpointEntry, HostEntry, PoolEntry, RouteLabel, RouteMap, SlotEntry};
 use super::plan::Change;
+use router_sys::abi::Raw;
 
 pub use reconcile::{Undone, make_all, reconcile};
 

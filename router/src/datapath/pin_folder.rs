@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use aya::maps::{Array, Map, MapData, MapError};
 use router_common::maps::{ABI, Meta, names};
 
-use super::abi::{Plain, Raw};
+use router_sys::abi::{Plain, Raw};
 
 /// A pinned map cannot be opened: it is not there, or may not be read.
 #[derive(Debug, thiserror::Error)]

@@ -9,12 +9,12 @@ use router_common::maps::{FirstFlight, Flow, FlowEnd, FlowKey, LaterHead, STATE_
 use router_common::verdict::FlowEndReason;
 use rustix::time::ClockId;
 
-use super::abi::Raw;
-use super::batch::Walk;
 use super::clock::clock;
 use super::flows::{Fate, due, end_of, has_lingered, has_settled, is_client, judge, other_direction, wants_backend};
 use super::host::Lost;
 use super::resets::Resets;
+use router_sys::abi::Raw;
+use router_sys::batch::Walk;
 
 /// Entries looked at in one round; a fuller map is gone through in several.
 const ROUND: usize = 200_000;

@@ -13,7 +13,6 @@ use router_core::table::RoutingTable;
 use tokio::sync::watch;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
 
-use super::batch::Walk;
 use super::ends::Relayed;
 use super::events;
 use super::host::{Lost, Told, Watch};
@@ -28,6 +27,7 @@ use super::sweep::Sweeper;
 use super::taken::Taken;
 use crate::access_log::AccessLog;
 use crate::listener::ListenerState;
+use router_sys::batch::Walk;
 use state::State;
 
 /// Between two sweeps.

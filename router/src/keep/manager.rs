@@ -1,10 +1,11 @@
 //! The agent's side: what was handed to it, and whom it tells how it stands.
 
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
+use router_sys::activation;
 use rustix::fs::{OFlags, fcntl_setfl};
 use rustix::net::SocketType;
 use rustix::net::sockopt::{Timeout, set_socket_timeout, socket_type};
@@ -150,13 +151,9 @@ fn keeper() -> io::Result<OwnedFd> {
 /// The descriptors of `LISTEN_FDS`, when `LISTEN_PID` is this process.
 pub(super) fn activated() -> io::Result<Vec<(Origin, OwnedFd)>> {
     let origin = |name: &str| if is_own_name(name) { Origin::Agent } else { Origin::Activation };
-    let own = |(descriptor, name): (_, String)| {
-        // SAFETY: the service manager passed the descriptor to this process alone (LISTEN_PID), sd_listen_fds(3)
-        // makes it ours, and this is called once, so nothing else owns it.
-        (origin(&name), unsafe { OwnedFd::from_raw_fd(descriptor) })
-    };
     let faulty = |error: io::Error| io::Error::new(error.kind(), format!("LISTEN_FDS does not hold: {error}"));
-    Ok(sd_notify::listen_fds_with_names().map_err(faulty)?.map(own).collect())
+    let taken = activation::take_descriptors().map_err(faulty)?;
+    Ok(taken.into_iter().map(|(descriptor, name)| (origin(&name), descriptor)).collect())
 }
 
 /// What the keeper wants of a running agent.

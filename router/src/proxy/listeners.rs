@@ -9,12 +9,12 @@ pub mod sockets;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::os::fd::AsRawFd;
 use std::sync::Arc;
 use std::time::Duration;
 
 use router_core::model::RouterName;
 use router_core::table::RoutingTable;
+use router_sys::socket::defer_accept;
 use socket2::{Domain, SockAddr, Socket, Type};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
@@ -148,7 +148,7 @@ impl Listeners {
         let opened = inherited.is_none();
         let socket = inherited.map_or_else(|| bind(key.address), Ok)?;
         if config.steered || !opened {
-            defer_accept(&socket, config.steered)?;
+            defer_accept(&socket, if config.steered { DEFER_ACCEPT } else { Duration::ZERO })?;
         }
         // Connections have both from their listener, and without them they still carry the bytes.
         let _ = socket.set_tcp_nodelay(true);
@@ -232,23 +232,6 @@ fn bind(address: SocketAddr) -> io::Result<Socket> {
     }
     socket.bind(&SockAddr::from(address))?;
     Ok(socket)
-}
-
-/// Leaves a connection to the kernel until its first bytes are there, or not.
-fn defer_accept(socket: &Socket, defer: bool) -> io::Result<()> {
-    let seconds: libc::c_int = if defer { DEFER_ACCEPT.as_secs() as libc::c_int } else { 0 };
-    // SAFETY: the option takes a c_int, which is what the pointer and the length describe, and the call does not
-    // keep the pointer; the descriptor is open as long as `socket` is borrowed. (socket2 and rustix have no such call.)
-    let result = unsafe {
-        libc::setsockopt(
-            socket.as_raw_fd(),
-            libc::IPPROTO_TCP,
-            libc::TCP_DEFER_ACCEPT,
-            (&raw const seconds).cast(),
-            size_of::<libc::c_int>() as libc::socklen_t,
-        )
-    };
-    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
 #[cfg(test)]

@@ -7,10 +7,10 @@ use std::thread;
 use std::time::Duration;
 
 use futures_util::future::join_all;
+use router_sys::allocator::Keeping;
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::oneshot;
 
-use crate::allocator::Keeping;
 use crate::proxy::context::{Active, Common, Phase, Shared};
 
 const SWEEP_POOL: Duration = Duration::from_secs(10);

@@ -12,11 +12,11 @@ use rustix::time::ClockId;
 use serde_json::{Value, json};
 
 use super::{DumpError, protocol, socket};
-use crate::datapath::abi::Raw;
-use crate::datapath::batch::Walk;
 use crate::datapath::clock::clock;
 use crate::datapath::flows::{is_client, other_direction, state};
 use crate::datapath::pin_folder::PinFolder;
+use router_sys::abi::Raw;
+use router_sys::batch::Walk;
 
 /// All connections that are there, ended ones that linger included, by client.
 ///

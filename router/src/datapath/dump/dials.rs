@@ -5,7 +5,7 @@ use router_common::maps::{Config, EndpointState};
 use router_common::verdict::DialCounter;
 use serde_json::{Value, json};
 
-use crate::datapath::abi::Raw;
+use router_sys::abi::Raw;
 
 /// A row of `endpoint_state`.
 pub fn state(id: u32, value: &EndpointState) -> Value {

@@ -9,9 +9,9 @@ use router_common::maps::{Flow, FlowKey, STATE_CLOSING};
 
 use super::Host;
 use crate::datapath::address::address;
-use crate::datapath::batch::Walk;
 use crate::datapath::flows::{is_client, other_direction};
 use crate::datapath::netfilter::{Leg, Link, Loss, Outcome};
+use router_sys::batch::Walk;
 
 /// A connection that is to end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

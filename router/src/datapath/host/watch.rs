@@ -12,11 +12,11 @@ use tokio::sync::Notify;
 
 use super::Host;
 use super::carried::{self, Lost};
-use crate::datapath::batch::Walk;
 use crate::datapath::netfilter::{self, HostFirewall};
 use crate::datapath::netlink::{Netlink, Policies};
 use crate::datapath::obstacles::{AgentAlone, Obstacle};
 use crate::datapath::paths::{KernelPaths, Path, Paths};
+use router_sys::batch::Walk;
 
 /// What is asked of the thread.
 #[derive(Debug)]

@@ -1,18 +1,15 @@
 //! Whether tables of `iptables-legacy` do anything (linux/netfilter_ipv4/ip_tables.h, …_ipv6/ip6_tables.h). Their rules
 //! are not read.
 
-use std::os::fd::AsRawFd;
 use std::{fs, io};
 
+use router_sys::socket::{Xtables, xtables};
 use socket2::{Domain, Socket, Type};
 
 /// Bytes of a table's name.
 const NAME: usize = 32;
 /// `struct ipt_getinfo`: name, hooks, the first entry of each of five, the policy's entry of each, entries, bytes.
 const INFO: usize = NAME + 4 + 20 + 20 + 4 + 4;
-/// `IPT_SO_GET_INFO` and `IP6T_SO_GET_INFO`; `…_GET_ENTRIES`
-const GET_INFO: libc::c_int = 64;
-const GET_ENTRIES: libc::c_int = 65;
 /// `struct ipt_get_entries` before its entries: name and bytes, filled up to 8.
 const ENTRIES: usize = 40;
 /// Hooks that packets of steered connections pass: all but FORWARD.
@@ -26,7 +23,7 @@ const MOST: usize = 16 << 10;
 struct Version {
     command: &'static str,
     names: &'static str,
-    level: libc::c_int,
+    v6: bool,
     domain: Domain,
     /// Where an entry tells where its target is.
     target: usize,
@@ -36,14 +33,14 @@ const VERSIONS: [Version; 2] = [
     Version {
         command: "iptables-legacy",
         names: "/proc/thread-self/net/ip_tables_names",
-        level: libc::IPPROTO_IP,
+        v6: false,
         domain: Domain::IPV4,
         target: 88,
     },
     Version {
         command: "ip6tables-legacy",
         names: "/proc/thread-self/net/ip6_tables_names",
-        level: libc::IPPROTO_IPV6,
+        v6: true,
         domain: Domain::IPV6,
         target: 140,
     },
@@ -73,7 +70,7 @@ fn is_active(version: &Version, table: &str) -> io::Result<bool> {
     let socket = Socket::new(version.domain, Type::DGRAM, None)?;
     let mut info = vec![0; INFO];
     info.iter_mut().zip(table.bytes()).for_each(|(to, from)| *to = from);
-    ask(&socket, version.level, GET_INFO, &mut info)?;
+    xtables(&socket, version.v6, Xtables::Info, &mut info)?;
     let number = |bytes: &[u8], at: usize| {
         bytes.get(at..).and_then(|bytes| bytes.first_chunk()).map_or(0, |bytes| u32::from_ne_bytes(*bytes))
     };
@@ -85,21 +82,11 @@ fn is_active(version: &Version, table: &str) -> io::Result<bool> {
     let mut table = info[..NAME].to_vec();
     table.extend((size as u32).to_ne_bytes());
     table.resize(ENTRIES + size, 0);
-    ask(&socket, version.level, GET_ENTRIES, &mut table)?;
+    xtables(&socket, version.v6, Xtables::Entries, &mut table)?;
     Ok(HOOKS.iter().filter(|hook| hooks & 1 << **hook != 0).any(|hook| {
         let entry = ENTRIES + number(&info, NAME + 24 + 4 * hook) as usize;
         let target = number(&table, entry + version.target) as usize & 0xffff;
         // `struct xt_entry_target`, then the verdict.
         number(&table, entry + target + 32) as i32 != ACCEPT
     }))
-}
-
-/// Asks for an option whose question is in the buffer, and gets the answer there.
-fn ask(socket: &Socket, level: libc::c_int, option: libc::c_int, buffer: &mut [u8]) -> io::Result<()> {
-    let mut length = buffer.len() as libc::socklen_t;
-    // SAFETY: the kernel reads and writes at most `length` bytes, which is how many the buffer has, and it lives until
-    // the call returns.
-    let result =
-        unsafe { libc::getsockopt(socket.as_raw_fd(), level, option, buffer.as_mut_ptr().cast(), &raw mut length) };
-    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }

@@ -9,7 +9,7 @@ use super::*;
 #[test]
 fn a_deferred_connection_is_accepted_with_its_first_bytes() {
     let socket = bind("127.0.0.1:0".parse().unwrap()).unwrap();
-    defer_accept(&socket, true).unwrap();
+    defer_accept(&socket, DEFER_ACCEPT).unwrap();
     socket.listen(BACKLOG).unwrap();
     socket.set_nonblocking(true).unwrap();
     let address = socket.local_addr().unwrap().as_socket().unwrap();
@@ -30,7 +30,7 @@ fn a_deferred_connection_is_accepted_with_its_first_bytes() {
     assert_eq!(client.as_socket().unwrap(), speaking.local_addr().unwrap());
 
     // An inherited socket may have been deferred by an agent with another data path.
-    defer_accept(&socket, false).unwrap();
+    defer_accept(&socket, Duration::ZERO).unwrap();
     let eager = TcpStream::connect(address).unwrap();
     let (_, client) = socket.accept().unwrap();
     assert_eq!(client.as_socket().unwrap(), eager.local_addr().unwrap());

@@ -20,16 +20,6 @@ const HUGE: usize = 2 << 20;
 /// More code than this is a debug build's, most of which is never run.
 const MOST: usize = 32 << 20;
 
-/// Whether the code is put on huge pages.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
-pub enum HugeText {
-    /// If the kernel has transparent huge pages.
-    #[default]
-    Auto,
-    /// Not.
-    Never,
-}
-
 /// Puts the code on huge pages; how many bytes. 0: the kernel has none, or there is nothing that would fill one.
 ///
 /// # Errors

@@ -7,7 +7,7 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
 use aya::maps::{Map, MapData, MapError};
 
-use super::abi::{Plain, Raw};
+use crate::abi::{Plain, Raw};
 
 /// `BPF_MAP_LOOKUP_BATCH` of `enum bpf_cmd` (linux/bpf.h).
 const LOOKUP_BATCH: libc::c_long = 24;
