@@ -18,27 +18,27 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use router_access_log::AccessLogForm;
 use router_core::engine::Engine;
 use router_core::parse::Defaults;
 use router_core::policy::Timeouts;
 use router_core::table::RoutingTable;
 use router_core::translate::Settings;
+use router_datapath::conntrack;
+use router_datapath::kernel::{Duty, KernelError};
+use router_datapath::netfilter::HostFirewall;
+use router_datapath::peers::PeerRedirect;
+use router_datapath::ports::PortRange;
+use router_datapath::task::{Inputs, Programmed};
+use router_datapath::{DataPath, PinFolder};
+use router_listener::{BindState, ListenerState};
+use router_proxy::{Proxy, ProxyConfig};
 use rustls::RootCertStore;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
-use crate::access_log::AccessLogForm;
 use crate::admin::{self, AdminError, Views};
-use crate::datapath::conntrack;
-use crate::datapath::kernel::{Duty, KernelError};
-use crate::datapath::netfilter::HostFirewall;
-use crate::datapath::peers::PeerRedirect;
-use crate::datapath::ports::PortRange;
-use crate::datapath::task::{Inputs, Programmed};
-use crate::datapath::{DataPath, PinFolder};
 use crate::keep::{Inherited, Manager, Order, Orders};
-use crate::listener::{BindState, ListenerState};
-use crate::proxy::{Proxy, ProxyConfig};
 use crate::published::Published;
 use crate::source::{Directory, OpenError};
 use crate::status::{StatusInput, StatusWriter};
@@ -302,8 +302,8 @@ async fn announce(
     for listener in listeners.borrow().iter() {
         let (router, address) = (&listener.router, listener.address);
         let scheme = match listener.protocol {
-            crate::listener::Protocol::Http => "http",
-            crate::listener::Protocol::Https => "https",
+            router_listener::Protocol::Http => "http",
+            router_listener::Protocol::Https => "https",
         };
         match &listener.state {
             BindState::Bound => say!("sluice: {router} listens on {scheme}://{address}"),

@@ -26,7 +26,7 @@ use rustls::RootCertStore;
 use rustls_pki_types::CertificateDer;
 use rustls_pki_types::pem::PemObject;
 
-use crate::proxy::UpstreamTls;
+use router_proxy::UpstreamTls;
 
 /// Sluice, an edge router: eBPF steering with an in-process TLS proxy.
 #[derive(Debug, Parser)]

@@ -2,15 +2,11 @@
 
 #![forbid(unsafe_code)]
 
-pub mod access_log;
 pub mod admin;
 pub mod agent;
 pub mod cli;
-pub mod datapath;
 pub mod demo;
 pub mod keep;
-pub mod listener;
-pub mod proxy;
 pub mod published;
 pub mod source;
 pub mod status;

@@ -4,10 +4,11 @@
 
 use std::process::ExitCode;
 
+use router_sys::allocator::LastFreed;
+
 use clap::Parser;
 use mimalloc::MiMalloc;
 use router::cli::{self, Cli};
-use router_sys::allocator::LastFreed;
 
 /// The system's allocator takes twice as long for a request once the heap has held a table of 100,000 objects.
 #[global_allocator]

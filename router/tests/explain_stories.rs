@@ -7,8 +7,9 @@
 use std::fs;
 use std::path::Path;
 
+use router_proxy::UpstreamTls;
+
 use router::cli::explain::offline;
-use router::proxy::UpstreamTls;
 use router_core::explain::Query;
 use router_core::translate::Settings;
 

@@ -8,10 +8,11 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use router_proxy::UpstreamTls;
+
 use jiff::Timestamp;
 use router::cli::translate::{objects, text};
 use router::cli::validate::validate;
-use router::proxy::UpstreamTls;
 use router::source::Directory;
 use router_core::parse::Defaults;
 use router_core::translate::{Settings, translate};

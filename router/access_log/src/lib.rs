@@ -1,6 +1,8 @@
 //! The access log and the counters of routes: one line for each connection that is relayed or steered, and for each request
 //! that is proxied.
 
+#![forbid(unsafe_code)]
+
 mod counters;
 mod format;
 mod httplog;

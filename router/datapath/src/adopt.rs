@@ -9,6 +9,7 @@ use router_common::hostname::field_text;
 use router_common::maps::{ALLOW_ROUTE_BITS, MAX_ENDPOINTS, ROUTE_ALLOW_LIST};
 use router_common::verdict::Reason;
 use router_core::model::RouteId;
+use router_sys::abi::Raw;
 
 use super::address::address;
 use super::image::{
@@ -16,7 +17,6 @@ use super::image::{
 };
 use super::maps::{KernelMaps, into_io};
 use super::paths::Path;
-use router_sys::abi::Raw;
 
 impl KernelMaps {
     /// What the configuration maps hold.

@@ -9,7 +9,7 @@ use netlink_packet_core::{NLM_F_ACK, NLM_F_CREATE, NLM_F_DUMP, NLM_F_EXCL};
 use netlink_sys::protocols::NETLINK_NETFILTER;
 use router_common::maps::{FlowKey, mapped};
 
-use crate::datapath::netlink::channel::{Attributes, Channel, Message};
+use crate::netlink::channel::{Attributes, Channel, Message};
 
 // `IPCTNL_MSG_CT_*`.
 const CONNTRACK: u16 = 1 << 8;

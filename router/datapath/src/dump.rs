@@ -16,13 +16,13 @@ use router_common::maps::{
     Slot, SlotKey, names,
 };
 use router_common::verdict::{REASON_CODES, Reason, Verdict};
+use router_sys::abi::{Plain, Raw};
 use serde_json::{Value, json};
 
 use super::address::{address, network};
 use super::clock;
 use super::image::RouteMap;
 use super::pin_folder::{OpenError, PinFolder};
-use router_sys::abi::{Plain, Raw};
 
 pub use connections::connections;
 

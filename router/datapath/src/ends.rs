@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use router_access_log::{AccessLog, Carried, Flag};
 use router_common::hostname::field_text;
 use router_common::maps::{Event, FlowEnd, FlowKey};
 use router_common::verdict::{FlowEndReason, Reason, Verdict};
@@ -14,7 +15,6 @@ use router_core::table::{ResolvedRoute, RouterTable, RoutingTable};
 use super::address::address;
 use super::dump::verdict;
 use super::image::{MapImage, RouteLabel};
-use crate::access_log::{AccessLog, Carried, Flag};
 
 /// Names of live connections to wildcard hosts that are remembered; for more, the log has the wildcard.
 const NAMES: usize = 1 << 16;

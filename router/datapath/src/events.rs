@@ -7,15 +7,15 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use aya::maps::{MapData, RingBuf};
+use router_access_log::Mark;
 use router_common::maps::{EVENT_RING, Event, FlowEnd, names};
+use router_sys::abi::{self, Plain};
+use router_sys::ring::readable;
 use tokio::time::{MissedTickBehavior, interval};
 
 use super::dump::DumpError;
 use super::ends::Reporter;
 use super::pin_folder::PinFolder;
-use crate::access_log::Mark;
-use router_sys::abi::{self, Plain};
-use router_sys::ring::readable;
 
 /// Ends taken before other work has its turn.
 const TURN: usize = 1024;

@@ -12,6 +12,9 @@
 //! events         ─┘
 //! ```
 //! Map writes are idempotent; what fails is kept and tried again, and nobody upstream hears of it but the status.
+
+#![forbid(unsafe_code)]
+
 pub mod address;
 pub mod adopt;
 pub mod alias;
@@ -42,6 +45,8 @@ mod resets;
 pub mod sweep;
 mod taken;
 pub mod task;
+#[cfg(test)]
+mod testing;
 
 pub use pin_folder::{BPFFS, PinFolder};
 

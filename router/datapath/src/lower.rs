@@ -11,12 +11,12 @@ use router_common::maps::{MAX_ALLOW, MAX_HOSTS, PROTOCOL_HTTP, PROTOCOL_TLS, map
 use router_common::verdict::Reason;
 use router_core::model::HostMatch;
 use router_core::table::{ResolvedRoute, RouteKind, RouterTable, RoutingTable, VirtualHost};
+use router_listener::{BindState, ListenerState, Protocol};
 
 use super::image::{HostEntry, HostName, ListenerEntry, MapImage, RouteLabel, RouteMap, Unsteered, covering};
 use super::obstacles::AgentAlone;
 use super::paths::Paths;
 use super::pools::Pools;
-use crate::listener::{BindState, ListenerState, Protocol};
 
 pub use ids::RouteIds;
 

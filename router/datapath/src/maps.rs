@@ -11,11 +11,11 @@ use router_common::maps::{
     ABI, ALLOW_ROUTE_BITS, AllowNet, Config, Endpoint, EndpointState, HostKey, HostRoute, Listener, ListenerKey, Meta,
     Pool, ROUTE_NAME_FIELD, RouteName, RouteStats, Slot, SlotKey, field, names,
 };
+use router_sys::abi::Raw;
 
 use super::address::sixteen;
 use super::image::{self, EndpointEntry, HostEntry, PoolEntry, RouteLabel, RouteMap, SlotEntry};
 use super::plan::Change;
-use router_sys::abi::Raw;
 
 pub use reconcile::{Undone, make_all, reconcile};
 

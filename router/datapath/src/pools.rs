@@ -10,12 +10,12 @@ use std::sync::Arc;
 use router_common::maps::{MAX_ENDPOINTS, POOL_PROXY_V2, POOL_TOLD};
 use router_core::model::HostMatch;
 use router_core::table::ResolvedRoute;
+use router_listener::{ListenerState, OwnAddresses};
 use tracing::Level;
 
 use super::alias;
 use super::image::{EndpointEntry, MapImage, PoolEntry, Relayed, SlotEntry, Slots};
 use super::paths::{Obstacle, Path, Paths};
-use crate::listener::{ListenerState, OwnAddresses};
 
 /// Pools of all routes that the kernel may steer, and the endpoints in them.
 #[derive(Debug)]

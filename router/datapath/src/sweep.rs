@@ -7,14 +7,14 @@ use std::time::Duration;
 use aya::maps::{HashMap, Map, MapData, MapError};
 use router_common::maps::{FirstFlight, Flow, FlowEnd, FlowKey, LaterHead, STATE_CLOSING, ShortFlight};
 use router_common::verdict::FlowEndReason;
+use router_sys::abi::Raw;
+use router_sys::batch::Walk;
 use rustix::time::ClockId;
 
 use super::clock::clock;
 use super::flows::{Fate, due, end_of, has_lingered, has_settled, is_client, judge, other_direction, wants_backend};
 use super::host::Lost;
 use super::resets::Resets;
-use router_sys::abi::Raw;
-use router_sys::batch::Walk;
 
 /// Entries looked at in one round; a fuller map is gone through in several.
 const ROUND: usize = 200_000;
@@ -309,7 +309,7 @@ impl Sweeper {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::datapath::flows::{CONFIRM_LIMIT, DIAL_LIMIT};
+    use crate::flows::{CONFIRM_LIMIT, DIAL_LIMIT};
 
     #[test]
     fn a_full_map_rests_until_something_in_it_is_due() {

@@ -12,13 +12,13 @@ use std::time::{Duration, Instant};
 
 use aya::maps::{HashMap, Map, MapData, MapError};
 use router_common::maps::{FlowKey, MAX_TAKEN};
+use router_sys::abi::Raw;
 
 use super::maps::into_io;
 use super::paths::Paths;
 use super::pools::Pools;
 use super::ports::PortRange;
-use crate::datapath::conntrack::Conntrack;
-use router_sys::abi::Raw;
+use crate::conntrack::Conntrack;
 
 /// Between two looks…
 const REST: Duration = Duration::from_secs(5);

@@ -8,8 +8,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use aya::maps::{HashMap, MapError};
+use router_access_log::AccessLog;
 use router_common::maps::names;
 use router_core::table::RoutingTable;
+use router_listener::ListenerState;
+use router_sys::batch::Walk;
 use tokio::sync::watch;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
 
@@ -25,9 +28,6 @@ use super::pin_folder::PinFolder;
 use super::ports::{self, PortRange};
 use super::sweep::Sweeper;
 use super::taken::Taken;
-use crate::access_log::AccessLog;
-use crate::listener::ListenerState;
-use router_sys::batch::Walk;
 use state::State;
 
 /// Between two sweeps.

@@ -3,10 +3,6 @@
 
 use std::net::SocketAddr;
 
-use router::datapath::image::MapImage;
-use router::datapath::lower::{RouteIds, lower};
-use router::datapath::paths::Path;
-use router::datapath::pools::Pools;
 use router_common::maps::{PROTOCOL_HTTP, PROTOCOL_TLS};
 use router_common::verdict::{Reason, Verdict};
 use router_core::certificate::MaterialCache;
@@ -14,6 +10,10 @@ use router_core::object::Origin;
 use router_core::parse::{Defaults, Outcome, parse};
 use router_core::resources::Resources;
 use router_core::translate::{Settings, translate};
+use router_datapath::image::MapImage;
+use router_datapath::lower::{RouteIds, lower};
+use router_datapath::paths::Path;
+use router_datapath::pools::Pools;
 use serde_json::{Value, json};
 
 /// The maps' content for a wildcard Route, while `www.d.test` is denied; and the router's id.

@@ -15,10 +15,10 @@ use std::time::{Duration, Instant};
 use aya::VerifierLogLevel;
 use aya::maps::{Array, Map, MapData, MapInfo};
 use aya::programs::{SchedClassifier, TcAttachType};
-use router::datapath::PinFolder;
-use router::datapath::interfaces::Interfaces;
-use router::datapath::kernel::{Kernel, KernelError, clean_up};
 use router_common::maps::{ABI, Meta, names};
+use router_datapath::PinFolder;
+use router_datapath::interfaces::Interfaces;
+use router_datapath::kernel::{Kernel, KernelError, clean_up};
 use router_sys::abi::Raw;
 
 use packets::own_network;

@@ -8,15 +8,6 @@ use std::time::Duration;
 
 use aya::VerifierLogLevel;
 use aya::maps::{HashMap, Map};
-use router::datapath::address::sixteen;
-use router::datapath::clock::clock;
-use router::datapath::image::{
-    EndpointEntry, HostEntry, ListenerEntry, MapImage, PoolEntry, RouteLabel, RouteMap, SlotEntry,
-};
-use router::datapath::kernel::Kernel;
-use router::datapath::maps::{KernelMaps, reconcile};
-use router::datapath::paths::Path;
-use router::datapath::sweep::Sweeper;
 use router_common::hostname::HostBuilder;
 use router_common::http::{Content, HeadParser};
 use router_common::maps::{
@@ -27,6 +18,15 @@ use router_common::translate::Translation;
 use router_common::verdict::{FlowEndReason, Reason};
 use router_core::model::RouteId;
 use router_core::object::Kind;
+use router_datapath::address::sixteen;
+use router_datapath::clock::clock;
+use router_datapath::image::{
+    EndpointEntry, HostEntry, ListenerEntry, MapImage, PoolEntry, RouteLabel, RouteMap, SlotEntry,
+};
+use router_datapath::kernel::Kernel;
+use router_datapath::maps::{KernelMaps, reconcile};
+use router_datapath::paths::Path;
+use router_datapath::sweep::Sweeper;
 use router_sys::abi::Raw;
 use router_sys::batch::Walk;
 use rustix::time::ClockId;

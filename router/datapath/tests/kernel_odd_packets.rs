@@ -11,8 +11,6 @@ use std::net::IpAddr;
 use aya::VerifierLogLevel;
 use aya::maps::{HashMap, MapData, PerCpuArray};
 use aya::programs::{TestRun, TestRunOptions};
-use router::datapath::address::sixteen;
-use router::datapath::kernel::Kernel;
 use router_common::http::Content;
 use router_common::maps::{
     FLOW_ACROSS, FLOW_CLEARTEXT, FLOW_FIN, Flow, FlowKey, PROTOCOL_TLS, SIDE_BACKEND, SIDE_CLIENT, STATE_ESTABLISHED,
@@ -21,6 +19,8 @@ use router_common::maps::{
 use router_common::packet::segment;
 use router_common::translate::Translation;
 use router_common::verdict::{DialCounter, FlowEndReason};
+use router_datapath::address::sixteen;
+use router_datapath::kernel::Kernel;
 use router_sys::abi::Raw;
 
 use packets::{Client, fragments, own_network, with};

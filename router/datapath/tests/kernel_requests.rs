@@ -5,7 +5,7 @@
 
 #[allow(dead_code, reason = "each user takes a part")]
 mod packets;
-#[path = "../../router-common/tests/common/streams.rs"]
+#[path = "../../../router-common/tests/common/streams.rs"]
 #[allow(dead_code, reason = "each user takes a part")]
 mod streams;
 
@@ -15,11 +15,6 @@ use std::net::IpAddr;
 use aya::VerifierLogLevel;
 use aya::maps::HashMap;
 use aya::programs::{TestRun, TestRunOptions};
-use router::datapath::address::sixteen;
-use router::datapath::clock::clock;
-use router::datapath::image::{HostEntry, MapImage, RouteMap};
-use router::datapath::kernel::Kernel;
-use router::datapath::maps::reconcile;
 use router_common::hostname::HostBuilder;
 use router_common::http::{Content, HeadParser};
 use router_common::maps::{
@@ -29,6 +24,11 @@ use router_common::maps::{
 use router_common::requests;
 use router_common::translate::Translation;
 use router_common::verdict::{FlowEndReason, Reason};
+use router_datapath::address::sixteen;
+use router_datapath::clock::clock;
+use router_datapath::image::{HostEntry, MapImage, RouteMap};
+use router_datapath::kernel::Kernel;
+use router_datapath::maps::reconcile;
 use router_sys::abi::Raw;
 use rustix::time::ClockId;
 

@@ -13,13 +13,13 @@ use std::path::{Path, PathBuf};
 use aya::VerifierLogLevel;
 use aya::maps::{MapData, RingBuf};
 use aya::programs::{TestRun, TestRunOptions};
-use router::datapath::address::sixteen;
-use router::datapath::image::{HostEntry, ListenerEntry, MapImage, RouteLabel, RouteMap};
-use router::datapath::kernel::Kernel;
-use router::datapath::maps::{KernelMaps, Maps, reconcile};
 use router_common::maps::{ConnVerdict, Event, FlowKey, MAX_HELLOS, PROTOCOL_HTTP, PROTOCOL_TLS};
 use router_common::verdict::{Reason, Verdict};
 use router_core::model::RouteId;
+use router_datapath::address::sixteen;
+use router_datapath::image::{HostEntry, ListenerEntry, MapImage, RouteLabel, RouteMap};
+use router_datapath::kernel::Kernel;
+use router_datapath::maps::{KernelMaps, Maps, reconcile};
 use router_sys::abi;
 
 use packets::{Client, own_network};
@@ -149,7 +149,7 @@ fn image() -> MapImage {
 }
 
 fn corpus(kind: &str) -> BTreeMap<PathBuf, Vec<u8>> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../router-common/corpus").join(kind);
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../router-common/corpus").join(kind);
     let files: BTreeMap<_, _> = fs::read_dir(&folder)
         .unwrap_or_else(|error| panic!("{}: {error}", folder.display()))
         .map(|entry| entry.unwrap().path())

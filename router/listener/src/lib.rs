@@ -1,6 +1,8 @@
 //! The listeners as both data paths see them, and the addresses at which the router itself listens: none of those is an
 //! endpoint, as a connection to it comes back as a client's, for ever.
 
+#![forbid(unsafe_code)]
+
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};

@@ -21,7 +21,7 @@ use router_core::policy::RouterPolicy;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::clock::ClientClock;
-use crate::proxy::rt::timer::Timer;
+use crate::rt::timer::Timer;
 use frames::FrameMeter;
 use gated::{BodyLength, Gated};
 use waits::Pace;

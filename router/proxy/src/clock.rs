@@ -9,7 +9,7 @@ use http::StatusCode;
 
 use super::capacity::Seats;
 use super::interim::Interim;
-use crate::proxy::rt::task_waker::TaskWaker;
+use crate::rt::task_waker::TaskWaker;
 
 /// From so many requests on that a client took back, and did not make up for by others, it is one that does so often.
 const OFTEN: u8 = 4;
@@ -222,7 +222,7 @@ fn this_thread() -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::proxy::rt::task_waker::Count;
+    use crate::rt::task_waker::Count;
 
     #[test]
     fn who_takes_back_much_is_known_until_as_much_has_ended() {

@@ -11,10 +11,12 @@ use std::time::{Duration, Instant};
 use futures_util::TryFutureExt;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use router_access_log::{DataPath, Flag};
 use router_common::http::MAX_HEAD;
 use router_core::lookup::SniMatch;
 use router_core::model::RouterName;
 use router_core::policy::RouterPolicy;
+use router_listener::Protocol;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 
@@ -30,10 +32,8 @@ use super::snapshot::ServedRouter;
 use super::streams::{InParts, Streams};
 use super::tls::terminate::terminate;
 use super::{passthrough, proxied};
-use crate::access_log::{DataPath, Flag};
-use crate::listener::Protocol;
-use crate::proxy::context::{Phase, Shared};
-use crate::proxy::record::AccessRecord;
+use crate::context::{Phase, Shared};
+use crate::record::AccessRecord;
 
 /// Most concurrent requests of one HTTP/2 connection.
 const MAX_STREAMS: u32 = 128;

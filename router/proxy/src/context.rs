@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arc_swap::ArcSwap;
+use router_access_log::{AccessLog, AccessLogForm, Counters};
 use router_core::model::RouterName;
 use router_core::policy::Timeouts;
 use rustls::RootCertStore;
@@ -20,7 +21,6 @@ use super::snapshot::Snapshot;
 use super::upstream::balancer::Balancer;
 use super::upstream::pool::Pool;
 use super::upstream_tls::UpstreamTls;
-use crate::access_log::{AccessLog, AccessLogForm, Counters};
 
 /// Most copies under way on one worker. With what waits of each ([`MAX_WAITING`](super::http::tee::MAX_WAITING)) that is
 /// 64 MiB when every mirror hangs.

@@ -17,7 +17,7 @@ use tokio::net::TcpStream;
 
 use super::keep_alive::keep_alive;
 use super::upstream::health::{Health, Step};
-use crate::proxy::rt::timer::Timer;
+use crate::rt::timer::Timer;
 
 /// Why no connection came about.
 #[derive(Debug, thiserror::Error)]
@@ -51,7 +51,7 @@ pub async fn connect(health: &Health, endpoint: &Endpoint, timeout: Duration) ->
 /// When the first bytes go to an endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Opening {
-    /// As soon as it is connected, by [`crate::proxy::relay::relay`]: they take the acknowledgement of its SYN with them, which
+    /// As soon as it is connected, by [`crate::relay::relay`]: they take the acknowledgement of its SYN with them, which
     /// would be a segment of its own otherwise.
     AtOnce,
     /// Whenever there are some.

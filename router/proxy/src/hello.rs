@@ -11,8 +11,8 @@ use router_common::tls::{HelloError, HelloParser, MAX_HELLO, Progress, Sni};
 use router_core::model::Hostname;
 use tokio::net::TcpStream;
 
-use crate::proxy::relay;
-use crate::proxy::rt::timer::Timer;
+use crate::relay;
+use crate::rt::timer::Timer;
 
 /// Most bytes that are gathered for one hello: the message and the headers of a sane number of records.
 pub const MAX_GATHERED: usize = MAX_HELLO as usize + 1024;

@@ -13,7 +13,7 @@ use bytes::Bytes;
 use http::{Response, StatusCode};
 use hyper::ext::ReasonPhrase;
 
-use crate::proxy::rt::task_waker::TaskWaker;
+use crate::rt::task_waker::TaskWaker;
 
 /// Most that are passed on of one request's.
 pub const MOST: usize = 8;

@@ -7,7 +7,7 @@ use router_core::explain::{Live, Trust};
 use router_core::table::{Endpoint, ResolvedRoute, ServiceEndpoints};
 
 use super::upstream::choose::Target;
-use crate::proxy::context::Common;
+use crate::context::Common;
 
 /// A proxy's knowledge.
 #[derive(Clone, Debug)]

@@ -8,6 +8,8 @@
 //! ```
 //! A passthrough connection is decided by the snapshot at its accept, a request by the newest one.
 
+#![forbid(unsafe_code)]
+
 mod capacity;
 mod certificates;
 mod client_io;
@@ -37,9 +39,6 @@ mod upstream;
 mod upstream_tls;
 mod workers;
 
-#[cfg(test)]
-pub(crate) use upstream::testing;
-
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -53,8 +52,8 @@ use snapshot::{Snapshot, Snapshots};
 use upstream::{checks, gone, probes};
 use workers::{Worker, Workers};
 
-use crate::access_log::{AccessLog, RouteCounters};
-use crate::listener::ListenerState;
+use router_access_log::{AccessLog, RouteCounters};
+use router_listener::ListenerState;
 
 pub use context::ProxyConfig;
 pub use known::Known;

@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use router_core::model::RouterName;
 use router_core::table::RoutingTable;
+use router_listener::{BindState, ListenerState, OwnAddresses, Protocol};
 use router_sys::socket::defer_accept;
 use socket2::{Domain, SockAddr, Socket, Type};
 use tokio::net::TcpListener;
@@ -23,7 +24,6 @@ use tokio::task::JoinHandle;
 use super::capacity::Capacity;
 use super::keep_alive::keep_alive;
 use super::workers::Workers;
-use crate::listener::{BindState, ListenerState, OwnAddresses, Protocol};
 use accept::{Acceptor, Descriptors};
 
 /// As many as `net.core.somaxconn` lets: while no agent runs under `sluice keep`, connections wait there.

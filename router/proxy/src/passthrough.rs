@@ -5,6 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use router_access_log::Flag;
 use router_common::maps::{FlowKey, mapped};
 use router_common::proxy_v2;
 use router_core::policy::Timeouts;
@@ -19,11 +20,10 @@ use super::prefixed::Prefixed;
 use super::upstream::choose::Exhausted;
 use super::upstream::hashing::Key;
 use super::upstream::secure::{ByteStream, secured};
-use crate::access_log::Flag;
-use crate::proxy::context::Shared;
-use crate::proxy::record::AccessRecord;
-use crate::proxy::relay::{self, RelayEnd, RelayOptions, TunnelEnd};
-use crate::proxy::rt::timer::{Lent, Timer};
+use crate::context::Shared;
+use crate::record::AccessRecord;
+use crate::relay::{self, RelayEnd, RelayOptions, TunnelEnd};
+use crate::rt::timer::{Lent, Timer};
 
 /// Forwards a connection whose first bytes were already read. A client that cannot be served gets a reset: in a
 /// protocol that is not ours there is nothing to say.

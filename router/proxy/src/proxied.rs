@@ -9,12 +9,13 @@ use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use router_access_log::Flag;
+
 use proxy_header::{Error, ParseConfig, Protocol, ProxyHeader};
 use tokio::net::TcpStream;
 
 use super::hello::read_some;
 use super::listeners::address::plain;
-use crate::access_log::Flag;
 
 /// Longest header, in bytes: addresses and any TLVs that are in use.
 const MAX_HEADER: usize = 4096;

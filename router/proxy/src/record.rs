@@ -7,6 +7,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use http::header::{COOKIE, SET_COOKIE};
 use http::{HeaderMap, Version};
+use router_access_log::{AccessLog, Captured, DataPath, Flag, Line, LineRoute};
 use router_core::model::RouterName;
 use router_core::parse::{CookieCapture, HeaderCapture};
 use router_core::policy::AccessLogPolicy;
@@ -15,7 +16,6 @@ use router_core::table::ResolvedRoute;
 use super::limits::Visit;
 use super::upstream::occupancy::Place;
 use super::upstream::plan::Plan;
-use crate::access_log::{AccessLog, Captured, DataPath, Flag, Line, LineRoute};
 
 /// One entry of the access log. It is written, and the route's counters move, when it is dropped: whatever becomes
 /// of the task that holds it, there is exactly one line.
@@ -223,7 +223,7 @@ mod tests {
     use http::{HeaderName, HeaderValue};
 
     use super::*;
-    use crate::access_log::{AccessLogForm, Counters};
+    use router_access_log::{AccessLogForm, Counters};
 
     #[test]
     fn what_is_captured_is_cut_to_its_length() {

@@ -21,7 +21,7 @@ use std::time::Duration;
 use tokio::io::Interest;
 use tokio::net::TcpStream;
 
-use crate::proxy::rt::timer::Timer;
+use crate::rt::timer::Timer;
 use activity::Activity;
 use direction::{Direction, Side, Step};
 

@@ -13,7 +13,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use hyper::body::{Body, Frame, SizeHint};
 
-use crate::proxy::rt::timer::Timer;
+use crate::rt::timer::Timer;
 
 /// Longest part of a response that hyper is given, in bytes. As each has to be taken within the time that the client
 /// has, this is what makes a stream too slow: with the 30 s of `clientTimeout`, less than 546 bytes a second.

@@ -11,7 +11,7 @@ use router_sys::allocator::Keeping;
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::oneshot;
 
-use crate::proxy::context::{Active, Common, Phase, Shared};
+use crate::context::{Active, Common, Phase, Shared};
 
 const SWEEP_POOL: Duration = Duration::from_secs(10);
 

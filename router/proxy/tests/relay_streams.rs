@@ -4,8 +4,8 @@
 use std::io;
 use std::time::Duration;
 
-use router::proxy::relay::{RelayEnd, RelayOptions, RelayOutcome, relay};
-use router::proxy::rt::timer::Timer;
+use router_proxy::relay::{RelayEnd, RelayOptions, RelayOutcome, relay};
+use router_proxy::rt::timer::Timer;
 use socket2::SockRef;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, Interest};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};

@@ -11,10 +11,10 @@ use router_core::explain::Facts;
 use router_core::object::Origin;
 use router_core::parse::Object;
 use router_core::warning::Warning;
+use router_proxy::Known;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout};
 
-use crate::proxy::Known;
 use crate::published::Published;
 use crate::source::{Diagnostic, Severity};
 

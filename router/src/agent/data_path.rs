@@ -5,14 +5,14 @@ use std::thread;
 use std::time::Duration;
 
 use aya::VerifierLogLevel;
+use router_datapath::kernel::{Duty, Kernel, KernelError};
+use router_datapath::ports;
+use router_datapath::task::{self, Inputs, Programmed};
+use router_datapath::{DataPath, PinFolder};
 use tokio::sync::watch;
 use tokio::task::LocalSet;
 
 use super::{AgentError, Options, with_causes};
-use crate::datapath::kernel::{Duty, Kernel, KernelError};
-use crate::datapath::ports;
-use crate::datapath::task::{self, Inputs, Programmed};
-use crate::datapath::{DataPath, PinFolder};
 
 /// The programs, with the maps of an earlier agent if there are any; `Ok(Err(reason))` when they cannot be had and the
 /// operator did not insist.

@@ -7,18 +7,18 @@ use std::time::Duration;
 
 use anyhow::Context;
 use clap::Args;
+use router_access_log::AccessLogForm;
+use router_access_log::log_writer::LogWriter;
+use router_datapath::DataPath;
+use router_datapath::netfilter::HostFirewall;
+use router_datapath::peers::PeerRedirect;
+use router_datapath::ports::PortRange;
 use router_sys::huge_pages;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tracing_subscriber::EnvFilter;
 
 use super::{StateArgs, TranslationArgs};
-use crate::access_log::AccessLogForm;
-use crate::access_log::log_writer::LogWriter;
 use crate::agent::{self, Options};
-use crate::datapath::DataPath;
-use crate::datapath::netfilter::HostFirewall;
-use crate::datapath::peers::PeerRedirect;
-use crate::datapath::ports::PortRange;
 use crate::keep::{self, Inherited};
 
 /// Whether the code is put on huge pages.

@@ -5,6 +5,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
+use router_proxy::listeners::sockets::{Origin, SocketKeeper, Sockets, is_own_name};
 use router_sys::activation;
 use rustix::fs::{OFlags, fcntl_setfl};
 use rustix::net::SocketType;
@@ -14,7 +15,6 @@ use tokio::io::Interest;
 use tokio::net::UnixStream;
 
 use super::wire::{self, receive, send};
-use crate::proxy::listeners::sockets::{Origin, SocketKeeper, Sockets, is_own_name};
 
 /// For a keeper to hand everything over; it does so at once.
 const HAND_OVER: Duration = Duration::from_secs(10);

@@ -20,10 +20,10 @@ use router_core::translate::{Settings, translate};
 use serde_json::{Value, json};
 
 use super::*;
-use crate::datapath::lower::{RouteIds, lower};
-use crate::datapath::paths::Obstacle;
-use crate::datapath::pools::Pools;
-use crate::proxy::testing;
+use crate::lower::{RouteIds, lower};
+use crate::paths::Obstacle;
+use crate::pools::Pools;
+use crate::testing;
 
 const HOSTS: [&str; 6] = ["a.x.test", "b.x.test", "x.test", "a.y.test", "deep.a.x.test", "localhost"];
 
@@ -75,7 +75,7 @@ fn sites() -> impl Strategy<Value = VirtualHost> {
         |(host, passed, cleartext, tls, bare)| {
             let id = |kind| RouteId { namespace: "ns".into(), name: host.to_string().into(), kind, part: 7 };
             let route = |kind, serves| {
-                let route = testing::route(&[], Default::default());
+                let route = testing::route(&[]);
                 Arc::new(ResolvedRoute { id: id(kind), host: host.clone(), kind: serves, ..route })
             };
             let rules = || -> Arc<[Arc<Rule>]> {

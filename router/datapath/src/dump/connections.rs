@@ -8,15 +8,15 @@ use aya::maps::{HashMap, Map, MapError};
 use router_common::hostname::field_text;
 use router_common::maps::{Flow, FlowKey, RouteName, STATE_CLOSING, names};
 use router_common::verdict::FlowEndReason;
+use router_sys::abi::Raw;
+use router_sys::batch::Walk;
 use rustix::time::ClockId;
 use serde_json::{Value, json};
 
 use super::{DumpError, protocol, socket};
-use crate::datapath::clock::clock;
-use crate::datapath::flows::{is_client, other_direction, state};
-use crate::datapath::pin_folder::PinFolder;
-use router_sys::abi::Raw;
-use router_sys::batch::Walk;
+use crate::clock::clock;
+use crate::flows::{is_client, other_direction, state};
+use crate::pin_folder::PinFolder;
 
 /// All connections that are there, ended ones that linger included, by client.
 ///
@@ -128,7 +128,7 @@ mod tests {
     use router_common::maps::{STATE_ESTABLISHED, mapped};
 
     use super::*;
-    use crate::datapath::flows::tests::flow;
+    use crate::flows::tests::flow;
 
     #[test]
     fn a_connection_is_shown_with_both_directions() {

@@ -6,12 +6,12 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use router_common::maps::{Flow, FlowKey, STATE_CLOSING};
+use router_sys::batch::Walk;
 
 use super::Host;
-use crate::datapath::address::address;
-use crate::datapath::flows::{is_client, other_direction};
-use crate::datapath::netfilter::{Leg, Link, Loss, Outcome};
-use router_sys::batch::Walk;
+use crate::address::address;
+use crate::flows::{is_client, other_direction};
+use crate::netfilter::{Leg, Link, Loss, Outcome};
 
 /// A connection that is to end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

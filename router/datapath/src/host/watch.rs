@@ -8,15 +8,15 @@ use std::time::Instant;
 use std::{io, thread};
 
 use router_common::maps::{Flow, FlowKey};
+use router_sys::batch::Walk;
 use tokio::sync::Notify;
 
 use super::Host;
 use super::carried::{self, Lost};
-use crate::datapath::netfilter::{self, HostFirewall};
-use crate::datapath::netlink::{Netlink, Policies};
-use crate::datapath::obstacles::{AgentAlone, Obstacle};
-use crate::datapath::paths::{KernelPaths, Path, Paths};
-use router_sys::batch::Walk;
+use crate::netfilter::{self, HostFirewall};
+use crate::netlink::{Netlink, Policies};
+use crate::obstacles::{AgentAlone, Obstacle};
+use crate::paths::{KernelPaths, Path, Paths};
 
 /// What is asked of the thread.
 #[derive(Debug)]

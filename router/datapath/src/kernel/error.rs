@@ -7,7 +7,7 @@ use aya::EbpfError;
 use aya::maps::MapError;
 use aya::programs::ProgramError;
 
-use crate::datapath::ports::PortsError;
+use crate::ports::PortsError;
 
 /// Why there is no kernel data path.
 #[derive(Debug, thiserror::Error)]

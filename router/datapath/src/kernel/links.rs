@@ -12,7 +12,7 @@ use aya::programs::links::{FdLink, PinnedLink};
 use aya::programs::tc::{self, NlOptions, SchedClassifier, SchedClassifierLink, TcAttachOptions, TcHandle};
 use aya::programs::{LinkOrder, ProgramError, TcAttachType};
 
-use crate::datapath::pin_folder::PinFolder;
+use crate::pin_folder::PinFolder;
 
 /// Filters have this one handle under their priority.
 const HANDLE: TcHandle = TcHandle::new(0, 1);

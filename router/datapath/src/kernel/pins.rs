@@ -11,7 +11,7 @@ use rustix::mount::{MountFlags, mount};
 
 use super::error::KernelError;
 use super::links;
-use crate::datapath::pin_folder::{BPFFS, PinFolder};
+use crate::pin_folder::{BPFFS, PinFolder};
 
 /// `BPF_FS_MAGIC` of linux/magic.h.
 const BPF_FS_MAGIC: u64 = 0xcafe_4a11;

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use router_core::model::RouteId;
 use router_core::table::RoutingTable;
 
-use crate::datapath::image::RouteLabel;
+use crate::image::RouteLabel;
 
 /// Ids of routes in map entries. They are never given twice, so an entry that lingers can never mean another route.
 #[derive(Debug, Default)]

@@ -13,7 +13,7 @@ use router_core::translate::{Settings, translate};
 use serde_json::{Value, json};
 
 use super::*;
-use crate::datapath::paths::Path;
+use crate::paths::Path;
 
 mod bounds;
 mod changes;
@@ -54,10 +54,8 @@ fn dump(image: &MapImage) -> Vec<String> {
         let list = if entry.allow_list { " allow-list" } else { "" };
         format!("{} {host} -> {} {}{list}", map.name(), entry.backend, entry.reason.text())
     });
-    let allow = image
-        .allow
-        .iter()
-        .map(|(_, address, bits)| format!("allow {}/{bits}", crate::datapath::address::address(address)));
+    let allow =
+        image.allow.iter().map(|(_, address, bits)| format!("allow {}/{bits}", crate::address::address(address)));
     let listeners = image.listeners.iter().map(|((ip, port), listener)| {
         format!("listener {ip} {port} {} mss {}", listener.protocol, listener.max_segment)
     });
@@ -204,7 +202,7 @@ fn what_is_left_out_takes_its_wildcard_along() {
 
 #[test]
 fn lowering_the_changes_gives_what_lowering_the_whole_does() {
-    use crate::datapath::plan::plan;
+    use crate::plan::plan;
     use router_core::engine::Engine;
 
     let edge = || Some(json!({"termination": "edge"}));
@@ -357,7 +355,7 @@ fn a_site_has_its_name_in_all_maps_and_a_wider_host_in_none() {
     let passed = |host: HostMatch, part| {
         let id = RouteId { kind: Kind::TlsRoute, part, ..RouteId::of_route("shop", "tls") };
         let kind = RouteKind::Passthrough { redirect: false };
-        let route = crate::proxy::testing::route(&[(1, &[8443])], Default::default());
+        let route = crate::testing::route(&[(1, &[8443])]);
         Arc::new(ResolvedRoute { id, host, kind, ..route })
     };
     let site = |host: HostMatch, passthrough: Option<Arc<ResolvedRoute>>| {

@@ -4,9 +4,8 @@ use std::collections::BTreeSet;
 use std::io;
 
 use super::Maps;
-use crate::datapath::image::covering;
-use crate::datapath::image::{MapImage, RouteMap};
-use crate::datapath::plan::{Change, plan};
+use crate::image::{MapImage, RouteMap, covering};
+use crate::plan::{Change, plan};
 
 /// What one attempt at reconciling left undone.
 #[derive(Debug, Default)]

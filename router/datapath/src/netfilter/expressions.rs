@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::rules::{Comparison, Effect, Expression, REGISTERS, Source, Span, Verdict};
 use super::xt;
-use crate::datapath::netlink::channel::Attributes;
+use crate::netlink::channel::Attributes;
 
 /// What the names in a table's rules stand for.
 #[derive(Debug, Default)]

@@ -12,7 +12,7 @@ use super::index::Index;
 use super::ipsets;
 use super::rules::{Base, Chain, Family, Hook, Kind, Rule, Ruleset};
 use super::sets::{Element, Form, Set, Stands, Value};
-use crate::datapath::netlink::channel::{Attributes, Channel, Message, list};
+use crate::netlink::channel::{Attributes, Channel, Message, list};
 
 // `NFT_MSG_*` of `NFNL_SUBSYS_NFTABLES` (linux/netfilter/nfnetlink.h).
 const NFTABLES: u16 = 10 << 8;

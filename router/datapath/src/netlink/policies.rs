@@ -4,7 +4,7 @@
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 
-use crate::datapath::netlink::channel::{Channel, Message};
+use crate::netlink::channel::{Channel, Message};
 use netlink_packet_core::{NLM_F_DUMP, NlasIterator};
 use netlink_sys::protocols::NETLINK_XFRM;
 use router_common::maps::mapped;

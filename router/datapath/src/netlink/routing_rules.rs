@@ -7,7 +7,7 @@ use netlink_packet_core::{NLM_F_DUMP, NlasIterator};
 use router_common::maps::mapped;
 
 use super::Netlink;
-use crate::datapath::netlink::channel::Message;
+use crate::netlink::channel::Message;
 
 // linux/rtnetlink.h
 const RTM_NEWRULE: u16 = 32;

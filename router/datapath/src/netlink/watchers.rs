@@ -11,8 +11,8 @@ use netlink_packet_route::link::{LinkAttribute, LinkMessage, LinkXdp, XdpAttache
 use netlink_sys::protocols::NETLINK_NETFILTER;
 
 use super::Netlink;
-use crate::datapath::interfaces::Pair;
-use crate::datapath::netlink::channel::{Channel, Message};
+use crate::interfaces::Pair;
+use crate::netlink::channel::{Channel, Message};
 
 // linux/rtnetlink.h
 const RTM_NEWQDISC: u16 = 36;

@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::collections::BTreeSet;
 
 use super::*;
-use crate::datapath::netfilter::Firewall;
+use crate::netfilter::Firewall;
 
 fn hop(source: &str, interface: u32, mtu: Option<u32>) -> Hop {
     Hop { source: source.parse().unwrap(), interface, mtu, encapsulated: false, gateway: None }

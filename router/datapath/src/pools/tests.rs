@@ -10,10 +10,10 @@ use proptest::prelude::*;
 use router_core::model::{HostMatch, Hostname, RouteId, RouterName};
 use router_core::object::Kind;
 use router_core::table::{Cluster, Endpoint, RouteKind, ServiceEndpoints};
+use router_listener::{BindState, Protocol};
 
 use super::*;
-use crate::datapath::plan::plan;
-use crate::listener::{BindState, Protocol};
+use crate::plan::plan;
 
 /// Stands for a way that the relay alone can use.
 const TOO_SMALL: u16 = 0;

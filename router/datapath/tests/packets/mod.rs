@@ -2,9 +2,9 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use router::datapath::address::sixteen;
 use router_common::maps::FlowKey;
 use router_common::packet::{ACK, RST, SYN, segment};
+use router_datapath::address::sixteen;
 use rustix::thread::{UnshareFlags, unshare_unsafe};
 
 /// Puts the calling thread into a network namespace of its own, which ends with it.

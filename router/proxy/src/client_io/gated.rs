@@ -12,8 +12,8 @@ use http::StatusCode;
 use router_common::http::ContentError;
 use tokio::io::{AsyncRead, ReadBuf};
 
-use crate::proxy::clock::ClientClock;
-use crate::proxy::http::gate::{Gate, HeadStep};
+use crate::clock::ClientClock;
+use crate::http::gate::{Gate, HeadStep};
 
 /// Stands for a request that is refused: the service answers it in its turn, after those before it.
 const STAND_IN: &[u8] = b"GET / HTTP/1.1\r\nhost: refused.invalid\r\nconnection: close\r\n\r\n";

@@ -4,9 +4,9 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 
 use super::*;
-use crate::proxy::Proxy;
-use crate::proxy::capacity::Capacity;
-use crate::proxy::context::ProxyConfig;
+use crate::Proxy;
+use crate::capacity::Capacity;
+use crate::context::ProxyConfig;
 
 /// Thousands of clients may stall in their hellos, and relayed connections may stay for days.
 #[tokio::test]

@@ -7,17 +7,17 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use hyper::body::{Body, Frame, SizeHint};
+use router_access_log::Flag;
 use tokio::time::{Instant, Sleep};
 
 use super::headers::prepare_trailers;
 use super::upload::Upload;
-use crate::access_log::Flag;
-use crate::proxy::clock::InFlight;
-use crate::proxy::record::AccessRecord;
-use crate::proxy::upstream::failure::AnswerError;
-use crate::proxy::upstream::pool::Lease;
-use crate::proxy::upstream::wire::Answer;
-use crate::proxy::upstream::{cause, hush};
+use crate::clock::InFlight;
+use crate::record::AccessRecord;
+use crate::upstream::failure::AnswerError;
+use crate::upstream::pool::Lease;
+use crate::upstream::wire::Answer;
+use crate::upstream::{cause, hush};
 
 /// Why a response body broke off.
 #[derive(Debug, thiserror::Error)]

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use http::{HeaderValue, StatusCode, request};
+use router_access_log::Flag;
 use router_core::decide::{self, Via, ViaTls};
 use router_core::location::mapped_port;
 use router_core::model::Hostname;
@@ -14,9 +15,8 @@ use super::asked::{Asked, AskedPath};
 use super::paths::rewritten;
 use super::target::{Target, read_target};
 use super::{Connection, ConnectionTls};
-use crate::access_log::Flag;
-use crate::proxy::record::AccessRecord;
-use crate::proxy::snapshot::ServedRouter;
+use crate::record::AccessRecord;
+use crate::snapshot::ServedRouter;
 
 /// What is decided about a request before it goes anywhere.
 #[derive(Debug)]

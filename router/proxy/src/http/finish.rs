@@ -9,7 +9,7 @@ use super::body::ResponseBody;
 use super::compress::{MaybeGzip, is_worth_it, tell_vary};
 use super::cors::Sharing;
 use super::{Connection, actions};
-use crate::proxy::snapshot::ServedRouter;
+use crate::snapshot::ServedRouter;
 
 /// What the work takes.
 #[derive(Clone, Copy, Debug)]

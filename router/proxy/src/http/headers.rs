@@ -9,7 +9,7 @@ use hyper::body::Frame;
 use router_core::parse::ForwardedHeaders;
 
 use super::join::join;
-use crate::proxy::tls::client_certificate::ClientCertificate;
+use crate::tls::client_certificate::ClientCertificate;
 
 const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 const X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");

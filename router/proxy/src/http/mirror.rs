@@ -3,7 +3,7 @@
 //! the client. It has the request's fields as the endpoint gets them, `Host` included, with the mirror's own work on them
 //! in the place of the backend's.
 //!
-//! Requests that would leave HTTP are not copied. Copies beyond [`MAX_COPIES`](crate::proxy::context::MAX_COPIES) at the same time are not made. What no
+//! Requests that would leave HTTP are not copied. Copies beyond [`MAX_COPIES`](crate::context::MAX_COPIES) at the same time are not made. What no
 //! mirror has answered is counted as lost, and the log tells of it, now and then.
 
 use std::sync::Arc;
@@ -11,18 +11,17 @@ use std::time::{Duration, Instant};
 
 use http::Request;
 use http::header::EXPECT;
+use router_access_log::{Flag, Totals};
 use router_core::rule::Mirror;
 use router_core::table::ResolvedRoute;
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::modify::modify;
 use super::upload::{RequestBody, Upload};
-use crate::access_log::Flag;
-use crate::access_log::Totals;
-use crate::proxy::context::Shared;
-use crate::proxy::upstream::attempt::{Waits, attempt, read_off};
-use crate::proxy::upstream::connect::Way;
-use crate::proxy::upstream::plan::Plan;
+use crate::context::Shared;
+use crate::upstream::attempt::{Waits, attempt, read_off};
+use crate::upstream::connect::Way;
+use crate::upstream::plan::Plan;
 
 /// Where copies of a request go.
 #[derive(Clone, Copy, Debug)]

@@ -4,6 +4,7 @@ use bytes::Bytes;
 use http::header::{CONNECTION, STRICT_TRANSPORT_SECURITY};
 use http::{HeaderValue, Response, StatusCode, Version, request};
 use hyper::body::Incoming;
+use router_access_log::Flag;
 use router_core::policy::RouterPolicy;
 
 use super::body::ResponseBody;
@@ -11,9 +12,8 @@ use super::grpc;
 use super::pages::{self, Kind};
 use super::reason;
 use super::upload::is_unexpected;
-use crate::access_log::Flag;
-use crate::proxy::clock::InFlight;
-use crate::proxy::record::AccessRecord;
+use crate::clock::InFlight;
+use crate::record::AccessRecord;
 
 /// How.
 #[derive(Clone, Copy, Debug)]

@@ -5,13 +5,13 @@
 use std::time::Duration;
 
 use http::{Request, StatusCode};
+use router_access_log::Flag;
 use router_core::rule::Retry;
 use router_core::table::ResolvedRoute;
 
 use super::upload::RequestBody;
-use crate::access_log::Flag;
-use crate::proxy::dial::random_below;
-use crate::proxy::upstream::attempt::{Trouble, is_repeatable};
+use crate::dial::random_below;
+use crate::upstream::attempt::{Trouble, is_repeatable};
 
 /// Longest wait before a retry, as a multiple of the first one's (Envoy's default).
 const MAX_BACKOFF: u32 = 10;

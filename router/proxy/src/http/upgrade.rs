@@ -12,16 +12,16 @@ use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, request};
 use hyper::ext::Protocol;
 use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
+use router_access_log::Flag;
 use tokio::io::AsyncWriteExt;
 
 use super::body::ResponseBody;
 use super::{headers, reason};
-use crate::access_log::Flag;
-use crate::proxy::clock::InFlight;
-use crate::proxy::context::Shared;
-use crate::proxy::record::AccessRecord;
-use crate::proxy::relay::{self, TunnelEnd};
-use crate::proxy::upstream::wire::Answer;
+use crate::clock::InFlight;
+use crate::context::Shared;
+use crate::record::AccessRecord;
+use crate::relay::{self, TunnelEnd};
+use crate::upstream::wire::Answer;
 
 /// The one protocol that an extended CONNECT may ask for.
 const WEBSOCKET: &str = "websocket";

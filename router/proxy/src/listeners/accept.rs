@@ -8,19 +8,19 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
+use router_access_log::{DataPath, Flag};
 use router_core::model::RouterName;
+use router_listener::Protocol;
 use rustix::process::{Resource, getrlimit};
 use socket2::SockRef;
 use tokio::net::{TcpListener, TcpStream};
 
 use super::address::plain;
-use crate::access_log::{DataPath, Flag};
-use crate::listener::Protocol;
-use crate::proxy::capacity::{Capacity, Seat, Seats};
-use crate::proxy::connection::{Accepted, serve};
-use crate::proxy::context::Shared;
-use crate::proxy::record::AccessRecord;
-use crate::proxy::workers::Workers;
+use crate::capacity::{Capacity, Seat, Seats};
+use crate::connection::{Accepted, serve};
+use crate::context::Shared;
+use crate::record::AccessRecord;
+use crate::workers::Workers;
 
 /// Pause after `accept` failed for want of resources: descriptors do not come back by asking more often.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);

@@ -13,7 +13,7 @@ use arc_swap::ArcSwap;
 use router_common::maps::{FlowKey, mapped};
 use socket2::SockRef;
 
-use crate::listener::is_local;
+use router_listener::is_local;
 
 /// How long after its beginning a connection is expected to come back: a listener may leave it to the kernel for 5 s, until it
 /// has its first bytes.

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use router_access_log::Flag;
 use router_core::lookup::SniMatch;
 use rustls::{HandshakeKind, ProtocolVersion, ServerConnection};
 use tokio::net::TcpStream;
@@ -10,16 +11,15 @@ use tokio_rustls::TlsAcceptor;
 
 use super::client_auth;
 use super::client_certificate::ClientCertificate;
-use crate::access_log::Flag;
-use crate::proxy::capacity::Seats;
-use crate::proxy::connection::{serve_http1, serve_http2};
-use crate::proxy::context::Shared;
-use crate::proxy::hello::{FirstFlight, turn_away};
-use crate::proxy::http::{Connection, ConnectionTls};
-use crate::proxy::passthrough;
-use crate::proxy::prefixed::Prefixed;
-use crate::proxy::record::AccessRecord;
-use crate::proxy::snapshot::{ServedRouter, ServedTls};
+use crate::capacity::Seats;
+use crate::connection::{serve_http1, serve_http2};
+use crate::context::Shared;
+use crate::hello::{FirstFlight, turn_away};
+use crate::http::{Connection, ConnectionTls};
+use crate::passthrough;
+use crate::prefixed::Prefixed;
+use crate::record::AccessRecord;
+use crate::snapshot::{ServedRouter, ServedTls};
 
 /// RFC 8446 §6.2: the router's own trouble, nothing that the client could do better.
 const ALERT_INTERNAL_ERROR: u8 = 80;

@@ -15,7 +15,7 @@ use rustls::{ServerConfig, SupportedProtocolVersion};
 
 use super::client_auth;
 use super::sessions::Sessions;
-use crate::proxy::certificates::provider;
+use crate::certificates::provider;
 
 /// Why a router cannot speak TLS: then it refuses TLS, because other terms would not be those that were asked for.
 #[derive(Debug, thiserror::Error)]

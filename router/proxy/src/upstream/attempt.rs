@@ -16,6 +16,7 @@ use http::uri::{Authority, PathAndQuery, Scheme};
 use http::{HeaderValue, Method, Request, Response, StatusCode, Uri, Version, uri};
 use http_body_util::BodyExt;
 use hyper::body::Body;
+use router_access_log::Flag;
 use tokio::time::{Instant, timeout};
 
 use super::connect::Way;
@@ -24,9 +25,8 @@ use super::http2;
 use super::kept::Kept;
 use super::pool::{FRESH, Lease};
 use super::wire::{Answer, Sender};
-use crate::access_log::Flag;
-use crate::proxy::http::upload::{RequestBody, Upload};
-use crate::proxy::rt::timer::{Lent, OwnTimer};
+use crate::http::upload::{RequestBody, Upload};
+use crate::rt::timer::{Lent, OwnTimer};
 
 /// Pooled connections that may turn out to be closed before a new one is opened.
 const MAX_STALE: u32 = 3;

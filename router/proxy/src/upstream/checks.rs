@@ -18,8 +18,8 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use super::balancer::Balancer;
-use crate::proxy::dial;
-use crate::proxy::relay;
+use crate::dial;
+use crate::relay;
 
 /// Most checks that begin within a second.
 const MAX_RATE: usize = 1_000;

@@ -8,6 +8,7 @@ use std::time::Duration;
 use http::StatusCode;
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
+use router_access_log::Flag;
 use router_core::rule::BackendPolicy;
 use router_core::table::{Endpoint, ResolvedRoute};
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -24,13 +25,12 @@ use super::private::Private;
 use super::secure::{Failed, Trusted, secure};
 use super::wire::Own;
 use super::{http2, hush};
-use crate::access_log::Flag;
-use crate::proxy::context::Common;
-use crate::proxy::dial::{self, DialError};
-use crate::proxy::interim::Turn;
-use crate::proxy::joined::Joined;
-use crate::proxy::rt::timer::OwnTimer;
-use crate::proxy::upstream_tls::{TrustError, UpstreamTrust, service_name};
+use crate::context::Common;
+use crate::dial::{self, DialError};
+use crate::interim::Turn;
+use crate::joined::Joined;
+use crate::rt::timer::OwnTimer;
+use crate::upstream_tls::{TrustError, UpstreamTrust, service_name};
 
 /// Longest head of an endpoint's response, in bytes.
 const MAX_RESPONSE_HEAD: usize = 64 * 1024;
@@ -38,7 +38,7 @@ const MAX_RESPONSE_HEAD: usize = 64 * 1024;
 #[derive(Clone, Copy, Debug)]
 pub struct Way<'r> {
     /// The proxy.
-    pub shared: &'r crate::proxy::context::Shared,
+    pub shared: &'r crate::context::Shared,
     /// The route.
     pub route: &'r ResolvedRoute,
     /// Its endpoint.

@@ -1,9 +1,9 @@
 //! What is known of connections, requests and responses that failed.
 
 use http::{Request, StatusCode};
+use router_access_log::Flag;
 
-use crate::access_log::Flag;
-use crate::proxy::http::upload::RequestBody;
+use crate::http::upload::RequestBody;
 
 /// Why no connection could be opened: the status that the client gets, and the flag.
 pub type OpenError = (StatusCode, Flag);

@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 use router_core::model::RouteId;
 use router_core::table::{ResolvedRoute, RoutingTable};
 
-use crate::proxy::snapshot::Snapshot;
+use crate::snapshot::Snapshot;
 
 /// The endpoints that routes had before and have no more. Costs what has changed: an endpoint that another route still
 /// has may be among them, and loses no more than its idle connections.
@@ -50,8 +50,8 @@ mod tests {
     use router_core::policy::{RoutePolicy, Timeouts};
 
     use super::*;
-    use crate::proxy::snapshot::ServedRouter;
-    use crate::proxy::upstream::testing::{address, route, router};
+    use crate::snapshot::ServedRouter;
+    use crate::upstream::testing::{address, route, router};
 
     /// Routers with `shop/cart`, each with endpoints at these ports.
     fn table(routers: &[(&str, &[u16])]) -> RoutingTable {

@@ -18,11 +18,11 @@ use std::time::{Duration, Instant};
 
 use arc_swap::{ArcSwap, Guard};
 use router_core::rule::HealthCheck;
+use router_listener::{OwnAddresses, is_local};
 
 use super::choose::Target;
 use super::pool::{MAX_AGE, Peer, PoolKey, Wire};
-use crate::listener::{OwnAddresses, is_local};
-use crate::proxy::listeners::returned::Returned;
+use crate::listeners::returned::Returned;
 
 /// Failures in a row after which an address rests.
 const THRESHOLD: u32 = 3;

@@ -9,7 +9,7 @@ use tokio::io::AsyncRead;
 use tokio_util::io::InspectReader;
 
 use super::tap::Tap;
-use crate::proxy::interim::Listener;
+use crate::interim::Listener;
 
 /// Whether bytes have come since [`Heard::forget`].
 #[derive(Clone, Debug, Default)]

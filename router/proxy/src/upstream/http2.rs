@@ -33,7 +33,7 @@ use tokio::time::timeout;
 
 use super::cause;
 use super::failure::{AnswerError, Fate, OpenError, Unanswered};
-use crate::proxy::http::upload::RequestBody;
+use crate::http::upload::RequestBody;
 use answer::{Answer, Waiting, lock};
 pub use load::MAX_BROKEN_OFF;
 use load::{Load, MAX_STREAMS, UNTOLD};

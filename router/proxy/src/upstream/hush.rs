@@ -108,7 +108,7 @@ mod tests {
     use std::sync::Mutex;
 
     use super::*;
-    use crate::proxy::rt::task_waker::Count;
+    use crate::rt::task_waker::Count;
 
     /// The waker that a task beneath a sleeper gets.
     fn waker(count: &Arc<Count>) -> Waker {

@@ -3,7 +3,7 @@
 
 use http::{Extensions, HeaderName, HeaderValue, Method, Request, Uri, Version};
 
-use crate::proxy::http::upload::RequestBody;
+use crate::http::upload::RequestBody;
 
 /// A request without content. It is part of a future that every request has: the less room, the better.
 #[derive(Debug)]

@@ -11,6 +11,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use http::{HeaderMap, HeaderValue};
+use router_access_log::Totals;
 use router_core::few::Few;
 use router_core::policy::{Balance, RoutePolicy, SourceLimits};
 use router_core::table::{Cluster, Endpoint, ResolvedRoute, ServiceEndpoints};
@@ -19,8 +20,7 @@ use super::affinity::{Cookie, StandsFor, Tag};
 use super::choose::Target;
 use super::hashing::{Hashed, Key, score};
 use super::turns::{Portion, Turn, Turns};
-use crate::access_log::Totals;
-use crate::proxy::limits::{TooMany, Visit};
+use crate::limits::{TooMany, Visit};
 use extra::Extra;
 
 pub use extra::{Member, Mirrored, RouteState};

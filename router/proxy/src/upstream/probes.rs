@@ -24,10 +24,10 @@ use super::choose::Target;
 use super::connect::{Connected, connect_to};
 use super::health::Checked;
 use super::wire::Sender;
-use crate::proxy::context::Common;
-use crate::proxy::dial;
-use crate::proxy::http::upload::RequestBody;
-use crate::proxy::relay;
+use crate::context::Common;
+use crate::dial;
+use crate::http::upload::RequestBody;
+use crate::relay;
 
 /// Most endpoints that are asked at the same time.
 const MAX_AT_ONCE: usize = 1_024;

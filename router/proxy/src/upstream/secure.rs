@@ -4,6 +4,7 @@ use std::io;
 use std::time::Duration;
 
 use http::StatusCode;
+use router_access_log::Flag;
 use rustls::AlertDescription;
 use rustls_pki_types::ServerName;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -18,8 +19,7 @@ use super::choose::Target;
 use super::connect::trust_policy;
 use super::failure::OpenError;
 use super::health::{Health, Step};
-use crate::access_log::Flag;
-use crate::proxy::context::Common;
+use crate::context::Common;
 
 /// TLS with an endpoint: how, and what it is called.
 pub type Trusted = (TlsConnector, ServerName<'static>);

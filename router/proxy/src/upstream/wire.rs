@@ -10,14 +10,14 @@ use futures_util::future::Either;
 use http::{Request, Response};
 use hyper::body::{Body, Frame, Incoming, SizeHint};
 use hyper::client::conn::{TrySendError, http1};
+use router_access_log::Flag;
 
 use super::cause;
 use super::failure::{AnswerError, Fate, Unanswered};
 use super::heard::Heard;
 use super::http2;
-use crate::access_log::Flag;
-use crate::proxy::http::upload::RequestBody;
-use crate::proxy::interim::Turn;
+use crate::http::upload::RequestBody;
+use crate::interim::Turn;
 
 /// What requests are sent on.
 #[derive(Debug)]

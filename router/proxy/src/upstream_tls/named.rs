@@ -12,8 +12,8 @@ use x509_parser::extensions::GeneralName;
 use x509_parser::prelude::{FromDer, X509Certificate};
 
 use super::TrustError;
-use crate::proxy::certificates::provider;
-use crate::proxy::tls::anchors::is_listed;
+use crate::certificates::provider;
+use crate::tls::anchors::is_listed;
 
 /// Verifies chain, times and usage, and that one of the names is in the certificate: whatever SNI was. A name with `*.`
 /// is met by every name with one label or more in its place, and by the same name with `*.`; a URI by itself alone.

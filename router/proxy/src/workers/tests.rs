@@ -2,10 +2,11 @@
 
 use std::future::pending;
 
+use router_access_log::{AccessLog, AccessLogForm};
+
 use super::super::ProxyConfig;
 use super::super::upstream_tls::UpstreamTls;
 use super::*;
-use crate::access_log::{AccessLog, AccessLogForm};
 
 const PATIENCE: Duration = Duration::from_secs(30);
 

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
+use router_access_log::RouteCounters;
 use router_core::gateway::spec::{Gateway, HostPattern, Listener};
 use router_core::model::{RouteId, RouterName};
 use router_core::object::{Kind, ObjectRef};
@@ -11,7 +12,6 @@ use router_core::table::{ResolvedRoute, RouterTable};
 use serde_json::{Value, json};
 
 use super::kernel::Counted;
-use crate::access_log::RouteCounters;
 use crate::published::Published;
 
 /// The kinds whose objects say where requests go.

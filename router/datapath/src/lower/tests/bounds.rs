@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use super::*;
-use crate::datapath::image::{AllowEntry, PoolEntry};
-use crate::datapath::obstacles::AgentAlone;
+use crate::image::{AllowEntry, PoolEntry};
+use crate::obstacles::AgentAlone;
 
 const V4: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 const V6: IpAddr = IpAddr::V6(Ipv6Addr::LOCALHOST);

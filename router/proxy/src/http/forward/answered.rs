@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use http::header::CONNECTION;
 use http::{HeaderValue, Response, StatusCode, Version};
+use router_access_log::Flag;
 use tokio::time::Instant;
 
 use super::super::body::{ResponseBody, UpstreamBody};
@@ -12,12 +13,11 @@ use super::super::reason;
 use super::super::times::Times;
 use super::super::upgrade::{self, Asked};
 use super::super::upload::Upload;
-use crate::access_log::Flag;
-use crate::proxy::clock::InFlight;
-use crate::proxy::context::Shared;
-use crate::proxy::record::AccessRecord;
-use crate::proxy::upstream::pool::Lease;
-use crate::proxy::upstream::wire::Answer;
+use crate::clock::InFlight;
+use crate::context::Shared;
+use crate::record::AccessRecord;
+use crate::upstream::pool::Lease;
+use crate::upstream::wire::Answer;
 
 /// An endpoint's answer, with what is needed of its request.
 pub struct Answered {

@@ -10,8 +10,8 @@ use router_core::table::ResolvedRoute;
 use super::super::modify::modify;
 use super::super::spelling::Spelling;
 use super::super::{Connection, actions, interim, request_id};
-use crate::proxy::snapshot::ServedRouter;
-use crate::proxy::upstream::choose::Target;
+use crate::snapshot::ServedRouter;
+use crate::upstream::choose::Target;
 
 /// Where a request goes, and as what.
 #[derive(Clone, Copy, Debug)]

@@ -6,7 +6,7 @@ use http::Method;
 use router_core::rule::RulePolicy;
 
 use super::*;
-use crate::proxy::upstream::testing;
+use crate::upstream::testing;
 
 const BACKOFF: Duration = Duration::from_millis(100);
 

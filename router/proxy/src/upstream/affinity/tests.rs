@@ -3,7 +3,7 @@
 use router_core::policy::{Affinity, RoutePolicy};
 
 use super::*;
-use crate::proxy::upstream::testing::{address, edge, route};
+use crate::upstream::testing::{address, edge, route};
 
 /// `printf shop/cart | sha256sum | cut -c -32`
 const NAME: &str = "5f34a27119d156b24eb42781994c9ac1";

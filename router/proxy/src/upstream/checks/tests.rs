@@ -5,7 +5,7 @@ use router_core::policy::{RoutePolicy, Timeouts};
 use tokio::net::TcpListener;
 
 use super::*;
-use crate::proxy::upstream::testing::{address, route, router};
+use crate::upstream::testing::{address, route, router};
 
 const FIVE: Duration = Duration::from_secs(5);
 

@@ -5,10 +5,10 @@ use std::sync::atomic::Ordering;
 
 use router_core::policy::Balance;
 
-use crate::proxy::dial::random_below;
-use crate::proxy::upstream::hashing::{Key, score};
-use crate::proxy::upstream::occupancy::Occupancy;
-use crate::proxy::upstream::plan::{Plan, Share};
+use crate::dial::random_below;
+use crate::upstream::hashing::{Key, score};
+use crate::upstream::occupancy::Occupancy;
+use crate::upstream::plan::{Plan, Share};
 
 /// Turns after which round robin takes what comes: nearly all endpoints rest.
 const TURNS: usize = 8;

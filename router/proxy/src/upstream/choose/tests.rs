@@ -14,8 +14,8 @@ use router_core::policy::{Affinity, RoutePolicy};
 use router_core::table::ResolvedRoute;
 
 use super::*;
-use crate::proxy::upstream::health::Step;
-use crate::proxy::upstream::testing::{address, route, rule};
+use crate::upstream::health::Step;
+use crate::upstream::testing::{address, route, rule};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 const SHORT: Duration = Duration::from_millis(20);

@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use http::{HeaderMap, Response};
+use router_access_log::Flag;
 
 use super::Way;
-use crate::access_log::Flag;
-use crate::proxy::upstream::choose::Target;
-use crate::proxy::upstream::gone::is_there;
-use crate::proxy::upstream::pool::{Bucket, Lease, MAX_AGE, PoolKey, Wire};
-use crate::proxy::upstream::private::{Private, asks_for_credentials, offers_credentials};
-use crate::proxy::upstream::wire::Answer;
+use crate::upstream::choose::Target;
+use crate::upstream::gone::is_there;
+use crate::upstream::pool::{Bucket, Lease, MAX_AGE, PoolKey, Wire};
+use crate::upstream::private::{Private, asks_for_credentials, offers_credentials};
+use crate::upstream::wire::Answer;
 
 impl Way<'_> {
     fn key(&self, http1_only: bool) -> PoolKey {

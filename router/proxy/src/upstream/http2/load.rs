@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 
 use tokio::sync::watch;
 
-use crate::proxy::upstream::failure::OpenError;
+use crate::upstream::failure::OpenError;
 
 /// Most requests that one connection carries at the same time, whatever the endpoint allows.
 pub const MAX_STREAMS: u32 = 128;

@@ -4,7 +4,7 @@ use http::header::{CONNECTION, CONTENT_LENGTH, TE, TRANSFER_ENCODING, UPGRADE};
 use http::{HeaderName, HeaderValue, Method, Request, request};
 use hyper::body::Body;
 
-use crate::proxy::http::upload::RequestBody;
+use crate::http::upload::RequestBody;
 
 /// Fields of a connection of HTTP/1.1, which a rule may have added (RFC 9113 §8.2.2).
 static OF_CONNECTIONS: [HeaderName; 5] = [

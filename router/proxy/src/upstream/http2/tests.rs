@@ -8,8 +8,8 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 
 use super::seen::SMALL;
 use super::*;
-use crate::proxy::http::tee::{self, Tee};
-use crate::proxy::rt::task_waker::Count;
+use crate::http::tee::{self, Tee};
+use crate::rt::task_waker::Count;
 
 type Server = h2::server::Connection<DuplexStream, Bytes>;
 

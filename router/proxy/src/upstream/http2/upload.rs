@@ -12,7 +12,7 @@ use hyper::body::{Body, Frame};
 use tokio::task::JoinHandle;
 
 use super::seen::{PIECE, SMALL, Seen};
-use crate::proxy::http::upload::{RequestBody, UploadError};
+use crate::http::upload::{RequestBody, UploadError};
 
 /// What is read of content, or that there is no more.
 type Read = Option<Result<Frame<Bytes>, UploadError>>;

@@ -10,10 +10,10 @@ use router_core::policy::{Balance, SourceLimits};
 use router_core::table::{Cluster, Endpoint, ResolvedRoute};
 
 use super::{Plan, usable};
-use crate::proxy::limits::Sources;
-use crate::proxy::upstream::affinity::{Cookie, Tag};
-use crate::proxy::upstream::occupancy::{Line, Occupancy};
-use crate::proxy::upstream::turns::{Portion, Turns};
+use crate::limits::Sources;
+use crate::upstream::affinity::{Cookie, Tag};
+use crate::upstream::occupancy::{Line, Occupancy};
+use crate::upstream::turns::{Portion, Turns};
 
 /// What is counted for a route, and outlives its versions.
 #[derive(Debug, Default)]

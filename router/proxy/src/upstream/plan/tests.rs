@@ -6,7 +6,7 @@ use std::num::NonZeroU32;
 use router_core::policy::RoutePolicy;
 
 use super::*;
-use crate::proxy::upstream::testing::route;
+use crate::upstream::testing::route;
 
 fn plan(services: &[(u16, &[u16])], policy: RoutePolicy) -> Plan {
     Plan::new(&route(services, policy), Arc::default)

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::{Bucket, Inner, MAX_AGE, lock};
-use crate::proxy::dial::DESCRIPTOR_PAUSE;
+use crate::dial::DESCRIPTOR_PAUSE;
 
 /// Shortest time between two sweeps of connections that are kept shorter still.
 const SHORTEST_SWEEP: Duration = Duration::from_millis(10);

@@ -9,12 +9,12 @@ use hyper::body::{Bytes, Incoming};
 use hyper::client::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo};
+use router_access_log::Flag;
 
 use super::*;
-use crate::access_log::Flag;
-use crate::proxy::http::upload::RequestBody;
-use crate::proxy::upstream::heard::Heard;
-use crate::proxy::upstream::http2::{self, MAX_BROKEN_OFF};
+use crate::http::upload::RequestBody;
+use crate::upstream::heard::Heard;
+use crate::upstream::http2::{self, MAX_BROKEN_OFF};
 
 fn key(port: u16, wire: Wire) -> PoolKey {
     PoolKey { address: (Ipv4Addr::LOCALHOST, port).into(), wire, keep: MAX_AGE }
@@ -239,7 +239,7 @@ async fn where_descriptors_are_short_idle_connections_are_closed() {
     pool.relieve();
     let first = ready(bucket.take(MAX_AGE, false));
     first.give_back(false, None);
-    tokio::time::sleep(crate::proxy::dial::DESCRIPTOR_PAUSE).await;
+    tokio::time::sleep(crate::dial::DESCRIPTOR_PAUSE).await;
     pool.relieve();
     assert!(matches!(bucket.take(MAX_AGE, false), Taken::Open(_)), "it is closed");
     // What is in use stays, and is kept afterwards.

@@ -1,9 +1,9 @@
 //! What makes a connection somebody's, and how many a client's connection has.
 
 use super::*;
-use crate::proxy::upstream::pool::MAX_AGE;
-use crate::proxy::upstream::pool::Wire;
-use crate::proxy::upstream::testing::{address, route};
+use crate::upstream::pool::MAX_AGE;
+use crate::upstream::pool::Wire;
+use crate::upstream::testing::{address, route};
 use router_core::policy::RoutePolicy;
 
 fn fields(fields: &[(&'static str, &'static str)]) -> HeaderMap {
