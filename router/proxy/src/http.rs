@@ -4,8 +4,10 @@ pub mod actions;
 pub mod asked;
 pub mod body;
 pub mod compress;
+pub mod connection;
 pub mod cors;
 pub mod decide;
+pub mod destination;
 mod escape;
 pub mod finish;
 pub mod forward;
@@ -23,6 +25,7 @@ pub mod paths;
 pub mod reason;
 pub mod request_id;
 mod retry;
+pub mod serve;
 pub mod spelling;
 pub mod target;
 pub mod tee;
@@ -31,7 +34,6 @@ pub mod upgrade;
 pub mod upload;
 
 use std::convert::Infallible;
-use std::net::SocketAddr;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -41,88 +43,22 @@ use hyper::body::Incoming;
 use hyper::upgrade::OnUpgrade;
 use router_access_log::{DataPath, Flag};
 use router_core::location::{self, RedirectFrom, to_https};
-use router_core::model::{Hostname, RouterName};
-use router_core::policy::ClientAuth;
 use router_core::rule::{Action, Rule};
 use router_core::table::ResolvedRoute;
 
-use super::capacity::Seats;
-use super::clock::{ClientClock, InFlight};
+use super::clock::InFlight;
 use super::snapshot::ServedRouter;
-use super::tls::client_certificate::ClientCertificate;
-use super::upstream::private::Private;
 use crate::context::Shared;
 use crate::record::AccessRecord;
-use crate::rt::timer::OwnTimer;
 use body::ResponseBody;
 use compress::{MaybeGzip, accepts_gzip};
+use connection::Connection;
 use cors::Sharing;
 use decide::{Decision, decide};
+use destination::Destination;
 use finish::Finish;
-use forward::{Destination, Failure};
-use headers::Told;
+use forward::Failure;
 use own::OwnResponse;
-use target::FirstHost;
-
-/// What all requests of a connection have in common.
-#[derive(Debug)]
-pub struct Connection {
-    /// Router that took it.
-    pub router: RouterName,
-    /// Who connected.
-    pub client: SocketAddr,
-    /// The address that was connected to.
-    pub listener: SocketAddr,
-    /// How TLS was terminated; `None` for clear text.
-    pub tls: Option<ConnectionTls>,
-    /// Tells the stream beneath what the service is doing.
-    pub clock: Arc<ClientClock>,
-    /// What endpoints are told of it.
-    pub told: Told,
-    /// Which host its requests are for.
-    pub first_host: FirstHost,
-    /// For the waits of its requests, of which HTTP/1 has one at a time.
-    pub timer: OwnTimer,
-    /// Connections to endpoints that are for its requests alone.
-    pub private: Private,
-}
-
-impl Connection {
-    /// A connection that has asked for nothing yet.
-    pub fn new(
-        router: RouterName,
-        client: SocketAddr,
-        listener: SocketAddr,
-        tls: Option<ConnectionTls>,
-        seats: Seats,
-    ) -> Self {
-        let (clock, told) = (Arc::new(ClientClock::new(seats)), Told::of(client.ip(), listener));
-        // Counted here: every request has a clone, and connections of other threads have theirs.
-        let router = RouterName((*router.0).into());
-        let (first_host, timer, private) = (FirstHost::default(), OwnTimer::default(), Private::default());
-        Connection { router, client, listener, tls, clock, told, first_host, timer, private }
-    }
-
-    /// The client's certificate, in DER.
-    pub fn certificate(&self) -> Option<&[u8]> {
-        Some(self.tls.as_ref()?.client.as_ref()?.der())
-    }
-}
-
-/// TLS of a connection.
-#[derive(Debug)]
-pub struct ConnectionTls {
-    /// The name that the client asked for.
-    pub sni: Option<Hostname>,
-    /// What was asked of its certificate.
-    pub client_auth: Option<Arc<ClientAuth>>,
-    /// The certificate that it has shown.
-    pub client: Option<Arc<ClientCertificate>>,
-    /// Whether its requests are served, by `client_auth`.
-    pub admitted: bool,
-    /// Whether it speaks TLS 1.3, the newest version.
-    pub is_newest: bool,
-}
 
 /// A connection, and who serves it: one thing, as every request counts up and down what it needs of them.
 #[derive(Debug)]

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use router_core::explain::{Live, Trust};
 use router_core::table::{Endpoint, ResolvedRoute, ServiceEndpoints};
 
-use super::upstream::choose::Target;
+use super::upstream::target::Target;
 use crate::context::Common;
 
 /// A proxy's knowledge.

@@ -31,6 +31,7 @@ pub mod private;
 pub mod probes;
 pub mod secure;
 mod tap;
+pub mod target;
 #[cfg(test)]
 pub(crate) mod testing;
 pub mod turns;

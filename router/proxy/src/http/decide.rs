@@ -12,9 +12,9 @@ use router_core::rule::Rule;
 use router_core::table::ResolvedRoute;
 
 use super::asked::{Asked, AskedPath};
+use super::connection::{Connection, ConnectionTls};
 use super::paths::rewritten;
 use super::target::{Target, read_target};
-use super::{Connection, ConnectionTls};
 use crate::record::AccessRecord;
 use crate::snapshot::ServedRouter;
 

@@ -5,10 +5,11 @@ use http::{HeaderValue, Response, StatusCode};
 use hyper::body::Body;
 use router_core::table::ResolvedRoute;
 
+use super::actions;
 use super::body::ResponseBody;
 use super::compress::{MaybeGzip, is_worth_it, tell_vary};
+use super::connection::Connection;
 use super::cors::Sharing;
-use super::{Connection, actions};
 use crate::snapshot::ServedRouter;
 
 /// What the work takes.

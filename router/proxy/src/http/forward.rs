@@ -1,7 +1,6 @@
 //! A request on its way to an endpoint, and the response on its way back.
 
 mod answered;
-mod destination;
 
 use std::future::{poll_fn, ready};
 use std::pin::{Pin, pin};
@@ -16,8 +15,9 @@ use router_access_log::Flag;
 use router_core::table::ResolvedRoute;
 use tokio::time::{Instant, Sleep, sleep};
 
-use super::Connection;
 use super::body::ResponseBody;
+use super::connection::Connection;
+use super::destination::Destination;
 use super::headers::{ClientView, prepare_request};
 use super::mirror::Mirrors;
 use super::modify::modify;
@@ -31,13 +31,13 @@ use crate::interim::Turn;
 use crate::limits::TooMany;
 use crate::record::AccessRecord;
 use crate::upstream::attempt::{Trouble, Waits, attempt, read_off};
-use crate::upstream::choose::{Choice, Exhausted, Pick, Target};
+use crate::upstream::choose::{Choice, Exhausted, Pick};
 use crate::upstream::connect::Way;
 use crate::upstream::hashing::Hashed;
 use crate::upstream::plan::Plan;
+use crate::upstream::target::Target;
 
 use answered::{Answered, answer};
-pub use destination::Destination;
 
 /// Why there is no response from an endpoint, with what the router's own response needs.
 #[derive(Debug)]

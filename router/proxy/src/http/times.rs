@@ -6,7 +6,7 @@ use router_core::rule::RulePolicy;
 use router_core::table::ResolvedRoute;
 use tokio::time::Instant;
 
-use super::forward::Destination;
+use super::destination::Destination;
 
 /// How long a request may take.
 #[derive(Clone, Copy, Debug)]

@@ -15,12 +15,10 @@
 
 mod draw;
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use http::HeaderValue;
-use router_core::rule::BackendPolicy;
-use router_core::table::{Cluster, Endpoint, ResolvedRoute};
+use router_core::table::{Cluster, ResolvedRoute};
 use tokio::time::Instant;
 
 use super::affinity::Tag;
@@ -29,44 +27,14 @@ use super::hashing::Key;
 use super::health::{Health, View};
 use super::occupancy::{Line, Place};
 use super::plan::{Member, Plan, Share, Span};
-use super::pool::Peer;
 use super::private::Bound;
+use super::target::Target;
 
 /// Most endpoints that are tried for one connection or request.
 pub const MAX_ATTEMPTS: usize = 4;
 /// How long all tries together may take to connect to endpoints that rest, of which no other is left: nobody waits for
 /// what is known to be down, and still everybody finds out that it is back.
 const LAST_RESORT: Duration = Duration::from_millis(100);
-
-/// An endpoint of a route, with the service that it belongs to, which names it for TLS.
-#[derive(Clone, Copy, Debug)]
-pub struct Target<'r> {
-    /// Service name.
-    pub service: &'r Arc<str>,
-    /// Where to connect.
-    pub endpoint: &'r Endpoint,
-    /// What the service has of its own, if it is a rule's.
-    pub policy: Option<&'r Arc<BackendPolicy>>,
-}
-
-impl Target<'_> {
-    /// Whom TLS is spoken with, where the backend's policy says that it is.
-    pub fn peer(&self) -> Option<Peer> {
-        self.policy.filter(|policy| policy.tls.is_some()).map(|policy| Peer::Policy(Arc::clone(policy)))
-    }
-
-    /// Whom TLS is spoken with for a route.
-    pub fn peer_for(&self, route: &ResolvedRoute) -> Option<Peer> {
-        let of_route = || {
-            route.reencrypt().map(|reencrypt| Peer::Service {
-                ca: reencrypt.destination_ca.clone(),
-                service: Arc::clone(self.service),
-                namespace: Arc::clone(&route.id.namespace),
-            })
-        };
-        self.peer().or_else(of_route)
-    }
-}
 
 /// An endpoint to try.
 #[derive(Debug)]

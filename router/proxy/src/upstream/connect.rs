@@ -16,13 +16,14 @@ use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout_at};
 use tokio_rustls::TlsConnector;
 
-use super::choose::Target;
 use super::failure::OpenError;
 use super::health::Step;
 use super::heard::Heard;
-use super::pool::{Bucket, Lease, Opener, Peer, PoolKey, Taken, Wire};
+use super::pool::{Bucket, Lease, Opener, PoolKey, Taken, Wire};
 use super::private::Private;
-use super::secure::{Failed, Trusted, secure};
+use super::secure::{Failed, Trusted, secure, trust_policy};
+use super::target::Peer;
+use super::target::Target;
 use super::wire::Own;
 use super::{http2, hush};
 use crate::context::Common;
@@ -30,7 +31,7 @@ use crate::dial::{self, DialError};
 use crate::interim::Turn;
 use crate::joined::Joined;
 use crate::rt::timer::OwnTimer;
-use crate::upstream_tls::{TrustError, UpstreamTrust, service_name};
+use crate::upstream_tls::{TrustError, service_name};
 
 /// Longest head of an endpoint's response, in bytes.
 const MAX_RESPONSE_HEAD: usize = 64 * 1024;
@@ -199,19 +200,6 @@ impl Way<'_> {
             (StatusCode::SERVICE_UNAVAILABLE, Flag::NoDestinationCa)
         })
     }
-}
-
-/// How to speak TLS with an endpoint of a backend that has a policy for it, and its name.
-///
-/// # Errors
-/// When there is nothing to verify it with.
-pub(super) fn trust_policy(
-    common: &Common,
-    policy: &Arc<BackendPolicy>,
-) -> Result<(UpstreamTrust, rustls_pki_types::ServerName<'static>), TrustError> {
-    let tls = policy.tls.as_ref().ok_or(TrustError::NoCa)?;
-    let name = rustls_pki_types::ServerName::DnsName(tls.server_name().clone());
-    Ok((common.upstream_tls.trust_policy(policy, tls)?, name))
 }
 
 /// Connects to an endpoint for a request of the router's own, as for its clients' requests: what is spoken is the

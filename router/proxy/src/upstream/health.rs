@@ -20,8 +20,9 @@ use arc_swap::{ArcSwap, Guard};
 use router_core::rule::HealthCheck;
 use router_listener::{OwnAddresses, is_local};
 
-use super::choose::Target;
-use super::pool::{MAX_AGE, Peer, PoolKey, Wire};
+use super::pool::{MAX_AGE, PoolKey, Wire};
+use super::target::Peer;
+use super::target::Target;
 use crate::listeners::returned::Returned;
 
 /// Failures in a row after which an address rests.

@@ -17,8 +17,8 @@ use router_core::policy::{Balance, RoutePolicy, SourceLimits};
 use router_core::table::{Cluster, Endpoint, ResolvedRoute, ServiceEndpoints};
 
 use super::affinity::{Cookie, StandsFor, Tag};
-use super::choose::Target;
 use super::hashing::{Hashed, Key, score};
+use super::target::Target;
 use super::turns::{Portion, Turn, Turns};
 use crate::limits::{TooMany, Visit};
 use extra::Extra;

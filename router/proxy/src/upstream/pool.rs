@@ -19,12 +19,10 @@ use super::http2::upload::Upload;
 use super::private::Held;
 use super::wire::{Own, Sender};
 
-pub use key::{Peer, PoolKey, Wire};
+pub use key::{MAX_AGE, PoolKey, Wire};
 
 /// Most idle HTTP/1.1 connections that are kept per key.
 const MAX_IDLE: usize = 1024;
-/// How long a connection is kept that no request uses, where its rule says nothing.
-pub const MAX_AGE: Duration = Duration::from_secs(30);
 /// How long a connection may have been idle for a request that must not be sent twice: endpoints close idle connections
 /// when they like, most after 2 s or more, and a request that meets the close may be lost.
 pub const FRESH: Duration = Duration::from_secs(1);

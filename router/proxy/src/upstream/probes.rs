@@ -20,9 +20,9 @@ use tokio::task::AbortHandle;
 use tokio::time::{sleep, timeout};
 
 use super::attempt::{for_http1, for_http2};
-use super::choose::Target;
 use super::connect::{Connected, connect_to};
 use super::health::Checked;
+use super::target::Target;
 use super::wire::Sender;
 use crate::context::Common;
 use crate::dial;

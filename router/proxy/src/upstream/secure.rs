@@ -1,10 +1,12 @@
 //! TLS with an endpoint that is connected.
 
 use std::io;
+use std::sync::Arc;
 use std::time::Duration;
 
 use http::StatusCode;
 use router_access_log::Flag;
+use router_core::rule::BackendPolicy;
 use rustls::AlertDescription;
 use rustls_pki_types::ServerName;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -15,11 +17,11 @@ use tokio_rustls::client::TlsStream;
 use tokio_util::either::Either;
 
 use super::cause;
-use super::choose::Target;
-use super::connect::trust_policy;
 use super::failure::OpenError;
 use super::health::{Health, Step};
+use super::target::Target;
 use crate::context::Common;
+use crate::upstream_tls::{TrustError, UpstreamTrust};
 
 /// TLS with an endpoint: how, and what it is called.
 pub type Trusted = (TlsConnector, ServerName<'static>);
@@ -113,4 +115,17 @@ pub async fn secured(
 fn is_about_protocols(error: &io::Error) -> bool {
     let error = error.get_ref().and_then(|error| error.downcast_ref::<rustls::Error>());
     matches!(error, Some(rustls::Error::AlertReceived(AlertDescription::NoApplicationProtocol)))
+}
+
+/// How to speak TLS with an endpoint of a backend that has a policy for it, and its name.
+///
+/// # Errors
+/// When there is nothing to verify it with.
+pub fn trust_policy(
+    common: &Common,
+    policy: &Arc<BackendPolicy>,
+) -> Result<(UpstreamTrust, ServerName<'static>), TrustError> {
+    let tls = policy.tls.as_ref().ok_or(TrustError::NoCa)?;
+    let name = ServerName::DnsName(tls.server_name().clone());
+    Ok((common.upstream_tls.trust_policy(policy, tls)?, name))
 }

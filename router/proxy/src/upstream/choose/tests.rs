@@ -1,16 +1,16 @@
 //! Who is chosen, by every rule, and when somebody rests, is full or has gone.
 
-use router_core::policy::Balance;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::num::NonZeroU32;
+use std::sync::Arc;
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering;
 use std::time::Instant as Now;
 
 use futures_util::FutureExt;
 use proptest::prelude::*;
-use router_core::policy::{Affinity, RoutePolicy};
+use router_core::policy::{Affinity, Balance, RoutePolicy};
 use router_core::table::ResolvedRoute;
 
 use super::*;

@@ -1,13 +1,14 @@
 //! Which connections to endpoints are interchangeable.
 
-use std::hash::{Hash, Hasher};
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::time::Duration;
 
 use http::uri::Scheme;
-use router_core::rule::BackendPolicy;
-use rustls::RootCertStore;
+
+use crate::upstream::target::Peer;
+
+/// How long a connection is kept that no request uses, where its rule says nothing.
+pub const MAX_AGE: Duration = Duration::from_secs(30);
 
 /// What connections are interchangeable.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -63,55 +64,6 @@ impl Wire {
         match self {
             Wire::Http1 | Wire::Http2 => Scheme::HTTP,
             Wire::Tls(_) | Wire::TlsHttp1(_) => Scheme::HTTPS,
-        }
-    }
-}
-
-/// Whom a TLS connection was verified to be with.
-#[derive(Clone, Debug)]
-pub enum Peer {
-    /// An endpoint of a re-encrypt route.
-    Service {
-        /// `destinationCACertificate`; `None`: the service CA.
-        ca: Option<Arc<RootCertStore>>,
-        /// Service, which names the peer.
-        service: Arc<str>,
-        /// Its namespace.
-        namespace: Arc<str>,
-    },
-    /// One that a policy for its backend describes, which has TLS.
-    Policy(Arc<BackendPolicy>),
-}
-
-impl Peer {
-    /// Whether both ask for the same. Stores of routes are the same when they are one: the key keeps its store, so its
-    /// address is not given to another. What a policy says is compared, as policies are often made anew.
-    fn is(&self, other: &Self) -> bool {
-        match (self, other) {
-            (Peer::Service { ca, service, namespace }, Peer::Service { ca: ca2, service: s2, namespace: n2 }) => {
-                ca.as_ref().map(Arc::as_ptr) == ca2.as_ref().map(Arc::as_ptr) && service == s2 && namespace == n2
-            }
-            (Peer::Policy(policy), Peer::Policy(other)) => Arc::ptr_eq(policy, other) || policy.tls == other.tls,
-            _ => false,
-        }
-    }
-}
-
-impl PartialEq for Peer {
-    fn eq(&self, other: &Self) -> bool {
-        self.is(other)
-    }
-}
-
-impl Eq for Peer {}
-
-impl Hash for Peer {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        match self {
-            Peer::Service { ca, service, namespace } => {
-                (ca.as_ref().map(|ca| Arc::as_ptr(ca).addr()), service, namespace).hash(state);
-            }
-            Peer::Policy(policy) => policy.tls.as_ref().map(|tls| (tls.server_name(), tls.names())).hash(state),
         }
     }
 }

@@ -15,6 +15,7 @@ use super::*;
 use crate::http::upload::RequestBody;
 use crate::upstream::heard::Heard;
 use crate::upstream::http2::{self, MAX_BROKEN_OFF};
+use crate::upstream::target::Peer;
 
 fn key(port: u16, wire: Wire) -> PoolKey {
     PoolKey { address: (Ipv4Addr::LOCALHOST, port).into(), wire, keep: MAX_AGE }

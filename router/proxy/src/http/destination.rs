@@ -7,11 +7,12 @@ use http::header::HOST;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use router_core::table::ResolvedRoute;
 
-use super::super::modify::modify;
-use super::super::spelling::Spelling;
-use super::super::{Connection, actions, interim, request_id};
+use super::connection::Connection;
+use super::modify::modify;
+use super::spelling::Spelling;
+use super::{actions, interim, request_id};
 use crate::snapshot::ServedRouter;
-use crate::upstream::choose::Target;
+use crate::upstream::target::Target;
 
 /// Where a request goes, and as what.
 #[derive(Clone, Copy, Debug)]
@@ -22,7 +23,7 @@ pub struct Destination<'r> {
     pub served: &'r ServedRouter,
     /// Host and port as the client wrote them.
     pub authority: &'r HeaderValue,
-    /// See [`ClientView::as_sent`](super::super::headers::ClientView::as_sent).
+    /// See [`ClientView::as_sent`](super::headers::ClientView::as_sent).
     pub as_sent: bool,
 }
 
