@@ -264,24 +264,26 @@ fn fins(segment: &Segment, flow: &mut Flow, other: &mut Flow) {
     let end = segment.seq.wrapping_add(segment.payload_len).wrapping_add(1);
     // Nothing follows a FIN: one before what the other side has acknowledged is not this side's.
     let acked = other.acked.wrapping_add(other.rewrite.delta_ack);
+    let mut seen = 0;
     if segment.flags & FIN != 0 && end.wrapping_sub(acked) <= i32::MAX as u32 {
         flow.fin_end = end;
-        flow.own |= FLOW_FIN;
-        other.peer |= FLOW_FIN;
+        seen |= FLOW_FIN;
     }
     if flow.peer & FLOW_FIN != 0 && segment.flags & ACK != 0 {
         let acked = segment.ack.wrapping_add(flow.rewrite.delta_ack);
         if acked.wrapping_sub(other.fin_end) <= i32::MAX as u32 {
-            flow.own |= FLOW_FIN_ACKED;
-            other.peer |= FLOW_FIN_ACKED;
+            seen |= FLOW_FIN_ACKED;
         }
     }
-    // The other side's last packet may be on another CPU now: each must see the other's bits, or neither ends it.
-    maps::fence(&mut flow.endpoint);
-    // SAFETY: a byte of this entry.
-    let peer = unsafe { (&raw const flow.peer).read_volatile() };
+    if seen == 0 {
+        return;
+    }
+    // The last packets of both sides may be on several CPUs now. Each writes to the other side's entry first, so the one
+    // that is last to write to its own sees all.
+    maps::mark(other, 0, seen);
+    let (own, peer) = maps::mark(flow, seen, 0);
     const BOTH: u8 = FLOW_FIN | FLOW_FIN_ACKED;
-    if flow.own & BOTH == BOTH && peer & BOTH == BOTH {
+    if own & BOTH == BOTH && peer & BOTH == BOTH {
         finish(flow, other, FlowEndReason::Finished);
     }
 }

@@ -67,7 +67,7 @@ pub fn look(skb: &Skb, segment: &Segment, client: &mut Flow, backend: &Flow) -> 
 fn place(segment: &Segment, client: &mut Flow, backend: &Flow) -> u32 {
     let Some(memory) = maps::scratch_memory() else { return UNFOLLOWED };
     if client.peer & FLOW_SWITCHED != 0 {
-        client.own &= !FLOW_CLEARTEXT;
+        maps::unmark(client, FLOW_CLEARTEXT, 0);
         return GOES_ON;
     }
     let acked = backend.acked.wrapping_add(backend.rewrite.delta_ack);
@@ -175,9 +175,9 @@ fn keep(segment: &Segment, client: &mut Flow, read: u32) -> u32 {
         if !maps::keep_later_head(&segment.flow, memory) {
             return EARLY;
         }
-        client.own |= FLOW_IN_HEAD;
+        maps::mark(client, FLOW_IN_HEAD, 0);
     } else if client.own & FLOW_IN_HEAD != 0 {
-        client.own &= !FLOW_IN_HEAD;
+        maps::unmark(client, FLOW_IN_HEAD, 0);
         maps::forget_later_head(&segment.flow);
     }
     client.judged = segment.seq.wrapping_add(segment.payload_len);
@@ -193,11 +193,11 @@ pub fn answered(skb: &Skb, segment: &Segment, backend: &mut Flow, client: &mut F
         return;
     }
     let begin = if segment.payload_len < 12 { None } else { skb.load::<12>(segment.payload) };
-    backend.own &= !FLOW_ASKED;
+    maps::unmark(backend, FLOW_ASKED, 0);
     if begin.is_some_and(|begin| begin == SWITCHES) {
-        client.peer |= FLOW_SWITCHED;
+        maps::mark(client, 0, FLOW_SWITCHED);
     }
-    client.peer &= !FLOW_ASKED;
+    maps::unmark(client, 0, FLOW_ASKED);
 }
 
 /// Whether the head that was read is for a host of another route.

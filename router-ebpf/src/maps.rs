@@ -310,20 +310,6 @@ pub fn next_step(cursor: &mut u32) -> u32 {
     step as u32
 }
 
-/// Makes what was written before visible to all CPUs before anything after it is read: an atomic addition of nothing,
-/// which is a full barrier. `word` may be any number that is at hand.
-#[inline(always)]
-pub fn fence(word: &mut u32) {
-    // SAFETY: as in `next_step`.
-    unsafe {
-        core::arch::asm!(
-            "w0 = atomic_fetch_add((u32 *)(r1 + 0), w0)",
-            inout("r0") 0_u64 => _,
-            in("r1") &raw mut *word,
-        );
-    }
-}
-
 /// Counts an event of dialing.
 #[inline(always)]
 pub fn count(what: DialCounter) {

@@ -138,8 +138,8 @@ fn tell_end(one: &mut Flow, other: &mut Flow, untold: DialCounter) {
         (&raw mut (*event).pad).write(0);
     }
     entry.submit(wakeup(&flow_ends));
-    one.own |= FLOW_REPORTED;
-    other.own |= FLOW_REPORTED;
+    maps::mark(one, FLOW_REPORTED, 0);
+    maps::mark(other, FLOW_REPORTED, 0);
 }
 
 #[inline(always)]

@@ -19,22 +19,65 @@ pub fn claim_port(backend: &mut Flow) -> bool {
     claim(backend, 1 << 25)
 }
 
-/// Sets a bit of the word that ends with `Flow::claims`, atomically; whether it was not set.
+/// Sets a bit of the word that ends with `Flow::claims`; whether it was not set.
 #[inline(always)]
-fn claim(flow: &mut Flow, bit: u64) -> bool {
+fn claim(flow: &mut Flow, bit: u32) -> bool {
     const {
         assert!(offset_of!(Flow, end) % 4 == 0 && offset_of!(Flow, claims) == offset_of!(Flow, end) + 3);
     }
-    let mut before = bit;
     // SAFETY: the word of `end`, `protocol`, `retries` and `claims`, whose last byte is what is changed.
+    unsafe { fetch_or(&raw mut flow.end, bit) & bit == 0 }
+}
+
+/// Sets `FLOW_*` bits of [`Flow::own`] and [`Flow::peer`]; both as they are afterwards. Atomic, as packets of one direction
+/// may be on several CPUs, and a full barrier.
+#[inline(always)]
+pub fn mark(flow: &mut Flow, own: u8, peer: u8) -> (u8, u8) {
+    // SAFETY: the word of `marks`.
+    let before = unsafe { fetch_or(&raw mut flow.state, marks(own, peer)) };
+    (own | (before >> 16) as u8, peer | (before >> 24) as u8)
+}
+
+/// Clears `FLOW_*` bits of [`Flow::own`] and [`Flow::peer`], as [`mark`] sets them.
+#[inline(always)]
+pub fn unmark(flow: &mut Flow, own: u8, peer: u8) {
+    // SAFETY: the word of `marks`, in which every other bit is kept.
+    unsafe {
+        core::arch::asm!(
+            "w0 = atomic_fetch_and((u32 *)(r1 + 0), w0)",
+            inout("r0") u64::from(!marks(own, peer)) => _,
+            in("r1") &raw mut flow.state,
+        );
+    }
+}
+
+/// Bits of the word of `state`, `side`, `own` and `peer`.
+#[inline(always)]
+const fn marks(own: u8, peer: u8) -> u32 {
+    const {
+        assert!(offset_of!(Flow, state) % 4 == 0);
+        assert!(offset_of!(Flow, own) == offset_of!(Flow, state) + 2);
+        assert!(offset_of!(Flow, peer) == offset_of!(Flow, state) + 3);
+    }
+    (own as u32) << 16 | (peer as u32) << 24
+}
+
+/// Sets bits of a word, atomically, which is a full barrier; what it was before.
+///
+/// # Safety
+/// `word` is the first byte of four that lie in a map's value, aligned to four.
+#[inline(always)]
+unsafe fn fetch_or(word: *mut u8, bits: u32) -> u32 {
+    let mut before = u64::from(bits);
+    // SAFETY: the caller's.
     unsafe {
         core::arch::asm!(
             "w0 = atomic_fetch_or((u32 *)(r1 + 0), w0)",
             inout("r0") before,
-            in("r1") &raw mut flow.end,
+            in("r1") word,
         );
     }
-    before & bit == 0
+    before as u32
 }
 
 /// An entry of the connections that the kernel carries.
