@@ -80,7 +80,7 @@ impl Totals {
     }
 
     /// Counts a copy that no mirror has answered. How many have been lost since the log told of it, if it is to be told
-    /// now: at most once in [`TELL_EVERY`].
+    /// now: at most once in `TELL_EVERY`.
     pub fn lose_copy(&self, now: Instant) -> Option<u64> {
         self.copies_lost.fetch_add(1, Ordering::Relaxed);
         let mut untold = self.untold.lock().unwrap_or_else(PoisonError::into_inner);

@@ -64,7 +64,7 @@ pub enum PortsError {
     },
 }
 
-/// The range to dial from: the operator's, or the largest part above [`LOWEST`] that the stack's range and those of other
+/// The range to dial from: the operator's, or the largest part above `LOWEST` that the stack's range and those of other
 /// agents leave. `own` are the pins of whoever asks.
 ///
 /// # Errors
