@@ -32,6 +32,7 @@ pub mod tee;
 pub mod times;
 pub mod upgrade;
 pub mod upload;
+pub mod upload_error;
 
 use std::convert::Infallible;
 use std::sync::Arc;

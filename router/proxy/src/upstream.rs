@@ -30,6 +30,7 @@ pub mod pool;
 pub mod private;
 pub mod probes;
 pub mod secure;
+pub mod tag;
 mod tap;
 pub mod target;
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! TLS towards endpoints: whom to trust, and by which name. Of re-encrypt routes (openshift.md a.9), and of backends
 //! that a `BackendTLSPolicy` is for (Gateway API, `BackendTLSPolicyValidation`).
 
+mod error;
 mod named;
 
 use std::collections::HashMap;
@@ -9,33 +10,15 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use router_core::explain::Trust;
 use router_core::rule::{BackendPolicy, BackendTls, PeerName};
 use router_core::table::Reencrypt;
+use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::client::{VerifierBuilderError, WebPkiServerVerifier};
 use rustls::{CertificateError, ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
 use rustls_pki_types::{CertificateDer, ServerName, UnixTime};
 
 use super::certificates::provider;
 use super::tls::anchors::is_listed;
 
-/// Why no connection to the endpoint can be made that would be verified.
-#[derive(Debug, thiserror::Error)]
-pub enum TrustError {
-    /// The route names no CA, and no service CA is known.
-    #[error("the route has no destination CA certificate, and there is no service CA to fall back to")]
-    NoCa,
-    /// A policy asks for the system's roots, and there are none.
-    #[error("the system has no CA certificates to verify the backend with")]
-    NoSystemRoots,
-    /// The CA store cannot be used.
-    #[error("the CA certificates cannot be used: {0}")]
-    Roots(#[from] VerifierBuilderError),
-    /// rustls refuses the configuration.
-    #[error("cannot set up TLS: {0}")]
-    Setup(#[from] rustls::Error),
-    /// `<service>.<namespace>.svc` is no name.
-    #[error("{0:?} cannot be a server name")]
-    Name(String),
-}
+pub use error::TrustError;
 
 /// A way to connect to endpoints.
 #[derive(Clone, Debug)]

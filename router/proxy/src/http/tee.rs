@@ -10,7 +10,7 @@ use http::HeaderMap;
 use hyper::body::Frame;
 use tokio::sync::mpsc;
 
-use super::upload::UploadError;
+use super::upload_error::UploadError;
 
 /// Most bytes of one copy that wait to be taken.
 pub const MAX_WAITING: usize = 256 * 1024;

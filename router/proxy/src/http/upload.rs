@@ -14,6 +14,7 @@ use tokio::time::{Instant, Sleep};
 
 use super::headers::prepare_request_trailers;
 use super::tee::{self, CopyBody, Tee};
+use super::upload_error::UploadError;
 
 /// How long a body is held back for the endpoint's `100 Continue`. Many endpoints never send one, and a client need
 /// not wait for it either (RFC 9110 §10.1.1); a second is what curl waits.
@@ -102,20 +103,6 @@ impl Upload {
 /// do not read such content, and take it for the next request.
 pub fn is_unexpected(method: &Method, content: &Incoming) -> bool {
     !content.is_end_stream() && (method == Method::GET || method == Method::HEAD)
-}
-
-/// Why a request body broke off.
-#[derive(Debug, thiserror::Error)]
-pub enum UploadError {
-    /// The client's connection failed, or what it sent is malformed.
-    #[error("the client broke off: {0}")]
-    Client(#[source] hyper::Error),
-    /// The endpoint has answered without it.
-    #[error("the body was not wanted")]
-    NotWanted,
-    /// It is a copy, and there is no more of it: the body broke off, or came faster than the mirror took it.
-    #[error("a copy was given up")]
-    GivenUp,
 }
 
 /// A request body on its way to an endpoint; by default there is none.

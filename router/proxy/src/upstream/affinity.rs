@@ -10,52 +10,12 @@
 //! an endpoint. Which endpoint such a client has is worked out of the number ([`hashing`](super::hashing)): all rules of a
 //! host can have the same cookie, and their clients stay in each of them. The endpoint sees it too, as Envoy's do.
 
-use std::fmt;
-use std::net::SocketAddr;
-
 use http::header::{CACHE_CONTROL, COOKIE, Entry, SET_COOKIE};
 use http::{HeaderMap, HeaderValue};
-use router_core::model::RouteId;
 use router_core::policy::{HashedPart, SameSite};
 use router_core::table::{InsecurePolicy, ResolvedRoute, RouteKind};
 
-use super::hashing::hash;
-
-/// What stands for an endpoint or a client, in a cookie or where endpoints are chosen by hash.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Tag(pub u128);
-
-impl Tag {
-    /// The tag of an address of a route.
-    pub fn of(route: &RouteId, address: SocketAddr) -> Self {
-        Tag::of_text(&format!("{route}\0{address}"))
-    }
-
-    /// The tag of whatever this text names.
-    pub fn of_text(text: &str) -> Self {
-        Tag(hash(text.as_bytes()))
-    }
-
-    /// One by chance; `None` when the kernel gives none.
-    pub fn random() -> Option<Self> {
-        let mut bytes = [0; 16];
-        let read = rustix::rand::getrandom(&mut bytes[..], rustix::rand::GetRandomFlags::empty()).ok()?;
-        (read == bytes.len()).then_some(Tag(u128::from_ne_bytes(bytes)))
-    }
-
-    /// Reads a cookie's value; `None` unless it is one that this module writes.
-    fn parse(value: &[u8]) -> Option<Self> {
-        let text = std::str::from_utf8(value).ok().filter(|text| text.len() == 32)?;
-        let is_hex = text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
-        is_hex.then(|| u128::from_str_radix(text, 16).ok().map(Tag)).flatten()
-    }
-}
-
-impl fmt::Display for Tag {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:032x}", self.0)
-    }
-}
+use super::tag::Tag;
 
 /// The cookie of a route.
 #[derive(Debug, PartialEq, Eq)]

@@ -21,13 +21,13 @@ use http::HeaderValue;
 use router_core::table::{Cluster, ResolvedRoute};
 use tokio::time::Instant;
 
-use super::affinity::Tag;
 use super::balancer::Balancer;
 use super::hashing::Key;
 use super::health::{Health, View};
 use super::occupancy::{Line, Place};
 use super::plan::{Member, Plan, Share, Span};
 use super::private::Bound;
+use super::tag::Tag;
 use super::target::Target;
 
 /// Most endpoints that are tried for one connection or request.

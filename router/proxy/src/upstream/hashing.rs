@@ -4,11 +4,11 @@
 
 use std::net::IpAddr;
 
-use aws_lc_rs::digest::{SHA256, digest};
 use http::{HeaderMap, HeaderValue, Uri};
 use router_core::policy::{HashOf, HashedPart};
 
-use super::affinity::{Cookie, Tag};
+use super::affinity::Cookie;
+use super::tag::{Tag, hash};
 
 /// What is hashed with endpoints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -101,12 +101,6 @@ pub fn score(key: Key, tag: Tag, weight: u32) -> f64 {
     let mixed = mix(mix(key.0) ^ fold(tag.0));
     let unit = ((mixed >> 11) + 1) as f64 / (1_u64 << 53) as f64;
     unit.ln() / f64::from(weight.max(1))
-}
-
-/// The first 16 bytes of SHA-256.
-pub(super) fn hash(bytes: &[u8]) -> u128 {
-    let hash = digest(&SHA256, bytes);
-    hash.as_ref().iter().take(16).fold(0, |number, byte| (number << 8) | u128::from(*byte))
 }
 
 fn fold(number: u128) -> u64 {

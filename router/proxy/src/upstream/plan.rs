@@ -16,8 +16,9 @@ use router_core::few::Few;
 use router_core::policy::{Balance, RoutePolicy, SourceLimits};
 use router_core::table::{Cluster, Endpoint, ResolvedRoute, ServiceEndpoints};
 
-use super::affinity::{Cookie, StandsFor, Tag};
+use super::affinity::{Cookie, StandsFor};
 use super::hashing::{Hashed, Key, score};
+use super::tag::Tag;
 use super::target::Target;
 use super::turns::{Portion, Turn, Turns};
 use crate::limits::{TooMany, Visit};

@@ -11,7 +11,7 @@ use rustls_pki_types::{CertificateDer, ServerName, UnixTime};
 use x509_parser::extensions::GeneralName;
 use x509_parser::prelude::{FromDer, X509Certificate};
 
-use super::TrustError;
+use super::error::TrustError;
 use crate::certificates::provider;
 use crate::tls::anchors::is_listed;
 

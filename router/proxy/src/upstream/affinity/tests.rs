@@ -1,5 +1,6 @@
 //! The cookie, its way in and its way out.
 
+use router_core::model::RouteId;
 use router_core::policy::{Affinity, RoutePolicy};
 
 use super::*;

@@ -12,7 +12,8 @@ use hyper::body::{Body, Frame};
 use tokio::task::JoinHandle;
 
 use super::seen::{PIECE, SMALL, Seen};
-use crate::http::upload::{RequestBody, UploadError};
+use crate::http::upload::RequestBody;
+use crate::http::upload_error::UploadError;
 
 /// What is read of content, or that there is no more.
 type Read = Option<Result<Frame<Bytes>, UploadError>>;

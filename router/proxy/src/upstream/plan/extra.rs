@@ -11,8 +11,9 @@ use router_core::table::{Cluster, Endpoint, ResolvedRoute};
 
 use super::{Plan, usable};
 use crate::limits::Sources;
-use crate::upstream::affinity::{Cookie, Tag};
+use crate::upstream::affinity::Cookie;
 use crate::upstream::occupancy::{Line, Occupancy};
+use crate::upstream::tag::Tag;
 use crate::upstream::turns::{Portion, Turns};
 
 /// What is counted for a route, and outlives its versions.
