@@ -25,7 +25,7 @@ use router_core::policy::Timeouts;
 use router_core::table::RoutingTable;
 use router_core::translate::Settings;
 use router_datapath::conntrack;
-use router_datapath::kernel::{Duty, KernelError};
+use router_datapath::kernel::{KernelError, Mode};
 use router_datapath::netfilter::HostFirewall;
 use router_datapath::peers::PeerRedirect;
 use router_datapath::ports::PortRange;
@@ -176,20 +176,20 @@ pub async fn run(options: Options, inherited: Inherited) -> Result<(), AgentErro
         Ok::<Infallible, AgentError>(std::future::pending().await)
     };
     let ending = tokio::select! {
-        _ = terminate.recv() => Duty::End,
-        _ = interrupt.recv() => Duty::End,
-        () = obey(orders, &manager, &options, &mut data_path) => Duty::Leave,
+        _ = terminate.recv() => Mode::Shutdown,
+        _ = interrupt.recv() => Mode::Shutdown,
+        () = obey(orders, &manager, &options, &mut data_path) => Mode::HandOver,
         result = announced => match result? {},
     };
     say!("sluice: draining for at most {} s", options.drain.as_secs());
     translation.abort();
     advice.abort();
-    if ending == Duty::Leave {
+    if ending == Mode::HandOver {
         if let Some(status) = status {
             status.abort();
         }
         if let Ok(path) = &mut data_path {
-            path.end(Duty::Leave).await;
+            path.end(Mode::HandOver).await;
         }
         admin.abort();
         proxy.shutdown(options.drain).await;
@@ -205,7 +205,7 @@ pub async fn run(options: Options, inherited: Inherited) -> Result<(), AgentErro
         }
     });
     if let Ok(path) = &mut data_path {
-        path.end(Duty::End).await;
+        path.end(Mode::Shutdown).await;
     }
     admin.abort();
     // Gone or not, nobody listens on it any more.
@@ -225,7 +225,7 @@ async fn obey(
             (Order::Leave, _) => return,
             (Order::Yield, path) => {
                 if let Ok(path) = path {
-                    path.end(Duty::Leave).await;
+                    path.end(Mode::HandOver).await;
                 }
                 manager.yielded();
             }

@@ -31,25 +31,25 @@ pub const INGRESS: &str = "sluice_ingress";
 /// Name of the egress program.
 pub const EGRESS: &str = "sluice_egress";
 
-/// What is wanted of the data path; it goes from top to bottom.
+/// The mode that the agent asks the data path for; it changes from top to bottom only.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Duty {
-    /// Keep kernel and intention equal.
+pub enum Mode {
+    /// Reconcile the maps with the routing table.
     #[default]
-    Work,
-    /// The same, but no new connection is steered (`Config::dial` is 0); [`super::task::Programmed`] tells when the last
-    /// one has ended.
+    Active,
+    /// The same, but no new connection is steered (`Config::dial` is 0); [`super::task::Programmed`] says when the last one
+    /// has ended.
     Drain,
-    /// End; another agent goes on with the maps, so nothing in them may change.
-    Leave,
+    /// End; another agent continues with the maps, so nothing in them may change.
+    HandOver,
     /// End, and remove what is pinned.
-    End,
+    Shutdown,
 }
 
-impl Duty {
-    /// Whether it ends.
+impl Mode {
+    /// Whether the data path ends in this mode.
     pub fn ends(self) -> bool {
-        self >= Duty::Leave
+        self >= Mode::HandOver
     }
 }
 

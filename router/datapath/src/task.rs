@@ -20,7 +20,7 @@ use super::ends::Relayed;
 use super::events;
 use super::host::{Lost, Told, Watch};
 use super::image::MapImage;
-use super::kernel::{Duty, Kernel, KernelError};
+use super::kernel::{Kernel, KernelError, Mode};
 use super::netfilter::HostFirewall;
 use super::netlink::News;
 use super::peers::{PeerRedirect, Peers};
@@ -73,7 +73,7 @@ pub struct Programmed {
     pub peers: Vec<String>,
     /// Connections that the kernel carries, by the last sweep.
     pub connections: usize,
-    /// With [`Duty::Drain`]: the kernel carries none any more.
+    /// With [`Mode::Drain`]: the kernel carries none any more.
     pub drained: bool,
     /// Another agent writes the maps now.
     pub superseded: bool,
@@ -115,8 +115,8 @@ pub struct Inputs {
     pub idle: Duration,
 }
 
-/// Runs until `duty` says that it ends, or its sender goes. The kernel's system calls block, so this wants a thread of
-/// its own. What is pinned stays, unless [`Duty::End`] is why it ends.
+/// Runs until `mode` ends it, or its sender is dropped. The kernel's system calls block, so this wants a thread of
+/// its own. What is pinned stays, unless [`Mode::Shutdown`] is why it ends.
 ///
 /// One agent at a time writes the maps: whoever comes puts its process id there, and who finds another's leaves the
 /// maps alone until that process is gone.
@@ -127,7 +127,7 @@ pub async fn run(
     mut kernel: Kernel,
     inputs: Inputs,
     programmed: watch::Sender<Arc<Programmed>>,
-    mut duty: watch::Receiver<Duty>,
+    mut mode: watch::Receiver<Mode>,
 ) -> Result<(), KernelError> {
     let swept = [names::FLOWS, names::HELLOS, names::SHORT_HELLOS, names::LATER_HEADS];
     let [flows, hellos, short, later] = swept.map(|name| kernel.take(name));
@@ -140,7 +140,7 @@ pub async fn run(
     let state = State::new(kernel.take_maps()?, ports, peers, taken, watch, &inputs);
     let mut task = Task { state: state.map_err(MapError::IoError)?, kernel, sweeper, inputs, programmed };
     loop {
-        let ended = task.work(&mut duty).await;
+        let ended = task.work(&mut mode).await;
         events::tell_swept(&task.state.reporter).await;
         match ended {
             Err(error) => {
@@ -152,14 +152,14 @@ pub async fn run(
             Ok(Ended::Superseded(pid)) => {
                 tracing::info!(pid, "another agent writes the kernel maps now");
                 task.tell(|programmed| programmed.superseded = true);
-                if task.wait_for_end_of(pid, &mut duty).await {
+                if task.wait_for_end_of(pid, &mut mode).await {
                     return Ok(());
                 }
                 tracing::warn!(pid, "the agent that wrote the kernel maps is gone; they are ours again");
             }
         }
     }
-    if *duty.borrow() == Duty::End {
+    if *mode.borrow() == Mode::Shutdown {
         task.give_up().await;
         task.kernel.remove_pins();
     }
@@ -168,7 +168,7 @@ pub async fn run(
 
 /// Why the work ended.
 enum Ended {
-    /// By duty.
+    /// A mode that ends the task.
     Told,
     /// This process writes the maps now.
     Superseded(u32),
@@ -184,11 +184,11 @@ struct Task {
 
 impl Task {
     /// Makes the maps ours, and keeps them equal to what is intended.
-    async fn work(&mut self, duty: &mut watch::Receiver<Duty>) -> Result<Ended, KernelError> {
-        let drain = |duty: &watch::Receiver<Duty>| *duty.borrow() >= Duty::Drain;
+    async fn work(&mut self, mode: &mut watch::Receiver<Mode>) -> Result<Ended, KernelError> {
+        let drain = |mode: &watch::Receiver<Mode>| *mode.borrow() >= Mode::Drain;
         let highest = self.sweeper.highest_ids().map_err(MapError::IoError)?;
-        self.state.claim(highest, !drain(duty)).map_err(MapError::IoError)?;
-        Ok(self.follow(duty, drain).await)
+        self.state.claim(highest, !drain(mode)).map_err(MapError::IoError)?;
+        Ok(self.follow(mode, drain).await)
     }
 
     /// Begins to read what the kernel tells.
@@ -204,8 +204,8 @@ impl Task {
 
     async fn follow(
         &mut self,
-        duty: &mut watch::Receiver<Duty>,
-        drain: impl Fn(&watch::Receiver<Duty>) -> bool,
+        mode: &mut watch::Receiver<Mode>,
+        drain: impl Fn(&watch::Receiver<Mode>) -> bool,
     ) -> Ended {
         let mut news = News::open().inspect_err(no_news).ok();
         let mut tick = interval(TICK);
@@ -223,11 +223,11 @@ impl Task {
         let mut again = Some(Instant::now());
         loop {
             tokio::select! {
-                changed = duty.changed() => {
-                    if changed.is_err() || duty.borrow_and_update().ends() {
+                changed = mode.changed() => {
+                    if changed.is_err() || mode.borrow_and_update().ends() {
                         return Ended::Told;
                     }
-                    if drain(duty) {
+                    if drain(mode) {
                         self.stop_dialing();
                     }
                     continue;
@@ -276,8 +276,8 @@ impl Task {
                     if let Some(pid) = self.state.other_writer() {
                         return Ended::Superseded(pid);
                     }
-                    if reading.is_some() || drain(duty) {
-                        self.sweep(drain(duty));
+                    if reading.is_some() || drain(mode) {
+                        self.sweep(drain(mode));
                         self.state.look_at_taken();
                     }
                     ticks = ticks.wrapping_add(1);
@@ -385,13 +385,13 @@ impl Task {
         self.programmed.send_modify(|programmed| change(Arc::make_mut(programmed)));
     }
 
-    /// Waits until another agent is gone; `true` when duty ends before.
-    async fn wait_for_end_of(&self, pid: u32, duty: &mut watch::Receiver<Duty>) -> bool {
+    /// Waits until another agent is gone; `true` when a mode that ends the task comes first.
+    async fn wait_for_end_of(&self, pid: u32, mode: &mut watch::Receiver<Mode>) -> bool {
         let process = format!("/proc/{pid}");
         let mut tick = interval(TICK);
         while Path::new(&process).exists() {
             tokio::select! {
-                changed = duty.changed() => if changed.is_err() || duty.borrow_and_update().ends() { return true },
+                changed = mode.changed() => if changed.is_err() || mode.borrow_and_update().ends() { return true },
                 _ = tick.tick() => {}
             }
         }
