@@ -64,6 +64,7 @@ const NO_HEX: u8 = 32; // a byte that no IPv6 literal has
 /// the kernel program copies it in words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C, align(8))]
+#[cfg_attr(feature = "zerocopy", derive(zerocopy::FromBytes, zerocopy::Immutable, zerocopy::IntoBytes))]
 pub struct HostBuilder {
     /// The normal name, zero-filled.
     pub exact: [u8; NAME_FIELD],

@@ -49,6 +49,7 @@ const FLAG_NO_USE: u8 = 32; // of a method that has no use for content
 /// Reads one request head. `repr(C)` and free of padding, because it lives in map values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
+#[cfg_attr(feature = "zerocopy", derive(zerocopy::FromBytes, zerocopy::Immutable, zerocopy::IntoBytes))]
 pub struct HeadParser {
     acc: u64, // the method, the version, or the last bytes of a header name
     framing: FramingReader,

@@ -84,6 +84,7 @@ pub const fn mapped(v4: [u8; 4]) -> [u8; 16] {
 /// Settings of the programs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
+#[cfg_attr(feature = "zerocopy", derive(zerocopy::FromBytes, zerocopy::Immutable, zerocopy::IntoBytes))]
 pub struct Config {
     /// Secret of sequence numbers, timestamps and choices.
     pub secret: [u64; 2],
@@ -98,6 +99,7 @@ pub struct Config {
 /// About the maps themselves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
+#[cfg_attr(feature = "zerocopy", derive(zerocopy::FromBytes, zerocopy::Immutable, zerocopy::IntoBytes))]
 pub struct Meta {
     /// [`ABI`].
     pub abi: u32,

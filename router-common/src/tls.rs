@@ -44,6 +44,7 @@ const LEGACY_VERSION_AND_RANDOM: u32 = 2 + 32;
 /// Reads one ClientHello. `repr(C)` and free of padding, because it lives in map values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
+#[cfg_attr(feature = "zerocopy", derive(zerocopy::FromBytes, zerocopy::Immutable, zerocopy::IntoBytes))]
 pub struct HelloParser {
     alpn_bytes: u64,
     offset: u32, // bytes of the handshake message so far, its header included

@@ -22,6 +22,7 @@ pub use rewriter::{REWRITER_STEPS, Rewriter};
 /// What the packets of one direction need.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
+#[cfg_attr(feature = "zerocopy", derive(zerocopy::FromBytes, zerocopy::Immutable, zerocopy::IntoBytes))]
 pub struct Translation {
     /// Source and destination that the packet leaves with, of the same IP version as it came with.
     pub to: FlowKey,

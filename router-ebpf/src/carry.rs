@@ -4,8 +4,8 @@ use aya_ebpf::bindings::TC_ACT_SHOT;
 use aya_ebpf::helpers::bpf_ktime_get_ns;
 use aya_ebpf::helpers::generated::bpf_ktime_get_coarse_ns;
 use router_common::maps::{
-    FLOW_ACROSS, FLOW_ASKED, FLOW_CLEARTEXT, FLOW_FIN, FLOW_FIN_ACKED, FLOW_IN_HEAD, FLOW_REPORTED, Flow, FlowKey,
-    SIDE_CLIENT, STATE_CLOSING, STATE_CONFIRMING, STATE_DIALING, STATE_ESTABLISHED,
+    FLOW_ACROSS, FLOW_ASKED, FLOW_CLEARTEXT, FLOW_FIN, FLOW_FIN_ACKED, FLOW_REPORTED, Flow, SIDE_CLIENT, STATE_CLOSING,
+    STATE_CONFIRMING, STATE_DIALING, STATE_ESTABLISHED,
 };
 use router_common::packet::{ACK, FIN, RST, SYN, Segment};
 use router_common::requests::is_content;
@@ -13,6 +13,7 @@ use router_common::translate::{translate, translate_across};
 use router_common::verdict::{DialCounter, FlowEndReason};
 
 use crate::dialing;
+use crate::flow_end::{finish, forget, forget_flight};
 use crate::later_request;
 use crate::maps;
 use crate::next_hop;
@@ -286,43 +287,4 @@ fn fins(segment: &Segment, flow: &mut Flow, other: &mut Flow) {
     if own & BOTH == BOTH && peer & BOTH == BOTH {
         finish(flow, other, FlowEndReason::Finished);
     }
-}
-
-/// Ends a connection: both entries linger for packets that are sent again, until the agent or a dial wants their room.
-#[inline(never)]
-pub fn finish(flow: &mut Flow, other: &mut Flow, reason: FlowEndReason) {
-    if !maps::claim_end(if flow.side == SIDE_CLIENT { &mut *flow } else { &mut *other }) {
-        return;
-    }
-    // SAFETY: the helper has no precondition.
-    let now = unsafe { bpf_ktime_get_ns() };
-    flow.end = reason as u8;
-    other.end = reason as u8;
-    flow.ended_ns = now;
-    other.ended_ns = now;
-    flow.state = STATE_CLOSING;
-    other.state = STATE_CLOSING;
-    record::end(flow, other);
-}
-
-/// A first payload that is no longer needed.
-#[inline(always)]
-fn forget_flight(key: &FlowKey, flow: &Flow, from_client: bool) {
-    if from_client {
-        maps::forget_first_flight(key);
-    } else {
-        maps::forget_first_flight(&flow.rewrite.to.reversed());
-    }
-}
-
-/// Deletes all that is known of a connection, given its client's key and entry.
-#[inline(always)]
-pub fn forget(key: &FlowKey, client: &Flow) {
-    let backend = client.rewrite.to.reversed();
-    maps::forget_first_flight(key);
-    if client.own & FLOW_IN_HEAD != 0 {
-        maps::forget_later_head(key);
-    }
-    maps::remove_flow(key);
-    maps::remove_flow(&backend);
 }

@@ -1,16 +1,16 @@
 //! Making one packet into another: a SYN, a reset, or a segment with the payload that was gathered.
 
-use core::mem::offset_of;
-
 use aya_ebpf::bindings::__sk_buff;
 use aya_ebpf::programs::TcContext;
 use router_common::maps::{FLIGHT_HEADROOM, FirstFlight, FlowKey, MAX_FLIGHT};
 use router_common::options;
 use router_common::packet::{ETHERNET, Packet, Segment};
 
-use crate::maps::{self, Scratch};
+use crate::maps;
+use crate::scratch::{Scratch, Wanted};
 use crate::skb::{self, Skb};
-use crate::words::{word, words};
+use crate::verifier::hidden;
+use crate::words::{is_v4, word, words};
 
 const TCP_HEADER: u32 = 20;
 const PROTOCOL_TCP: u8 = 6;
@@ -23,46 +23,6 @@ const POSITIONS: u32 = 8191;
 const SUM_CHUNK: u32 = 512;
 /// Chunks of the longest payload.
 const SUM_CHUNKS: u32 = 9;
-
-/// The packet that is wanted. It lies in map memory, because the stack has 512 bytes.
-#[repr(C)]
-pub struct Wanted {
-    /// Addresses and ports.
-    pub flow: FlowKey,
-    /// Sequence number.
-    pub seq: u32,
-    /// Acknowledgement number.
-    pub ack: u32,
-    /// Bytes of options: 0, 12 or 20.
-    pub options_len: u32,
-    /// First payload byte, in `FirstFlight::bytes`.
-    pub start: u32,
-    /// Bytes of payload, at most 4,096. What follows must begin at a multiple of four from the start.
-    pub len: u32,
-    /// Window, before scaling.
-    pub window: u16,
-    /// TCP flags.
-    pub flags: u8,
-    /// 1: IPv6.
-    pub v6: u8,
-    /// What the checksum field of this packet holds: `SUM_*`.
-    sum: u8,
-    /// 1: the packet is of the other version of IP as yet.
-    turn: u8,
-    /// 1: the packet stays as long as it is. What is behind the segment is padding, as of Ethernet: the stack cuts it off.
-    pub padded: u8,
-    /// Zero.
-    pad: u8,
-    // From here on as they lie in the packet, one behind the other: an IPv4 header takes the second half of its room.
-    ip: [u32; 10],
-    tcp: [u32; 5],
-    options: [u32; 5],
-}
-
-const _: () = assert!(
-    offset_of!(Wanted, tcp) == offset_of!(Wanted, ip) + 40
-        && offset_of!(Wanted, options) == offset_of!(Wanted, tcp) + 20
-);
 
 /// Not known yet.
 const SUM_UNKNOWN: u8 = 0;
@@ -210,13 +170,6 @@ fn turn(skb: &Skb, v6: bool) -> bool {
         }
 }
 
-/// Whether it is an IPv4 address, in its IPv4-mapped form.
-#[inline(always)]
-pub fn is_v4(address: &[u8; 16]) -> bool {
-    let [a, b, c, _] = words(address);
-    a | b == 0 && c == u32::from_be(0xffff)
-}
-
 /// The TCP header (RFC 9293 §3.1), its checksum 0.
 #[inline(always)]
 fn fill_header(wanted: &mut Wanted) {
@@ -233,7 +186,7 @@ fn fill_header(wanted: &mut Wanted) {
 #[inline(always)]
 fn position(memory: &Scratch, at: u32) -> *const u8 {
     // SAFETY: the mask keeps it within `bytes` and the slack behind it.
-    unsafe { (&raw const memory.flight.bytes).cast::<u8>().add((skb::hidden(at) & POSITIONS) as usize) }
+    unsafe { (&raw const memory.flight.bytes).cast::<u8>().add((hidden(at) & POSITIONS) as usize) }
 }
 
 /// Where a segment is copied to for its sum to be checked: behind all of the flight, in the slack.

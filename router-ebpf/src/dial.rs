@@ -15,12 +15,15 @@ use router_common::proxy_v2;
 use router_common::requests;
 use router_common::verdict::{DialCounter, Reason};
 
-use crate::compose::{compose, is_v4};
-use crate::maps::{self, Scratch};
+use crate::compose::compose;
+use crate::maps;
 use crate::next_hop;
 use crate::options::read as read_options;
 use crate::record;
-use crate::skb::{self, PASS_UP, Skb};
+use crate::scratch::Scratch;
+use crate::skb::{PASS_UP, Skb};
+use crate::verifier;
+use crate::words::is_v4;
 
 /// [`begin`]: an endpoint was chosen.
 pub const CHOSEN: u32 = 0x1_0000;
@@ -199,7 +202,7 @@ fn prepare(memory: &mut Scratch, endpoint: &Endpoint) {
     to.destination_port = key.source_port;
     backend.next_seq = 0;
     // See `begin_entry`.
-    backend.bytes = skb::hidden(0) as u64;
+    backend.bytes = verifier::hidden(0) as u64;
     backend.packets = 0;
     backend.interface = *arrived;
     backend.endpoint = client.endpoint;
@@ -231,7 +234,7 @@ fn prepare(memory: &mut Scratch, endpoint: &Endpoint) {
 #[inline(always)]
 fn begin_entry(flow: &mut Flow, now: u64) {
     // The compiler would make zeros that stand side by side a call of `memset`, a frame of its own.
-    let zero = skb::hidden(0);
+    let zero = verifier::hidden(0);
     flow.rewrite.delta_seq = zero;
     flow.rewrite.delta_ack = zero;
     flow.rewrite.delta_tsval = zero;

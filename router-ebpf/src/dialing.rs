@@ -11,14 +11,15 @@ use router_common::options::TcpOptions;
 use router_common::packet::{ACK, FIN, PSH, Packet, RST, SYN, Segment};
 use router_common::verdict::{DialCounter, FlowEndReason};
 
-use crate::carry;
 use crate::compose::compose;
 use crate::dial;
-use crate::maps::{self, Scratch};
+use crate::flow_end;
+use crate::maps;
 use crate::next_endpoint;
 use crate::next_hop;
 use crate::options::read as read_options;
 use crate::reject::swapped;
+use crate::scratch::Scratch;
 use crate::skb::Skb;
 
 /// Nanoseconds that an endpoint is given before a packet of the client goes to another one: the client sends its first
@@ -253,8 +254,8 @@ fn from_client_dialing(segment: &Segment, client: &mut Flow, backend: &mut Flow)
     let Some(flight) = maps::dialed_flight(key) else { return DROP };
     if segment.flags & RST != 0 {
         if segment.seq == client.next_seq {
-            carry::finish(client, backend, FlowEndReason::ClientReset);
-            carry::forget(key, client);
+            flow_end::finish(client, backend, FlowEndReason::ClientReset);
+            flow_end::forget(key, client);
         }
         return DROP;
     }

@@ -20,13 +20,15 @@ use router_common::verdict::{DialCounter, Reason, Verdict};
 use crate::compose::{compose, is_damaged};
 use crate::dial;
 use crate::handshake;
-use crate::maps::{self, Scratch};
+use crate::maps;
 use crate::next_hop;
 use crate::options::read as read_options;
 use crate::record::{self, Read};
 use crate::reject;
-use crate::skb::{self, Skb};
+use crate::scratch::{ParseLoop, Scratch};
+use crate::skb::Skb;
 use crate::tables::KernelTables;
+use crate::verifier;
 use crate::words;
 
 /// The smallest first segment that is held. What follows a smaller one, or any of clear text, may be a second write that
@@ -132,7 +134,7 @@ fn gather(skb: &Skb, segment: &Segment, listener: Listener, handshake: &mut Hand
     let room = MAX_FLIGHT - received;
     let fresh = segment.payload_len - seen;
     let len = if fresh < room { fresh } else { room };
-    let at = (FLIGHT_HEADROOM + (skb::hidden(received) & (MAX_FLIGHT - 1))) as usize;
+    let at = (FLIGHT_HEADROOM + (verifier::hidden(received) & (MAX_FLIGHT - 1))) as usize;
     // SAFETY: 4,096 bytes follow every such position of the scratch memory.
     let loaded =
         unsafe { skb.load_to(segment.payload + seen, (&raw mut memory.flight.bytes).cast::<u8>().add(at), len) };
@@ -308,17 +310,6 @@ pub const PARSE_DONE: u32 = 1;
 pub const PARSE_BAD: u32 = 2;
 /// The protocol of [`parse`] that is content of a request.
 pub const CONTENT: u8 = u8::MAX;
-
-/// Where the parser is in the payload. It lives in map memory, not on the stack: the verifier follows every value of
-/// a stack slot from one turn of the loop to the next, and would follow `at` through all 4,096.
-#[repr(C)]
-pub struct ParseLoop {
-    at: u32,
-    len: u32,
-    begin: u32,
-    outcome: u32,
-    protocol: u32,
-}
 
 impl ParseLoop {
     /// Bytes that were read.

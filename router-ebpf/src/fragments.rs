@@ -21,9 +21,10 @@ use router_common::translate::{identify, translate_later};
 use router_common::verdict::{DialCounter, FlowEndReason};
 
 use crate::carry;
-use crate::maps::{self, Scratch};
+use crate::maps;
 use crate::next_hop;
 use crate::odd::fragment_data;
+use crate::scratch::Scratch;
 use crate::skb::{self, Skb};
 
 /// Nanoseconds for which a host waits for more of a packet (Linux, `ipfrag_time`).

@@ -20,12 +20,13 @@ use router_common::packet::{ACK, Packet, RST, Segment};
 use router_common::requests::{self, Place};
 use router_common::verdict::{DialCounter, FlowEndReason};
 
-use crate::carry;
 use crate::compose::{compose, is_damaged};
 use crate::first_flight::{CONTENT, PARSE_BAD, PARSE_DONE, parse};
-use crate::maps::{self, Scratch, http_be};
+use crate::flow_end;
+use crate::maps::{self, http_be};
 use crate::next_hop;
 use crate::reject::swapped;
+use crate::scratch::Scratch;
 use crate::skb::Skb;
 use crate::words;
 
@@ -225,7 +226,7 @@ pub fn end(client: &mut Flow, backend: &mut Flow, why: u32) {
         (DialCounter::Unfollowed, FlowEndReason::Unfollowed)
     };
     maps::count(counter);
-    carry::finish(client, backend, reason);
+    flow_end::finish(client, backend, reason);
 }
 
 /// Ends the connection: a reset to the client, and one to the endpoint.

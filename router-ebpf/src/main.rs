@@ -14,7 +14,7 @@
 //! ```
 #![no_std]
 #![no_main]
-// `skb::hidden` hides a value from the optimiser with it.
+// `verifier::hidden` hides a value from the optimiser with it.
 #![feature(asm_experimental_arch)]
 
 mod carry;
@@ -22,6 +22,7 @@ mod compose;
 mod dial;
 mod dialing;
 mod first_flight;
+mod flow_end;
 mod fragments;
 mod handshake;
 mod icmp;
@@ -31,11 +32,14 @@ mod next_endpoint;
 mod next_hop;
 mod odd;
 mod options;
+mod packet_mut;
 mod record;
 mod reject;
+mod scratch;
 mod skb;
 mod strangers;
 mod tables;
+mod verifier;
 mod words;
 
 use aya_ebpf::bindings::{TC_ACT_OK, TC_ACT_SHOT, TC_ACT_UNSPEC};

@@ -5,28 +5,21 @@ mod carried;
 mod flights;
 mod fragments;
 
-use aya_ebpf::bindings::{BPF_ANY, BPF_F_NO_PREALLOC, bpf_fib_lookup, bpf_sock_tuple};
+use aya_ebpf::bindings::{BPF_ANY, BPF_F_NO_PREALLOC};
 use aya_ebpf::btf_maps::lpm_trie::Key;
 use aya_ebpf::btf_maps::{Array, HashMap, LpmTrie, LruHashMap, PerCpuArray, PerCpuHashMap, RingBuf};
 use aya_ebpf::macros::btf_map;
-use router_common::decide::Decision;
-use router_common::extensions::Extensions;
-use router_common::http::Content;
 use router_common::maps::{
     ALLOW_ROUTE_BITS, AllowNet, Config, Decided, END_RING, EVENT_RING, Endpoint, EndpointState, Event, FirstFlight,
     Flow, FlowEnd, FlowKey, FragmentKey, Fragmented, HANDSHAKE_DECIDED, Handshake, HostKey, HostRoute, LaterHead,
-    Listener, ListenerKey, MAX_ALLOW, MAX_CLASHES, MAX_ENDPOINTS, MAX_FLIGHT, MAX_FLOWS, MAX_FRAGMENTED,
-    MAX_HANDSHAKES, MAX_HELLOS, MAX_HOSTS, MAX_LATER_HEADS, MAX_LISTENERS, MAX_PEERS, MAX_TAKEN, MAX_VERDICTS, Meta,
-    Pool, Repeated, RouteName, RouteStats, ShortFlight, Slot, SlotKey,
+    Listener, ListenerKey, MAX_ALLOW, MAX_CLASHES, MAX_ENDPOINTS, MAX_FLOWS, MAX_FRAGMENTED, MAX_HANDSHAKES,
+    MAX_HELLOS, MAX_HOSTS, MAX_LATER_HEADS, MAX_LISTENERS, MAX_PEERS, MAX_TAKEN, MAX_VERDICTS, Meta, Pool, Repeated,
+    RouteName, RouteStats, ShortFlight, Slot, SlotKey,
 };
-use router_common::options::Reader;
 use router_common::packet::Segment;
-use router_common::translate::Rewriter;
 use router_common::verdict::{DIAL_COUNTERS, DialCounter, REASON_CODES};
 
-use crate::compose::Wanted;
-use crate::first_flight::ParseLoop;
-use crate::next_hop::{Hop, MAX_HOPS};
+use crate::scratch::{Hop, MAX_HOPS, Scratch};
 
 pub use carried::*;
 pub use flights::*;
@@ -104,55 +97,6 @@ static next_hops: PerCpuArray<Hop, MAX_HOPS> = PerCpuArray::new();
 
 #[btf_map]
 static headers: PerCpuArray<Segment, 1> = PerCpuArray::new();
-
-/// Working memory of one run; the BPF stack has 512 bytes.
-#[repr(C)]
-pub struct Scratch {
-    /// Key of the name itself.
-    pub exact: HostKey,
-    /// Key of the wildcard that covers it.
-    pub wildcard: HostKey,
-    /// What was decided.
-    pub decision: Decision,
-    /// Key of the client's entry.
-    pub key: FlowKey,
-    /// The packet that a fragment is of.
-    pub fragment: FragmentKey,
-    /// What its first one told.
-    pub fragmented: Fragmented,
-    /// Interface that leads to the client.
-    pub arrived: u32,
-    /// Decisions of this CPU so far; not one run's, as all else here is.
-    pub decided: u32,
-    /// Where the parser is.
-    pub parse: ParseLoop,
-    /// Where in a segment's payload the reader of later requests is.
-    pub later_at: u32,
-    /// What is kept of one.
-    pub later_head: LaterHead,
-    /// What stands between IP and TCP.
-    pub extensions: Extensions,
-    /// What is left of content where the reader is.
-    pub content: Content,
-    /// The options that are read.
-    pub options: Reader,
-    /// The options that are translated.
-    pub rewriter: Rewriter,
-    /// The packet that is being made.
-    pub wanted: Wanted,
-    /// The route that is asked for.
-    pub fib: bpf_fib_lookup,
-    /// The socket that is asked for.
-    pub tuple: bpf_sock_tuple,
-    /// New entry of packets from the client.
-    pub client: Flow,
-    /// New entry of packets from the endpoint.
-    pub backend: Flow,
-    /// The first flight that is read, or sent.
-    pub flight: FirstFlight,
-    /// What makes every masked position in `flight.bytes`, and 4,096 bytes from there on, a place in this struct.
-    pub slack: [u8; 2 * 4096 + MAX_FLIGHT as usize],
-}
 
 /// The listener at an address, if it is one of ours.
 #[inline(always)]

@@ -6,11 +6,12 @@ use router_common::maps::{Dial, Flow, Pool};
 use router_common::packet::{ACK, RST};
 use router_common::verdict::{DialCounter, FlowEndReason};
 
-use crate::carry;
 use crate::compose::compose;
 use crate::dial;
-use crate::maps::{self, Scratch};
+use crate::flow_end;
+use crate::maps;
 use crate::next_hop;
+use crate::scratch::Scratch;
 use crate::skb::Skb;
 
 /// Endpoints that are tried for one connection.
@@ -60,12 +61,12 @@ fn next_endpoint(skb: &Skb) -> u32 {
     remember(memory, client, backend);
     if choose_another(&mut memory.flight.dial, client.route) {
         maps::count(DialCounter::NextEndpoint);
-        carry::forget(&memory.key, client);
+        flow_end::forget(&memory.key, client);
         return enter(skb);
     }
     maps::count(DialCounter::Refused);
-    carry::finish(client, backend, FlowEndReason::Refused);
-    carry::forget(&memory.key, client);
+    flow_end::finish(client, backend, FlowEndReason::Refused);
+    flow_end::forget(&memory.key, client);
     NO_OTHER
 }
 
@@ -77,7 +78,7 @@ fn another_port(skb: &Skb) -> u32 {
     let Some(backend) = maps::flow(&client.rewrite.to.reversed()) else { return NO_CLIENT };
     remember(memory, client, backend);
     memory.flight.dial.moves += 1;
-    carry::forget(&memory.key, client);
+    flow_end::forget(&memory.key, client);
     // Where that fails, its sender has to send it again.
     let _ = skb.leave_copy();
     enter(skb)
@@ -101,7 +102,7 @@ fn enter(skb: &Skb) -> u32 {
     let Some(memory) = maps::scratch_memory() else { return NO_CLIENT };
     // The connection ends as the one that was prepared in its place.
     let Scratch { client, backend, .. } = memory;
-    carry::finish(client, backend, FlowEndReason::Refused);
+    flow_end::finish(client, backend, FlowEndReason::Refused);
     NO_OTHER
 }
 

@@ -18,45 +18,19 @@ use aya_ebpf::bindings::{
 use aya_ebpf::helpers::generated::{bpf_fib_lookup, bpf_ktime_get_coarse_ns, bpf_redirect_neigh};
 use router_common::maps::FlowKey;
 
-use crate::compose::is_v4;
-use crate::maps::{self, Scratch};
+use crate::maps;
+use crate::scratch::{Hop, MAX_HOPS, Scratch};
 use crate::skb::{LOOPBACK, OURS, Skb};
-use crate::words::{word, words};
+use crate::words::{is_v4, word, words};
 
 /// Nanoseconds for which a next hop is used without asking again.
 const STANDS: u64 = 100_000_000;
-/// Next hops that a CPU remembers, each in the one place that its addresses give; a power of two.
-pub const MAX_HOPS: usize = 256;
-
 // linux/bpf.h, since 6.10: rules see the mark. Older kernels refuse it.
 const MARK: u32 = 32;
 // linux/socket.h
 const AF_INET: u8 = 2;
 const AF_INET6: u8 = 10;
 const PROTOCOL_TCP: u8 = 6;
-
-/// A next hop, and what it was found for. A rule may tell sources apart, and so may several next hops of one route.
-#[repr(C)]
-pub struct Hop {
-    /// Source and destination; no ports.
-    flow: FlowKey,
-    /// Interface that the packets leave by.
-    interface: u32,
-    /// Coarse monotonic nanoseconds until which it stands.
-    until_ns: u64,
-    /// Whether the next hop is known.
-    known: u32,
-    /// Whether `macs` are.
-    resolved: u32,
-    /// Whether packets may be handed to the other end of the interface.
-    peer: u32,
-    /// Zero.
-    pad: u32,
-    /// The Ethernet addresses of the next hop and ours, as a header has them.
-    macs: [u8; 12],
-    /// The next hop.
-    neighbour: Neighbour,
-}
 
 /// Sends the packet, which has been given these addresses, out of an interface. Marked as ours.
 #[inline(always)]

@@ -11,7 +11,8 @@ use router_common::packet::{ETHERNET, FRAGMENT_HEADER, Packet};
 use router_common::verdict::{DialCounter, Reason};
 
 use crate::first_flight;
-use crate::maps::{self, Scratch};
+use crate::maps;
+use crate::scratch::Scratch;
 use crate::skb::Skb;
 
 /// Nothing of a carried connection.

@@ -5,7 +5,8 @@ use aya_ebpf::bindings::{TC_ACT_OK, TC_ACT_SHOT};
 use router_common::packet::{Packet, RST, Segment};
 
 use crate::compose::compose;
-use crate::maps::{self, Scratch};
+use crate::maps;
+use crate::scratch::Scratch;
 use crate::skb::Skb;
 
 /// Turns the segment into two header-only resets: one back to the client, one up to the stack.

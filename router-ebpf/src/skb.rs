@@ -1,39 +1,33 @@
-//! A packet as the kernel shows it to a TC program: the only file that calls packet helpers.
-//!
-//! Verifier rule kept here: a length or position that is not constant is masked in inline assembly's shadow
-//! (`hidden`), because compilers otherwise check a copy of the register and pass the unchecked one.
+//! A packet as the kernel shows it to a TC program: the only file that calls packet helpers, beside `packet_mut.rs`.
 
 use core::mem::{MaybeUninit, offset_of};
 
 use aya_ebpf::EbpfContext;
 use aya_ebpf::bindings::{
-    __sk_buff, BPF_CSUM_LEVEL_QUERY, BPF_F_ADJ_ROOM_FIXED_GSO, BPF_F_ADJ_ROOM_NO_CSUM_RESET, BPF_F_CURRENT_NETNS,
-    BPF_F_INGRESS, BPF_F_PSEUDO_HDR, BPF_F_RECOMPUTE_CSUM, BPF_TCP_LISTEN, TC_ACT_SHOT, bpf_sock_tuple,
-    bpf_sock_tuple__bindgen_ty_1__bindgen_ty_1, bpf_sock_tuple__bindgen_ty_1__bindgen_ty_2,
+    __sk_buff, BPF_CSUM_LEVEL_QUERY, BPF_F_CURRENT_NETNS, BPF_F_INGRESS, BPF_F_RECOMPUTE_CSUM, BPF_TCP_LISTEN,
+    TC_ACT_SHOT, bpf_sock_tuple, bpf_sock_tuple__bindgen_ty_1__bindgen_ty_1,
+    bpf_sock_tuple__bindgen_ty_1__bindgen_ty_2,
 };
 use aya_ebpf::helpers::generated::{
-    bpf_clone_redirect, bpf_csum_diff, bpf_csum_level, bpf_l3_csum_replace, bpf_l4_csum_replace, bpf_redirect_neigh,
-    bpf_redirect_peer, bpf_sk_release, bpf_skb_adjust_room, bpf_skb_change_proto, bpf_skb_change_tail,
-    bpf_skb_change_type, bpf_skb_load_bytes, bpf_skb_store_bytes, bpf_skc_lookup_tcp,
+    bpf_clone_redirect, bpf_csum_diff, bpf_csum_level, bpf_l4_csum_replace, bpf_redirect_neigh, bpf_redirect_peer,
+    bpf_sk_release, bpf_skb_change_proto, bpf_skb_change_tail, bpf_skb_change_type, bpf_skb_load_bytes,
+    bpf_skb_store_bytes, bpf_skc_lookup_tcp,
 };
 use aya_ebpf::programs::TcContext;
 use router_common::maps::FlowKey;
 pub use router_common::maps::OURS;
 use router_common::options::OPTIONS_ROOM;
 use router_common::packet::{self, ETHERNET, Headers, Packet, Segment};
-use router_common::translate::PacketMut;
 
-use crate::compose::is_v4;
-use crate::words::words;
-use crate::{maps, options};
+use crate::maps;
+use crate::verifier::{at_most_4096, hidden};
+use crate::words::{is_v4, words};
 
 /// Mark of packets that ingress has sent up itself: ingress lets them pass.
 pub const PASS_UP: u32 = 0x51ce_0002;
 /// Ethernet types (linux/if_ether.h).
 const ETH_P_IP: u32 = 0x0800;
 const ETH_P_IPV6: u32 = 0x86dd;
-/// Room behind the IP header, for `bpf_skb_adjust_room` (linux/bpf.h).
-const BPF_ADJ_ROOM_NET: u32 = 0;
 /// Type of a packet that is for this host (linux/if_packet.h).
 const PACKET_HOST: u32 = 0;
 /// The loopback device of every network namespace (linux/net: `LOOPBACK_IFINDEX`).
@@ -62,52 +56,9 @@ impl Packet for Skb {
     }
 }
 
-impl PacketMut for Skb {
-    #[inline(always)]
-    fn store<const N: usize>(&mut self, offset: u32, bytes: &[u8; N]) -> bool {
-        self.write(offset, bytes, 0)
-    }
-
-    #[inline(always)]
-    fn store_counted<const N: usize>(&mut self, offset: u32, bytes: &[u8; N]) -> bool {
-        self.write(offset, bytes, BPF_F_RECOMPUTE_CSUM as u64)
-    }
-
-    #[inline(always)]
-    fn fix_ip_checksum(&mut self, offset: u32, difference: u32) -> bool {
-        // SAFETY: no pointer into the packet is held anywhere in these programs (here and in all calls below).
-        unsafe { bpf_l3_csum_replace(self.0.as_ptr().cast(), offset, 0, difference as u64, 0) == 0 }
-    }
-
-    #[inline(always)]
-    fn fix_tcp_checksum(&mut self, offset: u32, difference: u32, pseudo: bool) -> bool {
-        let flags = if pseudo { BPF_F_PSEUDO_HDR as u64 } else { 0 };
-        // SAFETY: see `fix_ip_checksum`.
-        unsafe { bpf_l4_csum_replace(self.0.as_ptr().cast(), offset, 0, difference as u64, flags) == 0 }
-    }
-
-    #[inline(always)]
-    fn change_family(&mut self, v6: bool) -> bool {
-        self.turn(v6)
-    }
-
-    #[inline(always)]
-    fn take_out(&mut self, _: bool, len: u32) -> bool {
-        // Segments that the packet stands for stay as long as their sender made them; hardware's word on checksums holds.
-        const FLAGS: u64 = (BPF_F_ADJ_ROOM_FIXED_GSO | BPF_F_ADJ_ROOM_NO_CSUM_RESET) as u64;
-        // SAFETY: see `fix_ip_checksum`. The mode takes the IP header's length from its version.
-        unsafe { bpf_skb_adjust_room(self.0.as_ptr().cast(), -(len as i32), BPF_ADJ_ROOM_NET, FLAGS) == 0 }
-    }
-
-    #[inline(always)]
-    fn rewrite_options(&mut self, offset: u32, len: u32, deltas: [u32; 3]) -> Option<u32> {
-        options::rewrite(self, offset, len, &deltas)
-    }
-}
-
 impl Skb {
     #[inline(always)]
-    fn write<const N: usize>(&self, offset: u32, bytes: &[u8; N], flags: u64) -> bool {
+    pub fn write<const N: usize>(&self, offset: u32, bytes: &[u8; N], flags: u64) -> bool {
         // SAFETY: N readable bytes; and see `fix_ip_checksum`.
         unsafe { bpf_skb_store_bytes(self.0.as_ptr().cast(), offset, bytes.as_ptr().cast(), N as u32, flags) == 0 }
     }
@@ -441,19 +392,4 @@ pub unsafe fn sum_of(from: *const u8, len: u32, seed: u32) -> u32 {
     let len = (hidden(len.wrapping_sub(1)) & 511) + 1;
     // SAFETY: the caller's promise; the helper only reads.
     unsafe { bpf_csum_diff(core::ptr::null_mut(), 0, from.cast_mut().cast(), len, seed) as u32 }
-}
-
-/// `len` for 1 ..= 4,096, in a form whose bound the verifier sees.
-#[inline(always)]
-pub fn at_most_4096(len: u32) -> u32 {
-    (hidden(len.wrapping_sub(1)) & 4095) + 1
-}
-
-/// The value, with its history hidden from the optimiser: a mask that follows stays, though the value fits it already.
-#[inline(always)]
-pub fn hidden(mut value: u32) -> u32 {
-    // SAFETY: a move of a register to itself. (An empty template would give two lines of BTF line info to one
-    // instruction, which the kernel refuses.)
-    unsafe { core::arch::asm!("{0} = {0}", inout(reg) value) };
-    value
 }

@@ -38,6 +38,13 @@ pub fn words(address: &[u8; 16]) -> [u32; 4] {
     [word(address, 0), word(address, 1), word(address, 2), word(address, 3)]
 }
 
+/// Whether it is an IPv4 address, in its IPv4-mapped form.
+#[inline(always)]
+pub fn is_v4(address: &[u8; 16]) -> bool {
+    let [a, b, c, _] = words(address);
+    a | b == 0 && c == u32::from_be(0xffff)
+}
+
 /// A word of an address, as it lies in memory.
 #[inline(always)]
 pub fn word(address: &[u8; 16], at: usize) -> u32 {

@@ -18,26 +18,29 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use router_access_log::AccessLogForm;
 use router_core::engine::Engine;
-use router_core::model::{RouteId, RouterName};
 use router_core::parse::Defaults;
 use router_core::policy::Timeouts;
-use router_core::table::{ResolvedRoute, RoutingTable};
+use router_core::table::RoutingTable;
 use router_core::translate::Settings;
+use router_datapath::conntrack;
+use router_datapath::kernel::{KernelError, Mode};
+use router_datapath::netfilter::HostFirewall;
+use router_datapath::peers::PeerRedirect;
+use router_datapath::ports::PortRange;
+use router_datapath::task::{Inputs, Programmed};
+use router_datapath::{DataPath, PinFolder};
+use router_listener::{BindState, ListenerState};
+use router_proxy::{Proxy, ProxyConfig};
 use rustls::RootCertStore;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
 use crate::admin::{self, AdminError, Views};
-use crate::datapath::kernel::{Duty, KernelError};
-use crate::datapath::netfilter::HostFirewall;
-use crate::datapath::peers::PeerRedirect;
-use crate::datapath::ports::PortRange;
-use crate::datapath::task::{Inputs, Programmed};
-use crate::datapath::{DataPath, PinFolder};
 use crate::keep::{Inherited, Manager, Order, Orders};
-use crate::proxy::{AccessLogForm, BindState, ListenerState, Proxy, ProxyConfig};
-use crate::source::{Diagnostic, Directory, OpenError, Snapshot};
+use crate::published::Published;
+use crate::source::{Directory, OpenError};
 use crate::status::{StatusInput, StatusWriter};
 use data_path::{KernelDataPath, load_kernel};
 
@@ -96,33 +99,6 @@ pub enum AgentError {
     System(#[from] std::io::Error),
 }
 
-/// One translation, as everybody downstream sees it.
-#[derive(Debug)]
-pub struct Published {
-    /// What traffic needs.
-    pub table: Arc<RoutingTable>,
-    /// What objects are told, and what that was made of.
-    pub status: Arc<StatusInput>,
-    /// What is wrong with manifests.
-    pub diagnostics: Arc<[Diagnostic]>,
-}
-
-impl Published {
-    fn new(engine: &mut Engine, snapshot: &Snapshot, revision: u64) -> Self {
-        let (table, report) = engine.apply(&snapshot.resources);
-        Published {
-            table: Arc::new(RoutingTable { revision, ..table }),
-            status: Arc::new(StatusInput { report, resources: Arc::clone(&snapshot.resources) }),
-            diagnostics: Arc::clone(&snapshot.diagnostics),
-        }
-    }
-
-    /// An admitted route.
-    pub fn route(&self, router: &RouterName, id: &RouteId) -> Option<&Arc<ResolvedRoute>> {
-        self.table.router(router)?.routes.get(id)
-    }
-}
-
 /// Runs until SIGTERM or SIGINT, or until another agent has taken over.
 ///
 /// # Errors
@@ -153,6 +129,7 @@ pub async fn run(options: Options, inherited: Inherited) -> Result<(), AgentErro
         show_cause: options.show_cause,
         sockets,
         steered: kernel.is_ok(),
+        original: Some(conntrack::original),
         ..ProxyConfig::default()
     };
     let proxy = Proxy::start(config, table_watch.clone());
@@ -199,20 +176,20 @@ pub async fn run(options: Options, inherited: Inherited) -> Result<(), AgentErro
         Ok::<Infallible, AgentError>(std::future::pending().await)
     };
     let ending = tokio::select! {
-        _ = terminate.recv() => Duty::End,
-        _ = interrupt.recv() => Duty::End,
-        () = obey(orders, &manager, &options, &mut data_path) => Duty::Leave,
+        _ = terminate.recv() => Mode::Shutdown,
+        _ = interrupt.recv() => Mode::Shutdown,
+        () = obey(orders, &manager, &options, &mut data_path) => Mode::HandOver,
         result = announced => match result? {},
     };
     say!("sluice: draining for at most {} s", options.drain.as_secs());
     translation.abort();
     advice.abort();
-    if ending == Duty::Leave {
+    if ending == Mode::HandOver {
         if let Some(status) = status {
             status.abort();
         }
         if let Ok(path) = &mut data_path {
-            path.end(Duty::Leave).await;
+            path.end(Mode::HandOver).await;
         }
         admin.abort();
         proxy.shutdown(options.drain).await;
@@ -228,7 +205,7 @@ pub async fn run(options: Options, inherited: Inherited) -> Result<(), AgentErro
         }
     });
     if let Ok(path) = &mut data_path {
-        path.end(Duty::End).await;
+        path.end(Mode::Shutdown).await;
     }
     admin.abort();
     // Gone or not, nobody listens on it any more.
@@ -248,7 +225,7 @@ async fn obey(
             (Order::Leave, _) => return,
             (Order::Yield, path) => {
                 if let Ok(path) = path {
-                    path.end(Duty::Leave).await;
+                    path.end(Mode::HandOver).await;
                 }
                 manager.yielded();
             }
@@ -325,8 +302,8 @@ async fn announce(
     for listener in listeners.borrow().iter() {
         let (router, address) = (&listener.router, listener.address);
         let scheme = match listener.protocol {
-            crate::proxy::Protocol::Http => "http",
-            crate::proxy::Protocol::Https => "https",
+            router_listener::Protocol::Http => "http",
+            router_listener::Protocol::Https => "https",
         };
         match &listener.state {
             BindState::Bound => say!("sluice: {router} listens on {scheme}://{address}"),

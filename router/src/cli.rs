@@ -26,7 +26,7 @@ use rustls::RootCertStore;
 use rustls_pki_types::CertificateDer;
 use rustls_pki_types::pem::PemObject;
 
-use crate::proxy::UpstreamTls;
+use router_proxy::UpstreamTls;
 
 /// Sluice, an edge router: eBPF steering with an in-process TLS proxy.
 #[derive(Debug, Parser)]
@@ -210,7 +210,7 @@ fn run_time_directory() -> PathBuf {
 /// What ended a verb; the exit code is then 1.
 pub fn run(cli: Cli) -> anyhow::Result<ExitCode> {
     if !matches!(cli.verb, Verb::Run(_) | Verb::Keep(_) | Verb::DemoBackends) {
-        end_with_the_reader();
+        router_sys::signal::end_on_broken_pipe();
     }
     match cli.verb {
         Verb::Run(args) => run::run(args),
@@ -230,13 +230,6 @@ pub fn run(cli: Cli) -> anyhow::Result<ExitCode> {
             match runtime.block_on(crate::demo::run())? {}
         }
     }
-}
-
-/// Makes `sluice get … | head` end quietly: Rust ignores SIGPIPE, and printing to a closed pipe would panic. Not for
-/// servers, which must outlive a peer that is gone.
-fn end_with_the_reader() {
-    // SAFETY: restores a signal's default action, before there are other threads; no handler is involved.
-    unsafe { libc::signal(libc::SIGPIPE, libc::SIG_DFL) };
 }
 
 #[cfg(test)]

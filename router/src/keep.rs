@@ -15,8 +15,6 @@ mod child;
 pub mod control;
 pub mod keeper;
 mod manager;
-mod sockets;
 pub mod wire;
 
 pub use manager::{Inherited, Manager, Order, Orders, inherit};
-pub use sockets::Sockets;

@@ -1,10 +1,13 @@
 //! `sluice`: see `sluice --help`.
 
+#![forbid(unsafe_code)]
+
 use std::process::ExitCode;
+
+use router_sys::allocator::LastFreed;
 
 use clap::Parser;
 use mimalloc::MiMalloc;
-use router::allocator::LastFreed;
 use router::cli::{self, Cli};
 
 /// The system's allocator takes twice as long for a request once the heap has held a table of 100,000 objects.

@@ -82,6 +82,7 @@ fn what_is_said_to_be_tested_of_hostile_input_is() -> Result<()> {
         "router/tests/proxy_stories",
         "router/tests/proxy_stories/responses",
         "router/tests",
+        "router/datapath/tests",
         "tests/stories",
         "tests/stories/http",
         "tests/stories/steer",
@@ -124,7 +125,14 @@ fn the_readme_names_the_folder_of_the_maps() -> Result<()> {
 }
 
 /// Where a test or a module of tests may stand that docs/datapath.md names.
-const OF_THE_DATA_PATH: [&str; 4] = ["tests/stories", "router/tests", "router/src", "router-common/src"];
+const OF_THE_DATA_PATH: [&str; 6] = [
+    "tests/stories",
+    "router/datapath/tests",
+    "router/datapath/src",
+    "router/proxy/tests",
+    "router/proxy/src",
+    "router-common/src",
+];
 
 /// The source of a test, `module::function` or `module` with any modules around it; `None` if there is none of that name.
 fn source(name: &str) -> Option<String> {

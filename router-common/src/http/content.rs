@@ -36,6 +36,7 @@ const END_LF: u8 = 11;
 /// all zero, nothing is left of it, and a head comes next.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
+#[cfg_attr(feature = "zerocopy", derive(zerocopy::FromBytes, zerocopy::Immutable, zerocopy::IntoBytes))]
 pub struct Content {
     left: u64, // bytes of SIZED and DATA; before those of DATA, its size as far as it was read
     line: u32, // bytes of what is limited

@@ -36,6 +36,7 @@ const H2C: u64 = u64::from_be_bytes(*b"\0\0\0\0\0h2c");
 /// Reads the fields. `repr(C)` and free of padding, because it lives in map values; all zero, it has read nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
+#[cfg_attr(feature = "zerocopy", derive(zerocopy::FromBytes, zerocopy::Immutable, zerocopy::IntoBytes))]
 pub struct FramingReader {
     length: u64,
     value: u64, // its last bytes

@@ -7,6 +7,7 @@ use super::FlowKey;
 /// What was decided about a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
+#[cfg_attr(feature = "zerocopy", derive(zerocopy::FromBytes, zerocopy::Immutable, zerocopy::IntoBytes))]
 pub struct ConnVerdict {
     /// Boot-time nanoseconds.
     pub at_ns: u64,
@@ -27,6 +28,7 @@ pub struct ConnVerdict {
 /// A decision in the record of the newest ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
+#[cfg_attr(feature = "zerocopy", derive(zerocopy::FromBytes, zerocopy::Immutable, zerocopy::IntoBytes))]
 pub struct Decided {
     /// The connection.
     pub flow: FlowKey,
@@ -39,6 +41,7 @@ pub struct Decided {
 /// One decision, as the ring buffer carries it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
+#[cfg_attr(feature = "zerocopy", derive(zerocopy::FromBytes, zerocopy::Immutable, zerocopy::IntoBytes))]
 pub struct Event {
     /// The connection.
     pub flow: FlowKey,

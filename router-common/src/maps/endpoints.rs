@@ -9,6 +9,7 @@ pub const POOL_TOLD: u32 = 2;
 /// under a new id, then this value is replaced, then the old slots are deleted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
+#[cfg_attr(feature = "zerocopy", derive(zerocopy::FromBytes, zerocopy::Immutable, zerocopy::IntoBytes))]
 pub struct Pool {
     /// Pool id.
     pub id: u32,
@@ -21,6 +22,7 @@ pub struct Pool {
 /// A slot of a pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(C)]
+#[cfg_attr(feature = "zerocopy", derive(zerocopy::FromBytes, zerocopy::Immutable, zerocopy::IntoBytes))]
 pub struct SlotKey {
     /// Pool id.
     pub pool: u32,
@@ -32,6 +34,7 @@ pub struct SlotKey {
 /// endpoint (below `threshold`) and that of slot `alias`. Each endpoint of the pool has one slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
+#[cfg_attr(feature = "zerocopy", derive(zerocopy::FromBytes, zerocopy::Immutable, zerocopy::IntoBytes))]
 pub struct Slot {
     /// Endpoint id.
     pub endpoint: u32,
@@ -44,6 +47,7 @@ pub struct Slot {
 /// An endpoint that the kernel can dial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
+#[cfg_attr(feature = "zerocopy", derive(zerocopy::FromBytes, zerocopy::Immutable, zerocopy::IntoBytes))]
 pub struct Endpoint {
     /// Address.
     pub address: [u8; 16],
@@ -60,6 +64,7 @@ pub struct Endpoint {
 /// What the kernel keeps of an endpoint; the agent makes and deletes the entry with that of the endpoint.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
+#[cfg_attr(feature = "zerocopy", derive(zerocopy::FromBytes, zerocopy::Immutable, zerocopy::IntoBytes))]
 pub struct EndpointState {
     /// Dials.
     pub dials: u64,

@@ -27,6 +27,7 @@ pub const OPTION_ECN: u8 = 8;
 /// What SYN and SYN-ACK of a client's connection told.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
+#[cfg_attr(feature = "zerocopy", derive(zerocopy::FromBytes, zerocopy::Immutable, zerocopy::IntoBytes))]
 pub struct Handshake {
     /// Monotonic nanoseconds of the SYN-ACK.
     pub answered_ns: u64,
@@ -56,6 +57,7 @@ pub const FLIGHT_HEADROOM: u32 = 64;
 /// How a first flight's connection to an endpoint is being made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
+#[cfg_attr(feature = "zerocopy", derive(zerocopy::FromBytes, zerocopy::Immutable, zerocopy::IntoBytes))]
 pub struct Dial {
     /// The client's handshake.
     pub handshake: Handshake,
@@ -102,6 +104,7 @@ pub struct Dial {
 /// A first flight: gathered until its route is known, then kept until the endpoint has acknowledged all of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
+#[cfg_attr(feature = "zerocopy", derive(zerocopy::FromBytes, zerocopy::Immutable, zerocopy::IntoBytes))]
 pub struct FirstFlight {
     /// Boot-time nanoseconds of the first segment; the agent sweeps old ones that belong to no flow.
     pub started_ns: u64,
@@ -128,6 +131,7 @@ pub struct FirstFlight {
 /// The head of a later request on clear text, as far as it was read: up to [`super::Flow::judged`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
+#[cfg_attr(feature = "zerocopy", derive(zerocopy::FromBytes, zerocopy::Immutable, zerocopy::IntoBytes))]
 pub struct LaterHead {
     /// Boot-time nanoseconds of its last segment; the agent sweeps old ones that belong to no flow.
     pub read_ns: u64,
@@ -140,6 +144,7 @@ pub struct LaterHead {
 /// The begin of a [`FirstFlight`]: all that is needed of a short one once it is complete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
+#[cfg_attr(feature = "zerocopy", derive(zerocopy::FromBytes, zerocopy::Immutable, zerocopy::IntoBytes))]
 pub struct ShortFlight {
     /// See [`FirstFlight`].
     pub started_ns: u64,

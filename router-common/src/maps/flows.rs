@@ -7,6 +7,7 @@ use crate::translate::Translation;
 /// bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(C, align(4))]
+#[cfg_attr(feature = "zerocopy", derive(zerocopy::FromBytes, zerocopy::Immutable, zerocopy::IntoBytes))]
 pub struct FlowKey {
     /// Source address.
     pub source: [u8; 16],
@@ -67,6 +68,7 @@ pub const FLOW_SWITCHED: u8 = 128;
 /// and `ended_ns`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
+#[cfg_attr(feature = "zerocopy", derive(zerocopy::FromBytes, zerocopy::Immutable, zerocopy::IntoBytes))]
 pub struct Flow {
     /// How its packets are rewritten.
     pub rewrite: Translation,
@@ -123,6 +125,7 @@ pub struct Flow {
 /// The end of a connection that the kernel carried, as the ring buffer carries it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
+#[cfg_attr(feature = "zerocopy", derive(zerocopy::FromBytes, zerocopy::Immutable, zerocopy::IntoBytes))]
 pub struct FlowEnd {
     /// Client → listener.
     pub client: FlowKey,
@@ -159,6 +162,7 @@ pub struct FlowEnd {
 /// A packet in fragments of a connection that the kernel carries, as its sender names it. Aligned as [`FlowKey`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(C, align(4))]
+#[cfg_attr(feature = "zerocopy", derive(zerocopy::FromBytes, zerocopy::Immutable, zerocopy::IntoBytes))]
 pub struct FragmentKey {
     /// Source address.
     pub source: [u8; 16],
@@ -171,6 +175,7 @@ pub struct FragmentKey {
 /// What its first fragment told, which the others do without.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
+#[cfg_attr(feature = "zerocopy", derive(zerocopy::FromBytes, zerocopy::Immutable, zerocopy::IntoBytes))]
 pub struct Fragmented {
     /// Its connection.
     pub flow: FlowKey,
@@ -195,6 +200,7 @@ pub struct Fragmented {
 /// A packet in fragments that its sender sends again.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
+#[cfg_attr(feature = "zerocopy", derive(zerocopy::FromBytes, zerocopy::Immutable, zerocopy::IntoBytes))]
 pub struct Repeated {
     /// Sequence number of the first byte.
     pub seq: u32,

@@ -8,6 +8,7 @@ use super::{BACKEND_FIELD, field};
 /// the host merely forwards never match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(C)]
+#[cfg_attr(feature = "zerocopy", derive(zerocopy::FromBytes, zerocopy::Immutable, zerocopy::IntoBytes))]
 pub struct ListenerKey {
     /// Address.
     pub address: [u8; 16],
@@ -25,6 +26,7 @@ pub const PROTOCOL_TLS: u8 = 2;
 /// Whose a listening address is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
+#[cfg_attr(feature = "zerocopy", derive(zerocopy::FromBytes, zerocopy::Immutable, zerocopy::IntoBytes))]
 pub struct Listener {
     /// Router id: scope of host keys.
     pub router: u32,
@@ -40,6 +42,7 @@ pub struct Listener {
 /// A host of a router: a normal name, or `*.` and a domain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(C)]
+#[cfg_attr(feature = "zerocopy", derive(zerocopy::FromBytes, zerocopy::Immutable, zerocopy::IntoBytes))]
 pub struct HostKey {
     /// Router id.
     pub router: u32,
@@ -55,6 +58,7 @@ pub const ROUTE_ALLOW_LIST: u16 = 1;
 /// What a host leads to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
+#[cfg_attr(feature = "zerocopy", derive(zerocopy::FromBytes, zerocopy::Immutable, zerocopy::IntoBytes))]
 pub struct HostRoute {
     /// Route id: scope of counters and allow-lists. For a host with several routes, that of the first.
     pub route: u32,
@@ -70,6 +74,7 @@ pub struct HostRoute {
 /// to 128 of the address (IPv4 `/n` is `96 + n`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(C)]
+#[cfg_attr(feature = "zerocopy", derive(zerocopy::FromBytes, zerocopy::Immutable, zerocopy::IntoBytes))]
 pub struct AllowNet {
     /// Route id, big-endian, because tries compare from the first byte on.
     pub route: [u8; 4],
@@ -86,6 +91,7 @@ pub const ROUTE_NAME_FIELD: usize = 320;
 /// Which route an id stands for: for people, and for the next agent, which goes on with the same ids.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
+#[cfg_attr(feature = "zerocopy", derive(zerocopy::FromBytes, zerocopy::Immutable, zerocopy::IntoBytes))]
 pub struct RouteName {
     /// Router id.
     pub router: u32,
@@ -98,6 +104,7 @@ pub struct RouteName {
 /// Counters of a route.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
+#[cfg_attr(feature = "zerocopy", derive(zerocopy::FromBytes, zerocopy::Immutable, zerocopy::IntoBytes))]
 pub struct RouteStats {
     /// Connections that the kernel carries.
     pub steer: u64,

@@ -8,22 +8,24 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use router_access_log::RouteCounters;
 use router_core::model::RouteId;
 use router_core::object::{Kind, ObjectRef};
 use router_core::status::IngressEntry;
 use router_core::table::{HttpTls, ResolvedRoute, RouteKind, RouterTable, VirtualHost};
+use router_datapath::PinFolder;
+use router_datapath::dump::connections;
+use router_datapath::image::{HostEntry, RouteMap, flags};
+use router_datapath::task::Programmed;
+use router_listener::{BindState, ListenerState, Protocol};
+use router_proxy::Known;
 use rustls::sign::CertifiedKey;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 use x509_parser::prelude::{FromDer, X509Certificate};
 
 use super::age::age;
-use crate::agent::Published;
-use crate::datapath::PinFolder;
-use crate::datapath::dump::connections;
-use crate::datapath::image::{HostEntry, RouteMap, flags};
-use crate::datapath::task::Programmed;
-use crate::proxy::{BindState, Known, ListenerState, Protocol, RouteCounters};
+use crate::published::Published;
 use crate::status::StatusInput;
 
 /// What can be asked for.

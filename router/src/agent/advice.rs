@@ -11,11 +11,11 @@ use router_core::explain::Facts;
 use router_core::object::Origin;
 use router_core::parse::Object;
 use router_core::warning::Warning;
+use router_proxy::Known;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout};
 
-use super::Published;
-use crate::proxy::Known;
+use crate::published::Published;
 use crate::source::{Diagnostic, Severity};
 
 /// Changes come in bursts; what is only odd between two of them is not told.

@@ -5,14 +5,14 @@ use std::thread;
 use std::time::Duration;
 
 use aya::VerifierLogLevel;
+use router_datapath::kernel::{Kernel, KernelError, Mode};
+use router_datapath::ports;
+use router_datapath::task::{self, Inputs, Programmed};
+use router_datapath::{DataPath, PinFolder};
 use tokio::sync::watch;
 use tokio::task::LocalSet;
 
 use super::{AgentError, Options, with_causes};
-use crate::datapath::kernel::{Duty, Kernel, KernelError};
-use crate::datapath::ports;
-use crate::datapath::task::{self, Inputs, Programmed};
-use crate::datapath::{DataPath, PinFolder};
 
 /// The programs, with the maps of an earlier agent if there are any; `Ok(Err(reason))` when they cannot be had and the
 /// operator did not insist.
@@ -42,7 +42,7 @@ pub(super) struct KernelDataPath {
 }
 
 struct Work {
-    duty: watch::Sender<Duty>,
+    mode: watch::Sender<Mode>,
     thread: thread::JoinHandle<()>,
 }
 
@@ -60,26 +60,26 @@ impl KernelDataPath {
 
     /// Takes the work up, at first or again.
     pub fn resume(&mut self, kernel: Kernel) -> std::io::Result<()> {
-        let (duty, duties) = watch::channel(Duty::Work);
+        let (mode, modes) = watch::channel(Mode::Active);
         let (inputs, programmed) = (self.inputs.clone(), self.programmed.clone());
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let thread = thread::Builder::new().name("datapath".to_owned()).spawn(move || {
             let work = LocalSet::new();
-            if let Err(error) = work.block_on(&runtime, task::run(kernel, inputs, programmed.clone(), duties)) {
+            if let Err(error) = work.block_on(&runtime, task::run(kernel, inputs, programmed.clone(), modes)) {
                 let error = with_causes(&error);
                 tracing::error!(error, "the kernel data path ended; everything is relayed");
                 // Nobody needs to wait for connections that nobody watches.
                 programmed.send_modify(|programmed| Arc::make_mut(programmed).drained = true);
             }
         })?;
-        self.work = Some(Work { duty, thread });
+        self.work = Some(Work { mode, thread });
         Ok(())
     }
 
     /// No new connection is steered from here on.
     pub fn drain(&self) {
         if let Some(work) = &self.work {
-            work.duty.send_replace(Duty::Drain);
+            work.mode.send_replace(Mode::Drain);
         }
     }
 
@@ -93,9 +93,9 @@ impl KernelDataPath {
     }
 
     /// Ends the work, and waits until it has.
-    pub async fn end(&mut self, duty: Duty) {
+    pub async fn end(&mut self, mode: Mode) {
         if let Some(work) = self.work.take() {
-            work.duty.send_replace(duty);
+            work.mode.send_replace(mode);
             // The thread ends by itself; whether it panicked was printed by then.
             let _ = tokio::task::spawn_blocking(move || work.thread.join()).await;
         }

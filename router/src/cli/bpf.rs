@@ -6,13 +6,13 @@ use std::process::ExitCode;
 use anyhow::Context;
 use aya::VerifierLogLevel;
 use clap::{Args, Subcommand};
+use router_datapath::PinFolder;
+use router_datapath::dump::{MAPS, dump, stats};
+use router_datapath::kernel::{self, Kernel};
 use serde_json::{Value, json};
 
 use super::{Output, StateArgs, table};
 use crate::admin::{self, View};
-use crate::datapath::PinFolder;
-use crate::datapath::dump::{MAPS, dump, stats};
-use crate::datapath::kernel::{self, Kernel};
 
 /// Verbs of `sluice bpf`.
 #[derive(Debug, Subcommand)]

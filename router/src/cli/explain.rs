@@ -10,10 +10,10 @@ use clap::{Args, ValueEnum};
 use router_core::explain::{Explanation, Facts, Query, QueryError, explain};
 use router_core::parse::Defaults;
 use router_core::translate::{Settings, translate};
+use router_proxy::UpstreamTls;
 
 use super::{StateArgs, TranslationArgs};
 use crate::admin;
-use crate::proxy::UpstreamTls;
 use crate::source::Directory;
 
 /// Exit code for what is not served.

@@ -7,19 +7,29 @@ use std::time::Duration;
 
 use anyhow::Context;
 use clap::Args;
+use router_access_log::AccessLogForm;
+use router_access_log::log_writer::LogWriter;
+use router_datapath::DataPath;
+use router_datapath::netfilter::HostFirewall;
+use router_datapath::peers::PeerRedirect;
+use router_datapath::ports::PortRange;
+use router_sys::huge_pages;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tracing_subscriber::EnvFilter;
 
 use super::{StateArgs, TranslationArgs};
 use crate::agent::{self, Options};
-use crate::datapath::DataPath;
-use crate::datapath::netfilter::HostFirewall;
-use crate::datapath::peers::PeerRedirect;
-use crate::datapath::ports::PortRange;
 use crate::keep::{self, Inherited};
-use crate::log_writer::LogWriter;
-use crate::proxy::AccessLogForm;
-use crate::text::{self, HugeText};
+
+/// Whether the code is put on huge pages.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum HugeText {
+    /// If the kernel has transparent huge pages.
+    #[default]
+    Auto,
+    /// Not.
+    Never,
+}
 
 /// Arguments of `sluice run`.
 #[derive(Debug, Args)]
@@ -99,7 +109,7 @@ pub fn run(args: RunArgs) -> anyhow::Result<ExitCode> {
         log.with_ansi(false).init();
     }
     if args.huge_text == HugeText::Auto {
-        match text::on_huge_pages() {
+        match huge_pages::on_huge_pages() {
             Ok(0) => {}
             Ok(bytes) => tracing::debug!(bytes, "the program's code is on huge pages"),
             Err(error) => tracing::debug!(%error, "the program's code cannot be put on huge pages"),

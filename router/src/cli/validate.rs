@@ -14,8 +14,8 @@ use router_core::object::{Kind, ObjectKey, ObjectRef};
 use router_core::parse::Defaults;
 use router_core::sites::{Row, faults};
 use router_core::translate::{Settings, Translation, translate};
+use router_proxy::UpstreamTls;
 
-use crate::proxy::UpstreamTls;
 use crate::source::{Diagnostic, Directory, Severity, folder_of};
 
 /// Exit code for invalid input.

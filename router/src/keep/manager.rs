@@ -1,10 +1,12 @@
 //! The agent's side: what was handed to it, and whom it tells how it stands.
 
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
+use router_proxy::listeners::sockets::{Origin, SocketKeeper, Sockets, is_own_name};
+use router_sys::activation;
 use rustix::fs::{OFlags, fcntl_setfl};
 use rustix::net::SocketType;
 use rustix::net::sockopt::{Timeout, set_socket_timeout, socket_type};
@@ -12,7 +14,6 @@ use sd_notify::NotifyState;
 use tokio::io::Interest;
 use tokio::net::UnixStream;
 
-use super::sockets::{Origin, Sockets, is_own_name};
 use super::wire::{self, receive, send};
 
 /// For a keeper to hand everything over; it does so at once.
@@ -58,16 +59,6 @@ impl Manager {
         self.tell(&[NotifyState::Custom(wire::YIELDED)], &[]);
     }
 
-    /// Has a socket held for the next agent.
-    pub(super) fn opened(&self, name: &str, socket: BorrowedFd<'_>) {
-        self.tell(&[NotifyState::FdStore, NotifyState::FdName(name)], &[socket]);
-    }
-
-    /// Has a socket held no longer.
-    pub(super) fn closed(&self, name: &str) {
-        self.tell(&[NotifyState::FdStoreRemove, NotifyState::FdName(name)], &[]);
-    }
-
     fn tell(&self, states: &[NotifyState<'_>], descriptors: &[BorrowedFd<'_>]) {
         let text = || states.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n");
         let told = match &self.0 {
@@ -79,6 +70,16 @@ impl Manager {
         if let Err(error) = told {
             tracing::warn!(%error, message = text(), "the service manager cannot be told");
         }
+    }
+}
+
+impl SocketKeeper for Manager {
+    fn opened(&self, name: &str, socket: BorrowedFd<'_>) {
+        self.tell(&[NotifyState::FdStore, NotifyState::FdName(name)], &[socket]);
+    }
+
+    fn closed(&self, name: &str) {
+        self.tell(&[NotifyState::FdStoreRemove, NotifyState::FdName(name)], &[]);
     }
 }
 
@@ -117,7 +118,7 @@ pub fn inherit() -> io::Result<Inherited> {
     if std::env::var_os(wire::VARIABLE).is_none() {
         let systemd = std::env::var_os("NOTIFY_SOCKET").is_some();
         let manager = Manager(if systemd { Kind::Systemd } else { Kind::None });
-        let sockets = Sockets::new(manager.clone(), inherited);
+        let sockets = Sockets::new(Some(Arc::new(manager.clone())), inherited);
         return Ok(Inherited { manager, sockets, successor: false });
     }
     let socket = keeper()?;
@@ -132,7 +133,7 @@ pub fn inherit() -> io::Result<Inherited> {
         }
     };
     let manager = Manager(Kind::Keeper(Arc::new(socket)));
-    let sockets = Sockets::new(manager.clone(), inherited);
+    let sockets = Sockets::new(Some(Arc::new(manager.clone())), inherited);
     Ok(Inherited { manager, sockets, successor })
 }
 
@@ -150,13 +151,9 @@ fn keeper() -> io::Result<OwnedFd> {
 /// The descriptors of `LISTEN_FDS`, when `LISTEN_PID` is this process.
 pub(super) fn activated() -> io::Result<Vec<(Origin, OwnedFd)>> {
     let origin = |name: &str| if is_own_name(name) { Origin::Agent } else { Origin::Activation };
-    let own = |(descriptor, name): (_, String)| {
-        // SAFETY: the service manager passed the descriptor to this process alone (LISTEN_PID), sd_listen_fds(3)
-        // makes it ours, and this is called once, so nothing else owns it.
-        (origin(&name), unsafe { OwnedFd::from_raw_fd(descriptor) })
-    };
     let faulty = |error: io::Error| io::Error::new(error.kind(), format!("LISTEN_FDS does not hold: {error}"));
-    Ok(sd_notify::listen_fds_with_names().map_err(faulty)?.map(own).collect())
+    let taken = activation::take_descriptors().map_err(faulty)?;
+    Ok(taken.into_iter().map(|(descriptor, name)| (origin(&name), descriptor)).collect())
 }
 
 /// What the keeper wants of a running agent.

@@ -7,8 +7,8 @@ use std::sync::LazyLock;
 use std::time::Duration;
 
 use proptest::prelude::*;
-use router::proxy::ProxyConfig;
 use router_core::explain::{Explanation, Fate, Query};
+use router_proxy::ProxyConfig;
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 

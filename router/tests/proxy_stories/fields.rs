@@ -8,12 +8,12 @@ use hyper::Request;
 use hyper::body::Bytes;
 use hyper::client::conn::http2;
 use hyper_util::rt::{TokioExecutor, TokioIo};
-use router::proxy::ProxyConfig;
 use router_core::parse::{
     Direction, ErrorPage, HeaderAction, HeaderActions, HeaderChange, HeaderValue, RewriteTarget, UniqueId,
     UniqueIdField, UniqueIdPart,
 };
 use router_core::policy::{ErrorPages, RoutePolicy, RouterPolicy};
+use router_proxy::ProxyConfig;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::tables::{Rig, Route, table, under};

@@ -4,9 +4,10 @@ use std::fs;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use router_proxy::{ProxyConfig, UpstreamTls};
+
 use router::cli::explain::offline;
 use router::cli::validate::validate;
-use router::proxy::{ProxyConfig, UpstreamTls};
 use router::source::Directory;
 use router_core::explain::{Explanation, Query};
 use router_core::parse::Defaults;

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use http_desync_guardian::RequestSafetyTier;
 use http_desync_guardian::request_analyzer::HttpRequestData;
-use router::proxy::ProxyConfig;
+use router_proxy::ProxyConfig;
 use tokio::net::TcpStream;
 
 use crate::http1_corpus::exchange;

@@ -6,8 +6,8 @@ mod rows;
 
 use std::time::{Duration, Instant};
 
-use router::proxy::ProxyConfig;
 use router_core::policy::{RouterPolicy, Timeouts};
+use router_proxy::ProxyConfig;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;

@@ -3,7 +3,7 @@
 
 mod rows;
 
-use router::proxy::ProxyConfig;
+use router_proxy::ProxyConfig;
 use tokio::io::AsyncWriteExt;
 
 use crate::frames::{

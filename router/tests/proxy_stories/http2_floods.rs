@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use hyper::StatusCode;
 use hyper::body::Bytes;
-use router::proxy::ProxyConfig;
+use router_proxy::ProxyConfig;
 use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;

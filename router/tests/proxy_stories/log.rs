@@ -30,7 +30,7 @@ pub fn capture() {
         tracing_subscriber::fmt()
             .json()
             .flatten_event(true)
-            .with_env_filter(EnvFilter::new("access=info,router::proxy::http::mirror=warn"))
+            .with_env_filter(EnvFilter::new("access=info,router_proxy::http::mirror=warn"))
             .with_writer(|| Sink)
             .init();
     });

@@ -3,7 +3,6 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use router::proxy::ProxyConfig;
 use router_core::certificate::MaterialCache;
 use router_core::explain::{Explanation, Facts, Query, Step, Trust, explain};
 use router_core::object::{Kind, ObjectKey, ObjectRef, Origin};
@@ -12,6 +11,7 @@ use router_core::resolve::EndpointAddresses;
 use router_core::resources::Resources;
 use router_core::table::{RouterTable, RoutingTable};
 use router_core::translate::{Settings, Translation, translate};
+use router_proxy::ProxyConfig;
 use serde_json::{Value, json};
 
 use crate::tables::Rig;

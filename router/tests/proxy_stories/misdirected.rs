@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use router::proxy::ProxyConfig;
+use router_proxy::ProxyConfig;
 
 use crate::tables::{Rig, Route, table};
 use crate::{backends, client, pki};

@@ -2,8 +2,8 @@
 
 use std::net::SocketAddr;
 
-use router::proxy::ProxyConfig;
 use router_core::policy::RouterPolicy;
+use router_proxy::ProxyConfig;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;

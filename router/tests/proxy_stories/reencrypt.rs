@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use router::proxy::ProxyConfig;
 use router_core::policy::{RouterPolicy, Timeouts};
+use router_proxy::ProxyConfig;
 use tokio::io::AsyncReadExt;
 
 use crate::pki::Ca;

@@ -8,9 +8,9 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use router::proxy::ProxyConfig;
 use router_core::flag::Flag;
 use router_core::policy::{RouterPolicy, Timeouts};
+use router_proxy::ProxyConfig;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::Semaphore;

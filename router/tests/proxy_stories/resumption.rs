@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use rcgen::DnType;
-use router::proxy::ProxyConfig;
 use router_core::policy::{ClientAuth, RouterPolicy};
 use router_core::table::RoutingTable;
+use router_proxy::ProxyConfig;
 use rustls::client::{Resumption, Tls12Resumption};
 use rustls::version::{TLS12, TLS13};
 use rustls::{ClientConfig, HandshakeKind, SupportedProtocolVersion};
@@ -73,7 +73,7 @@ async fn a_ticket_is_good_for_its_router_alone() {
     let both = Arc::new(RoutingTable { revision: 1, routers: vec![one("first"), one("second")] });
     let rig = Rig::start(ProxyConfig::default(), both).await;
     let states = Arc::clone(&rig.proxy.listeners().borrow());
-    let ports: Vec<_> = states.iter().filter(|state| state.protocol == router::proxy::Protocol::Https).collect();
+    let ports: Vec<_> = states.iter().filter(|state| state.protocol == router_listener::Protocol::Https).collect();
     let [first, second] = ports.as_slice() else { panic!("two listeners: {states:?}") };
     let config = Arc::new(speaking(&TLS13, Tls12Resumption::Disabled));
     let to = async |address| client::try_get(address, &config, HOST).await.unwrap().kind.unwrap();

@@ -37,7 +37,7 @@ async fn certificates_are_rotated_under_load() {
     let backend = backends::http("app").await;
     let keys: Arc<Vec<_>> = Arc::new((0..=ROTATIONS).map(|_| pki::ca().leaf(&[HOST])).collect());
     let with = |key: &Arc<CertifiedKey>| table(&[Route::new(HOST, "").edge(Some(key)).to(backend)], None);
-    let rig = Rig::start(router::proxy::ProxyConfig::default(), with(&keys[0])).await;
+    let rig = Rig::start(router_proxy::ProxyConfig::default(), with(&keys[0])).await;
     let (over, handshakes, requests) =
         (Arc::<AtomicBool>::default(), Arc::<AtomicUsize>::default(), Arc::<AtomicUsize>::default());
     let mut clients = Vec::new();

@@ -2,9 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use router::proxy::ProxyConfig;
 use router_core::policy::{RouterPolicy, Timeouts};
 use router_core::rule::{BackendPolicy, RulePolicy};
+use router_proxy::ProxyConfig;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use router::proxy::ProxyConfig;
 use router_core::gateway::spec::{HostPattern, SubjectName};
 use router_core::model::Hostname;
 use router_core::rule::{BackendPolicy, BackendTls, RulePolicy};
+use router_proxy::ProxyConfig;
 use rustls::RootCertStore;
 
 use crate::pki::Ca;

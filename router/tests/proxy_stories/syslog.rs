@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
-use router::proxy::{AccessLogForm, ProxyConfig};
+use router_access_log::AccessLogForm;
 use router_core::parse::{LogFormat, Syslog};
 use router_core::policy::{AccessLogPolicy, RouterPolicy, Timeouts};
+use router_proxy::ProxyConfig;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UdpSocket;
 use tokio::time::timeout;

@@ -5,7 +5,6 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use router::proxy::{BindState, Protocol, Proxy, ProxyConfig};
 use router_core::model::{HostMatch, Hostname, PathMatch, RouteId, RouterName};
 use router_core::object::Kind;
 use router_core::parse::ForwardedHeaders;
@@ -15,6 +14,8 @@ use router_core::table::{
     Cluster, Endpoint, HostIndex, HttpTls, InsecurePolicy, Reencrypt, ResolvedRoute, RouteKind, RouterTable,
     RoutingTable, ServiceEndpoints, VirtualHost,
 };
+use router_listener::{BindState, Protocol};
+use router_proxy::{Proxy, ProxyConfig};
 use rustls::RootCertStore;
 use rustls::sign::CertifiedKey;
 use tokio::sync::watch;

@@ -6,14 +6,14 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use router_common::maps::{PROTOCOL_HTTP, PROTOCOL_TLS, names};
 use router_common::verdict::{Reason, Verdict};
 use router_core::explain::{DataPath, MapKey, MapNet, Protocol, Query};
+use router_datapath::PinFolder;
+use router_datapath::address::network;
+use router_datapath::dump::{DumpError, dump, host_entry};
+use router_datapath::image::{MapImage, Relayed, RouteMap};
+use router_datapath::obstacles::AgentAlone;
 use serde_json::Value;
 
 use crate::admin::views::intended_row;
-use crate::datapath::PinFolder;
-use crate::datapath::dump::{DumpError, dump, host_entry, network};
-use crate::datapath::image::{MapImage, RouteMap};
-use crate::datapath::obstacles::AgentAlone;
-use crate::datapath::pools::Relayed;
 
 /// Stands for a client whose address nobody told.
 const SOME_CLIENT: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);

@@ -10,12 +10,11 @@ use router_common::verdict::Reason;
 use router_core::table::RoutingTable;
 use serde_json::{Value, json};
 
-use crate::datapath::PinFolder;
-use crate::datapath::image::MapImage;
-use crate::datapath::instances;
-use crate::datapath::pools::Relayed;
-use crate::datapath::task::Programmed;
-use crate::proxy::Flag;
+use router_access_log::Flag;
+use router_datapath::PinFolder;
+use router_datapath::image::{MapImage, Relayed};
+use router_datapath::instances;
+use router_datapath::task::Programmed;
 
 const SETTINGS: &str = "/proc/sys/net";
 /// `rp_filter` of an interface (linux, ip-sysctl): sources must be reached by it.
@@ -175,8 +174,8 @@ mod tests {
     use tempfile::TempDir;
 
     use super::*;
-    use crate::datapath::image::Unsteered;
-    use crate::datapath::obstacles::{AgentAlone, Obstacle};
+    use router_datapath::image::Unsteered;
+    use router_datapath::obstacles::{AgentAlone, Obstacle};
 
     #[test]
     fn what_has_one_reason_stands_together() {

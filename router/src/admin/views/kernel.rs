@@ -6,15 +6,15 @@ use std::sync::PoisonError;
 use router_common::maps::{SlotKey, names};
 use router_common::verdict::Reason;
 use router_core::model::{RouteId, RouterName};
+use router_datapath::PinFolder;
+use router_datapath::dump::{self, dump};
+use router_datapath::image::{MapImage, RouteMap, listener_key, listener_value};
+use router_datapath::maps;
+use router_datapath::task::Programmed;
 use serde_json::{Map, Value, json};
 
 use super::intended_row;
-use crate::agent::Published;
-use crate::datapath::PinFolder;
-use crate::datapath::dump::{self, dump};
-use crate::datapath::image::{MapImage, RouteMap, listener_key, listener_value};
-use crate::datapath::maps;
-use crate::datapath::task::Programmed;
+use crate::published::Published;
 
 /// What the configuration maps should hold, by map, as `sluice bpf dump` shows it.
 pub fn intended(image: &MapImage) -> Value {

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
+use router_access_log::RouteCounters;
 use router_core::gateway::spec::{Gateway, HostPattern, Listener};
 use router_core::model::{RouteId, RouterName};
 use router_core::object::{Kind, ObjectRef};
@@ -11,8 +12,7 @@ use router_core::table::{ResolvedRoute, RouterTable};
 use serde_json::{Value, json};
 
 use super::kernel::Counted;
-use crate::agent::Published;
-use crate::proxy::RouteCounters;
+use crate::published::Published;
 
 /// The kinds whose objects say where requests go.
 const ROUTES: [Kind; 5] = [Kind::HttpRoute, Kind::GrpcRoute, Kind::TlsRoute, Kind::IngressRoute, Kind::HttpProxy];

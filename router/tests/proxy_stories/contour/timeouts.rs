@@ -171,7 +171,7 @@ async fn idle_connections_are_kept_for_as_long_as_the_route_says() {
     let objects =
         [vec![proxy("proxy-short", with(short)), proxy("long", with(long))], service("app", &[recorder.address])]
             .concat();
-    let config = router::proxy::ProxyConfig { workers: std::num::NonZeroUsize::new(1), ..Default::default() };
+    let config = router_proxy::ProxyConfig { workers: std::num::NonZeroUsize::new(1), ..Default::default() };
     let world = World::with(config, objects).await;
     let over = async |host: &str| {
         assert_eq!(ask(&world, host, "/", &[]).await.status, 200);

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use router::proxy::ProxyConfig;
+use router_proxy::ProxyConfig;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use router::proxy::ProxyConfig;
 use router_core::parse::ErrorPage;
 use router_core::policy::{ErrorPages, RouterPolicy};
 use router_core::rule::{Retry, RulePolicy};
+use router_proxy::ProxyConfig;
 use tokio::io::AsyncWriteExt;
 
 use super::ask;

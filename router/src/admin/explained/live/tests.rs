@@ -6,11 +6,11 @@ use std::io;
 use aya::maps::MapError;
 use router_common::verdict::Reason;
 use router_core::explain::{Explanation, Step};
+use router_datapath::address::sixteen;
+use router_datapath::image::{HostEntry, PoolEntry};
 use serde_json::json;
 
 use super::*;
-use crate::datapath::image::{HostEntry, sixteen};
-use crate::datapath::pools::PoolEntry;
 
 #[derive(Default)]
 struct Fake {

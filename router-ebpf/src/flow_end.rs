@@ -1,0 +1,47 @@
+//! The end of a connection that the kernel carries.
+
+use aya_ebpf::helpers::bpf_ktime_get_ns;
+use router_common::maps::{FLOW_IN_HEAD, Flow, FlowKey, SIDE_CLIENT, STATE_CLOSING};
+use router_common::verdict::FlowEndReason;
+
+use crate::maps;
+use crate::record;
+
+/// Ends a connection: both entries linger for packets that are sent again, until the agent or a dial wants their room.
+#[inline(never)]
+pub fn finish(flow: &mut Flow, other: &mut Flow, reason: FlowEndReason) {
+    if !maps::claim_end(if flow.side == SIDE_CLIENT { &mut *flow } else { &mut *other }) {
+        return;
+    }
+    // SAFETY: the helper has no precondition.
+    let now = unsafe { bpf_ktime_get_ns() };
+    flow.end = reason as u8;
+    other.end = reason as u8;
+    flow.ended_ns = now;
+    other.ended_ns = now;
+    flow.state = STATE_CLOSING;
+    other.state = STATE_CLOSING;
+    record::end(flow, other);
+}
+
+/// A first payload that is no longer needed.
+#[inline(always)]
+pub fn forget_flight(key: &FlowKey, flow: &Flow, from_client: bool) {
+    if from_client {
+        maps::forget_first_flight(key);
+    } else {
+        maps::forget_first_flight(&flow.rewrite.to.reversed());
+    }
+}
+
+/// Deletes all that is known of a connection, given its client's key and entry.
+#[inline(always)]
+pub fn forget(key: &FlowKey, client: &Flow) {
+    let backend = client.rewrite.to.reversed();
+    maps::forget_first_flight(key);
+    if client.own & FLOW_IN_HEAD != 0 {
+        maps::forget_later_head(key);
+    }
+    maps::remove_flow(key);
+    maps::remove_flow(&backend);
+}

@@ -1,0 +1,85 @@
+//! The access log and the counters of routes: one line for each connection that is relayed or steered, and for each request
+//! that is proxied.
+
+#![forbid(unsafe_code)]
+
+mod counters;
+mod format;
+mod httplog;
+mod line;
+mod log;
+pub mod log_writer;
+mod syslog;
+
+use std::net::SocketAddr;
+use std::time::{Duration, SystemTime};
+
+use router_core::model::{RouteId, RouterName};
+
+pub use counters::{Counters, RouteCounters, Totals};
+pub use line::{Captured, DataPath, Line, LineRoute};
+pub use log::{AccessLog, AccessLogForm, Mark};
+pub use router_core::flag::Flag;
+
+/// A connection that the kernel carried, or refused.
+#[derive(Clone, Debug)]
+pub struct Carried<'c> {
+    /// Router that the listener belongs to.
+    pub router: &'c RouterName,
+    /// Who connected.
+    pub client: SocketAddr,
+    /// The address that was connected to.
+    pub listener: SocketAddr,
+    /// SNI or Host, or the wildcard that covers it when it is not known any more.
+    pub host: &'c str,
+    /// The route.
+    pub route: &'c RouteId,
+    /// Where it went.
+    pub endpoint: Option<SocketAddr>,
+    /// Payload bytes from the client.
+    pub bytes_in: u64,
+    /// Payload bytes to the client.
+    pub bytes_out: u64,
+    /// Endpoints that were tried in vain before that one.
+    pub retries: u32,
+    /// Why it ended.
+    pub flag: Flag,
+    /// From the first bytes to the end.
+    pub duration: Duration,
+}
+
+impl AccessLog {
+    /// Counts a connection for its route, and writes its line.
+    pub fn carried(&self, one: &Carried<'_>) {
+        self.counters().totals(one.router, one.route).add(one.bytes_in, one.bytes_out, one.flag);
+        if !self.is_wanted() {
+            return;
+        }
+        let now = SystemTime::now();
+        self.write(Line {
+            began: now.checked_sub(one.duration).unwrap_or(now),
+            router: one.router.clone(),
+            client: one.client,
+            listener: one.listener,
+            tls: false,
+            host: Some(one.host.to_owned()),
+            method: None,
+            path: None,
+            status: None,
+            route: Some(LineRoute::Named(one.route.clone())),
+            endpoint: one.endpoint,
+            bytes_in: one.bytes_in,
+            bytes_out: one.bytes_out,
+            answered: None,
+            duration: one.duration,
+            interim_dropped: 0,
+            retries: one.retries,
+            flag: one.flag,
+            data_path: DataPath::Kernel,
+            captured: None,
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,294 @@
+//! Where lines go: through a bounded queue to a thread that writes them, so that nobody who serves waits for whoever
+//! reads the log. A router may have a syslog server of its own, and a format (`logging.access`).
+
+use std::collections::HashMap;
+use std::io::{self, Write};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
+use std::thread;
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use router_core::model::RouterName;
+use router_core::parse::{LogFormat, Syslog};
+use router_core::table::RoutingTable;
+use tokio::sync::oneshot;
+
+use super::counters::Counters;
+use super::line::Line;
+use super::log_writer;
+use super::syslog::Sender;
+
+/// Most lines that wait. Those that come when it is full are dropped, and counted.
+const QUEUE: usize = 16 * 1024;
+/// Longest wait for the lines of a proxy, or of a data path, that has stopped.
+const LAST_WAIT: Duration = Duration::from_secs(2);
+
+/// How the access log is written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum AccessLogForm {
+    /// Events of the agent's own log, named `access`.
+    #[default]
+    Log,
+    /// One JSON object a line, on standard output.
+    Json,
+    /// In the order of HAProxy's `option httplog`, on standard output.
+    Httplog,
+    /// Not at all.
+    Off,
+}
+
+/// The access log and the counters. All clones are one. Every request has a clone, so whoever serves requests on a thread
+/// of its own takes them from [`AccessLog::of_thread`].
+#[derive(Clone, Debug)]
+pub struct AccessLog(Arc<Handles>);
+
+#[derive(Clone, Debug)]
+struct Handles {
+    counters: Arc<Counters>,
+    queue: Option<SyncSender<Message>>,
+    dropped: Arc<AtomicU64>,
+    /// Whether lines are written here.
+    is_own: bool,
+    elsewhere: Arc<Elsewhere>,
+}
+
+/// What routers want of their lines.
+#[derive(Debug, Default)]
+struct Elsewhere {
+    routers: ArcSwap<HashMap<RouterName, RouterLog>>,
+    /// Whether one has a server of its own.
+    any_server: AtomicBool,
+}
+
+/// Where the lines of a router go, and how, if not as those of others.
+#[derive(Clone, Debug)]
+struct RouterLog {
+    syslog: Option<Syslog>,
+    format: Option<LogFormat>,
+}
+
+#[derive(Debug)]
+enum Message {
+    Line(Box<Line>),
+    Flush(oneshot::Sender<()>),
+}
+
+impl AccessLog {
+    /// Starts the thread that writes, if there is anything to write.
+    pub fn start(form: AccessLogForm, counters: Arc<Counters>) -> Self {
+        let dropped = Arc::new(AtomicU64::new(0));
+        let elsewhere = Arc::<Elsewhere>::default();
+        let is_own = match form {
+            AccessLogForm::Log => tracing::enabled!(target: "access", tracing::Level::INFO),
+            AccessLogForm::Json | AccessLogForm::Httplog => true,
+            AccessLogForm::Off => false,
+        };
+        let log = |queue| {
+            let (dropped, elsewhere) = (Arc::clone(&dropped), Arc::clone(&elsewhere));
+            AccessLog(Arc::new(Handles { counters, queue, dropped, is_own, elsewhere }))
+        };
+        let (queue, lines) = sync_channel(QUEUE);
+        let writer = Writer {
+            form,
+            dropped: Arc::clone(&dropped),
+            out: Vec::new(),
+            elsewhere: Arc::clone(&elsewhere),
+            sender: Sender::default(),
+        };
+        match thread::Builder::new().name("access-log".to_owned()).spawn(move || writer.run(&lines)) {
+            Ok(_) => log(Some(queue)),
+            Err(error) => {
+                tracing::error!(%error, "there is no thread for the access log; it is not written");
+                log(None)
+            }
+        }
+    }
+
+    /// The same log, whose clones are counted in a place of their own: threads that count in the same place wait for each
+    /// other's caches.
+    pub fn of_thread(&self) -> Self {
+        AccessLog(Arc::new(Handles::clone(&self.0)))
+    }
+
+    /// A log that nobody writes, with room for so many lines.
+    #[cfg(test)]
+    pub fn with_queue(room: usize) -> (Self, TestQueue) {
+        let (queue, lines) = sync_channel(room);
+        let handles = Handles {
+            counters: Arc::default(),
+            queue: Some(queue),
+            dropped: Arc::default(),
+            is_own: true,
+            elsewhere: Arc::default(),
+        };
+        (AccessLog(Arc::new(handles)), TestQueue(lines))
+    }
+
+    /// Whether lines are written at all: if not, nothing has to be gathered for them.
+    pub fn is_wanted(&self) -> bool {
+        self.0.queue.is_some() && (self.0.is_own || self.0.elsewhere.any_server.load(Ordering::Relaxed))
+    }
+
+    /// Writes lines from now on as the routers of this table want them.
+    pub fn follow(&self, table: &RoutingTable) {
+        let mut routers = HashMap::new();
+        for router in &table.routers {
+            let (syslog, format) = (router.policy.log.syslog, router.policy.log.format.clone());
+            if syslog.is_some() || format.is_some() {
+                routers.insert(router.name.clone(), RouterLog { syslog, format });
+            }
+        }
+        let any_server = routers.values().any(|router| router.syslog.is_some());
+        self.0.elsewhere.routers.store(Arc::new(routers));
+        self.0.elsewhere.any_server.store(any_server, Ordering::Relaxed);
+    }
+
+    /// What each route has served.
+    pub fn counters(&self) -> &Counters {
+        &self.0.counters
+    }
+
+    /// Lines that nobody took in time.
+    pub fn dropped(&self) -> u64 {
+        self.0.dropped.load(Ordering::Relaxed)
+    }
+
+    /// Writes a line, now or later, or never when too many wait already.
+    pub fn write(&self, line: Line) {
+        let Some(queue) = &self.0.queue else { return };
+        if queue.try_send(Message::Line(Box::new(line))).is_err() {
+            self.0.dropped.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Waits until the lines that there are have been written, for `LAST_WAIT` at most; not at all when the queue is full.
+    pub async fn flush(&self) {
+        if let Some(mark) = self.mark() {
+            mark.reached(LAST_WAIT).await;
+        }
+    }
+
+    /// Marks the end of the lines that there are; `None` when nobody writes, or the queue is full.
+    pub fn mark(&self) -> Option<Mark> {
+        let (done, is_done) = oneshot::channel();
+        self.0.queue.as_ref()?.try_send(Message::Flush(done)).ok()?;
+        Some(Mark(is_done))
+    }
+}
+
+/// A place in the queue of lines.
+#[derive(Debug)]
+pub struct Mark(oneshot::Receiver<()>);
+
+impl Mark {
+    /// Waits until all lines before it have been written, but not longer than this.
+    pub async fn reached(self, longest: Duration) {
+        // An error says that the thread is gone, and with it the lines.
+        let _ = tokio::time::timeout(longest, self.0).await;
+    }
+}
+
+/// Lines that were not written.
+#[cfg(test)]
+pub struct TestQueue(Receiver<Message>);
+
+#[cfg(test)]
+impl TestQueue {
+    /// How many there are; they are taken.
+    pub fn len(&self) -> usize {
+        self.0.try_iter().count()
+    }
+}
+
+struct Writer {
+    form: AccessLogForm,
+    dropped: Arc<AtomicU64>,
+    out: Vec<u8>,
+    elsewhere: Arc<Elsewhere>,
+    sender: Sender,
+}
+
+impl Writer {
+    /// Writes until there is nobody left to send.
+    fn run(mut self, lines: &Receiver<Message>) {
+        let mut told = 0;
+        log_writer::gather();
+        loop {
+            let message = match lines.try_recv() {
+                Ok(message) => message,
+                Err(TryRecvError::Disconnected) => break,
+                Err(TryRecvError::Empty) => {
+                    told = self.tell_dropped(told);
+                    self.flush();
+                    match lines.recv() {
+                        Ok(message) => message,
+                        Err(_) => break,
+                    }
+                }
+            };
+            match message {
+                Message::Line(line) => self.line(&line),
+                Message::Flush(done) => {
+                    self.flush();
+                    // Who asked may not wait any more.
+                    let _ = done.send(());
+                }
+            }
+        }
+        self.flush();
+    }
+
+    fn line(&mut self, line: &Line) {
+        let routers = self.elsewhere.routers.load();
+        let of_router = routers.get(&line.router);
+        // A format is for requests; of relayed connections there is not what it asks for.
+        let format = of_router.and_then(|router| router.format.as_ref()).filter(|_| line.method.is_some());
+        if let Some(server) = of_router.and_then(|router| router.syslog) {
+            let text = format.map_or_else(|| line.httplog(), |format| line.formatted(format));
+            if self.sender.send(&server, line.ended(), &text).is_err() {
+                self.dropped.fetch_add(1, Ordering::Relaxed);
+            }
+            return;
+        }
+        let text = match (self.form, format) {
+            (AccessLogForm::Off, _) => return,
+            (AccessLogForm::Log, None) => return line.emit(),
+            (AccessLogForm::Log, Some(format)) => {
+                let text = line.formatted(format);
+                return tracing::info!(target: "access", router = %line.router, line = text);
+            }
+            (_, Some(format)) => line.formatted(format),
+            (AccessLogForm::Json, None) => line.json(),
+            (AccessLogForm::Httplog, None) => line.httplog(),
+        };
+        self.out.extend_from_slice(text.as_bytes());
+        self.out.push(b'\n');
+        if self.out.len() >= 64 * 1024 {
+            self.flush();
+        }
+    }
+
+    fn flush(&mut self) {
+        log_writer::write_out();
+        if !self.out.is_empty() {
+            let mut out = io::stdout().lock();
+            // Whoever has closed the pipe does not read any more.
+            let _ = out.write_all(&self.out).and_then(|()| out.flush());
+            self.out.clear();
+        }
+    }
+
+    /// Says in the agent's log when lines were lost since it was last said.
+    fn tell_dropped(&self, told: u64) -> u64 {
+        let dropped = self.dropped.load(Ordering::Relaxed);
+        if dropped > told {
+            tracing::warn!(
+                lines = dropped - told,
+                "lines of the access log were dropped: they are not taken fast enough, or could not be sent"
+            );
+        }
+        dropped
+    }
+}

@@ -1,0 +1,132 @@
+//! Reading the maps back: what an earlier agent left is gone on with, and only the difference is written.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::net::SocketAddr;
+
+use aya::maps::MapError;
+use router_common::hostname::field_text;
+use router_common::maps::{ALLOW_ROUTE_BITS, MAX_ENDPOINTS, ROUTE_ALLOW_LIST};
+use router_common::verdict::Reason;
+use router_core::model::RouteId;
+use router_sys::abi::Raw;
+
+use super::address::address;
+use super::image::{
+    EndpointEntry, HostEntry, ListenerEntry, MapImage, PoolEntry, RouteLabel, RouteMap, SlotEntry, Slots,
+};
+use super::maps::{KernelMaps, into_io};
+use super::paths::Path;
+
+impl KernelMaps {
+    /// What the configuration maps hold.
+    ///
+    /// # Errors
+    /// The system call's.
+    pub fn read(&mut self) -> io::Result<MapImage> {
+        self.read_image().map_err(into_io)
+    }
+
+    fn read_image(&mut self) -> Result<MapImage, MapError> {
+        let mut image = MapImage::default();
+        for entry in self.listeners.iter() {
+            let (Raw(key), Raw(value)) = entry?;
+            let value =
+                ListenerEntry { router: value.router, protocol: value.protocol, max_segment: value.max_segment };
+            image.listeners.insert((address(&key.address), key.port), value);
+        }
+        for map in [RouteMap::HttpBe, RouteMap::EdgeReencrypt, RouteMap::TcpBe] {
+            let Some(hosts) = self.host_map(map) else { continue };
+            for entry in hosts.iter() {
+                let (Raw(key), Raw(value)) = entry?;
+                let value = HostEntry {
+                    route: value.route,
+                    // A code of no reason is an entry that will be written again, as it is no wanted one.
+                    reason: Reason::from_code(value.reason).unwrap_or(Reason::Unreadable),
+                    allow_list: value.flags & ROUTE_ALLOW_LIST != 0,
+                    backend: field_text(&value.backend).to_owned(),
+                };
+                image.hosts.insert((map, key.router, field_text(&key.host).to_owned()), value);
+            }
+        }
+        for key in self.sni_passthrough.keys() {
+            let Raw(key) = key?;
+            let name = field_text(&key.host).to_owned();
+            // The entry has no value of its own: it stands for that of `tcp_be`.
+            let backend = image.hosts.get(&(RouteMap::TcpBe, key.router, name.clone())).cloned();
+            let value = backend.unwrap_or(HostEntry {
+                route: 0,
+                reason: Reason::Unreadable,
+                allow_list: false,
+                backend: String::new(),
+            });
+            image.hosts.insert((RouteMap::SniPassthrough, key.router, name), value);
+        }
+        for key in self.allowlists.keys() {
+            let key = key?;
+            let Raw(net) = key.data();
+            let bits = key.prefix_len().saturating_sub(ALLOW_ROUTE_BITS);
+            let bits = u8::try_from(bits).unwrap_or(u8::MAX);
+            image.allow.insert((u32::from_be_bytes(net.route), net.address, bits));
+        }
+        for entry in self.routes.iter() {
+            let (id, Raw(name)) = entry?;
+            let text = field_text(&name.name);
+            // What is none, for it did not fit, is nobody's: its id is not given again.
+            let route = RouteId::parse(text).unwrap_or_else(|| RouteId::of_route("", text));
+            image.routes.insert(id, RouteLabel { router: name.router, route });
+        }
+        self.read_pools(&mut image)?;
+        Ok(image)
+    }
+
+    fn read_pools(&self, image: &mut MapImage) -> Result<(), MapError> {
+        for entry in self.endpoints.iter() {
+            let (id, Raw(endpoint)) = entry?;
+            let path = Path {
+                source: address(&endpoint.source),
+                interface: endpoint.interface,
+                max_segment: endpoint.max_segment,
+            };
+            let address = SocketAddr::new(address(&endpoint.address), endpoint.port);
+            image.endpoints.insert(id, EndpointEntry { address, path });
+        }
+        let mut slots: BTreeMap<u32, BTreeMap<u32, SlotEntry>> = BTreeMap::new();
+        for entry in self.slots.iter() {
+            let (Raw(key), Raw(slot)) = entry?;
+            let slot = SlotEntry { endpoint: slot.endpoint, threshold: slot.threshold, alias: slot.alias };
+            slots.entry(key.pool).or_default().insert(key.index, slot);
+        }
+        for (pool, by_index) in slots {
+            image.slots.insert(pool, whole(by_index));
+        }
+        for entry in self.pools.iter() {
+            let (route, Raw(pool)) = entry?;
+            image.pools.insert(route, PoolEntry { id: pool.id, slots: pool.slots, flags: pool.flags });
+            // A pool without slots has an entry here too, as a pool that is lowered has.
+            image.slots.entry(pool.id).or_default();
+        }
+        Ok(())
+    }
+}
+
+/// Slots by index, without gaps: what is missing names endpoint 0, which is none, so that the pool is made anew.
+fn whole(by_index: BTreeMap<u32, SlotEntry>) -> Slots {
+    let none = SlotEntry { endpoint: 0, threshold: 0, alias: 0 };
+    let count = by_index.keys().next_back().map_or(0, |last| last.saturating_add(1)).min(MAX_ENDPOINTS as u32);
+    (0..count).map(|index| by_index.get(&index).copied().unwrap_or(none)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_gap_in_the_slots_is_an_endpoint_that_does_not_exist() {
+        let slot = |endpoint| SlotEntry { endpoint, threshold: u32::MAX, alias: 0 };
+        let slots = whole(BTreeMap::from([(0, slot(7)), (2, slot(9))]));
+        assert_eq!(slots.iter().map(|slot| slot.endpoint).collect::<Vec<_>>(), [7, 0, 9]);
+        assert!(whole(BTreeMap::new()).is_empty());
+        assert_eq!(whole(BTreeMap::from([(u32::MAX, slot(1))])).len(), MAX_ENDPOINTS);
+    }
+}

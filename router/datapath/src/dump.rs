@@ -1,0 +1,344 @@
+//! The kernel's real map content, decoded. Works on the pins alone: no agent is needed.
+
+mod connections;
+mod dials;
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+
+use aya::maps::lpm_trie::LpmTrie;
+use aya::maps::{Array, HashMap, Map, MapError, PerCpuArray, PerCpuHashMap};
+use router_common::hostname::field_text;
+use router_common::maps::{
+    ALLOW_ROUTE_BITS, AllowNet, ConnVerdict, Decided, Endpoint, EndpointState, FirstFlight, FlowKey, FragmentKey,
+    Fragmented, HANDSHAKE_COMPLETE, HANDSHAKE_DECIDED, Handshake, HostKey, HostRoute, LaterHead, Listener, ListenerKey,
+    Meta, POOL_PROXY_V2, POOL_TOLD, PROTOCOL_TLS, Pool, ROUTE_ALLOW_LIST, Repeated, RouteName, RouteStats, ShortFlight,
+    Slot, SlotKey, names,
+};
+use router_common::verdict::{REASON_CODES, Reason, Verdict};
+use router_sys::abi::{Plain, Raw};
+use serde_json::{Value, json};
+
+use super::address::{address, network};
+use super::clock;
+use super::image::RouteMap;
+use super::pin_folder::{OpenError, PinFolder};
+
+pub use connections::connections;
+
+/// All maps that can be dumped, with what they hold.
+pub const MAPS: [(&str, &str); 29] = [
+    (names::LISTENERS, "listening addresses and the routers they belong to"),
+    (names::HTTP_BE, "hosts of clear-text requests"),
+    (names::EDGE_REENCRYPT, "hosts whose TLS is terminated"),
+    (names::TCP_BE, "backends of passthrough hosts"),
+    (names::SNI_PASSTHROUGH, "hosts whose TLS is passed through"),
+    (names::ALLOWLISTS, "sources that routes with an allow-list admit"),
+    (names::HANDSHAKES, "connections whose first data is awaited"),
+    (names::HELLOS, "first flights that are not complete, or long and not acknowledged"),
+    (names::SHORT_HELLOS, "first flights that are not acknowledged"),
+    (names::LATER_HEADS, "later requests on clear text whose heads are not complete"),
+    (names::VERDICTS, "decisions about the newest connections"),
+    (names::ROUTE_STATS, "connections by route and verdict"),
+    (names::REASON_STATS, "connections by reason"),
+    (names::FLOWS, "connections that the kernel carries, by direction"),
+    (names::FRAGMENTS, "packets in fragments of those connections"),
+    (names::FRAGMENTS_AGAIN, "packets in fragments that are sent again"),
+    (names::FRAGMENT_IDS, "how many packets in fragments there were"),
+    (names::FRAGMENTING, "clients that are relayed because of fragments"),
+    (names::ROUTES, "routes by id"),
+    (names::POOLS, "endpoint pools by route"),
+    (names::SLOTS, "endpoints of pools, with their shares"),
+    (names::ENDPOINTS, "endpoints and the ways to them"),
+    (names::ENDPOINT_STATE, "what the kernel keeps of endpoints"),
+    (names::PEERS, "interfaces whose other ends packets are handed to"),
+    (names::TAKEN, "addresses and ports of others' connections, which dials leave alone"),
+    (names::CLASHES, "carried connections whose addresses and ports others wanted"),
+    (names::CONFIG, "settings of the programs"),
+    (names::DIAL_STATS, "what happened to dials and connections"),
+    (names::META, "layout version, writer and table revision"),
+];
+
+/// Why a map cannot be dumped.
+#[derive(Debug, thiserror::Error)]
+pub enum DumpError {
+    /// No such map.
+    #[error("no map is called `{0}`; `sluice bpf maps` lists them")]
+    Unknown(String),
+    /// It is not pinned, or may not be read.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// Reading failed.
+    #[error("cannot read the map")]
+    Read(#[from] MapError),
+}
+
+/// Entries of a pinned map, sorted.
+///
+/// # Errors
+/// See [`DumpError`].
+pub fn dump(folder: &PinFolder, name: &str) -> Result<Vec<Value>, DumpError> {
+    if !MAPS.iter().any(|(known, _)| *known == name) {
+        return Err(DumpError::Unknown(name.to_owned()));
+    }
+    let map = folder.open(name)?;
+    let mut entries = match name {
+        names::LISTENERS => hash(map, listener)?,
+        names::HTTP_BE | names::EDGE_REENCRYPT | names::TCP_BE => hash(map, host_route)?,
+        names::SNI_PASSTHROUGH => {
+            let map: HashMap<_, Raw<HostKey>, u32> = HashMap::try_from(map)?;
+            map.keys().map(|key| key.map(|Raw(key)| host_key(&key))).collect::<Result<_, _>>()?
+        }
+        names::ALLOWLISTS => allow_lists(map)?,
+        names::HANDSHAKES => hash(map, |k: &FlowKey, v: &Handshake| {
+            merge(
+                flow(k),
+                json!({"clientIsn": v.client_isn, "listenerIsn": v.listener_isn,
+                "complete": v.state & HANDSHAKE_COMPLETE != 0, "decided": v.state & HANDSHAKE_DECIDED != 0}),
+            )
+        })?,
+        names::HELLOS => hash(map, |k: &FlowKey, v: &FirstFlight| {
+            merge(flow(k), json!({"startedNs": v.started_ns, "received": v.received, "segments": v.segments}))
+        })?,
+        names::SHORT_HELLOS => hash(map, |k: &FlowKey, v: &ShortFlight| {
+            merge(flow(k), json!({"startedNs": v.started_ns, "received": v.received, "segments": v.segments}))
+        })?,
+        names::LATER_HEADS => hash(map, |k: &FlowKey, v: &LaterHead| merge(flow(k), json!({"readNs": v.read_ns})))?,
+        names::VERDICTS => verdicts(map)?,
+        names::ROUTE_STATS => route_stats(map)?,
+        names::REASON_STATS => reason_stats(map)?,
+        names::FLOWS => connections::entries(&map)?,
+        names::FRAGMENTS => hash(map, fragmented)?,
+        names::FRAGMENTS_AGAIN => {
+            hash(map, |k: &FlowKey, v: &Repeated| merge(flow(k), json!({"seq": v.seq, "times": v.times})))?
+        }
+        names::FRAGMENT_IDS => {
+            let map: Array<_, u32> = Array::try_from(map)?;
+            vec![json!({"packets": map.get(&0, 0)?})]
+        }
+        names::FRAGMENTING => hash(
+            map,
+            |client: &[u8; 16], until: &u64| json!({"client": address(client).to_string(), "untilNs": until}),
+        )?,
+        names::ROUTES => hash(map, |id: &u32, v: &RouteName| route_name(*id, v))?,
+        names::POOLS => hash(map, |route: &u32, v: &Pool| pool(*route, v))?,
+        names::SLOTS => hash(map, slot)?,
+        names::ENDPOINTS => hash(map, |id: &u32, v: &Endpoint| endpoint(*id, v))?,
+        names::ENDPOINT_STATE => hash(map, |id: &u32, v: &EndpointState| dials::state(*id, v))?,
+        names::PEERS => {
+            let now = clock::monotonic_ns();
+            hash(
+                map,
+                |interface: &u32, until: &u64| json!({"interface": interface, "untilNs": until, "stands": now < *until}),
+            )?
+        }
+        names::TAKEN | names::CLASHES => hash(map, |key: &FlowKey, _: &u32| flow(key))?,
+        names::CONFIG => dials::config(map)?,
+        names::DIAL_STATS => dials::counters(map)?,
+        _ => {
+            let map: Array<_, Raw<Meta>> = Array::try_from(map)?;
+            let Raw(meta) = map.get(&0, 0)?;
+            vec![json!({"abi": meta.abi, "pid": meta.pid, "revision": meta.revision})]
+        }
+    };
+    entries.sort_by_cached_key(Value::to_string);
+    Ok(entries)
+}
+
+/// The entry of one host in a pinned host map, as [`dump`] shows it.
+///
+/// # Errors
+/// See [`DumpError`].
+pub fn host_entry(folder: &PinFolder, map: RouteMap, router: u32, host: &str) -> Result<Option<Value>, DumpError> {
+    let opened = folder.open(map.name())?;
+    let key = HostKey::new(router, host);
+    let found = if map == RouteMap::SniPassthrough {
+        let map: HashMap<_, Raw<HostKey>, u32> = HashMap::try_from(opened)?;
+        map.get(&Raw(key), 0).map(|_| host_key(&key))
+    } else {
+        let map: HashMap<_, Raw<HostKey>, Raw<HostRoute>> = HashMap::try_from(opened)?;
+        map.get(&Raw(key), 0).map(|Raw(value)| host_route(&key, &value))
+    };
+    match found {
+        Ok(entry) => Ok(Some(entry)),
+        Err(MapError::KeyNotFound) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// What the programs have counted: connections by reason, dials by what happened, and connections by route.
+///
+/// # Errors
+/// See [`DumpError`].
+pub fn stats(folder: &PinFolder) -> Result<Value, DumpError> {
+    let named: BTreeMap<_, _> =
+        dump(folder, names::ROUTES)?.into_iter().map(|row| (row["route"].as_u64(), row)).collect();
+    let mut routes = dump(folder, names::ROUTE_STATS)?;
+    for row in &mut routes {
+        let name = named.get(&row["route"].as_u64());
+        row["name"] = name.map(|name| name["name"].clone()).unwrap_or_default();
+        row["router"] = name.map(|name| name["router"].clone()).unwrap_or_default();
+    }
+    Ok(
+        json!({"reasons": dump(folder, names::REASON_STATS)?, "dials": dump(folder, names::DIAL_STATS)?, "routes": routes}),
+    )
+}
+
+/// A row of `listeners`.
+pub fn listener(key: &ListenerKey, value: &Listener) -> Value {
+    json!({"address": address(&key.address).to_string(), "port": key.port, "router": value.router,
+        "protocol": protocol(value.protocol), "maxSegment": value.max_segment})
+}
+
+/// A row of `routes`.
+pub fn route_name(id: u32, value: &RouteName) -> Value {
+    json!({"route": id, "router": value.router, "name": field_text(&value.name)})
+}
+
+/// A row of `pools`.
+pub fn pool(route: u32, value: &Pool) -> Value {
+    json!({"route": route, "pool": value.id, "slots": value.slots, "proxyV2": value.flags & POOL_PROXY_V2 != 0,
+        "told": value.flags & POOL_TOLD != 0})
+}
+
+/// A row of `slots`.
+pub fn slot(key: &SlotKey, value: &Slot) -> Value {
+    json!({"pool": key.pool, "slot": key.index, "endpoint": value.endpoint, "threshold": value.threshold,
+        "alias": value.alias})
+}
+
+/// A row of `endpoints`.
+pub fn endpoint(id: u32, value: &Endpoint) -> Value {
+    json!({"endpoint": id, "address": socket(&value.address, value.port), "source": address(&value.source).to_string(),
+        "interface": value.interface, "maxSegment": value.max_segment})
+}
+
+/// A row of `allowlists`.
+pub fn allowed(route: u32, network_address: &[u8; 16], bits: u32) -> Value {
+    json!({"route": route, "source": network(network_address, bits)})
+}
+
+fn fragmented(key: &FragmentKey, value: &Fragmented) -> Value {
+    let (source, destination) = (address(&key.source), address(&key.destination));
+    json!({"source": source.to_string(), "destination": destination.to_string(), "id": key.id, "sentAs": value.id,
+        "sourcePort": value.flow.source_port, "destinationPort": value.flow.destination_port,
+        "untilNs": value.until_ns})
+}
+
+fn host_key(key: &HostKey) -> Value {
+    json!({"router": key.router, "host": field_text(&key.host)})
+}
+
+fn host_route(key: &HostKey, value: &HostRoute) -> Value {
+    let entry = json!({"route": value.route, "backend": field_text(&value.backend), "reason": reason(value.reason),
+        "allowList": value.flags & ROUTE_ALLOW_LIST != 0});
+    merge(host_key(key), entry)
+}
+
+fn hash<K: Plain, V: Plain>(map: Map, decode: impl Fn(&K, &V) -> Value) -> Result<Vec<Value>, MapError> {
+    let map: HashMap<_, Raw<K>, Raw<V>> = HashMap::try_from(map)?;
+    map.iter().map(|entry| entry.map(|(key, value)| decode(&key.0, &value.0))).collect()
+}
+
+fn allow_lists(map: Map) -> Result<Vec<Value>, MapError> {
+    let map: LpmTrie<_, Raw<AllowNet>, u32> = LpmTrie::try_from(map)?;
+    map.keys()
+        .map(|key| {
+            let key = key?;
+            let Raw(net) = key.data();
+            let bits = key.prefix_len().saturating_sub(ALLOW_ROUTE_BITS);
+            Ok(allowed(u32::from_be_bytes(net.route), &net.address, bits))
+        })
+        .collect()
+}
+
+/// Those of all CPUs, oldest first; of a connection that was decided about again, the newest.
+fn verdicts(map: Map) -> Result<Vec<Value>, MapError> {
+    let map: PerCpuArray<_, Raw<Decided>> = PerCpuArray::try_from(map)?;
+    let mut newest: std::collections::HashMap<FlowKey, ConnVerdict> = std::collections::HashMap::new();
+    for place in 0..map.len() {
+        for Raw(decided) in map.get(&place, 0)?.iter().filter(|Raw(decided)| decided.verdict.at_ns != 0) {
+            let of_flow = newest.entry(decided.flow).or_insert(decided.verdict);
+            if of_flow.at_ns < decided.verdict.at_ns {
+                *of_flow = decided.verdict;
+            }
+        }
+    }
+    let mut all: Vec<_> = newest.into_iter().collect();
+    all.sort_by_key(|(_, verdict)| verdict.at_ns);
+    let entry = |(k, v): &(FlowKey, ConnVerdict)| {
+        merge(
+            flow(k),
+            json!({"verdict": verdict(v.verdict), "reason": reason(v.reason), "router": v.router,
+            "route": v.route, "bytes": v.bytes, "protocol": protocol(v.protocol), "atNs": v.at_ns}),
+        )
+    };
+    Ok(all.iter().map(entry).collect())
+}
+
+fn route_stats(map: Map) -> Result<Vec<Value>, MapError> {
+    let map: PerCpuHashMap<_, u32, Raw<RouteStats>> = PerCpuHashMap::try_from(map)?;
+    map.iter()
+        .map(|entry| {
+            let (route, per_cpu) = entry?;
+            let sum = |field: fn(&RouteStats) -> u64| per_cpu.iter().map(|Raw(stats)| field(stats)).sum::<u64>();
+            Ok(json!({"route": route, "steer": sum(|s| s.steer), "pass": sum(|s| s.pass), "drop": sum(|s| s.drop),
+                "ended": sum(|s| s.ended), "bytesIn": sum(|s| s.bytes_in), "bytesOut": sum(|s| s.bytes_out)}))
+        })
+        .collect()
+}
+
+fn reason_stats(map: Map) -> Result<Vec<Value>, MapError> {
+    let map: PerCpuArray<_, u64> = PerCpuArray::try_from(map)?;
+    let mut sums = BTreeMap::new();
+    for code in 0..REASON_CODES {
+        let connections: u64 = map.get(&code, 0)?.iter().sum();
+        if connections > 0 {
+            sums.insert(code, connections);
+        }
+    }
+    Ok(sums
+        .into_iter()
+        .map(|(code, connections)| {
+            let reason = u16::try_from(code).ok().and_then(Reason::from_code);
+            json!({"reason": reason.map_or("events-lost", Reason::text),
+                "verdict": reason.map_or("-", |r| verdict(r.verdict() as u8)), "connections": connections})
+        })
+        .collect())
+}
+
+fn flow(key: &FlowKey) -> Value {
+    json!({
+        "client": socket(&key.source, key.source_port),
+        "listener": socket(&key.destination, key.destination_port),
+    })
+}
+
+fn socket(ip: &[u8; 16], port: u16) -> String {
+    SocketAddr::new(address(ip), port).to_string()
+}
+
+fn merge(mut left: Value, right: Value) -> Value {
+    if let (Value::Object(left), Value::Object(right)) = (&mut left, right) {
+        left.extend(right);
+    }
+    left
+}
+
+fn protocol(code: u8) -> &'static str {
+    if code == PROTOCOL_TLS { "tls" } else { "http" }
+}
+
+fn reason(code: u16) -> &'static str {
+    Reason::from_code(code).map_or("unknown", Reason::text)
+}
+
+/// A verdict's code in words.
+pub fn verdict(code: u8) -> &'static str {
+    match code {
+        c if c == Verdict::Steer as u8 => "steer",
+        c if c == Verdict::Pass as u8 => "pass",
+        c if c == Verdict::Drop as u8 => "drop",
+        _ => "unknown",
+    }
+}

@@ -1,0 +1,144 @@
+//! The rings by which the kernel tells: decisions, and ends of connections.
+
+use std::cell::RefCell;
+use std::io;
+use std::mem;
+use std::rc::Rc;
+use std::time::Duration;
+
+use aya::maps::{MapData, RingBuf};
+use router_access_log::Mark;
+use router_common::maps::{EVENT_RING, Event, FlowEnd, names};
+use router_sys::abi::{self, Plain};
+use router_sys::ring::readable;
+use tokio::time::{MissedTickBehavior, interval};
+
+use super::dump::DumpError;
+use super::ends::Reporter;
+use super::pin_folder::PinFolder;
+
+/// Ends taken before other work has its turn.
+const TURN: usize = 1024;
+/// Longest wait for the lines of a turn: when nobody takes the log, decisions are still counted.
+const LOG_WAIT: Duration = Duration::from_millis(100);
+/// How often a ring is looked into. The programs wake nobody until a quarter of it is full.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// Reads both rings until it is dropped, or one breaks.
+///
+/// # Errors
+/// When a ring cannot be opened.
+pub fn follow(
+    pins: &PinFolder,
+    reporter: &Rc<RefCell<Reporter>>,
+) -> Result<impl Future<Output = ()> + use<>, DumpError> {
+    let (decisions, ends) = (open(pins, names::EVENTS)?, open(pins, names::FLOW_ENDS)?);
+    let reporter = Rc::clone(reporter);
+    Ok(async move {
+        if let Err(error) = read_all(decisions, ends, &reporter).await {
+            tracing::warn!(%error, "the kernel's events cannot be read");
+        }
+    })
+}
+
+/// Reads what is in both rings now. Nobody else may be reading them.
+///
+/// # Errors
+/// When a ring cannot be opened.
+pub async fn drain(pins: &PinFolder, reporter: &RefCell<Reporter>) -> Result<(), DumpError> {
+    let (mut decisions, mut ends) = (open(pins, names::EVENTS)?, open(pins, names::FLOW_ENDS)?);
+    let mut pace = Pace::default();
+    while read_turn(&mut decisions, &mut ends, reporter) {
+        pace.turn(reporter).await;
+    }
+    Ok(())
+}
+
+/// Tells of the ends that the sweep found and nobody has told of yet.
+pub async fn tell_swept(reporter: &RefCell<Reporter>) {
+    let mut pace = Pace::default();
+    loop {
+        let turn = reporter.borrow_mut().take_swept(TURN);
+        turn.iter().for_each(|end| reporter.borrow_mut().ended(end));
+        if turn.is_empty() {
+            return;
+        }
+        pace.turn(reporter).await;
+    }
+}
+
+/// Tells of connections that have ended because the router does.
+pub async fn give_up(ends: &[FlowEnd], reporter: &RefCell<Reporter>) {
+    let mut pace = Pace::default();
+    for turn in ends.chunks(TURN) {
+        turn.iter().for_each(|end| reporter.borrow_mut().given_up(end));
+        pace.turn(reporter).await;
+    }
+}
+
+/// Keeps whoever tells no more than a turn ahead of whoever writes: what waits in the ring is not lost, whereas lines that
+/// come faster than they are written are. One turn ahead, so that neither stands still until the other has woken up.
+#[derive(Default)]
+struct Pace {
+    /// Where the lines of the turn before end.
+    before: Option<Mark>,
+}
+
+impl Pace {
+    /// Lets other work have its turn until the lines before those of this turn are written. When the log's queue is full of
+    /// other lines nobody waits.
+    async fn turn(&mut self, reporter: &RefCell<Reporter>) {
+        let log = reporter.borrow().log().clone();
+        let this = if log.is_wanted() { log.mark() } else { None };
+        if let Some(before) = mem::replace(&mut self.before, this) {
+            before.reached(LOG_WAIT).await;
+        }
+        // Also when there was nothing to wait for.
+        tokio::task::yield_now().await;
+    }
+}
+
+fn open(pins: &PinFolder, name: &str) -> Result<RingBuf<MapData>, DumpError> {
+    Ok(RingBuf::try_from(pins.open(name)?)?)
+}
+
+async fn read_all(decisions: RingBuf<MapData>, ends: RingBuf<MapData>, reporter: &RefCell<Reporter>) -> io::Result<()> {
+    let (mut decisions, mut ends) = (readable(decisions)?, readable(ends)?);
+    let mut look = interval(LOOK);
+    look.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut pace = Pace::default();
+    loop {
+        tokio::select! {
+            guard = decisions.readable_mut() => guard?.clear_ready(),
+            guard = ends.readable_mut() => guard?.clear_ready(),
+            _ = look.tick() => {}
+        }
+        // Ends are taken first and told last: by then the decision about each of the connections has been read.
+        while read_turn(decisions.get_mut(), ends.get_mut(), reporter) {
+            pace.turn(reporter).await;
+        }
+    }
+}
+
+/// Takes at most [`TURN`] ends, those that the sweep found among them, and the decisions that are there. Whether there may
+/// be more.
+fn read_turn(decisions: &mut RingBuf<MapData>, ends: &mut RingBuf<MapData>, reporter: &RefCell<Reporter>) -> bool {
+    let mut reporter = reporter.borrow_mut();
+    let mut ended: Vec<FlowEnd> = take(ends, TURN);
+    ended.extend(reporter.take_swept(TURN - ended.len()));
+    // All that the ring can hold: what comes meanwhile is about connections that cannot be among the ends.
+    let decided: Vec<Event> = take(decisions, EVENT_RING / size_of::<Event>());
+    decided.iter().for_each(|event| reporter.decided(event));
+    ended.iter().for_each(|end| reporter.ended(end));
+    ended.len() == TURN || decided.len() >= TURN
+}
+
+fn take<T: Plain>(ring: &mut RingBuf<MapData>, most: usize) -> Vec<T> {
+    let mut records = Vec::new();
+    while records.len() < most {
+        let Some(item) = ring.next() else { break };
+        // Too short for a record: of another build, and adoption refuses its maps.
+        records.extend(abi::read::<T>(&item));
+    }
+    records
+}

@@ -1,0 +1,88 @@
+//! Which connections that the kernel carries this host would not let go on.
+
+use std::collections::{BTreeMap, HashMap};
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use router_common::maps::{Flow, FlowKey, STATE_CLOSING};
+use router_sys::batch::Walk;
+
+use super::Host;
+use crate::address::address;
+use crate::flows::{is_client, other_direction};
+use crate::netfilter::{Leg, Link, Loss, Outcome};
+
+/// A connection that is to end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lost {
+    /// Key of the client's entry.
+    pub client: FlowKey,
+    /// Monotonic nanoseconds of its dial.
+    pub started_ns: u64,
+    /// Its client hears nothing of it: a rule drops what it sends.
+    pub silent: bool,
+}
+
+/// Goes through all connections. Of each client's address, listener and endpoint it is judged once, unless ports count.
+///
+/// # Errors
+/// The system call's.
+pub fn lost(walk: &mut Walk<FlowKey, Flow>, host: &Host, link: impl Fn(u32) -> Link) -> io::Result<Vec<Lost>> {
+    let mut judge = Judge { host, link, known: HashMap::new(), rules: BTreeMap::new() };
+    let mut found = Vec::new();
+    walk.all(|key, flow| {
+        if flow.state == STATE_CLOSING {
+            return;
+        }
+        if let Some(silent) = judge.ends(leg(flow)) {
+            let client = if is_client(flow) { *key } else { other_direction(flow) };
+            found.push(Lost { client, started_ns: flow.started_ns, silent });
+        }
+    })?;
+    for (rule, connections) in judge.rules {
+        tracing::info!(target: "datapath", connections, "connections that the kernel carries end: {rule}");
+    }
+    Ok(found)
+}
+
+/// The side that packets of an entry leave to.
+fn leg(flow: &Flow) -> Leg {
+    let to = &flow.rewrite.to;
+    Leg {
+        ours: SocketAddr::new(address(&to.source), to.source_port),
+        theirs: SocketAddr::new(address(&to.destination), to.destination_port),
+        interface: flow.interface,
+        accepted: !is_client(flow),
+    }
+}
+
+struct Judge<'h, L> {
+    host: &'h Host,
+    link: L,
+    known: HashMap<Leg, Outcome>,
+    /// How many connections each rule ends.
+    rules: BTreeMap<Arc<str>, usize>,
+}
+
+impl<L: Fn(u32) -> Link> Judge<'_, L> {
+    /// Whether a connection ends, and then whether its client hears nothing.
+    fn ends(&mut self, leg: Leg) -> Option<bool> {
+        let (why, silent) = match self.outcome(leg) {
+            Outcome::Lost { incoming, loss: Loss { why, rejected } } => (why, leg.accepted && incoming && !rejected),
+            _ if self.host.protects(leg) => ("IPsec does not let their packets pass as they are".into(), false),
+            _ => return None,
+        };
+        *self.rules.entry(why).or_default() += 1;
+        Some(silent)
+    }
+
+    fn outcome(&mut self, leg: Leg) -> Outcome {
+        let Judge { host, link, known, .. } = self;
+        let of_any = leg.of_any_port();
+        match known.entry(of_any).or_insert_with(|| host.outcome(of_any, link(of_any.interface))) {
+            Outcome::DependsOnPort => host.outcome(leg, link(leg.interface)),
+            outcome => outcome.clone(),
+        }
+    }
+}

@@ -1,0 +1,344 @@
+//! Loading the kernel programs, pinning their maps or going on with pinned ones, attaching them to interfaces.
+mod error;
+mod features;
+mod links;
+mod pins;
+mod stack;
+
+use std::collections::BTreeMap;
+use std::{fs, io};
+
+use aya::maps::{Map, MapData, MapError, RingBuf};
+use aya::programs::ProgramError;
+use aya::programs::tc::SchedClassifier;
+use aya::{Ebpf, EbpfError, EbpfLoader, VerifierLogLevel};
+use router_common::maps::names;
+
+use super::interfaces::Interfaces;
+use super::maps::KernelMaps;
+use super::pin_folder::PinFolder;
+use links::{Attached, Direction, Links};
+
+pub use error::KernelError;
+pub use pins::clean_up;
+pub use stack::LIMIT as STACK_LIMIT;
+
+/// The program, compiled by `cargo xtask build-ebpf`; empty in a build without it.
+pub static OBJECT: &[u8] = aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/sluice.bpf.o"));
+
+/// Name of the ingress program.
+pub const INGRESS: &str = "sluice_ingress";
+/// Name of the egress program.
+pub const EGRESS: &str = "sluice_egress";
+
+/// The mode that the agent asks the data path for; it changes from top to bottom only.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Mode {
+    /// Reconcile the maps with the routing table.
+    #[default]
+    Active,
+    /// The same, but no new connection is steered (`Config::dial` is 0); [`super::task::Programmed`] says when the last one
+    /// has ended.
+    Drain,
+    /// End; another agent continues with the maps, so nothing in them may change.
+    HandOver,
+    /// End, and remove what is pinned.
+    Shutdown,
+}
+
+impl Mode {
+    /// Whether the data path ends in this mode.
+    pub fn ends(self) -> bool {
+        self >= Mode::HandOver
+    }
+}
+
+/// What the kernel says of a loaded program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProgramFacts {
+    /// Name.
+    pub name: String,
+    /// BPF instructions after the kernel's rewriting.
+    pub instructions: u32,
+    /// Bytes of machine code.
+    pub jited_bytes: u32,
+    /// Instructions that the verifier walked through; its limit is a million.
+    pub verified: u32,
+    /// Bytes of stack of its deepest chain of calls, as the strictest kernel counts them; of [`STACK_LIMIT`].
+    pub stack: u32,
+}
+
+/// The loaded programs.
+pub struct Kernel {
+    /// Whether the maps are those of an earlier agent: they hold what it wrote, and connections may live in them.
+    pub adopted: bool,
+    object: Ebpf,
+    pins: Option<PinFolder>,
+    links: Links,
+    attached: BTreeMap<(String, u32), Vec<Attached>>,
+    failed: BTreeMap<(String, u32), String>,
+    swept: bool,
+}
+
+/// Loads a program. The kernel gives the verification up when a signal comes in the middle of it.
+fn load(program: &mut SchedClassifier) -> Result<(), ProgramError> {
+    const TRIES: usize = 5;
+    for _ in 1..TRIES {
+        match program.load() {
+            Err(ProgramError::LoadError { io_error, .. }) if io_error.kind() == io::ErrorKind::WouldBlock => {}
+            result => return result,
+        }
+    }
+    program.load()
+}
+
+impl Kernel {
+    /// Loads the object into the kernel, unpinned and unattached.
+    ///
+    /// # Errors
+    /// See [`KernelError`].
+    pub fn load(log: VerifierLogLevel) -> Result<Self, KernelError> {
+        Kernel::load_with(EbpfLoader::new().verifier_log_level(log), None, false)
+    }
+
+    /// Loads the object, with its maps pinned in a folder; goes on with those that are pinned there already, whether
+    /// their agent was killed or has handed them over (`successor`). Nothing is attached yet: connections that the
+    /// kernel carries are not touched.
+    ///
+    /// # Errors
+    /// See [`KernelError`]; [`KernelError::Taken`] while another agent uses the folder, unless it is handed over.
+    pub fn open(folder: PinFolder, log: VerifierLogLevel, successor: bool) -> Result<Self, KernelError> {
+        if OBJECT.is_empty() {
+            return Err(KernelError::NoObject);
+        }
+        let fail = |error| KernelError::of_pins(folder.path(), error);
+        pins::mount_bpffs().map_err(fail)?;
+        if !successor && let Some(pid) = folder.other_agent() {
+            return Err(KernelError::Taken { folder: folder.path().display().to_string(), pid });
+        }
+        let wanted = pins::wanted(OBJECT)?;
+        let adopted = pins::adoptable(&folder, &wanted)?;
+        fs::create_dir_all(folder.path()).map_err(fail)?;
+        let mut loader = EbpfLoader::new();
+        loader.verifier_log_level(log);
+        for name in wanted.keys() {
+            loader.map_pin_path(name, folder.map(name));
+        }
+        let kernel = Kernel::load_with(&mut loader, Some(folder.clone()), adopted);
+        if kernel.is_err() && !adopted {
+            // The error is what counts.
+            let _ = pins::unpin(&folder);
+        }
+        kernel
+    }
+
+    fn load_with(loader: &mut EbpfLoader<'_>, pins: Option<PinFolder>, adopted: bool) -> Result<Self, KernelError> {
+        if OBJECT.is_empty() {
+            return Err(KernelError::NoObject);
+        }
+        let mut object = loader.load(OBJECT).map_err(permission)?;
+        for (_, program) in object.programs_mut() {
+            let program: &mut SchedClassifier = program.try_into()?;
+            load(program).map_err(|error| lacking().unwrap_or(KernelError::Program(error)))?;
+        }
+        let (links, attached, failed) = (Links::new(pins.clone()), BTreeMap::new(), BTreeMap::new());
+        Ok(Kernel { adopted, object, pins, links, attached, failed, swept: false })
+    }
+
+    /// The maps that the agent fills.
+    ///
+    /// # Errors
+    /// [`KernelError::Map`]; also when taken twice.
+    pub fn take_maps(&mut self) -> Result<KernelMaps, KernelError> {
+        Ok(KernelMaps::take(&mut self.object)?)
+    }
+
+    /// The ring of events.
+    ///
+    /// # Errors
+    /// [`KernelError::Map`]; also when taken twice.
+    pub fn take_events(&mut self) -> Result<RingBuf<MapData>, KernelError> {
+        Ok(RingBuf::try_from(self.take(names::EVENTS)?)?)
+    }
+
+    /// Any other map, by name.
+    ///
+    /// # Errors
+    /// [`KernelError::Map`]; also when taken twice.
+    pub fn take(&mut self, name: &str) -> Result<Map, KernelError> {
+        let map = self.object.take_map(name);
+        Ok(map.ok_or_else(|| MapError::InvalidName { name: name.to_owned() })?)
+    }
+
+    /// Detaches the programs and removes what is pinned: the end of an agent after which none comes. Without it all
+    /// stays as it is.
+    pub fn remove_pins(&mut self) {
+        let attached = std::mem::take(&mut self.attached).into_values().flatten();
+        let detached = detach(attached);
+        let removed = self.pins.take().map_or(Ok(()), |folder| pins::unpin(&folder));
+        if let Err(error) = detached.and(removed) {
+            tracing::warn!(%error, "cannot remove the pins");
+        }
+    }
+
+    /// The ingress program, for inspection and test runs.
+    ///
+    /// # Errors
+    /// [`KernelError::Program`] if the object has none.
+    pub fn ingress(&mut self) -> Result<&mut SchedClassifier, KernelError> {
+        let program = self.object.program_mut(INGRESS).ok_or(KernelError::NoObject)?;
+        Ok(program.try_into()?)
+    }
+
+    /// What the kernel says of the loaded programs.
+    ///
+    /// # Errors
+    /// [`KernelError::Program`].
+    pub fn programs(&mut self) -> Result<Vec<ProgramFacts>, KernelError> {
+        let mut facts = Vec::new();
+        let stacks = stack::deepest(OBJECT)?;
+        for (name, program) in self.object.programs() {
+            let info = program.info()?;
+            facts.push(ProgramFacts {
+                name: name.to_owned(),
+                instructions: info.size_translated().unwrap_or_default() / 8,
+                jited_bytes: info.size_jitted(),
+                verified: info.verified_instruction_count().unwrap_or_default(),
+                stack: stacks.get(name).copied().unwrap_or_default(),
+            });
+        }
+        Ok(facts)
+    }
+
+    /// Attaches to interfaces that have come, and forgets those that have gone (the kernel has detached from them).
+    /// Returns what changed, in words; an interface that cannot be attached to is named once.
+    pub fn follow(&mut self, interfaces: &Interfaces) -> Vec<String> {
+        let mut news = Vec::new();
+        let there = |key: &(String, u32)| interfaces.attachable.get(&key.0) == Some(&key.1);
+        self.failed.retain(|key, _| there(key));
+        let gone: Vec<_> = self.attached.keys().filter(|key| !there(key)).cloned().collect();
+        for key in gone {
+            let attached = self.attached.remove(&key).into_iter().flatten();
+            // What is pinned stays where it is, and is found under the new name below: no packet misses the programs.
+            if let Some((name, _)) = interfaces.attachable.iter().find(|(_, index)| **index == key.1)
+                && self.links.rename(&key.0, name).is_ok()
+            {
+                news.push(format!("interface {} is {name} now", key.0));
+                continue;
+            }
+            let detached = detach(attached);
+            news.push(match detached {
+                Ok(()) => format!("interface {} is gone", key.0),
+                Err(error) => format!("interface {} is gone, and its pins cannot be removed: {error}", key.0),
+            });
+        }
+        for (name, index) in &interfaces.attachable {
+            let key = (name.clone(), *index);
+            if self.attached.contains_key(&key) || self.failed.contains_key(&key) {
+                continue;
+            }
+            match self.attach(name) {
+                Ok(links) => {
+                    news.push(format!("attached to {name}"));
+                    self.attached.insert(key, links);
+                }
+                Err(error) => {
+                    let why = format!("cannot attach to {name}, its connections are relayed: {error}");
+                    news.push(why.clone());
+                    self.failed.insert(key, why);
+                }
+            }
+        }
+        if !std::mem::replace(&mut self.swept, true)
+            && let Err(error) = self.links.sweep(self.attached.values().flatten())
+        {
+            news.push(format!("cannot remove pins of interfaces that are gone: {error}"));
+        }
+        news
+    }
+
+    /// Attaches by filters of clsact qdiscs, as to kernels before 6.6, though this one may have TCX links.
+    pub fn use_filters(&mut self) {
+        self.links.use_filters();
+    }
+
+    /// Names of the interfaces that the programs are attached to.
+    pub fn attached(&self) -> Vec<String> {
+        self.attached_to().map(|(name, _)| name.to_owned()).collect()
+    }
+
+    /// How the programs are attached.
+    pub fn attached_by(&self) -> &'static str {
+        self.links.kind()
+    }
+
+    /// Names of the interfaces that cannot be attached to, and why.
+    pub fn failed(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.failed.iter().map(|((name, _), why)| (name.as_str(), why.as_str()))
+    }
+
+    /// Names and indices of the interfaces that the programs are attached to.
+    pub fn attached_to(&self) -> impl Iterator<Item = (&str, u32)> {
+        self.attached.keys().map(|(name, index)| (name.as_str(), *index))
+    }
+
+    /// Whether a filter with this priority is this instance's.
+    pub fn is_own_filter(&self, priority: u16) -> bool {
+        self.links.is_own_filter(priority)
+    }
+
+    /// Whether no other program is attached by a TCX link to packets that leave by an interface.
+    ///
+    /// # Errors
+    /// When the kernel does not tell (`CAP_SYS_ADMIN` is needed for that).
+    pub fn is_alone_at_egress(&self, interface: &str) -> io::Result<bool> {
+        let program = self.object.program(EGRESS).ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))?;
+        let program: &SchedClassifier = program.try_into().map_err(io::Error::other)?;
+        self.links.is_alone(program, interface, Direction::Egress)
+    }
+
+    /// Both programs or none: what one of them alone sees of a connection would mislead it.
+    fn attach(&mut self, interface: &str) -> Result<Vec<Attached>, KernelError> {
+        let mut attached = Vec::new();
+        for direction in Direction::ALL {
+            let name = match direction {
+                Direction::Ingress => INGRESS,
+                Direction::Egress => EGRESS,
+            };
+            let program = self.object.program_mut(name).ok_or(KernelError::NoObject)?;
+            match self.links.attach(program.try_into()?, interface, direction) {
+                Ok(link) => attached.push(link),
+                Err(error) => {
+                    // The error is what counts.
+                    let _ = detach(attached.into_iter());
+                    return Err(error.into());
+                }
+            }
+        }
+        Ok(attached)
+    }
+}
+
+/// Detaches all, whatever happens to one of them.
+fn detach(attached: impl Iterator<Item = Attached>) -> io::Result<()> {
+    attached.map(Attached::detach).fold(Ok(()), Result::and)
+}
+
+fn permission(error: EbpfError) -> KernelError {
+    let mut source: Option<&(dyn std::error::Error + 'static)> = Some(&error);
+    while let Some(cause) = source {
+        if let Some(io) = cause.downcast_ref::<io::Error>()
+            && io.kind() == io::ErrorKind::PermissionDenied
+        {
+            return KernelError::NotPermitted(io::Error::from(io.kind()));
+        }
+        source = cause.source();
+    }
+    lacking().unwrap_or(KernelError::Load(error))
+}
+
+/// What the kernel lacks, if it refuses something for that.
+fn lacking() -> Option<KernelError> {
+    let missing = features::missing();
+    (!missing.is_empty()).then(|| KernelError::Lacking(missing.join(", ")))
+}

@@ -1,0 +1,63 @@
+//! The kernel data path: lower the routing table to map entries, plan the difference, write it, attach the program.
+//!
+//! ```text
+//! RoutingTable ─┐
+//! listeners    ─┼─► lower ─► MapImage ─► plan ─► [Change] ─► Maps (kernel) ─► Programmed
+//! addresses    ─┤            ▲    ▲
+//! paths        ─┘            │    └─ adopt: what the maps held when this agent came
+//!                            └─ pools: endpoints of routes, under ids that are never given twice
+//!
+//! flows ─► sweep ─┐
+//! flow_ends      ─┼─► ends ─► access log, counters
+//! events         ─┘
+//! ```
+//! Map writes are idempotent; what fails is kept and tried again, and nobody upstream hears of it but the status.
+
+#![forbid(unsafe_code)]
+
+pub mod address;
+pub mod adopt;
+pub mod alias;
+pub mod clock;
+pub mod conntrack;
+pub mod decide;
+pub mod dump;
+pub mod ends;
+pub mod events;
+pub mod flows;
+pub mod host;
+pub mod image;
+pub mod instances;
+pub mod interfaces;
+pub mod kernel;
+pub mod lower;
+pub mod maps;
+pub mod netfilter;
+pub mod netlink;
+pub mod obstacles;
+pub mod paths;
+pub mod peers;
+pub mod pin_folder;
+pub mod plan;
+pub mod pools;
+pub mod ports;
+mod resets;
+pub mod sweep;
+mod taken;
+pub mod task;
+#[cfg(test)]
+mod testing;
+
+pub use pin_folder::{BPFFS, PinFolder};
+
+/// Which data path the operator asks for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum DataPath {
+    /// The kernel's, if it can be had; else user space, with the reason in the log.
+    #[default]
+    Auto,
+    /// The kernel's, or fail.
+    Kernel,
+    /// User space only.
+    Userspace,
+}

@@ -1,0 +1,234 @@
+//! The routing table as entries of the kernel maps. Pure.
+
+mod ids;
+
+use std::collections::BTreeSet;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+
+use ipnet::IpNet;
+use router_common::maps::{MAX_ALLOW, MAX_HOSTS, PROTOCOL_HTTP, PROTOCOL_TLS, mapped};
+use router_common::verdict::Reason;
+use router_core::model::HostMatch;
+use router_core::table::{ResolvedRoute, RouteKind, RouterTable, RoutingTable, VirtualHost};
+use router_listener::{BindState, ListenerState, Protocol};
+
+use super::image::{HostEntry, HostName, ListenerEntry, MapImage, RouteLabel, RouteMap, Unsteered, covering};
+use super::obstacles::AgentAlone;
+use super::paths::Paths;
+use super::pools::Pools;
+
+pub use ids::RouteIds;
+
+/// Lowers a table. `local` are this host's addresses: a listener on every address matches packets to these only, never
+/// traffic that is merely forwarded.
+pub fn lower(
+    table: &RoutingTable,
+    listeners: &[ListenerState],
+    local: &[IpAddr],
+    ids: &RouteIds,
+    pools: &mut Pools<impl Paths>,
+) -> MapImage {
+    let mut image = MapImage::default();
+    pools.set_own(listeners, local);
+    // Gathered first: a sorted map is made faster of all entries than one by one.
+    let mut hosts = Vec::new();
+    let mut steered = BTreeSet::new();
+    for router in &table.routers {
+        for route in router.routes.values() {
+            lower_route(&mut image, router, route, ids);
+        }
+        for host in router.hosts.iter().filter(|host| is_lowered(&host.host)) {
+            lower_host(&mut hosts, router, host, ids);
+            for route in steerable(host) {
+                let id = ids.of(router.id, &route.id);
+                pools.put(id, route);
+                steered.insert(id);
+            }
+        }
+    }
+    pools.retain(&steered);
+    pools.fill(&mut image);
+    image.hosts = hosts.into_iter().collect();
+    let max_segment = pools.max_segment();
+    for listener in listeners {
+        if listener.state != BindState::Bound {
+            continue;
+        }
+        let protocol = match listener.protocol {
+            Protocol::Http => PROTOCOL_HTTP,
+            Protocol::Https => PROTOCOL_TLS,
+        };
+        let (router, has_header) = (listener.router_id, accepts_proxy(table, listener.router_id));
+        for ip in reachable(listener.address, local) {
+            if has_header {
+                let why = AgentAlone::ProxyHeader;
+                image.unsteered.insert((ip, listener.address.port()), Unsteered { router, protocol, why });
+                continue;
+            }
+            let entry = ListenerEntry { router, protocol, max_segment };
+            image.listeners.insert((ip, listener.address.port()), entry);
+        }
+    }
+    cut_to_size(&mut image);
+    image
+}
+
+/// Whether connections to a router begin with a PROXY header: who their clients are is for the agent to find out.
+fn accepts_proxy(table: &RoutingTable, router: u32) -> bool {
+    table.routers.iter().any(|served| served.id == router && served.policy.accept_proxy)
+}
+
+/// What one table has that an older one had not, and the reverse: two images of the changed routes and hosts alone.
+/// `None` when more than routes changed, or when it would not all fit: then only a whole lowering will do. New routes
+/// get ids; those that went keep theirs until [`forget_gone`].
+pub fn lower_changes(
+    old: &RoutingTable,
+    new: &RoutingTable,
+    ids: &mut RouteIds,
+    pools: &mut Pools<impl Paths>,
+) -> Option<(MapImage, MapImage)> {
+    let same = |(a, b): (&Arc<RouterTable>, &Arc<RouterTable>)| {
+        a.id == b.id && a.name == b.name && a.policy.accept_proxy == b.policy.accept_proxy
+    };
+    if old.routers.len() != new.routers.len() || !old.routers.iter().zip(&new.routers).all(same) {
+        return None;
+    }
+    let (mut gone, mut come) = (MapImage::default(), MapImage::default());
+    let max_segment = pools.max_segment();
+    let (mut unsteered, mut steered) = (BTreeSet::new(), Vec::new());
+    for (old, new) in old.routers.iter().zip(&new.routers) {
+        for changed in new.routes.changes_since(&old.routes) {
+            ids.add(new.id, changed.key);
+            for (route, image) in [(changed.old, &mut gone), (changed.new, &mut come)] {
+                route.into_iter().for_each(|route| lower_route(image, new, route, ids));
+            }
+        }
+        let (mut had, mut has) = (Vec::new(), Vec::new());
+        for changed in new.hosts.changes_since(&old.hosts) {
+            for (host, hosts) in [(changed.old, &mut had), (changed.new, &mut has)] {
+                host.into_iter().for_each(|host| lower_host(hosts, new, host, ids));
+            }
+            let of = |route: &ResolvedRoute| ids.of(new.id, &route.id);
+            unsteered.extend(changed.old.into_iter().flat_map(|host| steerable(host)).map(of));
+            steered.extend(changed.new.into_iter().flat_map(|host| steerable(host)).map(|route| (of(route), route)));
+        }
+        gone.hosts.extend(had);
+        come.hosts.extend(has);
+    }
+    for (route, resolved) in steered {
+        pools.put(route, resolved);
+        unsteered.remove(&route);
+    }
+    unsteered.into_iter().for_each(|route| pools.remove(route));
+    if pools.max_segment() != max_segment {
+        // Every listener tells it.
+        return None;
+    }
+    pools.changes(&mut gone, &mut come);
+    Some((gone, come))
+}
+
+/// Whether the maps have such a host: they are asked for a name and for its parent's wildcard. Connections to what wider
+/// hosts serve go up, as those to nobody's do; where a wider host covers the same name as a wildcard of one label, the
+/// wildcard is the narrower one here as it is there.
+fn is_lowered(host: &HostMatch) -> bool {
+    matches!(host, HostMatch::Exact(_) | HostMatch::Wildcard(_))
+}
+
+/// The routes of a host whose connections the kernel may dial.
+fn steerable(host: &VirtualHost) -> impl Iterator<Item = &ResolvedRoute> {
+    let passthrough = host.passthrough.as_deref().filter(|route| !route.needs_relay());
+    passthrough.into_iter().chain(host.steerable_cleartext())
+}
+
+/// Forgets the ids of routes that one table has and a newer one has not.
+pub fn forget_gone(old: &RoutingTable, new: &RoutingTable, ids: &mut RouteIds) {
+    for (old, new) in old.routers.iter().zip(&new.routers) {
+        for changed in new.routes.changes_since(&old.routes).filter(|changed| changed.new.is_none()) {
+            ids.forget(old.id, changed.key);
+        }
+    }
+}
+
+fn reachable(address: SocketAddr, local: &[IpAddr]) -> Vec<IpAddr> {
+    if !address.ip().is_unspecified() {
+        return vec![address.ip()];
+    }
+    local.iter().copied().filter(|ip| ip.is_ipv4() == address.is_ipv4()).collect()
+}
+
+fn lower_route(image: &mut MapImage, router: &RouterTable, route: &ResolvedRoute, ids: &RouteIds) {
+    // No entry names what rules do with requests.
+    if route.is_of_rule() && matches!(route.kind, RouteKind::Http { .. }) {
+        return;
+    }
+    let id = ids.of(router.id, &route.id);
+    image.routes.insert(id, RouteLabel { router: router.id, route: route.id.clone() });
+    for net in route.allow.iter().flatten() {
+        let (address, bits) = match net.trunc() {
+            IpNet::V4(net) => (mapped(net.addr().octets()), 96 + net.prefix_len()),
+            IpNet::V6(net) => (net.addr().octets(), net.prefix_len()),
+        };
+        image.allow.insert((id, address, bits));
+    }
+}
+
+fn lower_host(hosts: &mut Vec<(HostName, HostEntry)>, router: &RouterTable, host: &VirtualHost, ids: &RouteIds) {
+    let name = host.host.to_string();
+    let entry = |route: &Arc<ResolvedRoute>, reason| HostEntry {
+        route: ids.of(router.id, &route.id),
+        reason,
+        allow_list: route.allow.is_some(),
+        backend: route.backend_name(),
+    };
+    if let Some(route) = &host.passthrough {
+        let entry = entry(route, if route.needs_relay() { Reason::NeedsRelay } else { Reason::Passthrough });
+        hosts.push(((RouteMap::SniPassthrough, router.id, name.clone()), entry.clone()));
+        hosts.push(((RouteMap::TcpBe, router.id, name.clone()), entry));
+    } else if let Some(route) = host.terminated.first() {
+        hosts.push(((RouteMap::EdgeReencrypt, router.id, name.clone()), entry(route, Reason::TlsTerminate)));
+    }
+    if let Some(route) = host.cleartext.first() {
+        let reason = if host.steerable_cleartext().is_some() { Reason::Cleartext } else { Reason::NeedsProxy };
+        hosts.push(((RouteMap::HttpBe, router.id, name.clone()), entry(route, reason)));
+    }
+    let Some(site) = &host.site else { return };
+    // A site is closed, whatever it serves: it has the name in all maps, so that no wildcard has it there. Which rule a
+    // request is for is not known before it is read.
+    let closed = |reason| HostEntry { route: 0, reason, allow_list: false, backend: site.owner.to_string() };
+    if host.passthrough.is_none() {
+        hosts.push(((RouteMap::EdgeReencrypt, router.id, name.clone()), closed(Reason::TlsTerminate)));
+    }
+    hosts.push(((RouteMap::HttpBe, router.id, name), closed(Reason::NeedsProxy)));
+}
+
+/// Plain hashes refuse what does not fit, in no particular order. Which entries stay out is decided here, the same on
+/// every replica: the last in name order, and the hosts of routes whose allow-list does not fit.
+fn cut_to_size(image: &mut MapImage) {
+    let mut out = BTreeSet::new();
+    for map in RouteMap::ALL {
+        let entries = image.hosts.range((map, 0, String::new())..).take_while(|(key, _)| key.0 == map);
+        out.extend(entries.skip(MAX_HOSTS).map(|((_, router, host), _)| (*router, host.clone())));
+    }
+    // With a part of its list a route would refuse clients that it admits.
+    let cut: BTreeSet<u32> = image.allow.iter().skip(MAX_ALLOW).map(|(route, ..)| *route).collect();
+    image.allow.retain(|(route, ..)| !cut.contains(route));
+    let of_cut = image.hosts.iter().filter(|(_, entry)| cut.contains(&entry.route));
+    out.extend(of_cut.map(|((_, router, host), _)| (*router, host.clone())));
+    leave_out(image, out);
+}
+
+/// Takes hosts out of all maps, and with a name the wildcard that covers it: the kernel would take that for the name's.
+fn leave_out(image: &mut MapImage, hosts: BTreeSet<(u32, String)>) {
+    for (router, host) in hosts {
+        for host in covering(&host).into_iter().chain([host]) {
+            for map in RouteMap::ALL {
+                image.left_out += usize::from(image.hosts.remove(&(map, router, host.clone())).is_some());
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

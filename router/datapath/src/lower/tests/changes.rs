@@ -1,0 +1,91 @@
+//! What a new table, or a new agent, goes on with.
+
+use std::collections::BTreeMap;
+
+use super::*;
+
+/// A table whose routers are made of the first route's by `others`.
+fn routers(others: &[fn(&mut RouterTable)]) -> RoutingTable {
+    let plain = table(&[route("plain", "plain.test", None, json!({}))]);
+    let of = |change: &fn(&mut RouterTable)| {
+        let whole = &plain.routers[0];
+        let mut router = whole.with(whole.hosts.clone(), whole.routes.clone());
+        change(&mut router);
+        Arc::new(router)
+    };
+    RoutingTable { revision: 1, routers: others.iter().map(of).collect() }
+}
+
+#[test]
+fn routers_that_come_go_or_change_want_the_whole() {
+    fn same(_: &mut RouterTable) {}
+    fn other_id(router: &mut RouterTable) {
+        router.id += 1;
+    }
+    fn other_name(router: &mut RouterTable) {
+        router.name = RouterName("other".into());
+    }
+    fn with_header(router: &mut RouterTable) {
+        Arc::make_mut(&mut router.policy).accept_proxy = true;
+    }
+    let small = |old: &[fn(&mut RouterTable)], new: &[fn(&mut RouterTable)]| {
+        lower_changes(&routers(old), &routers(new), &mut RouteIds::default(), &mut pools()).is_some()
+    };
+    assert!(small(&[same], &[same]) && small(&[same, other_id], &[same, other_id]));
+    for other in [other_id, other_name, with_header] {
+        assert!(!small(&[same], &[other]) && !small(&[same, same], &[same, other]));
+    }
+    assert!(!small(&[same], &[same, other_id]) && !small(&[same, other_id], &[same]));
+}
+
+#[test]
+fn connections_that_begin_with_a_proxy_header_are_the_agents() {
+    let plain = |router: &mut RouterTable| router.name = RouterName("plain".into());
+    let with_header = |router: &mut RouterTable| {
+        router.id += 1;
+        Arc::make_mut(&mut router.policy).accept_proxy = true;
+    };
+    let table = routers(&[plain, with_header]);
+    let address = |port| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+    let mut listeners = [8080, 8443].map(|port| listener(&table, Protocol::Https, address(port), BindState::Bound));
+    listeners[1].router_id = table.routers[1].id;
+    let image = lower(&table, &listeners, &[], &RouteIds::default(), &mut pools());
+    let steered: Vec<_> = image.listeners.iter().map(|((_, port), entry)| (*port, entry.router)).collect();
+    assert_eq!(steered, [(8080, table.routers[0].id)]);
+    let left: Vec<_> =
+        image.unsteered.iter().map(|((_, port), entry)| (*port, entry.router, entry.why.text())).collect();
+    assert_eq!(left, [(8443, table.routers[1].id, "its connections begin with a PROXY header")]);
+}
+
+#[test]
+fn a_route_that_is_steered_no_more_has_no_pool() {
+    let tcp = |balance: &str| {
+        let annotations = json!({"haproxy.router.openshift.io/balance": balance});
+        let route = route("tcp", "tcp.test", Some(json!({"termination": "passthrough"})), annotations);
+        table(&[vec![route], service("web", &["10.0.0.5"]).to_vec()].concat())
+    };
+    let (mut ids, mut pools) = (RouteIds::default(), pools());
+    let (random, source) = (tcp("random"), tcp("source"));
+    ids.assign(&random);
+    assert_eq!(lower(&random, &[], &[], &ids, &mut pools).pools.len(), 1);
+    let image = lower(&source, &[], &[], &ids, &mut pools);
+    assert_eq!((image.pools.len(), image.slots.len(), image.endpoints.len()), (0, 0, 0));
+}
+
+#[test]
+fn a_new_agent_goes_on_with_the_ids_of_routes() {
+    let label = |name: &str| RouteLabel { router: 1, route: RouteId::of_route("shop", name) };
+    let mut ids = RouteIds::default();
+    ids.adopt(&BTreeMap::from([(3, label("a")), (5, label("b"))]), 4);
+    ids.add(1, &RouteId::of_route("shop", "a"));
+    ids.add(1, &RouteId::of_route("shop", "new"));
+    let of = |ids: &RouteIds, name: &str| ids.of(1, &RouteId::of_route("shop", name));
+    assert_eq!((of(&ids, "a"), of(&ids, "b"), of(&ids, "new")), (3, 5, 6));
+    // An entry that lingers names a higher one.
+    ids.adopt(&BTreeMap::new(), 9);
+    ids.add(1, &RouteId::of_route("shop", "newer"));
+    assert_eq!(of(&ids, "newer"), 10);
+    ids.adopt(&BTreeMap::new(), 2);
+    ids.add(1, &RouteId::of_route("shop", "newest"));
+    assert_eq!(of(&ids, "newest"), 11);
+}

@@ -1,0 +1,290 @@
+//! The seam to the kernel maps: everything above writes through [`Maps`], and tests put a faulty one there.
+
+mod reconcile;
+
+use std::io;
+
+use aya::Ebpf;
+use aya::maps::lpm_trie::{Key, LpmTrie};
+use aya::maps::{Array, HashMap, MapData, MapError, PerCpuHashMap, PerCpuValues};
+use router_common::maps::{
+    ABI, ALLOW_ROUTE_BITS, AllowNet, Config, Endpoint, EndpointState, HostKey, HostRoute, Listener, ListenerKey, Meta,
+    Pool, ROUTE_NAME_FIELD, RouteName, RouteStats, Slot, SlotKey, field, names,
+};
+use router_sys::abi::Raw;
+
+use super::address::sixteen;
+use super::image::{self, EndpointEntry, HostEntry, PoolEntry, RouteLabel, RouteMap, SlotEntry};
+use super::plan::Change;
+
+pub use reconcile::{Undone, make_all, reconcile};
+
+/// Writes to the configuration maps. Every change may be made twice: writing what is there and deleting what is not
+/// there succeed.
+pub trait Maps {
+    /// Makes one change.
+    ///
+    /// # Errors
+    /// The system call's; `E2BIG` for a full map.
+    fn make(&mut self, change: &Change) -> io::Result<()>;
+    /// Tells which table the maps hold.
+    ///
+    /// # Errors
+    /// The system call's.
+    fn set_revision(&mut self, revision: u64) -> io::Result<()>;
+}
+
+/// The kernel's maps.
+pub struct KernelMaps {
+    pub(super) listeners: HashMap<MapData, Raw<ListenerKey>, Raw<Listener>>,
+    http_be: HashMap<MapData, Raw<HostKey>, Raw<HostRoute>>,
+    edge_reencrypt: HashMap<MapData, Raw<HostKey>, Raw<HostRoute>>,
+    tcp_be: HashMap<MapData, Raw<HostKey>, Raw<HostRoute>>,
+    pub(super) sni_passthrough: HashMap<MapData, Raw<HostKey>, u32>,
+    pub(super) allowlists: LpmTrie<MapData, Raw<AllowNet>, u32>,
+    pub(super) routes: HashMap<MapData, u32, Raw<RouteName>>,
+    route_stats: PerCpuHashMap<MapData, u32, Raw<RouteStats>>,
+    pub(super) pools: HashMap<MapData, u32, Raw<Pool>>,
+    pub(super) slots: HashMap<MapData, Raw<SlotKey>, Raw<Slot>>,
+    pub(super) endpoints: HashMap<MapData, u32, Raw<Endpoint>>,
+    endpoint_state: HashMap<MapData, u32, Raw<EndpointState>>,
+    config: Array<MapData, Raw<Config>>,
+    meta: Array<MapData, Raw<Meta>>,
+    cpus: usize,
+}
+
+impl KernelMaps {
+    /// Takes the configuration maps out of a loaded object.
+    ///
+    /// # Errors
+    /// When a map is missing or has another layout: object and agent are of different builds.
+    pub fn take(object: &mut Ebpf) -> Result<Self, MapError> {
+        let mut map = |name: &str| object.take_map(name).ok_or_else(|| MapError::InvalidName { name: name.to_owned() });
+        Ok(KernelMaps {
+            listeners: HashMap::try_from(map(names::LISTENERS)?)?,
+            http_be: HashMap::try_from(map(names::HTTP_BE)?)?,
+            edge_reencrypt: HashMap::try_from(map(names::EDGE_REENCRYPT)?)?,
+            tcp_be: HashMap::try_from(map(names::TCP_BE)?)?,
+            sni_passthrough: HashMap::try_from(map(names::SNI_PASSTHROUGH)?)?,
+            allowlists: LpmTrie::try_from(map(names::ALLOWLISTS)?)?,
+            routes: HashMap::try_from(map(names::ROUTES)?)?,
+            route_stats: PerCpuHashMap::try_from(map(names::ROUTE_STATS)?)?,
+            pools: HashMap::try_from(map(names::POOLS)?)?,
+            slots: HashMap::try_from(map(names::SLOTS)?)?,
+            endpoints: HashMap::try_from(map(names::ENDPOINTS)?)?,
+            endpoint_state: HashMap::try_from(map(names::ENDPOINT_STATE)?)?,
+            config: Array::try_from(map(names::CONFIG)?)?,
+            meta: Array::try_from(map(names::META)?)?,
+            cpus: aya::util::nr_cpus().map_err(|(_, error)| MapError::IoError(error))?,
+        })
+    }
+
+    /// A route's counters, summed over CPUs.
+    ///
+    /// # Errors
+    /// When the route has none.
+    pub fn route_stats(&self, route: u32) -> Result<RouteStats, MapError> {
+        let per_cpu = self.route_stats.get(&route, 0)?;
+        Ok(per_cpu.iter().fold(RouteStats::default(), |sum, Raw(one)| RouteStats {
+            steer: sum.steer + one.steer,
+            pass: sum.pass + one.pass,
+            drop: sum.drop + one.drop,
+            ended: sum.ended + one.ended,
+            bytes_in: sum.bytes_in + one.bytes_in,
+            bytes_out: sum.bytes_out + one.bytes_out,
+        }))
+    }
+
+    /// The settings of the programs.
+    ///
+    /// # Errors
+    /// The system call's.
+    pub fn config(&self) -> io::Result<Config> {
+        self.config.get(&0, 0).map(|Raw(config)| config).map_err(into_io)
+    }
+
+    /// Changes the settings of the programs.
+    ///
+    /// # Errors
+    /// The system call's.
+    pub fn set_config(&mut self, config: Config) -> io::Result<()> {
+        written(self.config.set(0, Raw(config), 0))
+    }
+
+    /// The process that writes the maps; 0 for none yet.
+    ///
+    /// # Errors
+    /// The system call's.
+    pub fn writer(&self) -> io::Result<u32> {
+        self.meta.get(&0, 0).map(|Raw(meta)| meta.pid).map_err(into_io)
+    }
+
+    /// Revision of the table that was last written; 0 for none.
+    ///
+    /// # Errors
+    /// The system call's.
+    pub fn revision(&self) -> io::Result<u64> {
+        self.meta.get(&0, 0).map(|Raw(meta)| meta.revision).map_err(into_io)
+    }
+
+    /// All or none: what a pool that nothing refers to has kept would never be found again.
+    fn put_slots(&mut self, pool: u32, slots: &[SlotEntry]) -> io::Result<()> {
+        for (index, slot) in (0..).zip(slots) {
+            if let Err(error) = written(self.slots.insert(Raw(SlotKey { pool, index }), Raw(slot_value(*slot)), 0)) {
+                // The first failure is the one to tell.
+                let _ = self.remove_slots(pool, index);
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
+    fn remove_slots(&mut self, pool: u32, count: u32) -> io::Result<()> {
+        (0..count).try_for_each(|index| removed(self.slots.remove(&Raw(SlotKey { pool, index }))))
+    }
+
+    pub(super) fn host_map(&mut self, map: RouteMap) -> Option<&mut HashMap<MapData, Raw<HostKey>, Raw<HostRoute>>> {
+        match map {
+            RouteMap::HttpBe => Some(&mut self.http_be),
+            RouteMap::EdgeReencrypt => Some(&mut self.edge_reencrypt),
+            RouteMap::TcpBe => Some(&mut self.tcp_be),
+            RouteMap::SniPassthrough => None,
+        }
+    }
+}
+
+/// The kernel form of a host entry.
+pub fn host_route(entry: &HostEntry) -> HostRoute {
+    HostRoute {
+        route: entry.route,
+        reason: entry.reason as u16,
+        flags: image::flags(entry),
+        backend: field(&entry.backend),
+    }
+}
+
+/// The kernel form. A name that does not fit ends as no name does, so that nobody's is read from it.
+pub fn route_name(label: &RouteLabel) -> RouteName {
+    let mut name = label.route.to_string();
+    if name.len() > ROUTE_NAME_FIELD {
+        name.truncate(ROUTE_NAME_FIELD - 1);
+        name.push('~');
+    }
+    RouteName { router: label.router, pad: 0, name: field(&name) }
+}
+
+/// The kernel form.
+pub fn endpoint(entry: &EndpointEntry) -> Endpoint {
+    Endpoint {
+        address: sixteen(entry.address.ip()),
+        source: sixteen(entry.path.source),
+        interface: entry.path.interface,
+        port: entry.address.port(),
+        max_segment: entry.path.max_segment,
+    }
+}
+
+/// The kernel form.
+pub fn slot_value(entry: SlotEntry) -> Slot {
+    Slot { endpoint: entry.endpoint, threshold: entry.threshold, alias: entry.alias }
+}
+
+/// The kernel form.
+pub fn pool_value(entry: PoolEntry) -> Pool {
+    Pool { id: entry.id, slots: entry.slots, flags: entry.flags }
+}
+
+fn allow_key((route, address, bits): &image::AllowEntry) -> Key<Raw<AllowNet>> {
+    let net = AllowNet { route: route.to_be_bytes(), address: *address };
+    Key::new(ALLOW_ROUTE_BITS + u32::from(*bits), Raw(net))
+}
+
+impl Maps for KernelMaps {
+    fn make(&mut self, change: &Change) -> io::Result<()> {
+        match change {
+            Change::AddRoute(route, label) => {
+                let zero = PerCpuValues::try_from(vec![Raw(RouteStats::default()); self.cpus])?;
+                kept(self.route_stats.insert(route, zero, NO_REPLACE))?;
+                written(self.routes.insert(route, Raw(route_name(label)), 0))
+            }
+            Change::RemoveRoute(route) => {
+                removed(self.routes.remove(route))?;
+                removed(self.route_stats.remove(route))
+            }
+            Change::PutEndpoint(id, entry) => {
+                kept(self.endpoint_state.insert(id, Raw(EndpointState::default()), NO_REPLACE))?;
+                written(self.endpoints.insert(id, Raw(endpoint(entry)), 0))
+            }
+            Change::RemoveEndpoint(id) => {
+                removed(self.endpoints.remove(id))?;
+                removed(self.endpoint_state.remove(id))
+            }
+            Change::PutSlots(pool, slots) => self.put_slots(*pool, slots),
+            Change::RemoveSlots(pool, count) => self.remove_slots(*pool, *count),
+            Change::PutPool(route, entry) => written(self.pools.insert(route, Raw(pool_value(*entry)), 0)),
+            Change::RemovePool(route) => removed(self.pools.remove(route)),
+            Change::Allow(entry) => written(self.allowlists.insert(&allow_key(entry), 1, 0)),
+            Change::Disallow(entry) => removed(self.allowlists.remove(&allow_key(entry))),
+            Change::PutHost((map, router, host), entry) => {
+                let key = Raw(HostKey::new(*router, host));
+                match self.host_map(*map) {
+                    Some(map) => written(map.insert(key, Raw(host_route(entry)), 0)),
+                    None => written(self.sni_passthrough.insert(key, 1, 0)),
+                }
+            }
+            Change::RemoveHost((map, router, host)) => {
+                let key = Raw(HostKey::new(*router, host));
+                match self.host_map(*map) {
+                    Some(map) => removed(map.remove(&key)),
+                    None => removed(self.sni_passthrough.remove(&key)),
+                }
+            }
+            Change::PutListener((address, port), value) => {
+                let key = Raw(image::listener_key(*address, *port));
+                written(self.listeners.insert(key, Raw(image::listener_value(*value)), 0))
+            }
+            Change::RemoveListener((address, port)) => {
+                removed(self.listeners.remove(&Raw(image::listener_key(*address, *port))))
+            }
+        }
+    }
+
+    fn set_revision(&mut self, revision: u64) -> io::Result<()> {
+        let meta = Meta { abi: ABI, pid: std::process::id(), revision };
+        written(self.meta.set(0, Raw(meta), 0))
+    }
+}
+
+fn written(result: Result<(), MapError>) -> io::Result<()> {
+    result.map_err(into_io)
+}
+
+/// `BPF_NOEXIST` (linux/bpf.h): what is there stays.
+const NO_REPLACE: u64 = 1;
+
+/// Making what is there already is success.
+fn kept(result: Result<(), MapError>) -> io::Result<()> {
+    match written(result) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        other => other,
+    }
+}
+
+/// Deleting what is not there is success.
+fn removed(result: Result<(), MapError>) -> io::Result<()> {
+    match result {
+        Err(MapError::KeyNotFound) => Ok(()),
+        Err(MapError::SyscallError(error)) if error.io_error.kind() == io::ErrorKind::NotFound => Ok(()),
+        other => other.map_err(into_io),
+    }
+}
+
+pub(super) fn into_io(error: MapError) -> io::Error {
+    match error {
+        MapError::SyscallError(error) => error.io_error,
+        other => io::Error::other(other),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,102 @@
+//! Leading the maps to what they should hold, whatever fails on the way.
+
+use std::collections::BTreeSet;
+use std::io;
+
+use super::Maps;
+use crate::image::{MapImage, RouteMap, covering};
+use crate::plan::{Change, plan};
+
+/// What one attempt at reconciling left undone.
+#[derive(Debug, Default)]
+pub struct Undone {
+    /// Changes that failed.
+    pub failed: usize,
+    /// The first failure.
+    pub first: Option<(Change, io::Error)>,
+}
+
+/// Leads the maps from what `now` says they hold to `wanted`. `now` is kept true: it has exactly the changes that
+/// succeeded, so calling again retries the rest.
+///
+/// A name that cannot be written takes the wildcard that covers it out of the maps, until both can be written: the
+/// kernel would take the wildcard's entry for the name's.
+pub fn reconcile(maps: &mut impl Maps, now: &mut MapImage, wanted: &MapImage) -> Undone {
+    let changes = plan(now, wanted);
+    make_all(maps, now, changes)
+}
+
+/// Makes planned changes, as [`reconcile`] does. What needs a change that failed fails with it: an entry never refers
+/// to what is not there, and nothing goes that an entry still refers to.
+pub fn make_all(maps: &mut impl Maps, now: &mut MapImage, changes: Vec<Change>) -> Undone {
+    let mut undone = Undone::default();
+    let mut withheld = BTreeSet::new();
+    let mut needed = Needed::default();
+    for change in changes {
+        let waits = match &change {
+            Change::PutHost((_, router, host), _) => withheld.contains(&(*router, host.clone())),
+            Change::PutSlots(_, slots) => slots.iter().any(|slot| !now.endpoints.contains_key(&slot.endpoint)),
+            Change::PutPool(_, pool) => !now.slots.contains_key(&pool.id),
+            // Without a failure before, the plan sees to it.
+            Change::RemoveSlots(pool, _) => undone.failed > 0 && needed.pools(now).contains(pool),
+            Change::RemoveEndpoint(id) => undone.failed > 0 && needed.endpoints(now).contains(id),
+            _ => false,
+        };
+        if waits {
+            undone.failed += 1;
+            continue;
+        }
+        let Err(error) = maps.make(&change) else {
+            change.apply_to(now);
+            continue;
+        };
+        if let Change::PutHost((_, router, host), _) = &change
+            && let Some(wildcard) = covering(host)
+        {
+            withhold(maps, now, *router, &wildcard, &mut undone);
+            withheld.insert((*router, wildcard));
+        }
+        undone.note(change, error);
+    }
+    undone
+}
+
+/// What is still referred to when slots and endpoints begin to go, gathered when somebody asks: nothing that comes
+/// later in a plan refers to more.
+#[derive(Default)]
+struct Needed {
+    pools: Option<BTreeSet<u32>>,
+    endpoints: Option<BTreeSet<u32>>,
+}
+
+impl Needed {
+    fn pools(&mut self, now: &MapImage) -> &BTreeSet<u32> {
+        self.pools.get_or_insert_with(|| now.pools.values().map(|pool| pool.id).collect())
+    }
+
+    fn endpoints(&mut self, now: &MapImage) -> &BTreeSet<u32> {
+        let slots = || now.slots.values().flat_map(|slots| slots.iter().map(|slot| slot.endpoint));
+        self.endpoints.get_or_insert_with(|| slots().collect())
+    }
+}
+
+fn withhold(maps: &mut impl Maps, now: &mut MapImage, router: u32, wildcard: &str, undone: &mut Undone) {
+    for map in RouteMap::ALL.into_iter().rev() {
+        let key = (map, router, wildcard.to_owned());
+        if !now.hosts.contains_key(&key) {
+            continue;
+        }
+        let change = Change::RemoveHost(key);
+        match maps.make(&change) {
+            Ok(()) => change.apply_to(now),
+            Err(error) => undone.note(change, error),
+        }
+    }
+}
+
+impl Undone {
+    fn note(&mut self, change: Change, error: io::Error) {
+        self.failed += 1;
+        self.first.get_or_insert((change, error));
+    }
+}

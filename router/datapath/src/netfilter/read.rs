@@ -1,0 +1,356 @@
+//! Reads the rules of a host from the kernel (nfnetlink, `NFNL_SUBSYS_NFTABLES`; linux/netfilter/nf_tables.h).
+
+use std::collections::{BTreeMap, HashMap};
+use std::io;
+use std::sync::Arc;
+
+use netlink_packet_core::NLM_F_DUMP;
+use netlink_sys::protocols::NETLINK_NETFILTER;
+
+use super::expressions::{Names, SetName, expression, marks_connections, verdict};
+use super::index::Index;
+use super::ipsets;
+use super::rules::{Base, Chain, Family, Hook, Kind, Rule, Ruleset};
+use super::sets::{Element, Form, Set, Stands, Value};
+use crate::netlink::channel::{Attributes, Channel, Message, list};
+
+// `NFT_MSG_*` of `NFNL_SUBSYS_NFTABLES` (linux/netfilter/nfnetlink.h).
+const NFTABLES: u16 = 10 << 8;
+const GET_TABLE: u16 = NFTABLES | 1;
+const GET_CHAIN: u16 = NFTABLES | 4;
+const GET_RULE: u16 = NFTABLES | 7;
+const GET_SET: u16 = NFTABLES | 10;
+const GET_ELEMENTS: u16 = NFTABLES | 13;
+const GET_GENERATION: u16 = NFTABLES | 16;
+
+// `NFT_SET_*`, as far as it counts here.
+const SET_INTERVAL: u32 = 0x4;
+const SET_EVAL: u32 = 0x20;
+const SET_CONCAT: u32 = 0x80;
+
+/// Bytes of a `struct nfgenmsg`: family, version, resource.
+const GENERAL: usize = 4;
+/// Times to begin anew when rules change while they are read.
+const ATTEMPTS: usize = 5;
+
+/// Rules, and the number of the change that they are as of.
+#[derive(Debug)]
+pub struct Reading {
+    /// The rules.
+    pub rules: Ruleset,
+    /// As of this change.
+    pub generation: u32,
+}
+
+/// A socket for the questions.
+#[derive(Debug)]
+pub struct Reader {
+    channel: Channel,
+}
+
+impl Reader {
+    /// Opens a socket in this thread's network namespace; `None` if the kernel has no netfilter.
+    ///
+    /// # Errors
+    /// The system call's.
+    pub fn open() -> io::Result<Option<Reader>> {
+        match Channel::open(NETLINK_NETFILTER) {
+            Err(error) if error.raw_os_error() == Some(libc::EPROTONOSUPPORT) => Ok(None),
+            channel => Ok(Some(Reader { channel: channel? })),
+        }
+    }
+
+    /// The number of the last change; `None` if the kernel has no nftables.
+    ///
+    /// # Errors
+    /// The system call's, or what the kernel answers.
+    pub fn generation(&mut self) -> io::Result<Option<u32>> {
+        let mut generation = None;
+        let question = Message { kind: GET_GENERATION, payload: vec![0; GENERAL] };
+        // NFTA_GEN_ID
+        let asked = self.channel.ask(question, 0, |answer| generation = body(&answer).and_then(|body| body.word(1)));
+        match asked {
+            Err(error) if matches!(error.raw_os_error(), Some(libc::EINVAL | libc::EOPNOTSUPP)) => Ok(None),
+            Err(error) => Err(error),
+            Ok(()) => generation.map(Some).ok_or_else(|| io::Error::other("the kernel told no generation of rules")),
+        }
+    }
+
+    /// All rules; `None` if the kernel has no nftables.
+    ///
+    /// # Errors
+    /// As of [`Reader::generation`]; also when they change again and again.
+    pub fn read(&mut self) -> io::Result<Option<Reading>> {
+        for _ in 0..ATTEMPTS {
+            let Some(generation) = self.generation()? else { return Ok(None) };
+            let read = self.all();
+            if self.generation()? == Some(generation) {
+                return Ok(Some(Reading { rules: read?, generation }));
+            }
+        }
+        Err(io::Error::other("the rules change faster than they can be read"))
+    }
+
+    /// The ipsets with these numbers.
+    ///
+    /// # Errors
+    /// The system call's, or what the kernel answers.
+    pub fn ipsets(&mut self, numbers: impl IntoIterator<Item = u16>) -> io::Result<BTreeMap<u16, Set>> {
+        numbers.into_iter().map(|number| Ok((number, ipsets::read(&mut self.channel, number)?))).collect()
+    }
+
+    fn all(&mut self) -> io::Result<Ruleset> {
+        let mut tables = HashMap::<Family, HashMap<String, Table>>::new();
+        // NFTA_TABLE_NAME, NFTA_TABLE_FLAGS: NFT_TABLE_F_DORMANT
+        self.dump(GET_TABLE, |family, table| {
+            let name = table.text(1)?;
+            let dormant = table.word(2).unwrap_or(0) & 1 != 0;
+            let made = Table { dormant, name: Arc::from(name), names: Names::default() };
+            tables.entry(family).or_default().insert(name.to_owned(), made);
+            Some(())
+        })?;
+        let mut chains = Vec::new();
+        self.dump(GET_CHAIN, |family, read| {
+            let table = tables.get_mut(&family)?.get_mut(read.text(1)?)?;
+            let name = read.text(3)?;
+            table.names.chains.insert(name.to_owned(), chains.len());
+            let base = base(family, read).filter(|_| !table.dormant);
+            let (table, name) = (Arc::clone(&table.name), Arc::from(name));
+            chains.push(Chain {
+                family,
+                table,
+                name,
+                base,
+                rules: Vec::new(),
+                index: Index::default(),
+                inert: false,
+                plain: false,
+            });
+            Some(())
+        })?;
+        let sets = self.sets(&mut tables)?;
+        let mut marks = false;
+        self.dump(GET_RULE, |family, read| {
+            let names = &tables.get(&family)?.get(read.text(1)?)?.names;
+            let chain = *names.chains.get(read.text(2)?)?;
+            let mut expressions = Vec::new();
+            for (_, bytes) in list(read.bytes(4).unwrap_or_default()) {
+                marks |= marks_connections(bytes);
+                expressions.push(expression(bytes, names));
+            }
+            chains[chain].rules.push(Rule { handle: read.long(3)?, expressions });
+            Some(())
+        })?;
+        Ok(Ruleset::new(chains, sets, marks))
+    }
+
+    /// All sets, with what is in them.
+    fn sets(&mut self, tables: &mut HashMap<Family, HashMap<String, Table>>) -> io::Result<Vec<Set>> {
+        let mut heads = Vec::new();
+        self.dump(GET_SET, |family, read| {
+            let table = tables.get_mut(&family)?.get_mut(read.text(1)?)?;
+            let name = read.text(2)?.to_owned();
+            // NFTA_SET_KEY_LEN, NFTA_SET_DATA_LEN
+            let length = |kind| read.word(kind).unwrap_or(0) as usize;
+            let set = SetName { place: heads.len(), key: length(5), value: length(7) };
+            table.names.sets.insert(name.clone(), set);
+            heads.push(Head { family, table: table.name.to_string(), name, ..head(read) });
+            Some(())
+        })?;
+        let mut sets = Vec::with_capacity(heads.len());
+        for head in heads {
+            let names = tables.get(&head.family).and_then(|tables| tables.get(&head.table)).map(|table| &table.names);
+            sets.push(match names {
+                Some(names) => self.set(head, names)?,
+                None => Set::new(Form::Exact, Vec::new(), None, Stands::Perhaps),
+            });
+        }
+        Ok(sets)
+    }
+
+    fn set(&mut self, head: Head, names: &Names) -> io::Result<Set> {
+        let mut payload = vec![number(head.family), 0, 0, 0];
+        // NFTA_SET_ELEM_LIST_TABLE, NFTA_SET_ELEM_LIST_SET
+        push(&mut payload, 1, &head.table);
+        push(&mut payload, 2, &head.name);
+        let (mut elements, mut catch_all) = (Vec::new(), None);
+        self.channel.ask(Message { kind: GET_ELEMENTS, payload }, NLM_F_DUMP, |answer| {
+            let Some(body) = body(&answer) else { return };
+            for (_, bytes) in list(body.bytes(3).unwrap_or_default()) {
+                let read = Attributes::of(bytes);
+                // NFTA_SET_ELEM_FLAGS: NFT_SET_ELEM_CATCHALL
+                if read.word(3).unwrap_or(0) & 2 != 0 {
+                    catch_all = Some(element(&read, names));
+                } else {
+                    elements.push(element(&read, names));
+                }
+            }
+        })?;
+        Ok(Set::new(head.form, elements, catch_all, head.stands))
+    }
+
+    fn dump(&mut self, kind: u16, mut take: impl FnMut(Family, &Attributes<'_>) -> Option<()>) -> io::Result<()> {
+        // Of every family.
+        self.channel.ask(Message { kind, payload: vec![0; GENERAL] }, NLM_F_DUMP, |answer| {
+            if let (Some(family), Some(body)) = (answer.payload.first().copied().and_then(family), body(&answer)) {
+                take(family, &body);
+            }
+        })
+    }
+}
+
+struct Table {
+    /// None of its chains is called.
+    dormant: bool,
+    name: Arc<str>,
+    names: Names,
+}
+
+/// What is told of a set before its elements.
+struct Head {
+    family: Family,
+    table: String,
+    name: String,
+    form: Form,
+    stands: Stands,
+}
+
+fn body(answer: &Message) -> Option<Attributes<'_>> {
+    answer.payload.get(GENERAL..).map(Attributes::of)
+}
+
+/// `NFPROTO_*`; of the others (ARP, bridges) no packet of IP is seen.
+fn family(number: u8) -> Option<Family> {
+    [Family::Inet, Family::Ip, Family::Ip6, Family::Netdev].into_iter().find(|family| self::number(*family) == number)
+}
+
+const fn number(family: Family) -> u8 {
+    match family {
+        Family::Inet => 1,
+        Family::Ip => 2,
+        Family::Netdev => 5,
+        Family::Ip6 => 10,
+    }
+}
+
+/// Adds an attribute with a text.
+pub fn push(payload: &mut Vec<u8>, kind: u16, text: &str) {
+    let length = 4 + text.len() + 1;
+    payload.extend((length as u16).to_ne_bytes());
+    payload.extend(kind.to_ne_bytes());
+    payload.extend(text.bytes());
+    payload.resize(payload.len() + 1 + length.next_multiple_of(4) - length, 0);
+}
+
+/// What makes a chain a base chain: `NFTA_CHAIN_HOOK`. `None` also for hooks that no packet of a dial passes.
+fn base(family: Family, chain: &Attributes<'_>) -> Option<Base> {
+    let hook = chain.within(4)?;
+    let place = match (family, hook.word(1)?) {
+        (Family::Netdev, 0) | (Family::Inet, 5) => Hook::Ingress,
+        (Family::Netdev, 1) => Hook::Egress,
+        (Family::Netdev, _) => return None,
+        (_, 0) => Hook::Prerouting,
+        (_, 1) => Hook::Input,
+        (_, 3) => Hook::Output,
+        (_, 4) => Hook::Postrouting,
+        _ => return None,
+    };
+    let kind = match chain.text(7) {
+        Some("nat") => Kind::Nat,
+        Some("route") => Kind::Route,
+        _ => Kind::Filter,
+    };
+    // NFTA_HOOK_DEV, NFTA_HOOK_DEVS
+    let many = list(hook.bytes(4).unwrap_or_default()).map(|(_, bytes)| String::from_utf8_lossy(bytes).into_owned());
+    let devices = hook.text(3).map(str::to_owned).into_iter().chain(many);
+    let devices = devices.map(|name| name.trim_end_matches('\0').to_owned()).collect();
+    Some(Base { hook: place, priority: hook.word(2)? as i32, kind, drops: chain.word(5) == Some(0), devices })
+}
+
+fn head(set: &Attributes<'_>) -> Head {
+    let flags = set.word(3).unwrap_or(0);
+    // NFTA_SET_DESC, NFTA_SET_DESC_CONCAT, NFTA_LIST_ELEM, NFTA_SET_FIELD_LEN
+    let description = set.within(9);
+    let fields = description.as_ref().and_then(|description| description.bytes(2)).unwrap_or_default();
+    let fields: Vec<usize> =
+        list(fields).filter_map(|(_, field)| Attributes::of(field).word(1)).map(|length| length as usize).collect();
+    let form = match (flags & SET_INTERVAL != 0, flags & SET_CONCAT != 0) {
+        (false, _) => Form::Exact,
+        (true, false) => Form::Ranges,
+        (true, true) => Form::Fields(fields),
+    };
+    // Conditions that are on each element: NFTA_SET_EXPR, NFTA_SET_EXPRESSIONS.
+    let stands = match (set.bytes(17).or(set.bytes(18)), flags & SET_EVAL) {
+        (Some(_), _) => Stands::Perhaps,
+        (None, 0) => Stands::Surely,
+        // Packets put in what they have, without notice.
+        (None, _) => Stands::ForNow,
+    };
+    Head { family: Family::Inet, table: String::new(), name: String::new(), form, stands }
+}
+
+fn element(read: &Attributes<'_>, names: &Names) -> Element {
+    // NFTA_SET_ELEM_KEY, …KEY_END, …DATA: NFTA_DATA_VALUE, NFTA_DATA_VERDICT
+    let key = |kind| Some(read.within(kind)?.bytes(1)?.into());
+    let data = read.within(2);
+    let known = data.as_ref().map(|data| match data.bytes(1) {
+        Some(bytes) => Some(Value::Bytes(bytes.into())),
+        None => verdict(&data.within(2)?, names).map(Value::Verdict),
+    });
+    let has_any = |kinds: &[u16]| kinds.iter().any(|kind| read.bytes(*kind).is_some());
+    // NFTA_SET_ELEM_EXPR, …OBJREF, …EXPRESSIONS; …TIMEOUT, …EXPIRATION
+    let stands = match (has_any(&[7, 9, 11]), has_any(&[4, 5])) {
+        (true, _) => Stands::Perhaps,
+        (false, true) => Stands::ForNow,
+        (false, false) => Stands::Surely,
+    };
+    Element {
+        key: key(1).unwrap_or_default(),
+        key_end: key(10),
+        ends: read.word(3).unwrap_or(0) & 1 != 0,
+        stands,
+        // A verdict that is not understood may be any.
+        value: known.map_or(Value::None, |value| value.unwrap_or(Value::Verdict(super::rules::Verdict::Drop))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::attribute;
+    use super::*;
+
+    #[test]
+    fn a_base_chain_is_read_from_the_kernels_bytes() {
+        let hook = [attribute(1, &3_u32.to_be_bytes()), attribute(2, &(-100_i32).to_be_bytes())].concat();
+        let chain = [attribute(4, &hook), attribute(5, &0_u32.to_be_bytes()), attribute(7, b"nat\0")].concat();
+        let found = base(Family::Ip, &Attributes::of(&chain)).unwrap();
+        let wanted = Base { hook: Hook::Output, priority: -100, kind: Kind::Nat, drops: true, devices: Vec::new() };
+        assert_eq!(found, wanted);
+        assert_eq!(base(Family::Netdev, &Attributes::of(&chain)), None);
+        assert_eq!(base(Family::Ip, &Attributes::of(&chain[28..])), None, "without a hook");
+    }
+
+    #[test]
+    fn an_element_that_goes_by_itself_stands_for_now() {
+        let key = attribute(1, &attribute(1, &[10, 0, 0, 1]));
+        let verdict = attribute(2, &attribute(2, &attribute(1, &1_u32.to_be_bytes())));
+        let found = element(&Attributes::of(&[key.clone(), verdict].concat()), &Names::default());
+        let wanted = Value::Verdict(super::super::rules::Verdict::Accept);
+        assert_eq!((&*found.key, found.stands, found.value), (&[10, 0, 0, 1][..], Stands::Surely, wanted));
+        for kind in [4, 5] {
+            let timed = [key.clone(), attribute(kind, &[0; 8])].concat();
+            let found = element(&Attributes::of(&timed), &Names::default());
+            assert_eq!((found.stands, found.value), (Stands::ForNow, Value::None));
+        }
+    }
+
+    #[test]
+    fn a_text_is_filled_up_to_four_bytes() {
+        for text in ["", "a", "abc", "abcd"] {
+            let mut payload = Vec::new();
+            push(&mut payload, 2, text);
+            assert_eq!(payload.len() % 4, 0);
+            assert_eq!(Attributes::of(&payload).text(2), Some(text));
+        }
+    }
+}

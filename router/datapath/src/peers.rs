@@ -1,0 +1,166 @@
+//! Which interfaces' other ends packets may be handed to at once.
+//!
+//! The way of a packet to a pod on this host is a pair of interfaces: ours, and the one in the pod's network namespace.
+//! Handed to the other end (`bpf_redirect_peer`), it is spared the queue between the two, and with that a turn of the
+//! kernel's packet handling. But nothing on our end sees it go. So this is done where nothing wants to, and it is looked
+//! at again and again; what is found stands for a moment only, so that without an agent packets go the long way.
+
+use std::io;
+
+use aya::maps::{HashMap, MapData};
+
+use super::clock::monotonic_ns;
+use super::interfaces::{Interfaces, Pair};
+use super::kernel::Kernel;
+use super::maps::into_io;
+use super::netlink::{Disciplines, Ethtool, Netlink, interface_chains};
+
+/// Nanoseconds for which stands what was found.
+const STANDS_NS: u64 = 15_000_000_000;
+
+/// Whether packets are handed to the other ends of interfaces.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum PeerRedirect {
+    /// Where nothing on the interface wants to see them leave: no queueing discipline, filter, TCX program or chain of
+    /// nftables; where it leaves segmentation and checksums to its other end; and where no XDP program is there.
+    #[default]
+    Auto,
+    /// Nowhere: every packet leaves by its interface.
+    Never,
+}
+
+/// The map that the programs ask.
+#[derive(Debug)]
+pub struct Peers {
+    map: HashMap<MapData, u32, u64>,
+    wanted: PeerRedirect,
+    last: Vec<String>,
+}
+
+impl Peers {
+    /// With the map of a loaded object.
+    pub fn new(map: HashMap<MapData, u32, u64>, wanted: PeerRedirect) -> Self {
+        Peers { map, wanted, last: Vec::new() }
+    }
+
+    /// Names of the interfaces whose other ends packets are handed to, by the last look.
+    pub fn names(&self) -> &[String] {
+        &self.last
+    }
+
+    /// Looks, and writes down what was found. `false` if nothing changed but how long it stands.
+    pub fn renew(&mut self, kernel: &Kernel, interfaces: &Interfaces, netlink: &mut Netlink) -> bool {
+        let open = match self.wanted {
+            PeerRedirect::Auto => find(kernel, interfaces, netlink),
+            PeerRedirect::Never => Vec::new(),
+        };
+        if let Err(error) = self.write(&open) {
+            tracing::warn!(%error, "cannot write which interfaces' other ends are reached at once");
+        }
+        let names: Vec<String> = open.into_iter().map(|(name, _)| name).collect();
+        let changed = names != self.last;
+        if changed {
+            let interfaces = names.join(", ");
+            tracing::info!(target: "datapath", interfaces, "packets are handed to the other ends of these interfaces");
+            self.last = names;
+        }
+        changed
+    }
+
+    fn write(&mut self, open: &[(String, u32)]) -> io::Result<()> {
+        let held: Vec<u32> = self.map.keys().collect::<Result<_, _>>().map_err(into_io)?;
+        for index in held.iter().filter(|held| !open.iter().any(|(_, index)| index == *held)) {
+            self.map.remove(index).map_err(into_io)?;
+        }
+        let until = monotonic_ns() + STANDS_NS;
+        open.iter().try_for_each(|(_, index)| self.map.insert(index, until, 0).map_err(into_io))
+    }
+}
+
+/// The interfaces that may be skipped, by name and index, in the order of their names.
+fn find(kernel: &Kernel, interfaces: &Interfaces, netlink: &mut Netlink) -> Vec<(String, u32)> {
+    if interfaces.pairs.is_empty() {
+        return Vec::new();
+    }
+    let mut look = match Look::begin(kernel, netlink) {
+        Ok(Some(look)) => look,
+        Ok(None) => return Vec::new(),
+        Err(error) => {
+            tracing::debug!(target: "datapath", %error, "cannot ask who looks at packets that leave");
+            return Vec::new();
+        }
+    };
+    let pairs = kernel.attached_to().filter_map(|(name, index)| Some((name, index, *interfaces.pairs.get(&index)?)));
+    let open = pairs.filter(|(name, index, pair)| {
+        look.is_open(name, *index, *pair).unwrap_or_else(|error| {
+            tracing::debug!(target: "datapath", interface = name, %error, "cannot ask who looks at packets that leave");
+            false
+        })
+    });
+    open.map(|(name, index, _)| (name.to_owned(), index)).collect()
+}
+
+/// What one look needs.
+struct Look<'a> {
+    kernel: &'a Kernel,
+    netlink: &'a mut Netlink,
+    ethtool: Ethtool,
+    disciplines: Disciplines,
+}
+
+impl<'a> Look<'a> {
+    /// `None` if no interface need be looked at.
+    fn begin(kernel: &'a Kernel, netlink: &'a mut Netlink) -> io::Result<Option<Self>> {
+        // Which of them are of packets that leave, and of which interface, is not worth the reading.
+        if interface_chains()? {
+            return Ok(None);
+        }
+        let (ethtool, disciplines) = (Ethtool::open()?, netlink.disciplines()?);
+        Ok(Some(Look { kernel, netlink, ethtool, disciplines }))
+    }
+
+    /// Whether nothing is missed if packets do not leave by an interface.
+    fn is_open(&mut self, name: &str, index: u32, pair: Pair) -> io::Result<bool> {
+        let queues = self.disciplines.get(&index).map_or(&[][..], Vec::as_slice);
+        if !queues.iter().all(|queue| passes_all(queue)) {
+            return Ok(false);
+        }
+        if queues.iter().any(|queue| queue == CLSACT)
+            && !self.netlink.egress_filters(index)?.iter().all(|priority| self.kernel.is_own_filter(*priority))
+        {
+            return Ok(false);
+        }
+        let features = self.ethtool.features(index)?;
+        Ok(OFFLOADS.iter().all(|offload| features.contains(*offload))
+            && self.kernel.is_alone_at_egress(name)?
+            && !self.netlink.other_end_has_xdp(pair)?)
+    }
+}
+
+/// What an interface leaves to its other end, if it does so with all TCP: else packets that leave are cut and summed up
+/// on the way, for somebody there who cannot.
+const OFFLOADS: [&str; 5] = [
+    "tx-checksum-ip-generic",
+    "tx-generic-segmentation",
+    "tx-scatter-gather",
+    "tx-tcp-segmentation",
+    "tx-tcp6-segmentation",
+];
+
+const CLSACT: &str = "clsact";
+
+/// Whether a queueing discipline neither delays nor drops what leaves: there is no queue, or it is a place for filters.
+fn passes_all(discipline: &str) -> bool {
+    matches!(discipline, "noqueue" | "ingress" | CLSACT)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_discipline_that_queues_or_has_no_name_wants_packets() {
+        assert!(["noqueue", "clsact", "ingress"].into_iter().all(passes_all));
+        assert!(!["", "tbf", "htb", "fq", "fq_codel", "mq", "pfifo_fast", "netem"].into_iter().any(passes_all));
+    }
+}

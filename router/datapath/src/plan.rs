@@ -1,0 +1,178 @@
+//! From one map image to another, in an order that never lets a packet see a contradiction. Pure.
+
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+use super::image::{
+    AllowEntry, EndpointEntry, HostEntry, HostName, ListenerEntry, MapImage, PoolEntry, RouteLabel, RouteMap, Slots,
+    is_wildcard,
+};
+
+/// One map write.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// Name a route and give it counters.
+    AddRoute(u32, RouteLabel),
+    /// Forget a route's name and counters.
+    RemoveRoute(u32),
+    /// Admit a network to a route.
+    Allow(AllowEntry),
+    /// Admit it no longer.
+    Disallow(AllowEntry),
+    /// Write an endpoint, and make its state if it has none.
+    PutEndpoint(u32, EndpointEntry),
+    /// Delete an endpoint and its state.
+    RemoveEndpoint(u32),
+    /// Write all slots of a new pool.
+    PutSlots(u32, Slots),
+    /// Delete the slots of a pool: its id, and how many it has.
+    RemoveSlots(u32, u32),
+    /// Give a route a pool.
+    PutPool(u32, PoolEntry),
+    /// Take it away.
+    RemovePool(u32),
+    /// Write a host entry.
+    PutHost(HostName, HostEntry),
+    /// Delete one.
+    RemoveHost(HostName),
+    /// Write a listener.
+    PutListener((IpAddr, u16), ListenerEntry),
+    /// Delete one.
+    RemoveListener((IpAddr, u16)),
+}
+
+/// The writes that lead from `now` to `wanted`:
+///
+/// 1. listeners that go: their packets pass up while the rest changes; listeners that tell another segment size;
+/// 2. names, counters and allow-list entries that come: before a host entry can refer to them;
+/// 3. endpoints, then the slots that name them, then the pools that have the slots: before a host entry can need them;
+/// 4. host entries that come or change: names before the wildcards that would cover them, `tcp_be` before
+///    `sni_passthrough`, which refers to it;
+/// 5. host entries that go, in the reverse order;
+/// 6. pools, slots and endpoints that go, in this order;
+/// 7. allow-list entries, counters and names that go: when no host entry refers to them any more;
+/// 8. listeners that come.
+pub fn plan(now: &MapImage, wanted: &MapImage) -> Vec<Change> {
+    let listeners = Difference::between(&now.listeners, &wanted.listeners);
+    let routes = Difference::between(&now.routes, &wanted.routes);
+    let endpoints = Difference::between(&now.endpoints, &wanted.endpoints);
+    let slots = Difference::between(&now.slots, &wanted.slots);
+    let pools = Difference::between(&now.pools, &wanted.pools);
+    let hosts = Difference::between(&now.hosts, &wanted.hosts);
+    let mut changes = Vec::new();
+    let (same, others): (Vec<_>, Vec<_>) = listeners
+        .put
+        .into_iter()
+        .partition(|(key, value)| now.listeners.get(key).is_some_and(|old| serves(old, value)));
+    changes.extend(listeners.gone.into_iter().map(|key| Change::RemoveListener(*key)));
+    changes.extend(same.into_iter().map(|(key, value)| Change::PutListener(*key, *value)));
+    changes.extend(routes.put.into_iter().map(|(route, label)| Change::AddRoute(*route, label.clone())));
+    changes.extend(wanted.allow.difference(&now.allow).map(|entry| Change::Allow(*entry)));
+    changes.extend(endpoints.put.into_iter().map(|(id, entry)| Change::PutEndpoint(*id, *entry)));
+    changes.extend(slots.put.into_iter().map(|(pool, slots)| Change::PutSlots(*pool, slots.clone())));
+    changes.extend(pools.put.into_iter().map(|(route, pool)| Change::PutPool(*route, *pool)));
+    let (wildcards, exact): (Vec<_>, Vec<_>) = hosts.put.into_iter().partition(|((.., host), _)| is_wildcard(host));
+    let puts = exact.into_iter().chain(wildcards);
+    changes.extend(puts.map(|(key, entry)| Change::PutHost(key.clone(), entry.clone())));
+    let (wildcards, exact): (Vec<_>, Vec<_>) = hosts.gone.into_iter().rev().partition(|(.., host)| is_wildcard(host));
+    changes.extend(wildcards.into_iter().chain(exact).map(|key| Change::RemoveHost(key.clone())));
+    changes.extend(pools.gone.into_iter().map(|route| Change::RemovePool(*route)));
+    let length = |pool: &u32| now.slots.get(pool).map_or(0, |slots| slots.len() as u32);
+    changes.extend(slots.gone.into_iter().map(|pool| Change::RemoveSlots(*pool, length(pool))));
+    changes.extend(endpoints.gone.into_iter().map(|id| Change::RemoveEndpoint(*id)));
+    changes.extend(now.allow.difference(&wanted.allow).map(|entry| Change::Disallow(*entry)));
+    changes.extend(routes.gone.into_iter().map(|route| Change::RemoveRoute(*route)));
+    changes.extend(others.into_iter().map(|(key, value)| Change::PutListener(*key, *value)));
+    changes
+}
+
+/// Whether two entries of an address serve the same.
+fn serves(a: &ListenerEntry, b: &ListenerEntry) -> bool {
+    (a.router, a.protocol) == (b.router, b.protocol)
+}
+
+/// How two sorted maps differ, found by walking both once.
+struct Difference<'m, K, V> {
+    gone: Vec<&'m K>,
+    put: Vec<(&'m K, &'m V)>,
+}
+
+impl<'m, K: Ord, V: PartialEq> Difference<'m, K, V> {
+    fn between(now: &'m BTreeMap<K, V>, wanted: &'m BTreeMap<K, V>) -> Self {
+        let mut difference = Difference { gone: Vec::new(), put: Vec::new() };
+        let (mut now, mut wanted) = (now.iter().peekable(), wanted.iter().peekable());
+        loop {
+            let order = match (now.peek(), wanted.peek()) {
+                (None, None) => return difference,
+                (Some(_), None) => Ordering::Less,
+                (None, Some(_)) => Ordering::Greater,
+                (Some((old, _)), Some((new, _))) => old.cmp(new),
+            };
+            let old = if order.is_le() { now.next() } else { None };
+            let new = if order.is_ge() { wanted.next() } else { None };
+            match (old, new) {
+                (Some((key, _)), None) => difference.gone.push(key),
+                (Some((_, old)), Some((_, new))) if old == new => {}
+                (_, Some(entry)) => difference.put.push(entry),
+                (None, None) => return difference,
+            }
+        }
+    }
+}
+
+// `RouteMap`'s order is the order of writing: entries that others refer to come first.
+const _: () = assert!((RouteMap::TcpBe as u8) < (RouteMap::SniPassthrough as u8));
+
+impl Change {
+    /// Notes a change that was made.
+    pub fn apply_to(&self, image: &mut MapImage) {
+        match self {
+            Change::AddRoute(route, label) => {
+                image.routes.insert(*route, label.clone());
+            }
+            Change::RemoveRoute(route) => {
+                image.routes.remove(route);
+            }
+            Change::PutEndpoint(id, entry) => {
+                image.endpoints.insert(*id, *entry);
+            }
+            Change::RemoveEndpoint(id) => {
+                image.endpoints.remove(id);
+            }
+            Change::PutSlots(pool, slots) => {
+                image.slots.insert(*pool, slots.clone());
+            }
+            Change::RemoveSlots(pool, _) => {
+                image.slots.remove(pool);
+            }
+            Change::PutPool(route, pool) => {
+                image.pools.insert(*route, *pool);
+            }
+            Change::RemovePool(route) => {
+                image.pools.remove(route);
+            }
+            Change::Allow(entry) => {
+                image.allow.insert(*entry);
+            }
+            Change::Disallow(entry) => {
+                image.allow.remove(entry);
+            }
+            Change::PutHost(key, entry) => {
+                image.hosts.insert(key.clone(), entry.clone());
+            }
+            Change::RemoveHost(key) => {
+                image.hosts.remove(key);
+            }
+            Change::PutListener(key, value) => {
+                image.listeners.insert(*key, *value);
+            }
+            Change::RemoveListener(key) => {
+                image.listeners.remove(key);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

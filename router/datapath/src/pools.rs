@@ -1,0 +1,307 @@
+//! Pools and endpoints: which endpoints a route's connections are dialed to, under ids that are never given twice.
+//!
+//! What stands in the maps for a route changes only when its endpoints, their shares or the ways to them change. So the
+//! registry remembers what each route has, and keeps the journal that makes a change of one route cost one route.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+
+use router_common::maps::{MAX_ENDPOINTS, POOL_PROXY_V2, POOL_TOLD};
+use router_core::model::HostMatch;
+use router_core::table::ResolvedRoute;
+use router_listener::{ListenerState, OwnAddresses};
+use tracing::Level;
+
+use super::alias;
+use super::image::{EndpointEntry, MapImage, PoolEntry, Relayed, SlotEntry, Slots};
+use super::paths::{Obstacle, Path, Paths};
+
+/// Pools of all routes that the kernel may steer, and the endpoints in them.
+#[derive(Debug)]
+pub struct Pools<P> {
+    /// Who knows the ways to endpoints.
+    pub paths: P,
+    /// Where the router itself listens, and the addresses of this host.
+    own: (OwnAddresses, BTreeSet<IpAddr>),
+    pools: HashMap<u32, Held>,
+    endpoints: HashMap<u32, Used>,
+    by_address: HashMap<SocketAddr, u32>,
+    /// How many endpoints in use have which largest segment.
+    segments: BTreeMap<u16, usize>,
+    slots: usize,
+    last_pool: u32,
+    last_endpoint: u32,
+    relayed: Arc<BTreeMap<u32, Relayed>>,
+    journal: Journal,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Held {
+    entry: PoolEntry,
+    slots: Slots,
+}
+
+#[derive(Debug)]
+struct Used {
+    entry: EndpointEntry,
+    pools: usize,
+}
+
+/// What routes and endpoints had before they were touched.
+#[derive(Debug, Default)]
+struct Journal {
+    pools: BTreeMap<u32, Option<Held>>,
+    endpoints: BTreeMap<u32, Option<EndpointEntry>>,
+}
+
+impl<P: Paths> Pools<P> {
+    /// No pools yet.
+    pub fn new(paths: P) -> Self {
+        Pools {
+            paths,
+            own: Default::default(),
+            pools: HashMap::new(),
+            endpoints: HashMap::new(),
+            by_address: HashMap::new(),
+            segments: BTreeMap::new(),
+            slots: 0,
+            last_pool: 0,
+            last_endpoint: 0,
+            relayed: Arc::default(),
+            journal: Journal::default(),
+        }
+    }
+
+    /// Tells where the router itself listens, and the addresses of this host; what has been put by then stays.
+    pub fn set_own(&mut self, listeners: &[ListenerState], local: &[IpAddr]) {
+        self.own = (OwnAddresses::of(listeners), local.iter().copied().collect());
+    }
+
+    /// Goes on with what an earlier agent left in the maps. `highest_endpoint` is the highest endpoint id that any
+    /// entry anywhere names.
+    pub fn adopt(&mut self, image: &MapImage, highest_endpoint: u32) {
+        for (id, entry) in &image.endpoints {
+            self.by_address.insert(entry.address, *id);
+            self.endpoints.insert(*id, Used { entry: *entry, pools: 0 });
+            *self.segments.entry(entry.path.max_segment).or_default() += 1;
+        }
+        for (route, entry) in &image.pools {
+            let Some(slots) = image.slots.get(&entry.id) else { continue };
+            let whole = slots.len() == entry.slots as usize;
+            // A pool that an earlier agent did not finish is made anew.
+            if whole && slots.iter().all(|slot| self.endpoints.contains_key(&slot.endpoint)) {
+                let slots = Arc::clone(slots);
+                self.hold(&slots);
+                self.slots += slots.len();
+                self.pools.insert(*route, Held { entry: *entry, slots });
+            }
+        }
+        let pools = image.pools.values().map(|entry| entry.id).chain(image.slots.keys().copied());
+        self.last_pool = pools.max().unwrap_or_default().max(self.last_pool);
+        let endpoints = image.endpoints.keys().copied().max().unwrap_or_default();
+        self.last_endpoint = endpoints.max(highest_endpoint).max(self.last_endpoint);
+        let unused: Vec<u32> =
+            self.endpoints.iter().filter(|(_, used)| used.pools == 0).map(|(endpoint, _)| *endpoint).collect();
+        unused.into_iter().for_each(|endpoint| self.forget_endpoint(endpoint));
+        self.journal = Journal::default();
+    }
+
+    /// Gives a route the pool that it wants.
+    pub fn put(&mut self, route: u32, resolved: &ResolvedRoute) {
+        let flags = self.flags(resolved);
+        let wanted = self.slots_of(resolved);
+        self.note(route, wanted.as_ref().err().cloned());
+        let wanted = wanted.unwrap_or_default();
+        let unchanged = |held: &Held| held.entry.flags == flags && held.slots == wanted;
+        if self.pools.get(&route).is_some_and(unchanged) {
+            return;
+        }
+        self.last_pool = self.last_pool.wrapping_add(1).max(1);
+        // What does not fit is relayed: the kernel passes up what has no endpoint.
+        let room = MAX_ENDPOINTS.saturating_sub(self.slots);
+        // The new one is held before the old one is let go, so that endpoints in both keep their ids.
+        let fits = if wanted.len() <= room { Arc::clone(&wanted) } else { Slots::default() };
+        let entry = PoolEntry { id: self.last_pool, slots: fits.len() as u32, flags };
+        self.hold(&fits);
+        self.slots += fits.len();
+        let old = self.pools.insert(route, Held { entry, slots: fits });
+        self.journal.pools.entry(route).or_insert(old.clone());
+        old.into_iter().for_each(|old| self.release(&old.slots));
+        self.forget_unused(&wanted);
+    }
+
+    /// Remembers why a route is relayed, or that it is not.
+    fn note(&mut self, route: u32, relayed: Option<Relayed>) {
+        if self.relayed.get(&route) != relayed.as_ref() {
+            let all = Arc::make_mut(&mut self.relayed);
+            match relayed {
+                Some(why) => all.insert(route, why),
+                None => all.remove(&route),
+            };
+        }
+    }
+
+    /// Why routes are relayed, by id, though the kernel might steer them.
+    pub fn relayed(&self) -> &Arc<BTreeMap<u32, Relayed>> {
+        &self.relayed
+    }
+
+    /// The agent hears of dials only where it needs the name for the connection's end, or writes all decisions down.
+    fn flags(&self, route: &ResolvedRoute) -> u32 {
+        let proxy = if route.proxy_protocol { POOL_PROXY_V2 } else { 0 };
+        let named = matches!(route.host, HostMatch::Wildcard(_)) || tracing::enabled!(target: "kernel", Level::DEBUG);
+        proxy | if named { POOL_TOLD } else { 0 }
+    }
+
+    /// Takes a route's pool away.
+    pub fn remove(&mut self, route: u32) {
+        self.note(route, None);
+        if let Some(old) = self.pools.remove(&route) {
+            self.release(&old.slots);
+            self.journal.pools.entry(route).or_insert(Some(old));
+        }
+    }
+
+    /// Takes the pools of all other routes away.
+    pub fn retain(&mut self, routes: &BTreeSet<u32>) {
+        let gone: Vec<u32> = self.pools.keys().copied().filter(|route| !routes.contains(route)).collect();
+        gone.into_iter().for_each(|route| self.remove(route));
+    }
+
+    /// Writes everything into an image, and begins a new journal.
+    pub fn fill(&mut self, image: &mut MapImage) {
+        image.pools = self.pools.iter().map(|(route, held)| (*route, held.entry)).collect();
+        image.slots = self.pools.values().map(|held| (held.entry.id, Arc::clone(&held.slots))).collect();
+        image.endpoints = self.endpoints.iter().map(|(id, used)| (*id, used.entry)).collect();
+        self.journal = Journal::default();
+    }
+
+    /// Writes what was touched since the last journal into two images, as it was and as it is, and begins a new one.
+    pub fn changes(&mut self, gone: &mut MapImage, come: &mut MapImage) {
+        let journal = std::mem::take(&mut self.journal);
+        for (route, old) in journal.pools {
+            for (held, image) in [(old.as_ref(), &mut *gone), (self.pools.get(&route), &mut *come)] {
+                if let Some(held) = held {
+                    image.pools.insert(route, held.entry);
+                    image.slots.insert(held.entry.id, Arc::clone(&held.slots));
+                }
+            }
+        }
+        for (id, old) in journal.endpoints {
+            gone.endpoints.extend(old.map(|old| (id, old)));
+            come.endpoints.extend(self.endpoints.get(&id).map(|used| (id, used.entry)));
+        }
+    }
+
+    /// The addresses that endpoints are dialed from.
+    pub fn sources(&self) -> BTreeSet<IpAddr> {
+        self.endpoints.values().map(|used| used.entry.path.source).collect()
+    }
+
+    /// The addresses of all endpoints.
+    pub fn addresses(&self) -> HashSet<SocketAddr> {
+        self.by_address.keys().copied().collect()
+    }
+
+    /// The smallest of the endpoints' largest segments, in bytes; 0 without endpoints.
+    pub fn max_segment(&self) -> u16 {
+        self.segments.keys().next().copied().unwrap_or_default()
+    }
+
+    /// The columns of a route's endpoints; one that stands in several services has one, with the sum of its shares.
+    /// Endpoints that nobody reaches have none, and what would lead back to the router has none either. A route with an endpoint that the relay alone reaches has no columns at
+    /// all, so that each endpoint gets its share; nor has a rule with a share that no endpoint can serve.
+    fn slots_of(&mut self, resolved: &ResolvedRoute) -> Result<Slots, Relayed> {
+        let mut shares: BTreeMap<SocketAddr, (Path, u32)> = BTreeMap::new();
+        for (endpoint, weight) in resolved.weighted_endpoints() {
+            let address = SocketAddr::new(endpoint.address.ip().to_canonical(), endpoint.address.port());
+            let (own, local) = &self.own;
+            if own.has(address, |ip| ip.is_loopback() || local.contains(&ip)) {
+                continue;
+            }
+            match self.paths.path(address) {
+                Ok(path) => {
+                    let share = &mut shares.entry(address).or_insert((path, 0)).1;
+                    *share = share.saturating_add(weight);
+                }
+                Err(Obstacle::NoRoute) => {}
+                Err(obstacle) => return Err(Relayed { endpoint: address, obstacle }),
+            }
+        }
+        let weights: Vec<u32> = shares.values().map(|(_, weight)| *weight).collect();
+        let columns = alias::columns(&weights);
+        let slots = shares.into_iter().zip(columns).map(|((address, (path, _)), (threshold, alias))| SlotEntry {
+            endpoint: self.endpoint(EndpointEntry { address, path }),
+            threshold,
+            alias,
+        });
+        Ok(slots.collect())
+    }
+
+    /// The id of an endpoint; its entry is that of the newest way.
+    fn endpoint(&mut self, entry: EndpointEntry) -> u32 {
+        let known = self.by_address.get(&entry.address).copied();
+        let id = known.unwrap_or_else(|| {
+            self.last_endpoint = self.last_endpoint.wrapping_add(1).max(1);
+            self.by_address.insert(entry.address, self.last_endpoint);
+            self.last_endpoint
+        });
+        let old = self.endpoints.get(&id).map(|used| used.entry);
+        if old != Some(entry) {
+            self.journal.endpoints.entry(id).or_insert(old);
+            let pools = self.endpoints.get(&id).map_or(0, |used| used.pools);
+            self.endpoints.insert(id, Used { entry, pools });
+            *self.segments.entry(entry.path.max_segment).or_default() += 1;
+            old.into_iter().for_each(|old| self.uncount(old.path.max_segment));
+        }
+        id
+    }
+
+    fn hold(&mut self, slots: &Slots) {
+        for slot in slots.iter() {
+            if let Some(used) = self.endpoints.get_mut(&slot.endpoint) {
+                used.pools += 1;
+            }
+        }
+    }
+
+    fn release(&mut self, slots: &Slots) {
+        self.slots -= slots.len();
+        for slot in slots.iter() {
+            if let Some(used) = self.endpoints.get_mut(&slot.endpoint) {
+                used.pools -= 1;
+            }
+        }
+        self.forget_unused(slots);
+    }
+
+    /// Forgets those of these endpoints that no pool has.
+    fn forget_unused(&mut self, slots: &Slots) {
+        for slot in slots.iter() {
+            if self.endpoints.get(&slot.endpoint).is_some_and(|used| used.pools == 0) {
+                self.forget_endpoint(slot.endpoint);
+            }
+        }
+    }
+
+    fn forget_endpoint(&mut self, id: u32) {
+        if let Some(used) = self.endpoints.remove(&id) {
+            self.journal.endpoints.entry(id).or_insert(Some(used.entry));
+            self.by_address.remove(&used.entry.address);
+            self.uncount(used.entry.path.max_segment);
+        }
+    }
+
+    fn uncount(&mut self, segment: u16) {
+        if let Some(count) = self.segments.get_mut(&segment) {
+            *count -= 1;
+            if *count == 0 {
+                self.segments.remove(&segment);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

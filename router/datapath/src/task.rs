@@ -1,0 +1,436 @@
+//! The thread that keeps kernel and intention equal.
+
+mod state;
+
+use std::path::Path;
+use std::rc::Rc;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use aya::maps::{HashMap, MapError};
+use router_access_log::AccessLog;
+use router_common::maps::names;
+use router_core::table::RoutingTable;
+use router_listener::ListenerState;
+use router_sys::batch::Walk;
+use tokio::sync::watch;
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
+
+use super::ends::Relayed;
+use super::events;
+use super::host::{Lost, Told, Watch};
+use super::image::MapImage;
+use super::kernel::{Kernel, KernelError, Mode};
+use super::netfilter::HostFirewall;
+use super::netlink::News;
+use super::peers::{PeerRedirect, Peers};
+use super::pin_folder::PinFolder;
+use super::ports::{self, PortRange};
+use super::sweep::Sweeper;
+use super::taken::Taken;
+use state::State;
+
+/// Between two sweeps.
+const TICK: Duration = Duration::from_secs(1);
+/// Interfaces and routes are looked at every so many ticks even if the kernel told of no change…
+const LOOK_TICKS: u32 = 30;
+/// …and a change waits for others that come with it, but no longer than this.
+const GATHER_NEWS: Duration = Duration::from_millis(50);
+/// Who looks at packets that leave is looked at every so many ticks: not of all of them the kernel tells.
+const PEER_TICKS: u32 = 5;
+/// Between two looks, however many changes there are: a look asks for the way to every endpoint.
+const LOOK_PAUSE: Duration = Duration::from_secs(1);
+/// Connections that the host would not let go on and that are ended in one turn: some milliseconds.
+const ENDED_AT_ONCE: usize = 100;
+/// A client that has connected before a rule came that is against it may have sent its hello afterwards. The proxy waits for
+/// one 5 s, so after this long no such client is left.
+const LAST_HELLO: Duration = Duration::from_secs(6);
+
+/// What the kernel has taken of what was intended.
+#[derive(Clone, Debug, Default)]
+pub struct Programmed {
+    /// Revision of the table that was last written.
+    pub revision: u64,
+    /// Entries that the maps should hold.
+    pub entries: usize,
+    /// Listening addresses among them.
+    pub listeners: usize,
+    /// Endpoints that the kernel can dial.
+    pub endpoints: usize,
+    /// Host entries that have no room; the agent serves them.
+    pub left_out: usize,
+    /// Writes that failed and are tried again.
+    pub failed: usize,
+    /// The first of those failures.
+    pub error: Option<String>,
+    /// Interfaces that the program is attached to.
+    pub interfaces: Vec<String>,
+    /// How it is attached to them.
+    pub attached_by: &'static str,
+    /// Interfaces that it is not attached to, and why.
+    pub left_alone: Vec<(String, String)>,
+    /// Those of the attached whose other ends packets are handed to at once.
+    pub peers: Vec<String>,
+    /// Connections that the kernel carries, by the last sweep.
+    pub connections: usize,
+    /// With [`Mode::Drain`]: the kernel carries none any more.
+    pub drained: bool,
+    /// Another agent writes the maps now.
+    pub superseded: bool,
+    /// Connections that the agent took over, by route and reason.
+    pub relayed: Relayed,
+    wanted: Arc<Mutex<MapImage>>,
+}
+
+impl Programmed {
+    /// Looks at what the maps should hold, while nobody writes to them.
+    pub fn look<T>(&self, look: impl FnOnce(&MapImage) -> T) -> T {
+        look(&self.wanted.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// What the maps should hold now.
+    pub fn intended(&self) -> MapImage {
+        self.wanted.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+/// Inputs of the data path.
+#[derive(Clone)]
+pub struct Inputs {
+    /// What to route.
+    pub tables: watch::Receiver<Arc<RoutingTable>>,
+    /// Where it is listened.
+    pub listeners: watch::Receiver<Arc<Vec<ListenerState>>>,
+    /// Where the maps are pinned.
+    pub pins: PinFolder,
+    /// Where ends of connections are told.
+    pub access: AccessLog,
+    /// Source ports of dials; `None`: see [`super::ports::choose`].
+    pub ports: Option<PortRange>,
+    /// Whether packets are handed to the other ends of interfaces.
+    pub peers: PeerRedirect,
+    /// Whether rules of the host hold.
+    pub firewall: HostFirewall,
+    /// Tunnel timeout of routes that have none of their own.
+    pub idle: Duration,
+}
+
+/// Runs until `mode` ends it, or its sender is dropped. The kernel's system calls block, so this wants a thread of
+/// its own. What is pinned stays, unless [`Mode::Shutdown`] is why it ends.
+///
+/// One agent at a time writes the maps: whoever comes puts its process id there, and who finds another's leaves the
+/// maps alone until that process is gone.
+///
+/// # Errors
+/// Only from taking the maps apart; afterwards, failures are retried and told through `programmed`.
+pub async fn run(
+    mut kernel: Kernel,
+    inputs: Inputs,
+    programmed: watch::Sender<Arc<Programmed>>,
+    mut mode: watch::Receiver<Mode>,
+) -> Result<(), KernelError> {
+    let swept = [names::FLOWS, names::HELLOS, names::SHORT_HELLOS, names::LATER_HEADS];
+    let [flows, hellos, short, later] = swept.map(|name| kernel.take(name));
+    let flows = flows?;
+    let watch = Watch::start(inputs.firewall, Walk::new(&flows)?).map_err(MapError::IoError)?;
+    let sweeper = Sweeper::new(flows, hellos?, short?, later?)?;
+    let peers = Peers::new(HashMap::try_from(kernel.take(names::PEERS)?)?, inputs.peers);
+    let taken = Taken::new(kernel.take(names::TAKEN)?, kernel.take(names::CLASHES)?)?;
+    let ports = ports::choose(inputs.ports, &inputs.pins)?;
+    let state = State::new(kernel.take_maps()?, ports, peers, taken, watch, &inputs);
+    let mut task = Task { state: state.map_err(MapError::IoError)?, kernel, sweeper, inputs, programmed };
+    loop {
+        let ended = task.work(&mut mode).await;
+        events::tell_swept(&task.state.reporter).await;
+        match ended {
+            Err(error) => {
+                // Maps that nobody can write must not steer anybody.
+                task.kernel.remove_pins();
+                return Err(error);
+            }
+            Ok(Ended::Told) => break,
+            Ok(Ended::Superseded(pid)) => {
+                tracing::info!(pid, "another agent writes the kernel maps now");
+                task.tell(|programmed| programmed.superseded = true);
+                if task.wait_for_end_of(pid, &mut mode).await {
+                    return Ok(());
+                }
+                tracing::warn!(pid, "the agent that wrote the kernel maps is gone; they are ours again");
+            }
+        }
+    }
+    if *mode.borrow() == Mode::Shutdown {
+        task.give_up().await;
+        task.kernel.remove_pins();
+    }
+    Ok(())
+}
+
+/// Why the work ended.
+enum Ended {
+    /// A mode that ends the task.
+    Told,
+    /// This process writes the maps now.
+    Superseded(u32),
+}
+
+struct Task {
+    kernel: Kernel,
+    state: State,
+    sweeper: Sweeper,
+    inputs: Inputs,
+    programmed: watch::Sender<Arc<Programmed>>,
+}
+
+impl Task {
+    /// Makes the maps ours, and keeps them equal to what is intended.
+    async fn work(&mut self, mode: &mut watch::Receiver<Mode>) -> Result<Ended, KernelError> {
+        let drain = |mode: &watch::Receiver<Mode>| *mode.borrow() >= Mode::Drain;
+        let highest = self.sweeper.highest_ids().map_err(MapError::IoError)?;
+        self.state.claim(highest, !drain(mode)).map_err(MapError::IoError)?;
+        Ok(self.follow(mode, drain).await)
+    }
+
+    /// Begins to read what the kernel tells.
+    fn read_events(&self) -> Reading {
+        match events::follow(&self.inputs.pins, &self.state.reporter) {
+            Ok(reading) => Reading(Some(tokio::task::spawn_local(reading))),
+            Err(error) => {
+                tracing::warn!(%error, "the kernel's events cannot be read");
+                Reading(None)
+            }
+        }
+    }
+
+    async fn follow(
+        &mut self,
+        mode: &mut watch::Receiver<Mode>,
+        drain: impl Fn(&watch::Receiver<Mode>) -> bool,
+    ) -> Ended {
+        let mut news = News::open().inspect_err(no_news).ok();
+        let mut tick = interval(TICK);
+        tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut ticks = 0_u32;
+        self.look();
+        let mut looked = Instant::now();
+        let mut look_at = None;
+        // Connections that are under way are looked at when the maps follow the host, and once more.
+        let (mut judge, mut judge_at) = (true, None);
+        let mut lost: Vec<Lost> = Vec::new();
+        // Begins with the first table: ends of connections that an earlier agent left must find their routes' names.
+        let mut reading = None;
+        // The first table is there already; later rounds wait for something new.
+        let mut again = Some(Instant::now());
+        loop {
+            tokio::select! {
+                changed = mode.changed() => {
+                    if changed.is_err() || mode.borrow_and_update().ends() {
+                        return Ended::Told;
+                    }
+                    if drain(mode) {
+                        self.stop_dialing();
+                    }
+                    continue;
+                }
+                // While the agent drains, their senders go before the last connection does.
+                () = changed(&mut self.inputs.tables) => {}
+                () = changed(&mut self.inputs.listeners) => {}
+                () = at(again) => {}
+                told = self.state.told() => match told {
+                    Told::Nothing => continue,
+                    Told::Lost(found) => {
+                        lost.extend(found);
+                        continue;
+                    }
+                    Told::Looked(answer) => {
+                        judge |= self.state.follow_host(answer);
+                        if !judge && !self.state.has_changed() {
+                            continue;
+                        }
+                    }
+                },
+                () = at(judge_at) => {
+                    judge_at = None;
+                    self.state.look_at_carried();
+                    continue;
+                }
+                () = tokio::task::yield_now(), if !lost.is_empty() => {
+                    self.end(lost.split_off(lost.len().saturating_sub(ENDED_AT_ONCE)));
+                    continue;
+                }
+                () = at(look_at) => {
+                    (look_at, looked) = (None, Instant::now());
+                    if !self.look() {
+                        continue;
+                    }
+                }
+                come = next_news(&mut news) => {
+                    if let Err(error) = come {
+                        no_news(&error);
+                        news = None;
+                    }
+                    look_at = look_at.or(Some((Instant::now() + GATHER_NEWS).max(looked + LOOK_PAUSE)));
+                    continue;
+                }
+                _ = tick.tick() => {
+                    if let Some(pid) = self.state.other_writer() {
+                        return Ended::Superseded(pid);
+                    }
+                    if reading.is_some() || drain(mode) {
+                        self.sweep(drain(mode));
+                        self.state.look_at_taken();
+                    }
+                    ticks = ticks.wrapping_add(1);
+                    let due = news.is_none() || ticks.is_multiple_of(LOOK_TICKS);
+                    let others = !due && ticks.is_multiple_of(PEER_TICKS);
+                    if others {
+                        self.look_at_peers();
+                    }
+                    // Not of all rules the kernel tells, either.
+                    if others {
+                        self.state.look_at_host(false);
+                    }
+                    if !due || !self.look() {
+                        continue;
+                    }
+                }
+            }
+            if let Some(pid) = self.state.other_writer() {
+                return Ended::Superseded(pid);
+            }
+            let table = Arc::clone(&self.inputs.tables.borrow_and_update());
+            let listeners = Arc::clone(&self.inputs.listeners.borrow_and_update());
+            if !self.state.may_write(&table, &listeners) {
+                again = None;
+                continue;
+            }
+            let begin = Instant::now();
+            let result = self.state.write(&table, &listeners);
+            reading.get_or_insert_with(|| self.read_events());
+            tracing::debug!(target: "timing", revision = table.revision, took = ?begin.elapsed(), "kernel maps written");
+            again = (result.failed > 0).then(|| Instant::now() + self.state.retry());
+            if std::mem::take(&mut judge) {
+                self.state.look_at_carried();
+                judge_at = Some(Instant::now() + LAST_HELLO);
+            }
+            let (interfaces, peers) = (self.kernel.attached(), self.state.peers());
+            let (attached_by, left_alone) = (self.kernel.attached_by(), self.state.left_alone(&self.kernel));
+            let before = Arc::clone(&self.programmed.borrow());
+            let (connections, drained) = (before.connections, before.drained);
+            let programmed = Programmed { interfaces, attached_by, left_alone, peers, connections, drained, ..result };
+            self.programmed.send_replace(Arc::new(programmed));
+        }
+    }
+
+    /// Looks at interfaces, routes, and who looks at packets that leave. `false` if nothing changed that the maps follow.
+    fn look(&mut self) -> bool {
+        let changed = self.state.look(&mut self.kernel);
+        self.look_at_peers();
+        changed
+    }
+
+    fn look_at_peers(&mut self) {
+        if self.state.look_at_peers(&self.kernel) {
+            let peers = self.state.peers();
+            self.tell(|programmed| programmed.peers = peers);
+        }
+    }
+
+    fn sweep(&mut self, draining: bool) {
+        let reporter = Rc::clone(&self.state.reporter);
+        let default = self.inputs.idle;
+        let idle = |route| reporter.borrow().tunnel_timeout(route).unwrap_or(default);
+        if let Err(error) = self.sweeper.sweep(idle, |end| reporter.borrow_mut().swept(end)) {
+            tracing::warn!(%error, "cannot sweep the map of flows");
+        }
+        let Some(live) = self.sweeper.live() else { return };
+        let drained = draining && live == 0;
+        let before = Arc::clone(&self.programmed.borrow());
+        if (before.connections, before.drained) != (live, drained) {
+            self.tell(|programmed| (programmed.connections, programmed.drained) = (live, drained));
+        }
+    }
+
+    /// Ends connections that the host would not let go on.
+    fn end(&mut self, lost: Vec<Lost>) {
+        let ends = lost.iter().filter_map(|lost| self.sweeper.end(lost));
+        ends.for_each(|end| self.state.reporter.borrow_mut().swept(end));
+    }
+
+    /// New connections go up; those that are carried go on.
+    fn stop_dialing(&mut self) {
+        if let Err(error) = self.state.configure(false) {
+            tracing::warn!(%error, "cannot stop the kernel from dialing");
+        }
+        // What was counted before may have grown since.
+        self.sweeper.recount();
+        self.sweep(true);
+    }
+
+    /// Tells of what has ended and nobody has told of, and of the connections that nobody will carry any more.
+    async fn give_up(&mut self) {
+        let reporter = Rc::clone(&self.state.reporter);
+        if let Err(error) = events::drain(&self.inputs.pins, &reporter).await {
+            tracing::warn!(%error, "cannot read what the kernel told last");
+        }
+        match self.sweeper.living() {
+            Ok(ends) => events::give_up(&ends, &reporter).await,
+            Err(error) => tracing::warn!(%error, "cannot read the map of flows"),
+        }
+        // The proxy, which waits for its own lines, has ended by now, and the process is about to.
+        self.inputs.access.flush().await;
+    }
+
+    fn tell(&self, change: impl FnOnce(&mut Programmed)) {
+        self.programmed.send_modify(|programmed| change(Arc::make_mut(programmed)));
+    }
+
+    /// Waits until another agent is gone; `true` when a mode that ends the task comes first.
+    async fn wait_for_end_of(&self, pid: u32, mode: &mut watch::Receiver<Mode>) -> bool {
+        let process = format!("/proc/{pid}");
+        let mut tick = interval(TICK);
+        while Path::new(&process).exists() {
+            tokio::select! {
+                changed = mode.changed() => if changed.is_err() || mode.borrow_and_update().ends() { return true },
+                _ = tick.tick() => {}
+            }
+        }
+        false
+    }
+}
+
+/// The task that reads the rings, while it is wanted.
+struct Reading(Option<tokio::task::JoinHandle<()>>);
+
+impl Drop for Reading {
+    fn drop(&mut self) {
+        if let Some(task) = &self.0 {
+            task.abort();
+        }
+    }
+}
+
+/// Waits for something new, for ever if nothing can come any more.
+async fn changed<T>(values: &mut watch::Receiver<T>) {
+    if values.changed().await.is_err() {
+        std::future::pending::<()>().await;
+    }
+}
+
+async fn at(time: Option<Instant>) {
+    match time {
+        Some(time) => sleep_until(time).await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn next_news(news: &mut Option<News>) -> std::io::Result<()> {
+    match news {
+        Some(news) => news.come().await,
+        None => std::future::pending().await,
+    }
+}
+
+fn no_news(error: &std::io::Error) {
+    tracing::warn!(%error, "the kernel does not tell of changed interfaces and routes; they are looked at every second");
+}

@@ -1,0 +1,339 @@
+//! HTTP/1 input, given to hyper message by message: heads whole and checked, nothing of the next message while one is
+//! in flight. What comes behind an upgrade request is thus held until it is known to be a tunnel's or a request.
+//!
+//! A request that comes alone and whole, as nearly all do, is read into hyper's own buffer and looked at there.
+
+use std::io;
+use std::mem::MaybeUninit;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use http::StatusCode;
+use router_common::http::ContentError;
+use tokio::io::{AsyncRead, ReadBuf};
+
+use crate::clock::ClientClock;
+use crate::http::gate::{Gate, HeadStep};
+
+/// Stands for a request that is refused: the service answers it in its turn, after those before it.
+const STAND_IN: &[u8] = b"GET / HTTP/1.1\r\nhost: refused.invalid\r\nconnection: close\r\n\r\n";
+
+/// Whether a body has said how long it will be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BodyLength {
+    /// By Content-Length.
+    Known,
+    /// Chunked: it may last as long as it likes.
+    Unknown,
+}
+
+/// The input side of one connection.
+#[derive(Debug)]
+pub struct Gated {
+    gate: Gate,
+    /// Read, but not yet taken by hyper from `taken` on.
+    input: Vec<u8>,
+    taken: usize,
+    /// Up to here `input` is let through.
+    through: usize,
+    /// Of the bytes behind that, so many of a head in progress were looked at.
+    seen: usize,
+    /// Messages whose heads were let through.
+    messages: usize,
+    /// The body in progress is malformed from here on.
+    broken: Option<ContentError>,
+    /// The client has ended its side while a message is in flight.
+    ended: bool,
+    /// Nothing more is let through.
+    closed: bool,
+    /// Nothing was there when the stream was last read: it wakes whoever reads when something is.
+    told: bool,
+    /// Whether a connection without a request has an answer.
+    answer_empty: bool,
+}
+
+impl Gated {
+    /// `limit` is the longest head, in bytes; `answer_empty`: whether a connection without a request has an answer.
+    pub fn new(limit: u32, answer_empty: bool) -> Self {
+        Gated {
+            gate: Gate::new(limit),
+            input: Vec::new(),
+            taken: 0,
+            through: 0,
+            seen: 0,
+            messages: 0,
+            broken: None,
+            ended: false,
+            closed: false,
+            told: false,
+            answer_empty,
+        }
+    }
+
+    /// Whether a head has begun and is not complete.
+    pub fn mid_head(&self) -> bool {
+        !self.closed && self.gate.at_head() && !self.held().is_empty()
+    }
+
+    /// Whether a body has begun and is not complete; if so, whether it has said how long it will be.
+    pub fn in_body(&self) -> Option<BodyLength> {
+        let known = if self.gate.in_sized_body() { BodyLength::Known } else { BodyLength::Unknown };
+        (!self.closed && !self.gate.at_head()).then_some(known)
+    }
+
+    /// Whether the client has ended its side while a message is in flight.
+    pub fn has_ended(&self) -> bool {
+        self.ended && !self.closed
+    }
+
+    /// Whether whoever reads is woken by the next thing that there is for it.
+    pub fn will_be_told(&self) -> bool {
+        self.told
+            && self.gate.at_head()
+            && self.held().is_empty()
+            && self.broken.is_none()
+            && !self.ended
+            && !self.closed
+    }
+
+    /// Whether a client that sends nothing more is told so: one that has begun a head, or never has.
+    pub fn has_answer_for_silence(&self) -> bool {
+        self.mid_head() || (!self.closed && self.is_empty())
+    }
+
+    /// Whether nothing has come yet, and that has an answer.
+    fn is_empty(&self) -> bool {
+        self.answer_empty && self.messages == 0 && self.held().is_empty()
+    }
+
+    /// Gives up on waiting for the current head: the service will answer with this status, and the connection ends.
+    pub fn refuse(&mut self, clock: &ClientClock, status: StatusCode) {
+        self.stand_in(clock, status, self.messages == 0 && self.held().is_empty());
+    }
+
+    /// Has the service answer with this status in the place of a head; `empty`: nothing has come on the connection.
+    fn stand_in(&mut self, clock: &ClientClock, status: StatusCode, empty: bool) {
+        clock.refuse(status, empty);
+        self.input.truncate(self.through);
+        self.input.extend_from_slice(STAND_IN);
+        self.through = self.input.len();
+        self.messages += 1;
+        self.closed = true;
+    }
+
+    /// As `AsyncRead::poll_read`, for hyper.
+    pub fn poll_read<S: AsyncRead>(
+        &mut self,
+        mut inner: Pin<&mut S>,
+        clock: &ClientClock,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        clock.is_read();
+        loop {
+            if self.taken < self.through {
+                self.give(buf);
+                return Poll::Ready(Ok(()));
+            }
+            if self.closed {
+                // An end would be the client's, and take the answer with it that is being given.
+                clock.wake_when_free(cx.waker());
+                return if self.holds(clock) && !clock.is_tunnel() { Poll::Pending } else { Poll::Ready(Ok(())) };
+            }
+            if clock.is_tunnel() {
+                if self.held().is_empty() {
+                    return inner.poll_read(cx, buf);
+                }
+                self.through = self.input.len();
+                continue;
+            }
+            if let Some(error) = self.broken {
+                return Poll::Ready(Err(malformed(error)));
+            }
+            if !self.gate.at_head() {
+                if self.held().is_empty() {
+                    return self.poll_body(inner, cx, buf);
+                }
+                let belongs = self.gate.body(self.input.get(self.through..).unwrap_or_default()).map_err(malformed)?;
+                self.through += belongs;
+                continue;
+            }
+            if self.holds(clock) {
+                // Read on for a reset or an end, but let nothing through. An end alone may be of a client that only
+                // has no more to send: it is told later, or when the answer is not taken up either.
+                if self.held().is_empty()
+                    && !self.ended
+                    && let Poll::Ready(read) = self.poll_more(inner.as_mut(), cx)
+                {
+                    self.ended = read? == 0;
+                }
+                clock.wake_when_free(cx.waker());
+                if self.holds(clock) && !clock.is_tunnel() {
+                    return Poll::Pending;
+                }
+                continue;
+            }
+            if self.held().is_empty() {
+                if ready!(self.poll_message(inner.as_mut(), clock, cx, buf))? {
+                    return Poll::Ready(Ok(()));
+                }
+                continue;
+            }
+            if self.seen == self.held().len() && ready!(self.poll_more(inner.as_mut(), cx))? == 0 {
+                // hyper knows what an end within a head means.
+                self.through = self.input.len();
+                self.closed = true;
+                continue;
+            }
+            let held = self.input.get(self.through..).unwrap_or_default();
+            let step = self.gate.head(held, self.seen);
+            self.seen = held.len();
+            match step {
+                HeadStep::Incomplete => {}
+                HeadStep::Complete(length) => {
+                    self.messages += 1;
+                    let head = self.through..self.through + length;
+                    self.through = head.end;
+                    if let Some(rewritten) = self.gate.take_rewritten() {
+                        self.through = head.start + rewritten.len();
+                        self.input.splice(head, rewritten);
+                    }
+                    self.seen = 0;
+                }
+                HeadStep::Refused(status) => self.end(clock, status),
+            }
+        }
+    }
+
+    /// Reads a new message straight into hyper's buffer. Returns whether something is there for hyper, or the end.
+    fn poll_message<S: AsyncRead>(
+        &mut self,
+        inner: Pin<&mut S>,
+        clock: &ClientClock,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<bool>> {
+        let before = buf.filled().len();
+        ready!(self.poll_inner(inner, cx, buf))?;
+        let read = buf.filled().get(before..).unwrap_or_default();
+        if read.is_empty() {
+            if self.is_empty() {
+                self.refuse(clock, StatusCode::BAD_REQUEST);
+                return Poll::Ready(Ok(false));
+            }
+            self.closed = true;
+            return Poll::Ready(Ok(true));
+        }
+        let passed = match self.gate.head(read, 0) {
+            HeadStep::Complete(length) => {
+                self.messages += 1;
+                let rest = read.get(length..).unwrap_or_default();
+                if let Some(rewritten) = self.gate.take_rewritten() {
+                    // It is longer, mostly: hyper's buffer may have no room for it.
+                    self.input.extend_from_slice(&rewritten);
+                    self.through = self.input.len();
+                    self.input.extend_from_slice(rest);
+                    buf.set_filled(before);
+                    return Poll::Ready(Ok(false));
+                }
+                let body = if self.gate.at_head() || rest.is_empty() { Ok(0) } else { self.gate.body(rest) };
+                // The head goes on its way all the same: its request is what the error is told about.
+                self.broken = body.err();
+                length + body.unwrap_or(0)
+            }
+            HeadStep::Incomplete => {
+                self.seen = read.len();
+                0
+            }
+            HeadStep::Refused(status) => {
+                buf.set_filled(before);
+                self.end(clock, status);
+                return Poll::Ready(Ok(false));
+            }
+        };
+        self.hold(read.get(passed..).unwrap_or_default());
+        buf.set_filled(before + passed);
+        Poll::Ready(Ok(passed > 0))
+    }
+
+    /// Whether a message that was let through has not ended, or was not even taken up yet.
+    pub fn holds(&self, clock: &ClientClock) -> bool {
+        clock.busy() || clock.begun() != self.messages
+    }
+
+    /// Reads body bytes straight into hyper's buffer.
+    fn poll_body<S: AsyncRead>(
+        &mut self,
+        inner: Pin<&mut S>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = buf.filled().len();
+        ready!(self.poll_inner(inner, cx, buf))?;
+        let read = buf.filled().get(before..).unwrap_or_default();
+        let belongs = self.gate.body(read).map_err(malformed)?;
+        // What was read too much is the next message.
+        self.hold(read.get(belongs..).unwrap_or_default());
+        buf.set_filled(before + belongs);
+        Poll::Ready(Ok(()))
+    }
+
+    /// Reads more into `input`; the bytes read, 0 at the end.
+    fn poll_more<S: AsyncRead>(&mut self, inner: Pin<&mut S>, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        // Mostly there is nothing to read: cleared bytes would be work for every request.
+        let mut scratch = [MaybeUninit::uninit(); 8192];
+        let mut part = ReadBuf::uninit(&mut scratch);
+        ready!(self.poll_inner(inner, cx, &mut part))?;
+        self.hold(part.filled());
+        Poll::Ready(Ok(part.filled().len()))
+    }
+
+    fn poll_inner<S: AsyncRead>(
+        &mut self,
+        inner: Pin<&mut S>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let polled = inner.poll_read(cx, buf);
+        self.told = polled.is_pending();
+        polled
+    }
+
+    /// A refused head: an answer if it can be given one, and the end.
+    fn end(&mut self, clock: &ClientClock, status: Option<StatusCode>) {
+        match status {
+            Some(status) => self.stand_in(clock, status, false),
+            None => self.closed = true,
+        }
+    }
+
+    /// What is read and not let through.
+    fn held(&self) -> &[u8] {
+        self.input.get(self.through..).unwrap_or_default()
+    }
+
+    fn hold(&mut self, bytes: &[u8]) {
+        self.input.extend_from_slice(bytes);
+    }
+
+    fn give(&mut self, buf: &mut ReadBuf<'_>) {
+        let rest = self.input.get(self.taken..self.through).unwrap_or_default();
+        let count = rest.len().min(buf.remaining());
+        buf.put_slice(rest.get(..count).unwrap_or_default());
+        self.taken += count;
+        if self.taken < self.through {
+            return;
+        }
+        if self.through == self.input.len() {
+            // An idle connection keeps no room.
+            self.input = Vec::new();
+        } else {
+            self.input.drain(..self.through);
+        }
+        (self.taken, self.through) = (0, 0);
+    }
+}
+
+fn malformed(error: impl std::error::Error + Send + Sync + 'static) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, error)
+}

@@ -1,0 +1,127 @@
+//! One accepted connection: clear text, or a ClientHello that decides between passthrough and termination here.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use router_access_log::{DataPath, Flag};
+use router_core::lookup::SniMatch;
+use router_core::model::RouterName;
+use router_listener::Protocol;
+use tokio::net::TcpStream;
+
+use super::capacity::Seats;
+use super::hello::{FirstFlight, HelloFailure, read_hello, turn_away};
+use super::http::connection::Connection;
+use super::http::serve::{policy_of, serve_http1, serve_http2};
+use super::preface::{self, Beginning};
+use super::prefixed::Prefixed;
+use super::proxied::Proxied;
+use super::snapshot::ServedRouter;
+use super::tls::terminate::terminate;
+use super::{passthrough, proxied};
+use crate::context::Shared;
+use crate::record::AccessRecord;
+
+/// A connection as its listener hands it over.
+#[derive(Debug)]
+pub struct Accepted {
+    /// Router of the listener.
+    pub router: RouterName,
+    /// What the listener speaks.
+    pub protocol: Protocol,
+    /// Who connected.
+    pub client: SocketAddr,
+    /// The address that was connected to.
+    pub listener: SocketAddr,
+    /// The connection.
+    pub stream: TcpStream,
+    /// What it counts for.
+    pub seats: Seats,
+}
+
+/// Serves a connection to its end. What speaks HTTP is boxed, so that a connection that waits for its hello, or is
+/// relayed, does not carry the room for it.
+pub async fn serve(shared: Arc<Shared>, mut accepted: Accepted) {
+    // The table that is current now decides: it may change while the first bytes are coming.
+    let served = shared.snapshot.load().routers.get(&accepted.router).cloned();
+    let policy = served.as_ref().map(|served| &*served.table.policy);
+    let mut first = Vec::new();
+    if policy.is_some_and(|policy| policy.accept_proxy) {
+        let limit = policy.map(|policy| policy.timeouts).unwrap_or_default().hello;
+        match Box::pin(proxied::read(&accepted.stream, limit)).await {
+            Ok(Proxied { ends, rest }) => {
+                (accepted.client, accepted.listener) = ends.unwrap_or((accepted.client, accepted.listener));
+                first = rest;
+            }
+            Err(error) => {
+                tracing::debug!(client = %accepted.client, %error, "no PROXY protocol header, closed");
+                let Accepted { router, client, listener, .. } = accepted;
+                AccessRecord::new(router, client, listener, DataPath::Proxy, &shared.log).flag = error.flag();
+                return;
+            }
+        }
+    }
+    match accepted.protocol {
+        Protocol::Http => {
+            let speaks_http2 = served.is_some_and(|served| served.table.hosts.has_sites());
+            let Accepted { router, client, listener, stream, seats, .. } = accepted;
+            let connection = Connection::new(router, client, listener, None, seats);
+            if speaks_http2 {
+                Box::pin(serve_either(shared, connection, first, stream)).await;
+            } else {
+                Box::pin(serve_http1(shared, connection, Prefixed::new(first, stream), Duration::ZERO)).await;
+            }
+        }
+        Protocol::Https => serve_tls(shared, served, accepted, first).await,
+    }
+}
+
+/// Serves clear text of a router that has sites: their clients may know that it speaks HTTP/2.
+async fn serve_either(shared: Arc<Shared>, connection: Connection, first: Vec<u8>, stream: TcpStream) {
+    let limit = policy_of(&shared, &connection.router).timeouts.head;
+    match preface::read(&stream, first, limit).await {
+        Ok(Beginning { http2: true, bytes, .. }) => serve_http2(shared, connection, Prefixed::new(bytes, stream)).await,
+        Ok(Beginning { bytes, waited, .. }) => {
+            serve_http1(shared, connection, Prefixed::new(bytes, stream), waited).await;
+        }
+        Err(error) => tracing::debug!(%error, "an HTTP connection failed before it said anything"),
+    }
+}
+
+async fn serve_tls(shared: Arc<Shared>, served: Option<Arc<ServedRouter>>, accepted: Accepted, first: Vec<u8>) {
+    let Accepted { router, client, listener, stream, seats, .. } = accepted;
+    let mut record = AccessRecord::new(router, client, listener, DataPath::Relay, &shared.log);
+    let limit = served.as_ref().map(|served| served.table.policy.timeouts).unwrap_or_default().hello;
+    let mut timer = shared.timers.lend();
+    let flight = read_hello(&stream, first, limit, &mut timer).await;
+    let FirstFlight { name, bytes } = match flight {
+        Ok(flight) => flight,
+        // The kernel's, and its line in the log too, if it took it over; else nothing was asked for.
+        Err(HelloFailure::Reset) if shared.config.steered => return record.discard(),
+        Err(failure) => {
+            record.flag = match failure {
+                HelloFailure::Closed | HelloFailure::Reset => Flag::ClientGone,
+                HelloFailure::Timeout => Flag::ClientTimeout,
+                HelloFailure::Invalid(_) | HelloFailure::TooLarge => Flag::BadHello,
+            };
+            drop((record, timer));
+            return turn_away(stream, failure.alert()).await;
+        }
+    };
+    record.host = name.as_ref().map(|name| name.as_str().to_owned());
+    let Some(served) = served else {
+        record.flag = Flag::NoRouter;
+        return;
+    };
+    if let SniMatch::Passthrough(route) = served.table.match_sni(name.as_ref()) {
+        let route = Arc::clone(route);
+        return Box::pin(passthrough::forward(&shared, stream, route, bytes, timer, record)).await;
+    }
+    drop(timer);
+    record.data_path = DataPath::Proxy;
+    Box::pin(terminate(shared, served, stream, FirstFlight { name, bytes }, record, seats)).await;
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,168 @@
+//! Connections to endpoints.
+
+use std::cell::Cell;
+use std::future::poll_fn;
+use std::hash::{BuildHasher, RandomState};
+use std::io;
+use std::net::SocketAddr;
+use std::task::Poll;
+use std::time::{Duration, Instant};
+
+use router_core::table::Endpoint;
+use rustix::io::Errno;
+use rustix::net::sockopt::{set_tcp_nodelay, set_tcp_quickack};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
+use tokio::io::Interest;
+use tokio::net::TcpStream;
+
+use super::keep_alive::keep_alive;
+use super::upstream::health::{Health, Step};
+use crate::rt::timer::Timer;
+
+/// Why no connection came about.
+#[derive(Debug, thiserror::Error)]
+pub enum DialError {
+    /// The endpoint refused, or cannot be reached.
+    #[error("cannot connect: {0}")]
+    Refused(io::Error),
+    /// It did not answer in time.
+    #[error("no answer in time")]
+    Timeout,
+    /// The router itself listens there.
+    #[error("it is a listener of this router")]
+    Own,
+    /// This process, or this machine, has as many descriptors open as it may have. One may be free after
+    /// [`DESCRIPTOR_PAUSE`].
+    #[error("no descriptor is left: {0}")]
+    NoDescriptor(io::Error),
+}
+
+/// When to try again where there was no descriptor: connections come and go by the millisecond where there are so many.
+pub const DESCRIPTOR_PAUSE: Duration = Duration::from_millis(10);
+
+/// Connects to an endpoint, and tells `health` how it went.
+///
+/// # Errors
+/// See [`DialError`].
+pub async fn connect(health: &Health, endpoint: &Endpoint, timeout: Duration) -> Result<TcpStream, DialError> {
+    connect_with(&mut Timer::default(), health, endpoint, timeout, Opening::AnyTime).await
+}
+
+/// When the first bytes go to an endpoint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Opening {
+    /// As soon as it is connected, by [`crate::relay::relay`]: they take the acknowledgement of its SYN with them, which
+    /// would be a segment of its own otherwise.
+    AtOnce,
+    /// Whenever there are some.
+    AnyTime,
+}
+
+/// The same with a timer that is there already.
+///
+/// # Errors
+/// See [`DialError`].
+pub async fn connect_with(
+    timer: &mut Timer,
+    health: &Health,
+    endpoint: &Endpoint,
+    timeout: Duration,
+    opening: Opening,
+) -> Result<TcpStream, DialError> {
+    timer.stop();
+    if health.is_own(endpoint.address) {
+        return Err(DialError::Own);
+    }
+    let connected = match begin(endpoint.address, opening) {
+        Ok(stream) => {
+            // Told before the endpoint has answered: it may be a listener of the router's own.
+            if let Ok(own) = stream.local_addr() {
+                health.returned.begun(own.port(), endpoint.address);
+            }
+            let connected = poll_fn(|cx| match stream.poll_write_ready(cx) {
+                Poll::Ready(ready) => Poll::Ready(Some(ready.and_then(|()| outcome(&stream)))),
+                Poll::Pending => timer.poll(cx, timeout).map(|()| None),
+            });
+            connected.await.map(|connected| connected.map(|()| stream))
+        }
+        Err(error) => Some(Err(error)),
+    };
+    let step = Step::Tcp(endpoint.address);
+    match connected {
+        Some(Ok(stream)) => {
+            health.succeeded(&step);
+            Ok(stream)
+        }
+        Some(Err(error)) if is_of_descriptors(&error) => Err(DialError::NoDescriptor(error)),
+        Some(Err(error)) => {
+            if is_of_endpoint(&error) {
+                health.failed(&step, Instant::now());
+            }
+            Err(DialError::Refused(error))
+        }
+        None => {
+            health.failed(&step, Instant::now());
+            Err(DialError::Timeout)
+        }
+    }
+}
+
+/// Sends the SYN.
+fn begin(address: SocketAddr, opening: Opening) -> io::Result<TcpStream> {
+    let family = if address.is_ipv6() { AddressFamily::INET6 } else { AddressFamily::INET };
+    let socket = socket_with(family, SocketType::STREAM, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC, None)?;
+    // A socket that refuses these still carries the bytes.
+    let _ = set_tcp_nodelay(&socket, true);
+    let _ = keep_alive(&socket);
+    if opening == Opening::AtOnce {
+        // Whoever is kept from sending after all acknowledges within 200 ms.
+        let _ = set_tcp_quickack(&socket, false);
+    }
+    match rustix::net::connect(&socket, &address) {
+        Ok(()) | Err(Errno::INPROGRESS) => TcpStream::from_std(socket.into()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// What became of a SYN. A connection that has failed says so with its readiness, so that only such a one is asked why.
+fn outcome(stream: &TcpStream) -> io::Result<()> {
+    if stream.try_io(Interest::ERROR, || Ok(())).is_err() {
+        return Ok(());
+    }
+    stream.take_error()?.map_or(Ok(()), Err)
+}
+
+/// Whether it is the endpoint's fault, and not that of a router without descriptors or ports.
+fn is_of_descriptors(error: &io::Error) -> bool {
+    [Errno::MFILE, Errno::NFILE].iter().any(|none| error.raw_os_error() == Some(none.raw_os_error()))
+}
+
+fn is_of_endpoint(error: &io::Error) -> bool {
+    use io::ErrorKind as Kind;
+    let of_endpoint = [
+        Kind::ConnectionRefused,
+        Kind::ConnectionReset,
+        Kind::ConnectionAborted,
+        Kind::HostUnreachable,
+        Kind::NetworkUnreachable,
+        Kind::TimedOut,
+    ];
+    of_endpoint.contains(&error.kind())
+}
+
+/// A number below `bound`; fast, not for secrets.
+pub fn random_below(bound: u32) -> u32 {
+    thread_local! {
+        static STATE: Cell<u64> = Cell::new(RandomState::new().hash_one("endpoint choice"));
+    }
+    // SplitMix64 (Steele, Lea, Flood 2014), then a multiply-shift into the range (Lemire 2019).
+    let state = STATE.get().wrapping_add(0x9e37_79b9_7f4a_7c15);
+    STATE.set(state);
+    let mut mixed = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    mixed ^= mixed >> 31;
+    (((mixed >> 32) * u64::from(bound)) >> 32) as u32
+}
+
+#[cfg(test)]
+mod tests;

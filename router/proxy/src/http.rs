@@ -1,0 +1,288 @@
+//! One request: what it is for, which route serves it, and the response.
+
+pub mod actions;
+pub mod asked;
+pub mod body;
+pub mod compress;
+pub mod connection;
+pub mod cors;
+pub mod decide;
+pub mod destination;
+mod escape;
+pub mod finish;
+pub mod forward;
+pub mod gate;
+pub mod grpc;
+pub mod headers;
+pub mod interim;
+mod join;
+mod leftover;
+pub mod mirror;
+pub mod modify;
+pub mod own;
+pub mod pages;
+pub mod paths;
+pub mod reason;
+pub mod request_id;
+mod retry;
+pub mod serve;
+pub mod spelling;
+pub mod target;
+pub mod tee;
+pub mod times;
+pub mod upgrade;
+pub mod upload;
+pub mod upload_error;
+
+use std::convert::Infallible;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::header::CACHE_CONTROL;
+use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, Uri, Version, request};
+use hyper::body::Incoming;
+use hyper::upgrade::OnUpgrade;
+use router_access_log::{DataPath, Flag};
+use router_core::location::{self, RedirectFrom, to_https};
+use router_core::rule::{Action, Rule};
+use router_core::table::ResolvedRoute;
+
+use super::clock::InFlight;
+use super::snapshot::ServedRouter;
+use crate::context::Shared;
+use crate::record::AccessRecord;
+use body::ResponseBody;
+use compress::{MaybeGzip, accepts_gzip};
+use connection::Connection;
+use cors::Sharing;
+use decide::{Decision, decide};
+use destination::Destination;
+use finish::Finish;
+use forward::Failure;
+use own::OwnResponse;
+
+/// A connection, and who serves it: one thing, as every request counts up and down what it needs of them.
+#[derive(Debug)]
+pub struct Served {
+    /// Who serves it.
+    pub shared: Arc<Shared>,
+    /// The connection.
+    pub connection: Connection,
+}
+
+/// Answers one request. The routing table is the newest one, so that a change is effective on connections that were
+/// there before it. What needs no waiting is done before there is a future, which is moved around: it is to be small.
+pub fn handle(
+    served: Arc<Served>,
+    request: Request<Incoming>,
+) -> impl Future<Output = Result<Response<MaybeGzip<ResponseBody>>, Infallible>> {
+    let Served { shared, connection } = &*served;
+    let (head, content) = request.into_parts();
+    let is_http2 = head.version == Version::HTTP_2;
+    let mut content = Some(content);
+    // Where there is one at all, which hardly any request asks for.
+    let upgrade = head.extensions.get::<OnUpgrade>().filter(|_| !is_http2).cloned();
+    let step = begin(shared, connection, head, &mut content);
+    if let (Step::Answered(_), Some(client)) = (&step, upgrade) {
+        upgrade::declined(client, shared);
+    }
+    if let Some(content) = content.filter(|_| is_http2) {
+        leftover::drain(content);
+    }
+    async move {
+        let response = match step {
+            Step::Answered(response) => (*response).map(MaybeGzip::Plain),
+            Step::Forward(ahead) => ahead.go(&served).await,
+        };
+        Ok(response)
+    }
+}
+
+/// How far a request has come without waiting for anything. Boxed, as it is moved as often as the future.
+enum Step {
+    /// The router has answered by itself.
+    Answered(Box<Response<ResponseBody>>),
+    /// It goes to an endpoint.
+    Forward(Box<Ahead>),
+}
+
+impl Step {
+    fn answered(response: Response<ResponseBody>) -> Self {
+        Step::Answered(Box::new(response))
+    }
+}
+
+/// A request that goes to an endpoint.
+struct Ahead {
+    served: Arc<ServedRouter>,
+    route: Arc<ResolvedRoute>,
+    authority: HeaderValue,
+    as_sent: bool,
+    own: OwnResponse,
+    takes_gzip: bool,
+    sharing: Option<Box<Sharing>>,
+    request: Request<Incoming>,
+    record: Box<AccessRecord>,
+    in_flight: InFlight,
+}
+
+/// Takes the content of a request that goes to an endpoint.
+fn begin(shared: &Shared, connection: &Connection, mut head: request::Parts, content: &mut Option<Incoming>) -> Step {
+    let in_flight = connection.clock.request();
+    let served = shared.snapshot.load().routers.get(&connection.router).cloned();
+    let Connection { router, client, listener, .. } = connection;
+    // Boxed, as it is handed on until the response's end.
+    let mut record = Box::new(AccessRecord::new(router.clone(), *client, *listener, DataPath::Proxy, &shared.log));
+    record.tls = connection.tls.is_some();
+    let own = OwnResponse::to(&head, content.as_ref(), shared.config.show_cause);
+    let policy = served.as_ref().map(|served| &*served.table.policy);
+    if let Some((status, is_empty)) = connection.clock.refused() {
+        // The stream has refused what the client sent; this request only stands for it.
+        let flag = match status {
+            _ if is_empty => Flag::EmptyRequest,
+            StatusCode::REQUEST_TIMEOUT => Flag::ClientTimeout,
+            _ => Flag::BadRequest,
+        };
+        if is_empty && policy.is_some_and(|policy| policy.log.ignore_empty) {
+            record.discard_line();
+        }
+        return Step::answered(own.refuse(policy, status, flag, record, in_flight));
+    }
+    if record.is_wanted() {
+        record.method = Some((head.method.clone(), head.version));
+        record.path = Some(head.uri.path().to_owned());
+    }
+    // The router has gone from the table since the client connected.
+    let Some(served) = served else {
+        return Step::answered(own.refuse(None, StatusCode::SERVICE_UNAVAILABLE, Flag::NoRouter, record, in_flight));
+    };
+    let policy = &*served.table.policy;
+    let (status, flag) = match decide(&served, connection, &mut head, &mut record) {
+        Decision::Refuse { status, flag, route } => {
+            record.route = route;
+            (status, flag)
+        }
+        Decision::Router => {
+            return Step::answered(own.give(pages::empty(StatusCode::OK), Flag::Fine, record, in_flight));
+        }
+        Decision::Redirect { route, host, https_port } => {
+            record.route = Some(route);
+            let path = head.uri.path_and_query().map_or("/", |path| path.as_str());
+            match pages::redirect(StatusCode::FOUND, to_https(host.as_str(), https_port, path)) {
+                Some(mut redirect) => {
+                    redirect.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+                    return Step::answered(own.give(redirect, Flag::Fine, record, in_flight));
+                }
+                None => (StatusCode::BAD_REQUEST, Flag::BadRequest),
+            }
+        }
+        Decision::RuleRedirect { rule, authority } => {
+            record.route = Some(Arc::clone(&rule.route));
+            let from = RedirectFrom {
+                tls: connection.tls.is_some(),
+                port: listener.port(),
+                https_port: served.table.https_port,
+                authority: authority.to_str().unwrap_or_default(),
+                path: head.uri.path(),
+                query: head.uri.query(),
+            };
+            match redirected(&rule, &from, &head.headers) {
+                Some(redirect) => return Step::answered(own.give(redirect, Flag::Fine, record, in_flight)),
+                None => (StatusCode::INTERNAL_SERVER_ERROR, Flag::RuleAnswer),
+            }
+        }
+        Decision::Preflight(rule) => {
+            record.route = Some(Arc::clone(&rule.route));
+            match sharing(&rule.route, &head.headers) {
+                Some(sharing) => {
+                    let answer = sharing.preflight(&head.headers);
+                    return Step::answered(own.give(answer, Flag::Fine, record, in_flight));
+                }
+                None => (StatusCode::INTERNAL_SERVER_ERROR, Flag::RuleAnswer),
+            }
+        }
+        Decision::Forward { route, rule, authority, as_sent } => {
+            record.route = Some(Arc::clone(&route));
+            record.capture_request(&policy.log, &head.headers);
+            let takes_gzip = !policy.compress.is_empty() && accepts_gzip(&head);
+            let sharing = sharing(&route, &head.headers).map(Box::new);
+            if let Some(uri) = forwarded(&mut head.uri, &route, rule.as_deref())
+                && let Some(content) = content.take()
+            {
+                head.uri = uri;
+                let request = Request::from_parts(head, content);
+                let ahead =
+                    Ahead { served, route, authority, as_sent, own, takes_gzip, sharing, request, record, in_flight };
+                return Step::Forward(Box::new(ahead));
+            }
+            (StatusCode::BAD_REQUEST, Flag::BadRequest)
+        }
+    };
+    let route = record.route.clone();
+    let mut answer = own.refuse(Some(policy), status, flag, record, in_flight);
+    if let Some(rule) = route.as_ref().and_then(|route| route.rule.as_deref()).filter(|_| flag == Flag::RuleAnswer) {
+        modify::modify(&rule.response_headers, answer.headers_mut());
+    }
+    let sharing = route.as_deref().and_then(|route| sharing(route, &head.headers));
+    Step::answered(shared_with(sharing.as_ref(), answer))
+}
+
+/// An answer of the router that a page of another site may read, too: else it could not tell what is wrong.
+fn shared_with(sharing: Option<&Sharing>, mut response: Response<ResponseBody>) -> Response<ResponseBody> {
+    if let Some(sharing) = sharing {
+        sharing.tell(response.headers_mut());
+    }
+    response
+}
+
+impl Ahead {
+    async fn go(self: Box<Self>, of: &Served) -> Response<MaybeGzip<ResponseBody>> {
+        let Served { shared, connection } = of;
+        let Ahead { served, route, authority, as_sent, own, takes_gzip, sharing, request, record, in_flight } = *self;
+        let destination = Destination { route: &route, served: &served, authority: &authority, as_sent };
+        match forward::forward(shared, connection, &destination, request, record, in_flight).await {
+            Ok(response) => {
+                let sharing = sharing.as_deref();
+                Finish { served: &served, route: &route, connection, takes_gzip, sharing }.response(response)
+            }
+            Err(Failure { mut status, mut flag, record, in_flight }) => {
+                if connection.clock.body_stalled() {
+                    (status, flag) = (StatusCode::REQUEST_TIMEOUT, Flag::ClientTimeout);
+                }
+                let refused = own.refuse(Some(&served.table.policy), status, flag, record, in_flight);
+                shared_with(sharing.as_deref(), refused).map(MaybeGzip::Plain)
+            }
+        }
+    }
+}
+
+/// What the request's origin may do, where a rule says.
+fn sharing(route: &ResolvedRoute, request: &HeaderMap) -> Option<Sharing> {
+    let cors = route.rule.as_ref()?.cors.as_ref()?;
+    Some(Sharing::with(cors, request))
+}
+
+/// A rule's redirect, with what the rule does to responses.
+fn redirected(rule: &Rule, from: &RedirectFrom<'_>, request: &HeaderMap) -> Option<Response<Bytes>> {
+    let policy = rule.route.rule.as_ref()?;
+    let Action::Redirect(to) = &policy.action else { return None };
+    let status = StatusCode::from_u16(to.status).ok()?;
+    let mut response = pages::redirect(status, location::of_rule(to, &rule.prefix, from))?;
+    modify::modify(&policy.response_headers, response.headers_mut());
+    if let Some(sharing) = sharing(&rule.route, request) {
+        sharing.tell(response.headers_mut());
+    }
+    Some(response)
+}
+
+/// The URI to forward; `None` when a path that is to be changed makes none.
+fn forwarded(uri: &mut Uri, route: &ResolvedRoute, rule: Option<&Rule>) -> Option<Uri> {
+    if let Some(target) = &route.policy.rewrite_target {
+        return paths::rewritten(uri, target.rewrite(route.path(), uri.path()));
+    }
+    let change = route.rule.as_ref().and_then(|policy| policy.rewrite_path.as_ref());
+    match change.zip(rule) {
+        Some((change, rule)) => paths::rewritten(uri, location::changed(change, &rule.prefix, uri.path())),
+        None => Some(std::mem::take(uri)),
+    }
+}

@@ -1,0 +1,224 @@
+//! A response's body on its way to the client: counted, timed, never gathered.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use hyper::body::{Body, Frame, SizeHint};
+use router_access_log::Flag;
+use tokio::time::{Instant, Sleep};
+
+use super::headers::prepare_trailers;
+use super::upload::Upload;
+use crate::clock::InFlight;
+use crate::record::AccessRecord;
+use crate::upstream::failure::AnswerError;
+use crate::upstream::pool::Lease;
+use crate::upstream::wire::Answer;
+use crate::upstream::{cause, hush};
+
+/// Why a response body broke off.
+#[derive(Debug, thiserror::Error)]
+pub enum BodyError {
+    /// The endpoint's connection failed.
+    #[error("the endpoint broke off: {0}")]
+    Upstream(#[source] AnswerError),
+    /// Neither the endpoint nor the client sent anything for the server timeout.
+    #[error("the endpoint took too long")]
+    Stalled,
+    /// The time that the rule gives the request is over.
+    #[error("the request took longer than its rule allows")]
+    Late,
+}
+
+/// A response body, with the access record that is written when it ends.
+#[derive(Debug)]
+pub struct ResponseBody {
+    content: Content,
+    ended: bool,
+    request: Option<(Box<AccessRecord>, InFlight)>,
+}
+
+#[derive(Debug)]
+enum Content {
+    /// Made here.
+    Own(Option<Bytes>),
+    /// Streamed from an endpoint.
+    Upstream(Box<UpstreamBody>),
+}
+
+/// A response body from an endpoint.
+#[derive(Debug)]
+pub struct UpstreamBody {
+    /// The body.
+    pub body: Answer,
+    /// The connection that it comes over, for the pool when the body has ended.
+    pub lease: Option<Lease>,
+    /// The upload that may still be going on.
+    pub upload: Option<Arc<Upload>>,
+    /// Longest silence (`serverTimeout`).
+    pub limit: Duration,
+    /// When it must have come to its end (`timeouts` of a rule).
+    pub until: Option<Instant>,
+    /// The running wait for a frame; it begins when hyper asks for one, not while the client is slow to read.
+    pub wait: Option<Pin<Box<Sleep>>>,
+    /// When it began.
+    pub since: Option<Instant>,
+}
+
+impl UpstreamBody {
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        if self.is_late() {
+            return Poll::Ready(Some(Err(BodyError::Late)));
+        }
+        let (polled, kept) = hush::during(|| Pin::new(&mut self.body).poll_frame(cx));
+        if matches!(polled, Poll::Ready(Some(Ok(_)))) && self.body.is_end_stream() {
+            // That was all of it.
+            kept.forget();
+        } else {
+            kept.wake();
+        }
+        match polled {
+            Poll::Ready(Some(Ok(mut frame))) => {
+                self.since = None;
+                prepare_trailers(&mut frame);
+                if frame.is_trailers() || self.body.is_end_stream() {
+                    self.give_back();
+                }
+                Poll::Ready(Some(Ok(frame)))
+            }
+            Poll::Ready(Some(Err(error))) => Poll::Ready(Some(Err(BodyError::Upstream(error)))),
+            Poll::Ready(None) => {
+                self.give_back();
+                Poll::Ready(None)
+            }
+            Poll::Pending => self.poll_limit(cx).map(|error| Some(Err(error))),
+        }
+    }
+
+    fn is_late(&self) -> bool {
+        self.until.is_some_and(|until| Instant::now() >= until)
+    }
+
+    fn poll_limit(&mut self, cx: &mut Context<'_>) -> Poll<BodyError> {
+        let since = *self.since.get_or_insert_with(Instant::now);
+        let moved = self.upload.as_ref().map_or(since, |upload| since.max(upload.last()));
+        let silent = moved + self.limit;
+        let deadline = self.until.map_or(silent, |until| silent.min(until));
+        let timer = self.wait.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(deadline)));
+        while timer.as_mut().poll(cx).is_ready() {
+            if Instant::now() >= deadline {
+                return Poll::Ready(if self.is_late() { BodyError::Late } else { BodyError::Stalled });
+            }
+            // It was set for an earlier frame.
+            timer.as_mut().reset(deadline);
+        }
+        Poll::Pending
+    }
+
+    fn give_back(&mut self) {
+        if let Some(lease) = self.lease.take() {
+            let is_last = self.upload.as_ref().is_some_and(|upload| upload.is_last());
+            lease.give_back(is_last, self.body.take_upload());
+        }
+    }
+}
+
+impl Drop for UpstreamBody {
+    fn drop(&mut self) {
+        if let Some(upload) = &self.upload {
+            upload.close();
+        }
+    }
+}
+
+impl ResponseBody {
+    /// No body, and no end of the request either: it goes on as a tunnel.
+    pub fn switching() -> Self {
+        ResponseBody { content: Content::Own(None), ended: true, request: None }
+    }
+
+    /// A body that the router makes itself.
+    pub fn own(content: Bytes, record: Box<AccessRecord>, in_flight: InFlight) -> Self {
+        ResponseBody { content: Content::Own(Some(content)), ended: false, request: Some((record, in_flight)) }
+    }
+
+    /// A body that an endpoint sends. `record` has the flag for a body that comes to its end.
+    pub fn upstream(mut body: UpstreamBody, record: Box<AccessRecord>, in_flight: InFlight) -> Self {
+        if body.body.is_end_stream() {
+            body.give_back();
+        }
+        ResponseBody { content: Content::Upstream(Box::new(body)), ended: false, request: Some((record, in_flight)) }
+    }
+}
+
+impl ResponseBody {
+    /// The record, unless it has gone on with a tunnel.
+    pub fn record(&mut self) -> Option<&mut AccessRecord> {
+        self.request.as_mut().map(|(record, _)| &mut **record)
+    }
+
+    fn note(&mut self, polled: &Poll<Option<Result<Frame<Bytes>, BodyError>>>) {
+        let Some((record, in_flight)) = &mut self.request else { return };
+        match polled {
+            Poll::Ready(Some(Ok(frame))) => {
+                in_flight.sends_part();
+                let bytes = frame.data_ref().map_or(0, Bytes::len);
+                record.bytes_out += bytes as u64;
+                self.ended = frame.is_trailers();
+            }
+            Poll::Ready(Some(Err(BodyError::Upstream(error)))) => record.flag = cause::of_content(error),
+            Poll::Ready(Some(Err(BodyError::Stalled))) => record.flag = Flag::UpstreamStalled,
+            Poll::Ready(Some(Err(BodyError::Late))) => record.flag = Flag::RuleTimeoutInContent,
+            Poll::Ready(None) => self.ended = true,
+            Poll::Pending => {}
+        }
+    }
+}
+
+impl Body for ResponseBody {
+    type Data = Bytes;
+    type Error = BodyError;
+
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
+        let this = &mut *self;
+        let polled = match &mut this.content {
+            Content::Own(content) => Poll::Ready(
+                content.take().filter(|content| !content.is_empty()).map(|content| Ok(Frame::data(content))),
+            ),
+            Content::Upstream(body) => body.poll(cx),
+        };
+        this.note(&polled);
+        polled
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match &self.content {
+            Content::Own(content) => content.as_ref().is_none_or(Bytes::is_empty),
+            Content::Upstream(body) => body.body.is_end_stream(),
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match &self.content {
+            Content::Own(content) => SizeHint::with_exact(content.as_ref().map_or(0, |c| c.len() as u64)),
+            Content::Upstream(body) => body.body.size_hint(),
+        }
+    }
+}
+
+impl Drop for ResponseBody {
+    fn drop(&mut self) {
+        let complete = self.ended || self.is_end_stream();
+        match &mut self.request {
+            // hyper drops a body early when nobody is left to send it to.
+            Some((record, in_flight)) if !complete && record.flag == Flag::Fine => {
+                record.flag = if in_flight.is_cut_off() { Flag::ClientFloods } else { Flag::ClientGone };
+            }
+            Some((_, in_flight)) => in_flight.end(),
+            None => {}
+        }
+    }
+}

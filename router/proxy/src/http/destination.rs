@@ -1,0 +1,73 @@
+//! Where a request goes, and what is done to its fields on the way.
+
+use std::future::poll_fn;
+use std::pin::Pin;
+
+use http::header::HOST;
+use http::{HeaderMap, HeaderName, HeaderValue};
+use router_core::table::ResolvedRoute;
+
+use super::connection::Connection;
+use super::modify::modify;
+use super::spelling::Spelling;
+use super::{actions, interim, request_id};
+use crate::snapshot::ServedRouter;
+use crate::upstream::target::Target;
+
+/// Where a request goes, and as what.
+#[derive(Clone, Copy, Debug)]
+pub struct Destination<'r> {
+    /// The route.
+    pub route: &'r ResolvedRoute,
+    /// Its router.
+    pub served: &'r ServedRouter,
+    /// Host and port as the client wrote them.
+    pub authority: &'r HeaderValue,
+    /// See [`ClientView::as_sent`](super::headers::ClientView::as_sent).
+    pub as_sent: bool,
+}
+
+impl Destination<'_> {
+    /// What a router may do to a request's fields that has been prepared: the actions of the router and, with the last
+    /// word, those of the route (docs/openshift.md#header-actions) or the rule, and the request's id.
+    pub fn act(&self, headers: &mut HeaderMap, connection: &Connection) {
+        let policy = &self.served.table.policy;
+        for actions in [&policy.actions, &self.route.policy.actions].into_iter().flatten() {
+            actions::apply(&actions.request, headers, connection.certificate());
+        }
+        if let Some(rule) = &self.route.rule {
+            if let Some(host) = rule.rewrite_host.as_ref().and_then(|host| HeaderValue::from_str(host.as_str()).ok()) {
+                headers.insert(HOST, host);
+            }
+            modify(&rule.request_headers, headers);
+        }
+        let Some(id) = &policy.unique_id else { return };
+        let value = request_id::next(id, connection.client, connection.listener);
+        if let (Ok(name), Some(value)) = (HeaderName::try_from(&*id.name), value) {
+            headers.insert(name, value);
+        }
+    }
+
+    /// Waits for an endpoint's answer, and tells the client of interim ones.
+    pub async fn tell_meanwhile<A: Future>(
+        &self,
+        mut answer: Pin<&mut A>,
+        connection: &Connection,
+        target: Target<'_>,
+    ) -> A::Output {
+        let act = |headers: &mut HeaderMap| {
+            target.policy.into_iter().for_each(|backend| modify(&backend.response_headers, headers));
+            self.route.rule.iter().for_each(|rule| modify(&rule.response_headers, headers));
+            for actions in [&self.route.policy.actions, &self.served.table.policy.actions].into_iter().flatten() {
+                actions::apply(&actions.response, headers, connection.certificate());
+            }
+        };
+        let head = |response| interim::head(response, self.served.spelling.as_ref(), act);
+        poll_fn(|cx| connection.clock.interim.poll_with(cx, |cx| answer.as_mut().poll(cx), head)).await
+    }
+
+    /// How the names of a message are spelled, if not as always.
+    pub fn spelling(&self) -> Option<&Spelling> {
+        self.served.spelling.as_ref().filter(|_| self.route.policy.adjust_case)
+    }
+}

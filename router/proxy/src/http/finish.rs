@@ -1,0 +1,63 @@
+//! What is done to a response on its way to the client, when the fields of single connections are out of it.
+
+use http::header::STRICT_TRANSPORT_SECURITY;
+use http::{HeaderValue, Response, StatusCode};
+use hyper::body::Body;
+use router_core::table::ResolvedRoute;
+
+use super::actions;
+use super::body::ResponseBody;
+use super::compress::{MaybeGzip, is_worth_it, tell_vary};
+use super::connection::Connection;
+use super::cors::Sharing;
+use crate::snapshot::ServedRouter;
+
+/// What the work takes.
+#[derive(Clone, Copy, Debug)]
+pub struct Finish<'r> {
+    /// The router.
+    pub served: &'r ServedRouter,
+    /// The route.
+    pub route: &'r ResolvedRoute,
+    /// The client's connection.
+    pub connection: &'r Connection,
+    /// Whether the client takes gzip, and the router may send it.
+    pub takes_gzip: bool,
+    /// What the request's origin may do, where a rule says.
+    pub sharing: Option<&'r Sharing>,
+}
+
+impl Finish<'_> {
+    /// Captures for the log what the endpoint sent; then come the actions of the route and those of the router, which
+    /// has the last word (docs/openshift.md#header-actions), what the rule says to other origins, HSTS over TLS,
+    /// compression, and the spelling of names.
+    pub fn response(&self, response: Response<ResponseBody>) -> Response<MaybeGzip<ResponseBody>> {
+        let Finish { served, route, connection, takes_gzip, sharing } = *self;
+        let (policy, of_route) = (&*served.table.policy, &*route.policy);
+        let (mut head, mut body) = response.into_parts();
+        if let Some(record) = body.record() {
+            record.capture_response(&policy.log, &head.headers);
+        }
+        let certificate = connection.certificate();
+        for actions in [&of_route.actions, &policy.actions].into_iter().flatten() {
+            actions::apply(&actions.response, &mut head.headers, certificate);
+        }
+        if let Some(sharing) = sharing {
+            sharing.tell(&mut head.headers);
+        }
+        let hsts = of_route.hsts.as_deref().filter(|_| connection.tls.is_some());
+        if let Some(value) = hsts.and_then(|value| HeaderValue::from_str(value).ok()) {
+            head.headers.insert(STRICT_TRANSPORT_SECURITY, value);
+        }
+        if let Some(spelling) = &served.spelling {
+            spelling.apply(&mut head.extensions);
+        }
+        let is_content = head.status != StatusCode::SWITCHING_PROTOCOLS && !policy.compress.is_empty();
+        if !is_content || !is_worth_it(&policy.compress, &head, body.size_hint().exact()) {
+            return Response::from_parts(head, MaybeGzip::Plain(body));
+        }
+        let body = if takes_gzip { MaybeGzip::compress(&mut head.headers, body) } else { MaybeGzip::Plain(body) };
+        tell_vary(&mut head.headers);
+        Response::from_parts(head, body)
+    }
+}

@@ -1,0 +1,349 @@
+//! A request on its way to an endpoint, and the response on its way back.
+
+mod answered;
+
+use std::future::{poll_fn, ready};
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::Either;
+use http::header::EXPECT;
+use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, Version};
+use hyper::body::Incoming;
+use router_access_log::Flag;
+use router_core::table::ResolvedRoute;
+use tokio::time::{Instant, Sleep, sleep};
+
+use super::body::ResponseBody;
+use super::connection::Connection;
+use super::destination::Destination;
+use super::headers::{ClientView, prepare_request};
+use super::mirror::Mirrors;
+use super::modify::modify;
+use super::retry::{Outcome, Retries};
+use super::times::Times;
+use super::upgrade::{self, Asked};
+use super::upload::{RequestBody, Upload, is_unexpected};
+use crate::clock::InFlight;
+use crate::context::Shared;
+use crate::interim::Turn;
+use crate::limits::TooMany;
+use crate::record::AccessRecord;
+use crate::upstream::attempt::{Trouble, Waits, attempt, read_off};
+use crate::upstream::choose::{Choice, Exhausted, Pick};
+use crate::upstream::connect::Way;
+use crate::upstream::hashing::Hashed;
+use crate::upstream::plan::Plan;
+use crate::upstream::target::Target;
+
+use answered::{Answered, answer};
+
+/// Why there is no response from an endpoint, with what the router's own response needs.
+#[derive(Debug)]
+pub struct Failure {
+    /// The response's status.
+    pub status: StatusCode,
+    /// Why.
+    pub flag: Flag,
+    /// The request's record.
+    pub record: Box<AccessRecord>,
+    /// The request's guard.
+    pub in_flight: InFlight,
+}
+
+/// A request that is ready to be sent, with what goes with it until it is answered.
+struct Exchange<'r> {
+    plan: &'r Plan,
+    choice: Choice<'r>,
+    request: Request<RequestBody>,
+    /// The request's fields before a backend's own work on them, where some backend has such.
+    unmodified: Option<Box<HeaderMap>>,
+    upload: Option<Arc<Upload>>,
+    asked: Option<Asked>,
+    times: Times,
+    /// How long connecting may take, in all that is tried before the request is sent again.
+    left: Duration,
+    record: Box<AccessRecord>,
+    in_flight: InFlight,
+    is_http1: bool,
+    /// There if the rule has any and the request may have them.
+    retries: Option<Retries<'r>>,
+    /// Has the client told of interim responses.
+    interim: Option<Turn<'r>>,
+    /// The cookie that stands for the client, if it has none.
+    set_cookie: Option<HeaderValue>,
+}
+
+/// Sends a request to an endpoint of the route; the next one is tried as long as no endpoint has seen it. What can be
+/// done at once is done before there is a future, which then has no room for it: every request is moved about as long
+/// as its future is.
+///
+/// # Errors
+/// What to answer when no endpoint did.
+pub fn forward<'r>(
+    shared: &'r Arc<Shared>,
+    connection: &'r Connection,
+    destination: &'r Destination<'r>,
+    request: Request<Incoming>,
+    record: Box<AccessRecord>,
+    in_flight: InFlight,
+) -> impl Future<Output = Result<Response<ResponseBody>, Failure>> + 'r {
+    let mut exchange = match prepare(shared, connection, destination, request, record, in_flight) {
+        Ok(exchange) => exchange,
+        Err(failure) => return Either::Left(ready(Err(failure))),
+    };
+    let route = destination.route;
+    Either::Right(async move {
+        let mut last = (StatusCode::SERVICE_UNAVAILABLE, Flag::NoEndpoints);
+        loop {
+            let pick = match exchange.choice.next(&shared.balancer, exchange.times.patience()).await {
+                Ok(pick) => pick,
+                Err(Exhausted::Busy) => {
+                    let is_late = exchange.times.are_over();
+                    let status = if is_late { StatusCode::GATEWAY_TIMEOUT } else { StatusCode::SERVICE_UNAVAILABLE };
+                    last = (status, Flag::Busy);
+                    break;
+                }
+                Err(Exhausted::Failing(status)) => {
+                    let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+                    last = (status, Flag::InvalidBackend);
+                    break;
+                }
+                Err(Exhausted::Tried) => match exchange.again(Outcome::Unreachable) {
+                    Some(pause) => {
+                        pause.await;
+                        continue;
+                    }
+                    None => break,
+                },
+                Err(Exhausted::NoEndpoints) => break,
+            };
+            let Pick { target, place, set_cookie } = pick;
+            exchange.record.endpoint = Some(target.endpoint.address);
+            exchange.record.place = place;
+            exchange.record.tries += 1;
+            exchange.modify_for(target);
+            let (way, waits) = exchange.way(shared, connection, route, target);
+            let attempted = {
+                let Exchange { request, upload, .. } = &mut *exchange;
+                let answer = pin!(attempt(&way, request, upload.as_deref(), waits));
+                if way.interim.is_some() {
+                    destination.tell_meanwhile(answer, connection, target).await
+                } else {
+                    answer.await
+                }
+            };
+            match attempted {
+                Ok((_, response)) if !upgrade::is_fitting(&response, exchange.asked.as_ref()) => {
+                    last = (StatusCode::BAD_GATEWAY, Flag::UpstreamSwitch);
+                    break;
+                }
+                Ok((lease, response)) => {
+                    if let Some(pause) = exchange.again(Outcome::Answered(response.status())) {
+                        exchange.record.place = None;
+                        // It has no content.
+                        tokio::spawn(read_off(lease, response, waits.server, false));
+                        pause.await;
+                        continue;
+                    }
+                    exchange.end_interim(connection).await;
+                    let set_cookie = set_cookie.or_else(|| exchange.set_cookie.take());
+                    let Exchange { plan, upload, asked, times, record, in_flight, is_http1, .. } = *exchange;
+                    let answered = Answered { lease, response, upload, times, until: waits.until, is_http1 };
+                    let mut response = answer(shared, answered, asked, record, in_flight);
+                    let headers = response.headers_mut();
+                    target.policy.into_iter().for_each(|backend| modify(&backend.response_headers, headers));
+                    route.rule.iter().for_each(|rule| modify(&rule.response_headers, headers));
+                    plan.set_cookie(headers, set_cookie);
+                    return Ok(response);
+                }
+                Err(trouble) => {
+                    let Trouble { status, flag, unseen, connecting } = trouble;
+                    last = match flag {
+                        // It was known before, and there was no time to be late.
+                        Flag::UpstreamConnectTimeout | Flag::UpstreamTlsTimeout
+                            if unseen && exchange.choice.is_last_resort() =>
+                        {
+                            (StatusCode::SERVICE_UNAVAILABLE, Flag::BackendsDown)
+                        }
+                        _ => (status, flag),
+                    };
+                    exchange.left = exchange.left.saturating_sub(connecting);
+                    exchange.record.place = None;
+                    if exchange.times.are_over() {
+                        break;
+                    }
+                    if !unseen {
+                        match exchange.again(trouble.into()) {
+                            Some(pause) => pause.await,
+                            None => break,
+                        }
+                    }
+                }
+            }
+        }
+        exchange.end_interim(connection).await;
+        let Exchange { asked, record, in_flight, .. } = *exchange;
+        if let Some(asked) = asked {
+            asked.declined(shared);
+        }
+        let (status, flag) = last;
+        Err(Failure { status, flag, record, in_flight })
+    })
+}
+
+impl<'r> Exchange<'r> {
+    /// Does a backend's own work on the request's fields, in the place of what was done for another.
+    fn modify_for(&mut self, target: Target<'_>) {
+        let Some(unmodified) = self.unmodified.as_deref() else { return };
+        self.request.headers_mut().clone_from(unmodified);
+        target.policy.into_iter().for_each(|backend| modify(&backend.request_headers, self.request.headers_mut()));
+    }
+
+    /// Has the request sent again, after a pause, if its rule says so after this; boxed, as it is rare.
+    fn again(&mut self, outcome: Outcome) -> Option<Pin<Box<Sleep>>> {
+        let pause = self.retries.as_mut()?.after(outcome)?;
+        if self.times.until.is_some_and(|until| Instant::now() + pause >= until) {
+            return None;
+        }
+        self.choice.again();
+        self.left = self.times.connect;
+        Some(Box::pin(sleep(pause)))
+    }
+
+    /// Nothing more can come before the response: it is given to hyper when what was to come before it is written.
+    async fn end_interim(&mut self, connection: &Connection) {
+        let interim = &connection.clock.interim;
+        if !self.is_http1 {
+            return;
+        }
+        if interim.is_unwritten() {
+            poll_fn(|cx| interim.poll_written(cx)).await;
+        }
+        self.record.interim_dropped = interim.end();
+    }
+
+    /// How a try that begins now goes to an endpoint, and how long it waits.
+    fn way<'w>(
+        &self,
+        shared: &'w Shared,
+        connection: &'w Connection,
+        route: &'w ResolvedRoute,
+        target: Target<'w>,
+    ) -> (Way<'w>, Waits)
+    where
+        'r: 'w,
+    {
+        let (times, until) = (&self.times, self.times.end_of_try());
+        let way = Way {
+            shared,
+            route,
+            target,
+            http1_only: self.asked.is_some(),
+            within: self.choice.patience(self.left),
+            until,
+            keep: self.retries.as_ref().is_some_and(Retries::are_left),
+            interim: self.interim,
+            timer: self.is_http1.then_some(&connection.timer),
+            private: Some(&connection.private),
+            turn: times.server,
+            apart: connection.clock.takes_back_often(),
+            with_content: self.upload.is_some(),
+        };
+        (way, Waits { server: times.server, client: times.client, until })
+    }
+}
+
+fn prepare<'r>(
+    shared: &'r Arc<Shared>,
+    connection: &'r Connection,
+    destination: &'r Destination<'r>,
+    request: Request<Incoming>,
+    mut record: Box<AccessRecord>,
+    in_flight: InFlight,
+) -> Result<Box<Exchange<'r>>, Failure> {
+    let Destination { route, authority, as_sent, .. } = *destination;
+    let times = Times::of(destination);
+    let client = connection.client.ip();
+    let (mut head, content) = request.into_parts();
+    let unexpected = is_unexpected(&head.method, &content);
+    let view = ClientView {
+        told: &connection.told,
+        tls: connection.tls.is_some(),
+        version: head.version,
+        authority,
+        policy: route.forwarded,
+        certificate: connection.tls.as_ref().and_then(|tls| tls.client.as_deref()),
+        as_sent,
+    };
+    let plan = shared.balancer.plan(route);
+    match plan.admit(client) {
+        Ok(visit) => record.visit = visit,
+        Err(TooMany) => {
+            let (status, flag) = (StatusCode::TOO_MANY_REQUESTS, Flag::RateLimited);
+            return Err(Failure { status, flag, record, in_flight });
+        }
+    }
+    let sticky = plan.take_cookie(&mut head.headers);
+    let wanted = prepare_request(&mut head.headers, &view);
+    destination.act(&mut head.headers, connection);
+    let asked = upgrade::asked(&mut head, wanted);
+    let hold = expects_continue(&mut head.headers, head.version);
+    head.extensions.clear();
+    if let Some(spelling) = destination.spelling() {
+        spelling.apply(&mut head.extensions);
+    }
+    let (body, upload) = RequestBody::new(content, &mut record.upload, hold, unexpected);
+    let mut request = Request::from_parts(head, body);
+    if let Some(upload) = upload.clone().filter(|_| hold) {
+        hyper::ext::on_informational(&mut request, move |response| {
+            if response.status() == StatusCode::CONTINUE {
+                upload.release();
+            }
+        });
+    }
+    let is_http1 = view.version != Version::HTTP_2;
+    if is_http1 {
+        connection.clock.be_patient(times.idle);
+    }
+    // A client of HTTP/1.0 knows no interim responses, and over HTTP/2 hyper has no way to send one.
+    let interim = is_http1.then(|| connection.clock.interim.begin()).filter(|_| view.version == Version::HTTP_11);
+    if let Some(route) = record.route.as_ref().filter(|_| !plan.mirrors().is_empty() && asked.is_none()) {
+        let waits = Waits { server: times.server, client: times.client, until: None };
+        let totals = plan.totals(|| shared.log.counters().totals(&record.router, &route.id));
+        Mirrors { shared, route, plan, totals, connect: times.connect, waits }.send(&mut request);
+    }
+    let unmodified = plan.modifies_requests.then(|| Box::new(request.headers().clone()));
+    let (key, set_cookie) = plan.key(route, &Hashed { headers: request.headers(), uri: request.uri(), client });
+    let mut choice = plan.choose(route, &route.cluster, key, sticky);
+    choice.bind(connection.private.bound(plan, route));
+    let retries = Retries::of(route, &request).filter(|_| asked.is_none());
+    Ok(Box::new(Exchange {
+        plan,
+        choice,
+        request,
+        unmodified,
+        upload,
+        asked,
+        left: times.connect,
+        times,
+        record,
+        in_flight,
+        is_http1,
+        retries,
+        interim,
+        set_cookie,
+    }))
+}
+
+/// Whether the client waits for `100 Continue` before it sends its body, and can be sent one: hyper sends it as soon as
+/// the body is read, which is held back until the endpoint has said so. Over HTTP/2 hyper sends none.
+fn expects_continue(headers: &mut HeaderMap, version: Version) -> bool {
+    let expects = headers.get(EXPECT).is_some_and(|expected| expected.as_bytes().eq_ignore_ascii_case(b"100-continue"));
+    let can_be_told = expects && version == Version::HTTP_11;
+    if expects && !can_be_told {
+        headers.remove(EXPECT);
+    }
+    can_be_told
+}

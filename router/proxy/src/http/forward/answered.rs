@@ -1,0 +1,69 @@
+//! From an endpoint's answer to the response.
+
+use std::sync::Arc;
+
+use http::header::CONNECTION;
+use http::{HeaderValue, Response, StatusCode, Version};
+use router_access_log::Flag;
+use tokio::time::Instant;
+
+use super::super::body::{ResponseBody, UpstreamBody};
+use super::super::headers::prepare_response;
+use super::super::reason;
+use super::super::times::Times;
+use super::super::upgrade::{self, Asked};
+use super::super::upload::Upload;
+use crate::clock::InFlight;
+use crate::context::Shared;
+use crate::record::AccessRecord;
+use crate::upstream::pool::Lease;
+use crate::upstream::wire::Answer;
+
+/// An endpoint's answer, with what is needed of its request.
+pub struct Answered {
+    /// The connection that it came on.
+    pub lease: Lease,
+    /// Its head, and its content to come.
+    pub response: Response<Answer>,
+    /// The request's content, if it had any.
+    pub upload: Option<Arc<Upload>>,
+    /// How long what may take.
+    pub times: Times,
+    /// When the response must have come to its end.
+    pub until: Option<Instant>,
+    /// Whether the client speaks HTTP/1, where a response may be the last.
+    pub is_http1: bool,
+}
+
+/// The response that the client gets, but for what the route does to it. What leaves HTTP is as it was asked for
+/// ([`upgrade::is_fitting`]).
+pub fn answer(
+    shared: &Arc<Shared>,
+    answered: Answered,
+    asked: Option<Asked>,
+    mut record: Box<AccessRecord>,
+    in_flight: InFlight,
+) -> Response<ResponseBody> {
+    let Answered { lease, response, upload, times, until, is_http1 } = answered;
+    if let Some(asked) = asked {
+        if response.status() == StatusCode::SWITCHING_PROTOCOLS {
+            let tunnel = times.of_tunnel(record.route.as_deref());
+            return upgrade::switch(shared, response, asked, tunnel, record, in_flight);
+        }
+        asked.declined(shared);
+    }
+    record.status = Some(response.status());
+    record.flag = Flag::Fine;
+    let (mut head, body) = response.into_parts();
+    prepare_response(&mut head.headers);
+    if let Some(upload) = &upload {
+        upload.answered();
+        if is_http1 && upload.is_last() {
+            head.headers.insert(CONNECTION, HeaderValue::from_static("close"));
+        }
+    }
+    head.version = Version::HTTP_11;
+    reason::keep(head.status, &mut head.extensions);
+    let body = UpstreamBody { body, lease: Some(lease), upload, limit: times.server, until, wait: None, since: None };
+    Response::from_parts(head, ResponseBody::upstream(body, record, in_flight))
+}

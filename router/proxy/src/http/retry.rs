@@ -1,0 +1,86 @@
+//! Requests that are sent again though an endpoint may have seen them, because their rule says so (Gateway API, `retry`;
+//! Contour, `retryPolicy`). Only those are that may be repeated, see [`is_repeatable`]: what a request does must not be
+//! done twice, and content that was sent is gone.
+
+use std::time::Duration;
+
+use http::{Request, StatusCode};
+use router_access_log::Flag;
+use router_core::rule::Retry;
+use router_core::table::ResolvedRoute;
+
+use super::upload::RequestBody;
+use crate::dial::random_below;
+use crate::upstream::attempt::{Trouble, is_repeatable};
+
+/// Longest wait before a retry, as a multiple of the first one's (Envoy's default).
+const MAX_BACKOFF: u32 = 10;
+
+/// What became of a try.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// A response.
+    Answered(StatusCode),
+    /// A connection, and no response.
+    Unanswered,
+    /// No connection to any endpoint.
+    Unreachable,
+    /// None of the endpoint's doing.
+    Other,
+}
+
+impl From<Trouble> for Outcome {
+    fn from(trouble: Trouble) -> Self {
+        match trouble.flag {
+            _ if trouble.unseen => Outcome::Unreachable,
+            Flag::UpstreamHungUp | Flag::UpstreamTimeout | Flag::UpstreamConnectTimeout | Flag::RuleTimeout => {
+                Outcome::Unanswered
+            }
+            Flag::UpstreamInvalid | Flag::UpstreamHeadTooLarge | Flag::UpstreamCoding => Outcome::Unanswered,
+            _ => Outcome::Other,
+        }
+    }
+}
+
+/// The retries that a request has.
+#[derive(Debug)]
+pub struct Retries<'r> {
+    policy: &'r Retry,
+    made: u32,
+}
+
+impl<'r> Retries<'r> {
+    /// Those of a request for this route, if it has any.
+    pub fn of(route: &'r ResolvedRoute, request: &Request<RequestBody>) -> Option<Self> {
+        let policy = route.rule.as_ref()?.retry.as_ref()?;
+        is_repeatable(request).then_some(Retries { policy, made: 0 })
+    }
+
+    /// Whether there is one left.
+    pub fn are_left(&self) -> bool {
+        self.made < self.policy.count
+    }
+
+    /// How long to wait before the request is sent again after this; `None`: it is not.
+    pub fn after(&mut self, outcome: Outcome) -> Option<Duration> {
+        let counts = match outcome {
+            Outcome::Answered(status) => self.policy.statuses.iter().any(|range| range.contains(&status.as_u16())),
+            Outcome::Unanswered => self.policy.unanswered,
+            Outcome::Unreachable => self.policy.unreachable,
+            Outcome::Other => false,
+        };
+        if !counts || !self.are_left() {
+            return None;
+        }
+        let most = self
+            .policy
+            .backoff
+            .saturating_mul(1 << self.made.min(8))
+            .min(self.policy.backoff.saturating_mul(MAX_BACKOFF));
+        self.made += 1;
+        Some(most.mul_f64(f64::from(random_below(1 << 20)) / f64::from(1 << 20)))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,228 @@
+//! Copies of a request's body, made as it is read: whoever reads the original is never held up. A copy that is taken
+//! more slowly than the original is read waits in memory, up to a bound; beyond it the copy is given up.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http::HeaderMap;
+use hyper::body::Frame;
+use tokio::sync::mpsc;
+
+use super::upload_error::UploadError;
+
+/// Most bytes of one copy that wait to be taken.
+pub const MAX_WAITING: usize = 256 * 1024;
+/// What a part takes beside its bytes.
+const OVERHEAD: usize = 128;
+
+#[derive(Debug)]
+enum Part {
+    Data(Bytes),
+    Trailers(HeaderMap),
+    End,
+}
+
+/// Everybody who gets a copy.
+#[derive(Debug, Default)]
+pub struct Tee(Vec<Writer>);
+
+/// The near end of a copy. Dropped before the body's end, the copy breaks off.
+#[derive(Debug)]
+pub struct Writer {
+    parts: mpsc::UnboundedSender<Part>,
+    waiting: Arc<AtomicUsize>,
+}
+
+/// The far end of a copy.
+#[derive(Debug)]
+pub struct CopyBody {
+    parts: mpsc::UnboundedReceiver<Part>,
+    waiting: Arc<AtomicUsize>,
+    ended: bool,
+}
+
+/// The two ends of a copy.
+pub fn copy() -> (Writer, CopyBody) {
+    let (sender, receiver) = mpsc::unbounded_channel();
+    let waiting = Arc::<AtomicUsize>::default();
+    let writer = Writer { parts: sender, waiting: Arc::clone(&waiting) };
+    (writer, CopyBody { parts: receiver, waiting, ended: false })
+}
+
+impl Tee {
+    /// One more copy, from the beginning.
+    pub fn add(&mut self, writer: Writer) {
+        self.0.push(writer);
+    }
+
+    /// Copies what was read. `ended`: nothing comes after it.
+    pub fn pass(&mut self, polled: &Poll<Option<Result<Frame<Bytes>, UploadError>>>, ended: bool) {
+        match polled {
+            Poll::Pending => {}
+            Poll::Ready(Some(Ok(frame))) => {
+                self.0.retain(|writer| writer.write(frame));
+                if ended || frame.is_trailers() {
+                    self.end();
+                }
+            }
+            Poll::Ready(Some(Err(_))) => self.0.clear(),
+            Poll::Ready(None) => self.end(),
+        }
+    }
+
+    fn end(&mut self) {
+        for writer in self.0.drain(..) {
+            // An error says that nobody takes it any more.
+            let _ = writer.parts.send(Part::End);
+        }
+    }
+}
+
+impl Writer {
+    /// False when the copy is given up: it is taken too slowly, or not at all.
+    fn write(&self, frame: &Frame<Bytes>) -> bool {
+        let part = match (frame.data_ref(), frame.trailers_ref()) {
+            (Some(data), _) => Part::Data(data.clone()),
+            (None, Some(trailers)) => Part::Trailers(trailers.clone()),
+            (None, None) => return true,
+        };
+        // One part there may always be, however large.
+        let before = self.waiting.fetch_add(part.size(), Ordering::Relaxed);
+        (before == 0 || before + part.size() <= MAX_WAITING) && self.parts.send(part).is_ok()
+    }
+}
+
+impl Part {
+    fn size(&self) -> usize {
+        let size = match self {
+            Part::Data(data) => data.len(),
+            Part::Trailers(trailers) => trailers.iter().map(|(name, value)| name.as_str().len() + value.len()).sum(),
+            Part::End => 0,
+        };
+        size + OVERHEAD
+    }
+}
+
+impl CopyBody {
+    /// The next part; an error when the copy was given up, or the body has broken off.
+    pub fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, UploadError>>> {
+        if self.ended {
+            return Poll::Ready(None);
+        }
+        self.parts.poll_recv(cx).map(|part| {
+            let size = part.as_ref().map_or(0, Part::size);
+            match part {
+                Some(Part::Data(data)) => {
+                    self.waiting.fetch_sub(size, Ordering::Relaxed);
+                    Some(Ok(Frame::data(data)))
+                }
+                Some(Part::Trailers(trailers)) => {
+                    self.waiting.fetch_sub(size, Ordering::Relaxed);
+                    Some(Ok(Frame::trailers(trailers)))
+                }
+                Some(Part::End) => {
+                    self.ended = true;
+                    None
+                }
+                None => Some(Err(UploadError::GivenUp)),
+            }
+        })
+    }
+
+    /// Whether all of it was read.
+    pub fn is_end_stream(&self) -> bool {
+        self.ended
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::poll_fn;
+
+    use futures_util::FutureExt;
+
+    use super::*;
+
+    fn data(bytes: Vec<u8>) -> Poll<Option<Result<Frame<Bytes>, UploadError>>> {
+        Poll::Ready(Some(Ok(Frame::data(bytes.into()))))
+    }
+
+    fn next(copy: &mut CopyBody) -> Option<Option<Result<Bytes, UploadError>>> {
+        let part = poll_fn(|cx| copy.poll_frame(cx)).now_or_never()?;
+        Some(part.map(|frame| frame.map(|frame| frame.into_data().unwrap())))
+    }
+
+    fn taken(copy: &mut CopyBody) -> Bytes {
+        next(copy).unwrap().unwrap().unwrap()
+    }
+
+    #[test]
+    fn each_copy_has_all_parts_and_the_end() {
+        let mut tee = Tee::default();
+        let mut copies: Vec<CopyBody> = (0..2)
+            .map(|_| {
+                let (writer, copy) = copy();
+                tee.add(writer);
+                copy
+            })
+            .collect();
+        tee.pass(&Poll::Pending, false);
+        tee.pass(&data(b"one".to_vec()), false);
+        tee.pass(&data(b"two".to_vec()), true);
+        for copy in &mut copies {
+            assert_eq!((taken(copy), taken(copy)), (Bytes::from("one"), Bytes::from("two")));
+            assert!(matches!(next(copy), Some(None)) && copy.is_end_stream());
+        }
+    }
+
+    #[test]
+    fn a_body_that_breaks_off_breaks_its_copies() {
+        let mut tee = Tee::default();
+        let (writer, mut copy) = copy();
+        tee.add(writer);
+        tee.pass(&data(b"one".to_vec()), false);
+        drop(tee);
+        assert_eq!(taken(&mut copy), "one");
+        assert!(matches!(next(&mut copy), Some(Some(Err(UploadError::GivenUp)))));
+    }
+
+    #[test]
+    fn only_the_slow_copy_is_given_up() {
+        let mut tee = Tee::default();
+        let (slow, mut slow_copy) = copy();
+        let (quick, mut quick_copy) = copy();
+        tee.add(slow);
+        tee.add(quick);
+        let part = 64 * 1024;
+        for _ in 0..MAX_WAITING / part + 2 {
+            tee.pass(&data(vec![0; part]), false);
+            assert_eq!(taken(&mut quick_copy).len(), part);
+        }
+        assert_eq!(tee.0.len(), 1);
+        tee.pass(&Poll::Ready(None), true);
+        assert!(matches!(next(&mut quick_copy), Some(None)));
+        let mut waited = 0;
+        while let Some(Some(Ok(bytes))) = next(&mut slow_copy) {
+            waited += bytes.len();
+        }
+        assert!(waited <= MAX_WAITING && waited > 0, "{waited}");
+        assert!(!slow_copy.is_end_stream());
+    }
+
+    #[test]
+    fn one_large_part_is_copied_and_many_small_ones_are_bounded() {
+        let (writer, mut large) = copy();
+        let mut tee = Tee::default();
+        tee.add(writer);
+        tee.pass(&data(vec![0; 2 * MAX_WAITING]), true);
+        assert_eq!(taken(&mut large).len(), 2 * MAX_WAITING);
+        let (writer, _small) = copy();
+        tee.add(writer);
+        for _ in 0..=MAX_WAITING / OVERHEAD {
+            tee.pass(&data(vec![0]), false);
+        }
+        assert!(tee.0.is_empty());
+    }
+}

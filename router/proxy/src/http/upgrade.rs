@@ -1,0 +1,178 @@
+//! Upgrades, WebSocket above all: after the switch the two connections are one tunnel, which is not looked into. A client
+//! that speaks HTTP/2 asks by an extended CONNECT (RFC 8441), which becomes an upgrade of HTTP/1.1.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use aws_lc_rs::digest::{SHA1_FOR_LEGACY_USE_ONLY, digest};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use http::header::{CONNECTION, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_KEY, UPGRADE};
+use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, request};
+use hyper::ext::Protocol;
+use hyper::upgrade::OnUpgrade;
+use hyper_util::rt::TokioIo;
+use router_access_log::Flag;
+use tokio::io::AsyncWriteExt;
+
+use super::body::ResponseBody;
+use super::{headers, reason};
+use crate::clock::InFlight;
+use crate::context::Shared;
+use crate::record::AccessRecord;
+use crate::relay::{self, TunnelEnd};
+use crate::upstream::wire::Answer;
+
+/// The one protocol that an extended CONNECT may ask for.
+const WEBSOCKET: &str = "websocket";
+
+/// What a key is hashed with (RFC 6455 §1.3).
+const WEBSOCKET_GUID: &[u8] = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
+
+/// A client that wants to leave HTTP.
+#[derive(Debug)]
+pub struct Asked {
+    client: OnUpgrade,
+    /// It asks by CONNECT, so the handshake with the endpoint is the router's own, and this is to come of it.
+    accept: Option<HeaderValue>,
+}
+
+impl Asked {
+    /// The endpoint stays with HTTP.
+    pub fn declined(self, shared: &Arc<Shared>) {
+        if self.accept.is_none() {
+            declined(self.client, shared);
+        }
+    }
+
+    /// Whether this is the switch that was asked for. A client that asks by itself looks for itself.
+    fn is_met_by(&self, response: &HeaderMap) -> bool {
+        let is_websocket = |protocol: &HeaderValue| protocol.as_bytes().eq_ignore_ascii_case(WEBSOCKET.as_bytes());
+        self.accept.as_ref().is_none_or(|accept| {
+            response.get(UPGRADE).is_some_and(is_websocket) && response.get(SEC_WEBSOCKET_ACCEPT) == Some(accept)
+        })
+    }
+}
+
+/// Whether an answer leaves HTTP only where that was asked for, and for what was asked for. To an extended CONNECT any
+/// 2xx would say that the tunnel stands.
+pub fn is_fitting<B>(response: &Response<B>, asked: Option<&Asked>) -> bool {
+    if response.status() == StatusCode::SWITCHING_PROTOCOLS {
+        return asked.is_some_and(|asked| asked.is_met_by(response.headers()));
+    }
+    !(response.status().is_success() && asked.is_some_and(|asked| asked.accept.is_some()))
+}
+
+/// A connection of HTTP/1 stays what it is. hyper hands it out at its end all the same, and has it closed in order by
+/// whoever has asked for it: TLS wants its last word.
+pub fn declined(client: OnUpgrade, shared: &Arc<Shared>) {
+    shared.spawn(async move {
+        if let Ok(client) = client.await {
+            // The client has gone, or it goes now.
+            let _ = TokioIo::new(client).shutdown().await;
+        }
+    });
+}
+
+/// Whether this is an extended CONNECT for a WebSocket.
+pub fn is_websocket_connect(head: &request::Parts) -> bool {
+    let protocol = head.extensions.get::<Protocol>();
+    head.method == Method::CONNECT && protocol.is_some_and(|protocol| protocol.as_str() == WEBSOCKET)
+}
+
+/// What the client asks for. `wanted` is what it writes into `Upgrade`; an extended CONNECT is made into that.
+pub fn asked(head: &mut request::Parts, wanted: Option<HeaderValue>) -> Option<Asked> {
+    let client = head.extensions.remove::<OnUpgrade>();
+    let accept = if is_websocket_connect(head) {
+        let (key, accept) = websocket_key()?;
+        head.method = Method::GET;
+        head.headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
+        head.headers.insert(UPGRADE, HeaderValue::from_static(WEBSOCKET));
+        head.headers.insert(SEC_WEBSOCKET_KEY, key);
+        Some(accept)
+    } else {
+        wanted.as_ref()?;
+        None
+    };
+    Some(Asked { client: client?, accept })
+}
+
+/// A nonce (RFC 6455 §4.1), which a client over HTTP/2 has none of, and the answer to it.
+fn websocket_key() -> Option<(HeaderValue, HeaderValue)> {
+    let mut nonce = [0; 16];
+    rustix::rand::getrandom(&mut nonce[..], rustix::rand::GetRandomFlags::empty()).ok()?;
+    let key = STANDARD.encode(nonce);
+    let accept = accept_for(key.as_bytes());
+    Some((HeaderValue::try_from(key).ok()?, HeaderValue::try_from(accept).ok()?))
+}
+
+fn accept_for(key: &[u8]) -> String {
+    STANDARD.encode(digest(&SHA1_FOR_LEGACY_USE_ONLY, &[key, WEBSOCKET_GUID].concat()))
+}
+
+/// Passes a 101 that [is fitting](is_fitting) on, and starts the tunnel, which may be silent for as long as `idle`.
+pub fn switch(
+    shared: &Arc<Shared>,
+    mut response: Response<Answer>,
+    Asked { client, accept }: Asked,
+    idle: Duration,
+    mut record: Box<AccessRecord>,
+    mut in_flight: InFlight,
+) -> Response<ResponseBody> {
+    let connect = accept.is_some();
+    // Over HTTP/2 it is 200 that says so (RFC 8441 §5).
+    let status = if connect { StatusCode::OK } else { StatusCode::SWITCHING_PROTOCOLS };
+    record.status = Some(status);
+    in_flight.end();
+    if !connect {
+        // The other requests of an HTTP/2 connection go on.
+        in_flight.becomes_tunnel();
+    }
+    let upstream = hyper::upgrade::on(&mut response);
+    shared.spawn(async move { join(client, upstream, idle, record, in_flight).await });
+
+    let (mut head, _) = response.into_parts();
+    let protocol = head.headers.get(UPGRADE).cloned();
+    headers::prepare_response(&mut head.headers);
+    head.status = status;
+    if connect {
+        head.headers.remove(SEC_WEBSOCKET_ACCEPT);
+    } else {
+        head.headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
+        if let Some(protocol) = protocol {
+            head.headers.insert(UPGRADE, protocol);
+        }
+    }
+    reason::keep(status, &mut head.extensions);
+    Response::from_parts(head, ResponseBody::switching())
+}
+
+async fn join(
+    client: OnUpgrade,
+    upstream: OnUpgrade,
+    idle: Duration,
+    mut record: Box<AccessRecord>,
+    in_flight: InFlight,
+) {
+    // Either fails when its connection ends before the switch is complete.
+    let (Ok(client), Ok(upstream)) = tokio::join!(client, upstream) else { return };
+    let outcome = relay::tunnel(TokioIo::new(client), TokioIo::new(upstream), idle, || in_flight.sends_part()).await;
+    record.bytes_in += outcome.to_upstream;
+    record.bytes_out += outcome.to_client;
+    record.flag = match outcome.end {
+        TunnelEnd::Finished => Flag::Fine,
+        TunnelEnd::Failed if in_flight.is_cut_off() => Flag::ClientFloods,
+        TunnelEnd::Failed => Flag::ClientGone,
+        TunnelEnd::Idle => Flag::Idle,
+    };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_has_the_answer_that_the_rfc_gives_it() {
+        assert_eq!(accept_for(b"dGhlIHNhbXBsZSBub25jZQ=="), "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=");
+    }
+}

@@ -1,0 +1,269 @@
+//! Interim responses of an endpoint (RFC 9110 §15.2) on their way to a client that speaks HTTP/1.1.
+//!
+//! hyper's server writes none. But hyper flushes the stream beneath it only when it has
+//! nothing of its own left to write (`proto::h1::io::Buffered::poll_flush`), and that is between two messages as long as
+//! the head of the response has not been handed to it. So they wait here, are written when the stream is flushed, and
+//! the service goes on with the response when they are.
+
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http::{Response, StatusCode};
+use hyper::ext::ReasonPhrase;
+
+use crate::rt::task_waker::TaskWaker;
+
+/// Most that are passed on of one request's.
+pub const MOST: usize = 8;
+/// Most bytes of their fields, and of phrases of their own, that are passed on, for one request.
+pub const MOST_BYTES: usize = 16 * 1024;
+
+/// Where they wait: between the connection to the endpoint, the service and the client's stream. A connection has one
+/// request at a time.
+#[derive(Debug, Default)]
+pub struct Interim {
+    /// Grows when a request begins to take them, and when it ends: one that comes late is nobody's. Odd between the two.
+    turn: AtomicUsize,
+    waiting: Mutex<Waiting>,
+    /// Whether some came in this turn.
+    any: AtomicBool,
+    /// Whether some have not been prepared.
+    news: AtomicBool,
+    /// Whether some have not been written.
+    unwritten: AtomicBool,
+    service: TaskWaker,
+}
+
+#[derive(Debug, Default)]
+struct Waiting {
+    turn: usize,
+    arrived: Vec<Response<()>>,
+    prepared: Vec<u8>,
+    count: usize,
+    bytes: usize,
+    dropped: u64,
+}
+
+/// The request that interim responses are for.
+#[derive(Clone, Copy, Debug)]
+pub struct Turn<'i> {
+    interim: &'i Arc<Interim>,
+    turn: usize,
+}
+
+impl Turn<'_> {
+    /// What the connection to its endpoint tells.
+    pub fn listener(&self) -> Listener {
+        Listener { interim: Arc::clone(self.interim), turn: self.turn }
+    }
+}
+
+/// The request that interim responses are for, as the connection to its endpoint knows it.
+#[derive(Clone, Debug)]
+pub struct Listener {
+    interim: Arc<Interim>,
+    turn: usize,
+}
+
+impl Listener {
+    /// One has come. Beyond [`MOST`] or [`MOST_BYTES`] it is counted and dropped, and `100 Continue`, which hyper says
+    /// itself to who has asked for it, is not passed on at all.
+    pub fn hear(&self, response: Response<()>) {
+        if response.status() != StatusCode::CONTINUE {
+            self.interim.arrive(self.turn, response);
+        }
+    }
+}
+
+impl Interim {
+    /// A request takes them from now on.
+    pub fn begin(self: &Arc<Self>) -> Turn<'_> {
+        // Nobody else counts.
+        let turn = self.turn.load(Ordering::Relaxed) + 1;
+        self.turn.store(turn, Ordering::Release);
+        Turn { interim: self, turn }
+    }
+
+    /// Its response goes to hyper now, so none can come before it any more. How many were not passed on.
+    pub fn end(&self) -> u64 {
+        self.turn.store(self.turn.load(Ordering::Relaxed) + 1, Ordering::Release);
+        if !self.any.load(Ordering::Acquire) {
+            return 0;
+        }
+        let dropped = std::mem::take(&mut *self.lock()).dropped;
+        for flag in [&self.any, &self.news, &self.unwritten] {
+            flag.store(false, Ordering::Release);
+        }
+        dropped
+    }
+
+    /// Whether a response of an endpoint is waited for.
+    pub fn is_open(&self) -> bool {
+        self.turn.load(Ordering::Acquire) % 2 == 1
+    }
+
+    fn arrive(&self, turn: usize, response: Response<()>) {
+        let mut waiting = self.lock();
+        if self.turn.load(Ordering::Acquire) != turn {
+            return;
+        }
+        if waiting.turn != turn {
+            *waiting = Waiting { turn, ..Waiting::default() };
+            self.any.store(true, Ordering::Release);
+        }
+        let phrase = response.extensions().get::<ReasonPhrase>().map_or(0, |phrase| phrase.as_bytes().len());
+        let fields = response.headers().iter().map(|(name, value)| name.as_str().len() + value.len());
+        let bytes = fields.sum::<usize>() + phrase;
+        if waiting.count == MOST || waiting.bytes + bytes > MOST_BYTES {
+            waiting.dropped += 1;
+            return;
+        }
+        waiting.count += 1;
+        waiting.bytes += bytes;
+        waiting.arrived.push(response);
+        self.news.store(true, Ordering::SeqCst);
+        drop(waiting);
+        self.service.wake();
+    }
+
+    /// Polls for what the service waits for; what comes meanwhile is prepared, and goes to the client.
+    pub fn poll_with<T>(
+        &self,
+        cx: &mut Context<'_>,
+        poll: impl FnOnce(&mut Context<'_>) -> Poll<T>,
+        prepare: impl FnMut(Response<()>) -> Vec<u8>,
+    ) -> Poll<T> {
+        self.service.register(cx.waker());
+        let polled = poll(cx);
+        if self.news.load(Ordering::SeqCst) && self.news.swap(false, Ordering::SeqCst) {
+            let mut waiting = self.lock();
+            let prepared: Vec<u8> = waiting.arrived.drain(..).flat_map(prepare).collect();
+            waiting.prepared.extend(prepared);
+            self.unwritten.store(true, Ordering::Release);
+        }
+        polled
+    }
+
+    /// Ready when all that came are written.
+    pub fn poll_written(&self, cx: &mut Context<'_>) -> Poll<()> {
+        self.service.register(cx.waker());
+        if self.is_unwritten() { Poll::Pending } else { Poll::Ready(()) }
+    }
+
+    /// Whether some are to be written.
+    pub fn is_unwritten(&self) -> bool {
+        self.unwritten.load(Ordering::SeqCst)
+    }
+
+    /// What is to be written; [`Interim::written`] follows.
+    pub fn take(&self) -> Bytes {
+        std::mem::take(&mut self.lock().prepared).into()
+    }
+
+    /// What was taken is written.
+    pub fn written(&self) {
+        let waiting = self.lock();
+        if waiting.prepared.is_empty() {
+            self.unwritten.store(false, Ordering::SeqCst);
+            drop(waiting);
+            self.service.wake();
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use futures_util::task::noop_waker_ref;
+
+    /// Early hints whose only field has a value of this length.
+    fn hints(length: usize) -> Response<()> {
+        Response::builder().status(StatusCode::EARLY_HINTS).header("link", "x".repeat(length)).body(()).unwrap()
+    }
+
+    /// What would be written now: `|` and the length of the field for each.
+    fn written(interim: &Interim) -> String {
+        let mut cx = Context::from_waker(noop_waker_ref());
+        let prepare = |hints: Response<()>| format!("|{}", hints.headers()["link"].len()).into_bytes();
+        assert!(interim.poll_with(&mut cx, |_| Poll::<()>::Pending, prepare).is_pending());
+        let taken = interim.take();
+        assert_eq!(interim.poll_written(&mut cx).is_pending(), !taken.is_empty());
+        interim.written();
+        assert!(interim.poll_written(&mut cx).is_ready());
+        String::from_utf8(taken.to_vec()).unwrap()
+    }
+
+    #[test]
+    fn they_are_bounded_in_number_and_in_bytes() {
+        let interim = Arc::<Interim>::default();
+        let turn = interim.begin().listener();
+        assert_eq!(written(&interim), "");
+        for length in 0..20 {
+            turn.hear(hints(length));
+        }
+        turn.hear(Response::builder().status(StatusCode::CONTINUE).body(()).unwrap());
+        assert_eq!(written(&interim), "|0|1|2|3|4|5|6|7");
+        assert_eq!(interim.end(), 12);
+
+        let turn = interim.begin().listener();
+        // With the four bytes of their name: 104 and 5; the second is too long.
+        let rest = MOST_BYTES - 104 - 5 - 4;
+        for length in [100, MOST_BYTES - 104, 1, rest, 0] {
+            turn.hear(hints(length));
+        }
+        assert_eq!(written(&interim), format!("|100|1|{rest}"));
+        assert_eq!(interim.end(), 2);
+        assert_eq!(interim.end(), 0);
+    }
+
+    #[test]
+    fn a_phrase_counts_as_their_bytes_do() {
+        let interim = Arc::<Interim>::default();
+        let turn = interim.begin().listener();
+        for length in [MOST_BYTES, MOST_BYTES - 5] {
+            let mut response = hints(1);
+            response.extensions_mut().insert(ReasonPhrase::try_from("x".repeat(length)).unwrap());
+            turn.hear(response);
+        }
+        assert_eq!(written(&interim), "|1");
+        assert_eq!(interim.end(), 1);
+    }
+
+    #[test]
+    fn those_of_an_earlier_request_are_nobodys() {
+        let interim = Arc::<Interim>::default();
+        let first = interim.begin().listener();
+        first.hear(hints(1));
+        assert_eq!(interim.end(), 0);
+        first.hear(hints(2));
+        let second = interim.begin().listener();
+        first.hear(hints(3));
+        second.hear(hints(4));
+        assert_eq!(written(&interim), "|4");
+    }
+
+    #[test]
+    fn what_comes_while_others_are_written_is_waited_for() {
+        let interim = Arc::<Interim>::default();
+        let turn = interim.begin().listener();
+        let mut cx = Context::from_waker(noop_waker_ref());
+        let mut arrive = |length| {
+            turn.hear(hints(length));
+            assert_eq!(interim.poll_with(&mut cx, |_| Poll::Ready(5), |_| vec![b'x']), Poll::Ready(5));
+        };
+        arrive(1);
+        assert_eq!(interim.take(), "x");
+        arrive(2);
+        interim.written();
+        assert!(interim.is_unwritten());
+        assert_eq!(interim.take(), "x");
+        interim.written();
+        assert!(!interim.is_unwritten());
+    }
+}

@@ -1,0 +1,47 @@
+//! What a running proxy knows and no manifest says, for `explain`.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use router_core::explain::{Live, Trust};
+use router_core::table::{Endpoint, ResolvedRoute, ServiceEndpoints};
+
+use super::upstream::target::Target;
+use crate::context::Common;
+
+/// A proxy's knowledge.
+#[derive(Clone, Debug)]
+pub struct Known(Arc<Common>);
+
+impl Known {
+    pub(super) fn of(common: &Arc<Common>) -> Self {
+        Known(Arc::clone(common))
+    }
+
+    /// Whether what is sent to an address comes back to this router.
+    pub fn is_own(&self, address: SocketAddr) -> bool {
+        self.0.balancer.health.is_own(address)
+    }
+
+    /// What endpoints are verified with.
+    pub fn trust(&self) -> Trust<'_> {
+        self.0.upstream_tls.given()
+    }
+}
+
+impl Live for Known {
+    fn trouble(&self, route: &ResolvedRoute, service: &ServiceEndpoints, endpoint: &Endpoint) -> Option<String> {
+        if self.is_own(endpoint.address) {
+            return Some("this router listens there itself, so nothing is sent to it".to_owned());
+        }
+        let view = self.0.balancer.health.view()?;
+        let target = Target { service: &service.service, endpoint, policy: service.policy.as_ref() };
+        if view.is_ill(target) {
+            return Some("ill by its health check".to_owned());
+        }
+        view.rest(endpoint.address, || target.peer_for(route)).map(|(step, rest)| {
+            let seconds = rest.as_secs().max(1);
+            format!("rests for {seconds} s more: {step} failed several times in a row")
+        })
+    }
+}

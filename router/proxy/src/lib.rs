@@ -1,0 +1,187 @@
+//! The user-space data path: listeners, TLS, HTTP, passthrough. It can serve everything; the kernel only takes work
+//! off it.
+//!
+//! ```text
+//! RoutingTable ─► snapshot ─┬─► listeners ─► connection ─┬─► hello ─► passthrough ─► relay
+//!                           │                            ├─► TLS ───┐
+//!                           └─► (newest, per request) ───┴─► http ◄─┘ ─► forward ─► pool ─► endpoint
+//! ```
+//! A passthrough connection is decided by the snapshot at its accept, a request by the newest one.
+
+#![forbid(unsafe_code)]
+
+mod capacity;
+mod certificates;
+mod client_io;
+mod clock;
+mod connection;
+mod context;
+mod dial;
+mod hello;
+mod http;
+mod interim;
+mod joined;
+mod keep_alive;
+mod known;
+mod limits;
+pub mod listeners;
+mod passthrough;
+mod preface;
+mod prefixed;
+mod proxied;
+mod record;
+pub mod relay;
+pub mod rt;
+mod snapshot;
+mod streams;
+mod tls;
+mod upstream;
+mod upstream_tls;
+mod workers;
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use router_core::table::RoutingTable;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+use context::Common;
+use listeners::Listeners;
+use snapshot::{Snapshot, Snapshots};
+use upstream::{checks, gone, probes};
+use workers::{Worker, Workers};
+
+use router_access_log::{AccessLog, RouteCounters};
+use router_listener::ListenerState;
+
+pub use context::ProxyConfig;
+pub use known::Known;
+pub use upstream_tls::UpstreamTls;
+
+/// A running proxy.
+pub struct Proxy {
+    workers: Arc<Workers>,
+    listeners: watch::Receiver<Arc<Vec<ListenerState>>>,
+    /// Ends when the listeners are closed.
+    listening: JoinHandle<()>,
+    /// Follows the tables.
+    serving: JoinHandle<()>,
+    /// Finds out which endpoints answer, and which say that they are well.
+    checking: [JoinHandle<()>; 2],
+}
+
+impl Proxy {
+    /// Starts serving the tables that come through `tables`, beginning with the one that is there. Must be called
+    /// within a tokio runtime; connections are served on threads of their own.
+    pub fn start(config: ProxyConfig, mut tables: watch::Receiver<Arc<RoutingTable>>) -> Proxy {
+        let threads = config.workers.or_else(|| std::thread::available_parallelism().ok()).map_or(1, usize::from);
+        let counters = Arc::default();
+        let common = Arc::new(Common {
+            upstream_tls: UpstreamTls::new(config.service_ca.clone(), config.system_roots.clone()),
+            log: AccessLog::start(config.access_log, Arc::clone(&counters)),
+            counters,
+            balancer: Arc::default(),
+            pools: Mutex::default(),
+            config,
+        });
+        let workers = Arc::new(Workers::start(threads, &common));
+        let mut serve =
+            Serve { workers: Arc::clone(&workers), snapshots: Snapshots::default(), current: Snapshot::default() };
+        let (states, listeners) = watch::channel(Arc::default());
+        let first = Arc::clone(&tables.borrow_and_update());
+        serve.table(&first);
+        // The listeners follow the snapshots, so that none is open before its router can be served.
+        let (served, follow) = watch::channel(first);
+        let open = Listeners::new(Arc::clone(&workers), common.config.listen.clone(), states);
+        let checking = [
+            tokio::spawn(checks::run(Arc::clone(&common.balancer), follow.clone())),
+            tokio::spawn(probes::run(Arc::clone(&common), follow.clone())),
+        ];
+        let listening = tokio::spawn(open.run(follow));
+        let serving = tokio::spawn(serve.follow(tables, served));
+        Proxy { workers, listeners, listening, serving, checking }
+    }
+
+    /// The listeners as they stand.
+    pub fn listeners(&self) -> watch::Receiver<Arc<Vec<ListenerState>>> {
+        self.listeners.clone()
+    }
+
+    /// What the routes of the current table have served, by router and route.
+    pub fn counters(&self) -> Vec<RouteCounters> {
+        self.workers.common.counters.snapshot()
+    }
+
+    /// [`Proxy::counters`], for whoever outlives the borrow.
+    pub fn counter_view(&self) -> Box<dyn Fn() -> Vec<RouteCounters> + Send + Sync> {
+        let counters = Arc::clone(&self.workers.common.counters);
+        Box::new(move || counters.snapshot())
+    }
+
+    /// What is known of endpoints, for `explain`.
+    pub fn known(&self) -> Known {
+        Known::of(&self.workers.common)
+    }
+
+    /// The access log, for connections that are served elsewhere.
+    pub fn access_log(&self) -> AccessLog {
+        self.workers.common.log.clone()
+    }
+
+    /// Closes the listeners, lets connections finish for at most `deadline`, then ends them.
+    pub async fn shutdown(self, deadline: Duration) {
+        self.workers.drain();
+        let drained = async {
+            // It was not cancelled and does not panic; if it had, its listeners would be closed as well.
+            let _ = self.listening.await;
+            self.workers.idle().await;
+        };
+        if tokio::time::timeout(deadline, drained).await.is_err() {
+            tracing::warn!(connections = self.workers.connections(), "connections were ended at the deadline");
+        }
+        self.workers.stop().await;
+        self.serving.abort();
+        self.checking.iter().for_each(JoinHandle::abort);
+        self.workers.common.log.flush().await;
+    }
+}
+
+/// Makes a snapshot of each table.
+struct Serve {
+    workers: Arc<Workers>,
+    snapshots: Snapshots,
+    /// The newest one.
+    current: Snapshot,
+}
+
+impl Serve {
+    fn table(&mut self, table: &Arc<RoutingTable>) {
+        let common = &self.workers.common;
+        let gone = gone::gone(&self.current, table);
+        common.log.follow(table);
+        self.current = self.snapshots.make(table, &self.current);
+        for Worker { shared, .. } in self.workers.iter() {
+            shared.snapshot.store(Arc::new(self.current.of_thread()));
+            if !gone.is_empty() {
+                shared.pool.retire(&gone);
+            }
+        }
+        common.upstream_tls.retain();
+        common.counters.retain(table);
+        common.balancer.follow(table, &gone);
+    }
+
+    /// Follows the tables as long as there are any; the last one stays. The listeners hear of each after it is served.
+    async fn follow(
+        mut self,
+        mut tables: watch::Receiver<Arc<RoutingTable>>,
+        served: watch::Sender<Arc<RoutingTable>>,
+    ) {
+        while tables.changed().await.is_ok() {
+            let table = Arc::clone(&tables.borrow_and_update());
+            self.table(&table);
+            served.send_replace(table);
+        }
+    }
+}

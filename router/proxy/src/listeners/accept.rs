@@ -1,0 +1,184 @@
+//! Accepting connections, as long as there is room for them, and placing each on a worker.
+
+use std::future::poll_fn;
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::{AsRawFd, RawFd};
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
+
+use router_access_log::{DataPath, Flag};
+use router_core::model::RouterName;
+use router_listener::Protocol;
+use rustix::process::{Resource, getrlimit};
+use socket2::SockRef;
+use tokio::net::{TcpListener, TcpStream};
+
+use super::address::plain;
+use crate::capacity::{Capacity, Seat, Seats};
+use crate::connection::{Accepted, serve};
+use crate::context::Shared;
+use crate::record::AccessRecord;
+use crate::workers::Workers;
+
+/// Pause after `accept` failed for want of resources: descriptors do not come back by asking more often.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// Accepts connections on one worker.
+pub struct Acceptor {
+    /// Registered with the worker's runtime.
+    pub listener: TcpListener,
+    /// Whose it is.
+    pub router: RouterName,
+    /// What it speaks.
+    pub protocol: Protocol,
+    /// How many connections the router may have.
+    pub capacity: Arc<Capacity>,
+    /// How many the process may have.
+    pub descriptors: Arc<Descriptors>,
+    /// Of the worker.
+    pub own: Arc<Shared>,
+    /// All of them.
+    pub workers: Arc<Workers>,
+}
+
+impl Acceptor {
+    /// Accepts as long as the task lives.
+    pub async fn run(self) {
+        loop {
+            match self.next().await {
+                Ok((stream, client, seat)) => self.place(stream, client, seat),
+                // The connection failed before it was taken (accept(2)): no concern of the listener.
+                Err(error) if is_connection_error(&error) => {}
+                Err(error) => {
+                    tracing::warn!(router = %self.router, %error, "cannot accept connections");
+                    tokio::time::sleep(ACCEPT_PAUSE).await;
+                }
+            }
+        }
+    }
+
+    /// The next connection for which there is room.
+    async fn next(&self) -> io::Result<(TcpStream, SocketAddr, Seat)> {
+        loop {
+            if self.capacity.wait().await {
+                let (router, most) = (&self.router, self.capacity.taken());
+                tracing::warn!(%router, most, "as many connections as tuningOptions.maxConnections allows; others wait");
+            }
+            if self.descriptors.capacity.wait().await {
+                let most = self.descriptors.most;
+                tracing::warn!(most, "nearly as many descriptors are open as the process may have; clients wait");
+            }
+            // Looked at again when a connection comes: whoever waited for it here has seen room that may be gone. The seat
+            // is taken first, so that all workers together accept no more than there are.
+            let accepted = poll_fn(|cx| match self.capacity.try_take() {
+                Some(seat) if !self.descriptors.capacity.is_full() => {
+                    self.listener.poll_accept(cx).map(|accepted| Some((accepted, seat)))
+                }
+                _ => Poll::Ready(None),
+            });
+            if let Some((accepted, seat)) = accepted.await {
+                return accepted.map(|(stream, client)| (stream, client, seat));
+            }
+        }
+    }
+
+    /// Has the least busy worker serve a connection.
+    fn place(&self, stream: TcpStream, client: SocketAddr, seat: Seat) {
+        let seats = Seats([seat, self.descriptors.take(&stream)]);
+        let Ok(local) = stream.local_addr() else { return };
+        let (router, protocol) = (self.router.clone(), self.protocol);
+        let (client, listener) = (plain(client), plain(local));
+        let lookup = self.own.config.original;
+        if self.own.balancer.health.returned.has(SockRef::from(&stream), client, listener, lookup) {
+            tracing::debug!(%router, %client, %listener, "a connection of the router's own came back");
+            let mut record = AccessRecord::new(router, client, listener, DataPath::Relay, &self.own.log);
+            record.flag = Flag::OwnListener;
+            // Closed with bytes that nobody has read, or at once: whoever made it is reset.
+            let _ = SockRef::from(&stream).set_linger(Some(Duration::ZERO));
+            return;
+        }
+        let accepted = move |stream| Accepted { router, protocol, client, listener, stream, seats };
+        let Some(other) = self.workers.less_busy_than(&self.own) else {
+            return self.own.spawn(serve(Arc::clone(&self.own), accepted(stream)));
+        };
+        let Ok(stream) = stream.into_std() else { return };
+        let shared = Arc::clone(&other.shared);
+        other.spawn(async move {
+            // Registers with the runtime that runs this.
+            if let Ok(stream) = TcpStream::from_std(stream) {
+                serve(shared, accepted(stream)).await;
+            }
+        });
+    }
+}
+
+/// Whether there are descriptors left for connections: what they need beside their own, for endpoints, pipes and files,
+/// must be there when they ask for it.
+#[derive(Debug)]
+pub struct Descriptors {
+    capacity: Arc<Capacity>,
+    /// Nine tenths of what the process may have.
+    most: RawFd,
+}
+
+impl Default for Descriptors {
+    fn default() -> Self {
+        let limit = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+        let most = RawFd::try_from(limit / 10 * 9).unwrap_or(RawFd::MAX);
+        Descriptors { capacity: Arc::default(), most }
+    }
+}
+
+impl Descriptors {
+    /// Counts a new connection. The kernel gives the lowest descriptor that is free, so all below it are in use: when
+    /// it is a high one, nobody else is accepted until somebody has gone, and then the next one tells.
+    fn take(&self, stream: &impl AsRawFd) -> Seat {
+        let seat = self.capacity.take();
+        let most = if stream.as_raw_fd() < self.most { usize::MAX } else { self.capacity.taken() };
+        self.capacity.set(most);
+        seat
+    }
+}
+
+fn is_connection_error(error: &io::Error) -> bool {
+    use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset, HostUnreachable, NetworkUnreachable};
+    matches!(
+        error.kind(),
+        ConnectionAborted | ConnectionRefused | ConnectionReset | HostUnreachable | NetworkUnreachable
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::fd::RawFd;
+
+    use super::*;
+
+    struct Numbered(RawFd);
+
+    impl AsRawFd for Numbered {
+        fn as_raw_fd(&self) -> RawFd {
+            self.0
+        }
+    }
+
+    #[test]
+    fn a_high_descriptor_stops_accepting_until_one_is_low_again() {
+        let descriptors = Descriptors { capacity: Arc::default(), most: 90 };
+        let mut seats = vec![descriptors.take(&Numbered(88)), descriptors.take(&Numbered(89))];
+        assert!(!descriptors.capacity.is_full());
+        seats.push(descriptors.take(&Numbered(90)));
+        assert!(descriptors.capacity.is_full());
+        seats.pop();
+        assert!(!descriptors.capacity.is_full(), "there may be room now");
+        seats.push(descriptors.take(&Numbered(91)));
+        assert!(descriptors.capacity.is_full(), "there was none");
+        seats.truncate(1);
+        seats.push(descriptors.take(&Numbered(80)));
+        seats.push(descriptors.take(&Numbered(81)));
+        seats.push(descriptors.take(&Numbered(82)));
+        assert!(!descriptors.capacity.is_full());
+    }
+}

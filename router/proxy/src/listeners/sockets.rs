@@ -1,0 +1,244 @@
+//! The listening sockets that came from outside, and telling whoever holds them what became of them.
+
+use std::collections::BTreeSet;
+use std::fmt::Debug;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use socket2::{Socket, Type};
+
+/// Begins the name of every descriptor that an agent has asked to be held for it.
+const NAME: &str = "sluice-listener-";
+
+/// The name under which a listening socket is held. Names must not have colons (sd_notify(3)).
+pub fn name(address: SocketAddr) -> String {
+    format!("{NAME}{}", address.to_string().replace(':', "_"))
+}
+
+/// Whether an agent gave a descriptor this name.
+pub fn is_own_name(text: &str) -> bool {
+    text.starts_with(NAME)
+}
+
+/// Holds listening sockets for the next agent.
+pub trait SocketKeeper: Debug + Send + Sync {
+    /// Holds a socket.
+    fn opened(&self, name: &str, socket: BorrowedFd<'_>);
+
+    /// Holds it no longer.
+    fn closed(&self, name: &str);
+}
+
+/// Whose a socket is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// An earlier agent opened it: it goes when no router wants it.
+    Agent,
+    /// Socket activation: it stays, wanted or not.
+    Activation,
+}
+
+#[derive(Debug)]
+struct Held {
+    address: SocketAddr,
+    /// A `[::]` socket that takes IPv4 connections too.
+    dual: bool,
+    origin: Origin,
+    socket: Socket,
+}
+
+impl Held {
+    fn serves(&self, address: SocketAddr) -> bool {
+        let exact = self.address.ip() == address.ip();
+        let by_both = self.dual && address.ip() == IpAddr::V4(Ipv4Addr::UNSPECIFIED);
+        self.address.port() == address.port() && (exact || by_both)
+    }
+}
+
+/// The sockets of one agent. Without any, all is opened anew.
+#[derive(Clone, Debug, Default)]
+pub struct Sockets(Arc<Mutex<State>>);
+
+#[derive(Debug, Default)]
+struct State {
+    keeper: Option<Arc<dyn SocketKeeper>>,
+    held: Vec<Held>,
+    /// The first table has said what is wanted.
+    sorted: bool,
+    /// Somebody else has them now, or nobody shall.
+    released: bool,
+}
+
+impl Sockets {
+    /// What was inherited. Anything but a listening TCP socket is named in the log and left alone.
+    pub fn new(keeper: Option<Arc<dyn SocketKeeper>>, inherited: Vec<(Origin, OwnedFd)>) -> Self {
+        let mut held = Vec::new();
+        for (origin, descriptor) in inherited {
+            let socket = Socket::from(descriptor);
+            match listening_address(&socket) {
+                Ok(address) => {
+                    let dual = address.ip() == IpAddr::V6(Ipv6Addr::UNSPECIFIED) && !socket.only_v6().unwrap_or(true);
+                    held.push(Held { address, dual, origin, socket });
+                }
+                Err(error) => tracing::warn!(%error, "an inherited descriptor is no listening TCP socket; unused"),
+            }
+        }
+        Sockets(Arc::new(Mutex::new(State { keeper, held, sorted: false, released: false })))
+    }
+
+    /// Takes note of what the first table wants: what earlier agents opened for others is closed, what came by socket
+    /// activation is named in the log. Does nothing when called again.
+    pub fn sort(&self, wanted: &BTreeSet<SocketAddr>) {
+        let mut state = self.state();
+        if std::mem::replace(&mut state.sorted, true) {
+            return;
+        }
+        let keeper = state.keeper.clone();
+        state.held.retain(|held| {
+            let unwanted = !wanted.iter().any(|address| held.serves(*address));
+            match held.origin {
+                Origin::Agent if unwanted => {
+                    tracing::info!(address = %held.address, "no router wants this inherited socket; closed");
+                    keeper.iter().for_each(|keeper| keeper.closed(&name(held.address)));
+                }
+                Origin::Activation if unwanted => {
+                    tracing::warn!(address = %held.address, "no router wants this inherited socket; left alone");
+                }
+                Origin::Agent | Origin::Activation => {}
+            }
+            held.origin == Origin::Activation || !unwanted
+        });
+    }
+
+    /// The inherited socket for an address, if there is one: the one with this very address, else for `0.0.0.0` a
+    /// `[::]` socket that takes IPv4 connections too.
+    ///
+    /// # Errors
+    /// When its descriptor cannot be duplicated.
+    pub fn take(&self, address: SocketAddr) -> io::Result<Option<Socket>> {
+        let mut state = self.state();
+        let exact = state.held.iter().position(|held| held.serves(address) && !held.dual);
+        let Some(index) = exact.or_else(|| state.held.iter().position(|held| held.serves(address))) else {
+            return Ok(None);
+        };
+        match state.held.get(index) {
+            Some(held) if held.origin == Origin::Activation || held.dual => held.socket.try_clone().map(Some),
+            _ => Ok(Some(state.held.swap_remove(index).socket)),
+        }
+    }
+
+    /// Has a socket that was opened here held for the agents to come.
+    pub fn opened(&self, address: SocketAddr, socket: impl AsFd) {
+        self.state().keeper.iter().for_each(|keeper| keeper.opened(&name(address), socket.as_fd()));
+    }
+
+    /// No router wants this address any more.
+    pub fn closed(&self, address: SocketAddr) {
+        let state = self.state();
+        let activation = |held: &Held| held.origin == Origin::Activation && held.serves(address);
+        if !state.released && !state.held.iter().any(activation) {
+            state.keeper.iter().for_each(|keeper| keeper.closed(&name(address)));
+        }
+    }
+
+    /// Lets go of all of them without a word: closing listeners is no change of mind from here on.
+    pub fn release(&self) {
+        let mut state = self.state();
+        state.released = true;
+        state.held.clear();
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn listening_address(socket: &Socket) -> io::Result<SocketAddr> {
+    let fault = |what: &str| io::Error::new(io::ErrorKind::InvalidInput, what.to_owned());
+    if socket.r#type()? != Type::STREAM {
+        return Err(fault("not a stream socket"));
+    }
+    if !socket.is_listener()? {
+        return Err(fault("not listening"));
+    }
+    socket.local_addr()?.as_socket().ok_or_else(|| fault("not an IP address"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{TcpListener, UdpSocket};
+
+    use socket2::{Domain, SockAddr};
+
+    use super::*;
+
+    fn listener(address: &str) -> (SocketAddr, OwnedFd) {
+        let listener = TcpListener::bind(address).unwrap();
+        (listener.local_addr().unwrap(), listener.into())
+    }
+
+    fn wanted(addresses: &[SocketAddr]) -> BTreeSet<SocketAddr> {
+        addresses.iter().copied().collect()
+    }
+
+    #[test]
+    fn an_agents_socket_is_taken_once_and_an_unwanted_one_is_closed() {
+        let (first, second) = (listener("127.0.0.1:0"), listener("127.0.0.1:0"));
+        let inherited = vec![(Origin::Agent, first.1), (Origin::Agent, second.1)];
+        let sockets = Sockets::new(None, inherited);
+        sockets.sort(&wanted(&[first.0]));
+        assert!(TcpListener::bind(second.0).is_ok(), "nothing listens there any more");
+        let taken = sockets.take(first.0).unwrap().unwrap();
+        assert_eq!(taken.local_addr().unwrap().as_socket(), Some(first.0));
+        assert!(sockets.take(first.0).unwrap().is_none());
+    }
+
+    #[test]
+    fn an_activated_socket_can_be_taken_again_and_stays_when_unwanted() {
+        let (address, socket) = listener("[::1]:0");
+        let sockets = Sockets::new(None, vec![(Origin::Activation, socket)]);
+        sockets.sort(&wanted(&[]));
+        for _ in 0..2 {
+            drop(sockets.take(address).unwrap().unwrap());
+            sockets.closed(address);
+        }
+        assert!(TcpListener::bind(address).is_err(), "it still listens");
+        sockets.release();
+        assert!(TcpListener::bind(address).is_ok());
+    }
+
+    #[test]
+    fn a_socket_of_both_families_serves_both_wildcards() {
+        let socket = Socket::new(Domain::IPV6, Type::STREAM, None).unwrap();
+        socket.set_only_v6(false).unwrap();
+        socket.bind(&SockAddr::from(SocketAddr::from((Ipv6Addr::UNSPECIFIED, 0)))).unwrap();
+        socket.listen(1).unwrap();
+        let port = socket.local_addr().unwrap().as_socket().unwrap().port();
+        for origin in [Origin::Activation, Origin::Agent] {
+            let sockets = Sockets::new(None, vec![(origin, socket.try_clone().unwrap().into())]);
+            let v4 = SocketAddr::from((Ipv4Addr::UNSPECIFIED, port));
+            sockets.sort(&wanted(&[v4]));
+            assert!(sockets.take(v4).unwrap().is_some());
+            assert!(sockets.take((Ipv6Addr::UNSPECIFIED, port).into()).unwrap().is_some());
+            assert!(sockets.take((Ipv4Addr::LOCALHOST, port).into()).unwrap().is_none());
+        }
+    }
+
+    #[test]
+    fn what_does_not_listen_is_not_used() {
+        let udp = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let address = udp.local_addr().unwrap();
+        let sockets = Sockets::new(None, vec![(Origin::Activation, udp.into())]);
+        assert!(sockets.take(address).unwrap().is_none());
+    }
+
+    #[test]
+    fn names_have_no_colon() {
+        for address in ["0.0.0.0:8443", "[fd79::1]:8443"] {
+            let name = name(address.parse().unwrap());
+            assert!(!name.contains(':') && is_own_name(&name), "{name}");
+        }
+    }
+}

@@ -1,0 +1,4 @@
+//! Waiting and waking, beside what tokio has.
+
+pub mod task_waker;
+pub mod timer;

@@ -1,0 +1,111 @@
+//! The handshake with a client, and whoever has the bytes after it: HTTP, or a site's endpoint.
+
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use router_access_log::Flag;
+use router_core::lookup::SniMatch;
+use rustls::{HandshakeKind, ProtocolVersion, ServerConnection};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsAcceptor;
+
+use super::client_auth;
+use super::client_certificate::ClientCertificate;
+use crate::capacity::Seats;
+use crate::context::Shared;
+use crate::hello::{FirstFlight, turn_away};
+use crate::http::connection::{Connection, ConnectionTls};
+use crate::http::serve::{serve_http1, serve_http2};
+use crate::passthrough;
+use crate::prefixed::Prefixed;
+use crate::record::AccessRecord;
+use crate::snapshot::{ServedRouter, ServedTls};
+
+/// RFC 8446 §6.2: the router's own trouble, nothing that the client could do better.
+const ALERT_INTERNAL_ERROR: u8 = 80;
+
+/// Ends TLS here. The record becomes a log line only if the handshake fails; after it, every request has its own.
+pub async fn terminate(
+    shared: Arc<Shared>,
+    served: Arc<ServedRouter>,
+    stream: TcpStream,
+    flight: FirstFlight,
+    mut record: AccessRecord,
+    seats: Seats,
+) {
+    let Some(tls) = &served.tls else {
+        record.flag = Flag::ClientHandshake;
+        drop(record);
+        return turn_away(stream, Some(ALERT_INTERNAL_ERROR)).await;
+    };
+    let site = match served.table.match_sni(flight.name.as_ref()) {
+        SniMatch::Terminate(host) => host.site.as_ref().and_then(|site| site.tls.as_ref()),
+        SniMatch::Passthrough(_) | SniMatch::Default => None,
+    };
+    let tcp = site.and_then(|site| site.tcp.clone());
+    let acceptor = TlsAcceptor::from(Arc::clone(tls.configs.of(site)));
+    let handshake = acceptor.accept(Prefixed::new(flight.bytes, stream)).into_fallible();
+    let limit = served.table.policy.timeouts.handshake;
+    let stream = match tokio::time::timeout(limit, handshake).await {
+        Ok(Ok(stream)) => stream,
+        Ok(Err((error, stream))) => {
+            tls.handshakes.fail();
+            tracing::debug!(client = %record.client, host = record.host.as_deref().unwrap_or("-"), %error, "TLS handshake failed");
+            record.flag = Flag::ClientHandshake;
+            drop(record);
+            // rustls has sent the alert.
+            return turn_away(stream.into_inner(), None).await;
+        }
+        Err(_) => {
+            tls.handshakes.fail();
+            record.flag = Flag::ClientTimeout;
+            return;
+        }
+    };
+    let session = stream.get_ref().1;
+    let Some(client) = client_of(session) else {
+        tls.handshakes.fail();
+        tracing::debug!(client = %record.client, "the certificate of a client cannot be read, or has expired");
+        record.flag = Flag::ClientHandshake;
+        return;
+    };
+    tls.handshakes.complete(session.handshake_kind() == Some(HandshakeKind::Resumed));
+    if let Some(route) = tcp {
+        record.tls = true;
+        let admitted = connection_tls(None, tls, client, false).admitted;
+        return Box::pin(passthrough::forward_terminated(&shared, stream, admitted, route, record)).await;
+    }
+    let http2 = session.alpn_protocol() == Some(b"h2");
+    let (router, peer, listener) = (record.router.clone(), record.client, record.listener);
+    record.discard();
+    let is_newest = session.protocol_version() == Some(ProtocolVersion::TLSv1_3);
+    let tls = Some(connection_tls(flight.name, tls, client, is_newest));
+    // The table of the handshake is not held on to: requests are decided by the newest.
+    drop(served);
+    let connection = Connection::new(router, peer, listener, tls, seats);
+    if http2 {
+        serve_http2(shared, connection, stream).await;
+    } else {
+        serve_http1(shared, connection, stream, Duration::ZERO).await;
+    }
+}
+
+fn connection_tls(
+    sni: Option<router_core::model::Hostname>,
+    tls: &ServedTls,
+    client: Option<ClientCertificate>,
+    is_newest: bool,
+) -> ConnectionTls {
+    let client_auth = tls.client_auth.clone();
+    let admitted = client_auth.as_ref().is_none_or(|auth| client_auth::admits(auth, client.as_ref()));
+    ConnectionTls { sni, client_auth, client: client.map(Arc::new), admitted, is_newest }
+}
+
+/// The certificate that the client has shown, if any; `None` when it cannot be served: it is not read alike by all, or
+/// a session with it was resumed after it had expired.
+fn client_of(session: &ServerConnection) -> Option<Option<ClientCertificate>> {
+    let Some(leaf) = session.peer_certificates().and_then(<[_]>::first) else { return Some(None) };
+    let certificate = ClientCertificate::read(leaf)?;
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+    (i64::try_from(now).unwrap_or(i64::MAX) <= certificate.not_after()).then_some(Some(certificate))
+}

@@ -1,0 +1,303 @@
+//! One request and one endpoint: over which connection it goes, and whether it may be sent a second time.
+//!
+//! A request is sent again when nothing of it was sent, or when the endpoint says that it has not looked at it. When a
+//! connection that was used before ends without a byte of an answer, nobody knows; then it is sent once more if that
+//! can do no harm: its method is idempotent (RFC 9110 §9.2.2) and it has no body. What may not be sent twice takes no
+//! connection that was idle for long, because such a one may be about to be closed. A request that waited too long is
+//! never sent again.
+
+use std::future::poll_fn;
+use std::pin::{Pin, pin};
+use std::task::Poll;
+use std::time::Duration;
+
+use http::header::{CONTENT_LENGTH, COOKIE, EXPECT, HOST, TRANSFER_ENCODING};
+use http::uri::{Authority, PathAndQuery, Scheme};
+use http::{HeaderValue, Method, Request, Response, StatusCode, Uri, Version, uri};
+use http_body_util::BodyExt;
+use hyper::body::Body;
+use router_access_log::Flag;
+use tokio::time::{Instant, timeout};
+
+use super::connect::Way;
+use super::failure::{Fate, Unanswered};
+use super::http2;
+use super::kept::Kept;
+use super::pool::{FRESH, Lease};
+use super::wire::{Answer, Sender};
+use crate::http::upload::{RequestBody, Upload};
+use crate::rt::timer::{Lent, OwnTimer};
+
+/// Pooled connections that may turn out to be closed before a new one is opened.
+const MAX_STALE: u32 = 3;
+
+/// What went wrong with one endpoint, and whether the next one may be tried.
+#[derive(Clone, Copy, Debug)]
+pub struct Trouble {
+    /// What the client is to be told.
+    pub status: StatusCode,
+    /// Why.
+    pub flag: Flag,
+    /// The endpoint has not seen the request, which is still there.
+    pub unseen: bool,
+    /// How long it took to find out that there is no connection.
+    pub connecting: Duration,
+}
+
+impl Trouble {
+    /// With a request that no other endpoint is to see.
+    pub(crate) fn seen(status: StatusCode, flag: Flag) -> Self {
+        Trouble { status, flag, unseen: false, connecting: Duration::ZERO }
+    }
+}
+
+/// How long may nothing move, depending on who has to.
+#[derive(Clone, Copy, Debug)]
+pub struct Waits {
+    /// The endpoint: it does not answer, or does not take the body.
+    pub server: Duration,
+    /// The client: it does not send the body.
+    pub client: Duration,
+    /// When the try is over, whoever moves.
+    pub until: Option<Instant>,
+}
+
+impl Waits {
+    fn are_over(&self) -> bool {
+        self.until.is_some_and(|until| Instant::now() >= until)
+    }
+}
+
+/// Whether a request may be sent again that an endpoint may have seen: it does no harm twice, and it is all there.
+pub fn is_repeatable(request: &Request<RequestBody>) -> bool {
+    request.method().is_idempotent() && request.body().is_end_stream()
+}
+
+/// Sends the request to one endpoint and waits for the response's head, as long as something moves. The request is
+/// taken, unless no endpoint has seen it, or it is to be kept.
+///
+/// # Errors
+/// What to answer, or to try next.
+pub async fn attempt(
+    way: &Way<'_>,
+    request: &mut Request<RequestBody>,
+    upload: Option<&Upload>,
+    waits: Waits,
+) -> Result<(Lease, Response<Answer>), Trouble> {
+    let repeatable = is_repeatable(request);
+    let mut bucket = way.bucket(request.headers());
+    let kept_for = bucket.key.keep;
+    let mut idle = if repeatable { kept_for } else { FRESH.min(kept_for) };
+    let mut stale = 0;
+    let mut sent_before = false;
+    loop {
+        let leased = way.lease(&bucket, idle).await;
+        let mut lease = leased.map_err(|((status, flag), connecting)| {
+            let unseen = !sent_before && way.may_leave(&bucket, flag);
+            Trouble { status, flag, unseen, connecting }
+        })?;
+        let is_http2 = matches!(lease.sender, Sender::Http2(_));
+        if is_http2 {
+            for_http2(request, bucket.key.wire.scheme(), upload)?;
+            if !takes_fields(&lease, request) {
+                lease.give_back(false, None);
+                return Err(Trouble::seen(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, Flag::BadRequest));
+            }
+        } else {
+            for_http1(request)?;
+        }
+        let once_more = repeatable && !sent_before && (lease.reused || is_http2);
+        let keep = once_more || way.keep;
+        let kept = keep.then(|| Kept::of(request));
+        let answered = {
+            let mut answer = pin!(lease.sender.send(std::mem::take(request), way.interim));
+            let timer = way.timer.map_or_else(|| way.shared.timers.lend(), OwnTimer::lend);
+            wait(timer, answer.as_mut(), upload, waits).await
+        };
+        // An answer may be one that has the request sent again, too.
+        let is_wanted = way.keep || !matches!(answered, Some(Ok(_)));
+        if let Some(kept) = kept.filter(|_| is_wanted) {
+            *request = kept.request();
+        }
+        let Some(answered) = answered else { return Err(too_late(&lease, upload, waits)) };
+        let Unanswered { unsent, fate, flag } = match answered {
+            Ok(response) if is_framed(&response) => {
+                way.answered(&mut lease, &response);
+                return Ok((lease, response));
+            }
+            Ok(_) => return Err(Trouble::seen(StatusCode::BAD_GATEWAY, Flag::UpstreamCoding)),
+            Err(unanswered) => unanswered,
+        };
+        let was_unsent = unsent.is_some();
+        if fate == Fate::NotOverHttp2 && bucket.key.wire.peer().is_some() {
+            bucket.want_http1();
+        }
+        if let Some(unsent) = unsent {
+            *request = *unsent;
+        }
+        if was_unsent && lease.reused {
+            stale += 1;
+            if stale >= MAX_STALE {
+                idle = Duration::ZERO;
+            }
+        } else if once_more && bucket.wants_http1() {
+            sent_before = true;
+            bucket = way.http1_bucket();
+        } else if once_more && (fate == Fate::Refused || (fate == Fate::Lost && lease.reused)) {
+            sent_before = true;
+            idle = Duration::ZERO;
+        } else {
+            let failed = upload.is_some_and(Upload::failed);
+            let (status, flag) =
+                if failed { (StatusCode::BAD_REQUEST, Flag::BadRequest) } else { (StatusCode::BAD_GATEWAY, flag) };
+            let unseen = was_unsent && !sent_before;
+            return Err(Trouble { status, flag, unseen, connecting: Duration::ZERO });
+        }
+    }
+}
+
+/// Whether hyper knows where the response ends, and what its content is: a response is coded as `chunked`, or not at all.
+/// hyper would decode what is coded by that last, and take everything else up to the connection's end as it is (RFC 9112
+/// §6.1, §6.3).
+fn is_framed(response: &Response<Answer>) -> bool {
+    let mut codings = response.headers().get_all(TRANSFER_ENCODING).iter();
+    let is_chunked = |coding: &HeaderValue| coding.as_bytes().eq_ignore_ascii_case(b"chunked");
+    codings.next().is_none_or(is_chunked) && codings.next().is_none()
+}
+
+/// Waits for an answer as long as somebody is still sending; `None` when nobody did for too long. Whoever waits keeps
+/// the future: in here it would take room twice.
+async fn wait<A: Future>(
+    mut timer: Lent<'_>,
+    mut answer: Pin<&mut A>,
+    upload: Option<&Upload>,
+    waits: Waits,
+) -> Option<A::Output> {
+    let begun = Instant::now();
+    let within = |deadline: Instant| waits.until.map_or(deadline, |until| deadline.min(until));
+    // Nobody is late before this.
+    let mut deadline = within(begun + waits.server.min(waits.client));
+    poll_fn(|cx| {
+        if let Poll::Ready(answered) = answer.as_mut().poll(cx) {
+            return Poll::Ready(Some(answered));
+        }
+        while timer.poll_until(cx, deadline).is_ready() {
+            deadline = within(match upload {
+                None => begun + waits.server,
+                Some(upload) if upload.waits_for_client() => begun.max(upload.last()) + waits.client,
+                Some(upload) => begun.max(upload.last()) + waits.server,
+            });
+            if Instant::now() >= deadline {
+                return Poll::Ready(None);
+            }
+        }
+        Poll::Pending
+    })
+    .await
+}
+
+fn too_late(lease: &Lease, upload: Option<&Upload>, waits: Waits) -> Trouble {
+    if !waits.are_over() && upload.is_some_and(Upload::waits_for_client) {
+        return Trouble::seen(StatusCode::REQUEST_TIMEOUT, Flag::ClientTimeout);
+    }
+    if let Sender::Http2(stream) = &lease.sender {
+        stream.was_silent();
+    }
+    let flag = if waits.are_over() { Flag::RuleTimeout } else { Flag::UpstreamTimeout };
+    Trouble::seen(StatusCode::GATEWAY_TIMEOUT, flag)
+}
+
+/// Whether the endpoint takes a request with so many fields: there are some that end the connection with it, whosever the
+/// other requests on it are.
+fn takes_fields(lease: &Lease, request: &Request<RequestBody>) -> bool {
+    match &lease.sender {
+        Sender::Http1(_) => true,
+        Sender::Http2(stream) => stream.max_fields().is_none_or(|most| http2::request::size(request) <= most as usize),
+    }
+}
+
+/// Reads an answer to its end, so that its connection can have the next request, unless it is to have none
+/// (`is_last`).
+pub async fn read_off(lease: Lease, response: Response<Answer>, within: Duration, is_last: bool) {
+    let mut body = response.into_body();
+    let end = async {
+        while let Some(frame) = body.frame().await {
+            if frame.is_err() {
+                return false;
+            }
+        }
+        true
+    };
+    if timeout(within, end).await == Ok(true) {
+        lease.give_back(is_last, body.take_upload());
+    }
+}
+
+/// As HTTP/1.1 wants it: the target in origin form and its host in `Host`, cookies in one field (RFC 9113 §8.2.3). hyper
+/// sends no content of unknown length with methods that mostly have none, unless it is told how.
+pub(super) fn for_http1(request: &mut Request<RequestBody>) -> Result<(), Unspeakable> {
+    *request.version_mut() = Version::HTTP_11;
+    if !request.body().is_end_stream()
+        && (request.method() == Method::GET || request.method() == Method::HEAD)
+        && !request.headers().contains_key(CONTENT_LENGTH)
+    {
+        request.headers_mut().insert(TRANSFER_ENCODING, HeaderValue::from_static("chunked"));
+    }
+    if request.uri().authority().is_some() {
+        let uri = std::mem::take(request.uri_mut()).into_parts();
+        if let Some(authority) = uri.authority.filter(|_| !request.headers().contains_key(HOST)) {
+            let host = HeaderValue::from_str(authority.as_str()).map_err(|_| Unspeakable)?;
+            request.headers_mut().insert(HOST, host);
+        }
+        *request.uri_mut() = Uri::from(uri.path_and_query.unwrap_or_else(|| PathAndQuery::from_static("/")));
+    }
+    let mut cookies = request.headers().get_all(COOKIE).iter();
+    if cookies.next().is_some() && cookies.next().is_some() {
+        let crumbs: Vec<&[u8]> = request.headers().get_all(COOKIE).iter().map(HeaderValue::as_bytes).collect();
+        let cookie = HeaderValue::from_bytes(&crumbs.join(&b"; "[..])).map_err(|_| Unspeakable)?;
+        request.headers_mut().insert(COOKIE, cookie);
+    }
+    Ok(())
+}
+
+/// As HTTP/2 wants it: scheme, authority and path in the target, and no `Host`. hyper does not tell of interim responses
+/// over HTTP/2, so nothing is asked to be continued.
+pub(super) fn for_http2(
+    request: &mut Request<RequestBody>,
+    scheme: Scheme,
+    upload: Option<&Upload>,
+) -> Result<(), Unspeakable> {
+    *request.version_mut() = Version::HTTP_2;
+    if !request.body().is_end_stream() {
+        // Another endpoint may have been told.
+        request.headers_mut().remove(TRANSFER_ENCODING);
+    }
+    if request.headers_mut().remove(EXPECT).is_some()
+        && let Some(upload) = upload
+    {
+        upload.release();
+    }
+    if let Some(host) = request.headers_mut().remove(HOST) {
+        let mut parts = uri::Parts::default();
+        parts.scheme = Some(scheme);
+        parts.authority = Some(Authority::try_from(host.as_bytes()).map_err(|_| Unspeakable)?);
+        let path = std::mem::take(request.uri_mut()).into_parts().path_and_query;
+        parts.path_and_query = Some(path.unwrap_or_else(|| PathAndQuery::from_static("/")));
+        *request.uri_mut() = Uri::from_parts(parts).map_err(|_| Unspeakable)?;
+    }
+    Ok(())
+}
+
+/// Host, target or cookies that this version of HTTP has no words for. They were looked at when the request came; what
+/// is left is the client's fault.
+#[derive(Debug)]
+pub(super) struct Unspeakable;
+
+impl From<Unspeakable> for Trouble {
+    fn from(Unspeakable: Unspeakable) -> Self {
+        Trouble::seen(StatusCode::BAD_REQUEST, Flag::BadRequest)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,116 @@
+//! What is checked when, and what a check does.
+
+use router_core::model::RouteId;
+use router_core::policy::{RoutePolicy, Timeouts};
+use tokio::net::TcpListener;
+
+use super::*;
+use crate::upstream::testing::{address, route, router};
+
+const FIVE: Duration = Duration::from_secs(5);
+
+fn named(name: &str, ports: &[u16], interval: Option<Duration>) -> Arc<ResolvedRoute> {
+    let policy = RoutePolicy { health_check: interval, ..RoutePolicy::default() };
+    let id = RouteId::of_route("shop", name);
+    Arc::new(ResolvedRoute { id, ..route(&[(1, ports)], policy) })
+}
+
+/// A router with these routes and this interval.
+fn table(routes: &[Arc<ResolvedRoute>], interval: Duration) -> Arc<RoutingTable> {
+    let timeouts = Timeouts { health_check: interval, ..Timeouts::default() };
+    Arc::new(RoutingTable { revision: 1, routers: vec![router("default", routes, timeouts)] })
+}
+
+impl Schedule {
+    /// Ports with their intervals in ms, after a look that all is in order.
+    fn ports(&self) -> Vec<(u16, u128)> {
+        let times: BTreeSet<_> = self.watched.iter().map(|(address, watched)| (watched.next, *address)).collect();
+        assert_eq!(times, self.by_time);
+        let ports = self.watched.iter().map(|(address, watched)| (address.port(), watched.interval().as_millis()));
+        ports.collect::<BTreeSet<_>>().into_iter().collect()
+    }
+}
+
+#[test]
+fn endpoints_that_stand_alone_are_not_checked_and_others_once_for_all_routes() {
+    let (now, mut schedule) = (Instant::now(), Schedule::default());
+    let quick = Some(Duration::from_secs(1));
+    let empty = RoutingTable::default();
+    let one = table(&[named("alone", &[9], None), named("a", &[1, 2], None), named("b", &[2, 3], quick)], FIVE);
+    schedule.follow(&empty, &one, now);
+    assert_eq!(schedule.ports(), [(1, 5000), (2, 1000), (3, 1000)]);
+    assert!(schedule.watched.values().all(|watched| watched.next <= now + watched.interval()));
+    let without_b = table(&[named("a", &[1, 2], None)], FIVE);
+    schedule.follow(&one, &without_b, now);
+    assert_eq!(schedule.ports(), [(1, 5000), (2, 5000)]);
+    // The router's interval is that of all that say nothing.
+    let slow = table(&[named("a", &[1, 2], None)], Duration::from_secs(60));
+    schedule.follow(&without_b, &slow, now);
+    assert_eq!(schedule.ports(), [(1, 60_000), (2, 60_000)]);
+    schedule.follow(&slow, &empty, now);
+    assert_eq!(schedule.ports(), []);
+}
+
+#[test]
+fn what_stays_keeps_its_turn() {
+    let (now, mut schedule) = (Instant::now(), Schedule::default());
+    let one = table(&[named("a", &[1, 2], None)], FIVE);
+    schedule.follow(&RoutingTable::default(), &one, now);
+    let before = schedule.watched[&address(1)].next;
+    let two = table(&[named("a", &[1, 3], None)], FIVE);
+    schedule.follow(&one, &two, now + Duration::from_millis(1));
+    assert_eq!(schedule.watched[&address(1)].next, before);
+    assert_eq!(schedule.ports(), [(1, 5000), (3, 5000)]);
+}
+
+#[test]
+fn everything_has_its_turn_in_an_interval_and_the_rate_is_bounded() {
+    let (start, mut schedule) = (Instant::now(), Schedule::default());
+    let few = table(&[named("a", &(1..=10).collect::<Vec<_>>(), None)], FIVE);
+    schedule.follow(&RoutingTable::default(), &few, start);
+    let mut checked = BTreeMap::<u16, u32>::new();
+    while let Some(at) = schedule.next().filter(|at| *at < start + 2 * FIVE) {
+        for (address, interval) in schedule.due(at, usize::MAX) {
+            assert_eq!(interval, FIVE);
+            *checked.entry(address.port()).or_default() += 1;
+        }
+    }
+    assert!(checked.len() == 10 && checked.values().all(|count| (2..=3).contains(count)), "{checked:?}");
+
+    let many = table(&[named("b", &(1..=20_000).collect::<Vec<_>>(), None)], FIVE);
+    let start = start + 3 * FIVE;
+    schedule.follow(&few, &many, start);
+    let mut count = 0;
+    while let Some(at) = schedule.next().filter(|at| *at < start + FIVE) {
+        count += schedule.due(at, usize::MAX).len();
+    }
+    assert!((4_000..=5_100).contains(&count), "{count} in 5 s");
+}
+
+#[tokio::test]
+async fn without_any_client_an_endpoint_comes_to_rest_and_back() {
+    let live = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
+    socket.bind(&SocketAddr::from(([127, 0, 0, 1], 0)).into()).unwrap();
+    let dead = socket.local_addr().unwrap().as_socket().unwrap();
+    let ports = [live.local_addr().unwrap().port(), dead.port()];
+    let table = table(&[named("a", &ports, Some(Duration::from_millis(20)))], FIVE);
+    let (_tables, receiver) = watch::channel(table);
+    let balancer = Arc::<Balancer>::default();
+    let checks = tokio::spawn(run(Arc::clone(&balancer), receiver));
+    let rests = || balancer.health.view().is_some_and(|view| view.rests(dead, || None));
+    eventually(rests).await;
+    assert!(!balancer.health.view().unwrap().rests(address(ports[0]), || None));
+    live.accept().await.unwrap();
+    socket.listen(16).unwrap();
+    eventually(|| balancer.health.view().is_none()).await;
+    checks.abort();
+}
+
+async fn eventually(mut holds: impl FnMut() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(30);
+    while !holds() {
+        assert!(Instant::now() < deadline, "it does not come to hold");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}

@@ -1,0 +1,89 @@
+//! Endpoints that a new table does not have any more, and requests that still know them.
+
+use std::collections::HashSet;
+use std::iter;
+use std::net::SocketAddr;
+
+use router_core::model::RouteId;
+use router_core::table::{ResolvedRoute, RoutingTable};
+
+use crate::snapshot::Snapshot;
+
+/// The endpoints that routes had before and have no more. Costs what has changed: an endpoint that another route still
+/// has may be among them, and loses no more than its idle connections.
+pub fn gone(before: &Snapshot, now: &RoutingTable) -> HashSet<SocketAddr> {
+    let mut gone = HashSet::new();
+    for (name, served) in &before.routers {
+        let then = &served.table;
+        match now.router(name) {
+            None => gone.extend(then.routes.values().flat_map(|route| addresses(route))),
+            Some(now) => {
+                for change in now.routes.changes_since(&then.routes) {
+                    let Some(old) = change.old else { continue };
+                    let still: HashSet<SocketAddr> =
+                        change.new.into_iter().flat_map(|route| addresses(route)).collect();
+                    gone.extend(addresses(old).filter(|address| !still.contains(address)));
+                }
+            }
+        }
+    }
+    gone
+}
+
+/// Whether the route still has the endpoint, on any router.
+pub fn is_there(now: &Snapshot, route: &RouteId, endpoint: SocketAddr) -> bool {
+    let mut versions = now.routers.values().filter_map(|served| served.table.routes.get(route));
+    versions.any(|route| addresses(route).any(|address| address == endpoint))
+}
+
+/// Endpoints of a route, and of where copies of its requests go.
+fn addresses(route: &ResolvedRoute) -> impl Iterator<Item = SocketAddr> + '_ {
+    let mirrors = route.rule.iter().flat_map(|rule| rule.mirrors.iter().map(|mirror| &mirror.cluster));
+    let services = iter::once(&route.cluster).chain(mirrors).flat_map(|cluster| cluster.services.iter());
+    services.flat_map(|service| service.endpoints.iter().map(|endpoint| endpoint.address))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use router_core::policy::{RoutePolicy, Timeouts};
+
+    use super::*;
+    use crate::snapshot::ServedRouter;
+    use crate::upstream::testing::{address, route, router};
+
+    /// Routers with `shop/cart`, each with endpoints at these ports.
+    fn table(routers: &[(&str, &[u16])]) -> RoutingTable {
+        let router = |(name, ports): &(&str, &[u16])| {
+            router(name, &[Arc::new(route(&[(1, ports)], RoutePolicy::default()))], Timeouts::default())
+        };
+        RoutingTable { revision: 1, routers: routers.iter().map(router).collect() }
+    }
+
+    fn snapshot(table: &RoutingTable) -> Snapshot {
+        let serve = |table: &Arc<_>| Arc::new(ServedRouter { table: Arc::clone(table), tls: None, spelling: None });
+        Snapshot { routers: table.routers.iter().map(|router| (router.name.clone(), serve(router))).collect() }
+    }
+
+    #[test]
+    fn what_is_gone_is_not_there() {
+        let (before, now) = (table(&[("default", &[1, 2])]), table(&[("default", &[2, 3])]));
+        assert_eq!(gone(&snapshot(&before), &now), HashSet::from([address(1)]));
+        let cart = RouteId::of_route("shop", "cart");
+        let there =
+            |id: &RouteId, table: &RoutingTable| [1, 2, 3].map(|port| is_there(&snapshot(table), id, address(port)));
+        assert_eq!(there(&cart, &before), [true, true, false]);
+        assert_eq!(there(&cart, &now), [false, true, true]);
+        assert_eq!(there(&RouteId::of_route("shop", "pay"), &now), [false; 3]);
+        assert_eq!(there(&cart, &RoutingTable::default()), [false; 3]);
+        assert_eq!(gone(&snapshot(&now), &RoutingTable::default()), HashSet::from([address(2), address(3)]));
+    }
+
+    #[test]
+    fn what_another_router_has_is_there() {
+        let (before, now) = (table(&[("a", &[1]), ("b", &[1])]), table(&[("a", &[]), ("b", &[1])]));
+        assert_eq!(gone(&snapshot(&before), &now), HashSet::from([address(1)]), "it loses its idle connections");
+        assert!(is_there(&snapshot(&now), &RouteId::of_route("shop", "cart"), address(1)));
+    }
+}

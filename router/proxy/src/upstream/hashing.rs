@@ -1,0 +1,119 @@
+//! Who is always to go to the same endpoint, as long as it is there: rendezvous hashing of a key, which a client or its
+//! request has, with each endpoint. When an endpoint comes or goes, only those move that it gets or had. The numbers are
+//! the same on every worker, after every restart, and on every node.
+
+use std::net::IpAddr;
+
+use http::{HeaderMap, HeaderValue, Uri};
+use router_core::policy::{HashOf, HashedPart};
+
+use super::affinity::Cookie;
+use super::tag::{Tag, hash};
+
+/// What is hashed with endpoints.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Key(u64);
+
+impl Key {
+    /// That of a client.
+    pub fn of_client(client: IpAddr) -> Self {
+        Key(fold(match client.to_canonical() {
+            IpAddr::V4(v4) => u128::from(v4.to_bits()),
+            IpAddr::V6(v6) => v6.to_bits(),
+        }))
+    }
+
+    fn of_bytes(bytes: &[u8]) -> Self {
+        Key(fold(hash(bytes)))
+    }
+
+    /// Both together; their order counts.
+    fn and(self, next: Self) -> Self {
+        Key(self.0.rotate_left(1) ^ next.0)
+    }
+}
+
+/// A request that is about to be sent.
+#[derive(Clone, Copy, Debug)]
+pub struct Hashed<'r> {
+    /// Its fields.
+    pub headers: &'r HeaderMap,
+    /// Its target.
+    pub uri: &'r Uri,
+    /// Who has sent it.
+    pub client: IpAddr,
+}
+
+impl Hashed<'_> {
+    /// The key of these parts of the request, `None` where it has none of them; and the cookie that the client needs to
+    /// have the same one again.
+    pub fn key(&self, parts: &[HashOf], cookie: Option<&Cookie>) -> (Option<Key>, Option<HeaderValue>) {
+        let (mut key, mut set) = (None::<Key>, None);
+        for HashOf { part, terminal } in parts {
+            let found = match part {
+                HashedPart::Source => Some(Key::of_client(self.client)),
+                HashedPart::Header(name) => self.header(name),
+                HashedPart::Query(name) => self.parameter(name).map(|value| Key::of_bytes(value.as_bytes())),
+                HashedPart::Cookie(_) => cookie.and_then(|cookie| {
+                    let new;
+                    let value = match cookie.find(self.headers) {
+                        Some(value) => value,
+                        None => {
+                            let client = Tag::random()?;
+                            set = cookie.value(client);
+                            new = client.to_string();
+                            new.as_bytes()
+                        }
+                    };
+                    Some(Key::of_bytes(value))
+                }),
+            };
+            key = match (key, found) {
+                (Some(key), Some(found)) => Some(key.and(found)),
+                (known, found) => known.or(found),
+            };
+            if *terminal && key.is_some() {
+                break;
+            }
+        }
+        (key, set)
+    }
+
+    /// Several values count in whatever order they come.
+    fn header(&self, name: &str) -> Option<Key> {
+        let mut values = self.headers.get_all(name).iter().map(HeaderValue::as_bytes);
+        let first = values.next()?;
+        let Some(second) = values.next() else { return Some(Key::of_bytes(first)) };
+        let mut all: Vec<&[u8]> = [first, second].into_iter().chain(values).collect();
+        all.sort_unstable();
+        Some(Key::of_bytes(&all.join(&0)))
+    }
+
+    fn parameter(&self, name: &str) -> Option<&str> {
+        let mut pairs = self.uri.query()?.split('&').map(|pair| pair.split_once('=').unwrap_or((pair, "")));
+        pairs.find(|(found, _)| found.eq_ignore_ascii_case(name)).map(|(_, value)| value)
+    }
+}
+
+/// ln(u) / weight, where u is a hash in (0, 1]: the highest one is each member's with the probability of its share of
+/// all weights (Efraimidis and Spirakis 2006).
+pub fn score(key: Key, tag: Tag, weight: u32) -> f64 {
+    let mixed = mix(mix(key.0) ^ fold(tag.0));
+    let unit = ((mixed >> 11) + 1) as f64 / (1_u64 << 53) as f64;
+    unit.ln() / f64::from(weight.max(1))
+}
+
+fn fold(number: u128) -> u64 {
+    ((number >> 64) as u64).rotate_left(32) ^ number as u64
+}
+
+/// The finaliser of SplitMix64 (Steele, Lea, Flood 2014).
+fn mix(number: u64) -> u64 {
+    let mut mixed = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    mixed ^ (mixed >> 31)
+}
+
+#[cfg(test)]
+mod tests;

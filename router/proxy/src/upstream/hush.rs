@@ -1,0 +1,167 @@
+//! Wake-ups that would find nothing to do.
+//!
+//! hyper wakes the task of a connection to an endpoint whenever a part of a response's content is taken, so that the
+//! connection reads the next one. Behind the last part there is none: the task would look at everything that it waits for,
+//! and find nothing, once for each request.
+
+use std::cell::Cell;
+use std::future::poll_fn;
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Wake, Waker};
+
+thread_local!(static HUSH: Cell<Hush> = const { Cell::new(Hush::Off) });
+
+/// What becomes of wake-ups on this thread.
+#[derive(Default)]
+enum Hush {
+    /// They are passed on.
+    #[default]
+    Off,
+    /// They are kept.
+    On,
+    /// One was.
+    Kept(Arc<Sleeper>),
+}
+
+/// Wakes a task, unless it is hushed.
+struct Sleeper(Waker);
+
+impl Wake for Sleeper {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        match HUSH.take() {
+            Hush::Off => self.0.wake_by_ref(),
+            Hush::On => HUSH.set(Hush::Kept(Arc::clone(self))),
+            Hush::Kept(other) => {
+                // One is all there is room for.
+                if !Arc::ptr_eq(self, &other) {
+                    other.0.wake_by_ref();
+                }
+                HUSH.set(Hush::Kept(Arc::clone(self)));
+            }
+        }
+    }
+}
+
+/// A task that can be hushed.
+pub async fn sleeper<F: Future>(task: F) -> F::Output {
+    let mut task = pin!(task);
+    let mut known: Option<(Arc<Sleeper>, Waker)> = None;
+    poll_fn(|cx| {
+        let is_same = known.as_ref().is_some_and(|(sleeper, _)| sleeper.0.will_wake(cx.waker()));
+        if !is_same {
+            let sleeper = Arc::new(Sleeper(cx.waker().clone()));
+            known = Some((Arc::clone(&sleeper), sleeper.into()));
+        }
+        let waker = known.as_ref().map_or(cx.waker(), |(_, waker)| waker);
+        task.as_mut().poll(&mut Context::from_waker(waker))
+    })
+    .await
+}
+
+/// A wake-up that was kept.
+#[must_use = "the task may have something to do"]
+pub struct WakeUp(Option<Arc<Sleeper>>);
+
+impl WakeUp {
+    /// Passes it on.
+    pub fn wake(self) {
+        if let WakeUp(Some(sleeper)) = self {
+            sleeper.0.wake_by_ref();
+        }
+    }
+
+    /// There is nothing to do.
+    pub fn forget(self) {}
+}
+
+/// Polls, and keeps the wake-up of a [`sleeper`].
+pub fn during<T>(poll: impl FnOnce() -> Poll<T>) -> (Poll<T>, WakeUp) {
+    /// However it ends.
+    struct Guard;
+    impl Guard {
+        fn kept(&self) -> WakeUp {
+            match HUSH.take() {
+                Hush::Kept(sleeper) => WakeUp(Some(sleeper)),
+                Hush::Off | Hush::On => WakeUp(None),
+            }
+        }
+    }
+    impl Drop for Guard {
+        fn drop(&mut self) {
+            self.kept().wake();
+        }
+    }
+    HUSH.set(Hush::On);
+    let guard = Guard;
+    let polled = poll();
+    let kept = guard.kept();
+    (polled, kept)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use super::*;
+    use crate::rt::task_waker::Count;
+
+    /// The waker that a task beneath a sleeper gets.
+    fn waker(count: &Arc<Count>) -> Waker {
+        let got = Mutex::new(None);
+        let task = poll_fn(|cx| {
+            *got.lock().unwrap() = Some(cx.waker().clone());
+            Poll::<()>::Pending
+        });
+        let outer = Waker::from(Arc::clone(count));
+        let mut task = pin!(sleeper(task));
+        assert!(task.as_mut().poll(&mut Context::from_waker(&outer)).is_pending());
+        got.lock().unwrap().take().unwrap()
+    }
+
+    #[test]
+    fn a_task_is_woken_unless_it_is_hushed_and_its_wake_up_forgotten() {
+        let (count, other) = (Arc::<Count>::default(), Arc::<Count>::default());
+        let woken = || (count.take(), other.take());
+        let (task, second) = (waker(&count), waker(&other));
+        task.wake_by_ref();
+        assert_eq!(woken(), (1, 0));
+
+        let wakes = |wakers: &[&Waker]| {
+            wakers.iter().for_each(|waker| waker.wake_by_ref());
+            Poll::<()>::Pending
+        };
+        let (_, kept) = during(|| wakes(&[&task, &task]));
+        assert_eq!(woken(), (0, 0));
+        kept.wake();
+        assert_eq!(woken(), (1, 0));
+        during(|| wakes(&[&task])).1.forget();
+        during(|| wakes(&[])).1.wake();
+        assert_eq!(woken(), (0, 0));
+        // Of two, one alone can be kept.
+        during(|| wakes(&[&task, &second])).1.forget();
+        assert_eq!(woken(), (1, 0));
+        task.wake();
+        assert_eq!(woken(), (1, 0));
+    }
+
+    #[test]
+    fn a_panic_leaves_nobody_hushed() {
+        let count = Arc::<Count>::default();
+        let task = waker(&count);
+        let panics = std::panic::AssertUnwindSafe(|| {
+            let _ = during(|| -> Poll<()> {
+                task.wake_by_ref();
+                std::panic::resume_unwind(Box::new(()));
+            });
+        });
+        assert!(std::panic::catch_unwind(panics).is_err());
+        assert_eq!(count.take(), 1);
+        task.wake_by_ref();
+        assert_eq!(count.take(), 1);
+    }
+}

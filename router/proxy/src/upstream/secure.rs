@@ -1,0 +1,131 @@
+//! TLS with an endpoint that is connected.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::StatusCode;
+use router_access_log::Flag;
+use router_core::rule::BackendPolicy;
+use rustls::AlertDescription;
+use rustls_pki_types::ServerName;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio::time::{Instant, timeout_at};
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+use tokio_util::either::Either;
+
+use super::cause;
+use super::failure::OpenError;
+use super::health::{Health, Step};
+use super::target::Target;
+use crate::context::Common;
+use crate::upstream_tls::{TrustError, UpstreamTrust};
+
+/// TLS with an endpoint: how, and what it is called.
+pub type Trusted = (TlsConnector, ServerName<'static>);
+
+/// A connection to an endpoint for bytes that are no requests.
+pub type ByteStream = Either<TcpStream, TlsStream<TcpStream>>;
+
+/// Why there is no connection.
+pub enum Failed {
+    /// The endpoint speaks TLS, and no HTTP/1.1.
+    NoHttp1,
+    /// Anything else.
+    Otherwise(OpenError),
+}
+
+impl From<OpenError> for Failed {
+    fn from(error: OpenError) -> Self {
+        Failed::Otherwise(error)
+    }
+}
+
+impl From<Failed> for OpenError {
+    fn from(failed: Failed) -> Self {
+        match failed {
+            Failed::NoHttp1 => (StatusCode::BAD_GATEWAY, Flag::UpstreamTls),
+            Failed::Otherwise(error) => error,
+        }
+    }
+}
+
+/// Makes TLS on a connection, and tells `health` how it went.
+///
+/// # Errors
+/// See [`Failed`].
+pub async fn secure<S>(
+    health: &Health,
+    step: &Step,
+    (connector, name): Trusted,
+    stream: S,
+    deadline: Instant,
+) -> Result<TlsStream<S>, Failed>
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
+    match timeout_at(deadline, connector.connect(name, stream)).await {
+        Ok(Ok(stream)) => {
+            health.succeeded(step);
+            Ok(stream)
+        }
+        Ok(Err(error)) => {
+            tracing::debug!(endpoint = %step.address(), %error, "TLS with the endpoint failed");
+            // Whatever was said, a certificate above all, is between the two: only who hangs up does not serve.
+            if error.kind() != io::ErrorKind::InvalidData {
+                health.failed(step, Instant::now().into_std());
+            }
+            Err(if is_about_protocols(&error) {
+                Failed::NoHttp1
+            } else {
+                (StatusCode::BAD_GATEWAY, cause::of_handshake(&error)).into()
+            })
+        }
+        Err(_) => {
+            health.failed(step, Instant::now().into_std());
+            Err((StatusCode::GATEWAY_TIMEOUT, Flag::UpstreamTlsTimeout).into())
+        }
+    }
+}
+
+/// A connection to an endpoint for bytes of any kind, with TLS where its backend's policy asks for it.
+///
+/// # Errors
+/// Why TLS cannot be made.
+pub async fn secured(
+    common: &Common,
+    target: Target<'_>,
+    stream: TcpStream,
+    within: Duration,
+) -> Result<ByteStream, OpenError> {
+    let Some((policy, peer)) = target.policy.zip(target.peer()) else { return Ok(Either::Left(stream)) };
+    let (trust, name) = trust_policy(common, policy).map_err(|error| {
+        tracing::warn!(service = %target.service, %error, "a backend cannot be connected to");
+        (StatusCode::SERVICE_UNAVAILABLE, Flag::NoDestinationCa)
+    })?;
+    let trusted = (TlsConnector::from(trust.config_bytes), name);
+    let step = Step::Tls(target.endpoint.address, peer);
+    let stream = secure(&common.balancer.health, &step, trusted, stream, Instant::now() + within).await?;
+    Ok(Either::Right(stream))
+}
+
+/// Whether the endpoint speaks none of what it was offered (RFC 7301 §3.2).
+fn is_about_protocols(error: &io::Error) -> bool {
+    let error = error.get_ref().and_then(|error| error.downcast_ref::<rustls::Error>());
+    matches!(error, Some(rustls::Error::AlertReceived(AlertDescription::NoApplicationProtocol)))
+}
+
+/// How to speak TLS with an endpoint of a backend that has a policy for it, and its name.
+///
+/// # Errors
+/// When there is nothing to verify it with.
+pub fn trust_policy(
+    common: &Common,
+    policy: &Arc<BackendPolicy>,
+) -> Result<(UpstreamTrust, ServerName<'static>), TrustError> {
+    let tls = policy.tls.as_ref().ok_or(TrustError::NoCa)?;
+    let name = ServerName::DnsName(tls.server_name().clone());
+    Ok((common.upstream_tls.trust_policy(policy, tls)?, name))
+}

@@ -1,0 +1,125 @@
+//! One connection to an endpoint, as whoever sends a request sees it: HTTP/1.1, which takes one at a time, or HTTP/2,
+//! which many share.
+
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use futures_util::TryFutureExt;
+use futures_util::future::Either;
+use http::{Request, Response};
+use hyper::body::{Body, Frame, Incoming, SizeHint};
+use hyper::client::conn::{TrySendError, http1};
+use router_access_log::Flag;
+
+use super::cause;
+use super::failure::{AnswerError, Fate, Unanswered};
+use super::heard::Heard;
+use super::http2;
+use crate::http::upload::RequestBody;
+use crate::interim::Turn;
+
+/// What requests are sent on.
+#[derive(Debug)]
+pub enum Sender {
+    /// A connection that is this request's alone.
+    Http1(Own),
+    /// A stream of a connection that is shared.
+    Http2(http2::Stream),
+}
+
+/// A connection that speaks HTTP/1.1.
+#[derive(Debug)]
+pub struct Own {
+    /// Takes one request after the other.
+    pub sender: http1::SendRequest<RequestBody>,
+    heard: Heard,
+}
+
+impl Own {
+    /// A connection whose stream tells `heard`.
+    pub fn new(sender: http1::SendRequest<RequestBody>, heard: Heard) -> Self {
+        Own { sender, heard }
+    }
+}
+
+impl Sender {
+    /// Sends a request and waits for the response's head; over HTTP/1 the client is told of those before it (`interim`).
+    /// Sending begins at once, so that the future does not hold the request a second time.
+    ///
+    /// # Errors
+    /// What is known of the request when the connection, or the stream, ends before.
+    pub fn send(
+        &mut self,
+        request: Request<RequestBody>,
+        interim: Option<Turn<'_>>,
+    ) -> impl Future<Output = Result<Response<Answer>, Unanswered>> + use<'_> {
+        match self {
+            Sender::Http1(Own { sender, heard }) => {
+                // Before its first request nobody has a word but the client of HTTP.
+                let is_banner = heard.forget(interim.map(|turn| turn.listener()));
+                let fate = || if heard.anything() { Fate::Begun } else { Fate::Lost };
+                let sent = sender.try_send_request(request).map_err(move |error| match unanswered(error, fate) {
+                    unsent if is_banner && unsent.unsent.is_some() => {
+                        Unanswered { flag: Flag::UpstreamInvalid, ..unsent }
+                    }
+                    unanswered => unanswered,
+                });
+                Either::Left(sent.map_ok(|response| response.map(Answer::Http1)))
+            }
+            Sender::Http2(stream) => Either::Right(stream.send(request).map_ok(|response| response.map(Answer::Http2))),
+        }
+    }
+}
+
+fn unanswered(mut error: TrySendError<Request<RequestBody>>, fate: impl FnOnce() -> Fate) -> Unanswered {
+    let unsent = error.take_message().map(Box::new);
+    let error = error.into_error();
+    tracing::debug!(%error, "a request got no answer");
+    Unanswered { unsent, fate: fate(), flag: cause::of_head(&AnswerError::Http1(error)) }
+}
+
+/// The content of a response.
+#[derive(Debug)]
+pub enum Answer {
+    /// Over HTTP/1.1.
+    Http1(Incoming),
+    /// Over HTTP/2.
+    Http2(http2::answer::Answer),
+}
+
+impl Answer {
+    /// What of the request's content is still being sent, over HTTP/2.
+    pub fn take_upload(&mut self) -> Option<http2::upload::Upload> {
+        match self {
+            Answer::Http1(_) => None,
+            Answer::Http2(answer) => answer.take_upload(),
+        }
+    }
+}
+
+impl Body for Answer {
+    type Data = Bytes;
+    type Error = AnswerError;
+
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, AnswerError>>> {
+        match &mut *self {
+            Answer::Http1(body) => Pin::new(body).poll_frame(cx).map_err(AnswerError::Http1),
+            Answer::Http2(body) => Pin::new(body).poll_frame(cx).map_err(AnswerError::Http2),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match self {
+            Answer::Http1(body) => body.is_end_stream(),
+            Answer::Http2(body) => body.is_end_stream(),
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self {
+            Answer::Http1(body) => body.size_hint(),
+            Answer::Http2(body) => body.size_hint(),
+        }
+    }
+}

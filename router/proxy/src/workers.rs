@@ -1,0 +1,146 @@
+//! The threads that serve connections: each has a runtime of its own, on which a connection stays from its accept to
+//! its end, together with the connections to endpoints that it uses. Threads have nothing to wait for from each other.
+
+use std::io;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use router_sys::allocator::Keeping;
+use tokio::runtime::{Builder, Handle};
+use tokio::sync::oneshot;
+
+use crate::context::{Active, Common, Phase, Shared};
+
+const SWEEP_POOL: Duration = Duration::from_secs(10);
+
+/// All workers, at least one. Their threads end when this is dropped.
+#[derive(Debug)]
+pub(super) struct Workers {
+    pub common: Arc<Common>,
+    workers: Vec<Worker>,
+}
+
+/// One worker as others see it.
+#[derive(Debug)]
+pub(super) struct Worker {
+    /// What its connections share.
+    pub shared: Arc<Shared>,
+    /// Its runtime.
+    pub handle: Handle,
+    thread: Mutex<Option<Thread>>,
+}
+
+/// A worker's thread. It ends when `stop` is dropped; `ended` is dropped when everything that it had is.
+#[derive(Debug)]
+struct Thread {
+    stop: oneshot::Sender<()>,
+    ended: oneshot::Receiver<()>,
+}
+
+impl Workers {
+    /// Starts so many threads; fewer when the system has no more to give, and with none the runtime of the caller
+    /// serves. Must be called within a tokio runtime.
+    pub fn start(count: usize, common: &Arc<Common>) -> Self {
+        let shared = |number| Shared::new(number, Arc::clone(common));
+        let mut workers = Vec::with_capacity(count);
+        for number in 0..count {
+            match Worker::start(shared(number)) {
+                Ok(worker) => workers.push(worker),
+                Err(error) => {
+                    tracing::warn!(%error, wanted = count, started = number, "cannot start all threads");
+                    break;
+                }
+            }
+        }
+        if workers.is_empty() {
+            workers.push(Worker { shared: shared(0), handle: Handle::current(), thread: Mutex::default() });
+        }
+        Workers { common: Arc::clone(common), workers }
+    }
+
+    /// All of them.
+    pub fn iter(&self) -> impl Iterator<Item = &Worker> {
+        self.workers.iter()
+    }
+
+    /// The worker with the fewest connections, if `own` has so many more that it is worth a wake-up of another thread:
+    /// one is enough when there are few, of which each may carry much.
+    pub fn less_busy_than(&self, own: &Shared) -> Option<&Worker> {
+        let idlest = self.workers.iter().min_by_key(|worker| worker.shared.tasks.count())?;
+        let count = idlest.shared.tasks.count();
+        (own.tasks.count() > count + count / 4).then_some(idlest)
+    }
+
+    /// Connections that there are.
+    pub fn connections(&self) -> usize {
+        self.workers.iter().map(|worker| worker.shared.tasks.count()).sum()
+    }
+
+    /// Has connections end after what they are doing.
+    pub fn drain(&self) {
+        for worker in &self.workers {
+            worker.shared.phase.send_replace(Phase::Draining);
+        }
+    }
+
+    /// Waits for [`Workers::drain`].
+    pub async fn draining(&self) {
+        join_all(self.workers.iter().map(|worker| worker.shared.reached(Phase::Draining))).await;
+    }
+
+    /// Waits until there are no connections.
+    pub async fn idle(&self) {
+        for worker in &self.workers {
+            worker.shared.tasks.idle().await;
+        }
+    }
+
+    /// Ends all connections that there still are, and the threads.
+    pub async fn stop(&self) {
+        join_all(self.workers.iter().map(Worker::stop)).await;
+    }
+}
+
+impl Worker {
+    fn start(shared: Arc<Shared>) -> io::Result<Self> {
+        let runtime = Builder::new_current_thread().enable_all().build()?;
+        let handle = runtime.handle().clone();
+        let ((stop, stopped), (end, ended)) = (oneshot::channel(), oneshot::channel());
+        let pool = Arc::clone(&shared.pool);
+        thread::Builder::new().name(format!("worker-{}", shared.worker)).spawn(move || {
+            let _keeping = Keeping::new();
+            runtime.spawn(async move {
+                let mut sweep = tokio::time::interval(SWEEP_POOL);
+                loop {
+                    sweep.tick().await;
+                    pool.sweep();
+                }
+            });
+            // An error says that the sender is gone: that is the stop.
+            let _ = runtime.block_on(stopped);
+            // With it go its tasks.
+            drop(runtime);
+            drop::<oneshot::Sender<()>>(end);
+        })?;
+        Ok(Worker { shared, handle, thread: Mutex::new(Some(Thread { stop, ended })) })
+    }
+
+    /// Starts a connection's task here, from another thread. A graceful stop waits for it.
+    pub fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
+        self.handle.spawn(Active::new(Arc::clone(&self.shared)).during(work));
+    }
+
+    async fn stop(&self) {
+        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(Thread { stop, ended }) = thread {
+            drop(stop);
+            // An error says that the sender is gone: that is the end.
+            let _ = ended.await;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
