@@ -19,7 +19,8 @@ use http_body_util::{BodyExt, Empty, Full, Limited};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use router_core::explain::{Explanation, Query};
+use router_translate::explain::explanation::Explanation;
+use router_translate::explain::query::Query;
 use serde_json::{Value, json};
 use tokio::net::{UnixListener, UnixStream};
 

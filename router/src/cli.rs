@@ -17,11 +17,11 @@ use std::sync::Arc;
 
 use anyhow::{Context, ensure};
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use router_core::admit::DomainLists;
-use router_core::gateway::inclusion::MaxDepth;
-use router_core::parse::names;
-use router_core::resolve::EndpointAddresses;
-use router_core::translate::Settings;
+use router_model::dns_names as names;
+use router_translate::domain_lists::DomainLists;
+use router_translate::endpoints::addresses::EndpointAddresses;
+use router_translate::settings::MaxDepth;
+use router_translate::settings::Settings;
 use rustls::RootCertStore;
 use rustls_pki_types::CertificateDer;
 use rustls_pki_types::pem::PemObject;

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use router_core::engine::Engine;
-use router_core::model::{RouteId, RouterName};
-use router_core::table::{ResolvedRoute, RoutingTable};
+use router_model::names::{RouteId, RouterName};
+use router_table::table::{ResolvedRoute, RoutingTable};
+use router_translate::engine::Engine;
 
 use crate::source::{Diagnostic, Snapshot};
 use crate::status::StatusInput;

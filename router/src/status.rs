@@ -12,11 +12,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use router_core::object::{Kind, ObjectKey, ObjectRef};
-use router_core::resources::Resources;
-use router_core::status::{
-    ControllerStatus, IngressEntry, StatusReport, merge_controller, merge_other, merge_route, same_but_times,
-};
+use router_api::resources::Resources;
+use router_model::kind::Kind;
+use router_model::object::{ObjectKey, ObjectRef};
+use router_translate::status::controller::ControllerStatus;
+use router_translate::status::ingress::IngressEntry;
+use router_translate::status::merge::{merge_controller, merge_route, same_but_times};
+use router_translate::status::others::merge_other;
+use router_translate::status::report::StatusReport;
 use serde_json::{Map, Value, json};
 use tokio::sync::watch;
 

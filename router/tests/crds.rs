@@ -11,10 +11,12 @@ use jiff::Timestamp;
 use regex::Regex;
 use router::cli::translate::objects;
 use router::source::Directory;
-use router_core::certificate::MaterialCache;
-use router_core::object::Origin;
-use router_core::parse::{Defaults, Outcome, parse};
-use router_core::translate::{Settings, translate};
+use router_api::defaults::Defaults;
+use router_api::parse::{Outcome, parse};
+use router_model::certificate::MaterialCache;
+use router_model::object::Origin;
+use router_translate::settings::Settings;
+use router_translate::translate::translate;
 use serde_json::{Value, json};
 
 fn root() -> PathBuf {

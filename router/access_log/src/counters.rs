@@ -5,10 +5,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
-use router_core::model::{RouteId, RouterName};
-use router_core::table::RoutingTable;
+use router_model::names::{RouteId, RouterName};
+use router_table::table::RoutingTable;
 
-use router_core::flag::Flag;
+use router_table::flag::Flag;
 
 /// How often the log tells of copies that a route has lost.
 const TELL_EVERY: Duration = Duration::from_secs(60);

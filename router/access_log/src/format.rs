@@ -4,7 +4,7 @@ use std::fmt::{Display, Write};
 
 use http::Version;
 use jiff::tz::TimeZone;
-use router_core::parse::{LogField, LogFormat, LogPart};
+use router_table::policy::log_format::{LogField, LogFormat, LogPart};
 
 use super::httplog::encoded;
 use super::line::{Line, millis};

@@ -14,12 +14,12 @@ mod syslog;
 use std::net::SocketAddr;
 use std::time::{Duration, SystemTime};
 
-use router_core::model::{RouteId, RouterName};
+use router_model::names::{RouteId, RouterName};
 
 pub use counters::{Counters, RouteCounters, Totals};
 pub use line::{Captured, DataPath, Line, LineRoute};
 pub use log::{AccessLog, AccessLogForm, Mark};
-pub use router_core::flag::Flag;
+pub use router_table::flag::Flag;
 
 /// A connection that the kernel carried, or refused.
 #[derive(Clone, Debug)]

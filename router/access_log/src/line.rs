@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use http::{Method, StatusCode, Version};
-use router_core::model::{RouteId, RouterName};
-use router_core::table::ResolvedRoute;
+use router_model::names::{RouteId, RouterName};
+use router_table::table::ResolvedRoute;
 use serde_json::{Map, Value, json};
 
 use super::Flag;

@@ -10,9 +10,10 @@ use std::thread;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use router_core::model::RouterName;
-use router_core::parse::{LogFormat, Syslog};
-use router_core::table::RoutingTable;
+use router_model::names::RouterName;
+use router_table::policy::access_log::Syslog;
+use router_table::policy::log_format::LogFormat;
+use router_table::table::RoutingTable;
 use tokio::sync::oneshot;
 
 use super::counters::Counters;

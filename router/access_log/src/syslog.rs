@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 use std::time::SystemTime;
 
 use jiff::tz::TimeZone;
-use router_core::parse::Syslog;
+use router_table::policy::access_log::Syslog;
 
 /// `info` (RFC 3164 §4.1.1).
 const SEVERITY: u16 = 6;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::UNIX_EPOCH;
 
 use http::{Method, StatusCode, Version};
-use router_core::parse::LogFormat;
+use router_table::policy::log_format::LogFormat;
 
 use super::*;
 

@@ -8,7 +8,7 @@ use aya::maps::MapError;
 use router_common::hostname::field_text;
 use router_common::maps::{ALLOW_ROUTE_BITS, MAX_ENDPOINTS, ROUTE_ALLOW_LIST};
 use router_common::verdict::Reason;
-use router_core::model::RouteId;
+use router_model::names::RouteId;
 use router_sys::abi::Raw;
 
 use super::address::address;

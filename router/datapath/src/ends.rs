@@ -9,8 +9,8 @@ use router_access_log::{AccessLog, Carried, Flag};
 use router_common::hostname::field_text;
 use router_common::maps::{Event, FlowEnd, FlowKey};
 use router_common::verdict::{FlowEndReason, Reason, Verdict};
-use router_core::model::{HostMatch, RouteId, RouterName};
-use router_core::table::{ResolvedRoute, RouterTable, RoutingTable};
+use router_model::names::{HostMatch, RouteId, RouterName};
+use router_table::table::{ResolvedRoute, RouterTable, RoutingTable};
 
 use super::address::address;
 use super::dump::verdict;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use router_common::maps::{Listener, ListenerKey, MAX_ALLOW, MAX_HOSTS, ROUTE_ALLOW_LIST, names};
 use router_common::verdict::Reason;
-use router_core::model::RouteId;
+use router_model::names::RouteId;
 
 use super::address::sixteen;
 use super::obstacles::AgentAlone;

@@ -9,9 +9,9 @@ use std::sync::Arc;
 use ipnet::IpNet;
 use router_common::maps::{MAX_ALLOW, MAX_HOSTS, PROTOCOL_HTTP, PROTOCOL_TLS, mapped};
 use router_common::verdict::Reason;
-use router_core::model::HostMatch;
-use router_core::table::{ResolvedRoute, RouteKind, RouterTable, RoutingTable, VirtualHost};
 use router_listener::{BindState, ListenerState, Protocol};
+use router_model::names::HostMatch;
+use router_table::table::{ResolvedRoute, RouteKind, RouterTable, RoutingTable, VirtualHost};
 
 use super::image::{HostEntry, HostName, ListenerEntry, MapImage, RouteLabel, RouteMap, Unsteered, covering};
 use super::obstacles::AgentAlone;

@@ -8,9 +8,9 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use router_common::maps::{MAX_ENDPOINTS, POOL_PROXY_V2, POOL_TOLD};
-use router_core::model::HostMatch;
-use router_core::table::ResolvedRoute;
 use router_listener::{ListenerState, OwnAddresses};
+use router_model::names::HostMatch;
+use router_table::table::ResolvedRoute;
 use tracing::Level;
 
 use super::alias;

@@ -10,9 +10,9 @@ use std::time::Duration;
 use aya::maps::{HashMap, MapError};
 use router_access_log::AccessLog;
 use router_common::maps::names;
-use router_core::table::RoutingTable;
 use router_listener::ListenerState;
 use router_sys::batch::Walk;
+use router_table::table::RoutingTable;
 use tokio::sync::watch;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
 

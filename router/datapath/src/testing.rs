@@ -1,7 +1,7 @@
 //! Routes for tests.
 
-use router_core::model::{HostMatch, Hostname, PathMatch, RouteId};
-use router_core::table::{Cluster, Endpoint, ResolvedRoute, RouteKind, ServiceEndpoints};
+use router_model::names::{HostMatch, Hostname, PathMatch, RouteId};
+use router_table::table::{Cluster, Endpoint, ResolvedRoute, RouteKind, ServiceEndpoints};
 
 /// A clear-text route named `shop/cart`; each service has a weight and endpoints at 127.0.0.1, by port.
 pub fn route(services: &[(u16, &[u16])]) -> ResolvedRoute {

@@ -3,17 +3,19 @@
 
 use std::net::SocketAddr;
 
+use router_api::defaults::Defaults;
+use router_api::parse::{Outcome, parse};
+use router_api::resources::Resources;
 use router_common::maps::{PROTOCOL_HTTP, PROTOCOL_TLS};
 use router_common::verdict::{Reason, Verdict};
-use router_core::certificate::MaterialCache;
-use router_core::object::Origin;
-use router_core::parse::{Defaults, Outcome, parse};
-use router_core::resources::Resources;
-use router_core::translate::{Settings, translate};
 use router_datapath::image::MapImage;
 use router_datapath::lower::{RouteIds, lower};
 use router_datapath::paths::Path;
 use router_datapath::pools::Pools;
+use router_model::certificate::MaterialCache;
+use router_model::object::Origin;
+use router_translate::settings::Settings;
+use router_translate::translate::translate;
 use serde_json::{Value, json};
 
 /// The maps' content for a wildcard Route, while `www.d.test` is denied; and the router's id.

@@ -16,8 +16,6 @@ use router_common::maps::{
 };
 use router_common::translate::Translation;
 use router_common::verdict::{FlowEndReason, Reason};
-use router_core::model::RouteId;
-use router_core::object::Kind;
 use router_datapath::address::sixteen;
 use router_datapath::clock::clock;
 use router_datapath::image::{
@@ -27,6 +25,8 @@ use router_datapath::kernel::Kernel;
 use router_datapath::maps::{KernelMaps, reconcile};
 use router_datapath::paths::Path;
 use router_datapath::sweep::Sweeper;
+use router_model::kind::Kind;
+use router_model::names::RouteId;
 use router_sys::abi::Raw;
 use router_sys::batch::Walk;
 use rustix::time::ClockId;

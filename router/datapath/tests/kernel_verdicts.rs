@@ -15,11 +15,11 @@ use aya::maps::{MapData, RingBuf};
 use aya::programs::{TestRun, TestRunOptions};
 use router_common::maps::{ConnVerdict, Event, FlowKey, MAX_HELLOS, PROTOCOL_HTTP, PROTOCOL_TLS};
 use router_common::verdict::{Reason, Verdict};
-use router_core::model::RouteId;
 use router_datapath::address::sixteen;
 use router_datapath::image::{HostEntry, ListenerEntry, MapImage, RouteLabel, RouteMap};
 use router_datapath::kernel::Kernel;
 use router_datapath::maps::{KernelMaps, Maps, reconcile};
+use router_model::names::RouteId;
 use router_sys::abi;
 
 use packets::{Client, own_network};

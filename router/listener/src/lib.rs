@@ -9,7 +9,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::{Duration, Instant};
 
 use nix::ifaddrs::getifaddrs;
-use router_core::model::RouterName;
+use router_model::names::RouterName;
 
 /// How long a thread goes by the addresses of this host that it has read: to list them takes longer than a connection.
 const STANDS: Duration = Duration::from_secs(1);

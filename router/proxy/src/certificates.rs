@@ -4,10 +4,10 @@
 use std::fmt;
 use std::sync::{Arc, LazyLock};
 
-use router_core::certificate::names;
-use router_core::lookup::SniMatch;
-use router_core::model::Hostname;
-use router_core::table::RouterTable;
+use router_model::certificate::subject::names;
+use router_model::names::Hostname;
+use router_table::lookup::SniMatch;
+use router_table::table::RouterTable;
 use rustls::client::verify_server_name;
 use rustls::crypto::CryptoProvider;
 use rustls::server::{ClientHello, ParsedCertificate, ResolvesServerCert};

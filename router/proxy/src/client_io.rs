@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use bytes::{Buf, Bytes};
 use http::StatusCode;
-use router_core::policy::RouterPolicy;
+use router_table::policy::RouterPolicy;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::clock::ClientClock;

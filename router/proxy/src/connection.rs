@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use router_access_log::{DataPath, Flag};
-use router_core::lookup::SniMatch;
-use router_core::model::RouterName;
 use router_listener::Protocol;
+use router_model::names::RouterName;
+use router_table::lookup::SniMatch;
 use tokio::net::TcpStream;
 
 use super::capacity::Seats;

@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use arc_swap::ArcSwap;
 use router_access_log::{AccessLog, AccessLogForm, Counters};
-use router_core::model::RouterName;
-use router_core::policy::Timeouts;
+use router_model::names::RouterName;
+use router_table::policy::Timeouts;
 use rustls::RootCertStore;
 use tokio::sync::{Notify, Semaphore, watch};
 

@@ -8,7 +8,7 @@ use std::net::SocketAddr;
 use std::task::Poll;
 use std::time::{Duration, Instant};
 
-use router_core::table::Endpoint;
+use router_table::table::Endpoint;
 use rustix::io::Errno;
 use rustix::net::sockopt::{set_tcp_nodelay, set_tcp_quickack};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};

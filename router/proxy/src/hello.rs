@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use router_common::hostname::{HostBuilder, field_text};
 use router_common::tls::{HelloError, HelloParser, MAX_HELLO, Progress, Sni};
-use router_core::model::Hostname;
+use router_model::names::Hostname;
 use tokio::net::TcpStream;
 
 use crate::relay;

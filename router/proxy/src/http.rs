@@ -43,9 +43,10 @@ use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, Uri, Version, 
 use hyper::body::Incoming;
 use hyper::upgrade::OnUpgrade;
 use router_access_log::{DataPath, Flag};
-use router_core::location::{self, RedirectFrom, to_https};
-use router_core::rule::{Action, Rule};
-use router_core::table::ResolvedRoute;
+use router_table::location;
+use router_table::location::{RedirectFrom, to_https};
+use router_table::rule::{Action, Rule};
+use router_table::table::ResolvedRoute;
 
 use super::clock::InFlight;
 use super::snapshot::ServedRouter;

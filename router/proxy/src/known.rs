@@ -3,8 +3,8 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use router_core::explain::{Live, Trust};
-use router_core::table::{Endpoint, ResolvedRoute, ServiceEndpoints};
+use router_table::live::{Live, Trust};
+use router_table::table::{Endpoint, ResolvedRoute, ServiceEndpoints};
 
 use super::upstream::target::Target;
 use crate::context::Common;

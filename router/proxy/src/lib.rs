@@ -42,7 +42,7 @@ mod workers;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use router_core::table::RoutingTable;
+use router_table::table::RoutingTable;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 

@@ -17,7 +17,7 @@ use std::num::NonZeroU32;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-use router_core::policy::SourceLimits;
+use router_table::policy::SourceLimits;
 
 /// The window of `rate-tcp`, in ms.
 const CONNECTIONS_WINDOW: u64 = 3_000;

@@ -12,10 +12,10 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use router_core::model::RouterName;
-use router_core::table::RoutingTable;
 use router_listener::{BindState, ListenerState, OwnAddresses, Protocol};
+use router_model::names::RouterName;
 use router_sys::socket::defer_accept;
+use router_table::table::RoutingTable;
 use socket2::{Domain, SockAddr, Socket, Type};
 use tokio::net::TcpListener;
 use tokio::sync::watch;

@@ -8,10 +8,10 @@ use std::time::{Duration, Instant, SystemTime};
 use http::header::{COOKIE, SET_COOKIE};
 use http::{HeaderMap, Version};
 use router_access_log::{AccessLog, Captured, DataPath, Flag, Line, LineRoute};
-use router_core::model::RouterName;
-use router_core::parse::{CookieCapture, HeaderCapture};
-use router_core::policy::AccessLogPolicy;
-use router_core::table::ResolvedRoute;
+use router_model::names::RouterName;
+use router_table::policy::AccessLogPolicy;
+use router_table::policy::access_log::{CookieCapture, HeaderCapture};
+use router_table::table::ResolvedRoute;
 
 use super::limits::Visit;
 use super::upstream::occupancy::Place;

@@ -4,9 +4,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use foldhash::fast::RandomState;
-use router_core::model::RouterName;
-use router_core::policy::ClientAuth;
-use router_core::table::{RouterTable, RoutingTable};
+use router_model::names::RouterName;
+use router_table::policy::ClientAuth;
+use router_table::table::{RouterTable, RoutingTable};
 use rustls::sign::CertifiedKey;
 
 use super::certificates::{CertificateChooser, SelfSignedError, self_signed};

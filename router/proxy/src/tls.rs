@@ -1,7 +1,7 @@
 //! TLS with clients beyond the choice of a certificate: who may connect, which sessions go on, and the handshake.
 //!
 //! ```text
-//! RouterPolicy ─► terms ─┬─ offer (router_core::tls_offer): versions, cipher suites
+//! RouterPolicy ─► terms ─┬─ offer (router_table::tls_offer): versions, cipher suites
 //!                        ├─ client_auth: whose certificates are good ─► client_certificate: what endpoints are told
 //!                        └─ sessions, ticket keys: thrown away with the terms they were made under
 //! ```

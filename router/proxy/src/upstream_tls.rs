@@ -7,9 +7,9 @@ mod named;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
-use router_core::explain::Trust;
-use router_core::rule::{BackendPolicy, BackendTls, PeerName};
-use router_core::table::Reencrypt;
+use router_table::live::Trust;
+use router_table::rule::{BackendPolicy, BackendTls, PeerName};
+use router_table::table::Reencrypt;
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::{CertificateError, ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};

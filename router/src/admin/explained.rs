@@ -4,7 +4,11 @@ mod live;
 
 use std::sync::Arc;
 
-use router_core::explain::{DataPath, Explanation, Facts, Query, QueryError, Step, explain};
+use router_translate::explain::data_path::DataPath;
+use router_translate::explain::explain;
+use router_translate::explain::explanation::{Explanation, Step};
+use router_translate::explain::facts::Facts;
+use router_translate::explain::query::{Query, QueryError};
 
 use super::Views;
 use live::{Pins, kernel};

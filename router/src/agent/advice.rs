@@ -6,12 +6,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use router_core::advice::advice;
-use router_core::explain::Facts;
-use router_core::object::Origin;
-use router_core::parse::Object;
-use router_core::warning::Warning;
+use router_api::object::Object;
+use router_model::object::Origin;
 use router_proxy::Known;
+use router_translate::advice::advice;
+use router_translate::explain::facts::Facts;
+use router_translate::warning::Warning;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout};
 
@@ -96,8 +96,9 @@ fn line(warning: &Warning, at: Origin) -> String {
 
 #[cfg(test)]
 mod tests {
-    use router_core::field::FieldPath;
-    use router_core::object::{Kind, ObjectKey, ObjectRef};
+    use router_model::field::FieldPath;
+    use router_model::kind::Kind;
+    use router_model::object::{ObjectKey, ObjectRef};
 
     use super::*;
 

@@ -7,10 +7,14 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::{Args, ValueEnum};
-use router_core::explain::{Explanation, Facts, Query, QueryError, explain};
-use router_core::parse::Defaults;
-use router_core::translate::{Settings, translate};
+use router_api::defaults::Defaults;
 use router_proxy::UpstreamTls;
+use router_translate::explain::explain;
+use router_translate::explain::explanation::Explanation;
+use router_translate::explain::facts::Facts;
+use router_translate::explain::query::{Query, QueryError};
+use router_translate::settings::Settings;
+use router_translate::translate::translate;
 
 use super::{StateArgs, TranslationArgs};
 use crate::admin;

@@ -7,13 +7,18 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use jiff::Timestamp;
-use router_core::explain::settings;
-use router_core::object::{Kind, Manifest};
-use router_core::parse::Defaults;
-use router_core::resources::Resources;
-use router_core::sites::Row;
-use router_core::status::{Condition, StatusReport, merge_controller, merge_other, merge_route};
-use router_core::translate::{Settings, Translation, translate};
+use router_api::defaults::Defaults;
+use router_api::resources::Resources;
+use router_model::kind::Kind;
+use router_model::object::Manifest;
+use router_translate::explain::settings;
+use router_translate::settings::Settings;
+use router_translate::status::condition::Condition;
+use router_translate::status::merge::{merge_controller, merge_route};
+use router_translate::status::others::merge_other;
+use router_translate::status::report::StatusReport;
+use router_translate::status::told::Row;
+use router_translate::translate::{Translation, translate};
 use serde_json::{Value, json};
 
 use crate::source::{Directory, folder_of};

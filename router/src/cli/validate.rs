@@ -7,14 +7,16 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 use jiff::Timestamp;
-use router_core::advice::advice;
-use router_core::explain::Facts;
-use router_core::field::FieldPath;
-use router_core::object::{Kind, ObjectKey, ObjectRef};
-use router_core::parse::Defaults;
-use router_core::sites::{Row, faults};
-use router_core::translate::{Settings, Translation, translate};
+use router_api::defaults::Defaults;
+use router_model::field::FieldPath;
+use router_model::kind::Kind;
+use router_model::object::{ObjectKey, ObjectRef};
 use router_proxy::UpstreamTls;
+use router_translate::advice::advice;
+use router_translate::explain::facts::Facts;
+use router_translate::settings::Settings;
+use router_translate::status::told::{Row, faults};
+use router_translate::translate::{Translation, translate};
 
 use crate::source::{Diagnostic, Directory, Severity, folder_of};
 

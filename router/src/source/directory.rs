@@ -16,10 +16,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use router_core::field::FieldPath;
-use router_core::object::ObjectRef;
-use router_core::parse::{Defaults, instead_of};
-use router_core::resources::Resources;
+use router_api::defaults::Defaults;
+use router_api::resources::Resources;
+use router_api::unread::instead_of;
+use router_model::field::FieldPath;
+use router_model::object::ObjectRef;
 
 use super::diagnostic::{Diagnostic, Severity};
 use super::document::Mark;

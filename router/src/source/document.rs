@@ -10,7 +10,7 @@ use serde_json::Value;
 use serde_saphyr::granit_parser::{Options, Parser};
 
 use builder::Builder;
-use router_core::field::{FieldPath, Step};
+use router_model::field::{FieldPath, Step};
 
 /// A place in a text: line and column, from 1.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]

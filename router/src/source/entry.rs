@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
-use router_core::field::{FieldError, FieldPath};
-use router_core::object::{Manifest, ObjectRef};
-use router_core::parse::{COMPARED, Object, Outcome, Parsed};
-use router_core::resources::Refused;
+use router_api::object::Object;
+use router_api::parse::{Outcome, Parsed};
+use router_api::resources::Refused;
+use router_api::update::COMPARED;
+use router_model::field::{FieldError, FieldPath};
+use router_model::object::{Manifest, ObjectRef};
 use serde_json::Value;
 
 use super::diagnostic::{Diagnostic, Severity};

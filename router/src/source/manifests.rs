@@ -7,10 +7,14 @@ use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 
-use router_core::certificate::MaterialCache;
-use router_core::field::FieldPath;
-use router_core::object::{Kind, ObjectRef, Origin};
-use router_core::parse::{Defaults, Object, Outcome, parse, parse_update, reread_good, reread_refused};
+use router_api::defaults::Defaults;
+use router_api::object::Object;
+use router_api::parse::{Outcome, parse};
+use router_api::update::{parse_update, reread_good, reread_refused};
+use router_model::certificate::MaterialCache;
+use router_model::field::FieldPath;
+use router_model::kind::Kind;
+use router_model::object::{ObjectRef, Origin};
 use serde_json::Value;
 
 use super::diagnostic::{Diagnostic, Severity};
@@ -174,7 +178,7 @@ fn is_object(value: &Value, object: &ObjectRef) -> bool {
     let text = |pointer: &str| value.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
     let namespace = match (text("/metadata/namespace"), object.kind.is_namespaced()) {
         (_, false) => "",
-        ("", true) => router_core::parse::DEFAULT_NAMESPACE,
+        ("", true) => router_api::meta::DEFAULT_NAMESPACE,
         (namespace, true) => namespace,
     };
     Kind::of(text("/apiVersion"), text("/kind")) == Some(object.kind)

@@ -5,7 +5,8 @@ use std::fs;
 use std::io::{self, Write};
 use std::path::Path;
 
-use router_core::object::{Kind, ObjectKey, ObjectRef};
+use router_model::kind::Kind;
+use router_model::object::{ObjectKey, ObjectRef};
 use serde_json::{Value, json};
 
 /// Longest name before it is cut and told apart by its hash; file systems allow 255 bytes.

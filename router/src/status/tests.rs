@@ -2,10 +2,12 @@
 
 use std::fs;
 
-use router_core::certificate::MaterialCache;
-use router_core::object::{ObjectKey, Origin};
-use router_core::parse::{Defaults, Outcome, parse};
-use router_core::translate::{Settings, translate};
+use router_api::defaults::Defaults;
+use router_api::parse::{Outcome, parse};
+use router_model::certificate::MaterialCache;
+use router_model::object::{ObjectKey, Origin};
+use router_translate::settings::Settings;
+use router_translate::translate::translate;
 
 use super::*;
 
@@ -152,7 +154,7 @@ async fn the_writer_follows_its_inputs_until_they_end() {
 
 #[test]
 fn objects_of_other_kinds_have_files_too() {
-    use router_core::sites::Told;
+    use router_translate::status::told::Told;
     let class = json!({
         "apiVersion": "gateway.networking.k8s.io/v1", "kind": "GatewayClass",
         "metadata": { "name": "sluice" }, "spec": { "controllerName": "sluice.dev/gateway-controller" },

@@ -6,6 +6,7 @@ pub mod decide;
 pub mod flag;
 pub mod header_modifier;
 pub mod host_pattern;
+pub mod live;
 pub mod location;
 pub mod lookup;
 pub mod matchers;

@@ -26,9 +26,10 @@ use router::cli::translate::{objects, text};
 use router::cli::validate::validate;
 use router::proxy::UpstreamTls;
 use router::source::Directory;
-use router_core::explain::Query;
-use router_core::parse::Defaults;
-use router_core::translate::{Settings, translate};
+use router_api::defaults::Defaults;
+use router_translate::explain::query::Query;
+use router_translate::settings::Settings;
+use router_translate::translate::translate;
 
 use golden::{Story, expect_of_all};
 

@@ -2,8 +2,8 @@
 
 use std::net::SocketAddr;
 
-use router_core::policy::{Affinity, RoutePolicy, SameSite};
-use router_core::table::InsecurePolicy;
+use router_table::policy::{Affinity, RoutePolicy, SameSite};
+use router_table::table::InsecurePolicy;
 
 use crate::client::Answer;
 use crate::tables::{Rig, Route, table};

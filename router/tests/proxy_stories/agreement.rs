@@ -7,8 +7,10 @@ use std::sync::LazyLock;
 use std::time::Duration;
 
 use proptest::prelude::*;
-use router_core::explain::{Explanation, Fate, Query};
 use router_proxy::ProxyConfig;
+use router_translate::explain::explanation::Explanation;
+use router_translate::explain::outcome::Fate;
+use router_translate::explain::query::Query;
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 
@@ -180,8 +182,8 @@ async fn ask(world: &World, query: &Query) -> (End, Option<String>) {
     let method = query.method.as_deref().unwrap_or("GET");
     let text = format!("{method} {path}{search} HTTP/1.1\r\nHost: {host}\r\n{fields}Connection: close\r\n\r\n");
     let answer = match query.protocol {
-        router_core::explain::Protocol::Http => client::request(world.rig.http, &text).await,
-        router_core::explain::Protocol::Https => {
+        router_translate::explain::query::Protocol::Http => client::request(world.rig.http, &text).await,
+        router_translate::explain::query::Protocol::Https => {
             client::exchange(client::tls(world.rig.https, Some(host), &["http/1.1"]).await, &text).await
         }
     };

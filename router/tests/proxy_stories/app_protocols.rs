@@ -1,6 +1,6 @@
 //! `appProtocol` of Service ports and slices (GEP-1911): what is spoken with backends, and what is refused.
 
-use router_core::object::Kind;
+use router_model::kind::Kind;
 use serde_json::{Value, json};
 
 use crate::gateways::{route, speaking, to, web};

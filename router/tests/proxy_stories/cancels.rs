@@ -184,7 +184,7 @@ async fn polite(rig: &Rig, meanwhile: impl Future<Output = ()>) -> (usize, Vec<u
 }
 
 async fn rig(endpoint: &Endpoint) -> Rig {
-    let insecure = router_core::table::InsecurePolicy::Allow;
+    let insecure = router_table::table::InsecurePolicy::Allow;
     one_worker(&[Route::new(HOST, "").edge(None).insecure(insecure).to(endpoint.address).h2c()]).await
 }
 

@@ -3,8 +3,8 @@
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-use router_core::policy::{Limits, RouterPolicy};
 use router_proxy::ProxyConfig;
+use router_table::policy::{Limits, RouterPolicy};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;

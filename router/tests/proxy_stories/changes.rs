@@ -4,9 +4,9 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use router_core::table::RoutingTable;
 use router_listener::{BindState, Protocol};
 use router_proxy::{Proxy, ProxyConfig};
+use router_table::table::RoutingTable;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::watch;

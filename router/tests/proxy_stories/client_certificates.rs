@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use rcgen::DnType;
-use router_core::policy::{ClientAuth, RouterPolicy};
-use router_core::table::InsecurePolicy;
 use router_proxy::ProxyConfig;
+use router_table::policy::{ClientAuth, RouterPolicy};
+use router_table::table::InsecurePolicy;
 use rustls::sign::CertifiedKey;
 use rustls::{AlertDescription, ClientConfig, RootCertStore};
 

@@ -5,10 +5,10 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use http::{Request, StatusCode};
 use hyper_util::rt::TokioIo;
-use router_core::policy::{RouterPolicy, Timeouts};
-use router_core::rule::{Mirror, Retry, RulePolicy};
-use router_core::table::InsecurePolicy;
 use router_proxy::ProxyConfig;
+use router_table::policy::{RouterPolicy, Timeouts};
+use router_table::rule::{Mirror, Retry, RulePolicy};
+use router_table::table::InsecurePolicy;
 use tokio::io::AsyncReadExt;
 use tokio::time::timeout;
 

@@ -8,12 +8,13 @@ use hyper::Request;
 use hyper::body::Bytes;
 use hyper::client::conn::http2;
 use hyper_util::rt::{TokioExecutor, TokioIo};
-use router_core::parse::{
-    Direction, ErrorPage, HeaderAction, HeaderActions, HeaderChange, HeaderValue, RewriteTarget, UniqueId,
-    UniqueIdField, UniqueIdPart,
-};
-use router_core::policy::{ErrorPages, RoutePolicy, RouterPolicy};
 use router_proxy::ProxyConfig;
+use router_table::policy::error_page::ErrorPage;
+use router_table::policy::header_actions::{HeaderAction, HeaderActions, HeaderChange};
+use router_table::policy::header_value::{Direction, HeaderValue};
+use router_table::policy::rewrite::RewriteTarget;
+use router_table::policy::unique_id::{UniqueId, UniqueIdField, UniqueIdPart};
+use router_table::policy::{ErrorPages, RoutePolicy, RouterPolicy};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::tables::{Rig, Route, table, under};
@@ -107,7 +108,7 @@ async fn hsts_is_said_over_tls_alone() {
     let app = backends::http("app").await;
     let policy = RoutePolicy { hsts: Some("max-age=31536000;preload".into()), ..RoutePolicy::default() };
     let edge = |host: &str| {
-        Route::new(host, "").edge(None).insecure(router_core::table::InsecurePolicy::Allow).policy(policy.clone())
+        Route::new(host, "").edge(None).insecure(router_table::table::InsecurePolicy::Allow).policy(policy.clone())
     };
     let rig = Rig::serve(&[edge("a.apps.test").to(app), edge("down.apps.test")]).await;
     let hsts = Some("max-age=31536000;preload");

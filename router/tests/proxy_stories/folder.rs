@@ -9,11 +9,13 @@ use router_proxy::{ProxyConfig, UpstreamTls};
 use router::cli::explain::offline;
 use router::cli::validate::validate;
 use router::source::Directory;
-use router_core::explain::{Explanation, Query};
-use router_core::parse::Defaults;
-use router_core::resolve::EndpointAddresses;
-use router_core::table::{RouterTable, RoutingTable};
-use router_core::translate::{Settings, translate};
+use router_api::defaults::Defaults;
+use router_table::table::{RouterTable, RoutingTable};
+use router_translate::endpoints::addresses::EndpointAddresses;
+use router_translate::explain::explanation::Explanation;
+use router_translate::explain::query::Query;
+use router_translate::settings::Settings;
+use router_translate::translate::translate;
 use tempfile::TempDir;
 
 use crate::pki;

@@ -1,7 +1,7 @@
 //! What endpoints are told about who asked, by the route's policy, and what they get as it was sent.
 
-use router_core::parse::ForwardedHeaders;
-use router_core::table::InsecurePolicy;
+use router_table::policy::forwarded::ForwardedHeaders;
+use router_table::table::InsecurePolicy;
 
 use crate::tables::{Rig, Route};
 use crate::{backends, client, pki};

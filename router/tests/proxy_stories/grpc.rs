@@ -6,8 +6,8 @@ use h2::client::SendRequest;
 use h2::{Reason, RecvStream, SendStream};
 use http::{HeaderMap, Request, Response, StatusCode};
 use hyper::body::Bytes;
-use router_core::policy::{RouterPolicy, Timeouts};
 use router_proxy::ProxyConfig;
+use router_table::policy::{RouterPolicy, Timeouts};
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 

@@ -6,8 +6,8 @@ mod rows;
 
 use std::time::{Duration, Instant};
 
-use router_core::policy::{RouterPolicy, Timeouts};
 use router_proxy::ProxyConfig;
+use router_table::policy::{RouterPolicy, Timeouts};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;

@@ -5,9 +5,9 @@ mod rows;
 
 use std::time::Duration;
 
-use router_core::parse::ForwardedHeaders;
-use router_core::policy::{RouterPolicy, Timeouts};
 use router_proxy::ProxyConfig;
+use router_table::policy::forwarded::ForwardedHeaders;
+use router_table::policy::{RouterPolicy, Timeouts};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hyper::body::Bytes;
-use router_core::gateway::spec::HeaderModifier;
-use router_core::parse::{HeaderAction, HeaderActions, HeaderChange};
-use router_core::policy::RoutePolicy;
-use router_core::rule::RulePolicy;
+use router_table::header_modifier::HeaderModifier;
+use router_table::policy::RoutePolicy;
+use router_table::policy::header_actions::{HeaderAction, HeaderActions, HeaderChange};
+use router_table::rule::RulePolicy;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::Semaphore;

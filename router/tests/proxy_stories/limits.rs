@@ -5,8 +5,8 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
-use router_core::policy::{Affinity, RoutePolicy, RouterPolicy, SourceLimits, Timeouts};
 use router_proxy::ProxyConfig;
+use router_table::policy::{Affinity, RoutePolicy, RouterPolicy, SourceLimits, Timeouts};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::sync::watch;

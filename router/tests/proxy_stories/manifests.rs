@@ -3,15 +3,22 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use router_core::certificate::MaterialCache;
-use router_core::explain::{Explanation, Facts, Query, Step, Trust, explain};
-use router_core::object::{Kind, ObjectKey, ObjectRef, Origin};
-use router_core::parse::{Defaults, Outcome, parse};
-use router_core::resolve::EndpointAddresses;
-use router_core::resources::Resources;
-use router_core::table::{RouterTable, RoutingTable};
-use router_core::translate::{Settings, Translation, translate};
+use router_api::defaults::Defaults;
+use router_api::parse::{Outcome, parse};
+use router_api::resources::Resources;
+use router_model::certificate::MaterialCache;
+use router_model::kind::Kind;
+use router_model::object::{ObjectKey, ObjectRef, Origin};
 use router_proxy::ProxyConfig;
+use router_table::live::Trust;
+use router_table::table::{RouterTable, RoutingTable};
+use router_translate::endpoints::addresses::EndpointAddresses;
+use router_translate::explain::explain;
+use router_translate::explain::explanation::{Explanation, Step};
+use router_translate::explain::facts::Facts;
+use router_translate::explain::query::Query;
+use router_translate::settings::Settings;
+use router_translate::translate::{Translation, translate};
 use serde_json::{Value, json};
 
 use crate::tables::Rig;

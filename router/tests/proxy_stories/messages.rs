@@ -1,6 +1,6 @@
 //! HTTP messages on their way through: bodies, answers without one, connections that are used again.
 
-use router_core::table::InsecurePolicy;
+use router_table::table::InsecurePolicy;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 

@@ -2,8 +2,8 @@
 
 use std::net::SocketAddr;
 
-use router_core::policy::RouterPolicy;
 use router_proxy::ProxyConfig;
+use router_table::policy::RouterPolicy;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;

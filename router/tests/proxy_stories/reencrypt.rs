@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use router_core::policy::{RouterPolicy, Timeouts};
 use router_proxy::ProxyConfig;
+use router_table::policy::{RouterPolicy, Timeouts};
 use tokio::io::AsyncReadExt;
 
 use crate::pki::Ca;

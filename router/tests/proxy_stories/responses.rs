@@ -8,9 +8,9 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use router_core::flag::Flag;
-use router_core::policy::{RouterPolicy, Timeouts};
 use router_proxy::ProxyConfig;
+use router_table::flag::Flag;
+use router_table::policy::{RouterPolicy, Timeouts};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::Semaphore;

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use rcgen::DnType;
-use router_core::policy::{ClientAuth, RouterPolicy};
-use router_core::table::RoutingTable;
 use router_proxy::ProxyConfig;
+use router_table::policy::{ClientAuth, RouterPolicy};
+use router_table::table::RoutingTable;
 use rustls::client::{Resumption, Tls12Resumption};
 use rustls::version::{TLS12, TLS13};
 use rustls::{ClientConfig, HandshakeKind, SupportedProtocolVersion};

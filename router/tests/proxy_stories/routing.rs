@@ -1,7 +1,7 @@
 //! Requests by host and path, what the backend is told, and the pages of the router.
 
-use router_core::table::InsecurePolicy;
 use router_proxy::ProxyConfig;
+use router_table::table::InsecurePolicy;
 
 use crate::tables::{Rig, Route, table};
 use crate::{backends, client, log, pki};

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
-use router_core::gateway::spec::HeaderModifier;
-use router_core::model::Hostname;
-use router_core::rule::{BackendPolicy, RulePolicy};
+use router_model::names::Hostname;
+use router_table::header_modifier::HeaderModifier;
+use router_table::rule::{BackendPolicy, RulePolicy};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use router_core::rule::{BackendPolicy, HealthCheck, HealthRequest, Retry, RulePolicy};
+use router_table::rule::{BackendPolicy, HealthCheck, HealthRequest, Retry, RulePolicy};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::tables::{Rig, Route, eventually};

@@ -2,9 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use router_core::policy::{RouterPolicy, Timeouts};
-use router_core::rule::{BackendPolicy, RulePolicy};
 use router_proxy::ProxyConfig;
+use router_table::policy::{RouterPolicy, Timeouts};
+use router_table::rule::{BackendPolicy, RulePolicy};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 

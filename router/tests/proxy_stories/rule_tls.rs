@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use router_core::gateway::spec::{HostPattern, SubjectName};
-use router_core::model::Hostname;
-use router_core::rule::{BackendPolicy, BackendTls, RulePolicy};
+use router_model::names::Hostname;
 use router_proxy::ProxyConfig;
+use router_table::host_pattern::HostPattern;
+use router_table::rule::backend_tls::SubjectName;
+use router_table::rule::{BackendPolicy, BackendTls, RulePolicy};
 use rustls::RootCertStore;
 
 use crate::pki::Ca;

@@ -8,11 +8,12 @@ use hyper::Request;
 use hyper::body::Bytes;
 use hyper::client::conn::http2;
 use hyper_util::rt::{TokioExecutor, TokioIo};
-use router_core::gateway::spec::{Cors, HeaderModifier};
-use router_core::model::Hostname;
-use router_core::policy::{RouterPolicy, Timeouts};
-use router_core::rule::{Action, PathChange, RedirectPort, RedirectTo, RulePolicy};
+use router_model::names::Hostname;
 use router_proxy::ProxyConfig;
+use router_table::cors::Cors;
+use router_table::header_modifier::HeaderModifier;
+use router_table::policy::{RouterPolicy, Timeouts};
+use router_table::rule::{Action, PathChange, RedirectPort, RedirectTo, RulePolicy};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
@@ -69,7 +70,7 @@ async fn requests_go_where_the_first_rule_that_matches_says() {
     assert_eq!((&line["flags"], &line["status"], &line["route"]), (&"NM".into(), &404.into(), &"-".into()));
     let counted = rig.proxy.counters();
     let api = counted.iter().find(|count| &*count.route.name == "api").expect("counted");
-    assert_eq!((api.route.kind, api.served), (router_core::object::Kind::HttpRoute, 2));
+    assert_eq!((api.route.kind, api.served), (router_model::kind::Kind::HttpRoute, 2));
 }
 
 #[tokio::test]

@@ -13,7 +13,7 @@ use h2::client::SendRequest;
 use h2::server::Builder;
 use http::Request;
 use hyper::body::Bytes;
-use router_core::table::InsecurePolicy;
+use router_table::table::InsecurePolicy;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::task::JoinHandle;

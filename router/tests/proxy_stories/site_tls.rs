@@ -3,8 +3,8 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use router_core::parse::TlsVersion;
 use router_proxy::ProxyConfig;
+use router_table::policy::tls_profile::TlsVersion;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::sign::CertifiedKey;
 use rustls::version::{TLS12, TLS13};

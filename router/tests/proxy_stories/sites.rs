@@ -3,13 +3,14 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use router_core::gateway::spec::{PathMatcher, RequestMatcher, ValueMatcher};
-use router_core::model::{HostMatch, Hostname, PathMatch, RouteId};
-use router_core::object::{Kind, ObjectKey, ObjectRef};
-use router_core::parse::TlsVersion;
-use router_core::path_form::PathForm;
-use router_core::rule::{Action, Rule, RulePolicy, Site, SiteTls};
-use router_core::table::{Cluster, Endpoint, ResolvedRoute, RouteKind, RoutingTable, ServiceEndpoints, VirtualHost};
+use router_model::kind::Kind;
+use router_model::names::{HostMatch, Hostname, PathMatch, RouteId};
+use router_model::object::{ObjectKey, ObjectRef};
+use router_table::matchers::{PathMatcher, RequestMatcher, ValueMatcher};
+use router_table::path_form::PathForm;
+use router_table::policy::tls_profile::TlsVersion;
+use router_table::rule::{Action, Rule, RulePolicy, Site, SiteTls};
+use router_table::table::{Cluster, Endpoint, ResolvedRoute, RouteKind, RoutingTable, ServiceEndpoints, VirtualHost};
 use rustls::sign::CertifiedKey;
 
 use crate::tables::{Route, router};

@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use router_access_log::AccessLogForm;
-use router_core::parse::{LogFormat, Syslog};
-use router_core::policy::{AccessLogPolicy, RouterPolicy, Timeouts};
 use router_proxy::ProxyConfig;
+use router_table::policy::access_log::Syslog;
+use router_table::policy::log_format::LogFormat;
+use router_table::policy::{AccessLogPolicy, RouterPolicy, Timeouts};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UdpSocket;
 use tokio::time::timeout;

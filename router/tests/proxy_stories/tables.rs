@@ -5,17 +5,17 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use router_core::model::{HostMatch, Hostname, PathMatch, RouteId, RouterName};
-use router_core::object::Kind;
-use router_core::parse::ForwardedHeaders;
-use router_core::policy::{RoutePolicy, RouterPolicy};
-use router_core::rule::{BackendPolicy, RulePolicy};
-use router_core::table::{
+use router_listener::{BindState, Protocol};
+use router_model::kind::Kind;
+use router_model::names::{HostMatch, Hostname, PathMatch, RouteId, RouterName};
+use router_proxy::{Proxy, ProxyConfig};
+use router_table::policy::forwarded::ForwardedHeaders;
+use router_table::policy::{RoutePolicy, RouterPolicy};
+use router_table::rule::{BackendPolicy, RulePolicy};
+use router_table::table::{
     Cluster, Endpoint, HostIndex, HttpTls, InsecurePolicy, Reencrypt, ResolvedRoute, RouteKind, RouterTable,
     RoutingTable, ServiceEndpoints, VirtualHost,
 };
-use router_listener::{BindState, Protocol};
-use router_proxy::{Proxy, ProxyConfig};
 use rustls::RootCertStore;
 use rustls::sign::CertifiedKey;
 use tokio::sync::watch;

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use hyper::StatusCode;
-use router_core::table::InsecurePolicy;
 use router_proxy::ProxyConfig;
+use router_table::table::InsecurePolicy;
 use rustls::{AlertDescription, HandshakeKind};
 use tokio::io::AsyncReadExt;
 

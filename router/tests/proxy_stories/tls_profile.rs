@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use router_core::parse::{ProfileKind, TlsProfile, TlsVersion};
-use router_core::policy::RouterPolicy;
 use router_proxy::ProxyConfig;
+use router_table::policy::RouterPolicy;
+use router_table::policy::tls_profile::{ProfileKind, TlsProfile, TlsVersion};
 use rustls::crypto::CryptoProvider;
 use rustls::crypto::aws_lc_rs::cipher_suite as suite;
 use rustls::version::{TLS12, TLS13};

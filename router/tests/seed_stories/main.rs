@@ -13,8 +13,9 @@ use std::fs;
 use jiff::Timestamp;
 use router::cli::translate::objects;
 use router::source::Directory;
-use router_core::parse::Defaults;
-use router_core::translate::{Settings, translate};
+use router_api::defaults::Defaults;
+use router_translate::settings::Settings;
+use router_translate::translate::translate;
 use serde_json::Value;
 use tempfile::TempDir;
 

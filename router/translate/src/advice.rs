@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::endpoints::absence::slices_of;
 use crate::explain::backends::missing;
-use crate::explain::facts::{Facts, Trust};
+use crate::explain::facts::Facts;
 use crate::gateway::inclusion::problems;
 use crate::shown;
 use crate::status::report::StatusReport;
@@ -21,6 +21,7 @@ use router_api::resources::Resources;
 use router_model::field::FieldPath;
 use router_model::kind::Kind;
 use router_model::object::ObjectRef;
+use router_table::live::Trust;
 use router_table::table::{ResolvedRoute, RoutingTable, ServiceEndpoints};
 
 /// All that is odd and that no status says, as of `now`, in order of object.

@@ -6,17 +6,20 @@ use std::sync::Arc;
 
 use proptest::collection::vec;
 use proptest::prelude::*;
+use router_api::defaults::Defaults;
+use router_api::parse::{Outcome, parse};
+use router_api::resources::Resources;
 use router_common::maps::PROTOCOL_HTTP;
 use router_common::verdict::{Reason, Verdict};
-use router_core::certificate::MaterialCache;
-use router_core::lookup::{RequestMatch, SniMatch};
-use router_core::model::{HostMatch, Hostname, RouteId};
-use router_core::object::{Kind, ObjectKey, ObjectRef, Origin};
-use router_core::parse::{Defaults, Outcome, parse};
-use router_core::resources::Resources;
-use router_core::rule::{Rule, Site, SiteTls};
-use router_core::table::{ResolvedRoute, RouteKind, RouterTable, VirtualHost};
-use router_core::translate::{Settings, translate};
+use router_model::certificate::MaterialCache;
+use router_model::kind::Kind;
+use router_model::names::{HostMatch, Hostname, RouteId};
+use router_model::object::{ObjectKey, ObjectRef, Origin};
+use router_table::lookup::{RequestMatch, SniMatch};
+use router_table::rule::{Rule, Site, SiteTls};
+use router_table::table::{ResolvedRoute, RouteKind, RouterTable, VirtualHost};
+use router_translate::settings::Settings;
+use router_translate::translate::translate;
 use serde_json::{Value, json};
 
 use super::*;
@@ -79,7 +82,7 @@ fn sites() -> impl Strategy<Value = VirtualHost> {
                 Arc::new(ResolvedRoute { id: id(kind), host: host.clone(), kind: serves, ..route })
             };
             let rules = || -> Arc<[Arc<Rule>]> {
-                let serves = RouteKind::Http { path: router_core::model::PathMatch::any(), tls: None };
+                let serves = RouteKind::Http { path: router_model::names::PathMatch::any(), tls: None };
                 let route = route(Kind::HttpRoute, serves);
                 [Arc::new(Rule {
                     matcher: Default::default(),
@@ -140,7 +143,7 @@ proptest! {
     #[test]
     fn kernel_and_proxy_lead_to_the_same_route(routes in vec(routes(), 0..12), sites in vec(sites(), 0..6)) {
         let router = table(routes, sites);
-        let whole = router_core::table::RoutingTable { revision: 1, routers: vec![Arc::clone(&router)] };
+        let whole = router_table::table::RoutingTable { revision: 1, routers: vec![Arc::clone(&router)] };
         let mut ids = RouteIds::default();
         ids.assign(&whole);
         let mut pools = Pools::new(|_: SocketAddr| Err(Obstacle::NoRoute));
@@ -193,7 +196,7 @@ proptest! {
 fn image_of(routes: Vec<Value>) -> (MapImage, u32) {
     let router = table(routes, Vec::new());
     let id = router.id;
-    let whole = router_core::table::RoutingTable { revision: 1, routers: vec![router] };
+    let whole = router_table::table::RoutingTable { revision: 1, routers: vec![router] };
     let mut ids = RouteIds::default();
     ids.assign(&whole);
     let image = lower(&whole, &[], &[], &ids, &mut Pools::new(|_: SocketAddr| Err(Obstacle::NoRoute)));

@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use router_core::model::RouteId;
-use router_core::table::RoutingTable;
+use router_model::names::RouteId;
+use router_table::table::RoutingTable;
 
 use crate::image::RouteLabel;
 

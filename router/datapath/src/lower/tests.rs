@@ -2,14 +2,17 @@
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-use router_core::certificate::MaterialCache;
-use router_core::model::{RouteId, RouterName};
-use router_core::object::{Kind, Origin};
-use router_core::parse::{Defaults, Outcome, parse};
-use router_core::resources::Resources;
-use router_core::rule::BackendPolicy;
-use router_core::table::{Cluster, RouteKind, ServiceEndpoints};
-use router_core::translate::{Settings, translate};
+use router_api::defaults::Defaults;
+use router_api::parse::{Outcome, parse};
+use router_api::resources::Resources;
+use router_model::certificate::MaterialCache;
+use router_model::kind::Kind;
+use router_model::names::{RouteId, RouterName};
+use router_model::object::Origin;
+use router_table::rule::BackendPolicy;
+use router_table::table::{Cluster, RouteKind, ServiceEndpoints};
+use router_translate::settings::Settings;
+use router_translate::translate::translate;
 use serde_json::{Value, json};
 
 use super::*;
@@ -203,7 +206,7 @@ fn what_is_left_out_takes_its_wildcard_along() {
 #[test]
 fn lowering_the_changes_gives_what_lowering_the_whole_does() {
     use crate::plan::plan;
-    use router_core::engine::Engine;
+    use router_translate::engine::Engine;
 
     let edge = || Some(json!({"termination": "edge"}));
     let tcp = || Some(json!({"termination": "passthrough"}));
@@ -331,9 +334,10 @@ fn a_rule_with_a_share_that_is_lost_needs_the_relay() {
 
 #[test]
 fn a_site_has_its_name_in_all_maps_and_a_wider_host_in_none() {
-    use router_core::model::Hostname;
-    use router_core::object::{Kind, ObjectKey, ObjectRef};
-    use router_core::rule::Site;
+    use router_model::kind::Kind;
+    use router_model::names::Hostname;
+    use router_model::object::{ObjectKey, ObjectRef};
+    use router_table::rule::Site;
 
     let never = json!({
         "haproxy.router.openshift.io/set-forwarded-headers": "never",

@@ -3,7 +3,7 @@
 use std::net::Ipv4Addr;
 
 use router_common::verdict::Reason;
-use router_core::model::RouteId;
+use router_model::names::RouteId;
 
 use super::*;
 use crate::image::MapImage;
@@ -251,7 +251,7 @@ fn names_of_routes_are_read_back_as_they_were_written_or_not_at_all() {
     let ids = [
         RouteId::of_route("shop", "cart"),
         RouteId::of_route(space.as_str(), long.as_str()),
-        RouteId { kind: router_core::object::Kind::TlsRoute, part: 12, ..RouteId::of_route("shop", "cart") },
+        RouteId { kind: router_model::kind::Kind::TlsRoute, part: 12, ..RouteId::of_route("shop", "cart") },
     ];
     let written = |route: &RouteId| {
         let name = route_name(&RouteLabel { router: 1, route: route.clone() });
@@ -260,7 +260,7 @@ fn names_of_routes_are_read_back_as_they_were_written_or_not_at_all() {
     for id in &ids {
         assert_eq!(RouteId::parse(&written(id)).as_ref(), Some(id));
     }
-    let too_long = |part| RouteId { kind: router_core::object::Kind::TlsRoute, part, ..ids[1].clone() };
+    let too_long = |part| RouteId { kind: router_model::kind::Kind::TlsRoute, part, ..ids[1].clone() };
     let text = written(&too_long(12));
     assert_eq!((text.len(), RouteId::parse(&text)), (router_common::maps::ROUTE_NAME_FIELD, None));
     for bad in ["", "cart", "TLSRoute:shop/cart", "TLSRoute:shop/cart:x", "Route:shop/cart:0", "Nothing:shop/cart:0"] {

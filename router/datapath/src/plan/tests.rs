@@ -5,7 +5,7 @@ use std::net::Ipv4Addr;
 use proptest::collection::{btree_map, btree_set, vec};
 use proptest::prelude::*;
 use router_common::verdict::Reason;
-use router_core::model::RouteId;
+use router_model::names::RouteId;
 
 use super::*;
 use crate::image::SlotEntry;

@@ -7,10 +7,10 @@ use std::rc::Rc;
 
 use proptest::collection::vec;
 use proptest::prelude::*;
-use router_core::model::{HostMatch, Hostname, RouteId, RouterName};
-use router_core::object::Kind;
-use router_core::table::{Cluster, Endpoint, RouteKind, ServiceEndpoints};
 use router_listener::{BindState, Protocol};
+use router_model::kind::Kind;
+use router_model::names::{HostMatch, Hostname, RouteId, RouterName};
+use router_table::table::{Cluster, Endpoint, RouteKind, ServiceEndpoints};
 
 use super::*;
 use crate::plan::plan;

@@ -9,8 +9,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use router_common::maps::Config;
-use router_core::table::RoutingTable;
 use router_listener::ListenerState;
+use router_table::table::RoutingTable;
 use rustix::rand::{GetRandomFlags, getrandom};
 
 use super::{Inputs, Programmed};

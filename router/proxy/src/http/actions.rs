@@ -6,9 +6,8 @@ use base64::engine::general_purpose::STANDARD;
 use http::header::{
     CONNECTION, CONTENT_LENGTH, EXPECT, HeaderMap, HeaderName, HeaderValue, TE, TRAILER, TRANSFER_ENCODING, UPGRADE,
 };
-use router_core::parse::{
-    Converter, Expression, Fetch, HeaderAction, HeaderChange, HeaderValue as HeaderText, Segment,
-};
+use router_table::policy::header_actions::{HeaderAction, HeaderChange};
+use router_table::policy::header_value::{Converter, Expression, Fetch, HeaderValue as HeaderText, Segment};
 
 /// Carries actions out, in order: each sees what those before it have made. `certificate` is the client's, in DER.
 /// Fields that frame a message or belong to one connection are left alone.
@@ -90,7 +89,7 @@ fn last_item<'h>(headers: &'h HeaderMap, name: &str) -> &'h [u8] {
 
 #[cfg(test)]
 mod tests {
-    use router_core::parse::Direction;
+    use router_table::policy::header_value::Direction;
 
     use super::*;
 

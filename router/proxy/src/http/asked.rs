@@ -5,8 +5,8 @@ use std::cell::OnceCell;
 
 use http::header::HOST;
 use http::{HeaderValue, request};
-use router_core::lookup;
-use router_core::path_form::PathForm;
+use router_table::lookup;
+use router_table::path_form::PathForm;
 
 use super::upgrade::is_websocket_connect;
 

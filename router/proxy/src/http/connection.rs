@@ -3,8 +3,8 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use router_core::model::{Hostname, RouterName};
-use router_core::policy::ClientAuth;
+use router_model::names::{Hostname, RouterName};
+use router_table::policy::ClientAuth;
 
 use super::headers::Told;
 use super::target::FirstHost;

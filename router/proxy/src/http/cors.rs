@@ -9,7 +9,7 @@ use http::header::{
     ACCESS_CONTROL_REQUEST_METHOD, ORIGIN, VARY,
 };
 use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
-use router_core::gateway::spec::Cors;
+use router_table::cors::Cors;
 
 use super::pages;
 

@@ -5,11 +5,12 @@ use std::sync::Arc;
 
 use http::{HeaderValue, StatusCode, request};
 use router_access_log::Flag;
-use router_core::decide::{self, Via, ViaTls};
-use router_core::location::mapped_port;
-use router_core::model::Hostname;
-use router_core::rule::Rule;
-use router_core::table::ResolvedRoute;
+use router_model::names::Hostname;
+use router_table::decide;
+use router_table::decide::{Via, ViaTls};
+use router_table::location::mapped_port;
+use router_table::rule::Rule;
+use router_table::table::ResolvedRoute;
 
 use super::asked::{Asked, AskedPath};
 use super::connection::{Connection, ConnectionTls};

@@ -5,7 +5,7 @@ use std::pin::Pin;
 
 use http::header::HOST;
 use http::{HeaderMap, HeaderName, HeaderValue};
-use router_core::table::ResolvedRoute;
+use router_table::table::ResolvedRoute;
 
 use super::connection::Connection;
 use super::modify::modify;

@@ -3,7 +3,7 @@
 use http::header::STRICT_TRANSPORT_SECURITY;
 use http::{HeaderValue, Response, StatusCode};
 use hyper::body::Body;
-use router_core::table::ResolvedRoute;
+use router_table::table::ResolvedRoute;
 
 use super::actions;
 use super::body::ResponseBody;

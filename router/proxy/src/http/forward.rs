@@ -12,7 +12,7 @@ use http::header::EXPECT;
 use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, Version};
 use hyper::body::Incoming;
 use router_access_log::Flag;
-use router_core::table::ResolvedRoute;
+use router_table::table::ResolvedRoute;
 use tokio::time::{Instant, Sleep, sleep};
 
 use super::body::ResponseBody;

@@ -4,7 +4,7 @@
 use bytes::Bytes;
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
-use router_core::decide::{grpc_has_words_for, type_is_grpc};
+use router_table::decide::{grpc_has_words_for, type_is_grpc};
 
 const GRPC: &str = "application/grpc";
 const GRPC_STATUS: HeaderName = HeaderName::from_static("grpc-status");

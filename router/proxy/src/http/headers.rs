@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 use http::header::{CONNECTION, CONTENT_LENGTH, FORWARDED, HOST, TE, TRANSFER_ENCODING, UPGRADE};
 use http::{HeaderMap, HeaderName, HeaderValue, Version};
 use hyper::body::Frame;
-use router_core::parse::ForwardedHeaders;
+use router_table::policy::forwarded::ForwardedHeaders;
 
 use super::join::join;
 use crate::tls::client_certificate::ClientCertificate;

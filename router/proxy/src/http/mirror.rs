@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 use http::Request;
 use http::header::EXPECT;
 use router_access_log::{Flag, Totals};
-use router_core::rule::Mirror;
-use router_core::table::ResolvedRoute;
+use router_table::rule::Mirror;
+use router_table::table::ResolvedRoute;
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::modify::modify;

@@ -2,7 +2,7 @@
 //! `HTTPHeaderFilter`).
 
 use http::{HeaderMap, HeaderName, HeaderValue};
-use router_core::gateway::spec::HeaderModifier;
+use router_table::header_modifier::HeaderModifier;
 
 use super::actions::is_framing;
 

@@ -5,7 +5,7 @@ use http::header::{CONNECTION, STRICT_TRANSPORT_SECURITY};
 use http::{HeaderValue, Response, StatusCode, Version, request};
 use hyper::body::Incoming;
 use router_access_log::Flag;
-use router_core::policy::RouterPolicy;
+use router_table::policy::RouterPolicy;
 
 use super::body::ResponseBody;
 use super::grpc;

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use http::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE, LOCATION, PRAGMA};
 use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
 use hyper::ext::ReasonPhrase;
-use router_core::parse::ErrorPage;
+use router_table::policy::error_page::ErrorPage;
 
 /// Names the cause of an error, when asked to.
 pub const CAUSE: HeaderName = HeaderName::from_static("x-sluice-cause");

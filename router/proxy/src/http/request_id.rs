@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use http::HeaderValue;
-use router_core::parse::{UniqueId, UniqueIdField, UniqueIdPart};
+use router_table::policy::unique_id::{UniqueId, UniqueIdField, UniqueIdPart};
 
 /// Requests of this process that were given an id.
 static COUNTER: AtomicU64 = AtomicU64::new(0);

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use http::{Request, StatusCode};
 use router_access_log::Flag;
-use router_core::rule::Retry;
-use router_core::table::ResolvedRoute;
+use router_table::rule::Retry;
+use router_table::table::ResolvedRoute;
 
 use super::upload::RequestBody;
 use crate::dial::random_below;

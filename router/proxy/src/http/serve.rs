@@ -12,8 +12,8 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use router_access_log::{DataPath, Flag};
 use router_common::http::MAX_HEAD;
-use router_core::model::RouterName;
-use router_core::policy::RouterPolicy;
+use router_model::names::RouterName;
+use router_table::policy::RouterPolicy;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::connection::Connection;

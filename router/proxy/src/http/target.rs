@@ -6,8 +6,8 @@ use std::sync::OnceLock;
 use http::header::{CONTENT_LENGTH, HOST, TRANSFER_ENCODING};
 use http::{HeaderValue, Method, StatusCode, Version, request};
 use router_common::hostname::{HostBuilder, NormalName, field_text, normalise_authority};
-use router_core::decide::{method_is_routed, target_is_valid};
-use router_core::model::Hostname;
+use router_model::names::Hostname;
+use router_table::decide::{method_is_routed, target_is_valid};
 
 use super::gate::looks_like_framing;
 use super::upgrade::is_websocket_connect;

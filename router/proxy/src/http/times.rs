@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use router_core::rule::RulePolicy;
-use router_core::table::ResolvedRoute;
+use router_table::rule::RulePolicy;
+use router_table::table::ResolvedRoute;
 use tokio::time::Instant;
 
 use super::destination::Destination;

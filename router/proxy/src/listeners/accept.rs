@@ -9,8 +9,8 @@ use std::task::Poll;
 use std::time::Duration;
 
 use router_access_log::{DataPath, Flag};
-use router_core::model::RouterName;
 use router_listener::Protocol;
+use router_model::names::RouterName;
 use rustix::process::{Resource, getrlimit};
 use socket2::SockRef;
 use tokio::net::{TcpListener, TcpStream};

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use router_core::policy::ClientAuth;
+use router_table::policy::ClientAuth;
 use rustls::crypto::CryptoProvider;
 use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
 use rustls::server::{VerifierBuilderError, WebPkiClientVerifier};

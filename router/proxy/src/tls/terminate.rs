@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use router_access_log::Flag;
-use router_core::lookup::SniMatch;
+use router_table::lookup::SniMatch;
 use rustls::{HandshakeKind, ProtocolVersion, ServerConnection};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
@@ -91,7 +91,7 @@ pub async fn terminate(
 }
 
 fn connection_tls(
-    sni: Option<router_core::model::Hostname>,
+    sni: Option<router_model::names::Hostname>,
     tls: &ServedTls,
     client: Option<ClientCertificate>,
     is_newest: bool,

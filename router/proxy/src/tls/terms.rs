@@ -4,10 +4,10 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use router_core::parse::{TlsProfile, TlsVersion};
-use router_core::policy::{ClientAuth, RouterPolicy};
-use router_core::rule::SiteTls;
-use router_core::tls_offer::{NothingToOffer, TlsOffer};
+use router_table::policy::tls_profile::{TlsProfile, TlsVersion};
+use router_table::policy::{ClientAuth, RouterPolicy};
+use router_table::rule::SiteTls;
+use router_table::tls_offer::{NothingToOffer, TlsOffer};
 use rustls::crypto::CryptoProvider;
 use rustls::server::{ResolvesServerCert, VerifierBuilderError};
 use rustls::version::TLS13;

@@ -12,8 +12,8 @@
 
 use http::header::{CACHE_CONTROL, COOKIE, Entry, SET_COOKIE};
 use http::{HeaderMap, HeaderValue};
-use router_core::policy::{HashedPart, SameSite};
-use router_core::table::{InsecurePolicy, ResolvedRoute, RouteKind};
+use router_table::policy::{HashedPart, SameSite};
+use router_table::table::{InsecurePolicy, ResolvedRoute, RouteKind};
 
 use super::tag::Tag;
 

@@ -5,8 +5,8 @@ use std::net::SocketAddr;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use std::time::Instant;
 
-use router_core::model::RouteId;
-use router_core::table::{ResolvedRoute, RoutingTable};
+use router_model::names::RouteId;
+use router_table::table::{ResolvedRoute, RoutingTable};
 
 use super::health::Health;
 use super::plan::{Plan, RouteState};

@@ -3,7 +3,7 @@
 use std::error::Error;
 use std::io;
 
-use router_core::flag::Flag;
+use router_table::flag::Flag;
 use rustls::CertificateError;
 
 use super::failure::AnswerError;

@@ -12,7 +12,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use router_core::table::{Endpoint, ResolvedRoute, RouterTable, RoutingTable, ServiceEndpoints};
+use router_table::table::{Endpoint, ResolvedRoute, RouterTable, RoutingTable, ServiceEndpoints};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::Instant;

@@ -18,7 +18,7 @@ mod draw;
 use std::time::Duration;
 
 use http::HeaderValue;
-use router_core::table::{Cluster, ResolvedRoute};
+use router_table::table::{Cluster, ResolvedRoute};
 use tokio::time::Instant;
 
 use super::balancer::Balancer;

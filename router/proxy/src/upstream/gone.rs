@@ -4,8 +4,8 @@ use std::collections::HashSet;
 use std::iter;
 use std::net::SocketAddr;
 
-use router_core::model::RouteId;
-use router_core::table::{ResolvedRoute, RoutingTable};
+use router_model::names::RouteId;
+use router_table::table::{ResolvedRoute, RoutingTable};
 
 use crate::snapshot::Snapshot;
 
@@ -47,7 +47,7 @@ fn addresses(route: &ResolvedRoute) -> impl Iterator<Item = SocketAddr> + '_ {
 mod tests {
     use std::sync::Arc;
 
-    use router_core::policy::{RoutePolicy, Timeouts};
+    use router_table::policy::{RoutePolicy, Timeouts};
 
     use super::*;
     use crate::snapshot::ServedRouter;

@@ -5,7 +5,7 @@
 use std::net::IpAddr;
 
 use http::{HeaderMap, HeaderValue, Uri};
-use router_core::policy::{HashOf, HashedPart};
+use router_table::policy::{HashOf, HashedPart};
 
 use super::affinity::Cookie;
 use super::tag::{Tag, hash};

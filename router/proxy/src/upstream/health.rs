@@ -17,8 +17,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use arc_swap::{ArcSwap, Guard};
-use router_core::rule::HealthCheck;
 use router_listener::{OwnAddresses, is_local};
+use router_table::rule::HealthCheck;
 
 use super::pool::{MAX_AGE, PoolKey, Wire};
 use super::target::Peer;

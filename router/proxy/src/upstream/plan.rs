@@ -12,9 +12,9 @@ use std::time::Instant;
 
 use http::{HeaderMap, HeaderValue};
 use router_access_log::Totals;
-use router_core::few::Few;
-use router_core::policy::{Balance, RoutePolicy, SourceLimits};
-use router_core::table::{Cluster, Endpoint, ResolvedRoute, ServiceEndpoints};
+use router_model::few::Few;
+use router_table::policy::{Balance, RoutePolicy, SourceLimits};
+use router_table::table::{Cluster, Endpoint, ResolvedRoute, ServiceEndpoints};
 
 use super::affinity::{Cookie, StandsFor};
 use super::hashing::{Hashed, Key, score};
@@ -35,7 +35,7 @@ pub struct Span {
     weight: u32,
     /// The service's weight.
     share: u32,
-    /// See [`BackendPolicy::failure`](router_core::rule::BackendPolicy::failure).
+    /// See [`BackendPolicy::failure`](router_table::rule::BackendPolicy::failure).
     pub failure: Option<u16>,
 }
 

@@ -19,7 +19,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use http::header::{AUTHORIZATION, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, WWW_AUTHENTICATE};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
-use router_core::table::ResolvedRoute;
+use router_table::table::ResolvedRoute;
 
 use super::plan::Plan;
 use super::pool::{Bucket, Pool, PoolKey};

@@ -13,8 +13,8 @@ use std::time::Duration;
 
 use http::header::{HOST, USER_AGENT};
 use http::{HeaderValue, Method, Request, StatusCode};
-use router_core::rule::{BackendPolicy, HealthCheck, HealthRequest};
-use router_core::table::{Cluster, Endpoint, ResolvedRoute, RouterTable, RoutingTable};
+use router_table::rule::{BackendPolicy, HealthCheck, HealthRequest};
+use router_table::table::{Cluster, Endpoint, ResolvedRoute, RouterTable, RoutingTable};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::AbortHandle;
 use tokio::time::{sleep, timeout};

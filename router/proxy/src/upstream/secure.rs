@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use http::StatusCode;
 use router_access_log::Flag;
-use router_core::rule::BackendPolicy;
+use router_table::rule::BackendPolicy;
 use rustls::AlertDescription;
 use rustls_pki_types::ServerName;
 use tokio::io::{AsyncRead, AsyncWrite};

@@ -4,7 +4,7 @@ use std::fmt;
 use std::net::SocketAddr;
 
 use aws_lc_rs::digest::{SHA256, digest};
-use router_core::model::RouteId;
+use router_model::names::RouteId;
 
 /// What stands for an endpoint or a client, in a cookie or where endpoints are chosen by hash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

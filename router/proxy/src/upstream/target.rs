@@ -3,8 +3,8 @@
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-use router_core::rule::BackendPolicy;
-use router_core::table::{Endpoint, ResolvedRoute};
+use router_table::rule::BackendPolicy;
+use router_table::table::{Endpoint, ResolvedRoute};
 use rustls::RootCertStore;
 
 /// An endpoint of a route, with the service that it belongs to, which names it for TLS.

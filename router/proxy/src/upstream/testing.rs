@@ -3,11 +3,11 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use router_core::model::{HostMatch, Hostname, PathMatch, RouteId, RouterName};
-use router_core::object::Kind;
-use router_core::policy::{RoutePolicy, RouterPolicy, Timeouts};
-use router_core::rule::BackendPolicy;
-use router_core::table::{
+use router_model::kind::Kind;
+use router_model::names::{HostMatch, Hostname, PathMatch, RouteId, RouterName};
+use router_table::policy::{RoutePolicy, RouterPolicy, Timeouts};
+use router_table::rule::BackendPolicy;
+use router_table::table::{
     Cluster, Endpoint, HttpTls, InsecurePolicy, ResolvedRoute, RouteKind, RouterTable, ServiceEndpoints,
 };
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use router_core::rule::{BackendTls, PeerName};
+use router_table::rule::{BackendTls, PeerName};
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::client::{WebPkiServerVerifier, verify_server_cert_signed_by_trust_anchor, verify_server_name};
 use rustls::server::ParsedCertificate;

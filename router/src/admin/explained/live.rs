@@ -5,12 +5,13 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use router_common::maps::{PROTOCOL_HTTP, PROTOCOL_TLS, names};
 use router_common::verdict::{Reason, Verdict};
-use router_core::explain::{DataPath, MapKey, MapNet, Protocol, Query};
 use router_datapath::PinFolder;
 use router_datapath::address::network;
 use router_datapath::dump::{DumpError, dump, host_entry};
 use router_datapath::image::{MapImage, Relayed, RouteMap};
 use router_datapath::obstacles::AgentAlone;
+use router_translate::explain::data_path::{DataPath, MapKey, MapNet};
+use router_translate::explain::query::{Protocol, Query};
 use serde_json::Value;
 
 use crate::admin::views::intended_row;

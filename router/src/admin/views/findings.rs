@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 
 use router_common::verdict::Reason;
-use router_core::table::RoutingTable;
+use router_table::table::RoutingTable;
 use serde_json::{Value, json};
 
 use router_access_log::Flag;

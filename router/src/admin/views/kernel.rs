@@ -5,12 +5,12 @@ use std::sync::PoisonError;
 
 use router_common::maps::{SlotKey, names};
 use router_common::verdict::Reason;
-use router_core::model::{RouteId, RouterName};
 use router_datapath::PinFolder;
 use router_datapath::dump::{self, dump};
 use router_datapath::image::{MapImage, RouteMap, listener_key, listener_value};
 use router_datapath::maps;
 use router_datapath::task::Programmed;
+use router_model::names::{RouteId, RouterName};
 use serde_json::{Map, Value, json};
 
 use super::intended_row;

@@ -4,11 +4,13 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use router_access_log::RouteCounters;
-use router_core::gateway::spec::{Gateway, HostPattern, Listener};
-use router_core::model::{RouteId, RouterName};
-use router_core::object::{Kind, ObjectRef};
-use router_core::sites::{Row, Told};
-use router_core::table::{ResolvedRoute, RouterTable};
+use router_api::gateway_api::types::{Gateway, Listener};
+use router_model::kind::Kind;
+use router_model::names::{RouteId, RouterName};
+use router_model::object::ObjectRef;
+use router_table::host_pattern::HostPattern;
+use router_table::table::{ResolvedRoute, RouterTable};
+use router_translate::status::told::{Row, Told};
 use serde_json::{Value, json};
 
 use super::kernel::Counted;

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use router_core::object::ObjectRef;
+use router_model::object::ObjectRef;
 
 use crate::source::diagnostic::{Diagnostic, Severity};
 use crate::source::entry::Entry;

@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
-use router_core::parse::Defaults;
+use router_api::defaults::Defaults;
 use tokio::task::JoinHandle;
 
 use super::*;

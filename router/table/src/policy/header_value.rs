@@ -6,7 +6,6 @@
 
 use std::sync::Arc;
 
-
 /// A value that is known to be well-formed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HeaderValue(Vec<Segment>);

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use router_core::parse::ErrorPage;
-use router_core::policy::{ErrorPages, RouterPolicy};
-use router_core::rule::{Retry, RulePolicy};
 use router_proxy::ProxyConfig;
+use router_table::policy::error_page::ErrorPage;
+use router_table::policy::{ErrorPages, RouterPolicy};
+use router_table::rule::{Retry, RulePolicy};
 use tokio::io::AsyncWriteExt;
 
 use super::ask;

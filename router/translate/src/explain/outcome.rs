@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 
 use super::asked::Asked;
-use crate::explain::facts::{Facts, Trust};
+use crate::explain::facts::Facts;
 use router_table::decide::grpc_has_words_for;
 use router_table::flag::Flag;
 use router_table::table::{Endpoint, NO_ENDPOINTS, ResolvedRoute, RouterTable, ServiceEndpoints};
@@ -93,22 +93,6 @@ impl Fate {
     /// The connection ends without a word.
     pub fn close(flag: Flag) -> Self {
         Fate::Close { cause: Some(flag.cause().to_owned()) }
-    }
-}
-
-impl Trust<'_> {
-    /// What to do for the endpoints of a service, with which TLS is spoken and which nothing is there to verify; `None`:
-    /// they can be verified, or there is no TLS.
-    pub fn missing(&self, route: &ResolvedRoute, service: &ServiceEndpoints) -> Option<&'static str> {
-        match (service.policy.as_ref().and_then(|policy| policy.tls.as_ref()), route.reencrypt()) {
-            (Some(tls), _) if tls.anchors(self.system).is_none() => {
-                Some("install the system's CA certificates, or name a CA in the BackendTLSPolicy")
-            }
-            (None, Some(reencrypt)) if reencrypt.anchors(self.service_ca).is_none() => {
-                Some("write spec.tls.destinationCACertificate, or start the agent with --service-ca FILE")
-            }
-            _ => None,
-        }
     }
 }
 

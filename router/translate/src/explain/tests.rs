@@ -1,11 +1,11 @@
 //! Whole explanations, as text: each line is something that an operator relies on.
 
 use crate::explain::explanation::Step;
-use crate::explain::facts::Trust;
 use crate::explain::outcome::Fate;
 use crate::explain::query::QueryError;
 use crate::explain::settings::Setting;
 use router_api::resources::Resources;
+use router_table::live::Trust;
 use serde_json::{Value, json};
 
 mod requests;

@@ -5,12 +5,13 @@ use serde_json::{Value, json};
 use super::*;
 use crate::explain::explain;
 use crate::explain::explanation::Explanation;
-use crate::explain::facts::{Facts, Trust};
+use crate::explain::facts::Facts;
 use crate::explain::query::Query;
 use crate::settings::Settings;
 use crate::translate::{Translation, translate};
 use crate::warning::Warning;
 use router_api::testing::{controller, resources, route};
+use router_table::live::Trust;
 
 fn facts<'f>(translation: &'f Translation, resources: &'f Resources) -> Facts<'f> {
     Facts { table: &translation.table, report: &translation.report, resources, trust: Trust::default(), live: None }

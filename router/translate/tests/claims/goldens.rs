@@ -7,12 +7,13 @@ use std::path::Path;
 use jiff::Timestamp;
 use router_api::resources::Resources;
 use router_model::certificate::MaterialCache;
+use router_table::live::Trust;
 use router_table::table::RoutingTable;
 use router_translate::advice::advice;
 use router_translate::engine::Engine;
 use router_translate::explain::explain;
 use router_translate::explain::explanation::Step as Told;
-use router_translate::explain::facts::{Facts, Trust};
+use router_translate::explain::facts::Facts;
 use router_translate::explain::query::Query;
 use router_translate::status::report::StatusReport;
 

@@ -4,7 +4,6 @@ use crate::openshift::route::traffic::CertificateSource;
 use crate::openshift::route::traffic::HeldTls;
 use crate::openshift::route::traffic::Material;
 
-
 use crate::fields::Fields;
 use crate::openshift::route::traffic::Traffic;
 use router_model::certificate::{MaterialCache, MaterialError, Part};

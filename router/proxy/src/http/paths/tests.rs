@@ -1,7 +1,7 @@
 //! Rewritten paths and hosts.
 
-use router_core::location::changed;
-use router_core::rule::PathChange;
+use router_table::location::changed;
+use router_table::rule::PathChange;
 
 use super::*;
 

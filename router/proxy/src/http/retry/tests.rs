@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use http::Method;
-use router_core::rule::RulePolicy;
+use router_table::rule::RulePolicy;
 
 use super::*;
 use crate::upstream::testing;

@@ -1,7 +1,7 @@
 //! The cookie, its way in and its way out.
 
-use router_core::model::RouteId;
-use router_core::policy::{Affinity, RoutePolicy};
+use router_model::names::RouteId;
+use router_table::policy::{Affinity, RoutePolicy};
 
 use super::*;
 use crate::upstream::testing::{address, edge, route};

@@ -1,7 +1,7 @@
 //! What is checked when, and what a check does.
 
-use router_core::model::RouteId;
-use router_core::policy::{RoutePolicy, Timeouts};
+use router_model::names::RouteId;
+use router_table::policy::{RoutePolicy, Timeouts};
 use tokio::net::TcpListener;
 
 use super::*;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use router_core::policy::Balance;
+use router_table::policy::Balance;
 
 use crate::dial::random_below;
 use crate::upstream::hashing::{Key, score};

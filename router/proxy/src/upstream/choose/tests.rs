@@ -10,8 +10,8 @@ use std::time::Instant as Now;
 
 use futures_util::FutureExt;
 use proptest::prelude::*;
-use router_core::policy::{Affinity, Balance, RoutePolicy};
-use router_core::table::ResolvedRoute;
+use router_table::policy::{Affinity, Balance, RoutePolicy};
+use router_table::table::ResolvedRoute;
 
 use super::*;
 use crate::upstream::health::Step;
@@ -276,7 +276,7 @@ fn no_endpoint_has_more_than_the_limit() {
     for balance in [Balance::Random, Balance::RoundRobin, Balance::LeastConnections, Balance::Source] {
         let route = route(&[(3, &[1, 2]), (1, &[3])], RoutePolicy { balance: Some(balance), ..limited(2) });
         let route = ResolvedRoute {
-            id: router_core::model::RouteId { name: format!("{balance:?}").into(), ..route.id },
+            id: router_model::names::RouteId { name: format!("{balance:?}").into(), ..route.id },
             ..route
         };
         let active: [AtomicU32; 4] = Default::default();
@@ -413,8 +413,8 @@ fn copies_are_made_of_their_share() {
         let mut route = rule(&[(1, &[1], None)], RoutePolicy::default());
         let cluster = rule(&[(3, &[7], None), (1, &[8], None)], RoutePolicy::default()).cluster;
         let mirrors = [(1, 1), (1, 4), (0, 100)];
-        let mirrors = mirrors.map(|share| router_core::rule::Mirror { cluster: cluster.clone(), share });
-        route.rule = Some(Box::new(router_core::rule::RulePolicy { mirrors: mirrors.into(), ..Default::default() }));
+        let mirrors = mirrors.map(|share| router_table::rule::Mirror { cluster: cluster.clone(), share });
+        route.rule = Some(Box::new(router_table::rule::RulePolicy { mirrors: mirrors.into(), ..Default::default() }));
         route
     };
     let (route, changed) = (mirrored(), mirrored());

@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicU32, AtomicU64};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use http::HeaderValue;
-use router_core::policy::{Balance, SourceLimits};
-use router_core::table::{Cluster, Endpoint, ResolvedRoute};
+use router_table::policy::{Balance, SourceLimits};
+use router_table::table::{Cluster, Endpoint, ResolvedRoute};
 
 use super::{Plan, usable};
 use crate::limits::Sources;

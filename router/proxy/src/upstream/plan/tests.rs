@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 
-use router_core::policy::RoutePolicy;
+use router_table::policy::RoutePolicy;
 
 use super::*;
 use crate::upstream::testing::route;

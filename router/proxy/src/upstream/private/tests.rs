@@ -4,7 +4,7 @@ use super::*;
 use crate::upstream::pool::MAX_AGE;
 use crate::upstream::pool::Wire;
 use crate::upstream::testing::{address, route};
-use router_core::policy::RoutePolicy;
+use router_table::policy::RoutePolicy;
 
 fn fields(fields: &[(&'static str, &'static str)]) -> HeaderMap {
     let mut headers = HeaderMap::new();

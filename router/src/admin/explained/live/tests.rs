@@ -5,9 +5,9 @@ use std::io;
 
 use aya::maps::MapError;
 use router_common::verdict::Reason;
-use router_core::explain::{Explanation, Step};
 use router_datapath::address::sixteen;
 use router_datapath::image::{HostEntry, PoolEntry};
+use router_translate::explain::explanation::{Explanation, Step};
 use serde_json::json;
 
 use super::*;
