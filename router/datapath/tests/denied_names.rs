@@ -10,9 +10,9 @@ use router_core::object::Origin;
 use router_core::parse::{Defaults, Outcome, parse};
 use router_core::resources::Resources;
 use router_core::translate::{Settings, translate};
+use router_datapath::egress_routes::Path;
 use router_datapath::image::MapImage;
 use router_datapath::lower::{RouteIds, lower};
-use router_datapath::paths::Path;
 use router_datapath::pools::Pools;
 use serde_json::{Value, json};
 

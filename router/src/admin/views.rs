@@ -16,7 +16,7 @@ use router_core::table::{HttpTls, ResolvedRoute, RouteKind, RouterTable, Virtual
 use router_datapath::PinFolder;
 use router_datapath::dump::connections;
 use router_datapath::image::{HostEntry, RouteMap, flags};
-use router_datapath::task::Programmed;
+use router_datapath::reconciler::Programmed;
 use router_listener::{BindState, ListenerState, Protocol};
 use router_proxy::Known;
 use rustls::sign::CertifiedKey;

@@ -13,7 +13,7 @@ use router_core::translate::{Settings, translate};
 use serde_json::{Value, json};
 
 use super::*;
-use crate::paths::Path;
+use crate::egress_routes::Path;
 
 mod bounds;
 mod changes;

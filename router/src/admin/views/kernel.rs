@@ -10,7 +10,7 @@ use router_datapath::PinFolder;
 use router_datapath::dump::{self, dump};
 use router_datapath::image::{MapImage, RouteMap, listener_key, listener_value};
 use router_datapath::maps;
-use router_datapath::task::Programmed;
+use router_datapath::reconciler::Programmed;
 use serde_json::{Map, Value, json};
 
 use super::intended_row;

@@ -20,8 +20,8 @@ use router_core::translate::{Settings, translate};
 use serde_json::{Value, json};
 
 use super::*;
+use crate::egress_routes::Obstacle;
 use crate::lower::{RouteIds, lower};
-use crate::paths::Obstacle;
 use crate::pools::Pools;
 use crate::testing;
 
