@@ -17,17 +17,17 @@ use router_common::packet::{ACK, FIN, RST, SYN, Segment};
 use router_common::tls;
 use router_common::verdict::{DialCounter, Reason, Verdict};
 
-use crate::compose::{compose, is_damaged};
-use crate::dial;
+use crate::connect;
+use crate::craft::{compose, is_damaged};
 use crate::handshake;
 use crate::maps;
 use crate::next_hop;
 use crate::options::read as read_options;
-use crate::record::{self, Read};
 use crate::reject;
 use crate::scratch::{ParseLoop, Scratch};
 use crate::skb::Skb;
 use crate::tables::KernelTables;
+use crate::telemetry::{self, Read};
 use crate::verifier;
 use crate::words;
 
@@ -94,7 +94,7 @@ fn read(skb: &Skb, segment: &Segment, listener: Listener) -> i32 {
 pub fn pass(flow: &FlowKey, listener: Listener, reason: Reason) -> i32 {
     maps::forget_gathered_flight(flow);
     maps::set_decided(flow);
-    record::decision(flow, listener, Decision::of(reason), Read { bytes: 0, segments: 0, host: None }, true);
+    telemetry::decision(flow, listener, Decision::of(reason), Read { bytes: 0, segments: 0, host: None }, true);
     TC_ACT_OK
 }
 
@@ -134,7 +134,7 @@ fn gather(skb: &Skb, segment: &Segment, listener: Listener, handshake: &mut Hand
     let room = MAX_FLIGHT - received;
     let fresh = segment.payload_len - seen;
     let len = if fresh < room { fresh } else { room };
-    let at = (FLIGHT_HEADROOM + (verifier::hidden(received) & (MAX_FLIGHT - 1))) as usize;
+    let at = (FLIGHT_HEADROOM + (verifier::opaque(received) & (MAX_FLIGHT - 1))) as usize;
     // SAFETY: 4,096 bytes follow every such position of the scratch memory.
     let loaded =
         unsafe { skb.load_to(segment.payload + seen, (&raw mut memory.flight.bytes).cast::<u8>().add(at), len) };
@@ -208,28 +208,28 @@ fn complete(skb: &Skb, segment: &Segment, listener: Listener, handshake: &Handsh
     let steer = memory.decision.verdict() as u8 == Verdict::Steer as u8;
     let mut why = OFF;
     if steer {
-        why = if whole { dial::begin(skb, segment, listener, handshake) } else { TOO_LONG };
-        if why == dial::CHOSEN && maps::is_fragmenting(&segment.flow.source) {
+        why = if whole { connect::begin(skb, segment, listener, handshake) } else { TOO_LONG };
+        if why == connect::CHOSEN && maps::is_fragmenting(&segment.flow.source) {
             why = Reason::Fragments as u32;
         }
-        if why == dial::CHOSEN && !next_hop::leads_back(skb, &segment.flow) {
+        if why == connect::CHOSEN && !next_hop::leads_back(skb, &segment.flow) {
             why = Reason::OtherWayBack as u32;
         }
-        if why == dial::CHOSEN {
+        if why == connect::CHOSEN {
             memory.key = segment.flow;
             memory.arrived = skb.interface();
-            why = dial::enter(skb);
+            why = connect::enter(skb);
         }
     }
     // What the kernel cannot do goes up, with the reason why it could not.
     if why == TOO_LONG {
         memory.decision.reason = decide::too_long(listener.protocol);
-    } else if steer && why != dial::ENTERED && why != OFF {
-        memory.decision.reason = dial::reason(why);
+    } else if steer && why != connect::ENTERED && why != OFF {
+        memory.decision.reason = connect::reason(why);
     }
-    settle(segment, listener, why == dial::ENTERED);
-    if why == dial::ENTERED {
-        return dial::send(skb, segment);
+    settle(segment, listener, why == connect::ENTERED);
+    if why == connect::ENTERED {
+        return connect::send(skb, segment);
     }
     match memory.decision.verdict() {
         Verdict::Steer | Verdict::Pass => up(skb, segment),
@@ -259,7 +259,7 @@ fn settle(segment: &Segment, listener: Listener, dialed: bool) {
     let Some(memory) = maps::scratch_memory() else { return };
     let flight = &memory.flight;
     let read = Read { bytes: flight.received, segments: flight.segments, host: Some(&flight.host.exact) };
-    record::decision(flow, listener, memory.decision, read, !dialed || flight.dial.told != 0);
+    telemetry::decision(flow, listener, memory.decision, read, !dialed || flight.dial.told != 0);
     if dialed {
         maps::forget_handshake(flow);
         maps::count(DialCounter::Dialed);
@@ -271,7 +271,7 @@ fn settle(segment: &Segment, listener: Listener, dialed: bool) {
 
 // Answers of the dial are codes of reasons; these are none.
 const TOO_LONG: u32 = u32::MAX;
-const OFF: u32 = dial::OFF;
+const OFF: u32 = connect::OFF;
 
 /// Sends the segment up the stack, with what was held before it.
 #[inline(always)]

@@ -5,7 +5,7 @@ use router_common::maps::{FLOW_IN_HEAD, Flow, FlowKey, SIDE_CLIENT, STATE_CLOSIN
 use router_common::verdict::FlowEndReason;
 
 use crate::maps;
-use crate::record;
+use crate::telemetry;
 
 /// Ends a connection: both entries linger for packets that are sent again, until the agent or a dial wants their room.
 #[inline(never)]
@@ -21,7 +21,7 @@ pub fn finish(flow: &mut Flow, other: &mut Flow, reason: FlowEndReason) {
     other.ended_ns = now;
     flow.state = STATE_CLOSING;
     other.state = STATE_CLOSING;
-    record::end(flow, other);
+    telemetry::end(flow, other);
 }
 
 /// A first payload that is no longer needed.

@@ -20,7 +20,7 @@ use router_common::packet::{ETHERNET, Packet, RST, SYN};
 use router_common::translate::{identify, translate_later};
 use router_common::verdict::{DialCounter, FlowEndReason};
 
-use crate::carry;
+use crate::established;
 use crate::maps;
 use crate::next_hop;
 use crate::odd::fragment_data;
@@ -41,7 +41,7 @@ pub fn first(skb: &mut Skb) -> i32 {
         return TC_ACT_SHOT;
     };
     let Some(segment) = maps::segment_memory() else { return TC_ACT_SHOT };
-    if !carry::within(skb, segment, flow) {
+    if !established::within(skb, segment, flow) {
         maps::count(DialCounter::Untranslated);
         return TC_ACT_SHOT;
     }
@@ -148,7 +148,7 @@ fn ended(skb: &Skb) {
     segment.ack = fragmented.ack;
     segment.flags = fragmented.flags as u8;
     segment.payload_len = total.wrapping_sub(fragmented.header) & 0xffff;
-    carry::told_in_fragments(segment, flow);
+    established::told_in_fragments(segment, flow);
 }
 
 /// Where IP says that the packet ends; what is behind it is padding, as of Ethernet.

@@ -13,7 +13,7 @@ use router_common::packet::{ETHERNET, Packet};
 use router_common::translate::{Difference, PacketMut};
 
 use crate::maps;
-use crate::next_endpoint;
+use crate::retry;
 use crate::skb::Skb;
 
 const ICMP: u8 = 1;
@@ -36,7 +36,7 @@ const HEADER: u32 = 8;
 #[inline(always)]
 pub fn packet(skb: &mut Skb) -> i32 {
     let action = if skb.is_v6() { icmp6(skb) } else { icmp4(skb) };
-    if action == REFUSED { next_endpoint::dial(skb) } else { action }
+    if action == REFUSED { retry::dial(skb) } else { action }
 }
 
 #[inline(never)]

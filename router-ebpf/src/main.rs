@@ -10,35 +10,35 @@
 //! kernel carries the connection.
 //!
 //! ```text
-//! SYN ─► handshake      data ─► first_flight ─► dial ─► SYN ─► dialing ─► payload ─► carry (translate, send)
+//! SYN ─► handshake      data ─► first_flight ─► connect ─► SYN ─► connecting ─► payload ─► established (translate, send)
 //! ```
 #![no_std]
 #![no_main]
-// `verifier::hidden` hides a value from the optimiser with it.
+// `verifier::opaque` hides a value from the optimiser with it.
 #![feature(asm_experimental_arch)]
 
-mod carry;
-mod compose;
-mod dial;
-mod dialing;
+mod connect;
+mod connecting;
+mod craft;
+mod established;
 mod first_flight;
 mod flow_end;
 mod fragments;
 mod handshake;
 mod icmp;
-mod later_request;
 mod maps;
-mod next_endpoint;
 mod next_hop;
 mod odd;
 mod options;
 mod packet_mut;
-mod record;
+mod pipelined;
 mod reject;
+mod retry;
 mod scratch;
 mod skb;
 mod strangers;
 mod tables;
+mod telemetry;
 mod verifier;
 mod words;
 
@@ -84,7 +84,7 @@ fn ingress(mut skb: Skb) -> i32 {
     }
     let Some(segment) = read else { return TC_ACT_SHOT };
     if let Some(flow) = maps::flow(&segment.flow)
-        && let Some(action) = carry::packet(&mut skb, segment, flow)
+        && let Some(action) = established::packet(&mut skb, segment, flow)
     {
         return action;
     }

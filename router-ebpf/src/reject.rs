@@ -4,7 +4,7 @@
 use aya_ebpf::bindings::{TC_ACT_OK, TC_ACT_SHOT};
 use router_common::packet::{Packet, RST, Segment};
 
-use crate::compose::compose;
+use crate::craft::compose;
 use crate::maps;
 use crate::scratch::Scratch;
 use crate::skb::Skb;

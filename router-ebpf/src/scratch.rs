@@ -48,7 +48,7 @@ pub struct Scratch {
     /// The options that are translated.
     pub rewriter: Rewriter,
     /// The packet that is being made.
-    pub wanted: Wanted,
+    pub wanted: PacketSpec,
     /// The route that is asked for.
     pub fib: bpf_fib_lookup,
     /// The socket that is asked for.
@@ -76,7 +76,7 @@ pub struct ParseLoop {
 
 /// The packet that is wanted. It lies in map memory, because the stack has 512 bytes.
 #[repr(C)]
-pub struct Wanted {
+pub struct PacketSpec {
     /// Addresses and ports.
     pub flow: FlowKey,
     /// Sequence number.
@@ -110,8 +110,8 @@ pub struct Wanted {
 }
 
 const _: () = assert!(
-    offset_of!(Wanted, tcp) == offset_of!(Wanted, ip) + 40
-        && offset_of!(Wanted, options) == offset_of!(Wanted, tcp) + 20
+    offset_of!(PacketSpec, tcp) == offset_of!(PacketSpec, ip) + 40
+        && offset_of!(PacketSpec, options) == offset_of!(PacketSpec, tcp) + 20
 );
 
 /// A next hop, and what it was found for. A rule may tell sources apart, and so may several next hops of one route.

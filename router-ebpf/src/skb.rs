@@ -20,7 +20,7 @@ use router_common::options::OPTIONS_ROOM;
 use router_common::packet::{self, ETHERNET, Headers, Packet, Segment};
 
 use crate::maps;
-use crate::verifier::{at_most_4096, hidden};
+use crate::verifier::{at_most_4096, opaque};
 use crate::words::{is_v4, words};
 
 /// Mark of packets that ingress has sent up itself: ingress lets them pass.
@@ -79,7 +79,7 @@ impl Skb {
     /// Copies `len` bytes (1 ..= 64) from `offset` on.
     #[inline(always)]
     pub fn load_options(&self, offset: u32, to: &mut [u8; OPTIONS_ROOM], len: u32) -> bool {
-        let len = (hidden(len.wrapping_sub(1)) & (OPTIONS_ROOM as u32 - 1)) + 1;
+        let len = (opaque(len.wrapping_sub(1)) & (OPTIONS_ROOM as u32 - 1)) + 1;
         // SAFETY: `len` is at most the size of the array.
         unsafe { bpf_skb_load_bytes(self.0.as_ptr().cast(), offset, to.as_mut_ptr().cast(), len) == 0 }
     }
@@ -87,7 +87,7 @@ impl Skb {
     /// Overwrites `len` bytes (1 ..= 64) at `offset`, no checksum of any kind with them.
     #[inline(always)]
     pub fn store_options(&self, offset: u32, from: &[u8; OPTIONS_ROOM], len: u32) -> bool {
-        let len = (hidden(len.wrapping_sub(1)) & (OPTIONS_ROOM as u32 - 1)) + 1;
+        let len = (opaque(len.wrapping_sub(1)) & (OPTIONS_ROOM as u32 - 1)) + 1;
         // SAFETY: `len` is at most the size of the array.
         unsafe { bpf_skb_store_bytes(self.0.as_ptr().cast(), offset, from.as_ptr().cast(), len, 0) == 0 }
     }
@@ -389,7 +389,7 @@ fn read_segment(skb: &Skb, to: &mut Segment) -> bool {
 /// 512 bytes from `from` on may be read.
 #[inline(always)]
 pub unsafe fn sum_of(from: *const u8, len: u32, seed: u32) -> u32 {
-    let len = (hidden(len.wrapping_sub(1)) & 511) + 1;
+    let len = (opaque(len.wrapping_sub(1)) & 511) + 1;
     // SAFETY: the caller's promise; the helper only reads.
     unsafe { bpf_csum_diff(core::ptr::null_mut(), 0, from.cast_mut().cast(), len, seed) as u32 }
 }

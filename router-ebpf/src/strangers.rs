@@ -5,7 +5,7 @@ use router_common::maps::{SIDE_BACKEND, STATE_CLOSING};
 use router_common::packet::Segment;
 use router_common::verdict::DialCounter;
 
-use crate::dial;
+use crate::connect;
 use crate::maps;
 
 /// Whether a SYN that is not ours may leave. An ended connection of ours gives its port back. One that lives keeps it: the
@@ -22,7 +22,7 @@ pub fn may_begin(segment: &Segment) -> bool {
         maps::tell_clash(&back);
         return false;
     }
-    if dial::give_back(flow) {
+    if connect::give_back(flow) {
         maps::remove_flow(&back);
     }
     true

@@ -12,11 +12,11 @@ use router_model::names::RouteId;
 use router_sys::abi::Raw;
 
 use super::address::address;
+use super::egress_routes::Path;
 use super::image::{
     EndpointEntry, HostEntry, ListenerEntry, MapImage, PoolEntry, RouteLabel, RouteMap, SlotEntry, Slots,
 };
 use super::maps::{KernelMaps, into_io};
-use super::paths::Path;
 
 impl KernelMaps {
     /// What the configuration maps hold.

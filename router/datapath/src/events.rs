@@ -14,7 +14,7 @@ use router_sys::ring::readable;
 use tokio::time::{MissedTickBehavior, interval};
 
 use super::dump::DumpError;
-use super::ends::Reporter;
+use super::flow_log::Reporter;
 use super::pin_folder::PinFolder;
 
 /// Ends taken before other work has its turn.

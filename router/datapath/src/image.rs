@@ -9,8 +9,8 @@ use router_common::verdict::Reason;
 use router_model::names::RouteId;
 
 use super::address::sixteen;
+use super::egress_routes::{Obstacle, Path};
 use super::obstacles::AgentAlone;
-use super::paths::{Obstacle, Path};
 
 /// One of the maps that are keyed by host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

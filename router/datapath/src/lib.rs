@@ -4,12 +4,12 @@
 //! RoutingTable ─┐
 //! listeners    ─┼─► lower ─► MapImage ─► plan ─► [Change] ─► Maps (kernel) ─► Programmed
 //! addresses    ─┤            ▲    ▲
-//! paths        ─┘            │    └─ adopt: what the maps held when this agent came
+//! egress_routes─┘           │    └─ adopt: what the maps held when this agent came
 //!                            └─ pools: endpoints of routes, under ids that are never given twice
 //!
-//! flows ─► sweep ─┐
-//! flow_ends      ─┼─► ends ─► access log, counters
-//! events         ─┘
+//! flows ─► flow_gc ─┐
+//! flow_ends        ─┼─► flow_log ─► access log, counters
+//! events           ─┘
 //! ```
 //! Map writes are idempotent; what fails is kept and tried again, and nobody upstream hears of it but the status.
 
@@ -20,10 +20,11 @@ pub mod adopt;
 pub mod alias;
 pub mod clock;
 pub mod conntrack;
-pub mod decide;
 pub mod dump;
-pub mod ends;
+pub mod egress_routes;
 pub mod events;
+pub mod flow_gc;
+pub mod flow_log;
 pub mod flows;
 pub mod host;
 pub mod image;
@@ -35,16 +36,15 @@ pub mod maps;
 pub mod netfilter;
 pub mod netlink;
 pub mod obstacles;
-pub mod paths;
-pub mod peers;
 pub mod pin_folder;
 pub mod plan;
 pub mod pools;
 pub mod ports;
+pub mod reconciler;
+pub mod redirect_peer;
 mod resets;
-pub mod sweep;
+pub mod simulate;
 mod taken;
-pub mod task;
 #[cfg(test)]
 mod testing;
 

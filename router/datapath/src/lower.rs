@@ -13,9 +13,9 @@ use router_listener::{BindState, ListenerState, Protocol};
 use router_model::names::HostMatch;
 use router_table::table::{ResolvedRoute, RouteKind, RouterTable, RoutingTable, VirtualHost};
 
+use super::egress_routes::Paths;
 use super::image::{HostEntry, HostName, ListenerEntry, MapImage, RouteLabel, RouteMap, Unsteered, covering};
 use super::obstacles::AgentAlone;
-use super::paths::Paths;
 use super::pools::Pools;
 
 pub use ids::RouteIds;

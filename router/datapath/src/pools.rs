@@ -14,8 +14,8 @@ use router_table::table::ResolvedRoute;
 use tracing::Level;
 
 use super::alias;
+use super::egress_routes::{Obstacle, Path, Paths};
 use super::image::{EndpointEntry, MapImage, PoolEntry, Relayed, SlotEntry, Slots};
-use super::paths::{Obstacle, Path, Paths};
 
 /// Pools of all routes that the kernel may steer, and the endpoints in them.
 #[derive(Debug)]

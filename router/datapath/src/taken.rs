@@ -14,8 +14,8 @@ use aya::maps::{HashMap, Map, MapData, MapError};
 use router_common::maps::{FlowKey, MAX_TAKEN};
 use router_sys::abi::Raw;
 
+use super::egress_routes::Paths;
 use super::maps::into_io;
-use super::paths::Paths;
 use super::pools::Pools;
 use super::ports::PortRange;
 use crate::conntrack::Conntrack;

@@ -18,13 +18,13 @@ use router_common::translate::Translation;
 use router_common::verdict::{FlowEndReason, Reason};
 use router_datapath::address::sixteen;
 use router_datapath::clock::clock;
+use router_datapath::egress_routes::Path;
+use router_datapath::flow_gc::Sweeper;
 use router_datapath::image::{
     EndpointEntry, HostEntry, ListenerEntry, MapImage, PoolEntry, RouteLabel, RouteMap, SlotEntry,
 };
 use router_datapath::kernel::Kernel;
 use router_datapath::maps::{KernelMaps, reconcile};
-use router_datapath::paths::Path;
-use router_datapath::sweep::Sweeper;
 use router_model::kind::Kind;
 use router_model::names::RouteId;
 use router_sys::abi::Raw;

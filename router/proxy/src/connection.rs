@@ -14,12 +14,12 @@ use super::capacity::Seats;
 use super::hello::{FirstFlight, HelloFailure, read_hello, turn_away};
 use super::http::connection::Connection;
 use super::http::serve::{policy_of, serve_http1, serve_http2};
+use super::peeked_stream::Prefixed;
 use super::preface::{self, Beginning};
-use super::prefixed::Prefixed;
-use super::proxied::Proxied;
+use super::proxy_protocol::Proxied;
 use super::snapshot::ServedRouter;
 use super::tls::terminate::terminate;
-use super::{passthrough, proxied};
+use super::{passthrough, proxy_protocol};
 use crate::context::Shared;
 use crate::record::AccessRecord;
 
@@ -49,7 +49,7 @@ pub async fn serve(shared: Arc<Shared>, mut accepted: Accepted) {
     let mut first = Vec::new();
     if policy.is_some_and(|policy| policy.accept_proxy) {
         let limit = policy.map(|policy| policy.timeouts).unwrap_or_default().hello;
-        match Box::pin(proxied::read(&accepted.stream, limit)).await {
+        match Box::pin(proxy_protocol::read(&accepted.stream, limit)).await {
             Ok(Proxied { ends, rest }) => {
                 (accepted.client, accepted.listener) = ends.unwrap_or((accepted.client, accepted.listener));
                 first = rest;

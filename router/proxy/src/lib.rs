@@ -14,21 +14,21 @@ mod capacity;
 mod certificates;
 mod client_io;
 mod clock;
+mod coalesced_write;
 mod connection;
 mod context;
 mod dial;
 mod hello;
 mod http;
 mod interim;
-mod joined;
 mod keep_alive;
 mod known;
 mod limits;
 pub mod listeners;
 mod passthrough;
+mod peeked_stream;
 mod preface;
-mod prefixed;
-mod proxied;
+mod proxy_protocol;
 mod record;
 pub mod relay;
 pub mod rt;
@@ -49,7 +49,7 @@ use tokio::task::JoinHandle;
 use context::Common;
 use listeners::Listeners;
 use snapshot::{Snapshot, Snapshots};
-use upstream::{checks, gone, probes};
+use upstream::{checks, probes, removed_endpoints};
 use workers::{Worker, Workers};
 
 use router_access_log::{AccessLog, RouteCounters};
@@ -158,7 +158,7 @@ struct Serve {
 impl Serve {
     fn table(&mut self, table: &Arc<RoutingTable>) {
         let common = &self.workers.common;
-        let gone = gone::gone(&self.current, table);
+        let gone = removed_endpoints::gone(&self.current, table);
         common.log.follow(table);
         self.current = self.snapshots.make(table, &self.current);
         for Worker { shared, .. } in self.workers.iter() {

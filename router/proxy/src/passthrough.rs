@@ -16,7 +16,7 @@ use tokio_util::either::Either;
 
 use super::dial::{self, DialError, Opening};
 use super::limits::TooMany;
-use super::prefixed::Prefixed;
+use super::peeked_stream::Prefixed;
 use super::upstream::choose::Exhausted;
 use super::upstream::hashing::Key;
 use super::upstream::secure::{ByteStream, secured};

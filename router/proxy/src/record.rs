@@ -14,7 +14,7 @@ use router_table::policy::access_log::{CookieCapture, HeaderCapture};
 use router_table::table::ResolvedRoute;
 
 use super::limits::Visit;
-use super::upstream::occupancy::Place;
+use super::upstream::concurrency_limit::Place;
 use super::upstream::plan::Plan;
 
 /// One entry of the access log. It is written, and the route's counters move, when it is dropped: whatever becomes

@@ -2,7 +2,7 @@
 //! how one is made, and when a request may be sent again.
 //!
 //! ```text
-//! ResolvedRoute ─► plan (once per version) ─► choose ─┬─► occupancy (counts, limits, the line before them)
+//! ResolvedRoute ─► plan (once per version) ─► choose ─┬─► concurrency_limit (counts, limits, the queue before them)
 //!                    ├─► affinity (cookie) ───────────┤
 //!                    └─► hashing (of what goes where) ┘
 //!                        health (addresses that do not connect rest) ◄── dial, checks, probes
@@ -15,25 +15,25 @@ pub mod balancer;
 pub mod cause;
 pub mod checks;
 pub mod choose;
+pub mod concurrency_limit;
 pub mod connect;
 pub mod failure;
-pub mod gone;
 pub mod hashing;
 pub mod health;
-pub mod heard;
 pub mod http2;
-pub mod hush;
-mod kept;
-pub mod occupancy;
+mod informational;
 pub mod plan;
 pub mod pool;
 pub mod private;
 pub mod probes;
+pub mod read_activity;
+pub mod removed_endpoints;
+mod replay;
 pub mod secure;
 pub mod tag;
-mod tap;
 pub mod target;
 #[cfg(test)]
 pub(crate) mod testing;
-pub mod turns;
+pub mod wake_suppression;
+pub mod weighted_round_robin;
 pub mod wire;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use aya::VerifierLogLevel;
 use router_datapath::kernel::{Kernel, KernelError, Mode};
 use router_datapath::ports;
-use router_datapath::task::{self, Inputs, Programmed};
+use router_datapath::reconciler::{self, Inputs, Programmed};
 use router_datapath::{DataPath, PinFolder};
 use tokio::sync::watch;
 use tokio::task::LocalSet;
@@ -65,7 +65,7 @@ impl KernelDataPath {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let thread = thread::Builder::new().name("datapath".to_owned()).spawn(move || {
             let work = LocalSet::new();
-            if let Err(error) = work.block_on(&runtime, task::run(kernel, inputs, programmed.clone(), modes)) {
+            if let Err(error) = work.block_on(&runtime, reconciler::run(kernel, inputs, programmed.clone(), modes)) {
                 let error = with_causes(&error);
                 tracing::error!(error, "the kernel data path ended; everything is relayed");
                 // Nobody needs to wait for connections that nobody watches.

@@ -13,10 +13,10 @@ use tokio::sync::Notify;
 
 use super::Host;
 use super::carried::{self, Lost};
+use crate::egress_routes::{KernelPaths, Path, Paths};
 use crate::netfilter::{self, HostFirewall};
 use crate::netlink::{Netlink, Policies};
 use crate::obstacles::{AgentAlone, Obstacle};
-use crate::paths::{KernelPaths, Path, Paths};
 
 /// What is asked of the thread.
 #[derive(Debug)]

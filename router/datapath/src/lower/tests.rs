@@ -16,7 +16,7 @@ use router_translate::translate::translate;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::paths::Path;
+use crate::egress_routes::Path;
 
 mod bounds;
 mod changes;

@@ -6,8 +6,8 @@ use router_common::verdict::Reason;
 use router_model::names::RouteId;
 
 use super::*;
+use crate::egress_routes::Path;
 use crate::image::MapImage;
-use crate::paths::Path;
 
 /// Maps in memory that refuse some writes.
 #[derive(Default)]

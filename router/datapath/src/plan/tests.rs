@@ -8,8 +8,8 @@ use router_common::verdict::Reason;
 use router_model::names::RouteId;
 
 use super::*;
+use crate::egress_routes::Path;
 use crate::image::SlotEntry;
-use crate::paths::Path;
 
 fn names() -> impl Strategy<Value = (RouteMap, u32, String)> {
     let map = prop_oneof![Just(RouteMap::HttpBe), Just(RouteMap::EdgeReencrypt)];

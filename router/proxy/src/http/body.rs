@@ -17,7 +17,7 @@ use crate::record::AccessRecord;
 use crate::upstream::failure::AnswerError;
 use crate::upstream::pool::Lease;
 use crate::upstream::wire::Answer;
-use crate::upstream::{cause, hush};
+use crate::upstream::{cause, wake_suppression};
 
 /// Why a response body broke off.
 #[derive(Debug, thiserror::Error)]
@@ -73,7 +73,7 @@ impl UpstreamBody {
         if self.is_late() {
             return Poll::Ready(Some(Err(BodyError::Late)));
         }
-        let (polled, kept) = hush::during(|| Pin::new(&mut self.body).poll_frame(cx));
+        let (polled, kept) = wake_suppression::during(|| Pin::new(&mut self.body).poll_frame(cx));
         if matches!(polled, Poll::Ready(Some(Ok(_)))) && self.body.is_end_stream() {
             // That was all of it.
             kept.forget();

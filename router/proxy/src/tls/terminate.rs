@@ -17,7 +17,7 @@ use crate::hello::{FirstFlight, turn_away};
 use crate::http::connection::{Connection, ConnectionTls};
 use crate::http::serve::{serve_http1, serve_http2};
 use crate::passthrough;
-use crate::prefixed::Prefixed;
+use crate::peeked_stream::Prefixed;
 use crate::record::AccessRecord;
 use crate::snapshot::{ServedRouter, ServedTls};
 

@@ -22,9 +22,9 @@ use router_table::table::{Cluster, ResolvedRoute};
 use tokio::time::Instant;
 
 use super::balancer::Balancer;
+use super::concurrency_limit::{Line, Place};
 use super::hashing::Key;
 use super::health::{Health, View};
-use super::occupancy::{Line, Place};
 use super::plan::{Member, Plan, Share, Span};
 use super::private::Bound;
 use super::tag::Tag;

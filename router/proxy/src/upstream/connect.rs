@@ -18,18 +18,18 @@ use tokio_rustls::TlsConnector;
 
 use super::failure::OpenError;
 use super::health::Step;
-use super::heard::Heard;
 use super::pool::{Bucket, Lease, Opener, PoolKey, Taken, Wire};
 use super::private::Private;
+use super::read_activity::Heard;
 use super::secure::{Failed, Trusted, secure, trust_policy};
 use super::target::Peer;
 use super::target::Target;
 use super::wire::Own;
-use super::{http2, hush};
+use super::{http2, wake_suppression};
+use crate::coalesced_write::Joined;
 use crate::context::Common;
 use crate::dial::{self, DialError};
 use crate::interim::Turn;
-use crate::joined::Joined;
 use crate::rt::timer::OwnTimer;
 use crate::upstream_tls::{TrustError, service_name};
 
@@ -259,7 +259,7 @@ where
     let made = http1::Builder::new().max_buf_size(MAX_RESPONSE_HEAD).handshake(io).await;
     let (sender, driver) = made.map_err(|_| (StatusCode::BAD_GATEWAY, Flag::UpstreamHungUp))?;
     // Its errors reach whoever sends on it.
-    tokio::spawn(hush::sleeper(async move { driver.with_upgrades().await.ok() }));
+    tokio::spawn(wake_suppression::sleeper(async move { driver.with_upgrades().await.ok() }));
     Ok(Connected::Http1(Own::new(sender, heard)))
 }
 

@@ -20,7 +20,7 @@ use super::affinity::{Cookie, StandsFor};
 use super::hashing::{Hashed, Key, score};
 use super::tag::Tag;
 use super::target::Target;
-use super::turns::{Portion, Turn, Turns};
+use super::weighted_round_robin::{Portion, Turn, Turns};
 use crate::limits::{TooMany, Visit};
 use extra::Extra;
 

@@ -14,8 +14,8 @@ use router_access_log::Flag;
 
 use super::cause;
 use super::failure::{AnswerError, Fate, Unanswered};
-use super::heard::Heard;
 use super::http2;
+use super::read_activity::Heard;
 use crate::http::upload::RequestBody;
 use crate::interim::Turn;
 

@@ -14,7 +14,7 @@ use router_access_log::Flag;
 use router_datapath::PinFolder;
 use router_datapath::image::{MapImage, Relayed};
 use router_datapath::instances;
-use router_datapath::task::Programmed;
+use router_datapath::reconciler::Programmed;
 
 const SETTINGS: &str = "/proc/sys/net";
 /// `rp_filter` of an interface (linux, ip-sysctl): sources must be reached by it.

@@ -9,7 +9,7 @@ use router_datapath::PinFolder;
 use router_datapath::dump::{self, dump};
 use router_datapath::image::{MapImage, RouteMap, listener_key, listener_value};
 use router_datapath::maps;
-use router_datapath::task::Programmed;
+use router_datapath::reconciler::Programmed;
 use router_model::names::{RouteId, RouterName};
 use serde_json::{Map, Value, json};
 

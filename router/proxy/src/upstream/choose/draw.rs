@@ -6,8 +6,8 @@ use std::sync::atomic::Ordering;
 use router_table::policy::Balance;
 
 use crate::dial::random_below;
+use crate::upstream::concurrency_limit::Occupancy;
 use crate::upstream::hashing::{Key, score};
-use crate::upstream::occupancy::Occupancy;
 use crate::upstream::plan::{Plan, Share};
 
 /// Turns after which round robin takes what comes: nearly all endpoints rest.

@@ -12,9 +12,9 @@ use router_table::table::{Cluster, Endpoint, ResolvedRoute};
 use super::{Plan, usable};
 use crate::limits::Sources;
 use crate::upstream::affinity::Cookie;
-use crate::upstream::occupancy::{Line, Occupancy};
+use crate::upstream::concurrency_limit::{Line, Occupancy};
 use crate::upstream::tag::Tag;
-use crate::upstream::turns::{Portion, Turns};
+use crate::upstream::weighted_round_robin::{Portion, Turns};
 
 /// What is counted for a route, and outlives its versions.
 #[derive(Debug, Default)]

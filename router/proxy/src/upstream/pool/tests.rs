@@ -13,8 +13,8 @@ use router_access_log::Flag;
 
 use super::*;
 use crate::http::upload::RequestBody;
-use crate::upstream::heard::Heard;
 use crate::upstream::http2::{self, MAX_BROKEN_OFF};
+use crate::upstream::read_activity::Heard;
 use crate::upstream::target::Peer;
 
 fn key(port: u16, wire: Wire) -> PoolKey {

@@ -7,9 +7,9 @@ use router_common::options;
 use router_common::packet::{ETHERNET, Packet, Segment};
 
 use crate::maps;
-use crate::scratch::{Scratch, Wanted};
+use crate::scratch::{PacketSpec, Scratch};
 use crate::skb::{self, Skb};
-use crate::verifier::hidden;
+use crate::verifier::opaque;
 use crate::words::{is_v4, word, words};
 
 const TCP_HEADER: u32 = 20;
@@ -31,7 +31,7 @@ const SUM_PARTIAL: u8 = 1;
 /// The checksum of all.
 const SUM_WHOLE: u8 = 2;
 
-impl Wanted {
+impl PacketSpec {
     /// A header without payload or options.
     #[inline(always)]
     pub fn begin(&mut self, skb: &Skb, flow: &FlowKey) {
@@ -125,7 +125,7 @@ fn write(skb: &Skb) -> bool {
     let partial = wanted.sum == SUM_PARTIAL;
     if !partial {
         sum += header_sum(wanted);
-        // Nothing is behind it: see `Wanted::len`.
+        // Nothing is behind it: see `PacketSpec::len`.
         let (start, len) = (memory.wanted.start, memory.wanted.len);
         sum += sum_of_gathered(memory, start, len) as u64;
     }
@@ -146,7 +146,7 @@ fn write(skb: &Skb) -> bool {
 
 /// Sum of TCP header and options.
 #[inline(always)]
-fn header_sum(wanted: &Wanted) -> u64 {
+fn header_sum(wanted: &PacketSpec) -> u64 {
     let mut sum = 0;
     for word in wanted.tcp {
         sum += word as u64;
@@ -172,7 +172,7 @@ fn turn(skb: &Skb, v6: bool) -> bool {
 
 /// The TCP header (RFC 9293 §3.1), its checksum 0.
 #[inline(always)]
-fn fill_header(wanted: &mut Wanted) {
+fn fill_header(wanted: &mut PacketSpec) {
     wanted.tcp[0] = ((wanted.flow.source_port as u32) << 16 | wanted.flow.destination_port as u32).to_be();
     wanted.tcp[1] = wanted.seq.to_be();
     wanted.tcp[2] = wanted.ack.to_be();
@@ -186,7 +186,7 @@ fn fill_header(wanted: &mut Wanted) {
 #[inline(always)]
 fn position(memory: &Scratch, at: u32) -> *const u8 {
     // SAFETY: the mask keeps it within `bytes` and the slack behind it.
-    unsafe { (&raw const memory.flight.bytes).cast::<u8>().add((hidden(at) & POSITIONS) as usize) }
+    unsafe { (&raw const memory.flight.bytes).cast::<u8>().add((opaque(at) & POSITIONS) as usize) }
 }
 
 /// Where a segment is copied to for its sum to be checked: behind all of the flight, in the slack.
@@ -250,7 +250,7 @@ fn sum_of_gathered(memory: &mut Scratch, start: u32, len: u32) -> u32 {
 
 /// Writes an IPv4 header (RFC 791 §3.1); the sum of its addresses.
 #[inline(always)]
-fn ipv4(wanted: &mut Wanted, segment_len: u32) -> u64 {
+fn ipv4(wanted: &mut PacketSpec, segment_len: u32) -> u64 {
     let (source, destination) = (word(&wanted.flow.source, 3), word(&wanted.flow.destination, 3));
     let first = (0x4500_0000 | (20 + segment_len)).to_be();
     let second = DONT_FRAGMENT.to_be();
@@ -267,7 +267,7 @@ fn ipv4(wanted: &mut Wanted, segment_len: u32) -> u64 {
 
 /// Writes an IPv6 header (RFC 8200 §3); the sum of its addresses.
 #[inline(always)]
-fn ipv6(wanted: &mut Wanted, segment_len: u32) -> u64 {
+fn ipv6(wanted: &mut PacketSpec, segment_len: u32) -> u64 {
     wanted.ip[0] = 0x6000_0000_u32.to_be();
     wanted.ip[1] = (segment_len << 16 | (PROTOCOL_TCP as u32) << 8 | HOP_LIMIT as u32).to_be();
     let (source, destination) = (words(&wanted.flow.source), words(&wanted.flow.destination));

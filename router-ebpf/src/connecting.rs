@@ -11,14 +11,14 @@ use router_common::options::TcpOptions;
 use router_common::packet::{ACK, FIN, PSH, Packet, RST, SYN, Segment};
 use router_common::verdict::{DialCounter, FlowEndReason};
 
-use crate::compose::compose;
-use crate::dial;
+use crate::connect;
+use crate::craft::compose;
 use crate::flow_end;
 use crate::maps;
-use crate::next_endpoint;
 use crate::next_hop;
 use crate::options::read as read_options;
 use crate::reject::swapped;
+use crate::retry;
 use crate::scratch::Scratch;
 use crate::skb::Skb;
 
@@ -80,16 +80,16 @@ pub fn act(skb: &Skb, segment: &Segment, flow: &mut Flow, other: &mut Flow, next
     let Some(memory) = maps::scratch_memory() else { return TC_ACT_SHOT };
     memory.key = if from_client { segment.flow } else { flow.rewrite.to.reversed() };
     if next == NEXT_ENDPOINT {
-        return next_endpoint::dial(skb);
+        return retry::dial(skb);
     }
     if next == NEXT_PORT {
-        return next_endpoint::dial_from_another_port(skb);
+        return retry::dial_from_another_port(skb);
     }
     let client = if from_client { flow } else { other };
     if next == SYN_AGAIN {
         memory.client.rewrite.to = client.rewrite.to;
         memory.client.interface = client.interface;
-        return dial::syn(skb);
+        return connect::syn(skb);
     }
     payload(skb, client)
 }
@@ -268,7 +268,7 @@ fn from_client_dialing(segment: &Segment, client: &mut Flow, backend: &mut Flow)
     if !maps::read_dialed_flight(memory, flight) {
         return DROP;
     }
-    if waited >= GIVEN && next_endpoint::may_be(&flight.dial, client.route) {
+    if waited >= GIVEN && retry::may_be(&flight.dial, client.route) {
         return NEXT_ENDPOINT;
     }
     // The endpoint may be behind another interface since: of a pod that was made anew, or by another route.

@@ -12,13 +12,13 @@ use router_common::requests::is_content;
 use router_common::translate::{translate, translate_across};
 use router_common::verdict::{DialCounter, FlowEndReason};
 
-use crate::dialing;
+use crate::connecting;
 use crate::flow_end::{finish, forget, forget_flight};
-use crate::later_request;
 use crate::maps;
 use crate::next_hop;
-use crate::record;
+use crate::pipelined;
 use crate::skb::Skb;
+use crate::telemetry;
 
 /// A reset counts as the end only this close after the last byte that was seen of its sender (RFC 5961 §3 wants it
 /// exact, and the receiver of the packet sees to that; some packets before it may have been lost on their way here).
@@ -142,9 +142,9 @@ fn unusual(skb: &Skb, segment: &Segment, flow: &mut Flow) -> u32 {
         return GONE;
     }
     if dialing {
-        let next = dialing::next(skb, segment, flow, other, from_client);
-        if next != dialing::CARRY {
-            return dialing::act(skb, segment, flow, other, next) as u32;
+        let next = connecting::next(skb, segment, flow, other, from_client);
+        if next != connecting::CARRY {
+            return connecting::act(skb, segment, flow, other, next) as u32;
         }
         if is_plain(segment, flow) {
             return FORWARD;
@@ -157,7 +157,7 @@ fn unusual(skb: &Skb, segment: &Segment, flow: &mut Flow) -> u32 {
         }
     }
     if flow.own & FLOW_ASKED != 0 && segment.payload_len != 0 {
-        later_request::answered(skb, segment, flow, other);
+        pipelined::answered(skb, segment, flow, other);
     }
     if segment.flags & RST != 0 {
         if flow.state != STATE_CLOSING && segment.seq.wrapping_sub(flow.next_seq) < RESET_WINDOW {
@@ -183,12 +183,12 @@ fn unusual(skb: &Skb, segment: &Segment, flow: &mut Flow) -> u32 {
 /// Payload of a client of clear text. A function of its own: what it needs of the stack is free again after it.
 #[inline(never)]
 fn requests(skb: &Skb, segment: &Segment, client: &mut Flow, backend: &mut Flow) -> u32 {
-    match later_request::look(skb, segment, client, backend) {
-        later_request::GOES_ON => FORWARD,
-        later_request::EARLY => TC_ACT_SHOT as u32,
+    match pipelined::look(skb, segment, client, backend) {
+        pipelined::GOES_ON => FORWARD,
+        pipelined::EARLY => TC_ACT_SHOT as u32,
         why => {
-            later_request::end(client, backend, why);
-            later_request::reset(skb, segment, client, backend) as u32
+            pipelined::end(client, backend, why);
+            pipelined::reset(skb, segment, client, backend) as u32
         }
     }
 }
@@ -226,7 +226,7 @@ fn begins_anew(segment: &Segment, client: &mut Flow) -> bool {
         if client.state != STATE_CLOSING {
             finish(client, backend, FlowEndReason::Replaced);
         }
-        record::last_of(client, backend);
+        telemetry::last_of(client, backend);
     }
     forget(&segment.flow, client);
     true

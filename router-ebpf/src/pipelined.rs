@@ -20,7 +20,7 @@ use router_common::packet::{ACK, Packet, RST, Segment};
 use router_common::requests::{self, Place};
 use router_common::verdict::{DialCounter, FlowEndReason};
 
-use crate::compose::{compose, is_damaged};
+use crate::craft::{compose, is_damaged};
 use crate::first_flight::{CONTENT, PARSE_BAD, PARSE_DONE, parse};
 use crate::flow_end;
 use crate::maps::{self, http_be};

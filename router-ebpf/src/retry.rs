@@ -6,8 +6,8 @@ use router_common::maps::{Dial, Flow, Pool};
 use router_common::packet::{ACK, RST};
 use router_common::verdict::{DialCounter, FlowEndReason};
 
-use crate::compose::compose;
-use crate::dial;
+use crate::connect;
+use crate::craft::compose;
 use crate::flow_end;
 use crate::maps;
 use crate::next_hop;
@@ -35,7 +35,7 @@ pub fn may_be(dial: &Dial, route: u32) -> bool {
 #[inline(always)]
 pub fn dial(skb: &Skb) -> i32 {
     match next_endpoint(skb) {
-        ANOTHER => dial::syn(skb),
+        ANOTHER => connect::syn(skb),
         NO_OTHER => refuse(skb),
         _ => TC_ACT_SHOT,
     }
@@ -46,7 +46,7 @@ pub fn dial(skb: &Skb) -> i32 {
 #[inline(always)]
 pub fn dial_from_another_port(skb: &Skb) -> i32 {
     match another_port(skb) {
-        ANOTHER => dial::syn(skb),
+        ANOTHER => connect::syn(skb),
         NO_OTHER => refuse(skb),
         _ => TC_ACT_OK,
     }
@@ -96,7 +96,7 @@ fn remember(memory: &mut Scratch, client: &Flow, backend: &Flow) {
 /// Enters the connection anew, as it stands in the working memory.
 #[inline(always)]
 fn enter(skb: &Skb) -> u32 {
-    if dial::enter(skb) == dial::ENTERED {
+    if connect::enter(skb) == connect::ENTERED {
         return ANOTHER;
     }
     let Some(memory) = maps::scratch_memory() else { return NO_CLIENT };
@@ -117,7 +117,7 @@ fn choose_another(dial: &mut Dial, route: u32) -> bool {
     if let Some(pool) = new_pool(dial, route) {
         dial.pool = pool.id;
         dial.slots = pool.slots;
-        return dial::draw(dial) && is_there(dial.endpoint);
+        return connect::draw(dial) && is_there(dial.endpoint);
     }
     let slots = if dial.slots == 0 { 1 } else { dial.slots };
     if dial.attempts as u32 >= slots {

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::io::AsyncRead;
 use tokio_util::io::InspectReader;
 
-use super::tap::Tap;
+use super::informational::Tap;
 use crate::interim::Listener;
 
 /// Whether bytes have come since [`Heard::forget`].

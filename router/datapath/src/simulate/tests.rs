@@ -23,8 +23,8 @@ use router_translate::translate::translate;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::egress_routes::Obstacle;
 use crate::lower::{RouteIds, lower};
-use crate::paths::Obstacle;
 use crate::pools::Pools;
 use crate::testing;
 

@@ -16,17 +16,17 @@ use router_table::table::RoutingTable;
 use tokio::sync::watch;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
 
-use super::ends::Relayed;
 use super::events;
+use super::flow_gc::Sweeper;
+use super::flow_log::Relayed;
 use super::host::{Lost, Told, Watch};
 use super::image::MapImage;
 use super::kernel::{Kernel, KernelError, Mode};
 use super::netfilter::HostFirewall;
 use super::netlink::News;
-use super::peers::{PeerRedirect, Peers};
 use super::pin_folder::PinFolder;
 use super::ports::{self, PortRange};
-use super::sweep::Sweeper;
+use super::redirect_peer::{PeerRedirect, Peers};
 use super::taken::Taken;
 use state::State;
 

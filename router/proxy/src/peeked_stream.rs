@@ -6,7 +6,7 @@ use std::task::{Context, Poll};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use super::joined;
+use super::coalesced_write;
 
 /// The stream.
 #[derive(Debug)]
@@ -65,7 +65,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Prefixed<S> {
         cx: &mut Context<'_>,
         bufs: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        joined::poll_write(Pin::new(&mut self.inner), cx, bufs)
+        coalesced_write::poll_write(Pin::new(&mut self.inner), cx, bufs)
     }
 
     fn is_write_vectored(&self) -> bool {

@@ -14,7 +14,8 @@ use router_table::table::RoutingTable;
 use rustix::rand::{GetRandomFlags, getrandom};
 
 use super::{Inputs, Programmed};
-use crate::ends::Reporter;
+use crate::egress_routes::{KernelPaths, PathCache};
+use crate::flow_log::Reporter;
 use crate::host::{Answer, Order, Question, Told, Watch};
 use crate::image::MapImage;
 use crate::interfaces::Interfaces;
@@ -23,11 +24,10 @@ use crate::lower::{RouteIds, forget_gone, lower, lower_changes};
 use crate::maps::{KernelMaps, Maps, make_all, reconcile};
 use crate::netlink::Netlink;
 use crate::obstacles::AgentAlone;
-use crate::paths::{KernelPaths, PathCache};
-use crate::peers::Peers;
 use crate::plan::{Change, plan};
 use crate::pools::Pools;
 use crate::ports::PortRange;
+use crate::redirect_peer::Peers;
 use crate::taken::Taken;
 
 const RETRY_FIRST: Duration = Duration::from_millis(100);

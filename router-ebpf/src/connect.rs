@@ -15,13 +15,13 @@ use router_common::proxy_v2;
 use router_common::requests;
 use router_common::verdict::{DialCounter, Reason};
 
-use crate::compose::compose;
+use crate::craft::compose;
 use crate::maps;
 use crate::next_hop;
 use crate::options::read as read_options;
-use crate::record;
 use crate::scratch::Scratch;
 use crate::skb::{PASS_UP, Skb};
+use crate::telemetry;
 use crate::verifier;
 use crate::words::is_v4;
 
@@ -202,7 +202,7 @@ fn prepare(memory: &mut Scratch, endpoint: &Endpoint) {
     to.destination_port = key.source_port;
     backend.next_seq = 0;
     // See `begin_entry`.
-    backend.bytes = verifier::hidden(0) as u64;
+    backend.bytes = verifier::opaque(0) as u64;
     backend.packets = 0;
     backend.interface = *arrived;
     backend.endpoint = client.endpoint;
@@ -234,7 +234,7 @@ fn prepare(memory: &mut Scratch, endpoint: &Endpoint) {
 #[inline(always)]
 fn begin_entry(flow: &mut Flow, now: u64) {
     // The compiler would make zeros that stand side by side a call of `memset`, a frame of its own.
-    let zero = verifier::hidden(0);
+    let zero = verifier::opaque(0);
     flow.rewrite.delta_seq = zero;
     flow.rewrite.delta_ack = zero;
     flow.rewrite.delta_tsval = zero;
@@ -339,7 +339,7 @@ pub fn give_back(old: &mut Flow) -> bool {
     if let Some(other) = maps::flow(&client)
         && other.started_ns == old.started_ns
     {
-        record::last_of(old, other);
+        telemetry::last_of(old, other);
         maps::remove_flow(&client);
     }
     true
