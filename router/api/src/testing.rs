@@ -1,4 +1,5 @@
 //! What the tests of this crate share: objects from short descriptions.
+#![allow(clippy::expect_used, clippy::panic, reason = "a test stops at the first surprise")]
 
 use std::sync::Arc;
 
