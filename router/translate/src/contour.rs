@@ -7,19 +7,19 @@
 mod backends;
 mod claims;
 pub(crate) mod matching;
-pub mod report;
 mod serve;
+pub mod status;
 mod tls;
 mod walk;
 
 use std::sync::Arc;
 
 use self::backends::Backends;
-use self::report::{Report, root_invalid};
 use self::serve::Maker;
 use self::tls::HostTls;
 use self::walk::{Walk, own_faults};
 use crate::contour::claims::types::{Claim, Claims, Vertices};
+use crate::contour::status::{Report, root_invalid};
 use crate::endpoints::services::Services;
 use crate::owned_age::OwnedAge;
 use crate::translator::{Api, Lost, RouterPorts, Settled, Surroundings, Want};
@@ -230,7 +230,7 @@ impl Api for Model<'_> {
         let delegations = self.around.resources.certificate_delegations.iter().filter(|object| object.has_status);
         settled.statuses.extend(delegations.map(|object| {
             let reference = ObjectRef { kind: Kind::TlsCertificateDelegation, key: object.meta.key.clone() };
-            (reference, report::certificate_delegation(object, self.around.resources))
+            (reference, status::certificate_delegation(object, self.around.resources))
         }));
         settled
     }

@@ -7,11 +7,11 @@
 //! the same objects (`engine/tests.rs`).
 
 pub mod change;
+mod host_rules;
 mod members;
 mod refused;
-mod same;
+mod reuse;
 mod served;
-mod sites;
 mod verdict;
 
 use crate::engine::change::RouteChange;
@@ -19,11 +19,12 @@ use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::compile;
 use crate::contour;
-use crate::controllers;
 use crate::endpoints::EndpointIndex;
+use crate::engine::host_rules::{SiteTable, Sites};
 use crate::gateway;
+use crate::openshift::compile;
+use crate::openshift::controllers;
 use crate::settings::Settings;
 use crate::status::condition::last_good_serves;
 use crate::status::controller::ControllerStatus;
@@ -39,7 +40,6 @@ use router_model::object::ObjectKey;
 use router_model::persistent::{Changed, Sorted};
 use router_table::table::{RouterTable, RoutingTable};
 use served::Served;
-use sites::{SiteTable, Sites};
 
 /// See the module.
 #[derive(Debug)]
@@ -148,8 +148,8 @@ impl Engine {
         is_new: bool,
     ) {
         let denies = !self.settings.domains.denied.is_empty();
-        let are_wanted = denies || sites::are_wanted(resources) || !self.sites.is_empty();
-        let may_differ = are_wanted && (is_new || sites::may_differ(resources, &state.resources));
+        let are_wanted = denies || host_rules::are_wanted(resources) || !self.sites.is_empty();
+        let may_differ = are_wanted && (is_new || host_rules::may_differ(resources, &state.resources));
         let make = || {
             (self.apis)(Surroundings {
                 resources,

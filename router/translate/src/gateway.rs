@@ -3,21 +3,21 @@
 //! `class` and `listeners` say what is listened on, `attach` which routes hang there, `inclusion` what these and their
 //! children come to, `hosts` and `rules` what is served by it, and `statuses` what everybody is told.
 
-mod attach;
 pub mod backend_tls;
 pub mod carried;
+mod claims;
 pub mod class;
 pub(crate) mod conditions;
 mod domains;
 pub mod gate;
 pub mod grants;
-mod hosts;
 pub mod inclusion;
 pub(crate) mod listeners;
+mod route_validity;
 mod rules;
-mod statuses;
+mod serve;
+mod status;
 mod unserved;
-mod worth;
 
 use crate::gateway::gate::Gate;
 use router_api::gateway_api::types::GatewayRoute;
@@ -25,18 +25,18 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use crate::gateway::carried::Carried;
+use crate::gateway::claims::{Attached, seniority};
 use crate::gateway::inclusion::types::{Context, EffectiveRule, Expanded, Outcome, Top};
 use crate::gateway::listeners::ports::Ports;
-use attach::{Attached, seniority};
+use crate::gateway::route_validity::Worth;
+use crate::gateway::serve::{Hosts, Hung, ListenerAt};
 use backend_tls::BackendTlsPolicies;
 use class::Classes;
 use domains::Domains;
 use grants::{Grants, Referrer};
-use hosts::{Hosts, Hung, ListenerAt};
 use router_api::gateway_api::types::{Filter, Gateway};
 use router_table::host_pattern::HostPattern;
 use rules::Resolver;
-use worth::Worth;
 
 use crate::endpoints::services::Services;
 use crate::status::condition::Condition;
@@ -83,7 +83,7 @@ impl<'r> Model<'r> {
         let made: Vec<_> = ports.made().cloned().collect();
 
         let refusal = |route: &GatewayRoute| Worth::refusal(resources, route);
-        let attached = attach::attach(resources, &gates, &refusal);
+        let attached = claims::attach(resources, &gates, &refusal);
         let (tops, places) = tops(&attached, &gates);
         let keys: BTreeSet<ObjectKey> = gates.iter().map(|gate| gate.gateway.meta.key.clone()).collect();
         let max_depth = around.settings.max_inclusion_depth;
@@ -106,7 +106,7 @@ impl<'r> Model<'r> {
 
 impl Api for Model<'_> {
     fn wants(&self) -> Vec<Want> {
-        let want = |((router, host), built): (&(_, _), &hosts::Built)| {
+        let want = |((router, host), built): (&(_, _), &serve::Built)| {
             let (router, host): (&router_model::names::RouterName, &router_model::names::HostMatch) = (router, host);
             Want { router: router.clone(), host: host.clone(), owner: built.site.owner.clone(), age: built.age.clone() }
         };

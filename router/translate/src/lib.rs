@@ -4,18 +4,15 @@
 //! in any order of arrival. See `ARCHITECTURE.md` for the flow.
 #![forbid(unsafe_code)]
 
-pub mod admit;
 pub mod advice;
-pub mod compile;
 pub mod contour;
-pub mod controllers;
 pub mod domain_lists;
 pub mod endpoints;
 pub mod engine;
 pub mod explain;
 pub mod gateway;
+pub mod openshift;
 pub mod owned_age;
-pub mod resolve;
 pub mod settings;
 pub mod shown;
 pub mod status;

@@ -434,13 +434,13 @@ fn each_kind_of_another_api_alone_is_reason_enough_to_ask_that_api() {
     let nothing = outcome(&mut Engine::new(Settings::default()), &Resources::default());
     for object in alone {
         let resources = router_api::testing::resources([object.clone()]);
-        assert!(sites::are_wanted(&resources), "{object}");
+        assert!(host_rules::are_wanted(&resources), "{object}");
         let mut engine = Engine::new(Settings::default());
         engine.apply(&resources);
         assert_eq!(outcome(&mut engine, &Resources::default()), nothing, "{object} leaves something behind");
         assert!(engine.sites.is_empty(), "{object}");
     }
-    assert!(!sites::are_wanted(&router_api::testing::resources([route("red/web", 0, json!({}))])));
+    assert!(!host_rules::are_wanted(&router_api::testing::resources([route("red/web", 0, json!({}))])));
 }
 
 #[test]

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use crate::admit::Decision;
-use crate::compile::Shadow;
+use crate::openshift::claims::Decision;
+use crate::openshift::compile::Shadow;
 use crate::status::condition::Condition;
 use router_api::openshift::route::Route;
 use router_api::openshift::route::annotations::allowlist::allowlist;

@@ -6,7 +6,7 @@ use super::asked::Asked;
 use super::outcome::{Fate, Ground, Outcome};
 use super::owners::owner_of;
 use super::{backends, filter, hosts, settings, sites};
-use crate::contour::report::PARTLY;
+use crate::contour::status::PARTLY;
 use crate::explain::explanation::{Explanation, Loser, Step};
 use crate::explain::facts::Facts;
 use crate::explain::query::{Protocol, Query};

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::asked::Asked;
 use super::owners::{object, objects_conditions};
 use crate::contour::ROUTER;
-use crate::contour::report::PARTLY;
+use crate::contour::status::PARTLY;
 use crate::explain::explanation::{Candidate, Explanation, Loser, Owner, Step};
 use crate::explain::facts::Facts;
 use crate::explain::query::{Protocol, Query};

@@ -10,8 +10,8 @@ use std::sync::Arc;
 use rustls::RootCertStore;
 use serde_json::{Value, json};
 
-use super::attach::seniority;
 use super::conditions::{Faults, conditions};
+use crate::gateway::claims::seniority;
 use crate::status::condition::Condition;
 use crate::status::told::{Row, Told};
 use router_api::gateway_api::types::{BackendTlsPolicy, CONTROLLER_NAME, GROUP, ObjectReference};

@@ -1,6 +1,6 @@
-//! Objects of Gateway API that nobody here serves: whom the statuses of [`super::statuses`] leave out.
+//! Objects of Gateway API that nobody here serves: whom the statuses of [`crate::gateway::status`] leave out.
 
-use super::attach::common;
+use crate::gateway::claims::common;
 use crate::gateway::inclusion::edges::{gateway_of, parent_of};
 use crate::status::report::StatusReport;
 use crate::warning::Unserved;

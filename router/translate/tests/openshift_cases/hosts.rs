@@ -9,10 +9,10 @@ use router_api::update::parse_update;
 use router_model::certificate::MaterialCache;
 use router_model::names::HostMatch;
 use router_model::object::Origin;
-use router_translate::admit::foreign::ForeignClaims;
-use router_translate::admit::host::effective_host;
-use router_translate::admit::{Policy, admit};
 use router_translate::domain_lists::DomainLists;
+use router_translate::openshift::claims::cross_api::ForeignClaims;
+use router_translate::openshift::claims::host::effective_host;
+use router_translate::openshift::claims::{Policy, admit};
 use serde_json::{Value, json};
 
 use crate::differ;

@@ -1,10 +1,10 @@
 //! A few objects that delegate to each other make many ways: how many are followed.
 
-use super::super::report::Report;
 use super::super::serve::Maker;
 use super::super::walk::Walk;
 use super::*;
 use crate::contour::claims::types::Claim;
+use crate::contour::status::Report;
 
 /// `root` delegates to both objects of the first level, each of them to both of the next, and so on.
 fn diamond(levels: usize) -> Vec<Value> {

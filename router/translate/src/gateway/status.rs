@@ -8,13 +8,13 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use serde_json::{Map, Value, json};
 
 use super::Model;
-use super::attach::{Attached, Parent};
 use super::conditions::conditions;
-use super::hosts::ListenerAt;
-use super::worth::Worth;
 use crate::gateway::carried::Carried;
+use crate::gateway::claims::{Attached, Parent};
 use crate::gateway::inclusion::status::words::listener_reference;
 use crate::gateway::inclusion::types::{IncludedRow, RowParent};
+use crate::gateway::route_validity::Worth;
+use crate::gateway::serve::ListenerAt;
 use crate::status::condition::Condition;
 use crate::status::told::{Row, Told};
 use crate::translator::Lost;
@@ -113,9 +113,10 @@ impl Model<'_> {
         });
         let texts: BTreeSet<String> = match hosts.is_empty() {
             false => hosts.iter().map(|(_, host)| host.to_string()).collect(),
-            true => {
-                super::attach::common(&HostPattern::Any, &route.hostnames).iter().map(ToString::to_string).collect()
-            }
+            true => crate::gateway::claims::common(&HostPattern::Any, &route.hostnames)
+                .iter()
+                .map(ToString::to_string)
+                .collect(),
         };
         let row = Row {
             parent: names.unwrap_or_default(),

@@ -1,7 +1,7 @@
 //! What is said of one way to an object, and of all of them together.
 
 use super::super::walk::Visit;
-use crate::contour::report::words::{Domain, ROOT_INVALID, about, partly};
+use crate::contour::status::words::{Domain, ROOT_INVALID, about, partly};
 use router_api::contour::types::Fault;
 use router_model::kind::Kind;
 

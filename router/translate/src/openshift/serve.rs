@@ -5,7 +5,7 @@ use crate::traffic_defaults::TrafficDefaults;
 use router_api::openshift::route::annotations::allowlist::allowlist;
 use std::sync::Arc;
 
-use crate::admit::AdmittedRoute;
+use crate::openshift::claims::AdmittedRoute;
 use router_api::openshift::route::Route;
 use router_api::openshift::route::annotations::TrafficOptions;
 use router_api::openshift::route::traffic::HeldTls;

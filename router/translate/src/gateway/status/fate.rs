@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::gateway::Model;
-use crate::gateway::hosts::ListenerAt;
+use crate::gateway::serve::ListenerAt;
 use crate::status::condition::Condition;
 use crate::translator::Lost;
 use router_model::kind::Kind;

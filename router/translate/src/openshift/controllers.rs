@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use rustls::sign::CertifiedKey;
 
-use crate::admit::Policy;
+use crate::openshift::claims::Policy;
 use crate::settings::Settings;
 use crate::status::condition::{Condition, invalid_manifest, last_good_serves};
 use crate::status::controller::ControllerStatus;

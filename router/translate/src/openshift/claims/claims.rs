@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use crate::admit::taken::Taken;
+use crate::openshift::claims::taken::Taken;
 use router_api::openshift::ingress_controller::NamespaceOwnership;
 use router_api::openshift::route::Route;
 use router_model::names::HostMatch;

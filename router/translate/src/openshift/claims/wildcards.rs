@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use crate::admit::taken::Taken;
+use crate::openshift::claims::taken::Taken;
 use router_api::openshift::ingress_controller::NamespaceOwnership;
 use router_api::openshift::route::{Route, WildcardPolicy};
 

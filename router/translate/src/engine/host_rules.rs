@@ -7,9 +7,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::refused;
-use super::same::{Kept, routes_of};
-use crate::admit::foreign::{ForeignClaim, ForeignClaims, contested};
-use crate::compile;
+use crate::engine::reuse::{Kept, routes_of};
+use crate::openshift::claims::cross_api::{ForeignClaim, ForeignClaims, contested};
+use crate::openshift::compile;
 use crate::settings::Settings;
 use crate::status::told::Told;
 use crate::translator::{Lost, RouterPorts, Settled, Want, Winner};

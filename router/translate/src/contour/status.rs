@@ -1,13 +1,13 @@
 //! What objects are told. A vertex that is delegated to is told one line for each way that leads to it, and a summary:
 //! it is valid when one of them is (docs/delegation.md#s10).
 
-mod status;
 mod verdict;
 pub mod words;
+mod written;
 
-use crate::contour::report::words::ROOT_INVALID;
-use crate::contour::report::words::partly;
-use crate::contour::report::words::{Domain, about};
+use crate::contour::status::words::ROOT_INVALID;
+use crate::contour::status::words::partly;
+use crate::contour::status::words::{Domain, about};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -15,15 +15,15 @@ use super::claims::lost;
 use super::tls::HostTls;
 use super::walk::{Passed, Visit};
 use crate::contour::claims::types::{Claim, Claims, Vertices, Winners};
+use crate::contour::status::written::status;
 use crate::status::told::{Row, Told};
 use router_api::contour::types::{Fault, Subdomain, Vertex};
 use router_model::kind::Kind;
 use router_model::names::RouterName;
 use router_model::object::{ObjectRef, Seniority};
-use status::status;
 use verdict::{State, Verdict, summary};
 
-pub use status::certificate_delegation;
+pub use crate::contour::status::written::certificate_delegation;
 
 /// Reason of a row of what is invalid and yet serves something.
 pub const PARTLY: &str = "PartiallyInvalid";

@@ -4,16 +4,16 @@
 //! what was served before: a loser is admitted the moment its blocker leaves.
 
 pub(crate) mod claims;
-pub mod foreign;
+pub mod cross_api;
 pub mod host;
 pub(crate) mod material;
 pub mod taken;
 pub(crate) mod wildcards;
 
-use crate::admit::foreign::ForeignClaims;
-use crate::admit::host::effective_host;
-use crate::admit::taken::Taken;
 use crate::domain_lists::DomainLists;
+use crate::openshift::claims::cross_api::ForeignClaims;
+use crate::openshift::claims::host::effective_host;
+use crate::openshift::claims::taken::Taken;
 use crate::status::rejection::RejectReason;
 use crate::status::rejection::Rejection;
 use crate::status::rejection::reject;
@@ -143,7 +143,7 @@ impl<'r> Claims<'r, '_> {
         }
         let contested = self.foreign.on(&host_match).filter(|_| !self.hosts.is_held(&host_match));
         if let Some((_, claim)) = contested.as_ref().filter(|(_, claim)| claim.age < OwnedAge::of(&route.meta)) {
-            return Err(foreign::refusal(route, host, claim));
+            return Err(cross_api::refusal(route, host, claim));
         }
         let claimed = |taken: Taken<'_>| Rejection {
             reason: RejectReason::HostAlreadyClaimed,
