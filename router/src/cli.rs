@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, ensure};
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use router_model::dns_names as names;
+use router_model::dns_names;
 use router_translate::domain_lists::DomainLists;
 use router_translate::endpoints::addresses::EndpointAddresses;
 use router_translate::settings::MaxDepth;
@@ -108,12 +108,12 @@ pub struct TranslationArgs {
 }
 
 fn namespace(text: &str) -> Result<String, String> {
-    names::label_fault(text).map_or_else(|| Ok(text.to_owned()), Err)
+    dns_names::label_fault(text).map_or_else(|| Ok(text.to_owned()), Err)
 }
 
 /// A domain as hosts are compared with it; one that could match no host is refused.
 fn domain(text: &str) -> Result<String, String> {
-    names::subdomain_fault(text).map_or_else(|| Ok(text.to_owned()), Err)
+    dns_names::subdomain_fault(text).map_or_else(|| Ok(text.to_owned()), Err)
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]

@@ -14,19 +14,18 @@ mod resilience;
 mod services;
 pub mod types;
 
-use crate::contour::common::refuse;
-use crate::contour::common::required;
 use std::sync::Arc;
 
-use serde_json::Value;
-
-use super::fields::Fields;
-use crate::contour::types::{TlsCertificateDelegation, TlsSpec, Vertex, VirtualHostSpec};
-use crate::meta::set_namespace;
-use crate::object::Object;
 use router_model::field::{FieldPath, Findings};
 use router_model::kind::Kind;
 use router_model::object::{Manifest, Meta, Texts};
+use serde_json::Value;
+
+use super::fields::Fields;
+use crate::contour::common::{refuse, required};
+use crate::contour::types::{TlsCertificateDelegation, TlsSpec, Vertex, VirtualHostSpec};
+use crate::meta::set_namespace;
+use crate::object::Object;
 
 /// Annotations that name an ingress class, and the classes that are ours: those that Contour itself has by default.
 const CLASS_ANNOTATIONS: [&str; 3] =

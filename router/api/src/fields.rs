@@ -2,9 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::{Map, Value};
-
 use router_model::field::{FieldPath, Findings};
+use serde_json::{Map, Value};
 
 /// What is said of a field that this version reads and does not act on.
 pub const NO_EFFECT: &str = "has no effect: Sluice does not act on this field yet";

@@ -14,14 +14,14 @@ pub mod types;
 
 use std::sync::Arc;
 
+use router_model::field::{FieldPath, Findings};
+use router_model::kind::Kind;
+use router_model::object::{Manifest, Meta, Texts};
 use serde_json::Value;
 
 use super::fields::Fields;
 use crate::meta::set_namespace;
 use crate::object::Object;
-use router_model::field::{FieldPath, Findings};
-use router_model::kind::Kind;
-use router_model::object::{Manifest, Meta, Texts};
 
 /// Reads an object of one of these kinds; `None` when there are errors, or for other kinds.
 pub(crate) fn parse(

@@ -1,10 +1,11 @@
 //! Fields that an update may not change.
 
+use router_model::field::{FieldPath, Findings};
+
 use crate::defaults::Defaults;
 use crate::object::Object;
 use crate::openshift::ingress_controller::IngressController;
 use crate::openshift::route::Route;
-use router_model::field::{FieldPath, Findings};
 
 /// What an update may not do: errors are changes of immutable fields. Objects of different kinds or names are no
 /// versions of each other, and nothing is found.

@@ -1,13 +1,13 @@
 //! `metadata`, the same for every kind.
 
 use jiff::Timestamp;
-use serde_json::Value;
-
-use super::fields::Fields;
-use router_model::dns_names as names;
+use router_model::dns_names;
 use router_model::field::Findings;
 use router_model::kind::Kind;
 use router_model::object::{Created, Meta, ObjectKey, Origin};
+use serde_json::Value;
+
+use super::fields::Fields;
 
 /// Namespace of namespaced objects that name none, as `kubectl` fills it in.
 pub const DEFAULT_NAMESPACE: &str = "default";
@@ -30,7 +30,7 @@ pub fn parse(object: &mut Fields<'_>, kind: Kind, origin: Origin, findings: &mut
     match name {
         None => findings.error(fields.path("name"), "Required value: write the object's name"),
         Some(name) => {
-            if let Some(fault) = names::subdomain_fault(name) {
+            if let Some(fault) = dns_names::subdomain_fault(name) {
                 findings.error(fields.path("name"), format!("Invalid value: {name:?}: {fault}"));
             }
         }
@@ -43,7 +43,7 @@ pub fn parse(object: &mut Fields<'_>, kind: Kind, origin: Origin, findings: &mut
         }
         (true, namespace) => namespace.unwrap_or(DEFAULT_NAMESPACE),
     };
-    if let Some(fault) = names::label_fault(namespace).filter(|_| kind.is_namespaced()) {
+    if let Some(fault) = dns_names::label_fault(namespace).filter(|_| kind.is_namespaced()) {
         findings.error(fields.path("namespace"), format!("Invalid value: {namespace:?}: {fault}"));
     }
     let created = fields.text("creationTimestamp", findings).and_then(|text| match text.parse::<Timestamp>() {

@@ -1,26 +1,18 @@
 //! Objects of all kinds that are read.
 
-use crate::contour::types::TlsCertificateDelegation;
-use crate::contour::types::Vertex;
-use crate::gateway_api::types::BackendTlsPolicy;
-use crate::gateway_api::types::Gateway;
-use crate::gateway_api::types::GatewayClass;
-use crate::gateway_api::types::GatewayRoute;
-use crate::gateway_api::types::ReferenceGrant;
-use crate::gateway_api::types::RouteSlot;
-use crate::kubernetes::config_map::ConfigMap;
-use crate::kubernetes::endpoints::EndpointSlice;
-use crate::kubernetes::endpoints::Service;
-use crate::kubernetes::secret::Namespace;
-use crate::kubernetes::secret::Secret;
-use crate::openshift::ingress_controller::IngressController;
-use crate::openshift::route::Route;
+use std::sync::Arc;
+
 use router_model::field::FieldError;
 use router_model::kind::Kind;
-use router_model::object::Meta;
-use router_model::object::ObjectKey;
-use router_model::object::Uid;
-use std::sync::Arc;
+use router_model::object::{Meta, ObjectKey, Uid};
+
+use crate::contour::types::{TlsCertificateDelegation, Vertex};
+use crate::gateway_api::types::{BackendTlsPolicy, Gateway, GatewayClass, GatewayRoute, ReferenceGrant, RouteSlot};
+use crate::kubernetes::config_map::ConfigMap;
+use crate::kubernetes::endpoints::{EndpointSlice, Service};
+use crate::kubernetes::secret::{Namespace, Secret};
+use crate::openshift::ingress_controller::IngressController;
+use crate::openshift::route::Route;
 
 /// A parsed object of any kind.
 #[derive(Clone, Debug)]

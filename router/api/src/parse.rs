@@ -4,6 +4,10 @@
 
 use std::sync::Arc;
 
+use router_model::certificate::MaterialCache;
+use router_model::field::{FieldError, FieldPath, Findings};
+use router_model::kind::Kind;
+use router_model::object::{Manifest, ObjectKey, Origin};
 use serde_json::Value;
 
 use crate::defaults::Defaults;
@@ -15,10 +19,6 @@ use crate::object::Object;
 use crate::openshift::route::Route;
 use crate::openshift::{ingress_controller, route};
 use crate::{contour, gateway_api};
-use router_model::certificate::MaterialCache;
-use router_model::field::{FieldError, FieldPath, Findings};
-use router_model::kind::Kind;
-use router_model::object::{Manifest, ObjectKey, Origin};
 
 /// What came of one manifest.
 #[derive(Debug)]

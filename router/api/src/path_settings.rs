@@ -1,9 +1,10 @@
 //! Annotations of IngressControllers and Gateways that say how paths of requests are compared.
 
-use crate::openshift::route::annotations::values::truth;
 use router_model::field::{FieldPath, Findings};
 use router_model::object::TextMap;
 use router_table::path_form::PathSettings;
+
+use crate::openshift::route::annotations::values::truth;
 
 /// `"true"`: Routes and Gateway API's objects get paths in normal form too. Contour's objects do in any case.
 pub const NORMALIZE_PATH: &str = "router.sluice.dev/normalize-path";

@@ -1,9 +1,11 @@
 //! All objects, parsed, by kind and key. Cheap to clone: a clone shares every object, and every kind that is not
 //! changed afterwards.
 
-use router_model::object::ObjectRef;
 use std::sync::Arc;
 
+use router_model::kind::Kind;
+use router_model::object::{Manifest, ObjectKey, ObjectRef, TextMap};
+use router_model::persistent::{Changed, Same, Sorted};
 use serde_json::Value;
 
 use crate::contour::types::{TlsCertificateDelegation, Vertex};
@@ -14,10 +16,6 @@ use crate::kubernetes::secret::{Namespace, Secret};
 use crate::object::{CustomResourceDefinition, Object};
 use crate::openshift::ingress_controller::IngressController;
 use crate::openshift::route::{Route, WildcardPolicy};
-use router_model::kind::Kind;
-use router_model::object::{Manifest, ObjectKey, TextMap};
-use router_model::persistent::Same;
-use router_model::persistent::{Changed, Sorted};
 
 /// The parsed objects.
 #[derive(Clone, Debug, Default)]

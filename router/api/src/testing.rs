@@ -3,15 +3,15 @@
 
 use std::sync::Arc;
 
+use router_model::certificate::MaterialCache;
+use router_model::field::FieldError;
+use router_model::object::Origin;
 use serde_json::{Value, json};
 
 use crate::defaults::Defaults;
 use crate::object::Object;
 use crate::parse::{Outcome, Parsed, parse};
 use crate::resources::{Refused, Resources};
-use router_model::certificate::MaterialCache;
-use router_model::field::FieldError;
-use router_model::object::Origin;
 
 /// Parses one object with the default settings.
 pub fn parsed(value: Value) -> Parsed {

@@ -1,18 +1,17 @@
 //! Between two versions of an object: what may not change, and what the API server puts back
 //! (docs/openshift.md#updates).
 
-use crate::immutable::check_update;
-use serde_json::{Value, json};
-
-use crate::defaults::Defaults;
-use crate::object::Object;
-use crate::openshift::ingress_controller::IngressController;
-use crate::openshift::route::HOST_GENERATED;
-use crate::openshift::route::Route;
-use crate::parse::{Parsed, parse_after};
 use router_model::certificate::MaterialCache;
 use router_model::field::{FieldError, FieldPath};
 use router_model::object::{Manifest, Origin, Uid};
+use serde_json::{Value, json};
+
+use crate::defaults::Defaults;
+use crate::immutable::check_update;
+use crate::object::Object;
+use crate::openshift::ingress_controller::IngressController;
+use crate::openshift::route::{HOST_GENERATED, Route};
+use crate::parse::{Parsed, parse_after};
 
 /// The fields that an update may be refused, or warned of, because of the version before.
 pub const COMPARED: [&[&str]; 4] =

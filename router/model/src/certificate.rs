@@ -11,16 +11,17 @@ pub mod subject;
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
 
-use rustls::RootCertStore;
+pub use refusal::refusals;
+use rustls::client::WebPkiServerVerifier;
+use rustls::client::danger::ServerCertVerifier;
 use rustls::crypto::{CryptoProvider, aws_lc_rs};
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime, pem::PemObject};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::sign::CertifiedKey;
-use rustls::{CertificateError, client::WebPkiServerVerifier, client::danger::ServerCertVerifier};
+use rustls::{CertificateError, RootCertStore};
 use x509_parser::prelude::{FromDer, ParsedExtension, X509Certificate};
 
 use crate::object::Texts;
-
-pub use refusal::refusals;
 
 /// Which text is no good.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

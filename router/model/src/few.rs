@@ -1,8 +1,7 @@
 //! A list that is nearly always of one item, which then needs no allocation of its own.
 
-use std::fmt;
 use std::ops::{Deref, DerefMut};
-use std::slice;
+use std::{fmt, slice};
 
 /// A list of fixed length; used as a slice.
 #[derive(Clone)]

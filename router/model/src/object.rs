@@ -5,19 +5,18 @@ mod compact;
 mod texts;
 mod uid;
 
-use crate::kind::Kind;
 use std::cmp::Ordering;
 use std::fmt;
 use std::sync::Arc;
 
-use serde_json::Value;
-
-use compact::PackedJson;
-
 pub use age::{Age, Created, Seniority};
+use compact::PackedJson;
 pub use compact::TextMap;
+use serde_json::Value;
 pub use texts::Texts;
 pub use uid::Uid;
+
+use crate::kind::Kind;
 
 /// Namespace (empty for cluster-wide kinds) and name.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

@@ -14,11 +14,10 @@ use std::fmt;
 use std::ops::Index;
 use std::sync::Arc;
 
-use node::Node;
-
 pub use changes::Changed;
 pub use hashed::Hashed;
 pub use node::Entries;
+use node::Node;
 pub use same::Same;
 
 /// See the module. Keys and values should be cheap to clone.

@@ -6,6 +6,7 @@ use std::borrow::Cow;
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use router_model::names::Hostname;
 use rustls::sign::CertifiedKey;
 
 use crate::flag::Flag;
@@ -14,7 +15,6 @@ use crate::path_form::PathForm;
 use crate::policy::tls_profile::TlsVersion;
 use crate::rule::{Action, RedirectTo, Rule, Site};
 use crate::table::{ResolvedRoute, RouterTable};
-use router_model::names::Hostname;
 
 /// The connection of a request, as far as it decides anything.
 #[derive(Clone, Copy, Debug)]

@@ -6,13 +6,12 @@ mod request;
 use std::iter;
 use std::sync::Arc;
 
+pub use request::{Request, Unmet, joined};
+use router_model::names::Hostname;
 use rustls::sign::CertifiedKey;
 
 use crate::rule::Rule;
 use crate::table::{InsecurePolicy, ResolvedRoute, RouteKind, RouterTable, VirtualHost};
-use router_model::names::Hostname;
-
-pub use request::{Request, Unmet, joined};
 
 /// What the name in a ClientHello decides.
 #[derive(Clone, Debug)]

@@ -7,6 +7,10 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::Duration;
 
+pub use backend_tls::{BackendTls, NotAServerName, PeerName};
+use router_model::kind::Kind;
+use router_model::names::{Hostname, RouterName};
+use router_model::object::{ObjectKey, ObjectRef};
 use rustls::sign::CertifiedKey;
 
 use crate::cors::Cors;
@@ -16,11 +20,6 @@ use crate::path_form::PathForm;
 use crate::policy::Balance;
 use crate::policy::tls_profile::TlsVersion;
 use crate::table::{Cluster, ResolvedRoute};
-use router_model::kind::Kind;
-use router_model::names::{Hostname, RouterName};
-use router_model::object::{ObjectKey, ObjectRef};
-
-pub use backend_tls::{BackendTls, NotAServerName, PeerName};
 
 /// What a host serves by rules, beside or instead of Routes. A host with a site is closed: what no rule of it matches is
 /// answered 404, and no wider host is asked.

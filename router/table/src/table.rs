@@ -12,22 +12,20 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use std::{fmt, iter};
 
+pub use cluster::{Cluster, Endpoint, NO_ENDPOINTS, ServiceEndpoints};
+use cluster::{ROUTE_SHARES, RULE_SHARES};
+pub use hosts::Hosts;
 use ipnet::IpNet;
+pub use kind::{HttpTls, InsecurePolicy, Reencrypt, RouteKind};
+use router_model::few::Few;
+use router_model::kind::Kind;
+use router_model::names::{HostMatch, Hostname, RouteId, RouterName};
+use router_model::persistent::{Changed, Sorted};
 use rustls::sign::CertifiedKey;
 
 use crate::policy::forwarded::ForwardedHeaders;
 use crate::policy::{RoutePolicy, RouterPolicy};
 use crate::rule::{RulePolicy, Site};
-use router_model::few::Few;
-use router_model::kind::Kind;
-use router_model::names::{HostMatch, Hostname, RouteId, RouterName};
-use router_model::persistent::{Changed, Sorted};
-
-pub use cluster::{Cluster, Endpoint, NO_ENDPOINTS, ServiceEndpoints};
-pub use hosts::Hosts;
-pub use kind::{HttpTls, InsecurePolicy, Reencrypt, RouteKind};
-
-use cluster::{ROUTE_SHARES, RULE_SHARES};
 
 /// Everything that traffic needs, at one revision.
 #[derive(Debug, Default)]

@@ -3,10 +3,9 @@
 
 use std::sync::Arc;
 
-use rustls::SupportedCipherSuite;
-use rustls::SupportedProtocolVersion;
 use rustls::crypto::aws_lc_rs::cipher_suite as suite;
 use rustls::version::{TLS12, TLS13};
+use rustls::{SupportedCipherSuite, SupportedProtocolVersion};
 
 use crate::policy::tls_profile::{TlsProfile, TlsVersion};
 

@@ -6,6 +6,13 @@ use std::cell::OnceCell;
 use std::collections::BTreeSet;
 
 use jiff::Timestamp;
+use router_api::openshift::route::annotations::allowlist::allowlist;
+use router_api::resources::Resources;
+use router_model::field::FieldPath;
+use router_model::kind::Kind;
+use router_model::object::ObjectRef;
+use router_table::live::Trust;
+use router_table::table::{ResolvedRoute, RoutingTable, ServiceEndpoints};
 use serde_json::Value;
 
 use crate::endpoints::absence::slices_of;
@@ -16,13 +23,6 @@ use crate::shown;
 use crate::status::report::StatusReport;
 use crate::unserved::unserved;
 use crate::warning::{Unserved, Warning};
-use router_api::openshift::route::annotations::allowlist::allowlist;
-use router_api::resources::Resources;
-use router_model::field::FieldPath;
-use router_model::kind::Kind;
-use router_model::object::ObjectRef;
-use router_table::live::Trust;
-use router_table::table::{ResolvedRoute, RoutingTable, ServiceEndpoints};
 
 /// All that is odd and that no status says, as of `now`, in order of object.
 pub fn advice(facts: Facts<'_>, now: Timestamp) -> Vec<Warning> {

@@ -14,6 +14,12 @@ mod walk;
 
 use std::sync::Arc;
 
+use router_api::contour::types::{Fault, Vertex};
+use router_model::certificate::subject;
+use router_model::kind::Kind;
+use router_model::object::{ObjectKey, ObjectRef};
+use router_table::table::VirtualHost;
+
 use self::backends::Backends;
 use self::serve::Maker;
 use self::tls::HostTls;
@@ -23,11 +29,6 @@ use crate::contour::status::{Report, root_invalid};
 use crate::endpoints::services::Services;
 use crate::owned_age::OwnedAge;
 use crate::translator::{Api, Lost, RouterPorts, Settled, Surroundings, Want};
-use router_api::contour::types::{Fault, Vertex};
-use router_model::certificate::subject;
-use router_model::kind::Kind;
-use router_model::object::{ObjectKey, ObjectRef};
-use router_table::table::VirtualHost;
 
 /// The router that Contour's objects hang on, where there is one of this name.
 pub const ROUTER: &str = "default";

@@ -4,7 +4,11 @@ pub mod absence;
 pub mod addresses;
 pub mod services;
 
-use crate::endpoints::addresses::{EndpointAddresses, is_usable};
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::net::SocketAddr;
+use std::sync::Arc;
+
 use router_api::kubernetes::endpoints::protocol::AppProtocol;
 use router_api::kubernetes::endpoints::{EndpointSlice, ServicePort, SlicePort};
 use router_api::openshift::route::Route;
@@ -12,10 +16,8 @@ use router_api::openshift::route::backends::{Backend, TargetPort};
 use router_api::resources::Resources;
 use router_model::object::ObjectKey;
 use router_table::table::Endpoint;
-use std::cell::RefCell;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::net::SocketAddr;
-use std::sync::Arc;
+
+use crate::endpoints::addresses::{EndpointAddresses, is_usable};
 
 /// Services without slices whose endpoints are kept as found: none.
 pub(crate) const KEPT: usize = 4096;

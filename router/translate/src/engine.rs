@@ -14,24 +14,10 @@ mod reuse;
 mod served;
 mod verdict;
 
-use crate::engine::change::RouteChange;
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::contour;
-use crate::endpoints::EndpointIndex;
-use crate::engine::host_rules::{SiteTable, Sites};
-use crate::gateway;
-use crate::openshift::compile;
-use crate::openshift::controllers;
-use crate::settings::Settings;
-use crate::status::condition::last_good_serves;
-use crate::status::controller::ControllerStatus;
-use crate::status::ingress::Ingress;
-use crate::status::ingress::IngressEntry;
-use crate::status::report::{Conflict, StatusReport};
-use crate::translator::{Api, RouterPorts, Surroundings};
 use router_api::kubernetes::endpoints::EndpointSlice;
 use router_api::openshift::route::Route;
 use router_api::resources::{Objects, Resources, Slot};
@@ -40,6 +26,18 @@ use router_model::object::ObjectKey;
 use router_model::persistent::{Changed, Sorted};
 use router_table::table::{RouterTable, RoutingTable};
 use served::Served;
+
+use crate::endpoints::EndpointIndex;
+use crate::engine::change::RouteChange;
+use crate::engine::host_rules::{SiteTable, Sites};
+use crate::openshift::{compile, controllers};
+use crate::settings::Settings;
+use crate::status::condition::last_good_serves;
+use crate::status::controller::ControllerStatus;
+use crate::status::ingress::{Ingress, IngressEntry};
+use crate::status::report::{Conflict, StatusReport};
+use crate::translator::{Api, RouterPorts, Surroundings};
+use crate::{contour, gateway};
 
 /// See the module.
 #[derive(Debug)]

@@ -19,35 +19,33 @@ mod serve;
 mod status;
 mod unserved;
 
-use crate::gateway::gate::Gate;
-use router_api::gateway_api::types::GatewayRoute;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
-use crate::gateway::carried::Carried;
-use crate::gateway::claims::{Attached, seniority};
-use crate::gateway::inclusion::types::{Context, EffectiveRule, Expanded, Outcome, Top};
-use crate::gateway::listeners::ports::Ports;
-use crate::gateway::route_validity::Worth;
-use crate::gateway::serve::{Hosts, Hung, ListenerAt};
 use backend_tls::BackendTlsPolicies;
 use class::Classes;
 use domains::Domains;
 use grants::{Grants, Referrer};
-use router_api::gateway_api::types::{Filter, Gateway};
-use router_table::host_pattern::HostPattern;
-use rules::Resolver;
-
-use crate::endpoints::services::Services;
-use crate::status::condition::Condition;
-use crate::status::told::Told;
-use crate::translator::{Api, Lost, RouterPorts, Settled, Surroundings, Want};
+use router_api::gateway_api::types::{Filter, Gateway, GatewayRoute};
 use router_model::few::Few;
 use router_model::kind::Kind;
 use router_model::object::{ObjectKey, ObjectRef};
+use router_table::host_pattern::HostPattern;
 use router_table::table::VirtualHost;
-
+use rules::Resolver;
 pub use unserved::unserved;
+
+use crate::endpoints::services::Services;
+use crate::gateway::carried::Carried;
+use crate::gateway::claims::{Attached, seniority};
+use crate::gateway::gate::Gate;
+use crate::gateway::inclusion::types::{Context, EffectiveRule, Expanded, Outcome, Top};
+use crate::gateway::listeners::ports::Ports;
+use crate::gateway::route_validity::Worth;
+use crate::gateway::serve::{Hosts, Hung, ListenerAt};
+use crate::status::condition::Condition;
+use crate::status::told::Told;
+use crate::translator::{Api, Lost, RouterPorts, Settled, Surroundings, Want};
 
 /// All objects of Gateway API, decided; only which hosts went to other kinds is not known yet.
 #[derive(Debug)]

@@ -1,10 +1,11 @@
 //! What translation needs to know beside the objects.
 
-use crate::domain_lists::DomainLists;
-use crate::endpoints::addresses::EndpointAddresses;
 use std::fmt;
 use std::net::IpAddr;
 use std::str::FromStr;
+
+use crate::domain_lists::DomainLists;
+use crate::endpoints::addresses::EndpointAddresses;
 
 /// What translation needs to know beside the objects.
 #[derive(Clone, Debug, PartialEq, Eq)]

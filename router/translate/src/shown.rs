@@ -5,11 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use rustls::sign::CertifiedKey;
-
-use crate::warning::Warning;
-use router_api::openshift::route::traffic::CertificateSource;
-use router_api::openshift::route::traffic::Traffic;
+use router_api::openshift::route::traffic::{CertificateSource, Traffic};
 use router_api::resources::Resources;
 use router_model::certificate::refusals;
 use router_model::field::FieldPath;
@@ -17,6 +13,9 @@ use router_model::kind::Kind;
 use router_model::names::{HostMatch, Hostname};
 use router_model::object::{ObjectKey, ObjectRef};
 use router_table::table::{RouteKind, RouterTable, RoutingTable, VirtualHost};
+use rustls::sign::CertifiedKey;
+
+use crate::warning::Warning;
 
 /// A certificate, for a host.
 #[derive(Clone, Debug)]

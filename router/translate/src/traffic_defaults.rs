@@ -1,10 +1,11 @@
 //! What a router does to the traffic of all its routes.
 
+use std::time::Duration;
+
 use router_api::openshift::ingress_controller::IngressController;
 use router_api::openshift::route::annotations::values::MAX_TIMEOUT;
 use router_table::path_form::PathSettings;
 use router_table::policy::forwarded::ForwardedHeaders;
-use std::time::Duration;
 
 /// What a router does to the traffic of all its routes, unless these say otherwise.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -1,13 +1,13 @@
 //! The one pure entry: objects and settings in, routing table and status report out.
 
-use crate::settings::Settings;
+use router_api::resources::Resources;
+use router_table::table::RoutingTable;
 
 use crate::advice::warnings;
 use crate::engine::Engine;
+use crate::settings::Settings;
 use crate::status::report::StatusReport;
 use crate::warning::Warning;
-use router_api::resources::Resources;
-use router_table::table::RoutingTable;
 
 /// What comes out.
 #[derive(Debug)]

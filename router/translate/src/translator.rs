@@ -5,17 +5,18 @@
 //! is looked up first), and of objects of different kinds that want the same host on the same router the oldest one's
 //! kind has it, whole. Within a kind that kind's own rules decide.
 
-use crate::owned_age::OwnedAge;
-use crate::status::told::Told;
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::endpoints::EndpointIndex;
-use crate::settings::Settings;
-use crate::traffic_defaults::TrafficDefaults;
 use router_api::resources::Resources;
 use router_model::names::{HostMatch, Hostname, RouterName};
 use router_model::object::{Created, ObjectRef};
 use router_table::table::VirtualHost;
+
+use crate::endpoints::EndpointIndex;
+use crate::owned_age::OwnedAge;
+use crate::settings::Settings;
+use crate::status::told::Told;
+use crate::traffic_defaults::TrafficDefaults;
 
 /// What there is to work with.
 #[derive(Clone, Copy, Debug)]

@@ -1,9 +1,5 @@
 //! Objects that nobody here serves, nor tells so: no status says anything of them. Which there are, why, and what to write.
 
-use crate::gateway;
-use crate::status::ingress::Ingress;
-use crate::status::report::StatusReport;
-use crate::warning::Unserved;
 use router_api::contour;
 use router_api::contour::types::Vertex;
 use router_api::openshift::ingress_controller::IngressController;
@@ -12,6 +8,11 @@ use router_api::resources::Resources;
 use router_model::field::FieldPath;
 use router_model::kind::Kind;
 use router_model::object::ObjectRef;
+
+use crate::gateway;
+use crate::status::ingress::Ingress;
+use crate::status::report::StatusReport;
+use crate::warning::Unserved;
 
 /// All such objects, as the statuses leave them.
 pub fn unserved(resources: &Resources, report: &StatusReport) -> Vec<Unserved> {

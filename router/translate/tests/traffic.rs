@@ -3,13 +3,12 @@
 
 use std::sync::Arc;
 
-use serde_json::{Value, json};
-
 use router_api::testing::{controller, resources, route};
 use router_table::policy::Balance;
 use router_table::table::*;
 use router_translate::settings::Settings;
 use router_translate::translate::translate;
+use serde_json::{Value, json};
 
 const NEVER: &str = "haproxy.router.openshift.io/set-forwarded-headers";
 const COOKIES: &str = "haproxy.router.openshift.io/disable_cookies";

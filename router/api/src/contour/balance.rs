@@ -1,10 +1,11 @@
 //! How endpoints are chosen: `strategy` of an IngressRoute's services, `loadBalancerPolicy` of an HTTPProxy.
 
+use router_model::field::{FieldPath, Findings};
+use router_table::policy::{Balance, HashOf, HashedPart};
+
 use crate::contour::types::{Fault, Strategy};
 use crate::fields::Fields;
 use crate::openshift::header_actions::is_token;
-use router_model::field::{FieldPath, Findings};
-use router_table::policy::{Balance, HashOf, HashedPart};
 
 /// Name of the cookie that Contour gives clients.
 const COOKIE: &str = "X-Contour-Session-Affinity";

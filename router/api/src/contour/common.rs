@@ -1,15 +1,17 @@
 //! What readers of Contour's objects have in common.
 
-use crate::contour::types::Fault;
-use crate::fields::Fields;
-use crate::go_duration::go_duration;
+use std::borrow::Cow;
+use std::sync::Arc;
+use std::time::Duration;
+
 use router_model::field::{FieldPath, Findings};
 use router_model::object::ObjectKey;
 use router_table::path_form::PathForm;
 use serde_json::Value;
-use std::borrow::Cow;
-use std::sync::Arc;
-use std::time::Duration;
+
+use crate::contour::types::Fault;
+use crate::fields::Fields;
+use crate::go_duration::go_duration;
 
 /// Notes members that are written and not done. What is empty or false asks for nothing.
 pub(crate) fn refuse(fields: &mut Fields<'_>, names: &[&'static str], faults: &mut Vec<Fault>) {

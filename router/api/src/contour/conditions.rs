@@ -1,17 +1,15 @@
 //! `conditions` of an HTTPProxy's routes and includes.
 
-use crate::contour::common::compared;
 use std::sync::Arc;
 
 use regex::Regex;
+use router_model::field::{FieldPath, Findings};
+use router_table::matchers::{PathMatcher, RequestMatcher, ValueMatcher, expression, same};
 
-use crate::contour::common::prefix;
+use crate::contour::common::{compared, prefix};
 use crate::contour::types::Fault;
 use crate::fields::Fields;
 use crate::openshift::header_actions::is_token;
-use router_model::field::{FieldPath, Findings};
-use router_table::matchers::{PathMatcher, RequestMatcher, ValueMatcher};
-use router_table::matchers::{expression, same};
 
 /// What conditions say.
 #[derive(Debug, Default)]

@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
+use router_model::field::{FieldPath, Findings};
+use router_table::cors::{Cors, OriginPattern};
+use router_table::matchers::expression;
+
 use crate::contour::types::Fault;
 use crate::fields::Fields;
 use crate::go_duration::go_duration;
 use crate::openshift::header_actions::is_token;
-use router_model::field::{FieldPath, Findings};
-use router_table::cors::{Cors, OriginPattern};
-use router_table::matchers::expression;
 
 /// `Access-Control-Max-Age` where none is written, in seconds: what browsers take then (Fetch, 3.2.3).
 const MAX_AGE: u32 = 5;

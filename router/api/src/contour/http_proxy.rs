@@ -1,17 +1,17 @@
 //! What only an HTTPProxy has: includes, conditions and policies.
 
-use crate::contour::common::timeout;
 use std::sync::Arc;
+
+use router_model::field::Findings;
+use router_table::policy::Balance;
 
 use super::conditions::{self, Place};
 use super::policies::{self, Host};
 use super::resilience::{self, Of};
 use super::{balance, services};
-use crate::contour::common::{reference, refuse};
+use crate::contour::common::{reference, refuse, timeout};
 use crate::contour::types::{Fault, RouteSpec, Strategy, TcpProxy, Vertex};
 use crate::fields::Fields;
-use router_model::field::Findings;
-use router_table::policy::Balance;
 
 /// Reads `includes`, `routes` and `tcpproxy`.
 pub(crate) fn fill(vertex: &mut Vertex, spec: &mut Fields<'_>, findings: &mut Findings) {

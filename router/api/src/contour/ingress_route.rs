@@ -1,17 +1,15 @@
 //! What only an IngressRoute has: routes by prefix with their delegates, and the subdomains of a domain.
 
-use crate::contour::common::prefix;
-use crate::contour::common::timeout;
 use std::sync::Arc;
+
+use router_model::field::Findings;
+use router_table::matchers::{PathMatcher, RequestMatcher};
 
 use super::resilience::{self, Of};
 use super::services;
-use crate::contour::common::compared;
-use crate::contour::common::{reference, required};
+use crate::contour::common::{compared, prefix, reference, required, timeout};
 use crate::contour::types::{RouteSpec, Subdomain, TcpProxy, Vertex};
 use crate::fields::Fields;
-use router_model::field::Findings;
-use router_table::matchers::{PathMatcher, RequestMatcher};
 
 /// Reads `subdomains`, `routes` and `tcpproxy`.
 pub(crate) fn fill(vertex: &mut Vertex, spec: &mut Fields<'_>, findings: &mut Findings) {

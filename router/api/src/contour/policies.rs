@@ -3,17 +3,15 @@
 use std::sync::Arc;
 
 use regex::Regex;
+use router_model::field::Findings;
+use router_model::names::Hostname;
+use router_table::header_modifier::HeaderModifier;
 
-use crate::contour::common::compared;
-use crate::contour::common::prefix;
-use crate::contour::common::required;
+use crate::contour::common::{compared, prefix, required};
 use crate::contour::types::Fault;
 use crate::fields::Fields;
 use crate::openshift::header_actions::{OWN, is_token};
 use crate::redirect::{PathModifier, Redirect};
-use router_model::field::Findings;
-use router_model::names::Hostname;
-use router_table::header_modifier::HeaderModifier;
 
 /// Longest value of a header, in bytes.
 const MAX_VALUE: usize = 16_384;

@@ -1,14 +1,14 @@
 //! Retries and health checks: what Contour tells Envoy, with Contour's defaults.
 
-use crate::contour::common::timeout;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::contour::common::required;
-use crate::contour::types::Fault;
-use crate::fields::Fields;
 use router_model::field::Findings;
 use router_table::rule::{HealthCheck, HealthRequest, Retry};
+
+use crate::contour::common::{required, timeout};
+use crate::contour::types::Fault;
+use crate::fields::Fields;
 
 /// Most retries of a request.
 const MAX_RETRIES: i64 = 100;

@@ -1,12 +1,13 @@
 //! `services`, of routes and of `tcpproxy`.
 
+use router_model::field::Findings;
+
 use super::balance;
 use super::policies::{self, Host};
 use super::resilience::{self, Of};
 use crate::contour::common::{refuse, required, unsupported};
 use crate::contour::types::{Fault, ServiceSpec};
 use crate::fields::Fields;
-use router_model::field::Findings;
 
 /// Where services stand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

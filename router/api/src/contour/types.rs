@@ -4,7 +4,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::redirect::Redirect;
 use router_model::kind::Kind;
 use router_model::names::Hostname;
 use router_model::object::{Manifest, Meta, ObjectKey, ObjectRef};
@@ -13,6 +12,8 @@ use router_table::header_modifier::HeaderModifier;
 use router_table::matchers::RequestMatcher;
 use router_table::policy::{Balance, HashOf};
 use router_table::rule::{HealthCheck, Retry};
+
+use crate::redirect::Redirect;
 
 /// An IngressRoute or HTTPProxy.
 #[derive(Clone, Debug)]

@@ -1,10 +1,10 @@
 //! What the API server fills in before it checks an object (`default` in the API's CustomResourceDefinitions). What is
 //! of the wrong type is left as it is.
 
+use router_model::kind::Kind;
 use serde_json::{Map, Value, json};
 
 use crate::gateway_api::types::GROUP;
-use router_model::kind::Kind;
 
 type Members = Map<String, Value>;
 

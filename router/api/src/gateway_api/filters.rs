@@ -5,13 +5,14 @@ mod headers;
 
 use std::sync::Arc;
 
+use router_model::field::Findings;
+use router_model::kind::Kind;
+
 use super::read::{self, Unsupported};
 use super::references;
 use crate::fields::Fields;
 use crate::gateway_api::types::{Filter, MirrorFilter, UrlRewrite};
 use crate::redirect::{PathModifier, Redirect};
-use router_model::field::Findings;
-use router_model::kind::Kind;
 
 const MAX_FILTERS: usize = 16;
 /// Longest path, in bytes.

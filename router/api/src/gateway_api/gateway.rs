@@ -3,6 +3,10 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use router_model::dns_names;
+use router_model::field::{FieldPath, Findings};
+use router_model::object::{Manifest, Meta};
+use router_table::host_pattern::HostPattern;
 use serde_json::Value;
 
 use super::read::{self, Unsupported};
@@ -13,10 +17,6 @@ use crate::gateway_api::types::{
 };
 use crate::openshift::ingress_controller::selector;
 use crate::path_settings::path_settings;
-use router_model::dns_names as names;
-use router_model::field::{FieldPath, Findings};
-use router_model::object::{Manifest, Meta};
-use router_table::host_pattern::HostPattern;
 
 const MAX_LISTENERS: usize = 64;
 const MAX_ADDRESSES: usize = 16;
@@ -29,7 +29,7 @@ pub fn class(meta: Meta, spec: &mut Fields<'_>, manifest: Manifest, findings: &m
     if let Some(name) = controller {
         let (domain, path) = name.split_once('/').unwrap_or((name, ""));
         let is_path = |byte: u8| byte.is_ascii_alphanumeric() || b"/-._~%!$&'()*+,;=:".contains(&byte);
-        if names::subdomain_fault(domain).is_some() || path.is_empty() || !path.bytes().all(is_path) {
+        if dns_names::subdomain_fault(domain).is_some() || path.is_empty() || !path.bytes().all(is_path) {
             let message = format!(
                 "Invalid value: {name:?}: is no domain with a path; write {}",
                 crate::gateway_api::types::CONTROLLER_NAME
@@ -98,7 +98,7 @@ fn listener(item: &Value, path: &FieldPath, findings: &mut Findings) -> Option<L
     let mut unsupported = Unsupported::default();
     let mut fields = Fields::of(Some(item), path.clone(), findings);
     let name = read::required(&mut fields, "name", "a name, such as web", findings);
-    if let Some(fault) = name.and_then(names::subdomain_fault) {
+    if let Some(fault) = name.and_then(dns_names::subdomain_fault) {
         findings.error(fields.path("name"), format!("Invalid value: {:?}: {fault}", name.unwrap_or_default()));
     }
     let hostname = match fields.text("hostname", findings) {
@@ -145,7 +145,7 @@ fn listener(item: &Value, path: &FieldPath, findings: &mut Findings) -> Option<L
 fn is_protocol(text: &str) -> bool {
     let is_word = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric());
     match text.split_once('/') {
-        Some((domain, word)) => names::subdomain_fault(domain).is_none() && is_word(word),
+        Some((domain, word)) => dns_names::subdomain_fault(domain).is_none() && is_word(word),
         None => is_word(&text.replace('-', "")) && !text.starts_with('-') && !text.ends_with('-'),
     }
 }

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use regex::{Regex, RegexBuilder};
+use router_model::field::{FieldPath, Findings};
+use router_table::matchers::{PathMatcher, RequestMatcher, ValueMatcher};
 use serde_json::Value;
 
 use super::read::{self, Unsupported};
 use crate::fields::Fields;
-use router_model::field::{FieldPath, Findings};
-use router_table::matchers::{PathMatcher, RequestMatcher, ValueMatcher};
 
 /// Most `headers`, and most `queryParams`, of a match.
 const MAX_VALUES: usize = 16;

@@ -2,6 +2,9 @@
 
 use std::sync::Arc;
 
+use router_model::field::{FieldPath, Findings};
+use router_model::object::{Manifest, Meta};
+use router_table::rule::backend_tls::SubjectName;
 use serde_json::Value;
 
 use super::gateway::{SLOT, allowed_routes};
@@ -10,9 +13,6 @@ use super::references;
 use crate::fields::Fields;
 use crate::gateway_api::types::{BUNDLE_VERSION, BackendTlsPolicy, GROUP, ObjectReference, ReferenceGrant, RouteSlot};
 use crate::object::CustomResourceDefinition;
-use router_model::field::{FieldPath, Findings};
-use router_model::object::{Manifest, Meta};
-use router_table::rule::backend_tls::SubjectName;
 
 const MAX_GRANTS: usize = 16;
 const MAX_TARGETS: usize = 16;

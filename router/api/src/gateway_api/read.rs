@@ -3,14 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use router_model::dns_names;
+use router_model::field::{FieldError, FieldPath, Findings};
+use router_model::names::Hostname;
+use router_table::host_pattern::HostPattern;
 use serde_json::Value;
 
 use crate::fields::{Fields, describe};
 use crate::openshift::header_actions::is_token;
-use router_model::dns_names as names;
-use router_model::field::{FieldError, FieldPath, Findings};
-use router_model::names::Hostname;
-use router_table::host_pattern::HostPattern;
 
 /// Longest text of most fields, in bytes.
 pub const MAX_TEXT: usize = 253;
@@ -162,7 +162,7 @@ pub fn port(fields: &mut Fields<'_>, name: &'static str, findings: &mut Findings
 /// `SectionName`: the name of a listener, rule or port.
 pub fn section(fields: &mut Fields<'_>, name: &'static str, findings: &mut Findings) -> Option<Arc<str>> {
     let text = fields.text(name, findings)?;
-    match names::subdomain_fault(text) {
+    match dns_names::subdomain_fault(text) {
         None => Some(text.into()),
         Some(fault) => {
             findings.error(fields.path(name), format!("Invalid value: {text:?}: {fault}"));
@@ -190,7 +190,7 @@ pub fn precise_host(text: &str, written: &str, path: &FieldPath, findings: &mut 
     let name = Hostname::parse(text);
     let fault = if text.parse::<std::net::IpAddr>().is_ok() {
         "is an address; write a host name".to_owned()
-    } else if let Some(fault) = names::subdomain_fault(text) {
+    } else if let Some(fault) = dns_names::subdomain_fault(text) {
         fault
     } else {
         match name {

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
+use router_model::dns_names;
+use router_model::field::{FieldPath, Findings};
 use serde_json::Value;
 
 use super::read;
 use crate::fields::Fields;
 use crate::gateway_api::types::{ObjectReference, ParentRef};
-use router_model::dns_names as names;
-use router_model::field::{FieldPath, Findings};
 
 /// Most `parentRefs`.
 const MAX_PARENTS: usize = 32;
@@ -37,7 +37,7 @@ pub fn local(fields: &mut Fields<'_>, findings: &mut Findings) -> Option<ObjectR
 /// `group`; empty for the core group.
 pub fn group(fields: &mut Fields<'_>, findings: &mut Findings) -> Option<Arc<str>> {
     let group = read::maybe_empty(fields, "group", findings)?;
-    if let Some(fault) = names::subdomain_fault(group).filter(|_| !group.is_empty()) {
+    if let Some(fault) = dns_names::subdomain_fault(group).filter(|_| !group.is_empty()) {
         findings.error(fields.path("group"), format!("Invalid value: {group:?}: {fault}"));
         return None;
     }
@@ -51,7 +51,7 @@ pub fn kind(fields: &mut Fields<'_>, findings: &mut Findings) -> Option<Arc<str>
     let is_word = bytes.first().is_some_and(u8::is_ascii_alphabetic)
         && bytes.last().is_some_and(u8::is_ascii_alphanumeric)
         && bytes.iter().all(|byte| byte.is_ascii_alphanumeric() || *byte == b'-');
-    if !is_word || kind.len() > names::MAX_LABEL {
+    if !is_word || kind.len() > dns_names::MAX_LABEL {
         findings.error(fields.path("kind"), format!("Invalid value: {kind:?}: is no kind; write one such as Service"));
         return None;
     }
@@ -61,7 +61,7 @@ pub fn kind(fields: &mut Fields<'_>, findings: &mut Findings) -> Option<Arc<str>
 /// `namespace`.
 pub fn namespace(fields: &mut Fields<'_>, findings: &mut Findings) -> Option<Arc<str>> {
     let namespace = fields.text("namespace", findings)?;
-    if let Some(fault) = names::label_fault(namespace) {
+    if let Some(fault) = dns_names::label_fault(namespace) {
         findings.error(fields.path("namespace"), format!("Invalid value: {namespace:?}: {fault}"));
         return None;
     }

@@ -2,22 +2,21 @@
 
 use std::time::Duration;
 
-use serde_json::Value;
-
-use super::filters::{self, Place};
-use super::gateway::{SLOT, allowed_routes};
-use super::matches;
-use super::read::{self, Unsupported};
-use super::references;
-use crate::fields::Fields;
-use crate::gateway_api::types::{BackendRef, Filter, GatewayRoute, RouteRule};
-use crate::redirect::PathModifier;
 use router_model::field::{FieldPath, Findings};
 use router_model::kind::Kind;
 use router_model::object::{Manifest, Meta};
 use router_table::host_pattern::HostPattern;
 use router_table::matchers::{PathMatcher, RequestMatcher};
 use router_table::rule::Retry;
+use serde_json::Value;
+
+use super::filters::{self, Place};
+use super::gateway::{SLOT, allowed_routes};
+use super::read::{self, Unsupported};
+use super::{matches, references};
+use crate::fields::Fields;
+use crate::gateway_api::types::{BackendRef, Filter, GatewayRoute, RouteRule};
+use crate::redirect::PathModifier;
 
 const MAX_HOSTNAMES: usize = 16;
 const MAX_TLS_HOSTNAMES: usize = 1024;

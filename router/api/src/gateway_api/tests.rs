@@ -5,17 +5,17 @@ mod unsupported;
 
 use std::time::Duration;
 
+use router_model::names::Hostname;
+use router_table::header_modifier::HeaderModifier;
+use router_table::host_pattern::HostPattern;
+use router_table::matchers::{PathMatcher, RequestMatcher, ValueMatcher};
+use router_table::rule::Retry;
 use serde_json::json;
 
 use super::*;
 use crate::gateway_api::types::{Filter, FromNamespaces, GatewayRoute};
 use crate::redirect::PathModifier;
 use crate::testing::{good, parsed, refusals};
-use router_model::names::Hostname;
-use router_table::header_modifier::HeaderModifier;
-use router_table::host_pattern::HostPattern;
-use router_table::matchers::{PathMatcher, RequestMatcher, ValueMatcher};
-use router_table::rule::Retry;
 
 fn object(kind: &str, spec: Value) -> Value {
     json!({

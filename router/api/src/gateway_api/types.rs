@@ -1,23 +1,22 @@
 //! Gateway API objects as they were read: every field that has an effect, in types that cannot be wrong. What is read
 //! and cannot be done stands in `unsupported` of whatever it belongs to, and is refused by condition, never ignored.
 
-use crate::redirect::PathModifier;
-use crate::redirect::Redirect;
-use router_model::object::ObjectRef;
-use router_table::cors::Cors;
-use router_table::header_modifier::HeaderModifier;
-use router_table::host_pattern::HostPattern;
-use router_table::matchers::RequestMatcher;
-use router_table::rule::backend_tls::SubjectName;
 use std::sync::Arc;
 use std::time::Duration;
 
 use router_model::kind::Kind;
 use router_model::names::Hostname;
-use router_model::object::{Manifest, Meta};
+use router_model::object::{Manifest, Meta, ObjectRef};
 use router_model::selector::LabelSelector;
+use router_table::cors::Cors;
+use router_table::header_modifier::HeaderModifier;
+use router_table::host_pattern::HostPattern;
+use router_table::matchers::RequestMatcher;
 use router_table::path_form::PathSettings;
 use router_table::rule::Retry;
+use router_table::rule::backend_tls::SubjectName;
+
+use crate::redirect::{PathModifier, Redirect};
 
 /// `gateway.networking.k8s.io`.
 pub const GROUP: &str = "gateway.networking.k8s.io";

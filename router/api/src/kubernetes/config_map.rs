@@ -1,16 +1,16 @@
 //! ConfigMaps: what IngressControllers name in them, a CA for clients' certificates and error pages, and the CA that a
 //! BackendTLSPolicy names.
 
-use router_table::policy::error_page::ErrorPage;
 use std::sync::Arc;
 
-use rustls::RootCertStore;
-
-use crate::fields::Fields;
 use router_model::certificate;
 use router_model::certificate::MaterialCache;
 use router_model::field::Findings;
 use router_model::object::Meta;
+use router_table::policy::error_page::ErrorPage;
+use rustls::RootCertStore;
+
+use crate::fields::Fields;
 
 /// Key of the CA that `clientTLS.clientCA` names.
 pub const CLIENT_CA: &str = "ca-bundle.pem";

@@ -2,16 +2,16 @@
 
 pub mod protocol;
 
-use crate::kubernetes::endpoints::protocol::AppProtocol;
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use router_model::field::{FieldPath, Findings};
+use router_model::object::{Meta, Texts};
 use serde_json::Value;
 
 use crate::fields::{Fields, describe};
+use crate::kubernetes::endpoints::protocol::AppProtocol;
 use crate::openshift::route::backends::TargetPort;
-use router_model::field::{FieldPath, Findings};
-use router_model::object::{Meta, Texts};
 
 /// Label that ties a slice to its service.
 const SERVICE_LABEL: &str = "kubernetes.io/service-name";

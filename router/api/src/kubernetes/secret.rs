@@ -5,14 +5,14 @@ use std::sync::Arc;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use router_model::certificate::{MaterialCache, Part};
+use router_model::field::{FieldPath, Findings};
+use router_model::object::{Meta, REDACTED};
 use rustls::RootCertStore;
 use rustls::sign::CertifiedKey;
 use serde_json::Value;
 
 use crate::fields::{Fields, describe};
-use router_model::certificate::{MaterialCache, Part};
-use router_model::field::{FieldPath, Findings};
-use router_model::object::{Meta, REDACTED};
 
 const TLS_TYPE: &str = "kubernetes.io/tls";
 

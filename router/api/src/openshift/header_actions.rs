@@ -1,17 +1,14 @@
 //! Header actions of Routes and IngressControllers (docs/openshift.md#header-actions): `httpHeaders.actions`.
 
-use router_table::policy::header_actions::HeaderAction;
-use router_table::policy::header_actions::HeaderActions;
-use router_table::policy::header_actions::HeaderChange;
-use router_table::policy::header_value::Direction;
-use router_table::policy::header_value::HeaderValue;
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use router_model::field::{FieldPath, Findings};
+use router_table::policy::header_actions::{HeaderAction, HeaderActions, HeaderChange};
+use router_table::policy::header_value::{Direction, HeaderValue};
 use serde_json::Value;
 
 use crate::fields::{Fields, no_text};
-use router_model::field::{FieldPath, Findings};
 
 /// Most actions on requests, and most on responses.
 const MAX_ACTIONS: usize = 20;

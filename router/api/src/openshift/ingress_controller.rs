@@ -8,23 +8,23 @@ pub(crate) mod selector;
 pub mod tuning;
 pub mod unique_id;
 
+use std::sync::Arc;
+
+use router_model::dns_names;
+use router_model::field::{FieldPath, Findings};
+use router_model::object::{Manifest, Meta};
+use router_model::selector::LabelSelector;
+use router_table::path_form::PathSettings;
+use router_table::policy::tls_profile::TlsProfile;
+use serde_json::Value;
+
+use crate::fields::{Fields, NO_EFFECT};
 use crate::openshift::ingress_controller::http::HttpPolicy;
 use crate::openshift::ingress_controller::logging::AccessLog;
 use crate::openshift::ingress_controller::publishing::Publishing;
 use crate::openshift::ingress_controller::security::ClientTls;
 use crate::openshift::ingress_controller::tuning::Tuning;
-use router_table::policy::tls_profile::TlsProfile;
-use std::sync::Arc;
-
-use serde_json::Value;
-
-use crate::fields::{Fields, NO_EFFECT};
 use crate::path_settings::path_settings;
-use router_model::dns_names as names;
-use router_model::field::{FieldPath, Findings};
-use router_model::object::{Manifest, Meta};
-use router_model::selector::LabelSelector;
-use router_table::path_form::PathSettings;
 
 /// An IngressController, as far as a data plane is concerned.
 #[derive(Clone, Debug)]
@@ -121,7 +121,8 @@ pub(crate) fn parse(meta: Meta, mut object: Fields<'_>, findings: &mut Findings)
     let mut spec = object.mapping("spec", findings);
     let domain = spec.text("domain", findings);
     if let Some(domain) = domain {
-        let faults: Vec<_> = names::subdomain_fault(domain).map_or_else(|| names::label_faults(domain), |f| vec![f]);
+        let faults: Vec<_> =
+            dns_names::subdomain_fault(domain).map_or_else(|| dns_names::label_faults(domain), |f| vec![f]);
         for fault in faults {
             findings.error(spec.path("domain"), format!("Invalid value: {domain:?}: {fault}"));
         }

@@ -6,23 +6,22 @@ pub(crate) mod stored;
 pub mod tls;
 pub mod traffic;
 
-use crate::openshift::route::backends::Backend;
-use crate::openshift::route::backends::TargetPort;
-use crate::openshift::route::traffic::Traffic;
 use std::sync::Arc;
 
+use annotations::TrafficOptions;
 use router_model::certificate::MaterialCache;
+use router_model::dns_names;
 use router_model::few::Few;
 use router_model::field::{FieldError, FieldPath, Findings};
 use router_model::names::PathMatch;
 use router_model::object::{Manifest, Meta, Texts};
+use router_table::policy::header_actions::HeaderActions;
 
 use crate::defaults::Defaults;
 use crate::fields::Fields;
 use crate::openshift::header_actions as headers;
-use annotations::TrafficOptions;
-use router_model::dns_names as names;
-use router_table::policy::header_actions::HeaderActions;
+use crate::openshift::route::backends::{Backend, TargetPort};
+use crate::openshift::route::traffic::Traffic;
 
 /// A Route as the API server would store it, with types for what the API writes as texts.
 #[derive(Clone, Debug)]
@@ -176,7 +175,7 @@ pub fn generated_host(name: &str, namespace: &str, cluster_domain: &str) -> Stri
 }
 
 fn check_generated(host: &str, path: FieldPath, findings: &mut Findings) {
-    let fault = names::subdomain_fault(host).or_else(|| names::label_faults(host).into_iter().next());
+    let fault = dns_names::subdomain_fault(host).or_else(|| dns_names::label_faults(host).into_iter().next());
     if let Some(fault) = fault {
         let message = format!("the generated host {host:?} is no host: {fault}; write spec.host or spec.subdomain");
         findings.error(path, message);
@@ -197,11 +196,11 @@ fn wildcard_policy(spec: &mut Fields<'_>, findings: &mut Findings) -> Option<Wil
 
 fn host(spec: &mut Fields<'_>, meta: &Meta, old: Option<&Route>, findings: &mut Findings) -> String {
     let Some(host) = spec.text("host", findings) else { return String::new() };
-    let mut faults: Vec<String> = names::subdomain_fault(host).into_iter().collect();
+    let mut faults: Vec<String> = dns_names::subdomain_fault(host).into_iter().collect();
     let annotated = meta.annotations.get(ALLOW_BAD_LABELS) == Some("true");
-    let was_bad = old.is_some_and(|old| *old.host == *host || !names::label_faults(&old.host).is_empty());
+    let was_bad = old.is_some_and(|old| *old.host == *host || !dns_names::label_faults(&old.host).is_empty());
     if !annotated && !was_bad && faults.is_empty() {
-        faults = names::label_faults(host);
+        faults = dns_names::label_faults(host);
     }
     for fault in faults {
         let hint = if host.starts_with("*.") {
@@ -216,9 +215,9 @@ fn host(spec: &mut Fields<'_>, meta: &Meta, old: Option<&Route>, findings: &mut 
 
 fn subdomain(spec: &mut Fields<'_>, findings: &mut Findings) -> String {
     let Some(subdomain) = spec.text("subdomain", findings) else { return String::new() };
-    let mut faults = names::label_faults(subdomain);
-    if subdomain.len() > names::MAX_SUBDOMAIN {
-        faults.push(format!("has {} bytes; use at most {}", subdomain.len(), names::MAX_SUBDOMAIN));
+    let mut faults = dns_names::label_faults(subdomain);
+    if subdomain.len() > dns_names::MAX_SUBDOMAIN {
+        faults.push(format!("has {} bytes; use at most {}", subdomain.len(), dns_names::MAX_SUBDOMAIN));
     }
     for fault in faults {
         findings.error(spec.path("subdomain"), format!("Invalid value: {subdomain:?}: {fault}"));

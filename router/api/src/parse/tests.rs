@@ -203,7 +203,8 @@ fn secrets_are_read_from_data_and_string_data_and_never_shown() {
             member: { "tls.crt": certificate, "tls.key": key },
         })
     };
-    use base64::{Engine, engine::general_purpose::STANDARD};
+    use base64::Engine;
+    use base64::engine::general_purpose::STANDARD;
     let encoded = secret("data", &STANDARD.encode(&certificate), &STANDARD.encode(&key));
     for object in [secret("stringData", &certificate, &key), encoded] {
         let object = good(object);

@@ -1,9 +1,9 @@
 //! Pairs of versions, as the API server takes or refuses them.
 
-use crate::immutable::check_update;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::immutable::check_update;
 use crate::parse::Outcome;
 use crate::testing::{controller, good, route};
 

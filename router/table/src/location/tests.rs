@@ -1,7 +1,8 @@
 //! Replaced prefixes, and the `Location` of redirects.
 
-use super::*;
 use router_model::names::Hostname;
+
+use super::*;
 
 #[test]
 fn prefixes_are_replaced_as_the_api_says() {

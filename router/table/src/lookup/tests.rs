@@ -6,6 +6,11 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::{Index, subsequence};
 use regex::Regex;
+use router_model::few::Few;
+use router_model::kind::Kind;
+use router_model::names::{HostMatch, PathMatch, RouteId, RouterName};
+use router_model::object::{ObjectKey, ObjectRef};
+use router_model::persistent::Sorted;
 
 use super::request::is_under;
 use super::*;
@@ -14,11 +19,6 @@ use crate::path_form::PathForm;
 use crate::policy::forwarded::ForwardedHeaders;
 use crate::rule::{Site, SiteTls};
 use crate::table::{Cluster, HostIndex};
-use router_model::few::Few;
-use router_model::kind::Kind;
-use router_model::names::{HostMatch, PathMatch, RouteId, RouterName};
-use router_model::object::{ObjectKey, ObjectRef};
-use router_model::persistent::Sorted;
 
 fn name(text: &str) -> Hostname {
     Hostname::parse(text).unwrap()

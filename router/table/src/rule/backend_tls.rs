@@ -3,11 +3,11 @@
 
 use std::sync::Arc;
 
+use router_model::names::Hostname;
 use rustls::RootCertStore;
 use rustls_pki_types::DnsName;
 
 use crate::host_pattern::HostPattern;
-use router_model::names::Hostname;
 
 /// How TLS with endpoints is spoken and verified.
 #[derive(Clone, Debug)]

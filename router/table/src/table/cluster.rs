@@ -3,9 +3,10 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use router_model::few::Few;
+
 use crate::flag::Flag;
 use crate::rule::BackendPolicy;
-use router_model::few::Few;
 
 /// The status that says that there is no endpoint.
 pub const NO_ENDPOINTS: u16 = 503;

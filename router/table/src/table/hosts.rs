@@ -7,10 +7,9 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use std::ops::Deref;
 use std::sync::{Arc, LazyLock};
 
-use siphasher::sip128::{Hash128, Hasher128, SipHasher13};
-
 use router_model::names::{HostMatch, Hostname};
 use router_model::persistent::{Hashed, Sorted};
+use siphasher::sip128::{Hash128, Hasher128, SipHasher13};
 
 use super::{ResolvedRoute, VirtualHost};
 

@@ -2,10 +2,9 @@
 
 use std::sync::Arc;
 
+use router_model::names::PathMatch;
 use rustls::RootCertStore;
 use rustls::sign::CertifiedKey;
-
-use router_model::names::PathMatch;
 
 /// The kinds of route. A passthrough route *cannot* carry a path or a certificate.
 #[derive(Debug)]

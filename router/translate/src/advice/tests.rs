@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use router_api::testing::{controller, resources, route, service, slice};
 use rustls::RootCertStore;
 use serde_json::json;
 
@@ -11,7 +12,6 @@ use crate::explain::explain;
 use crate::explain::query::Query;
 use crate::settings::Settings;
 use crate::translate::{Translation, translate};
-use router_api::testing::{controller, resources, route, service, slice};
 
 /// What stands in the way of a service, as every kind of object that names it is told: `validate`, then `explain`.
 #[track_caller]

@@ -2,8 +2,6 @@
 
 use std::sync::Arc;
 
-use super::tls;
-use crate::endpoints::services::Services;
 use router_api::contour::types::{Fault, ServiceSpec, Strategy, Vertex};
 use router_api::resources::Resources;
 use router_model::kind::Kind;
@@ -15,6 +13,9 @@ use router_table::policy::{Affinity, Balance, RoutePolicy};
 use router_table::rule::backend_tls::SubjectName;
 use router_table::rule::{BackendPolicy, BackendTls};
 use router_table::table::{Endpoint, ServiceEndpoints};
+
+use super::tls;
+use crate::endpoints::services::Services;
 
 /// Why a service cannot be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

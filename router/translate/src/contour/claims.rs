@@ -6,22 +6,17 @@ pub mod types;
 pub mod zone;
 pub(crate) mod zones;
 
-use crate::contour::claims::types::Claim;
-use crate::contour::claims::types::Claims;
-use crate::contour::claims::types::Vertices;
-use crate::contour::claims::types::duplicate;
-use crate::contour::claims::types::is_domain;
-use crate::contour::claims::types::root_allowed;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use router_common::hostname::HostError;
-
-use crate::settings::Settings;
 use router_api::contour::types::{Fault, Vertex};
+use router_common::hostname::HostError;
 use router_model::kind::Kind;
 use router_model::names::{HostMatch, Hostname};
 use router_model::object::{ObjectKey, ObjectRef, Seniority};
+
+use crate::contour::claims::types::{Claim, Claims, Vertices, duplicate, is_domain, root_allowed};
+use crate::settings::Settings;
 
 /// Decides about all names.
 pub fn decide<'r>(vertices: &Vertices<'r>, settings: &Settings) -> Claims<'r> {

@@ -5,12 +5,6 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::backends::{self, own};
-use super::tls::HostTls;
-use super::walk::{Flat, Serve, Target};
-use crate::contour::claims::types::Claim;
-use crate::contour::walk::tcp_target::Tcp;
-use crate::traffic_defaults::TrafficDefaults;
 use router_api::contour::types::{RouteSpec, Strategy, Vertex};
 use router_api::openshift::route::annotations::values::MAX_TIMEOUT;
 use router_api::redirect::{PathModifier, Redirect};
@@ -25,6 +19,13 @@ use router_table::rule::{
     Action, BackendPolicy, PathChange, RedirectPort, RedirectTo, Rule, RulePolicy, Site, SiteTls,
 };
 use router_table::table::{Cluster, Derived, ResolvedRoute, RouteKind, ServiceEndpoints, VirtualHost};
+
+use super::backends::{self, own};
+use super::tls::HostTls;
+use super::walk::{Flat, Serve, Target};
+use crate::contour::claims::types::Claim;
+use crate::contour::walk::tcp_target::Tcp;
+use crate::traffic_defaults::TrafficDefaults;
 
 /// Makes virtual hosts, and gives their routes ids: of each object's, in the order in which they are made.
 #[derive(Debug)]

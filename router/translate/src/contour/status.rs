@@ -5,25 +5,23 @@ mod verdict;
 pub mod words;
 mod written;
 
-use crate::contour::status::words::ROOT_INVALID;
-use crate::contour::status::words::partly;
-use crate::contour::status::words::{Domain, about};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::claims::lost;
-use super::tls::HostTls;
-use super::walk::{Passed, Visit};
-use crate::contour::claims::types::{Claim, Claims, Vertices, Winners};
-use crate::contour::status::written::status;
-use crate::status::told::{Row, Told};
 use router_api::contour::types::{Fault, Subdomain, Vertex};
 use router_model::kind::Kind;
 use router_model::names::RouterName;
 use router_model::object::{ObjectRef, Seniority};
 use verdict::{State, Verdict, summary};
 
+use super::claims::lost;
+use super::tls::HostTls;
+use super::walk::{Passed, Visit};
+use crate::contour::claims::types::{Claim, Claims, Vertices, Winners};
+use crate::contour::status::words::{Domain, ROOT_INVALID, about, partly};
 pub use crate::contour::status::written::certificate_delegation;
+use crate::contour::status::written::status;
+use crate::status::told::{Row, Told};
 
 /// Reason of a row of what is invalid and yet serves something.
 pub const PARTLY: &str = "PartiallyInvalid";

@@ -14,6 +14,14 @@ use std::borrow::Cow;
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use router_api::resources::Resources;
+use router_api::testing::{authority, resources, service, slice};
+use router_model::kind::Kind;
+use router_model::names::{HostMatch, Hostname, RouterName};
+use router_model::object::{Created, ObjectKey, ObjectRef};
+use router_table::lookup;
+use router_table::rule::{Action, PathChange, Rule};
+use router_table::table::{ResolvedRoute, VirtualHost};
 use rustls::sign::CertifiedKey;
 use serde_json::{Value, json};
 
@@ -23,14 +31,6 @@ use crate::endpoints::addresses::EndpointAddresses;
 use crate::settings::Settings;
 use crate::traffic_defaults::TrafficDefaults;
 use crate::translator::{Api, Lost, RouterPorts, Settled, Surroundings, Winner};
-use router_api::resources::Resources;
-use router_api::testing::{authority, resources, service, slice};
-use router_model::kind::Kind;
-use router_model::names::{HostMatch, Hostname, RouterName};
-use router_model::object::{Created, ObjectKey, ObjectRef};
-use router_table::lookup;
-use router_table::rule::{Action, PathChange, Rule};
-use router_table::table::{ResolvedRoute, VirtualHost};
 
 fn object(api_version: &str, kind: &str, id: &str, spec: Value) -> Value {
     let (namespace, name) = id.split_once('/').expect("namespace/name");

@@ -2,14 +2,13 @@
 
 use std::sync::Arc;
 
-use rustls::sign::CertifiedKey;
-
 use router_api::contour::types::{Fault, TlsSpec, Vertex};
 use router_api::kubernetes::secret::Secret;
 use router_api::resources::Resources;
 use router_model::kind::Kind;
 use router_model::object::ObjectKey;
 use router_table::policy::tls_profile::TlsVersion;
+use rustls::sign::CertifiedKey;
 
 /// What TLS a host has.
 #[derive(Clone, Debug)]

@@ -8,13 +8,14 @@ pub mod tcp_target;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::backends::Backends;
-use crate::contour::claims::types::{Claim, Vertices};
 use router_api::contour::types::{Fault, RouteSpec, Strategy, Vertex};
 use router_model::object::{ObjectKey, ObjectRef};
 use router_table::matchers::RequestMatcher;
 use router_table::rule::Mirror;
 use router_table::table::ServiceEndpoints;
+
+use super::backends::Backends;
+use crate::contour::claims::types::{Claim, Vertices};
 
 /// Most vertices on the way from a root to a leaf.
 const MAX_DEPTH: usize = 64;

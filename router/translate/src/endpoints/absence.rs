@@ -2,10 +2,11 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use crate::endpoints::PortChoice;
 use router_api::kubernetes::endpoints::{EndpointSlice, ServicePort};
 use router_api::resources::Resources;
 use router_model::object::ObjectKey;
+
+use crate::endpoints::PortChoice;
 
 /// Slices by the namespace and name of their Service.
 pub type SlicesOf<'r> = HashMap<(&'r str, &'r str), Vec<&'r EndpointSlice>>;

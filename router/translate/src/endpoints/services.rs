@@ -3,12 +3,13 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use crate::endpoints::{EndpointIndex, PortChoice};
 use router_api::kubernetes::endpoints::ServicePort;
 use router_api::kubernetes::endpoints::protocol::AppProtocol;
 use router_api::resources::Resources;
 use router_model::object::ObjectKey;
 use router_table::table::Endpoint;
+
+use crate::endpoints::{EndpointIndex, PortChoice};
 
 /// Services and their endpoints.
 #[derive(Clone, Copy, Debug)]

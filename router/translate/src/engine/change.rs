@@ -1,7 +1,8 @@
 //! A route before and after a change.
 
-use router_api::openshift::route::Route;
 use std::sync::Arc;
+
+use router_api::openshift::route::Route;
 
 /// A route before and after a change.
 pub(crate) struct RouteChange<'r> {

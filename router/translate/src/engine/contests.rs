@@ -3,12 +3,6 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::{Value, json};
-
-use super::*;
-use crate::owned_age::OwnedAge;
-use crate::status::told::{Row, Told};
-use crate::translator::{Lost, Settled, Want};
 use router_api::gateway_api::types::GatewayRoute;
 use router_api::testing::{controller, good, resources, route};
 use router_model::names::RouteId;
@@ -17,6 +11,12 @@ use router_table::host_pattern::HostPattern;
 use router_table::matchers::RequestMatcher;
 use router_table::rule::{Rule, RulePolicy, Site};
 use router_table::table::{Cluster, Derived, ResolvedRoute, RouteKind, VirtualHost};
+use serde_json::{Value, json};
+
+use super::*;
+use crate::owned_age::OwnedAge;
+use crate::status::told::{Row, Told};
+use crate::translator::{Lost, Settled, Want};
 
 struct Fake<'r> {
     routes: Vec<&'r Arc<GatewayRoute>>,

@@ -1,12 +1,12 @@
 //! Domains that the operator denies or alone allows, where wildcards meet them.
 
+use router_api::testing::{controller, resources, route};
+use router_model::names::Hostname;
+use router_table::lookup::{RequestMatch, SniMatch};
 use serde_json::json;
 
 use super::*;
 use crate::domain_lists::DomainLists;
-use router_api::testing::{controller, resources, route};
-use router_model::names::Hostname;
-use router_table::lookup::{RequestMatch, SniMatch};
 
 fn lists(denied: &[&str], allowed: &[&str]) -> Settings {
     let texts = |domains: &[&str]| domains.iter().map(|domain| (*domain).to_owned()).collect();

@@ -6,13 +6,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::refused;
-use crate::engine::reuse::{Kept, routes_of};
-use crate::openshift::claims::cross_api::{ForeignClaim, ForeignClaims, contested};
-use crate::openshift::compile;
-use crate::settings::Settings;
-use crate::status::told::Told;
-use crate::translator::{Lost, RouterPorts, Settled, Want, Winner};
 use router_api::resources::Resources;
 use router_model::few::Few;
 use router_model::kind::Kind;
@@ -21,6 +14,14 @@ use router_model::object::{ObjectKey, ObjectRef};
 use router_model::persistent::Sorted;
 use router_table::rule::Site;
 use router_table::table::{HostIndex, ResolvedRoute, RouterTable, VirtualHost};
+
+use super::refused;
+use crate::engine::reuse::{Kept, routes_of};
+use crate::openshift::claims::cross_api::{ForeignClaim, ForeignClaims, contested};
+use crate::openshift::compile;
+use crate::settings::Settings;
+use crate::status::told::Told;
+use crate::translator::{Lost, RouterPorts, Settled, Want, Winner};
 
 /// See the module.
 #[derive(Debug, Default)]

@@ -2,16 +2,16 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::{Value, json};
-
-use crate::gateway::conditions;
-use crate::status::condition::{Condition, invalid_manifest, last_good_serves};
-use crate::status::told::{Row, Told};
 use router_api::contour;
 use router_api::gateway_api::types::CONTROLLER_NAME;
 use router_api::resources::{Objects, Refused, Resources};
 use router_model::kind::Kind;
 use router_model::object::{ObjectKey, ObjectRef};
+use serde_json::{Value, json};
+
+use crate::gateway::conditions;
+use crate::status::condition::{Condition, invalid_manifest, last_good_serves};
+use crate::status::told::{Row, Told};
 
 /// Adds what is to be said about refused versions to what objects are told.
 pub fn tell(resources: &Resources, told: &mut BTreeMap<ObjectRef, Told>) {

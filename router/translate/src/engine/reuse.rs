@@ -7,13 +7,12 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use rustls::RootCertStore;
-
 use router_model::names::RouteId;
 use router_model::persistent::Sorted;
 use router_table::matchers::{PathMatcher, RequestMatcher, ValueMatcher};
 use router_table::rule::{BackendPolicy, Mirror, Rule, RulePolicy, Site, SiteTls};
 use router_table::table::{Cluster, HttpTls, Reencrypt, ResolvedRoute, RouteKind, ServiceEndpoints, VirtualHost};
+use rustls::RootCertStore;
 
 /// Puts earlier routes into the place of new ones that say the same.
 pub struct Kept<'o> {

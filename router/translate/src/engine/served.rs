@@ -3,6 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
+use router_api::openshift::ingress_controller::WildcardAdmission;
+use router_api::openshift::route::{Route, WildcardPolicy};
+use router_api::resources::{Refused, Resources};
+use router_model::names::{HostMatch, RouteId, RouterName};
+use router_model::object::{ObjectKey, Seniority};
+use router_model::persistent::Sorted;
+use router_table::table::{HostIndex, RouterTable};
+
 use super::members::{Member, has_routes, routes_of};
 use super::verdict::Verdict;
 use crate::endpoints::EndpointIndex;
@@ -15,16 +23,8 @@ use crate::openshift::compile::Shadow;
 use crate::openshift::controllers::Router;
 use crate::openshift::serve::resolve;
 use crate::status::condition::{Condition, invalid_manifest};
-use crate::status::ingress::IngressEntry;
-use crate::status::ingress::{Ingress, RouterIdentity};
+use crate::status::ingress::{Ingress, IngressEntry, RouterIdentity};
 use crate::status::report::Conflict;
-use router_api::openshift::ingress_controller::WildcardAdmission;
-use router_api::openshift::route::{Route, WildcardPolicy};
-use router_api::resources::{Refused, Resources};
-use router_model::names::{HostMatch, RouteId, RouterName};
-use router_model::object::{ObjectKey, Seniority};
-use router_model::persistent::Sorted;
-use router_table::table::{HostIndex, RouterTable};
 
 /// A router with its selected routes.
 #[derive(Debug)]

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use proptest::collection::vec;
 use proptest::prelude::*;
+use router_api::testing::{config_map, controller, good, refused, route, slice};
+use router_model::kind::Kind;
 use serde_json::{Value, json};
 
 use super::*;
-use router_api::testing::{config_map, controller, good, refused, route, slice};
-use router_model::kind::Kind;
 
 /// One change to the objects.
 #[derive(Clone, Debug)]

@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
-use crate::openshift::claims::Decision;
-use crate::openshift::compile::Shadow;
-use crate::status::condition::Condition;
 use router_api::openshift::route::Route;
 use router_api::openshift::route::annotations::allowlist::allowlist;
 use router_model::object::{ObjectRef, Seniority};
+
+use crate::openshift::claims::Decision;
+use crate::openshift::compile::Shadow;
+use crate::status::condition::Condition;
 
 /// What became of a selected route.
 #[derive(Debug)]

@@ -3,10 +3,11 @@
 use std::borrow::Cow;
 use std::net::IpAddr;
 
-use crate::explain::query::{Protocol, Query};
 use router_model::names::Hostname;
 use router_table::decide::{Via, ViaTls, type_is_grpc};
 use router_table::lookup::{Request, joined};
+
+use crate::explain::query::{Protocol, Query};
 
 /// What a client sends that asks the question.
 pub struct Asked<'q> {

@@ -2,16 +2,17 @@
 
 use std::borrow::Cow;
 
+use router_api::resources::Resources;
+use router_model::kind::Kind;
+use router_model::object::ObjectKey;
+use router_table::table::{Endpoint, ResolvedRoute, ServiceEndpoints};
+
 use crate::endpoints::PortChoice;
 use crate::endpoints::absence::{SlicesOf, absence, slices_of};
 use crate::endpoints::services::choice;
 use crate::explain::explanation::Service;
 use crate::explain::facts::Facts;
 use crate::status::told::faults;
-use router_api::resources::Resources;
-use router_model::kind::Kind;
-use router_model::object::ObjectKey;
-use router_table::table::{Endpoint, ResolvedRoute, ServiceEndpoints};
 
 /// The services of a route.
 pub fn services(facts: Facts<'_>, route: &ResolvedRoute) -> Vec<Service> {

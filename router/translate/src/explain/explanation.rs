@@ -1,12 +1,14 @@
 //! An explanation: the decisions about one query, as data.
 
+use std::net::IpAddr;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
 use crate::explain::data_path::DataPath;
 use crate::explain::outcome::Outcome;
 use crate::explain::query::Query;
 use crate::explain::settings::Setting;
-use jiff::Timestamp;
-use serde::{Deserialize, Serialize};
-use std::net::IpAddr;
 
 /// The decisions about one query, in the order in which traffic meets them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,10 +1,10 @@
 //! What an explanation is made from.
 
-use crate::status::report::StatusReport;
 use router_api::resources::Resources;
-use router_table::live::Live;
-use router_table::live::Trust;
+use router_table::live::{Live, Trust};
 use router_table::table::RoutingTable;
+
+use crate::status::report::StatusReport;
 
 /// What an explanation is made from: one translation and the objects it was made of.
 #[derive(Clone, Copy, Debug)]

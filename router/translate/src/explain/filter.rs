@@ -1,11 +1,12 @@
 //! Who may connect: the route's allow-list, and the client of the query.
 
-use super::outcome::{Ground, Outcome};
-use crate::explain::explanation::{Client, Explanation, Step};
-use crate::explain::facts::Facts;
 use router_api::openshift::route::annotations::allowlist::{ALLOWLIST, allowlist};
 use router_table::flag::Flag;
 use router_table::table::ResolvedRoute;
+
+use super::outcome::{Ground, Outcome};
+use crate::explain::explanation::{Client, Explanation, Step};
+use crate::explain::facts::Facts;
 
 /// Tells who may connect, where there is something to tell. `false`, with the verdict: not the client of the query, or
 /// nobody at all.

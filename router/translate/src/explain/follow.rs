@@ -1,17 +1,5 @@
 //! From the router on: what traffic would decide, and how that is told.
 
-use crate::explain::found::Found;
-
-use super::asked::Asked;
-use super::outcome::{Fate, Ground, Outcome};
-use super::owners::owner_of;
-use super::{backends, filter, hosts, settings, sites};
-use crate::contour::status::PARTLY;
-use crate::explain::explanation::{Explanation, Loser, Step};
-use crate::explain::facts::Facts;
-use crate::explain::query::{Protocol, Query};
-use crate::explain::settings::Setting;
-use crate::status::told::faults;
 use router_model::kind::Kind;
 use router_table::decide::{Decision, decide, method_is_routed, target_is_valid};
 use router_table::flag::Flag;
@@ -22,6 +10,18 @@ use router_table::path_form::PathForm;
 use router_table::rule::{Action, RedirectTo, Rule};
 use router_table::table::{ResolvedRoute, RouterTable};
 use router_table::tls_offer::TlsOffer;
+
+use super::asked::Asked;
+use super::outcome::{Fate, Ground, Outcome};
+use super::owners::owner_of;
+use super::{backends, filter, hosts, settings, sites};
+use crate::contour::status::PARTLY;
+use crate::explain::explanation::{Explanation, Loser, Step};
+use crate::explain::facts::Facts;
+use crate::explain::found::Found;
+use crate::explain::query::{Protocol, Query};
+use crate::explain::settings::Setting;
+use crate::status::told::faults;
 
 /// What a gRPC call is told where nothing is there that could have it.
 const UNAVAILABLE: &str = "UNAVAILABLE";

@@ -1,9 +1,10 @@
 //! What the table has for a request or a server name.
 
+use std::sync::Arc;
+
 use router_table::decide::Decision;
 use router_table::rule::Rule;
 use router_table::table::ResolvedRoute;
-use std::sync::Arc;
 
 /// What the table says.
 pub enum Found<'t> {

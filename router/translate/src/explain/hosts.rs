@@ -2,6 +2,14 @@
 
 use std::sync::Arc;
 
+use router_api::openshift::route::traffic::Traffic;
+use router_model::kind::Kind;
+use router_model::names::{HostMatch, Hostname};
+use router_model::object::ObjectKey;
+use router_table::decide::Decision;
+use router_table::flag::Flag;
+use router_table::table::{HttpTls, InsecurePolicy, ResolvedRoute, RouteKind, RouterTable, VirtualHost};
+
 use super::asked::Asked;
 use super::outcome::Fate;
 use super::owners::{owner, owner_of};
@@ -11,13 +19,6 @@ use crate::explain::facts::Facts;
 use crate::explain::found::Found;
 use crate::explain::query::{Protocol, Query};
 use crate::status::ingress::IngressEntry;
-use router_api::openshift::route::traffic::Traffic;
-use router_model::kind::Kind;
-use router_model::names::{HostMatch, Hostname};
-use router_model::object::ObjectKey;
-use router_table::decide::Decision;
-use router_table::flag::Flag;
-use router_table::table::{HttpTls, InsecurePolicy, ResolvedRoute, RouteKind, RouterTable, VirtualHost};
 
 /// Most names that are suggested for one that nobody has.
 const MAX_SUGGESTIONS: usize = 3;

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeSet;
 
+use router_table::decide::grpc_has_words_for;
+use router_table::flag::Flag;
+use router_table::table::{Endpoint, NO_ENDPOINTS, ResolvedRoute, RouterTable, ServiceEndpoints};
 use serde::{Deserialize, Serialize};
 
 use super::asked::Asked;
 use crate::explain::facts::Facts;
-use router_table::decide::grpc_has_words_for;
-use router_table::flag::Flag;
-use router_table::table::{Endpoint, NO_ENDPOINTS, ResolvedRoute, RouterTable, ServiceEndpoints};
 
 /// Something that may become of it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,13 +1,14 @@
 //! Objects as explanations name them: where they stand, since when, and what they are told.
 
-use crate::explain::explanation::{Fact, Owner};
-use crate::explain::facts::Facts;
-use crate::status::ingress::Ingress;
-use crate::status::told::Row;
 use router_api::object::Object;
 use router_model::kind::Kind;
 use router_model::object::{ObjectKey, ObjectRef};
 use router_table::table::RouterTable;
+
+use crate::explain::explanation::{Fact, Owner};
+use crate::explain::facts::Facts;
+use crate::status::ingress::Ingress;
+use crate::status::told::Row;
 
 /// A Route of the folder, with its conditions on a router.
 pub fn owner(facts: Facts<'_>, router: Option<&RouterTable>, key: &ObjectKey) -> Owner {

@@ -4,10 +4,9 @@ use std::borrow::Cow;
 use std::fmt;
 use std::net::IpAddr;
 
-use serde::{Deserialize, Serialize};
-
 use router_model::names::Hostname;
 use router_table::path_form::PathForm;
+use serde::{Deserialize, Serialize};
 
 const GET: &str = "GET";
 const HOST: &str = "host";

@@ -2,14 +2,13 @@
 
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
-
 use router_api::openshift::route::annotations::values::MAX_TIMEOUT;
 use router_table::path_form::PathForm;
 use router_table::policy::forwarded::ForwardedHeaders;
 use router_table::policy::header_actions::HeaderActions;
 use router_table::policy::{Balance, HashOf, HashedPart, SameSite, Timeouts};
 use router_table::table::{InsecurePolicy, ResolvedRoute, RouteKind, RouterTable};
+use serde::{Deserialize, Serialize};
 
 /// One thing that holds for a route.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

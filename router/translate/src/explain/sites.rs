@@ -3,6 +3,15 @@
 use std::cmp::Reverse;
 use std::sync::Arc;
 
+use router_model::kind::Kind;
+use router_model::names::{HostMatch, Hostname};
+use router_model::object::ObjectRef;
+use router_table::header_modifier::HeaderModifier;
+use router_table::lookup::{Request, Unmet};
+use router_table::matchers::{PathMatcher, RequestMatcher, ValueMatcher};
+use router_table::rule::{Action, PathChange, RedirectPort, RedirectTo, Retry, Rule, RulePolicy, Site};
+use router_table::table::{ResolvedRoute, RouterTable, VirtualHost};
+
 use super::asked::Asked;
 use super::owners::{object, objects_conditions};
 use crate::contour::ROUTER;
@@ -13,14 +22,6 @@ use crate::explain::query::{Protocol, Query};
 use crate::explain::settings::Setting;
 use crate::status::told::Row;
 use crate::warning::Unserved;
-use router_model::kind::Kind;
-use router_model::names::{HostMatch, Hostname};
-use router_model::object::ObjectRef;
-use router_table::header_modifier::HeaderModifier;
-use router_table::lookup::{Request, Unmet};
-use router_table::matchers::{PathMatcher, RequestMatcher, ValueMatcher};
-use router_table::rule::{Action, PathChange, RedirectPort, RedirectTo, Retry, Rule, RulePolicy, Site};
-use router_table::table::{ResolvedRoute, RouterTable, VirtualHost};
 
 /// Most rules of a host that are shown; the one that is taken and those that cover the path come first.
 const MAX_RULES: usize = 32;

@@ -1,20 +1,22 @@
 //! Whole explanations, as text: each line is something that an operator relies on.
 
-use crate::explain::explanation::Step;
-use crate::explain::outcome::Fate;
-use crate::explain::query::QueryError;
-use crate::explain::settings::Setting;
 use router_api::resources::Resources;
 use router_table::live::Trust;
 use serde_json::{Value, json};
 
+use crate::explain::explanation::Step;
+use crate::explain::outcome::Fate;
+use crate::explain::query::QueryError;
+use crate::explain::settings::Setting;
+
 mod requests;
+
+use router_api::testing::{controller, resources, route, slice};
+use router_table::flag::Flag;
 
 use super::*;
 use crate::settings::Settings;
 use crate::translate::{Translation, translate};
-use router_api::testing::{controller, resources, route, slice};
-use router_table::flag::Flag;
 
 fn facts<'f>(translation: &'f Translation, resources: &'f Resources) -> Facts<'f> {
     Facts { table: &translation.table, report: &translation.report, resources, trust: Trust::default(), live: None }

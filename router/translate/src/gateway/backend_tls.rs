@@ -7,6 +7,12 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
+use router_api::gateway_api::types::{BackendTlsPolicy, CONTROLLER_NAME, GROUP, ObjectReference};
+use router_api::kubernetes::config_map::CA_CERTIFICATE;
+use router_api::resources::Resources;
+use router_model::kind::Kind;
+use router_model::object::{ObjectKey, ObjectRef, Seniority};
+use router_table::rule::BackendTls;
 use rustls::RootCertStore;
 use serde_json::{Value, json};
 
@@ -14,12 +20,6 @@ use super::conditions::{Faults, conditions};
 use crate::gateway::claims::seniority;
 use crate::status::condition::Condition;
 use crate::status::told::{Row, Told};
-use router_api::gateway_api::types::{BackendTlsPolicy, CONTROLLER_NAME, GROUP, ObjectReference};
-use router_api::kubernetes::config_map::CA_CERTIFICATE;
-use router_api::resources::Resources;
-use router_model::kind::Kind;
-use router_model::object::{ObjectKey, ObjectRef, Seniority};
-use router_table::rule::BackendTls;
 
 /// Most `status.ancestors`, as the API allows.
 const MAX_ANCESTORS: usize = 16;

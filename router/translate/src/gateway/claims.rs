@@ -4,15 +4,15 @@ use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::gateway::gate::Gate;
-use crate::gateway::listeners::placed::Placed;
-use crate::status::condition::Condition;
 use router_api::gateway_api::types::{FromNamespaces, GROUP, GatewayRoute, ParentRef};
 use router_api::resources::Resources;
 use router_model::kind::Kind;
 use router_model::object::{Meta, ObjectKey};
-use router_table::host_pattern::HostPattern;
-use router_table::host_pattern::PatternSet;
+use router_table::host_pattern::{HostPattern, PatternSet};
+
+use crate::gateway::gate::Gate;
+use crate::gateway::listeners::placed::Placed;
+use crate::status::condition::Condition;
 
 /// A route with those of its parents that are Gateways of ours.
 #[derive(Debug)]

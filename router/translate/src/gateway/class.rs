@@ -3,15 +3,15 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use router_api::gateway_api::types::{BUNDLE_VERSION, CONTROLLER_NAME, GROUP};
+use router_api::resources::Resources;
+use router_model::kind::Kind;
+use router_model::object::ObjectRef;
 use serde_json::json;
 
 use super::conditions::conditions;
 use crate::status::condition::Condition;
 use crate::status::told::{Row, Told};
-use router_api::gateway_api::types::{BUNDLE_VERSION, CONTROLLER_NAME, GROUP};
-use router_api::resources::Resources;
-use router_model::kind::Kind;
-use router_model::object::ObjectRef;
 
 /// Features of the API that hold, by their names in its conformance suite, in order of name.
 pub const FEATURES: [&str; 39] = [

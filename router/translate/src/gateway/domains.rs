@@ -1,8 +1,9 @@
 //! Domains that the operator has denied, or that alone are allowed, where hosts of listeners and routes meet them.
 
-use crate::domain_lists::DomainLists;
 use router_model::names::Hostname;
 use router_table::host_pattern::HostPattern;
+
+use crate::domain_lists::DomainLists;
 
 /// The lists as patterns: a domain stands for itself and for all names under it.
 #[derive(Clone, Debug, Default)]

@@ -1,10 +1,12 @@
 //! A Gateway of one of our classes, and what became of its listeners.
 
-use crate::gateway::listeners::placed::Placed;
-use crate::status::condition::Condition;
+use std::sync::Arc;
+
 use router_api::gateway_api::types::Gateway;
 use router_model::kind::Kind;
-use std::sync::Arc;
+
+use crate::gateway::listeners::placed::Placed;
+use crate::status::condition::Condition;
 
 /// A Gateway of ours with its listeners.
 #[derive(Debug)]

@@ -64,9 +64,10 @@ fn group_of(kind: Kind) -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use router_api::resources::Slot;
     use router_model::object::Meta;
+
+    use super::*;
 
     fn meta(namespace: &str, name: &str) -> Meta {
         Meta {

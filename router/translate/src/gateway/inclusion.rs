@@ -15,9 +15,7 @@ pub(crate) mod status;
 pub mod types;
 pub(crate) mod walk;
 
-use crate::gateway::inclusion::types::Context;
-use crate::gateway::inclusion::types::Expanded;
-use crate::gateway::inclusion::types::Top;
+use crate::gateway::inclusion::types::{Context, Expanded, Top};
 
 /// Follows the slots of routes that listeners have accepted, down to the last child. The result depends on the objects
 /// alone, not on the order of anything.

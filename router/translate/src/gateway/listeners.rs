@@ -7,18 +7,18 @@ mod certificates;
 pub mod placed;
 pub(crate) mod ports;
 
-use crate::gateway::listeners::placed::Placed;
-use crate::gateway::listeners::placed::Protocol;
-use crate::gateway::listeners::ports::Ports;
 use std::collections::{BTreeMap, HashMap};
 
-use super::conditions::Faults;
-use crate::gateway::grants::Grants;
-use crate::status::condition::Condition;
-use crate::translator::Surroundings;
 use router_api::gateway_api::types::{GROUP, Gateway, Listener};
 use router_model::kind::Kind;
 use router_table::host_pattern::HostPattern;
+
+use super::conditions::Faults;
+use crate::gateway::grants::Grants;
+use crate::gateway::listeners::placed::{Placed, Protocol};
+use crate::gateway::listeners::ports::Ports;
+use crate::status::condition::Condition;
+use crate::translator::Surroundings;
 
 /// Places the listeners of a Gateway; older Gateways must have been placed before. Of a Gateway that is refused as a
 /// whole nothing is placed, but its listeners are told what is wrong with themselves.

@@ -2,13 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use router_api::gateway_api::types::GatewayRoute;
+use router_api::resources::Resources;
+
 use super::conditions::Faults;
 use super::rules::Resolver;
 use crate::gateway::carried::Carried;
 use crate::gateway::inclusion::problems::problems;
 use crate::status::condition::Condition;
-use router_api::gateway_api::types::GatewayRoute;
-use router_api::resources::Resources;
 
 /// The conditions that a route has in each of its rows beside Accepted.
 #[derive(Clone, Debug)]

@@ -6,8 +6,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
-use crate::gateway::inclusion::types::{EffectiveRule, Level, Outcome};
-use crate::translator::RouterPorts;
+pub use references::{Resolver, service_of};
 use router_api::gateway_api::types::{BackendRef, Filter, GatewayRoute};
 use router_api::redirect::{PathModifier, Redirect};
 use router_model::kind::Kind;
@@ -20,7 +19,8 @@ use router_table::rule::{Action, BackendPolicy, Mirror, PathChange, RedirectPort
 use router_table::table::{Cluster, Derived, ResolvedRoute, RouteKind, ServiceEndpoints};
 
 pub use crate::gateway::carried::Carried;
-pub use references::{Resolver, service_of};
+use crate::gateway::inclusion::types::{EffectiveRule, Level, Outcome};
+use crate::translator::RouterPorts;
 
 /// Answer for requests whose backend cannot be used.
 const FAILED: u16 = 500;

@@ -5,6 +5,15 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
+use router_model::certificate::subject::covers;
+use router_model::kind::Kind;
+use router_model::names::{HostMatch, RouterName};
+use router_model::object::{Meta, ObjectRef};
+use router_table::host_pattern::HostPattern;
+use router_table::matchers::{PathMatcher, RequestMatcher};
+use router_table::path_form::PathForm;
+use router_table::rule::{Rule, Site, SiteTls};
+use router_table::table::ResolvedRoute;
 use rustls::sign::CertifiedKey;
 
 use super::domains::Domains;
@@ -16,15 +25,6 @@ use crate::gateway::listeners::placed::{Placed, Protocol};
 use crate::gateway::listeners::ports::Side;
 use crate::owned_age::OwnedAge;
 use crate::translator::RouterPorts;
-use router_model::certificate::subject::covers;
-use router_model::kind::Kind;
-use router_model::names::{HostMatch, RouterName};
-use router_model::object::{Meta, ObjectRef};
-use router_table::host_pattern::HostPattern;
-use router_table::matchers::{PathMatcher, RequestMatcher};
-use router_table::path_form::PathForm;
-use router_table::rule::{Rule, Site, SiteTls};
-use router_table::table::ResolvedRoute;
 
 /// Everything that Gateways serve.
 #[derive(Debug, Default)]

@@ -5,6 +5,10 @@ mod gateways;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use router_api::gateway_api::types::{CONTROLLER_NAME, GatewayRoute};
+use router_model::kind::Kind;
+use router_model::object::ObjectRef;
+use router_table::host_pattern::HostPattern;
 use serde_json::{Map, Value, json};
 
 use super::Model;
@@ -18,10 +22,6 @@ use crate::gateway::serve::ListenerAt;
 use crate::status::condition::Condition;
 use crate::status::told::{Row, Told};
 use crate::translator::Lost;
-use router_api::gateway_api::types::{CONTROLLER_NAME, GatewayRoute};
-use router_model::kind::Kind;
-use router_model::object::ObjectRef;
-use router_table::host_pattern::HostPattern;
 
 /// One row of a route.
 struct Line {

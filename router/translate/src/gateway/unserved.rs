@@ -1,15 +1,16 @@
 //! Objects of Gateway API that nobody here serves: whom the statuses of [`crate::gateway::status`] leave out.
 
-use crate::gateway::claims::common;
-use crate::gateway::inclusion::edges::{gateway_of, parent_of};
-use crate::status::report::StatusReport;
-use crate::warning::Unserved;
 use router_api::gateway_api::types::{CONTROLLER_NAME, GROUP, Gateway, GatewayClass, GatewayRoute, ParentRef};
 use router_api::resources::Resources;
 use router_model::field::FieldPath;
 use router_model::kind::Kind;
 use router_model::object::ObjectRef;
 use router_table::host_pattern::HostPattern;
+
+use crate::gateway::claims::common;
+use crate::gateway::inclusion::edges::{gateway_of, parent_of};
+use crate::status::report::StatusReport;
+use crate::warning::Unserved;
 
 /// Why something is not served, and what to write.
 type Reason = (String, String);

@@ -10,18 +10,8 @@ pub(crate) mod material;
 pub mod taken;
 pub(crate) mod wildcards;
 
-use crate::domain_lists::DomainLists;
-use crate::openshift::claims::cross_api::ForeignClaims;
-use crate::openshift::claims::host::effective_host;
-use crate::openshift::claims::taken::Taken;
-use crate::status::rejection::RejectReason;
-use crate::status::rejection::Rejection;
-use crate::status::rejection::reject;
 use std::sync::Arc;
 
-use rustls::sign::CertifiedKey;
-
-use crate::owned_age::OwnedAge;
 use claims::HostClaims;
 use router_api::kubernetes::secret::Secret;
 use router_api::openshift::ingress_controller::{NamespaceOwnership, WildcardAdmission};
@@ -30,7 +20,15 @@ use router_api::resources::Objects;
 use router_model::kind::Kind;
 use router_model::names::HostMatch;
 use router_model::object::{ObjectKey, ObjectRef};
+use rustls::sign::CertifiedKey;
 use wildcards::WildcardClaims;
+
+use crate::domain_lists::DomainLists;
+use crate::openshift::claims::cross_api::ForeignClaims;
+use crate::openshift::claims::host::effective_host;
+use crate::openshift::claims::taken::Taken;
+use crate::owned_age::OwnedAge;
+use crate::status::rejection::{RejectReason, Rejection, reject};
 
 /// What a router admits by: the part of an IngressController that admission looks at.
 #[derive(Clone, Debug)]

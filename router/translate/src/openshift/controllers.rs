@@ -6,6 +6,13 @@ mod policy;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
+pub use policy::uses;
+use router_api::openshift::ingress_controller::{IngressController, NamespaceOwnership, WildcardAdmission};
+use router_api::resources::Resources;
+use router_model::names::RouterName;
+use router_model::object::ObjectKey;
+use router_model::selector::LabelSelector;
+use router_table::policy::RouterPolicy;
 use rustls::sign::CertifiedKey;
 
 use crate::openshift::claims::Policy;
@@ -14,14 +21,6 @@ use crate::status::condition::{Condition, invalid_manifest, last_good_serves};
 use crate::status::controller::ControllerStatus;
 use crate::traffic_defaults::TrafficDefaults;
 use crate::translator::RouterPorts;
-use router_api::openshift::ingress_controller::{IngressController, NamespaceOwnership, WildcardAdmission};
-use router_api::resources::Resources;
-use router_model::names::RouterName;
-use router_model::object::ObjectKey;
-use router_model::selector::LabelSelector;
-use router_table::policy::RouterPolicy;
-
-pub use policy::uses;
 
 /// Where OpenShift keeps the Secrets that IngressControllers name.
 const CERTIFICATE_NAMESPACE: &str = "openshift-ingress";

@@ -1,17 +1,17 @@
 //! From an admitted route to the endpoints that serve it (docs/openshift.md#backends).
 
-use crate::endpoints::EndpointIndex;
-use crate::traffic_defaults::TrafficDefaults;
-use router_api::openshift::route::annotations::allowlist::allowlist;
 use std::sync::Arc;
 
-use crate::openshift::claims::AdmittedRoute;
 use router_api::openshift::route::Route;
 use router_api::openshift::route::annotations::TrafficOptions;
-use router_api::openshift::route::traffic::HeldTls;
-use router_api::openshift::route::traffic::Traffic;
+use router_api::openshift::route::annotations::allowlist::allowlist;
+use router_api::openshift::route::traffic::{HeldTls, Traffic};
 use router_table::policy::RoutePolicy;
 use router_table::table::{Cluster, Derived, HttpTls, ResolvedRoute, RouteKind, ServiceEndpoints};
+
+use crate::endpoints::EndpointIndex;
+use crate::openshift::claims::AdmittedRoute;
+use crate::traffic_defaults::TrafficDefaults;
 
 /// Resolves a route: its kind, its endpoints, who may connect, how its traffic is carried.
 pub fn resolve(admitted: &AdmittedRoute, defaults: &TrafficDefaults, endpoints: &EndpointIndex) -> ResolvedRoute {

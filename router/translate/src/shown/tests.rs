@@ -1,12 +1,12 @@
 //! Certificates with other names, without names, and of other times, for every kind of object that shows one.
 
 use rcgen::{CertificateParams, KeyPair};
+use router_api::testing::{controller, resources, route};
 use serde_json::{Value, json};
 
 use super::*;
 use crate::settings::Settings;
 use crate::translate::translate;
-use router_api::testing::{controller, resources, route};
 
 /// A certificate with these names and its key, valid for these years.
 fn pair(names: &[&str], from: i32, to: i32) -> (String, String) {

@@ -1,7 +1,8 @@
 //! Conditions, without times.
 
-use crate::status::rejection::RejectReason;
 use router_api::resources::Refused;
+
+use crate::status::rejection::RejectReason;
 
 /// A condition, without the time of its last transition.
 #[derive(Clone, Debug, PartialEq, Eq)]

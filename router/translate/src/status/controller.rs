@@ -1,8 +1,9 @@
 //! Status of an IngressController.
 
-use crate::status::condition::Condition;
 use router_api::openshift::ingress_controller::IngressController;
 use serde_json::{Value, json};
+
+use crate::status::condition::Condition;
 
 /// Status of an IngressController.
 #[derive(Clone, Debug, PartialEq, Eq)]

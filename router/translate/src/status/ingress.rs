@@ -4,10 +4,11 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::status::condition::Condition;
 use router_api::openshift::route::WildcardPolicy;
 use router_model::names::RouterName;
 use router_model::persistent::Same;
+
+use crate::status::condition::Condition;
 
 /// What all entries of a router have in common.
 #[derive(Debug, PartialEq, Eq)]

@@ -2,11 +2,11 @@
 //! others' stays (Gateway API: a controller writes the entries and conditions that are its own).
 
 use jiff::Timestamp;
+use router_api::gateway_api::types::CONTROLLER_NAME;
 use serde_json::{Map, Value};
 
 use super::merge::{finish, object_of, since};
 use crate::status::merge::Merged;
-use router_api::gateway_api::types::CONTROLLER_NAME;
 
 /// Lists whose entries belong to the controller that each of them names.
 const SHARED: [&str; 2] = ["parents", "ancestors"];

@@ -1,7 +1,8 @@
 //! Why a route is rejected (docs/openshift.md).
 
-use router_model::object::ObjectRef;
 use std::fmt;
+
+use router_model::object::ObjectRef;
 
 /// A route that a router refuses.
 #[derive(Clone, Debug)]

@@ -1,13 +1,15 @@
 //! The status of every object whose status Sluice writes.
 
-use crate::status::controller::ControllerStatus;
-use crate::status::ingress::Ingress;
-use crate::status::told::Told;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
 use router_model::names::RouterName;
 use router_model::object::{ObjectKey, ObjectRef};
 use router_model::persistent::Sorted;
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+
+use crate::status::controller::ControllerStatus;
+use crate::status::ingress::Ingress;
+use crate::status::told::Told;
 
 /// The status of every object whose status Sluice writes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

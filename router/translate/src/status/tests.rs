@@ -1,20 +1,17 @@
 //! Merging: times, other routers' entries, what counts as a change.
 
-use crate::status::condition::Condition;
-use crate::status::controller::ControllerStatus;
-use crate::status::ingress::Ingress;
-use crate::status::ingress::IngressEntry;
-use crate::status::ingress::RouterIdentity;
-use crate::status::merge::Merged;
-use crate::status::merge::merge_controller;
-use crate::status::merge::merge_route;
-use crate::status::others::merge_other;
-use jiff::Timestamp;
-use router_model::names::RouterName;
-use serde_json::json;
 use std::sync::Arc;
 
+use jiff::Timestamp;
+use router_model::names::RouterName;
 use router_model::persistent::Same;
+use serde_json::json;
+
+use crate::status::condition::Condition;
+use crate::status::controller::ControllerStatus;
+use crate::status::ingress::{Ingress, IngressEntry, RouterIdentity};
+use crate::status::merge::{Merged, merge_controller, merge_route};
+use crate::status::others::merge_other;
 
 fn entry(router: &str, host: &str, holds: bool) -> IngressEntry {
     let reason = if holds { "" } else { "HostAlreadyClaimed" };

@@ -5,10 +5,6 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use proptest::prelude::*;
-use serde_json::{Value, json};
-
-use super::*;
-use crate::status::condition::Condition;
 use router_api::openshift::route::annotations::allowlist::ALLOWLIST;
 use router_api::resources::Slot;
 use router_api::testing::{controller, good, refused, resources, route, slice};
@@ -17,6 +13,10 @@ use router_model::names::Hostname;
 use router_model::object::ObjectKey;
 use router_table::lookup::{RequestMatch, SniMatch};
 use router_table::table::ResolvedRoute;
+use serde_json::{Value, json};
+
+use super::*;
+use crate::status::condition::Condition;
 
 fn translated(values: impl IntoIterator<Item = Value>) -> Translation {
     translate(&resources(values), &Settings::default())

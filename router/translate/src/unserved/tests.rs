@@ -1,5 +1,7 @@
 //! Warnings for objects that no status covers, with the verdict and the fix that `explain` names.
 
+use router_api::testing::{controller, resources, route};
+use router_table::live::Trust;
 use serde_json::{Value, json};
 
 use super::*;
@@ -10,8 +12,6 @@ use crate::explain::query::Query;
 use crate::settings::Settings;
 use crate::translate::{Translation, translate};
 use crate::warning::Warning;
-use router_api::testing::{controller, resources, route};
-use router_table::live::Trust;
 
 fn facts<'f>(translation: &'f Translation, resources: &'f Resources) -> Facts<'f> {
     Facts { table: &translation.table, report: &translation.report, resources, trust: Trust::default(), live: None }

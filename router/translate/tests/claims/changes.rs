@@ -1,11 +1,12 @@
 //! Whatever way the objects of a story come, they come to the same.
 
+use std::sync::Arc;
+
 use router_api::resources::Resources;
 use router_model::certificate::MaterialCache;
 use router_table::table::RouterTable;
 use router_translate::engine::Engine;
 use router_translate::status::report::StatusReport;
-use std::sync::Arc;
 
 use crate::hosts::Hosts;
 use crate::story::{self, Story};

@@ -7,8 +7,7 @@ use router_api::update::parse_update;
 use router_model::certificate::MaterialCache;
 use router_model::field::FieldError;
 use router_model::object::Origin;
-use router_table::policy::header_value::Direction;
-use router_table::policy::header_value::HeaderValue;
+use router_table::policy::header_value::{Direction, HeaderValue};
 use serde_json::{Value, json};
 
 use crate::certificates::Materials;

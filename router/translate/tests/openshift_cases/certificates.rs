@@ -164,7 +164,8 @@ fn expire(params: &mut CertificateParams) {
 
 /// The certificate with another algorithm in the place of SHA-256 with RSA, in both places where it stands.
 fn named(pem: &str, algorithm: u8) -> String {
-    use base64::{Engine, engine::general_purpose::STANDARD};
+    use base64::Engine;
+    use base64::engine::general_purpose::STANDARD;
     let body: String = pem.lines().filter(|line| !line.starts_with("-----")).collect();
     let mut der = STANDARD.decode(body).unwrap();
     let sha256_with_rsa = [0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x01, 0x0b];

@@ -19,9 +19,8 @@ mod status;
 mod traffic;
 mod world;
 
-use serde_json::Value;
-
 use exceptions::{EXCEPTIONS, Ground};
+use serde_json::Value;
 
 /// Compares one case with the engine: what differs, in words.
 type Runner = fn(&Value, &[Value]) -> Vec<String>;

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
+use router_model::field::Findings;
+use router_table::cors::Cors;
 use serde_json::Value;
 
 use crate::fields::{Fields, describe};
 use crate::gateway_api::read;
 use crate::openshift::header_actions::is_token;
-use router_model::field::Findings;
-use router_table::cors::Cors;
 
 /// Most entries of each list but `allowMethods`.
 const MAX_CORS: usize = 64;

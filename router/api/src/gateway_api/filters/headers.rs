@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
+use router_model::field::{FieldPath, Findings};
+use router_table::header_modifier::HeaderModifier;
 use serde_json::Value;
 
 use crate::fields::{Fields, describe};
 use crate::gateway_api::read;
 use crate::gateway_api::read::Unsupported;
 use crate::openshift::header_actions::{OWN, is_token};
-use router_model::field::{FieldPath, Findings};
-use router_table::header_modifier::HeaderModifier;
 
 /// Most headers in each list of a modifier.
 const MAX_HEADERS: usize = 16;

@@ -1,13 +1,13 @@
 //! Whatever is written, reading ends with an object or with words; and what is stored is read as it was.
 
 use proptest::prelude::*;
+use router_model::certificate::MaterialCache;
+use router_model::object::Origin;
 use serde_json::{Map, Value, json};
 
 use super::*;
 use crate::defaults::Defaults;
 use crate::parse::{Outcome, Parsed, parse};
-use router_model::certificate::MaterialCache;
-use router_model::object::Origin;
 
 const KINDS: [(&str, &str); 9] = [
     ("gateway.networking.k8s.io/v1", "GatewayClass"),

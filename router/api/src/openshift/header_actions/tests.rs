@@ -1,10 +1,8 @@
 //! Values as parts; names and counts are in the table of refusals (`parse/tests/refusals.rs`).
 
+use router_table::policy::header_value::{Converter, Expression, Fetch, Segment};
+
 use super::*;
-use router_table::policy::header_value::Converter;
-use router_table::policy::header_value::Expression;
-use router_table::policy::header_value::Fetch;
-use router_table::policy::header_value::Segment;
 
 fn value(text: &str) -> HeaderValue {
     HeaderValue::parse(text, Direction::Request).unwrap()

@@ -1,14 +1,15 @@
 //! `httpHeaders` and what else concerns HTTP as a whole (docs/openshift.md#fields-of-ingresscontrollers).
 
-use router_table::policy::forwarded::ForwardedHeaders;
 use std::sync::Arc;
+
+use router_model::field::{FieldPath, Findings};
+use router_table::policy::forwarded::ForwardedHeaders;
+use router_table::policy::header_actions::HeaderActions;
+use router_table::policy::unique_id::UniqueId;
 
 use super::unique_id;
 use crate::fields::Fields;
 use crate::openshift::header_actions as headers;
-use router_model::field::{FieldPath, Findings};
-use router_table::policy::header_actions::HeaderActions;
-use router_table::policy::unique_id::UniqueId;
 
 /// What is done to HTTP of all routes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

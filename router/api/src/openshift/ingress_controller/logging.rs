@@ -3,17 +3,16 @@
 //! The agent writes one line for each request and relayed connection to its own log. In a container that is what
 //! `destination.type: Container` asks for; with `Syslog` the router's lines go to a server instead.
 
-use router_table::policy::access_log::CookieCapture;
-use router_table::policy::access_log::HeaderCapture;
-use router_table::policy::access_log::Syslog;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
-use crate::fields::Fields;
-use crate::openshift::header_actions as headers;
 use router_model::field::{FieldPath, Findings};
+use router_table::policy::access_log::{CookieCapture, HeaderCapture, Syslog};
 use router_table::policy::format::Fault;
 use router_table::policy::log_format::LogFormat;
+
+use crate::fields::Fields;
+use crate::openshift::header_actions as headers;
 
 /// Syslog facilities by their codes (RFC 5424, table 1), as the API and HAProxy name them.
 const FACILITIES: [&str; 24] = [

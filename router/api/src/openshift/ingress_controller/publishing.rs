@@ -1,8 +1,9 @@
 //! `endpointPublishingStrategy`: which ports, and whether a proxy stands in front
 //! (docs/openshift.md#fields-of-ingresscontrollers).
 
-use crate::fields::Fields;
 use router_model::field::Findings;
+
+use crate::fields::Fields;
 
 /// How a router is reached.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -1,15 +1,12 @@
 //! `tlsSecurityProfile` and `clientTLS` (docs/openshift.md#fields-of-ingresscontrollers).
 
-use router_table::policy::tls_profile::CIPHERS;
-use router_table::policy::tls_profile::ProfileKind;
-use router_table::policy::tls_profile::TlsProfile;
-use router_table::policy::tls_profile::TlsVersion;
 use std::sync::Arc;
 
 use regex::{Regex, RegexBuilder};
+use router_model::field::{FieldPath, Findings};
+use router_table::policy::tls_profile::{CIPHERS, ProfileKind, TlsProfile, TlsVersion};
 
 use crate::fields::Fields;
-use router_model::field::{FieldPath, Findings};
 
 /// Reads `tlsSecurityProfile`. `None` after an error.
 pub fn profile(spec: &mut Fields<'_>, findings: &mut Findings) -> Option<TlsProfile> {

@@ -1,10 +1,10 @@
 //! `metav1.LabelSelector`.
 
+use router_model::field::{FieldPath, Findings};
+use router_model::selector::{LabelSelector, Operator, Requirement};
 use serde_json::Value;
 
 use crate::fields::Fields;
-use router_model::field::{FieldPath, Findings};
-use router_model::selector::{LabelSelector, Operator, Requirement};
 
 /// Reads a `metav1.LabelSelector`.
 pub fn parse(mut fields: Fields<'_>, findings: &mut Findings) -> LabelSelector {

@@ -1,20 +1,17 @@
 //! IngressControllers as typed data, and what is said of fields that nothing acts on.
 
-use crate::openshift::ingress_controller::publishing::PublishingKind;
-use crate::openshift::ingress_controller::tuning::MaxConnections;
-use router_table::policy::access_log::Syslog;
-use router_table::policy::forwarded::ForwardedHeaders;
-use router_table::policy::tls_profile::ProfileKind;
-use router_table::policy::tls_profile::TlsVersion;
-use router_table::policy::unique_id::UniqueId;
-use router_table::policy::unique_id::UniqueIdField;
-use router_table::policy::unique_id::UniqueIdPart;
 use std::time::Duration;
 
+use router_table::policy::access_log::Syslog;
+use router_table::policy::forwarded::ForwardedHeaders;
+use router_table::policy::tls_profile::{ProfileKind, TlsVersion};
+use router_table::policy::unique_id::{UniqueId, UniqueIdField, UniqueIdPart};
 use serde_json::json;
 
 use super::*;
 use crate::object::Object;
+use crate::openshift::ingress_controller::publishing::PublishingKind;
+use crate::openshift::ingress_controller::tuning::MaxConnections;
 use crate::parse::Outcome;
 use crate::testing::{controller, good, parsed, refusals};
 

@@ -1,10 +1,11 @@
 //! `tuningOptions`: limits and timeouts (docs/openshift.md#fields-of-ingresscontrollers).
 
-use crate::go_duration::go_duration;
 use std::time::Duration;
 
-use crate::fields::Fields;
 use router_model::field::Findings;
+
+use crate::fields::Fields;
+use crate::go_duration::go_duration;
 
 /// Limits and timeouts; `None` where the default holds.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -3,14 +3,12 @@
 //! Of the format's many fields there are those that make an id: addresses and ports of both ends of the client's
 //! connection, the time, counters and a UUID. Others are refused by name.
 
-use router_table::policy::unique_id::UniqueId;
-use router_table::policy::unique_id::UniqueIdField;
-use router_table::policy::unique_id::UniqueIdPart;
+use router_model::field::{FieldPath, Findings};
+use router_table::policy::format::{Dialect, Fault, Piece};
+use router_table::policy::unique_id::{UniqueId, UniqueIdField, UniqueIdPart};
 
 use crate::fields::Fields;
 use crate::openshift::header_actions as headers;
-use router_model::field::{FieldPath, Findings};
-use router_table::policy::format::{Dialect, Fault, Piece};
 
 /// Longest name or format, in bytes.
 const MAX_LENGTH: usize = 1024;

@@ -5,17 +5,17 @@
 pub mod allowlist;
 pub mod values;
 
-use crate::openshift::route::annotations::allowlist::ALLOWLIST;
-use crate::openshift::route::annotations::allowlist::WHITELIST;
-use router_table::policy::rewrite::RewriteTarget;
 use std::borrow::Cow;
 use std::time::Duration;
 
-use crate::openshift::route::traffic::Traffic;
 use router_model::object::TextMap;
 use router_table::policy::RoutePolicy;
 use router_table::policy::forwarded::ForwardedHeaders;
+use router_table::policy::rewrite::RewriteTarget;
 use router_table::table::InsecurePolicy;
+
+use crate::openshift::route::annotations::allowlist::{ALLOWLIST, WHITELIST};
+use crate::openshift::route::traffic::Traffic;
 
 /// `v2`: connections to the endpoints of a passthrough route begin with a PROXY protocol header.
 pub const PROXY_PROTOCOL: &str = "router.sluice.dev/proxy-protocol";

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
+use router_model::field::{FieldPath, Findings};
 use serde_json::Value;
 
 use crate::fields::{Fields, describe};
-use router_model::field::{FieldPath, Findings};
 
 /// Weight of a backend that names none.
 pub const DEFAULT_WEIGHT: u16 = 100;

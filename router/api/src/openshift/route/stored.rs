@@ -1,12 +1,12 @@
 //! The Route as the API server would store it: the manifest with every default written out
 //! (docs/openshift.md#stored-routes).
 
+use router_model::object::Manifest;
 use serde_json::{Map, Value, json};
 
 use super::backends::DEFAULT_WEIGHT;
 use super::{HOST_GENERATED, Route};
 use crate::openshift::route::traffic::Traffic;
-use router_model::object::Manifest;
 
 /// Fills the defaults into a manifest that was read without errors as `route`.
 pub fn stored(mut manifest: Value, route: &Route) -> Manifest {

@@ -1,15 +1,12 @@
 //! `spec.tls` (docs/openshift.md#tls): which fields each termination may have, and the material itself.
 
-use crate::openshift::route::traffic::CertificateSource;
-use crate::openshift::route::traffic::HeldTls;
-use crate::openshift::route::traffic::Material;
-
-use crate::fields::Fields;
-use crate::openshift::route::traffic::Traffic;
 use router_model::certificate::{MaterialCache, MaterialError, Part};
 use router_model::field::{FieldError, FieldPath, Findings};
 use router_model::names::PathMatch;
 use router_table::table::{InsecurePolicy, Reencrypt};
+
+use crate::fields::Fields;
+use crate::openshift::route::traffic::{CertificateSource, HeldTls, Material, Traffic};
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Termination {

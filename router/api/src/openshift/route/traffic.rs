@@ -1,12 +1,11 @@
 //! What a route carries.
 
+use std::sync::{Arc, LazyLock};
+
 use router_model::field::FieldError;
 use router_model::names::PathMatch;
-use router_table::table::InsecurePolicy;
-use router_table::table::Reencrypt;
+use router_table::table::{InsecurePolicy, Reencrypt};
 use rustls::sign::CertifiedKey;
-use std::sync::Arc;
-use std::sync::LazyLock;
 
 /// What a route carries, with what only that kind can have.
 #[derive(Clone, Debug)]

@@ -1,7 +1,8 @@
 //! Look-ups by hash against those by name, and names that share a hash.
 
-use super::*;
 use router_model::few::Few;
+
+use super::*;
 
 fn host(name: &str) -> Arc<VirtualHost> {
     let none = || Few::from(Vec::new());

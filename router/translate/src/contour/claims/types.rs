@@ -1,13 +1,15 @@
 //! What is decided about names.
 
-use crate::contour::claims::zone::{Domains, Zone};
-use crate::settings::Settings;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
 use router_api::contour::types::{Fault, Vertex};
 use router_model::kind::Kind;
 use router_model::names::HostMatch;
 use router_model::object::{ObjectKey, ObjectRef};
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+
+use crate::contour::claims::zone::{Domains, Zone};
+use crate::settings::Settings;
 
 /// The IngressRoutes and HTTPProxies that are ours, by object.
 pub type Vertices<'r> = BTreeMap<ObjectRef, &'r Arc<Vertex>>;

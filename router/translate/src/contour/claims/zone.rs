@@ -1,9 +1,10 @@
 //! A domain that delegates names, and what is said of each.
 
-use router_api::contour::types::{Fault, Vertex};
-use router_model::names::Hostname;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+
+use router_api::contour::types::{Fault, Vertex};
+use router_model::names::Hostname;
 
 /// A domain, `fqdn: .example.com`, and who has it.
 #[derive(Debug)]

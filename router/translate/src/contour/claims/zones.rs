@@ -1,17 +1,16 @@
 //! The domains of IngressRoutes whose `fqdn` begins with a dot, and what they delegate.
 
-use crate::contour::claims::zone::Domains;
-use crate::contour::claims::zone::Entry;
-use crate::contour::claims::zone::Zone;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::contour::claims::types::{Claims, Vertices, duplicate, is_domain, root_allowed};
-use crate::settings::Settings;
 use router_api::contour::types::{Fault, Vertex};
 use router_model::kind::Kind;
 use router_model::names::Hostname;
 use router_model::object::{ObjectKey, ObjectRef};
+
+use crate::contour::claims::types::{Claims, Vertices, duplicate, is_domain, root_allowed};
+use crate::contour::claims::zone::{Domains, Entry, Zone};
+use crate::settings::Settings;
 
 /// The innermost domain that a name, or a wildcard, is in.
 pub fn nearest(domains: &Domains, name: &str) -> Option<usize> {

@@ -1,9 +1,10 @@
 //! What is said of one way to an object, and of all of them together.
 
-use super::super::walk::Visit;
-use crate::contour::status::words::{Domain, ROOT_INVALID, about, partly};
 use router_api::contour::types::Fault;
 use router_model::kind::Kind;
+
+use super::super::walk::Visit;
+use crate::contour::status::words::{Domain, ROOT_INVALID, about, partly};
 
 /// `currentStatus`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

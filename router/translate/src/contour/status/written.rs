@@ -1,15 +1,15 @@
 //! `status` as the APIs write it.
 
-use serde_json::{Map, Value, json};
-
-use super::super::walk::Visit;
-use super::verdict::{State, Verdict};
-use crate::status::told::{Row, Told};
 use router_api::contour::types::{Fault, TlsCertificateDelegation, Vertex};
 use router_api::gateway_api::types::CONTROLLER_NAME;
 use router_api::resources::Resources;
 use router_model::kind::Kind;
 use router_model::object::ObjectKey;
+use serde_json::{Map, Value, json};
+
+use super::super::walk::Visit;
+use super::verdict::{State, Verdict};
+use crate::status::told::{Row, Told};
 
 /// Most lines of `status.parents`.
 const MAX_PARENTS: usize = 32;

@@ -1,9 +1,9 @@
 //! Paths of requests and of conditions in normal form: no spelling of either leads out of a delegate's part.
 
 use proptest::prelude::*;
+use router_table::path_form::PathForm;
 
 use super::*;
-use router_table::path_form::PathForm;
 
 /// Pieces of paths, of which some mean nothing, some climb, and some are other spellings of the rest.
 const PIECES: [&str; 16] =

@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
-use super::*;
 use router_api::testing::authority;
 use router_table::policy::Balance;
 use router_table::policy::tls_profile::TlsVersion;
 use router_table::table::ServiceEndpoints;
+
+use super::*;
 
 fn world(mut objects: Vec<Value>) -> World {
     objects.extend(backends(&["a/web", "a/two"]));

@@ -1,7 +1,8 @@
 //! HTTPProxies: what they share with IngressRoutes, and what only they have.
 
-use super::*;
 use router_table::policy::HashedPart;
+
+use super::*;
 
 const VALID: &str = "valid: Valid HTTPProxy";
 

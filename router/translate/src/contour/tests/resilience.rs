@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
-use super::*;
 use router_api::testing::refusals;
 use router_table::rule::{HealthCheck, HealthRequest, Retry, RulePolicy};
+
+use super::*;
 
 const BACKOFF: Duration = Duration::from_millis(25);
 

@@ -3,13 +3,14 @@
 
 use std::sync::Arc;
 
-use super::super::backends::weighted;
-use super::super::matching::{Clash, identical, join};
-use super::{Flat, Hop, Serve, Step, Target, Walk, own_faults};
 use router_api::contour::types::{Fault, RouteSpec, Vertex};
 use router_table::matchers::{PathMatcher, RequestMatcher};
 use router_table::rule::Mirror;
 use router_table::table::Cluster;
+
+use super::super::backends::weighted;
+use super::super::matching::{Clash, identical, join};
+use super::{Flat, Hop, Serve, Step, Target, Walk, own_faults};
 
 /// How routes are called in messages.
 const ROUTES: &str = "Spec.Routes";

@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
+use router_api::contour::types::{Fault, RouteSpec, Vertex};
+
 use super::super::backends::{strategy, weighted};
 use super::super::matching::is_under;
 use super::{Flat, Hop, Serve, Step, Target, Walk, own_faults};
-use router_api::contour::types::{Fault, RouteSpec, Vertex};
 
 impl<'r> Walk<'_, 'r> {
     /// Reads the last vertex of a path; `parent` is the prefix that was delegated to it.

@@ -1,11 +1,12 @@
 //! `tcpproxy`, of both kinds: where the bytes of a TLS connection go.
 
-use crate::contour::walk::tcp_target::Tcp;
 use std::sync::Arc;
+
+use router_api::contour::types::{Fault, ServiceSpec, TcpProxy, Vertex};
 
 use super::super::backends::{Problem, TCP, is_ingress_route, strategy, weighted};
 use super::{Hop, Step, Walk, own_faults};
-use router_api::contour::types::{Fault, ServiceSpec, TcpProxy, Vertex};
+use crate::contour::walk::tcp_target::Tcp;
 
 impl<'r> Walk<'_, 'r> {
     /// Reads `tcpproxy` of the last vertex of a path, and of whom it delegates to.

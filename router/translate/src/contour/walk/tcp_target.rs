@@ -1,8 +1,9 @@
 //! Where the bytes of a TLS connection go.
 
+use std::sync::Arc;
+
 use router_api::contour::types::{Strategy, Vertex};
 use router_table::table::ServiceEndpoints;
-use std::sync::Arc;
 
 /// Where bytes go.
 #[derive(Debug)]

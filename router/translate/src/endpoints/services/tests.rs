@@ -1,10 +1,10 @@
 //! Ports of Services: by name, without one, and those that lead nowhere.
 
+use router_api::testing::{resources, service, slice};
 use serde_json::{Value, json};
 
 use super::*;
 use crate::endpoints::addresses::EndpointAddresses;
-use router_api::testing::{resources, service, slice};
 
 fn key() -> ObjectKey {
     ObjectKey::new("shop", "web")

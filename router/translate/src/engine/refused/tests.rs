@@ -1,11 +1,11 @@
 //! What objects of which there is no good version are told, and which of them are another controller's.
 
+use router_api::testing::{refused, resources};
 use serde_json::Value;
 
 use super::*;
 use crate::settings::Settings;
 use crate::translate::translate;
-use router_api::testing::{refused, resources};
 
 const PROBLEM: &str = "a.yaml:3: spec.x: is wrong";
 

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use super::*;
 use router_model::few::Few;
 use router_model::kind::Kind;
 use router_model::names::{HostMatch, Hostname, PathMatch};
@@ -15,6 +14,8 @@ use router_table::policy::tls_profile::TlsVersion;
 use router_table::policy::{Balance, RoutePolicy};
 use router_table::rule::{Action, HealthCheck, PathChange, Retry};
 use router_table::table::{Derived, Endpoint, InsecurePolicy};
+
+use super::*;
 
 /// Each value is the same as one made like it, and as no other one.
 fn check<T: std::fmt::Debug>(make: impl Fn() -> Vec<T>, same: impl Fn(&T, &T) -> bool) {

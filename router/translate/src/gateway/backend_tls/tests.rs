@@ -1,11 +1,11 @@
 //! Policies in, who speaks TLS how and what is told out.
 
-use serde_json::{Value, json};
-
-use super::*;
 use router_api::testing::{authority, config_map, resources, service};
 use router_model::names::Hostname;
 use router_table::rule::PeerName;
+use serde_json::{Value, json};
+
+use super::*;
 
 /// A policy of namespace `shop`, `age` minutes into 2024.
 fn policy(name: &str, age: u32, section: Option<&str>, validation: Value) -> Value {

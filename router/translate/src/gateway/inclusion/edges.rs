@@ -4,12 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 
-use super::slots::{Slot, Slots};
-use crate::gateway::inclusion::types::Context;
 use router_api::gateway_api::types::{GROUP, GatewayRoute, ParentRef};
 use router_api::resources::Resources;
 use router_model::kind::Kind;
 use router_model::object::{ObjectKey, ObjectRef};
+
+use super::slots::{Slot, Slots};
+use crate::gateway::inclusion::types::Context;
 
 /// Why a child does not hang on a slot.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::gateway::inclusion::types::AuthoredFilter;
 use router_api::gateway_api::types::{Filter, GatewayRoute};
+
+use crate::gateway::inclusion::types::AuthoredFilter;
 
 /// How many copies of a request are sent at most.
 const MOST_MIRRORS: usize = 8;

@@ -1,9 +1,10 @@
 //! The place of a match among those of its level.
 
+use std::cmp::Reverse;
+
 use router_api::gateway_api::types::GatewayRoute;
 use router_model::object::{Created, ObjectKey};
 use router_table::matchers::{PathMatcher, RequestMatcher};
-use std::cmp::Reverse;
 
 /// The place of a match among those of its level, hostnames aside; smaller comes first. Exact paths, then regular
 /// expressions, then prefixes, the longer first; a method; most headers; most query parameters; then the older route

@@ -3,12 +3,12 @@
 //! parent would take, however specific it is itself. Of equal rules of one route a plain one comes before a slot, unless
 //! a child there has a narrower hostname.
 
-use crate::gateway::inclusion::level_key::Worth;
 use std::collections::HashMap;
 
+use router_table::host_pattern::{HostPattern, Specificity};
+
+use crate::gateway::inclusion::level_key::Worth;
 use crate::gateway::inclusion::types::{Alternative, EffectiveRule, Outcome};
-use router_table::host_pattern::HostPattern;
-use router_table::host_pattern::Specificity;
 
 /// Rules of one listener by host.
 #[derive(Debug)]

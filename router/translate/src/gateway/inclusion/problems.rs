@@ -1,7 +1,5 @@
 //! What is wrong with what routes say about inclusion, apart from where they hang.
 
-use crate::gateway::inclusion::problem::Problem;
-use crate::warning::Warning;
 use router_api::gateway_api::types::{GROUP, GatewayRoute};
 use router_api::resources::Resources;
 use router_model::field::FieldPath;
@@ -10,6 +8,8 @@ use router_model::object::ObjectRef;
 
 use super::edges::{parent_of, routes};
 use super::slots::Slots;
+use crate::gateway::inclusion::problem::Problem;
+use crate::warning::Warning;
 
 /// What is wrong with the slots of a route, with the index of each rule.
 pub fn problems(resources: &Resources, route: &GatewayRoute) -> Vec<(usize, Problem)> {

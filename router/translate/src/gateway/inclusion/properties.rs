@@ -1,18 +1,5 @@
 //! Random trees and random requests, against a model that walks the tree when a request comes.
 
-use crate::gateway::inclusion::order::Precedence;
-use crate::gateway::inclusion::types::Fragment;
-use crate::gateway::inclusion::types::IncludedRow;
-use crate::gateway::inclusion::types::Outcome;
-use crate::settings::MaxDepth;
-use router_api::gateway_api::types::GatewayRoute;
-use router_api::gateway_api::types::{Filter, RouteRule};
-use router_api::resources::Resources;
-use router_model::object::ObjectKey;
-use router_model::object::ObjectRef;
-use router_table::host_pattern::HostPattern;
-use router_table::matchers::RequestMatcher;
-use serde_json::Value;
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -20,18 +7,24 @@ use std::sync::Arc;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::{select, subsequence};
-use serde_json::json;
-
-use super::*;
 use router_api::gateway_api::types::{
-    AllowedRoutes, BackendRef, FromNamespaces, GROUP, ObjectReference, ParentRef, RouteSlot, SLUICE_GROUP, UrlRewrite,
+    AllowedRoutes, BackendRef, Filter, FromNamespaces, GROUP, GatewayRoute, ObjectReference, ParentRef, RouteRule,
+    RouteSlot, SLUICE_GROUP, UrlRewrite,
 };
 use router_api::object::Object;
+use router_api::resources::Resources;
 use router_model::kind::Kind;
 use router_model::names::Hostname;
-use router_model::object::{Created, Manifest, Meta, Origin, TextMap, Uid};
+use router_model::object::{Created, Manifest, Meta, ObjectKey, ObjectRef, Origin, TextMap, Uid};
 use router_table::cors::Cors;
-use router_table::matchers::{PathMatcher, ValueMatcher};
+use router_table::host_pattern::HostPattern;
+use router_table::matchers::{PathMatcher, RequestMatcher, ValueMatcher};
+use serde_json::{Value, json};
+
+use super::*;
+use crate::gateway::inclusion::order::Precedence;
+use crate::gateway::inclusion::types::{Fragment, IncludedRow, Outcome};
+use crate::settings::MaxDepth;
 
 /// A listener `public#<name>` and its hostname.
 type Listener = (Arc<str>, HostPattern);

@@ -3,13 +3,14 @@
 
 use std::sync::Arc;
 
-use crate::gateway::inclusion::problem::Problem;
 use router_api::gateway_api::types::{
     AllowedRoutes, BackendRef, Filter, FromNamespaces, GROUP, GatewayRoute, RouteRule, SLUICE_GROUP,
 };
 use router_api::resources::Resources;
 use router_model::kind::Kind;
 use router_model::object::ObjectKey;
+
+use crate::gateway::inclusion::problem::Problem;
 
 /// A rule that children hang on.
 #[derive(Clone, Debug)]

@@ -5,24 +5,23 @@
 mod parent;
 pub(crate) mod words;
 
-use crate::gateway::inclusion::status::words::{reason, refused, sentence};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use parent::Hanging;
+use router_api::gateway_api::types::GatewayRoute;
+use router_model::kind::Kind;
+use router_model::object::{ObjectKey, ObjectRef};
 use serde_json::{Map, Value, json};
 
 use super::edges::{Edges, Refusal, gateway_of, reference_of};
 use super::walk::{Way, via};
 use crate::gateway::conditions::condition;
+use crate::gateway::inclusion::status::words::{reason, refused, sentence};
 use crate::gateway::inclusion::types::{Context, Fragment, IncludedRow, RowParent, Top};
 use crate::status::condition::Condition;
 use crate::status::told::Row;
-use router_api::gateway_api::types::GatewayRoute;
-use router_model::kind::Kind;
-use router_model::object::{ObjectKey, ObjectRef};
-
-use parent::Hanging;
 
 /// `status.parents` has 32 items at most, of all controllers together.
 const MOST_ROWS: usize = 32;

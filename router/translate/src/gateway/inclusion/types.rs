@@ -1,9 +1,9 @@
 //! What inclusion is worked out from, and what comes of it.
 
-use crate::gateway::inclusion::level_key::LevelKey;
-use crate::settings::MaxDepth;
-use crate::status::condition::Condition;
-use crate::status::told::Row;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
 use router_api::gateway_api::types::{Filter, GatewayRoute, RouteRule};
 use router_api::resources::Resources;
 use router_model::object::{ObjectKey, ObjectRef};
@@ -11,9 +11,11 @@ use router_table::host_pattern::HostPattern;
 use router_table::matchers::RequestMatcher;
 use router_table::rule::Retry;
 use serde_json::Value;
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
-use std::time::Duration;
+
+use crate::gateway::inclusion::level_key::LevelKey;
+use crate::settings::MaxDepth;
+use crate::status::condition::Condition;
+use crate::status::told::Row;
 
 /// What inclusion is worked out from.
 #[derive(Clone, Copy)]

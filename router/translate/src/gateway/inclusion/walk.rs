@@ -5,18 +5,19 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::edges::{Candidate, Edges, Refusal, name, reference_of, rule_name};
-use super::filters;
-use super::matches::{Mismatch, canonical, combine};
-use super::slots::Slot;
-use crate::gateway::inclusion::level_key::LevelKey;
-use crate::gateway::inclusion::types::{Alternative, AuthoredFilter, Context, EffectiveRule, Level, Outcome, Top};
 use router_api::gateway_api::types::{Filter, GatewayRoute};
 use router_api::redirect::PathModifier;
 use router_model::object::{Created, ObjectRef};
 use router_table::host_pattern::HostPattern;
 use router_table::matchers::{PathMatcher, RequestMatcher};
 use router_table::rule::Retry;
+
+use super::edges::{Candidate, Edges, Refusal, name, reference_of, rule_name};
+use super::filters;
+use super::matches::{Mismatch, canonical, combine};
+use super::slots::Slot;
+use crate::gateway::inclusion::level_key::LevelKey;
+use crate::gateway::inclusion::types::{Alternative, AuthoredFilter, Context, EffectiveRule, Level, Outcome, Top};
 
 /// How many matches a child may have below one slot, all of its rules and all ways to the slot together.
 const MOST_MATCHES: usize = 1024;

@@ -2,18 +2,18 @@
 
 use std::sync::Arc;
 
-use rustls::sign::CertifiedKey;
-
-use crate::gateway::conditions::Faults;
-use crate::gateway::grants::{Grants, Referrer};
-use crate::gateway::listeners::placed::{Placed, Protocol};
-use crate::status::condition::Condition;
 use router_api::gateway_api::types::{Gateway, Listener};
 use router_api::resources::Resources;
 use router_model::certificate::subject::covers;
 use router_model::kind::Kind;
 use router_model::object::ObjectKey;
 use router_table::host_pattern::HostPattern;
+use rustls::sign::CertifiedKey;
+
+use crate::gateway::conditions::Faults;
+use crate::gateway::grants::{Grants, Referrer};
+use crate::gateway::listeners::placed::{Placed, Protocol};
+use crate::status::condition::Condition;
 
 /// The certificates of `certificateRefs` that can be used, in order; the others are faults.
 pub fn resolve(

@@ -1,13 +1,15 @@
 //! What became of a listener.
 
-use crate::gateway::carried::Carried;
-use crate::gateway::listeners::ports::Side;
-use crate::status::condition::Condition;
+use std::sync::Arc;
+
 use router_api::gateway_api::types::Listener;
 use router_model::kind::Kind;
 use router_model::names::RouterName;
 use rustls::sign::CertifiedKey;
-use std::sync::Arc;
+
+use crate::gateway::carried::Carried;
+use crate::gateway::listeners::ports::Side;
+use crate::status::condition::Condition;
 
 /// What a listener speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,11 +2,12 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use crate::traffic_defaults::TrafficDefaults;
-use crate::translator::RouterPorts;
 use router_api::gateway_api::types::{Gateway, Listener};
 use router_model::names::RouterName;
 use router_table::host_pattern::HostPattern;
+
+use crate::traffic_defaults::TrafficDefaults;
+use crate::translator::RouterPorts;
 
 /// One of the two ports of a router.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

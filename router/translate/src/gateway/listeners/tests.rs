@@ -1,8 +1,9 @@
 //! Listeners of one Gateway that cannot be told apart. Most such Gateways are refused when they are read.
 
-use super::*;
 use router_api::gateway_api::types::ListenerTls;
 use router_model::names::Hostname;
+
+use super::*;
 
 fn listener(port: u16, protocol: &str, hostname: Option<&str>, passthrough: bool) -> Listener {
     Listener {

@@ -1,19 +1,20 @@
 //! References of routes to Services: whose they are, whether they may be used, and which endpoints they have.
 
-use crate::gateway::carried::Carried;
 use std::sync::Arc;
 
-use crate::endpoints::services::{ServiceError, Services};
-use crate::gateway::backend_tls::BackendTlsPolicies;
-use crate::gateway::conditions::Faults;
-use crate::gateway::grants::{Grants, Referrer};
-use crate::status::condition::Condition;
 use router_api::gateway_api::types::{Filter, GatewayRoute, ObjectReference, SLUICE_GROUP};
 use router_api::kubernetes::endpoints::protocol::{AppProtocol, Speaks};
 use router_model::kind::Kind;
 use router_model::object::ObjectKey;
 use router_table::rule::BackendTls;
 use router_table::table::Endpoint;
+
+use crate::endpoints::services::{ServiceError, Services};
+use crate::gateway::backend_tls::BackendTlsPolicies;
+use crate::gateway::carried::Carried;
+use crate::gateway::conditions::Faults;
+use crate::gateway::grants::{Grants, Referrer};
+use crate::status::condition::Condition;
 
 /// Resolves references.
 pub struct Resolver<'r> {

@@ -2,13 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use router_model::kind::Kind;
+use router_model::object::{ObjectKey, ObjectRef};
+use router_table::host_pattern::HostPattern;
+
 use crate::gateway::Model;
 use crate::gateway::serve::ListenerAt;
 use crate::status::condition::Condition;
 use crate::translator::Lost;
-use router_model::kind::Kind;
-use router_model::object::{ObjectKey, ObjectRef};
-use router_table::host_pattern::HostPattern;
 
 /// What becomes of hosts that a route wants.
 #[derive(Default)]

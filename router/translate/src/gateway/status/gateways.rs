@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use router_api::gateway_api::types::GROUP;
 use serde_json::json;
 
 use super::Counts;
@@ -12,7 +13,6 @@ use crate::gateway::listeners::placed::Placed;
 use crate::status::condition::Condition;
 use crate::status::told::{Row, Told};
 use crate::translator::Lost;
-use router_api::gateway_api::types::GROUP;
 
 impl Model<'_> {
     /// What a Gateway is told.

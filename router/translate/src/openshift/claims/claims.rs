@@ -3,10 +3,11 @@
 
 use std::collections::HashMap;
 
-use crate::openshift::claims::taken::Taken;
 use router_api::openshift::ingress_controller::NamespaceOwnership;
 use router_api::openshift::route::Route;
 use router_model::names::HostMatch;
+
+use crate::openshift::claims::taken::Taken;
 
 /// Who holds which hosts on a router.
 pub struct HostClaims<'r> {

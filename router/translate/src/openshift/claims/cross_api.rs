@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use crate::owned_age::OwnedAge;
 use router_api::openshift::route::Route;
 use router_model::names::HostMatch;
 use router_model::object::ObjectRef;
 
+use crate::owned_age::OwnedAge;
 use crate::status::rejection::{RejectReason, Rejection};
 
 /// What objects of other kinds want on a router.

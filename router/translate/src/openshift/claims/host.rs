@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
+use router_api::openshift::route::{Route, WildcardPolicy};
 use router_common::hostname::HostError;
+use router_model::dns_names;
+use router_model::names::{HostMatch, Hostname};
 
 use crate::status::rejection::{RejectReason, Rejection, reject};
-use router_api::openshift::route::{Route, WildcardPolicy};
-use router_model::dns_names as names;
-use router_model::names::{HostMatch, Hostname};
 
 /// `spec.host`, else the subdomain in front of the router's domain; empty when neither gives a name.
 pub fn effective_host(route: &Route, domain: &str) -> Arc<str> {
@@ -23,9 +23,9 @@ pub fn host_match(route: &Route, host: &Arc<str>) -> Result<HostMatch, Rejection
     if host.is_empty() {
         return Err(reject(RejectReason::NoHostValue, "no host value was defined for the route"));
     }
-    let mut faults: Vec<String> = names::subdomain_fault(host).into_iter().collect();
+    let mut faults: Vec<String> = dns_names::subdomain_fault(host).into_iter().collect();
     if faults.is_empty() {
-        faults = names::label_faults(host);
+        faults = dns_names::label_faults(host);
     }
     if !faults.is_empty() {
         let message = format!("host name validation errors: {}", faults.join(", "));

@@ -2,16 +2,15 @@
 
 use std::sync::Arc;
 
-use rustls::sign::CertifiedKey;
-
-use crate::status::rejection::{RejectReason, Rejection, reject};
 use router_api::kubernetes::secret::Secret;
 use router_api::openshift::route::Route;
-use router_api::openshift::route::traffic::CertificateSource;
-use router_api::openshift::route::traffic::Traffic;
+use router_api::openshift::route::traffic::{CertificateSource, Traffic};
 use router_api::resources::Objects;
 use router_model::field::FieldError;
 use router_model::object::ObjectKey;
+use rustls::sign::CertifiedKey;
+
+use crate::status::rejection::{RejectReason, Rejection, reject};
 
 const SECRET_FIELD: &str = "spec.tls.externalCertificate.name";
 

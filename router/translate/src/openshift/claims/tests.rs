@@ -1,10 +1,10 @@
 //! Who is refused, and in which words (docs/openshift.md#reasons).
 
+use router_api::testing::{resources, route};
+use router_model::object::ObjectKey;
 use serde_json::{Value, json};
 
 use super::*;
-use router_api::testing::{resources, route};
-use router_model::object::ObjectKey;
 
 const STRICT: (NamespaceOwnership, WildcardAdmission) =
     (NamespaceOwnership::Strict, WildcardAdmission::WildcardsDisallowed);

@@ -3,9 +3,10 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use crate::openshift::claims::taken::Taken;
 use router_api::openshift::ingress_controller::NamespaceOwnership;
 use router_api::openshift::route::{Route, WildcardPolicy};
+
+use crate::openshift::claims::taken::Taken;
 
 /// Who holds which hosts and wildcards on a router.
 #[derive(Default)]

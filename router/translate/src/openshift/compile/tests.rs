@@ -1,11 +1,11 @@
 //! Ids of routers, and routes that others shadow.
 
+use router_api::testing::{resources, route};
 use serde_json::json;
 
 use super::*;
 use crate::settings::Settings;
 use crate::translate::translate;
-use router_api::testing::{resources, route};
 
 /// `younger<older: schemes` of each shadowed route of a host.
 fn shadowed(routes: Vec<serde_json::Value>) -> Vec<String> {

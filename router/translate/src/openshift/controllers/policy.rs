@@ -4,20 +4,19 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
-use router_common::http::MAX_HEAD;
-use rustls::RootCertStore;
-
 use router_api::kubernetes::config_map::{CLIENT_CA, NOT_FOUND_PAGE, UNAVAILABLE_PAGE};
 use router_api::openshift::ingress_controller::IngressController;
 use router_api::openshift::ingress_controller::security::ClientTls;
 use router_api::openshift::ingress_controller::tuning::{MaxConnections, Tuning};
 use router_api::openshift::route::annotations::values::MAX_TIMEOUT;
 use router_api::resources::Resources;
+use router_common::http::MAX_HEAD;
 use router_model::object::ObjectKey;
 use router_table::policy::error_page::ErrorPage;
 use router_table::policy::tls_profile::ProfileKind;
 use router_table::policy::{AccessLogPolicy, ClientAuth, ErrorPages, Limits, RouterPolicy, Timeouts};
 use router_table::tls_offer::TlsOffer;
+use rustls::RootCertStore;
 
 /// Where OpenShift keeps the ConfigMaps that IngressControllers name.
 const CONFIG_NAMESPACE: &str = "openshift-config";

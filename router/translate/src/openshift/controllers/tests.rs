@@ -3,15 +3,15 @@
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-use serde_json::{Value, json};
-
-use super::*;
 use router_api::openshift::route::annotations::values::MAX_TIMEOUT;
 use router_api::testing::{authority, config_map, controller, resources};
 use router_table::policy::access_log::{CookieCapture, HeaderCapture, Syslog};
 use router_table::policy::log_format::LogFormat;
 use router_table::policy::tls_profile::ProfileKind;
 use router_table::policy::{AccessLogPolicy, ErrorPages, Limits, Timeouts};
+use serde_json::{Value, json};
+
+use super::*;
 
 /// The status of each controller as `type=status reason: message`, in order of name.
 fn conditions(plan: &Plan) -> Vec<String> {

@@ -1,21 +1,16 @@
 //! Endpoints, addresses, lists of networks.
 
-use crate::endpoints::KEPT;
-use crate::endpoints::PortChoice;
-use crate::endpoints::addresses::EndpointAddresses;
-use crate::endpoints::addresses::is_usable;
-use router_api::openshift::route::annotations::allowlist::ALLOWLIST;
-use router_api::openshift::route::annotations::allowlist::AllowList;
-use router_api::openshift::route::annotations::allowlist::WHITELIST;
-use router_api::resources::Resources;
-use router_model::object::TextMap;
 use std::net::IpAddr;
 
+use router_api::openshift::route::annotations::allowlist::{ALLOWLIST, AllowList, WHITELIST};
+use router_api::resources::Resources;
+use router_api::testing::{resources, route, slice};
+use router_model::object::{ObjectKey, TextMap};
 use serde_json::json;
 
 use super::*;
-use router_api::testing::{resources, route, slice};
-use router_model::object::ObjectKey;
+use crate::endpoints::addresses::{EndpointAddresses, is_usable};
+use crate::endpoints::{KEPT, PortChoice};
 
 fn endpoints(resources: &Resources, addresses: EndpointAddresses) -> Vec<String> {
     let route = resources.routes.get(&ObjectKey::new("shop", "cart")).unwrap();

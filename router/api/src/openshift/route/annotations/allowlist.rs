@@ -3,7 +3,6 @@
 use std::net::IpAddr;
 
 use ipnet::IpNet;
-
 use router_model::object::TextMap;
 
 /// The annotation.

@@ -1,14 +1,15 @@
 //! Annotations in, options and faults out.
 
-use crate::openshift::route::annotations::values::MAX_TIMEOUT;
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
-use super::values::{hsts, limit, timeout};
-use super::*;
-use crate::openshift::route::traffic::{CertificateSource, HeldTls, Material};
 use router_model::names::PathMatch;
 use router_table::policy::{Balance, SameSite, SourceLimits};
+
+use super::values::{hsts, limit, timeout};
+use super::*;
+use crate::openshift::route::annotations::values::MAX_TIMEOUT;
+use crate::openshift::route::traffic::{CertificateSource, HeldTls, Material};
 
 const HTTP: fn() -> Traffic = || Traffic::Http { path: PathMatch::any(), tls: None };
 const EDGE: fn(InsecurePolicy) -> Traffic = |insecure| {

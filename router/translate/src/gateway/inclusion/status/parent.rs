@@ -3,6 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use router_api::gateway_api::types::{GROUP, GatewayRoute};
+use router_model::kind::Kind;
+use router_model::object::{ObjectKey, ObjectRef};
 use serde_json::{Map, Value, json};
 
 use super::super::edges::{Edges, Parent, Refusal, gateway_of, reference_of};
@@ -13,9 +16,6 @@ use crate::gateway::inclusion::status::words::{MOST_NAMES, listener_reference};
 use crate::gateway::inclusion::types::{Context, Fragment, Top};
 use crate::settings::MaxDepth;
 use crate::status::condition::Condition;
-use router_api::gateway_api::types::{GROUP, GatewayRoute};
-use router_model::kind::Kind;
-use router_model::object::{ObjectKey, ObjectRef};
 
 /// A listener: Gateway and name.
 type Root = (ObjectKey, String);

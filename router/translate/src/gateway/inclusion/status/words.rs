@@ -1,11 +1,12 @@
 //! Words that statuses have in common.
 
-use crate::gateway::inclusion::edges::Refusal;
-use crate::status::condition::Condition;
 use router_api::gateway_api::types::GROUP;
 use router_model::kind::Kind;
 use router_model::object::ObjectKey;
 use serde_json::{Map, Value, json};
+
+use crate::gateway::inclusion::edges::Refusal;
+use crate::status::condition::Condition;
 
 /// Names in one message.
 pub(crate) const MOST_NAMES: usize = 10;

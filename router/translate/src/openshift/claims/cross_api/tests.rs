@@ -1,11 +1,12 @@
 //! Which of several claims on a host counts, and what a new version of the claims changes.
 
-use super::*;
 use router_api::testing::good;
 use router_model::kind::Kind;
 use router_model::names::Hostname;
 use router_model::object::ObjectKey;
 use serde_json::json;
+
+use super::*;
 
 /// A claim of an HTTPRoute that was created in this second of 2024.
 fn claim(name: &str, second: u32) -> ForeignClaim {

@@ -1,10 +1,10 @@
 //! The host of a route from `spec.host`, `spec.subdomain` and the router's domain (docs/openshift.md#subdomain).
 
+use router_api::testing::{resources, route};
+use router_model::object::ObjectKey;
 use serde_json::json;
 
 use super::*;
-use router_api::testing::{resources, route};
-use router_model::object::ObjectKey;
 
 #[test]
 fn the_host_comes_first_and_a_subdomain_needs_a_domain() {
