@@ -3,16 +3,16 @@
 //! Everything is recomputed from the objects, oldest first, so the answer depends neither on the order of events nor on
 //! what was served before: a loser is admitted the moment its blocker leaves.
 
-pub(crate) mod claims;
 pub mod cross_api;
 pub mod host;
+pub(crate) mod host_claims;
 pub(crate) mod material;
 pub mod taken;
 pub(crate) mod wildcards;
 
 use std::sync::Arc;
 
-use claims::HostClaims;
+use host_claims::HostClaims;
 use router_api::kubernetes::secret::Secret;
 use router_api::openshift::ingress_controller::{NamespaceOwnership, WildcardAdmission};
 use router_api::openshift::route::{Route, WildcardPolicy};
