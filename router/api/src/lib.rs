@@ -8,6 +8,7 @@ pub mod defaults;
 pub mod fields;
 pub mod gateway_api;
 pub mod go_duration;
+pub(crate) mod header_names;
 pub mod immutable;
 pub mod kubernetes;
 pub mod meta;
@@ -17,6 +18,7 @@ pub mod parse;
 pub mod path_settings;
 pub mod redirect;
 pub mod resources;
+pub(crate) mod selector;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 pub mod unread;

@@ -5,7 +5,7 @@ use router_table::policy::{Balance, HashOf, HashedPart};
 
 use crate::contour::types::{Fault, Strategy};
 use crate::fields::Fields;
-use crate::openshift::header_actions::is_token;
+use crate::header_names::is_token;
 
 /// Name of the cookie that Contour gives clients.
 const COOKIE: &str = "X-Contour-Session-Affinity";

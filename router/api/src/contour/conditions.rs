@@ -9,7 +9,7 @@ use router_table::matchers::{PathMatcher, RequestMatcher, ValueMatcher, expressi
 use crate::contour::common::{compared, prefix};
 use crate::contour::types::Fault;
 use crate::fields::Fields;
-use crate::openshift::header_actions::is_token;
+use crate::header_names::is_token;
 
 /// What conditions say.
 #[derive(Debug, Default)]

@@ -9,7 +9,7 @@ use router_table::matchers::expression;
 use crate::contour::types::Fault;
 use crate::fields::Fields;
 use crate::go_duration::go_duration;
-use crate::openshift::header_actions::is_token;
+use crate::header_names::is_token;
 
 /// `Access-Control-Max-Age` where none is written, in seconds: what browsers take then (Fetch, 3.2.3).
 const MAX_AGE: u32 = 5;

@@ -10,7 +10,7 @@ use router_table::header_modifier::HeaderModifier;
 use crate::contour::common::{compared, prefix, required};
 use crate::contour::types::Fault;
 use crate::fields::Fields;
-use crate::openshift::header_actions::{OWN, is_token};
+use crate::header_names::{OWN, is_token};
 use crate::redirect::{PathModifier, Redirect};
 
 /// Longest value of a header, in bytes.

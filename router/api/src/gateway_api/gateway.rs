@@ -15,8 +15,8 @@ use crate::fields::Fields;
 use crate::gateway_api::types::{
     AllowedRoutes, FromNamespaces, Gateway, GatewayClass, Listener, ListenerTls, ObjectReference,
 };
-use crate::openshift::ingress_controller::selector;
 use crate::path_settings::path_settings;
+use crate::selector;
 
 const MAX_LISTENERS: usize = 64;
 const MAX_ADDRESSES: usize = 16;

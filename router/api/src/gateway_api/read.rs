@@ -10,7 +10,7 @@ use router_table::host_pattern::HostPattern;
 use serde_json::Value;
 
 use crate::fields::{Fields, describe};
-use crate::openshift::header_actions::is_token;
+use crate::header_names::is_token;
 
 /// Longest text of most fields, in bytes.
 pub const MAX_TEXT: usize = 253;

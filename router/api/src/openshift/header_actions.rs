@@ -1,5 +1,7 @@
 //! Header actions of Routes and IngressControllers (docs/openshift.md#header-actions): `httpHeaders.actions`.
 
+use crate::header_names::OWN;
+use crate::header_names::is_token;
 use std::collections::HashSet;
 use std::sync::Arc;
 
@@ -25,20 +27,6 @@ const FORBIDDEN: [(&str, &str); 4] = [
     ("proxy", "it is always removed from requests (HTTPoxy)"),
     ("cookie", "a router's session cookies would be lost"),
     ("set-cookie", "a router's session cookies would be lost"),
-];
-
-/// Fields of one connection or of a message's framing (RFC 9110, 7.6.1; RFC 9112, 6): a proxy writes its own, whatever
-/// an action says.
-pub(crate) const OWN: [&str; 9] = [
-    "connection",
-    "content-length",
-    "expect",
-    "keep-alive",
-    "proxy-connection",
-    "te",
-    "trailer",
-    "transfer-encoding",
-    "upgrade",
 ];
 
 /// Reads `actions`, a member of `httpHeaders`.
@@ -157,11 +145,6 @@ fn shortened(text: &str) -> String {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text.to_owned(),
     }
-}
-
-/// Whether a text is a header name: a token of RFC 9110, section 5.6.2.
-pub(crate) fn is_token(text: &str) -> bool {
-    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte))
 }
 
 #[cfg(test)]

@@ -4,7 +4,6 @@ pub mod http;
 pub mod logging;
 pub mod publishing;
 pub mod security;
-pub(crate) mod selector;
 pub mod tuning;
 pub mod unique_id;
 
@@ -25,6 +24,7 @@ use crate::openshift::ingress_controller::publishing::Publishing;
 use crate::openshift::ingress_controller::security::ClientTls;
 use crate::openshift::ingress_controller::tuning::Tuning;
 use crate::path_settings::path_settings;
+use crate::selector;
 
 /// An IngressController, as far as a data plane is concerned.
 #[derive(Clone, Debug)]

@@ -19,7 +19,7 @@ use router_table::policy::header_actions::HeaderActions;
 
 use crate::defaults::Defaults;
 use crate::fields::Fields;
-use crate::openshift::header_actions as headers;
+use crate::openshift::header_actions;
 use crate::openshift::route::backends::{Backend, TargetPort};
 use crate::openshift::route::traffic::Traffic;
 
@@ -153,7 +153,7 @@ fn header_actions(
     findings: &mut Findings,
 ) -> Option<Arc<HeaderActions>> {
     let mut fields = spec.mapping("httpHeaders", findings);
-    let actions = headers::actions(&mut fields, findings);
+    let actions = header_actions::actions(&mut fields, findings);
     fields.finish(findings);
     if actions.is_empty() {
         return None;

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::fields::{Fields, describe};
 use crate::gateway_api::read;
-use crate::openshift::header_actions::is_token;
+use crate::header_names::is_token;
 
 /// Most entries of each list but `allowMethods`.
 const MAX_CORS: usize = 64;

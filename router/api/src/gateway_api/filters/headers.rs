@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::fields::{Fields, describe};
 use crate::gateway_api::read;
 use crate::gateway_api::read::Unsupported;
-use crate::openshift::header_actions::{OWN, is_token};
+use crate::header_names::{OWN, is_token};
 
 /// Most headers in each list of a modifier.
 const MAX_HEADERS: usize = 16;

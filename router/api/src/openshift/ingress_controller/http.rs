@@ -9,7 +9,8 @@ use router_table::policy::unique_id::UniqueId;
 
 use super::unique_id;
 use crate::fields::Fields;
-use crate::openshift::header_actions as headers;
+use crate::header_names;
+use crate::openshift::header_actions;
 
 /// What is done to HTTP of all routes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -43,7 +44,7 @@ pub fn parse(spec: &mut Fields<'_>, findings: &mut Findings) -> HttpPolicy {
     let mut without_effect = Vec::new();
     let unique_id = unique_id::parse(fields.mapping("uniqueId", findings), &mut without_effect, findings);
     let case_adjustments = case_adjustments(&mut fields, findings);
-    let actions = headers::actions(&mut fields, findings);
+    let actions = header_actions::actions(&mut fields, findings);
     fields.finish(findings);
     let mut pages = spec.mapping("httpErrorCodePages", findings);
     let error_pages = pages.text("name", findings).map(Arc::from);
@@ -89,7 +90,7 @@ fn forwarded(fields: &mut Fields<'_>, findings: &mut Findings) -> ForwardedHeade
 fn case_adjustments(fields: &mut Fields<'_>, findings: &mut Findings) -> Vec<Arc<str>> {
     let mut names: Vec<Arc<str>> = Vec::new();
     for (path, name) in fields.texts("headerNameCaseAdjustments", findings) {
-        if headers::is_token(name) {
+        if header_names::is_token(name) {
             names.push(name.into());
         } else {
             findings
@@ -103,7 +104,7 @@ fn compress(mut fields: Fields<'_>, findings: &mut Findings) -> Vec<Arc<str>> {
     let mut types: Vec<Arc<str>> = Vec::new();
     for (path, text) in fields.texts("mimeTypes", findings) {
         let is_type = text.split(';').next().and_then(|name| name.trim().split_once('/'));
-        let is_token = |text: &str| text == "*" || headers::is_token(text);
+        let is_token = |text: &str| text == "*" || header_names::is_token(text);
         if is_type.is_some_and(|(kind, subtype)| is_token(kind) && is_token(subtype)) {
             types.push(text.into());
         } else {

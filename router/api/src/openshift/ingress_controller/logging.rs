@@ -12,7 +12,7 @@ use router_table::policy::format::Fault;
 use router_table::policy::log_format::LogFormat;
 
 use crate::fields::Fields;
-use crate::openshift::header_actions as headers;
+use crate::header_names::is_token;
 
 /// Syslog facilities by their codes (RFC 5424, table 1), as the API and HAProxy name them.
 const FACILITIES: [&str; 24] = [
@@ -199,7 +199,7 @@ fn name(
     findings: &mut Findings,
 ) -> Option<Arc<str>> {
     match fields.text(member, findings) {
-        Some(name) if headers::is_token(name) => return Some(name.into()),
+        Some(name) if is_token(name) => return Some(name.into()),
         Some(other) => {
             let message = format!("Invalid value: {other:?}: is no {what} name; write one such as {example}");
             findings.error(fields.path(member), message);

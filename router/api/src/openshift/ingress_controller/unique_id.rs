@@ -8,7 +8,7 @@ use router_table::policy::format::{Dialect, Fault, Piece};
 use router_table::policy::unique_id::{UniqueId, UniqueIdField, UniqueIdPart};
 
 use crate::fields::Fields;
-use crate::openshift::header_actions as headers;
+use crate::header_names::is_token;
 
 /// Longest name or format, in bytes.
 const MAX_LENGTH: usize = 1024;
@@ -19,7 +19,7 @@ const DEFAULT: &str = "%{+X}o %ci:%cp_%fi:%fp_%Ts_%rt:%pid";
 pub fn parse(mut fields: Fields<'_>, not_done: &mut Vec<FieldPath>, findings: &mut Findings) -> Option<UniqueId> {
     let name = fields.text("name", findings);
     let format = fields.text("format", findings);
-    if let Some(bad) = name.filter(|name| !headers::is_token(name) || name.len() > MAX_LENGTH) {
+    if let Some(bad) = name.filter(|name| !is_token(name) || name.len() > MAX_LENGTH) {
         let message = format!("Invalid value: {bad:?}: is no header name; write one such as X-Request-Id");
         findings.error(fields.path("name"), message);
     }

@@ -1,0 +1,20 @@
+//! Names of header fields (RFC 9110 §5.1).
+
+/// Fields of one connection or of a message's framing (RFC 9110, 7.6.1; RFC 9112, 6): a proxy writes its own, whatever
+/// an action says.
+pub(crate) const OWN: [&str; 9] = [
+    "connection",
+    "content-length",
+    "expect",
+    "keep-alive",
+    "proxy-connection",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+];
+
+/// Whether a text is a header name: a token of RFC 9110, section 5.6.2.
+pub(crate) fn is_token(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte))
+}
