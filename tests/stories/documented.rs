@@ -65,10 +65,10 @@ fn delegation(document: &str, tables: &str, stories: &[&str]) -> Result<BTreeSet
 #[test]
 fn what_is_said_to_be_tested_of_delegation_is() -> Result<()> {
     let stories = ["tests/stories/delegation", "tests/stories/delegation/inclusion"];
-    let inclusion = delegation("inclusion.md", "router/core/tests/gateway_api/inclusion", &stories)?;
+    let inclusion = delegation("inclusion.md", "router/translate/tests/gateway_api/inclusion", &stories)?;
     ensure!(inclusion.len() == 37, "{} rows of inclusion", inclusion.len());
     let stories = ["tests/stories/delegation", "tests/stories/delegation/subdomains"];
-    let contour = delegation("contour.md", "router/core/src/contour/tests", &stories)?;
+    let contour = delegation("contour.md", "router/translate/src/contour/tests", &stories)?;
     // Each rule, with what it allows and what it refuses.
     for rule in 1..=10 {
         ensure!(contour.iter().any(|what| what.starts_with(&format!("S{rule} "))), "nothing is said of S{rule}");
