@@ -1,5 +1,7 @@
 //! The tables of documents name tests that there are.
 
+mod paths;
+
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
