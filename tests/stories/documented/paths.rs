@@ -1,22 +1,34 @@
 //! Documents name files, folders, crates and tests that there are.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
 use tests::workspace;
-
-use super::files;
 
 /// Folders of the repository whose paths documents name.
 const FOLDERS: [&str; 8] =
     ["router/", "router-common/", "router-ebpf/", "tests/", "xtask/", "docs/", "examples/", "deploy/"];
 
+/// The documents below a folder, without what is built.
+fn markdown(folder: &Path, found: &mut Vec<PathBuf>) -> Result<()> {
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        let is_built = path.ends_with("target") || path.ends_with(".git");
+        if path.is_dir() && !is_built {
+            markdown(&path, found)?;
+        } else if path.extension().is_some_and(|extension| extension == "md") {
+            found.push(path);
+        }
+    }
+    Ok(())
+}
+
 /// Documents with what they name in code: all but the changelog, and of the walks without the column *before*, which name
 /// the files of their time.
 fn documents() -> Result<Vec<(PathBuf, String)>> {
     let mut found = Vec::new();
-    files(&workspace(), &["md"], &mut found)?;
+    markdown(&workspace(), &mut found)?;
     found.retain(|document| !document.ends_with("CHANGELOG.md"));
     let read = |document: PathBuf| {
         let of_today = |line: &str| match line.strip_prefix("| ").map(|row| row.split(" | ").collect::<Vec<_>>()) {
