@@ -1,7 +1,8 @@
 //! Objects that are refused, with everything that is said about them.
 //!
 //! `fixtures/refusals.txt`, `fixtures/gateway_refusals.txt` and `fixtures/contour_refusals.txt` have blocks of a title, a
-//! kind with a `spec`, and the errors that must come out. After a wanted change, `UPDATE_GOLDENS=1 cargo test -p router-core --test refusals` writes them anew; read the difference.
+//! kind with a `spec`, and the errors that must come out. After a wanted change,
+//! `UPDATE_GOLDENS=1 cargo test -p router-translate --test refusals` writes them anew; read the difference.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test stops at the first surprise")]
 
 use std::collections::BTreeSet;

@@ -100,7 +100,7 @@ impl Stage {
 
 #[test]
 fn a_child_is_served_through_the_gateway_that_has_its_host() -> Result<()> {
-    let example = workspace().join("router/core/tests/fixtures/inclusion/two-gateways.yaml");
+    let example = workspace().join("router/translate/tests/fixtures/inclusion/two-gateways.yaml");
     let text = fs::read_to_string(example)?
         .replace("port: 80,", "port: 8080,")
         .replace("[10.1.0.1]}]\nports: [{name: http, port: 8080}]", "[127.0.0.1]}]\nports: [{name: http, port: 9001}]")

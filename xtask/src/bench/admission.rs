@@ -21,7 +21,7 @@ const MEMORY_BAR: u64 = 1536;
 /// Measures, prints, writes its section of docs/benchmarks.md, and fails when a bar is missed.
 pub fn run(root: &Path) -> Result<()> {
     let mut command = process::cargo(root);
-    command.args(["run", "--locked", "--release", "--package", "router-core", "--example", "admission"]);
+    command.args(["run", "--locked", "--release", "--package", "router-translate", "--example", "admission"]);
     let output = command.stderr(std::process::Stdio::inherit()).output().context("cargo could not be started")?;
     ensure!(output.status.success(), "the measurement failed ({})", output.status);
     let results = Results::read(&String::from_utf8(output.stdout)?)?;

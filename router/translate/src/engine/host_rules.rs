@@ -1,4 +1,4 @@
-//! What objects of other kinds than Route serve, as the engine keeps it (`crate::sites`).
+//! What objects of other kinds than Route serve, as the engine keeps it ([`crate::translator`]).
 //!
 //! Their claims are made from all of their objects at once, and so is what they serve: there are few of them beside
 //! Routes. What says the same as before stays the same, so that whoever follows the table sees only what differs.
