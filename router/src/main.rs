@@ -4,15 +4,17 @@
 
 use std::process::ExitCode;
 
-use router_sys::allocator::LastFreed;
-
 use clap::Parser;
 use mimalloc::MiMalloc;
 use router::cli::{self, Cli};
 
 /// The system's allocator takes twice as long for a request once the heap has held a table of 100,000 objects.
+#[cfg(feature = "allocator")]
 #[global_allocator]
-static ALLOCATOR: LastFreed<MiMalloc> = LastFreed(MiMalloc);
+static ALLOCATOR: router_sys::allocator::LastFreed<MiMalloc> = router_sys::allocator::LastFreed(MiMalloc);
+#[cfg(not(feature = "allocator"))]
+#[global_allocator]
+static ALLOCATOR: MiMalloc = MiMalloc;
 
 fn main() -> ExitCode {
     match cli::run(Cli::parse()) {

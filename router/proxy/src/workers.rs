@@ -7,7 +7,6 @@ use std::thread;
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use router_sys::allocator::Keeping;
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::oneshot;
 
@@ -110,7 +109,8 @@ impl Worker {
         let ((stop, stopped), (end, ended)) = (oneshot::channel(), oneshot::channel());
         let pool = Arc::clone(&shared.pool);
         thread::Builder::new().name(format!("worker-{}", shared.worker)).spawn(move || {
-            let _keeping = Keeping::new();
+            #[cfg(feature = "allocator")]
+            let _keeping = router_sys::allocator::Keeping::new();
             runtime.spawn(async move {
                 let mut sweep = tokio::time::interval(SWEEP_POOL);
                 loop {

@@ -13,7 +13,6 @@ use router_datapath::DataPath;
 use router_datapath::netfilter::HostFirewall;
 use router_datapath::ports::PortRange;
 use router_datapath::redirect_peer::PeerRedirect;
-use router_sys::huge_pages;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tracing_subscriber::EnvFilter;
 
@@ -22,12 +21,13 @@ use crate::agent::{self, Options};
 use crate::keep::{self, Inherited};
 
 /// Whether the code is put on huge pages.
+#[cfg(feature = "huge-pages")]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum HugeText {
     /// If the kernel has transparent huge pages.
-    #[default]
     Auto,
     /// Not.
+    #[default]
     Never,
 }
 
@@ -74,6 +74,7 @@ pub struct RunArgs {
     drain: u64,
     /// Whether the program's code is put on huge pages: `auto` if the kernel has transparent ones. Uprobes, and profilers
     /// that go by files, want `never`.
+    #[cfg(feature = "huge-pages")]
     #[arg(long, value_enum, default_value_t)]
     huge_text: HugeText,
     /// Log lines as JSON.
@@ -108,8 +109,9 @@ pub fn run(args: RunArgs) -> anyhow::Result<ExitCode> {
     } else {
         log.with_ansi(false).init();
     }
+    #[cfg(feature = "huge-pages")]
     if args.huge_text == HugeText::Auto {
-        match huge_pages::on_huge_pages() {
+        match router_sys::huge_pages::on_huge_pages() {
             Ok(0) => {}
             Ok(bytes) => tracing::debug!(bytes, "the program's code is on huge pages"),
             Err(error) => tracing::debug!(%error, "the program's code cannot be put on huge pages"),

@@ -2,8 +2,10 @@
 
 pub mod abi;
 pub mod activation;
+#[cfg(feature = "allocator")]
 pub mod allocator;
 pub mod batch;
+#[cfg(feature = "huge-pages")]
 pub mod huge_pages;
 pub mod ring;
 pub mod signal;

@@ -107,7 +107,7 @@ impl<'s> Stage<'s> {
         if has("Gateway") && !has("GatewayClass") {
             fs::write(manifests.path().join("class.yaml"), CLASS)?;
         }
-        let mut arguments = vec!["--show-cause", "--huge-text", "never"];
+        let mut arguments = vec!["--show-cause"];
         let files = TempDir::new()?;
         let flags: Vec<&str> = story.settings("flags").collect();
         let flags = certificates.fill(&flags.join(" "), Some(files.path()), |_| None)?;

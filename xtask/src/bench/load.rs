@@ -130,7 +130,12 @@ fn measure(sluice: &Path, work: &Work) -> Result<Results> {
 /// Starts a router; returns how long it took from exec to `sluice: ready`.
 fn start(sluice: &Path, work: &Work) -> Result<(Duration, Running)> {
     let mut command = Command::new(sluice);
-    command.arg("run").arg("--manifests").arg(work.0.join("manifests")).arg("--state").arg(work.0.join("state"));
+    command
+        .args(["run", "--huge-text", "auto"])
+        .arg("--manifests")
+        .arg(work.0.join("manifests"))
+        .arg("--state")
+        .arg(work.0.join("state"));
     command.args(["--instance", INSTANCE, "--data-path", "kernel", "--endpoint-addresses", "any"]);
     let begin = Instant::now();
     let mut server = Server::start("sluice run", &mut command)?;

@@ -36,7 +36,12 @@ pub fn start(tools: &Tools, hosts: Hosts, middle: &Middle, folder: &Path) -> Res
         fs::write(manifests.join("echo.yaml"), echo)?;
     }
     let mut command = middle.netns.command(&tools.sluice)?;
-    command.arg("run").arg("--manifests").arg(manifests).arg("--state").arg(folder.join("state"));
+    command
+        .args(["run", "--huge-text", "auto"])
+        .arg("--manifests")
+        .arg(manifests)
+        .arg("--state")
+        .arg(folder.join("state"));
     let instance = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
     command.args(["--data-path", "userspace", "--drain", "1"]);
     command.args(["--instance", &format!("bench-{}-{instance}", std::process::id())]);

@@ -192,7 +192,12 @@ impl Instance {
         fs::create_dir_all(&manifests)?;
         fs::write(manifests.join("router.yaml"), self::manifests(middle))?;
         let mut command = middle.netns.command(&self.sluice)?;
-        command.arg("run").arg("--manifests").arg(manifests).arg("--state").arg(folder.join("state"));
+        command
+            .args(["run", "--huge-text", "auto"])
+            .arg("--manifests")
+            .arg(manifests)
+            .arg("--state")
+            .arg(folder.join("state"));
         command.args(["--data-path", if way == Way::Relay { "userspace" } else { "kernel" }]);
         command.args(["--peer-redirect", if way == Way::Kernel { "auto" } else { "never" }]);
         command.args(["--instance", &self.name, "--drain", "1"]);
