@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use router_api::resources::Resources;
+use router_model::for_kinds;
 use router_model::kind::Kind;
 use router_model::object::{ObjectKey, ObjectRef};
 use router_translate::status::controller::ControllerStatus;
@@ -224,14 +225,17 @@ fn others_since(last: &StatusInput, input: &StatusInput) -> Vec<ObjectRef> {
     let told = input.report.others.changes_since(&last.report.others);
     let mut changed: Vec<ObjectRef> = told.map(|changed| changed.key.clone()).collect();
     macro_rules! manifests {
-        ($($field:ident: $kind:ident),*) => {$(
-            let slots = input.resources.$field.changes_since(&last.resources.$field);
+        ($($(#[$about:meta])* $kind:ident $name:literal $versions:tt
+            $scope:ident, $type:ident in $collection:ident, $status:ident;)*) => {
+            $(manifests!(@$status $kind $collection);)*
+        };
+        (@conditions $kind:ident $collection:ident) => {
+            let slots = input.resources.$collection.changes_since(&last.resources.$collection);
             changed.extend(slots.map(|slot| ObjectRef { kind: Kind::$kind, key: slot.key.clone() }));
-        )*};
+        };
+        (@$other:ident $kind:ident $collection:ident) => {};
     }
-    manifests!(gateway_classes: GatewayClass, gateways: Gateway, http_routes: HttpRoute, grpc_routes: GrpcRoute,
-        tls_routes: TlsRoute, backend_tls_policies: BackendTlsPolicy, route_slots: RouteSlot,
-        ingress_routes: IngressRoute, http_proxies: HttpProxy, certificate_delegations: TlsCertificateDelegation);
+    for_kinds!(manifests);
     changed
 }
 

@@ -54,12 +54,13 @@ pub(crate) fn parse(
     let parsed = match kind {
         Kind::IngressRoute | Kind::HttpProxy => {
             let mut vertex = vertex(kind, meta, manifest, &mut spec, findings);
-            if kind == Kind::IngressRoute {
+            Some(if kind == Kind::IngressRoute {
                 ingress_route::fill(&mut vertex, &mut spec, findings);
+                Object::IngressRoute(Arc::new(vertex))
             } else {
                 http_proxy::fill(&mut vertex, &mut spec, findings);
-            }
-            Some(Object::Vertex(Arc::new(vertex)))
+                Object::HttpProxy(Arc::new(vertex))
+            })
         }
         Kind::TlsCertificateDelegation => {
             let delegations = delegations(&mut spec, findings);

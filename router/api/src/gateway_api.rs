@@ -56,8 +56,12 @@ pub(crate) fn parse(
             gateway::gateway(meta, &mut spec, manifest(), findings).map(|it| Object::Gateway(Arc::new(it)))
         }
         Kind::HttpRoute | Kind::GrpcRoute | Kind::TlsRoute => {
-            let route = route::route(kind, meta, &mut spec, manifest(), findings);
-            Some(Object::GatewayRoute(Arc::new(route)))
+            let route = Arc::new(route::route(kind, meta, &mut spec, manifest(), findings));
+            Some(match kind {
+                Kind::HttpRoute => Object::HttpRoute(route),
+                Kind::GrpcRoute => Object::GrpcRoute(route),
+                _ => Object::TlsRoute(route),
+            })
         }
         Kind::ReferenceGrant => {
             Some(Object::ReferenceGrant(Arc::new(policies::reference_grant(meta, &mut spec, findings))))

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use router_model::for_kinds;
 use router_model::kind::Kind;
 use router_model::object::{Manifest, ObjectKey, ObjectRef, TextMap};
 use router_model::persistent::{Changed, Same, Sorted};
@@ -17,48 +18,56 @@ use crate::object::{CustomResourceDefinition, Object};
 use crate::openshift::ingress_controller::IngressController;
 use crate::openshift::route::{Route, WildcardPolicy};
 
-/// The parsed objects.
-#[derive(Clone, Debug, Default)]
-pub struct Resources {
-    /// Routes.
-    pub routes: Objects<Route>,
-    /// IngressControllers.
-    pub ingress_controllers: Objects<IngressController>,
-    /// Services.
-    pub services: Objects<Service>,
-    /// EndpointSlices.
-    pub endpoint_slices: Objects<EndpointSlice>,
-    /// Secrets.
-    pub secrets: Objects<Secret>,
-    /// Namespaces; a namespace without an object is one without labels.
-    pub namespaces: Objects<Namespace>,
-    /// ConfigMaps.
-    pub config_maps: Objects<ConfigMap>,
-    /// CustomResourceDefinitions.
-    pub definitions: Objects<CustomResourceDefinition>,
-    /// GatewayClasses.
-    pub gateway_classes: Objects<GatewayClass>,
-    /// Gateways.
-    pub gateways: Objects<Gateway>,
-    /// HTTPRoutes.
-    pub http_routes: Objects<GatewayRoute>,
-    /// GRPCRoutes.
-    pub grpc_routes: Objects<GatewayRoute>,
-    /// TLSRoutes.
-    pub tls_routes: Objects<GatewayRoute>,
-    /// ReferenceGrants.
-    pub reference_grants: Objects<ReferenceGrant>,
-    /// BackendTLSPolicies.
-    pub backend_tls_policies: Objects<BackendTlsPolicy>,
-    /// RouteSlots.
-    pub route_slots: Objects<RouteSlot>,
-    /// IngressRoutes.
-    pub ingress_routes: Objects<Vertex>,
-    /// HTTPProxies.
-    pub http_proxies: Objects<Vertex>,
-    /// TLSCertificateDelegations.
-    pub certificate_delegations: Objects<TlsCertificateDelegation>,
+macro_rules! define {
+    ($($(#[$about:meta])* $kind:ident $name:literal $versions:tt
+        $scope:ident, $type:ident in $collection:ident, $status:ident;)*) => {
+        /// The parsed objects.
+        #[derive(Clone, Debug, Default)]
+        pub struct Resources {
+            $(
+                #[doc = concat!("Objects of kind ", $name, ".")]
+                pub $collection: Objects<$type>,
+            )*
+        }
+
+        impl Resources {
+            /// Sets what is known under a key: the version in force and the rejected newer one. With neither, the key is
+            /// forgotten. A `good` of another kind than `kind` counts as none.
+            pub fn set(&mut self, key: ObjectKey, kind: Kind, good: Option<&Object>, refused: Option<Arc<Refused>>) {
+                match kind {
+                    $(Kind::$kind => {
+                        let good = good.and_then(|good| if let Object::$kind(it) = good { Some(it.clone()) } else { None });
+                        self.$collection.set(key, Slot { good, refused });
+                    })*
+                }
+            }
+
+            /// How many objects are known.
+            pub fn len(&self) -> usize {
+                [$(self.$collection.len()),*].into_iter().sum()
+            }
+
+            /// The object in force under a key.
+            pub fn object(&self, kind: Kind, key: &ObjectKey) -> Option<Object> {
+                match kind {
+                    $(Kind::$kind => self.$collection.get(key).cloned().map(Object::$kind),)*
+                }
+            }
+
+            /// The manifest of the object in force, or of the rejected one when none is: what status is written into.
+            /// `None` as well for kinds without a status that is written.
+            pub fn manifest(&self, kind: Kind, key: &ObjectKey) -> Option<&Manifest> {
+                match kind {
+                    $(Kind::$kind => define!(@$status self.$collection, key),)*
+                }
+            }
+        }
+    };
+    (@none $objects:expr, $key:expr) => { None };
+    (@$status:ident $objects:expr, $key:expr) => { $objects.manifest($key, |object| &object.manifest) };
 }
+
+for_kinds!(define);
 
 /// Objects of one kind by key.
 #[derive(Debug)]
@@ -173,6 +182,24 @@ impl<T> Objects<T> {
         self.0.insert(key, slot);
     }
 
+    /// Puts a slot in the place of whatever the key had; an empty one forgets the key.
+    fn set(&mut self, key: ObjectKey, slot: Slot<T>) {
+        if slot.good.is_none() && slot.refused.is_none() {
+            self.remove(&key);
+        } else {
+            self.insert(key, slot);
+        }
+    }
+
+    fn manifest<'r>(&'r self, key: &ObjectKey, of: impl Fn(&'r T) -> &'r Manifest) -> Option<&'r Manifest> {
+        let slot = self.slot(key)?;
+        match (&slot.good, &slot.refused) {
+            (Some(good), _) => Some(of(good)),
+            (None, Some(refused)) => Some(&refused.manifest),
+            (None, None) => None,
+        }
+    }
+
     /// Forgets a key.
     pub fn remove(&mut self, key: &ObjectKey) {
         self.0.remove(key);
@@ -201,140 +228,9 @@ impl Resources {
         self.set(object.key().clone(), object.kind(), Some(object), None);
     }
 
-    /// Sets what is known under a key: the version in force and the refused newer one. With neither, the key is
-    /// forgotten. A `good` of another kind than `kind` counts as none.
-    pub fn set(&mut self, key: ObjectKey, kind: Kind, good: Option<&Object>, refused: Option<Arc<Refused>>) {
-        macro_rules! place {
-            ($field:ident, $variant:ident) => {{
-                let good = match good {
-                    Some(Object::$variant(object)) => {
-                        Some(object.clone()).filter(|_| good.map(Object::kind) == Some(kind))
-                    }
-                    _ => None,
-                };
-                if good.is_none() && refused.is_none() {
-                    self.$field.remove(&key);
-                } else {
-                    self.$field.insert(key, Slot { good, refused });
-                }
-            }};
-        }
-        match kind {
-            Kind::Route => place!(routes, Route),
-            Kind::IngressController => place!(ingress_controllers, IngressController),
-            Kind::Service => place!(services, Service),
-            Kind::EndpointSlice => place!(endpoint_slices, EndpointSlice),
-            Kind::Secret => place!(secrets, Secret),
-            Kind::Namespace => place!(namespaces, Namespace),
-            Kind::ConfigMap => place!(config_maps, ConfigMap),
-            Kind::CustomResourceDefinition => place!(definitions, CustomResourceDefinition),
-            Kind::GatewayClass => place!(gateway_classes, GatewayClass),
-            Kind::Gateway => place!(gateways, Gateway),
-            Kind::HttpRoute => place!(http_routes, GatewayRoute),
-            Kind::GrpcRoute => place!(grpc_routes, GatewayRoute),
-            Kind::TlsRoute => place!(tls_routes, GatewayRoute),
-            Kind::ReferenceGrant => place!(reference_grants, ReferenceGrant),
-            Kind::BackendTlsPolicy => place!(backend_tls_policies, BackendTlsPolicy),
-            Kind::RouteSlot => place!(route_slots, RouteSlot),
-            Kind::IngressRoute => place!(ingress_routes, Vertex),
-            Kind::HttpProxy => place!(http_proxies, Vertex),
-            Kind::TlsCertificateDelegation => place!(certificate_delegations, TlsCertificateDelegation),
-        }
-    }
-
-    /// How many objects are known.
-    pub fn len(&self) -> usize {
-        let Resources {
-            routes,
-            ingress_controllers,
-            services,
-            endpoint_slices,
-            secrets,
-            namespaces,
-            config_maps,
-            definitions,
-            gateway_classes,
-            gateways,
-            http_routes,
-            grpc_routes,
-            tls_routes,
-            reference_grants,
-            backend_tls_policies,
-            route_slots,
-            ingress_routes,
-            http_proxies,
-            certificate_delegations,
-        } = self;
-        let openshift = routes.len() + ingress_controllers.len();
-        let core = services.len()
-            + endpoint_slices.len()
-            + secrets.len()
-            + namespaces.len()
-            + config_maps.len()
-            + definitions.len();
-        let gateway_api = gateway_classes.len()
-            + gateways.len()
-            + http_routes.len()
-            + grpc_routes.len()
-            + tls_routes.len()
-            + reference_grants.len()
-            + backend_tls_policies.len()
-            + route_slots.len();
-        openshift + core + gateway_api + ingress_routes.len() + http_proxies.len() + certificate_delegations.len()
-    }
-
     /// Whether no object is known.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
-    }
-
-    /// The object in force under a key.
-    pub fn object(&self, kind: Kind, key: &ObjectKey) -> Option<Object> {
-        macro_rules! find {
-            ($field:ident, $variant:ident) => {
-                self.$field.get(key).cloned().map(Object::$variant)
-            };
-        }
-        match kind {
-            Kind::Route => find!(routes, Route),
-            Kind::IngressController => find!(ingress_controllers, IngressController),
-            Kind::Service => find!(services, Service),
-            Kind::EndpointSlice => find!(endpoint_slices, EndpointSlice),
-            Kind::Secret => find!(secrets, Secret),
-            Kind::Namespace => find!(namespaces, Namespace),
-            Kind::ConfigMap => find!(config_maps, ConfigMap),
-            Kind::CustomResourceDefinition => find!(definitions, CustomResourceDefinition),
-            Kind::GatewayClass => find!(gateway_classes, GatewayClass),
-            Kind::Gateway => find!(gateways, Gateway),
-            Kind::HttpRoute => find!(http_routes, GatewayRoute),
-            Kind::GrpcRoute => find!(grpc_routes, GatewayRoute),
-            Kind::TlsRoute => find!(tls_routes, GatewayRoute),
-            Kind::ReferenceGrant => find!(reference_grants, ReferenceGrant),
-            Kind::BackendTlsPolicy => find!(backend_tls_policies, BackendTlsPolicy),
-            Kind::RouteSlot => find!(route_slots, RouteSlot),
-            Kind::IngressRoute => find!(ingress_routes, Vertex),
-            Kind::HttpProxy => find!(http_proxies, Vertex),
-            Kind::TlsCertificateDelegation => find!(certificate_delegations, TlsCertificateDelegation),
-        }
-    }
-
-    /// The manifest of the object in force, or of the refused one when none is: what status is written into.
-    pub fn manifest(&self, kind: Kind, key: &ObjectKey) -> Option<&Manifest> {
-        match kind {
-            Kind::Route => manifest(&self.routes, key, |route| &route.manifest),
-            Kind::IngressController => manifest(&self.ingress_controllers, key, |controller| &controller.manifest),
-            Kind::GatewayClass => manifest(&self.gateway_classes, key, |class| &class.manifest),
-            Kind::Gateway => manifest(&self.gateways, key, |gateway| &gateway.manifest),
-            Kind::HttpRoute => manifest(&self.http_routes, key, |route| &route.manifest),
-            Kind::GrpcRoute => manifest(&self.grpc_routes, key, |route| &route.manifest),
-            Kind::TlsRoute => manifest(&self.tls_routes, key, |route| &route.manifest),
-            Kind::BackendTlsPolicy => manifest(&self.backend_tls_policies, key, |policy| &policy.manifest),
-            Kind::RouteSlot => manifest(&self.route_slots, key, |slot| &slot.manifest),
-            Kind::IngressRoute => manifest(&self.ingress_routes, key, |vertex| &vertex.manifest),
-            Kind::HttpProxy => manifest(&self.http_proxies, key, |vertex| &vertex.manifest),
-            Kind::TlsCertificateDelegation => manifest(&self.certificate_delegations, key, |it| &it.manifest),
-            _ => None,
-        }
     }
 
     /// Labels of a namespace, with the one that the API server sets on each: its name.
@@ -342,18 +238,5 @@ impl Resources {
         let object = self.namespaces.get(&ObjectKey::new("", namespace));
         let labels = object.map(|object| object.meta.labels.clone()).unwrap_or_default();
         labels.with("kubernetes.io/metadata.name", namespace)
-    }
-}
-
-fn manifest<'r, T>(
-    objects: &'r Objects<T>,
-    key: &ObjectKey,
-    of: impl Fn(&'r T) -> &'r Manifest,
-) -> Option<&'r Manifest> {
-    let slot = objects.slot(key)?;
-    match (&slot.good, &slot.refused) {
-        (Some(good), _) => Some(of(good)),
-        (None, Some(refused)) => Some(&refused.manifest),
-        (None, None) => None,
     }
 }

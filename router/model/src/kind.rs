@@ -2,120 +2,123 @@
 
 use std::fmt;
 
-/// The kinds that are read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Kind {
-    /// `operator.openshift.io/v1`.
-    IngressController,
-    /// `route.openshift.io/v1`.
-    Route,
-    /// `v1`.
-    Service,
-    /// `discovery.k8s.io/v1`.
-    EndpointSlice,
-    /// `v1`.
-    Secret,
-    /// `v1`.
-    Namespace,
-    /// `v1`.
-    ConfigMap,
-    /// `apiextensions.k8s.io/v1`: only to see which fields a cluster's HTTPRoute has.
-    CustomResourceDefinition,
-    /// `gateway.networking.k8s.io/v1`.
-    GatewayClass,
-    /// `gateway.networking.k8s.io/v1`.
-    Gateway,
-    /// `gateway.networking.k8s.io/v1`.
-    HttpRoute,
-    /// `gateway.networking.k8s.io/v1`.
-    GrpcRoute,
-    /// `gateway.networking.k8s.io/v1`.
-    TlsRoute,
-    /// `gateway.networking.k8s.io/v1`, `v1beta1`.
-    ReferenceGrant,
-    /// `gateway.networking.k8s.io/v1`.
-    BackendTlsPolicy,
-    /// `gateway.sluice.dev/v1alpha1`.
-    RouteSlot,
-    /// `contour.heptio.com/v1beta1`.
-    IngressRoute,
-    /// `projectcontour.io/v1`.
-    HttpProxy,
-    /// `projectcontour.io/v1`, `contour.heptio.com/v1beta1`.
-    TlsCertificateDelegation,
+/// Calls a macro with one line for each kind, in the order of [`Kind::ALL`]:
+///
+/// `/// about it` `Variant "kind" ["apiVersion", …] scope, Type in collection, what its status has;`
+///
+/// What its status has: `admitted`, whether each router admits it; `conditions` of its own API; `none`, it is not written.
+/// The variant names the kind in `Kind` and `Object`, the collection is the field of `Resources`. The first `apiVersion` is
+/// the one of the API's storage, or its newest. To add a kind: its line here, and the files of its API.
+#[macro_export]
+macro_rules! for_kinds {
+    ($then:ident) => {
+        $then! {
+            /// OpenShift's routers.
+            IngressController "IngressController" ["operator.openshift.io/v1"]
+                namespaced, IngressController in ingress_controllers, admitted;
+            /// OpenShift's Routes.
+            Route "Route" ["route.openshift.io/v1"]
+                namespaced, Route in routes, admitted;
+            /// Services.
+            Service "Service" ["v1"]
+                namespaced, Service in services, none;
+            /// Endpoints of Services.
+            EndpointSlice "EndpointSlice" ["discovery.k8s.io/v1"]
+                namespaced, EndpointSlice in endpoint_slices, none;
+            /// Certificates and keys.
+            Secret "Secret" ["v1"]
+                namespaced, Secret in secrets, none;
+            /// Namespaces; one without an object has no labels.
+            Namespace "Namespace" ["v1"]
+                cluster, Namespace in namespaces, none;
+            /// CA certificates and error pages.
+            ConfigMap "ConfigMap" ["v1"]
+                namespaced, ConfigMap in config_maps, none;
+            /// Definitions of kinds: only to see which fields a cluster's HTTPRoute has.
+            CustomResourceDefinition "CustomResourceDefinition" ["apiextensions.k8s.io/v1"]
+                cluster, CustomResourceDefinition in definitions, none;
+            /// Classes of Gateways.
+            GatewayClass "GatewayClass" ["gateway.networking.k8s.io/v1", "gateway.networking.k8s.io/v1beta1"]
+                cluster, GatewayClass in gateway_classes, conditions;
+            /// Gateways.
+            Gateway "Gateway" ["gateway.networking.k8s.io/v1", "gateway.networking.k8s.io/v1beta1"]
+                namespaced, Gateway in gateways, conditions;
+            /// Routes of HTTP requests.
+            HttpRoute "HTTPRoute" ["gateway.networking.k8s.io/v1", "gateway.networking.k8s.io/v1beta1"]
+                namespaced, GatewayRoute in http_routes, conditions;
+            /// Routes of calls of gRPC.
+            GrpcRoute "GRPCRoute" ["gateway.networking.k8s.io/v1"]
+                namespaced, GatewayRoute in grpc_routes, conditions;
+            /// Routes of TLS connections.
+            TlsRoute "TLSRoute" ["gateway.networking.k8s.io/v1"]
+                namespaced, GatewayRoute in tls_routes, conditions;
+            /// Leave to refer to objects of another namespace.
+            ReferenceGrant "ReferenceGrant" ["gateway.networking.k8s.io/v1", "gateway.networking.k8s.io/v1beta1"]
+                namespaced, ReferenceGrant in reference_grants, none;
+            /// TLS with the endpoints of Services.
+            BackendTlsPolicy "BackendTLSPolicy" ["gateway.networking.k8s.io/v1"]
+                namespaced, BackendTlsPolicy in backend_tls_policies, conditions;
+            /// Sluice's own: a place for child routes.
+            RouteSlot "RouteSlot" ["gateway.sluice.dev/v1alpha1"]
+                namespaced, RouteSlot in route_slots, conditions;
+            /// Contour's older routes.
+            IngressRoute "IngressRoute" ["contour.heptio.com/v1beta1"]
+                namespaced, Vertex in ingress_routes, conditions;
+            /// Contour's routes.
+            HttpProxy "HTTPProxy" ["projectcontour.io/v1"]
+                namespaced, Vertex in http_proxies, conditions;
+            /// Leave to use certificates of another namespace.
+            TlsCertificateDelegation "TLSCertificateDelegation" ["projectcontour.io/v1", "contour.heptio.com/v1beta1"]
+                namespaced, TlsCertificateDelegation in certificate_delegations, conditions;
+        }
+    };
 }
 
-impl Kind {
-    /// Every kind.
-    pub const ALL: [Kind; 19] = [
-        Kind::IngressController,
-        Kind::Route,
-        Kind::Service,
-        Kind::EndpointSlice,
-        Kind::Secret,
-        Kind::Namespace,
-        Kind::ConfigMap,
-        Kind::CustomResourceDefinition,
-        Kind::GatewayClass,
-        Kind::Gateway,
-        Kind::HttpRoute,
-        Kind::GrpcRoute,
-        Kind::TlsRoute,
-        Kind::ReferenceGrant,
-        Kind::BackendTlsPolicy,
-        Kind::RouteSlot,
-        Kind::IngressRoute,
-        Kind::HttpProxy,
-        Kind::TlsCertificateDelegation,
-    ];
+macro_rules! define {
+    ($($(#[$about:meta])* $kind:ident $name:literal [$($version:literal),+]
+        $scope:ident, $type:ident in $collection:ident, $status:ident;)*) => {
+        /// The kinds that are read.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub enum Kind {
+            $($(#[$about])* $kind,)*
+        }
 
+        impl Kind {
+            /// Every kind.
+            pub const ALL: [Kind; [$($name),*].len()] = [$(Kind::$kind),*];
+
+            /// `kind`.
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(Kind::$kind => $name,)*
+                }
+            }
+
+            /// `apiVersion`s that are read, that of the API's own storage or newest version first.
+            pub const fn api_versions(self) -> &'static [&'static str] {
+                match self {
+                    $(Kind::$kind => &[$($version),+],)*
+                }
+            }
+
+            /// Whether objects of this kind live in a namespace.
+            pub const fn is_namespaced(self) -> bool {
+                match self {
+                    $(Kind::$kind => define!(@$scope),)*
+                }
+            }
+        }
+    };
+    (@namespaced) => { true };
+    (@cluster) => { false };
+}
+
+for_kinds!(define);
+
+impl Kind {
     /// The kind of this `apiVersion` and `kind`, if it is read.
     pub fn of(api_version: &str, kind: &str) -> Option<Kind> {
         Self::ALL.into_iter().find(|known| known.name() == kind && known.api_versions().contains(&api_version))
-    }
-
-    /// `kind`.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Kind::IngressController => "IngressController",
-            Kind::Route => "Route",
-            Kind::Service => "Service",
-            Kind::EndpointSlice => "EndpointSlice",
-            Kind::Secret => "Secret",
-            Kind::Namespace => "Namespace",
-            Kind::ConfigMap => "ConfigMap",
-            Kind::CustomResourceDefinition => "CustomResourceDefinition",
-            Kind::GatewayClass => "GatewayClass",
-            Kind::Gateway => "Gateway",
-            Kind::HttpRoute => "HTTPRoute",
-            Kind::GrpcRoute => "GRPCRoute",
-            Kind::TlsRoute => "TLSRoute",
-            Kind::ReferenceGrant => "ReferenceGrant",
-            Kind::BackendTlsPolicy => "BackendTLSPolicy",
-            Kind::RouteSlot => "RouteSlot",
-            Kind::IngressRoute => "IngressRoute",
-            Kind::HttpProxy => "HTTPProxy",
-            Kind::TlsCertificateDelegation => "TLSCertificateDelegation",
-        }
-    }
-
-    /// `apiVersion`s that are read, that of the API's own storage or newest version first.
-    pub const fn api_versions(self) -> &'static [&'static str] {
-        match self {
-            Kind::IngressController => &["operator.openshift.io/v1"],
-            Kind::Route => &["route.openshift.io/v1"],
-            Kind::EndpointSlice => &["discovery.k8s.io/v1"],
-            Kind::Service | Kind::Secret | Kind::Namespace | Kind::ConfigMap => &["v1"],
-            Kind::CustomResourceDefinition => &["apiextensions.k8s.io/v1"],
-            Kind::GatewayClass | Kind::Gateway | Kind::HttpRoute | Kind::ReferenceGrant => {
-                &["gateway.networking.k8s.io/v1", "gateway.networking.k8s.io/v1beta1"]
-            }
-            Kind::GrpcRoute | Kind::TlsRoute | Kind::BackendTlsPolicy => &["gateway.networking.k8s.io/v1"],
-            Kind::RouteSlot => &["gateway.sluice.dev/v1alpha1"],
-            Kind::IngressRoute => &["contour.heptio.com/v1beta1"],
-            Kind::HttpProxy => &["projectcontour.io/v1"],
-            Kind::TlsCertificateDelegation => &["projectcontour.io/v1", "contour.heptio.com/v1beta1"],
-        }
     }
 
     /// `apiVersion` as it is written.
@@ -124,11 +127,6 @@ impl Kind {
             [first, ..] => first,
             [] => "",
         }
-    }
-
-    /// Whether objects of this kind live in a namespace.
-    pub const fn is_namespaced(self) -> bool {
-        !matches!(self, Kind::Namespace | Kind::GatewayClass | Kind::CustomResourceDefinition)
     }
 }
 

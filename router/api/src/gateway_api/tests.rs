@@ -28,7 +28,7 @@ fn object(kind: &str, spec: Value) -> Value {
 
 fn route(kind: &str, spec: Value) -> Arc<GatewayRoute> {
     match good(object(kind, spec)) {
-        Object::GatewayRoute(route) => route,
+        Object::HttpRoute(route) | Object::GrpcRoute(route) | Object::TlsRoute(route) => route,
         other => panic!("no route: {other:?}"),
     }
 }

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use router_api::resources::Resources;
 use router_model::few::Few;
+use router_model::for_kinds;
 use router_model::kind::Kind;
 use router_model::names::{HostMatch, Hostname, RouteId, RouterName};
 use router_model::object::{ObjectKey, ObjectRef};
@@ -58,51 +59,29 @@ struct Claimed {
 
 /// Whether there is an object of a kind that may want a host.
 pub fn are_wanted(resources: &Resources) -> bool {
-    let Resources { gateway_classes, gateways, http_routes, grpc_routes, tls_routes, .. } = resources;
-    let Resources { backend_tls_policies, route_slots, ingress_routes, http_proxies, certificate_delegations, .. } =
-        resources;
-    !(gateway_classes.is_empty()
-        && gateways.is_empty()
-        && http_routes.is_empty()
-        && grpc_routes.is_empty()
-        && tls_routes.is_empty()
-        && backend_tls_policies.is_empty()
-        && route_slots.is_empty()
-        && ingress_routes.is_empty()
-        && http_proxies.is_empty()
-        && certificate_delegations.is_empty())
+    macro_rules! any {
+        ($($(#[$about:meta])* $kind:ident $name:literal $versions:tt
+            $scope:ident, $type:ident in $collection:ident, $status:ident;)*) => {
+            $(any!(@$status resources.$collection))||*
+        };
+        // All kinds whose status has conditions of their own API serve hosts, or bear on them.
+        (@conditions $objects:expr) => { !$objects.is_empty() };
+        (@$other:ident $objects:expr) => { false };
+    }
+    for_kinds!(any)
 }
 
 /// Whether anything differs that sites are made of; Routes are not.
 pub fn may_differ(new: &Resources, old: &Resources) -> bool {
-    // Every kind is named here, so that a new one cannot be forgotten.
-    let Resources {
-        routes: _,
-        ingress_controllers,
-        services,
-        endpoint_slices,
-        secrets,
-        namespaces,
-        config_maps,
-        definitions,
-        gateway_classes,
-        gateways,
-        http_routes,
-        grpc_routes,
-        tls_routes,
-        reference_grants,
-        backend_tls_policies,
-        route_slots,
-        ingress_routes,
-        http_proxies,
-        certificate_delegations,
-    } = new;
-    macro_rules! any_differs {
-        ($($kind:ident)*) => { $($kind.changes_since(&old.$kind).next().is_some())||* };
+    macro_rules! any {
+        ($($(#[$about:meta])* $kind:ident $name:literal $versions:tt
+            $scope:ident, $type:ident in $collection:ident, $status:ident;)*) => {
+            $(any!(@$collection new.$collection, old.$collection))||*
+        };
+        (@routes $new:expr, $old:expr) => { false };
+        (@$other:ident $new:expr, $old:expr) => { $new.changes_since(&$old).next().is_some() };
     }
-    any_differs!(ingress_controllers services endpoint_slices secrets namespaces config_maps definitions gateway_classes
-        gateways http_routes grpc_routes tls_routes reference_grants backend_tls_policies route_slots ingress_routes
-        http_proxies certificate_delegations)
+    for_kinds!(any)
 }
 
 impl Sites {

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use router_api::contour;
 use router_api::gateway_api::types::CONTROLLER_NAME;
 use router_api::resources::{Objects, Refused, Resources};
+use router_model::for_kinds;
 use router_model::kind::Kind;
 use router_model::object::{ObjectKey, ObjectRef};
 use serde_json::{Value, json};
@@ -16,11 +17,14 @@ use crate::status::told::{Row, Told};
 /// Adds what is to be said about refused versions to what objects are told.
 pub fn tell(resources: &Resources, told: &mut BTreeMap<ObjectRef, Told>) {
     macro_rules! each {
-        ($($field:ident: $kind:ident),*) => { $(of_kind(resources, Kind::$kind, &resources.$field, told);)* };
+        ($($(#[$about:meta])* $kind:ident $name:literal $versions:tt
+            $scope:ident, $type:ident in $collection:ident, $status:ident;)*) => {
+            $(each!(@$status of_kind(resources, Kind::$kind, &resources.$collection, told));)*
+        };
+        (@conditions $tell:expr) => { $tell };
+        (@$other:ident $tell:expr) => {};
     }
-    each!(gateway_classes: GatewayClass, gateways: Gateway, http_routes: HttpRoute, grpc_routes: GrpcRoute,
-        tls_routes: TlsRoute, backend_tls_policies: BackendTlsPolicy, route_slots: RouteSlot,
-        ingress_routes: IngressRoute, http_proxies: HttpProxy, certificate_delegations: TlsCertificateDelegation);
+    for_kinds!(each);
 }
 
 fn of_kind<T>(resources: &Resources, kind: Kind, objects: &Objects<T>, told: &mut BTreeMap<ObjectRef, Told>) {

@@ -168,7 +168,7 @@ fn manifest(object: &Object) -> Option<Value> {
     Some(match object {
         Object::GatewayClass(it) => it.manifest.value(),
         Object::Gateway(it) => it.manifest.value(),
-        Object::GatewayRoute(it) => it.manifest.value(),
+        Object::HttpRoute(it) | Object::GrpcRoute(it) | Object::TlsRoute(it) => it.manifest.value(),
         Object::BackendTlsPolicy(it) => it.manifest.value(),
         Object::RouteSlot(it) => it.manifest.value(),
         _ => return None,

@@ -1,6 +1,7 @@
 //! What must hold whatever the objects are: Secrets stay where they belong, a cut edge changes only what hangs below
 //! it, and the order of objects is nothing.
 
+use router_api::object::Object;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
 
@@ -387,7 +388,7 @@ proptest! {
                 let mut resources = resources(GROUND.clone());
                 resources.insert(&good);
                 let world = World::of(&Settings::default(), &Lost::new(), resources);
-                let is_foreign = matches!(&good, router_api::object::Object::Vertex(vertex) if vertex.is_foreign);
+                let is_foreign = matches!(&good, Object::IngressRoute(vertex) | Object::HttpProxy(vertex) if vertex.is_foreign);
                 let told = world.settled.statuses.iter().any(|(object, told)| {
                     object.kind.name() == kind && !told.rows.is_empty() && told.status.is_object()
                 });

@@ -180,7 +180,7 @@ fn requests() -> impl Strategy<Value = Request> {
 impl World {
     fn expand(&self, backwards: bool) -> (Vec<(Listener, Arc<GatewayRoute>)>, Expanded) {
         let mut resources = Resources::default();
-        self.routes.iter().for_each(|route| resources.insert(&Object::GatewayRoute(route.clone())));
+        self.routes.iter().for_each(|route| resources.insert(&Object::HttpRoute(route.clone())));
         self.slots.iter().for_each(|slot| resources.insert(&Object::RouteSlot(slot.clone())));
         let gateway = ObjectKey::new("blue", "public");
         let mut tops = Vec::new();
