@@ -20,13 +20,13 @@ use std::time::{Duration, Instant};
 
 use router_access_log::AccessLogForm;
 use router_api::defaults::Defaults;
-use router_datapath::conntrack;
 use router_datapath::kernel::{KernelError, Mode};
 use router_datapath::netfilter::HostFirewall;
 use router_datapath::ports::PortRange;
-use router_datapath::reconciler::{Inputs, Programmed};
+use router_datapath::reconciler::inputs::Inputs;
+use router_datapath::reconciler::programmed::Programmed;
 use router_datapath::redirect_peer::PeerRedirect;
-use router_datapath::{DataPath, PinFolder};
+use router_datapath::{DataPath, PinFolder, conntrack};
 use router_listener::{BindState, ListenerState};
 use router_proxy::{Proxy, ProxyConfig};
 use router_table::policy::Timeouts;

@@ -12,7 +12,7 @@ use router_access_log::RouteCounters;
 use router_datapath::PinFolder;
 use router_datapath::dump::connections;
 use router_datapath::image::{HostEntry, RouteMap, flags};
-use router_datapath::reconciler::Programmed;
+use router_datapath::reconciler::programmed::Programmed;
 use router_listener::{BindState, ListenerState, Protocol};
 use router_model::kind::Kind;
 use router_model::names::RouteId;

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use aya::VerifierLogLevel;
 use router_datapath::kernel::{Kernel, KernelError, Mode};
-use router_datapath::ports;
-use router_datapath::reconciler::{self, Inputs, Programmed};
-use router_datapath::{DataPath, PinFolder};
+use router_datapath::reconciler::inputs::Inputs;
+use router_datapath::reconciler::programmed::Programmed;
+use router_datapath::{DataPath, PinFolder, ports, reconciler};
 use tokio::sync::watch;
 use tokio::task::LocalSet;
 

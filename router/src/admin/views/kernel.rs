@@ -5,11 +5,10 @@ use std::sync::PoisonError;
 
 use router_common::maps::{SlotKey, names};
 use router_common::verdict::Reason;
-use router_datapath::PinFolder;
 use router_datapath::dump::{self, dump};
 use router_datapath::image::{MapImage, RouteMap, listener_key, listener_value};
-use router_datapath::maps;
-use router_datapath::reconciler::Programmed;
+use router_datapath::reconciler::programmed::Programmed;
+use router_datapath::{PinFolder, maps};
 use router_model::names::{RouteId, RouterName};
 use serde_json::{Map, Value, json};
 
