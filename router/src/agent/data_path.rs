@@ -12,7 +12,8 @@ use router_datapath::{DataPath, PinFolder, ports, reconciler};
 use tokio::sync::watch;
 use tokio::task::LocalSet;
 
-use super::{AgentError, Options, with_causes};
+use crate::agent::error::{AgentError, with_causes};
+use crate::agent::options::Options;
 
 /// The programs, with the maps of an earlier agent if there are any; `Ok(Err(reason))` when they cannot be had and the
 /// operator did not insist.

@@ -12,7 +12,7 @@ use router_datapath::{PinFolder, maps};
 use router_model::names::{RouteId, RouterName};
 use serde_json::{Map, Value, json};
 
-use super::intended_row;
+use crate::admin::views::intended::intended_row;
 use crate::published::Published;
 
 /// What the configuration maps should hold, by map, as `sluice bpf dump` shows it.
