@@ -10,93 +10,42 @@
 mod addresses;
 mod advice;
 mod data_path;
+pub mod error;
+pub mod options;
 
 use std::convert::Infallible;
 use std::io::Write;
-use std::net::IpAddr;
-use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use router_access_log::AccessLogForm;
 use router_api::defaults::Defaults;
-use router_datapath::conntrack;
-use router_datapath::kernel::{KernelError, Mode};
-use router_datapath::netfilter::HostFirewall;
-use router_datapath::ports::PortRange;
-use router_datapath::reconciler::{Inputs, Programmed};
-use router_datapath::redirect_peer::PeerRedirect;
-use router_datapath::{DataPath, PinFolder};
+use router_datapath::kernel::Mode;
+use router_datapath::reconciler::inputs::Inputs;
+use router_datapath::reconciler::programmed::Programmed;
+use router_datapath::{PinFolder, conntrack};
 use router_listener::{BindState, ListenerState};
 use router_proxy::{Proxy, ProxyConfig};
 use router_table::policy::Timeouts;
 use router_table::table::RoutingTable;
 use router_translate::engine::Engine;
 use router_translate::settings::Settings;
-use rustls::RootCertStore;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
-use crate::admin::{self, AdminError, Views};
+use crate::admin::{self, Views};
 use crate::keep::{Inherited, Manager, Order, Orders};
 use crate::published::Published;
-use crate::source::{Directory, OpenError};
+use crate::source::Directory;
 use crate::status::{StatusInput, StatusWriter};
 use data_path::{KernelDataPath, load_kernel};
+use error::{AgentError, with_causes};
+use options::Options;
 
 /// Talk to whoever started the agent. Nobody listening is no reason to end, as `eprintln!` would.
 macro_rules! say {
     ($($text:tt)*) => {{
         let _ = writeln!(std::io::stderr(), $($text)*);
     }};
-}
-
-/// How an agent is to run.
-#[derive(Clone, Debug)]
-pub struct Options {
-    /// Folder of manifests.
-    pub manifests: PathBuf,
-    /// Folder for the admin socket and the statuses.
-    pub state: PathBuf,
-    /// Name of the kernel objects' folder; one agent each.
-    pub instance: String,
-    /// Which data path.
-    pub data_path: DataPath,
-    /// Whether the kernel's packets are handed to the other ends of interfaces.
-    pub peer_redirect: PeerRedirect,
-    /// Whether the host's firewall holds for connections that the kernel could carry.
-    pub host_firewall: HostFirewall,
-    /// Addresses to listen on.
-    pub listen: Vec<IpAddr>,
-    /// How to translate.
-    pub settings: Settings,
-    /// CA bundle for re-encrypt routes that name none.
-    pub service_ca: Option<Arc<RootCertStore>>,
-    /// How the access log is written.
-    pub access_log: AccessLogForm,
-    /// Whether error responses name their cause.
-    pub show_cause: bool,
-    /// Source ports of the kernel's dials. `None`: the agent finds a range.
-    pub snat_ports: Option<PortRange>,
-    /// How long connections may go on after SIGTERM.
-    pub drain: Duration,
-}
-
-/// Why an agent cannot start.
-#[derive(Debug, thiserror::Error)]
-pub enum AgentError {
-    /// The folder of manifests.
-    #[error(transparent)]
-    Source(#[from] OpenError),
-    /// The admin socket.
-    #[error(transparent)]
-    Admin(#[from] AdminError),
-    /// The kernel data path was asked for and cannot be had.
-    #[error("no kernel data path")]
-    Kernel(#[from] KernelError),
-    /// The operating system.
-    #[error(transparent)]
-    System(#[from] std::io::Error),
 }
 
 /// Runs until SIGTERM or SIGINT, or until another agent has taken over.
@@ -277,12 +226,6 @@ async fn follow(directory: Directory, mut engine: Engine, settings: Settings, ou
             }
         }
     }
-}
-
-/// An error with what caused it, in one line.
-fn with_causes(error: &dyn std::error::Error) -> String {
-    let causes = std::iter::successors(error.source(), |cause| cause.source());
-    causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
 }
 
 /// Waits until the first table is served everywhere, and says so.

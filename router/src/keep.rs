@@ -15,6 +15,7 @@ mod child;
 pub mod control;
 pub mod keeper;
 mod manager;
+mod say;
 pub mod wire;
 
 pub use manager::{Inherited, Manager, Order, Orders, inherit};

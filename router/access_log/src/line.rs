@@ -6,10 +6,9 @@ use std::time::{Duration, SystemTime};
 
 use http::{Method, StatusCode, Version};
 use router_model::names::{RouteId, RouterName};
+use router_table::flag::Flag;
 use router_table::table::ResolvedRoute;
 use serde_json::{Map, Value, json};
-
-use super::Flag;
 
 /// Which part of the data path served it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,10 +1,10 @@
 //! The kernel's real map content, decoded. Works on the pins alone: no agent is needed.
 
+mod common;
 mod connections;
 mod dials;
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
 
 use aya::maps::lpm_trie::LpmTrie;
 use aya::maps::{Array, HashMap, Map, MapError, PerCpuArray, PerCpuHashMap};
@@ -12,8 +12,8 @@ use router_common::hostname::field_text;
 use router_common::maps::{
     ALLOW_ROUTE_BITS, AllowNet, ConnVerdict, Decided, Endpoint, EndpointState, FirstFlight, FlowKey, FragmentKey,
     Fragmented, HANDSHAKE_COMPLETE, HANDSHAKE_DECIDED, Handshake, HostKey, HostRoute, LaterHead, Listener, ListenerKey,
-    Meta, POOL_PROXY_V2, POOL_TOLD, PROTOCOL_TLS, Pool, ROUTE_ALLOW_LIST, Repeated, RouteName, RouteStats, ShortFlight,
-    Slot, SlotKey, names,
+    Meta, POOL_PROXY_V2, POOL_TOLD, Pool, ROUTE_ALLOW_LIST, Repeated, RouteName, RouteStats, ShortFlight, Slot,
+    SlotKey, names,
 };
 use router_common::verdict::{REASON_CODES, Reason, Verdict};
 use router_sys::abi::{Plain, Raw};
@@ -22,8 +22,10 @@ use serde_json::{Value, json};
 use super::address::{address, network};
 use super::clock;
 use super::image::RouteMap;
-use super::pin_folder::{OpenError, PinFolder};
+use super::pin_folder::PinFolder;
+use common::{protocol, socket};
 
+pub use common::DumpError;
 pub use connections::connections;
 
 /// All maps that can be dumped, with what they hold.
@@ -58,20 +60,6 @@ pub const MAPS: [(&str, &str); 29] = [
     (names::DIAL_STATS, "what happened to dials and connections"),
     (names::META, "layout version, writer and table revision"),
 ];
-
-/// Why a map cannot be dumped.
-#[derive(Debug, thiserror::Error)]
-pub enum DumpError {
-    /// No such map.
-    #[error("no map is called `{0}`; `sluice bpf maps` lists them")]
-    Unknown(String),
-    /// It is not pinned, or may not be read.
-    #[error(transparent)]
-    Open(#[from] OpenError),
-    /// Reading failed.
-    #[error("cannot read the map")]
-    Read(#[from] MapError),
-}
 
 /// Entries of a pinned map, sorted.
 ///
@@ -314,19 +302,11 @@ fn flow(key: &FlowKey) -> Value {
     })
 }
 
-fn socket(ip: &[u8; 16], port: u16) -> String {
-    SocketAddr::new(address(ip), port).to_string()
-}
-
 fn merge(mut left: Value, right: Value) -> Value {
     if let (Value::Object(left), Value::Object(right)) = (&mut left, right) {
         left.extend(right);
     }
     left
-}
-
-fn protocol(code: u8) -> &'static str {
-    if code == PROTOCOL_TLS { "tls" } else { "http" }
 }
 
 fn reason(code: u16) -> &'static str {

@@ -7,9 +7,10 @@ use std::sync::Arc;
 
 use router_common::maps::OURS;
 
-use super::host::Host;
-use super::netfilter::{Dial, Link};
-use super::netlink::{Asker, Hop, Netlink};
+use super::netfilter::Link;
+use crate::host::state::Host;
+use crate::netfilter::firewall::Dial;
+use crate::netlink::queries::{Asker, Hop, Netlink};
 
 pub use super::obstacles::Obstacle;
 

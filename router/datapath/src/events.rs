@@ -1,10 +1,9 @@
 //! The rings by which the kernel tells: decisions, and ends of connections.
 
 use std::cell::RefCell;
-use std::io;
-use std::mem;
 use std::rc::Rc;
 use std::time::Duration;
+use std::{io, mem};
 
 use aya::maps::{MapData, RingBuf};
 use router_access_log::Mark;
@@ -13,9 +12,9 @@ use router_sys::abi::{self, Plain};
 use router_sys::ring::readable;
 use tokio::time::{MissedTickBehavior, interval};
 
-use super::dump::DumpError;
 use super::flow_log::Reporter;
 use super::pin_folder::PinFolder;
+use crate::dump::DumpError;
 
 /// Ends taken before other work has its turn.
 const TURN: usize = 1024;

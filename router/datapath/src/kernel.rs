@@ -37,8 +37,8 @@ pub enum Mode {
     /// Reconcile the maps with the routing table.
     #[default]
     Active,
-    /// The same, but no new connection is steered (`Config::dial` is 0); [`super::reconciler::Programmed`] says when the last one
-    /// has ended.
+    /// The same, but no new connection is steered (`Config::dial` is 0);
+    /// [`Programmed`](crate::reconciler::programmed::Programmed) says when the last one has ended.
     Drain,
     /// End; another agent continues with the maps, so nothing in them may change.
     HandOver,

@@ -1,6 +1,7 @@
 //! The seam to the kernel maps: everything above writes through [`Maps`], and tests put a faulty one there.
 
 mod reconcile;
+pub mod write;
 
 use std::io;
 
@@ -16,23 +17,9 @@ use router_sys::abi::Raw;
 use super::address::sixteen;
 use super::image::{self, EndpointEntry, HostEntry, PoolEntry, RouteLabel, RouteMap, SlotEntry};
 use super::plan::Change;
+use write::Maps;
 
 pub use reconcile::{Undone, make_all, reconcile};
-
-/// Writes to the configuration maps. Every change may be made twice: writing what is there and deleting what is not
-/// there succeed.
-pub trait Maps {
-    /// Makes one change.
-    ///
-    /// # Errors
-    /// The system call's; `E2BIG` for a full map.
-    fn make(&mut self, change: &Change) -> io::Result<()>;
-    /// Tells which table the maps hold.
-    ///
-    /// # Errors
-    /// The system call's.
-    fn set_revision(&mut self, revision: u64) -> io::Result<()>;
-}
 
 /// The kernel's maps.
 pub struct KernelMaps {

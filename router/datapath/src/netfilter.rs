@@ -7,24 +7,21 @@
 mod bits;
 mod conditions;
 mod expressions;
+pub mod firewall;
 mod index;
 mod ipsets;
 mod judge;
 mod legacy;
 mod packet;
 mod read;
+mod registers;
+mod rule;
 mod rules;
 mod sets;
+mod verdict;
 mod watch;
 mod xt;
-
-use std::collections::BTreeSet;
-use std::net::{IpAddr, SocketAddr};
-use std::sync::Arc;
-
-use judge::{Asked, Harm, State, arrive, pass};
-use packet::{Class, Device, Packet, Segment, Tracked, class};
-use rules::{Hook, Ruleset};
+mod xt_match;
 
 pub use judge::Loss;
 pub use packet::Link;
@@ -39,187 +36,3 @@ pub enum HostFirewall {
     /// Rules are not looked at.
     Bypass,
 }
-
-/// The rules, as they were read last.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Firewall {
-    rules: Arc<Ruleset>,
-    /// Why they cannot be read.
-    unreadable: Option<Harm>,
-    /// A table of `iptables-legacy` that does something: its rules are not read.
-    legacy: Option<Harm>,
-    /// Addresses of this host.
-    local: BTreeSet<IpAddr>,
-}
-
-/// A dial of the kernel programs, as far as rules can see it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Dial {
-    /// Our address.
-    pub source: IpAddr,
-    /// Where the endpoint is.
-    pub to: SocketAddr,
-    /// The interface that packets leave by, and come back by.
-    pub link: Link,
-}
-
-/// One of the two connections of TCP that a carried connection is made of, as far as rules can see it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Leg {
-    /// Our end.
-    pub ours: SocketAddr,
-    /// The client, or the endpoint.
-    pub theirs: SocketAddr,
-    /// The interface that leads there.
-    pub interface: u32,
-    /// A client's, whom a listener has accepted: else we have dialed.
-    pub accepted: bool,
-}
-
-impl Leg {
-    /// Of any of its clients' ports, or of any of ours that are dialed from.
-    pub fn of_any_port(self) -> Leg {
-        if self.accepted {
-            Leg { theirs: SocketAddr::new(self.theirs.ip(), 0), ..self }
-        } else {
-            Leg { ours: SocketAddr::new(self.ours.ip(), 0), ..self }
-        }
-    }
-}
-
-/// What becomes of a leg.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Outcome {
-    /// Its packets pass, or it cannot be decided that they do not.
-    Passes,
-    /// That depends on a port that is not known.
-    DependsOnPort,
-    /// Those of one direction certainly do not.
-    Lost {
-        /// Those that come in.
-        incoming: bool,
-        /// By which rule.
-        loss: Loss,
-    },
-}
-
-impl Firewall {
-    /// What the host may do with packets of a dial, and by which rule.
-    pub fn concerns(&self, dial: Dial) -> Option<Arc<str>> {
-        match self.unreadable.as_ref().or(self.legacy.as_ref()) {
-            Some(why) => Some(Arc::clone(why)),
-            None => judge_dial(&self.rules, dial, class(dial.to.ip(), &self.local)).err(),
-        }
-    }
-
-    /// What the host may do with connections to an address where it is listened, so that others than the listener get
-    /// them, and by which rule.
-    pub fn diverts(&self, listener: SocketAddr) -> Option<Arc<str>> {
-        match self.unreadable.as_ref().or(self.legacy.as_ref()) {
-            Some(why) => Some(Arc::clone(why)),
-            None => judge_listener(&self.rules, listener).err(),
-        }
-    }
-
-    /// What becomes of a connection that is under way, at this moment. Its first packets have passed, so it goes on unless
-    /// it is certain that its next ones do not.
-    pub fn outcome(&self, leg: Leg, link: Link) -> Outcome {
-        judge_leg(&self.rules, leg, link, class(leg.theirs.ip(), &self.local))
-    }
-}
-
-const OUT: &[Hook] = &[Hook::Output, Hook::Postrouting, Hook::Egress];
-const BACK: &[Hook] = &[Hook::Ingress, Hook::Prerouting, Hook::Input];
-
-/// Both directions of a dial. Translation sees the first packet alone.
-fn judge_dial(rules: &Ruleset, dial: Dial, destination: Class) -> Result<(), Harm> {
-    if rules.bases.is_empty() {
-        return Ok(());
-    }
-    let source = SocketAddr::new(dial.source, 0);
-    let out = |segment, tracked| Packet {
-        output: Device::Is(dial.link),
-        tracked,
-        source: Class::Local,
-        destination,
-        ..Packet::new(Some(source), dial.to, segment)
-    };
-    let back = |segment, tracked| Packet {
-        input: Device::Is(dial.link),
-        tracked,
-        reply: true,
-        source: destination,
-        destination: Class::Local,
-        ..Packet::new(Some(dial.to), source, segment)
-    };
-    let to = |harm: Harm| Harm::from(format!("{harm} to it"));
-    let from = |harm: Harm| Harm::from(format!("{harm} from it"));
-    let first = through(rules, OUT, &out(Segment::Syn, Tracked::New)).map_err(to)?;
-    let later = if first.is_tracked() { Tracked::Established } else { Tracked::Unknown };
-    // If no kind of segment is asked for, one pass is enough.
-    if through(rules, OUT, &out(Segment::Unknown, later)).is_err() {
-        for segment in [Segment::Ack, Segment::Reset] {
-            through(rules, OUT, &out(segment, later)).map_err(to)?;
-        }
-    }
-    if through(rules, BACK, &back(Segment::Unknown, later)).is_err() {
-        for segment in [Segment::SynAck, Segment::Ack, Segment::Reset] {
-            through(rules, BACK, &back(segment, later)).map_err(from)?;
-        }
-    }
-    Ok(())
-}
-
-/// Clients' first packets: of other hosts, and of this one.
-fn judge_listener(rules: &Ruleset, listener: SocketAddr) -> Result<(), Harm> {
-    let to = |harm: Harm| Harm::from(format!("{harm} to it"));
-    let packet =
-        Packet { tracked: Tracked::New, destination: Class::Local, ..Packet::new(None, listener, Segment::Syn) };
-    let outside = Packet { input: Device::Unknown, ..packet };
-    let inside = Packet { output: Device::Unknown, source: Class::Local, ..packet };
-    for (hooks, packet) in [(BACK, outside), (&[Hook::Output][..], inside)] {
-        let mut state = State::of(&packet);
-        for hook in hooks {
-            state = pass(rules, *hook, &packet, state, Asked::Diverted).map_err(to)?;
-        }
-    }
-    Ok(())
-}
-
-/// Packets with data, both ways.
-fn judge_leg(rules: &Ruleset, leg: Leg, link: Link, theirs: Class) -> Outcome {
-    if rules.bases.is_empty() {
-        return Outcome::Passes;
-    }
-    let tracked = Tracked::Established;
-    let packet = |from, to, reply| Packet { tracked, reply, ..Packet::new(Some(from), to, Segment::Ack) };
-    let (device, ours) = (Device::Is(link), Class::Local);
-    let coming =
-        Packet { input: device, source: theirs, destination: ours, ..packet(leg.theirs, leg.ours, !leg.accepted) };
-    let going =
-        Packet { output: device, source: ours, destination: theirs, ..packet(leg.ours, leg.theirs, leg.accepted) };
-    let mut decided = true;
-    for (incoming, hooks, packet) in [(true, BACK, coming), (false, OUT, going)] {
-        let mut state = State::of(&packet);
-        for hook in hooks {
-            match arrive(rules, *hook, &packet, state) {
-                Ok(after) => state = after,
-                Err(loss) => return Outcome::Lost { incoming, loss },
-            }
-        }
-        decided &= through(rules, hooks, &packet).is_ok();
-    }
-    let port_is_missing = leg.theirs.port() == 0 || leg.ours.port() == 0;
-    if port_is_missing && !decided { Outcome::DependsOnPort } else { Outcome::Passes }
-}
-
-fn through(rules: &Ruleset, hooks: &[Hook], packet: &Packet) -> Result<State, Harm> {
-    let mut state = State::of(packet);
-    for hook in hooks {
-        state = pass(rules, *hook, packet, state, Asked::Anything)?;
-    }
-    Ok(state)
-}
-
-#[cfg(test)]
-mod tests;

@@ -1,33 +1,30 @@
 //! The thread that keeps kernel and intention equal.
 
+pub mod inputs;
+pub mod programmed;
 mod state;
 
 use std::path::Path;
 use std::rc::Rc;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use aya::maps::{HashMap, MapError};
-use router_access_log::AccessLog;
 use router_common::maps::names;
-use router_listener::ListenerState;
 use router_sys::batch::Walk;
-use router_table::table::RoutingTable;
 use tokio::sync::watch;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until};
 
 use super::events;
 use super::flow_gc::Sweeper;
-use super::flow_log::Relayed;
 use super::host::{Lost, Told, Watch};
-use super::image::MapImage;
 use super::kernel::{Kernel, KernelError, Mode};
-use super::netfilter::HostFirewall;
 use super::netlink::News;
-use super::pin_folder::PinFolder;
-use super::ports::{self, PortRange};
-use super::redirect_peer::{PeerRedirect, Peers};
+use super::ports;
+use super::redirect_peer::Peers;
 use super::taken::Taken;
+use inputs::Inputs;
+use programmed::Programmed;
 use state::State;
 
 /// Between two sweeps.
@@ -45,75 +42,6 @@ const ENDED_AT_ONCE: usize = 100;
 /// A client that has connected before a rule came that is against it may have sent its hello afterwards. The proxy waits for
 /// one 5 s, so after this long no such client is left.
 const LAST_HELLO: Duration = Duration::from_secs(6);
-
-/// What the kernel has taken of what was intended.
-#[derive(Clone, Debug, Default)]
-pub struct Programmed {
-    /// Revision of the table that was last written.
-    pub revision: u64,
-    /// Entries that the maps should hold.
-    pub entries: usize,
-    /// Listening addresses among them.
-    pub listeners: usize,
-    /// Endpoints that the kernel can dial.
-    pub endpoints: usize,
-    /// Host entries that have no room; the agent serves them.
-    pub left_out: usize,
-    /// Writes that failed and are tried again.
-    pub failed: usize,
-    /// The first of those failures.
-    pub error: Option<String>,
-    /// Interfaces that the program is attached to.
-    pub interfaces: Vec<String>,
-    /// How it is attached to them.
-    pub attached_by: &'static str,
-    /// Interfaces that it is not attached to, and why.
-    pub left_alone: Vec<(String, String)>,
-    /// Those of the attached whose other ends packets are handed to at once.
-    pub peers: Vec<String>,
-    /// Connections that the kernel carries, by the last sweep.
-    pub connections: usize,
-    /// With [`Mode::Drain`]: the kernel carries none any more.
-    pub drained: bool,
-    /// Another agent writes the maps now.
-    pub superseded: bool,
-    /// Connections that the agent took over, by route and reason.
-    pub relayed: Relayed,
-    wanted: Arc<Mutex<MapImage>>,
-}
-
-impl Programmed {
-    /// Looks at what the maps should hold, while nobody writes to them.
-    pub fn look<T>(&self, look: impl FnOnce(&MapImage) -> T) -> T {
-        look(&self.wanted.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-
-    /// What the maps should hold now.
-    pub fn intended(&self) -> MapImage {
-        self.wanted.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-}
-
-/// Inputs of the data path.
-#[derive(Clone)]
-pub struct Inputs {
-    /// What to route.
-    pub tables: watch::Receiver<Arc<RoutingTable>>,
-    /// Where it is listened.
-    pub listeners: watch::Receiver<Arc<Vec<ListenerState>>>,
-    /// Where the maps are pinned.
-    pub pins: PinFolder,
-    /// Where ends of connections are told.
-    pub access: AccessLog,
-    /// Source ports of dials; `None`: see [`super::ports::choose`].
-    pub ports: Option<PortRange>,
-    /// Whether packets are handed to the other ends of interfaces.
-    pub peers: PeerRedirect,
-    /// Whether rules of the host hold.
-    pub firewall: HostFirewall,
-    /// Tunnel timeout of routes that have none of their own.
-    pub idle: Duration,
-}
 
 /// Runs until `mode` ends it, or its sender is dropped. The kernel's system calls block, so this wants a thread of
 /// its own. What is pinned stays, unless [`Mode::Shutdown`] is why it ends.

@@ -13,7 +13,8 @@ use super::clock::monotonic_ns;
 use super::interfaces::{Interfaces, Pair};
 use super::kernel::Kernel;
 use super::maps::into_io;
-use super::netlink::{Disciplines, Ethtool, Netlink, interface_chains};
+use super::netlink::{Disciplines, Ethtool, interface_chains};
+use crate::netlink::queries::Netlink;
 
 /// Nanoseconds for which stands what was found.
 const STANDS_NS: u64 = 15_000_000_000;

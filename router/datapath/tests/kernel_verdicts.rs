@@ -18,7 +18,8 @@ use router_common::verdict::{Reason, Verdict};
 use router_datapath::address::sixteen;
 use router_datapath::image::{HostEntry, ListenerEntry, MapImage, RouteLabel, RouteMap};
 use router_datapath::kernel::Kernel;
-use router_datapath::maps::{KernelMaps, Maps, reconcile};
+use router_datapath::maps::write::Maps;
+use router_datapath::maps::{KernelMaps, reconcile};
 use router_model::names::RouteId;
 use router_sys::abi;
 

@@ -19,8 +19,8 @@ use super::listeners::sockets::Sockets;
 use super::rt::timer::Timers;
 use super::snapshot::Snapshot;
 use super::upstream::balancer::Balancer;
-use super::upstream::pool::Pool;
 use super::upstream_tls::UpstreamTls;
+use crate::upstream::pool::Pool;
 
 /// Most copies under way on one worker. With what waits of each ([`MAX_WAITING`](super::http::tee::MAX_WAITING)) that is
 /// 64 MiB when every mirror hangs.

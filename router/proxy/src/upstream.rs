@@ -12,6 +12,7 @@
 pub mod affinity;
 pub mod attempt;
 pub mod balancer;
+pub mod bucket;
 pub mod cause;
 pub mod checks;
 pub mod choose;
@@ -20,6 +21,7 @@ pub mod connect;
 pub mod failure;
 pub mod hashing;
 pub mod health;
+pub mod held;
 pub mod http2;
 mod informational;
 pub mod plan;

@@ -10,7 +10,7 @@ use router_translate::explain::explanation::{Explanation, Step};
 use router_translate::explain::facts::Facts;
 use router_translate::explain::query::{Query, QueryError};
 
-use super::Views;
+use super::views::Views;
 use live::{Pins, kernel};
 
 /// Where it is asked.

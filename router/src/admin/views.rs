@@ -1,6 +1,7 @@
 //! The views: what each path shows, made from the newest snapshots when it is asked for.
 
 mod findings;
+pub mod intended;
 mod kernel;
 mod others;
 
@@ -11,8 +12,7 @@ use jiff::Timestamp;
 use router_access_log::RouteCounters;
 use router_datapath::PinFolder;
 use router_datapath::dump::connections;
-use router_datapath::image::{HostEntry, RouteMap, flags};
-use router_datapath::reconciler::Programmed;
+use router_datapath::reconciler::programmed::Programmed;
 use router_listener::{BindState, ListenerState, Protocol};
 use router_model::kind::Kind;
 use router_model::names::RouteId;
@@ -212,15 +212,6 @@ impl Views {
             }
             Err(error) => json!({"error": error.to_string()}),
         }
-    }
-}
-
-/// An entry of a host map, as `sluice bpf dump` shows it once it is written.
-pub fn intended_row(map: RouteMap, router: u32, host: &str, entry: &HostEntry) -> Value {
-    match map {
-        RouteMap::SniPassthrough => json!({"router": router, "host": host}),
-        _ => json!({"router": router, "host": host, "route": entry.route, "backend": entry.backend,
-            "reason": entry.reason.text(), "allowList": flags(entry) != 0}),
     }
 }
 

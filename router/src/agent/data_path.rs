@@ -6,13 +6,14 @@ use std::time::Duration;
 
 use aya::VerifierLogLevel;
 use router_datapath::kernel::{Kernel, KernelError, Mode};
-use router_datapath::ports;
-use router_datapath::reconciler::{self, Inputs, Programmed};
-use router_datapath::{DataPath, PinFolder};
+use router_datapath::reconciler::inputs::Inputs;
+use router_datapath::reconciler::programmed::Programmed;
+use router_datapath::{DataPath, PinFolder, ports, reconciler};
 use tokio::sync::watch;
 use tokio::task::LocalSet;
 
-use super::{AgentError, Options, with_causes};
+use crate::agent::error::{AgentError, with_causes};
+use crate::agent::options::Options;
 
 /// The programs, with the maps of an earlier agent if there are any; `Ok(Err(reason))` when they cannot be had and the
 /// operator did not insist.

@@ -11,8 +11,9 @@ use router_datapath::dump::{MAPS, dump, stats};
 use router_datapath::kernel::{self, Kernel};
 use serde_json::{Value, json};
 
-use super::{Output, StateArgs, table};
+use super::table;
 use crate::admin::{self, View};
+use crate::cli::arguments::{Output, StateArgs};
 
 /// Verbs of `sluice bpf`.
 #[derive(Debug, Subcommand)]

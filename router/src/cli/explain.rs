@@ -16,8 +16,8 @@ use router_translate::explain::query::{Query, QueryError};
 use router_translate::settings::Settings;
 use router_translate::translate::translate;
 
-use super::{StateArgs, TranslationArgs};
 use crate::admin;
+use crate::cli::arguments::{StateArgs, TranslationArgs};
 use crate::source::Directory;
 
 /// Exit code for what is not served.

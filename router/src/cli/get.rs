@@ -6,8 +6,9 @@ use anyhow::bail;
 use clap::{Args, ValueEnum};
 use serde_json::Value;
 
-use super::{Output, StateArgs, table};
+use super::table;
 use crate::admin::{self, View};
+use crate::cli::arguments::{Output, StateArgs};
 
 /// Arguments of `sluice get`.
 #[derive(Debug, Args)]

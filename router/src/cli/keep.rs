@@ -7,10 +7,9 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
-use clap::error::ErrorKind;
-use clap::{Args, CommandFactory, Parser};
+use clap::Args;
 
-use super::{Cli, Verb};
+use super::run::RunArgs;
 use crate::admin::{self, AdminError};
 use crate::keep::control;
 use crate::keep::keeper::{self, Settings};
@@ -23,18 +22,11 @@ pub struct KeepArgs {
     ready_within: u64,
     /// The agent: `run` and its arguments.
     #[arg(last = true, required = true, value_name = "run …")]
-    agent: Vec<OsString>,
+    pub(super) agent: Vec<OsString>,
 }
 
-/// Keeps an agent running.
-pub fn run(args: KeepArgs) -> anyhow::Result<ExitCode> {
-    let command = std::iter::once(OsString::from("sluice")).chain(args.agent.iter().cloned());
-    // Wrong usage is told here, once, and not by each agent that is started.
-    let agent = Cli::try_parse_from(command).unwrap_or_else(|error| error.exit());
-    let Verb::Run(agent) = agent.verb else {
-        let what = "the agent's arguments begin with `run`: write `sluice keep -- run …`";
-        Cli::command().error(ErrorKind::InvalidValue, what).exit();
-    };
+/// Keeps an agent running; `agent` is what its arguments say.
+pub fn run(args: KeepArgs, agent: &RunArgs) -> anyhow::Result<ExitCode> {
     let settings = Settings {
         program: program()?,
         arguments: args.agent,

@@ -16,8 +16,9 @@ use router_datapath::redirect_peer::PeerRedirect;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tracing_subscriber::EnvFilter;
 
-use super::{StateArgs, TranslationArgs};
-use crate::agent::{self, Options};
+use crate::agent;
+use crate::agent::options::Options;
+use crate::cli::arguments::{StateArgs, TranslationArgs};
 use crate::keep::{self, Inherited};
 
 /// Whether the code is put on huge pages.

@@ -1,5 +1,7 @@
 //! Settings from the command line.
 
+use router_translate::settings::Settings;
+
 use super::*;
 
 /// The settings of `sluice validate . ARGUMENT…`, or the error's text.

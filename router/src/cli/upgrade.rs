@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use anyhow::anyhow;
 
-use super::StateArgs;
+use crate::cli::arguments::StateArgs;
 use crate::keep::control;
 
 /// Has the keeper of a state folder put a new agent in the place of the running one; exit 0 once it serves.

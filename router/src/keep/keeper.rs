@@ -4,7 +4,7 @@ mod upgrade;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::io::{self, Write};
+use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
@@ -22,8 +22,9 @@ use tokio::time::{Instant, sleep_until};
 use super::backoff::Backoff;
 use super::child::{Child, Event, Held, Number, Start};
 use super::control;
+use super::control::Asker;
+use super::say::say;
 use super::wire::{self, Message};
-use upgrade::Upgrade;
 
 /// For an agent to leave the kernel's maps alone.
 const YIELD: Duration = Duration::from_secs(10);
@@ -43,11 +44,6 @@ pub struct Settings {
     pub drain: Duration,
     /// How long a new agent may take to be ready in an upgrade.
     pub ready_within: Duration,
-}
-
-/// Says something to whoever started the keeper; nobody listening is no reason to end.
-pub(super) fn say(text: &str) {
-    let _ = writeln!(io::stderr(), "sluice keep: {text}");
 }
 
 /// Keeps until it is told to end, or an agent ends with a code that another start would not change. Returns the code
@@ -84,6 +80,14 @@ pub async fn run(settings: Settings, control: UnixListener) -> io::Result<u8> {
     }
     server.abort();
     Ok(keeper.code)
+}
+
+/// An upgrade that is under way.
+struct Upgrade {
+    /// The new agent; none as long as the old one has not left the maps alone.
+    new: Option<Number>,
+    deadline: Instant,
+    asker: Option<Asker>,
 }
 
 struct Keeper {

@@ -23,10 +23,10 @@ use router_model::field::FieldPath;
 use router_model::object::ObjectRef;
 
 use super::diagnostic::{Diagnostic, Severity};
-use super::document::Mark;
 use super::entry::Entry;
 use super::manifests::{self, FileContent, Reader};
 use super::walk::{self, Listing, Stamp};
+use crate::source::document::tree::Mark;
 use index::Index;
 use settled::{is_recent, read_settled};
 

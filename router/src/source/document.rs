@@ -5,70 +5,13 @@
 
 mod builder;
 mod scalar;
+pub mod tree;
 
 use serde_json::Value;
 use serde_saphyr::granit_parser::{Options, Parser};
 
 use builder::Builder;
-use router_model::field::{FieldPath, Step};
-
-/// A place in a text: line and column, from 1.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Mark {
-    /// Line.
-    pub line: u32,
-    /// Column, in characters.
-    pub column: u32,
-}
-
-/// A value and where it begins.
-#[derive(Clone, Debug)]
-pub struct Node {
-    /// Where.
-    pub at: Mark,
-    /// What.
-    pub content: Content,
-}
-
-/// What a node is.
-#[derive(Clone, Debug)]
-pub enum Content {
-    /// A scalar: null, truth value, number or text.
-    Scalar(Value),
-    /// A list.
-    List(Vec<Node>),
-    /// A mapping, in order of the text, each key once.
-    Mapping(Vec<Member>),
-}
-
-/// A member of a mapping.
-#[derive(Clone, Debug)]
-pub struct Member {
-    /// The key.
-    pub key: String,
-    /// Where the key stands.
-    pub key_at: Mark,
-    /// The value.
-    pub value: Node,
-}
-
-/// What is wrong at a place of a text.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fault {
-    /// Where.
-    pub at: Mark,
-    /// What.
-    pub message: String,
-}
-
-/// One document of a text.
-#[derive(Debug)]
-pub struct Document {
-    /// Its root; a null scalar when the document is empty.
-    pub root: Node,
-    /// What makes it unusable although it could be read, such as a key that is given twice.
-    pub faults: Vec<Fault>,
-}
+use tree::{Document, Fault, Mark, Node};
 
 /// What a text holds.
 #[derive(Debug, Default)]
@@ -102,67 +45,6 @@ pub fn read_part(text: &str, lines_before: u32, is_json: bool) -> Documents {
         Ok(good) => Documents { good, broken: Vec::new() },
         Err(_) if is_json => read_json(text),
         Err(fault) => Documents { good: Vec::new(), broken: vec![fault] },
-    }
-}
-
-impl Node {
-    /// The value without places.
-    pub fn to_value(&self) -> Value {
-        match &self.content {
-            Content::Scalar(value) => value.clone(),
-            Content::List(items) => Value::Array(items.iter().map(Node::to_value).collect()),
-            Content::Mapping(members) => {
-                Value::Object(members.iter().map(|member| (member.key.clone(), member.value.to_value())).collect())
-            }
-        }
-    }
-
-    /// The member of this key, if the node is a mapping that has it.
-    pub fn member(&self, key: &str) -> Option<&Member> {
-        match &self.content {
-            Content::Mapping(members) => members.iter().find(|member| member.key == key),
-            _ => None,
-        }
-    }
-
-    /// Where the value at a path begins, or the key of the innermost mapping around it that is there.
-    pub fn locate(&self, path: &FieldPath) -> Mark {
-        let mut node = self;
-        let mut mark = self.at;
-        for step in path.steps() {
-            match step {
-                Step::Key(key) => match node.member(key) {
-                    Some(member) => {
-                        node = &member.value;
-                        mark = if matches!(node.content, Content::Scalar(_)) { node.at } else { member.key_at };
-                    }
-                    None => return mark,
-                },
-                Step::Index(index) => match &node.content {
-                    Content::List(items) => match items.get(*index) {
-                        Some(item) => {
-                            node = item;
-                            mark = item.at;
-                        }
-                        None => return mark,
-                    },
-                    _ => return mark,
-                },
-            }
-        }
-        mark
-    }
-
-    fn of_value(value: Value) -> Node {
-        let at = Mark { line: 1, column: 1 };
-        let content = match value {
-            Value::Array(items) => Content::List(items.into_iter().map(Node::of_value).collect()),
-            Value::Object(map) => Content::Mapping(
-                map.into_iter().map(|(key, value)| Member { key, key_at: at, value: Node::of_value(value) }).collect(),
-            ),
-            scalar => Content::Scalar(scalar),
-        };
-        Node { at, content }
     }
 }
 

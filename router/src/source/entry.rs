@@ -11,7 +11,7 @@ use router_model::object::{Manifest, ObjectRef};
 use serde_json::Value;
 
 use super::diagnostic::{Diagnostic, Severity};
-use super::document::{Fault, Mark};
+use crate::source::document::tree::{Fault, Mark};
 
 /// An object of a file.
 #[derive(Debug)]

@@ -18,9 +18,9 @@ use router_model::object::{ObjectRef, Origin};
 use serde_json::Value;
 
 use super::diagnostic::{Diagnostic, Severity};
-use super::document::{self, Content, Document, Fault, Mark, Node};
 use super::entry::{Entry, Place};
-use super::unrendered;
+use super::{document, unrendered};
+use crate::source::document::tree::{Content, Document, Fault, Mark, Node};
 
 /// Deepest nesting of lists of objects.
 const MAX_LISTS: usize = 4;

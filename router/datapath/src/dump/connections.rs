@@ -13,8 +13,8 @@ use router_sys::batch::Walk;
 use rustix::time::ClockId;
 use serde_json::{Value, json};
 
-use super::{DumpError, protocol, socket};
 use crate::clock::clock;
+use crate::dump::common::{DumpError, protocol, socket};
 use crate::flows::{is_client, other_direction, state};
 use crate::pin_folder::PinFolder;
 

@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::collections::BTreeSet;
 
 use super::*;
-use crate::netfilter::Firewall;
+use crate::netfilter::firewall::Firewall;
 
 fn hop(source: &str, interface: u32, mtu: Option<u32>) -> Hop {
     Hop { source: source.parse().unwrap(), interface, mtu, encapsulated: false, gateway: None }

@@ -8,10 +8,11 @@ use std::sync::Arc;
 use router_common::maps::{Flow, FlowKey, STATE_CLOSING};
 use router_sys::batch::Walk;
 
-use super::Host;
 use crate::address::address;
 use crate::flows::{is_client, other_direction};
-use crate::netfilter::{Leg, Link, Loss, Outcome};
+use crate::host::state::Host;
+use crate::netfilter::firewall::{Leg, Outcome};
+use crate::netfilter::{Link, Loss};
 
 /// A connection that is to end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

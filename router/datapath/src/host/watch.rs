@@ -11,11 +11,12 @@ use router_common::maps::{Flow, FlowKey};
 use router_sys::batch::Walk;
 use tokio::sync::Notify;
 
-use super::Host;
 use super::carried::{self, Lost};
 use crate::egress_routes::{KernelPaths, Path, Paths};
+use crate::host::state::Host;
 use crate::netfilter::{self, HostFirewall};
-use crate::netlink::{Netlink, Policies};
+use crate::netlink::Policies;
+use crate::netlink::queries::Netlink;
 use crate::obstacles::{AgentAlone, Obstacle};
 
 /// What is asked of the thread.

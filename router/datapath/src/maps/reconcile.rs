@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 use std::io;
 
-use super::Maps;
 use crate::image::{MapImage, RouteMap, covering};
+use crate::maps::write::Maps;
 use crate::plan::{Change, plan};
 
 /// What one attempt at reconciling left undone.

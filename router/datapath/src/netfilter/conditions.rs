@@ -1,59 +1,12 @@
 //! Conditions of rules, and what they load: all that a rule does before its verdict.
 
-use super::bits::{Bits, Truth, Word};
+use super::bits::{Bits, Truth};
 use super::judge::{State, Walk};
 use super::packet::{Class, Device, NAME, Packet, Tracked};
-use super::rules::{Comparison, Expression, REGISTERS, Source, Span};
+use super::registers::Registers;
 use super::sets::Value;
-use super::xt;
-
-/// Bytes that rules compute with.
-pub struct Registers {
-    value: [u8; REGISTERS],
-    known: [u8; REGISTERS],
-}
-
-impl Registers {
-    /// Nothing is known.
-    pub fn new() -> Registers {
-        Registers { value: [0; REGISTERS], known: [0; REGISTERS] }
-    }
-
-    /// What is there.
-    pub fn get(&self, span: Span) -> Bits<'_> {
-        Bits { value: &self.value, known: &self.known }.part(span.at, span.len)
-    }
-
-    /// Puts bytes there; what is beyond them is not known. The kernel fills the last word of 4 bytes with zeros.
-    fn put(&mut self, span: Span, bits: Bits<'_>) {
-        let end = span.at + span.len;
-        let filled = end..end.next_multiple_of(4);
-        self.value[filled.clone()].fill(0);
-        self.known[filled].fill(0xff);
-        let range = span.at..span.at + span.len;
-        let (value, known) = (&mut self.value[range.clone()], &mut self.known[range]);
-        value.fill(0);
-        known.fill(0);
-        value.iter_mut().zip(bits.value).for_each(|(to, from)| *to = *from);
-        known.iter_mut().zip(bits.known).for_each(|(to, from)| *to = *from);
-    }
-
-    fn put_known(&mut self, span: Span, bytes: &[u8]) {
-        self.put(span, Bits { value: bytes, known: &[0xff; REGISTERS][..bytes.len().min(REGISTERS)] });
-    }
-
-    fn forget(&mut self, span: Span) {
-        self.put(span, Bits { value: &[], known: &[] });
-    }
-
-    /// A number in the host's order.
-    pub fn word(&self, span: Span) -> Word {
-        let bits = self.get(Span { at: span.at, len: 4 });
-        let number = |bytes: &[u8]| bytes.first_chunk().map_or(0, |bytes| u32::from_ne_bytes(*bytes));
-        let known = number(bits.known);
-        Word { value: number(bits.value) & known, known }
-    }
-}
+use super::xt_match;
+use crate::netfilter::rule::{Comparison, Expression, REGISTERS, Source, Span};
 
 impl Walk<'_> {
     /// A condition, or something that is loaded: whether the rule goes on.
@@ -110,7 +63,7 @@ impl Walk<'_> {
                 }
                 return found;
             }
-            Expression::Match(xt::Match::InIpset { index, source, inverted }) => {
+            Expression::Match(xt_match::Match::InIpset { index, source, inverted }) => {
                 let Some(set) = self.rules.ipsets.get(index) else { return Truth::Perhaps };
                 let (at, len) = match (self.packet.v6, source) {
                     (false, true) => (12, 4),
@@ -149,7 +102,7 @@ impl Walk<'_> {
                 // linux/netfilter/nf_tables.h: NFT_CT_STATE, NFT_CT_DIRECTION, NFT_CT_STATUS, NFT_CT_MARK.
                 let tracked = state.tracked != Tracked::Unknown;
                 let packet = Packet { tracked: state.tracked, ..*packet };
-                match (key, xt::state(&packet)) {
+                match (key, xt_match::state(&packet)) {
                     (0, Some(state)) => registers.put_known(to, &state.to_ne_bytes()),
                     (1, Some(_)) => registers.put_known(to, &[packet.reply.into()]),
                     (2, Some(_)) => {

@@ -3,8 +3,9 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::rules::{Comparison, Effect, Expression, REGISTERS, Source, Span, Verdict};
 use super::xt;
+use crate::netfilter::rule::{Comparison, Effect, Expression, REGISTERS, Source, Span};
+use crate::netfilter::verdict::Verdict;
 use crate::netlink::channel::Attributes;
 
 /// What the names in a table's rules stand for.
@@ -234,8 +235,8 @@ pub fn verdict(data: &Attributes<'_>, names: &Names) -> Option<Verdict> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::attribute;
     use super::*;
+    use crate::netfilter::firewall::tests::attribute;
 
     fn step(name: &str, data: &[Vec<u8>]) -> Vec<u8> {
         [attribute(1, format!("{name}\0").as_bytes()), attribute(2, &data.concat())].concat()

@@ -6,8 +6,8 @@ use std::iter::Peekable;
 
 use super::bits::Bits;
 use super::packet::Packet;
-use super::rules::{Comparison, Expression, Rule, Source};
-use super::xt;
+use super::xt_match;
+use crate::netfilter::rule::{Comparison, Expression, Rule, Source};
 
 /// Values that rules want of a field, so that looking there costs less than looking at them.
 const WORTH_IT: usize = 8;
@@ -106,8 +106,8 @@ fn wants(rule: &Rule) -> Vec<(Field, Box<[u8]>)> {
                     wants.push((Field { transport, at, len: of.len }, bytes.clone()));
                 }
             }
-            Expression::Match(xt::Match::Tcp { destination: (low, high), inverted, .. })
-                if low == high && inverted & xt::OTHER_DESTINATION == 0 =>
+            Expression::Match(xt_match::Match::Tcp { destination: (low, high), inverted, .. })
+                if low == high && inverted & xt_match::OTHER_DESTINATION == 0 =>
             {
                 wants.push((Field { transport: true, at: 2, len: 2 }, low.to_be_bytes().into()));
             }
@@ -138,8 +138,9 @@ mod tests {
     use std::net::SocketAddr;
 
     use super::super::packet::Segment;
-    use super::super::rules::{Span, Verdict};
     use super::*;
+    use crate::netfilter::rule::Span;
+    use crate::netfilter::verdict::Verdict;
 
     /// Of one port, as all of them are: the address is what tells them apart.
     fn to(address: [u8; 4]) -> Vec<Expression> {

@@ -4,9 +4,8 @@ use std::io;
 
 use netlink_packet_core::NLM_F_DUMP;
 
-use super::read::push;
 use super::sets::{Set, Stands};
-use crate::netlink::channel::{Attributes, Channel, Message, list};
+use crate::netlink::channel::{Attributes, Channel, Message, list, push};
 
 // `IPSET_CMD_*` of `NFNL_SUBSYS_IPSET` (linux/netfilter/nfnetlink.h).
 const LIST: u16 = 6 << 8 | 7;

@@ -4,10 +4,12 @@ use std::fmt::Write;
 use std::sync::Arc;
 
 use super::bits::{Truth, Word};
-use super::conditions::Registers;
 use super::packet::{Device, Link, Packet, Tracked};
-use super::rules::{Base, Chain, Comparison, Effect, Expression, Hook, Kind, Rule, Ruleset, Source, Verdict};
+use super::rules::{Base, Chain, Hook, Kind, Ruleset};
 use super::sets::Value;
+use crate::netfilter::registers::Registers;
+use crate::netfilter::rule::{Comparison, Effect, Expression, Rule, Source};
+use crate::netfilter::verdict::Verdict;
 
 /// Chains that call one another: as the kernel has it (`NFT_JUMP_STACK_SIZE`).
 const DEPTH: usize = 16;

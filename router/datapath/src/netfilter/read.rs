@@ -10,9 +10,10 @@ use netlink_sys::protocols::NETLINK_NETFILTER;
 use super::expressions::{Names, SetName, expression, marks_connections, verdict};
 use super::index::Index;
 use super::ipsets;
-use super::rules::{Base, Chain, Family, Hook, Kind, Rule, Ruleset};
+use super::rules::{Base, Chain, Family, Hook, Kind, Ruleset};
 use super::sets::{Element, Form, Set, Stands, Value};
-use crate::netlink::channel::{Attributes, Channel, Message, list};
+use crate::netfilter::rule::Rule;
+use crate::netlink::channel::{Attributes, Channel, Message, list, push};
 
 // `NFT_MSG_*` of `NFNL_SUBSYS_NFTABLES` (linux/netfilter/nfnetlink.h).
 const NFTABLES: u16 = 10 << 8;
@@ -233,15 +234,6 @@ const fn number(family: Family) -> u8 {
     }
 }
 
-/// Adds an attribute with a text.
-pub fn push(payload: &mut Vec<u8>, kind: u16, text: &str) {
-    let length = 4 + text.len() + 1;
-    payload.extend((length as u16).to_ne_bytes());
-    payload.extend(kind.to_ne_bytes());
-    payload.extend(text.bytes());
-    payload.resize(payload.len() + 1 + length.next_multiple_of(4) - length, 0);
-}
-
 /// What makes a chain a base chain: `NFTA_CHAIN_HOOK`. `None` also for hooks that no packet of a dial passes.
 fn base(family: Family, chain: &Attributes<'_>) -> Option<Base> {
     let hook = chain.within(4)?;
@@ -310,14 +302,15 @@ fn element(read: &Attributes<'_>, names: &Names) -> Element {
         ends: read.word(3).unwrap_or(0) & 1 != 0,
         stands,
         // A verdict that is not understood may be any.
-        value: known.map_or(Value::None, |value| value.unwrap_or(Value::Verdict(super::rules::Verdict::Drop))),
+        value: known
+            .map_or(Value::None, |value| value.unwrap_or(Value::Verdict(crate::netfilter::verdict::Verdict::Drop))),
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::attribute;
     use super::*;
+    use crate::netfilter::firewall::tests::attribute;
 
     #[test]
     fn a_base_chain_is_read_from_the_kernels_bytes() {
@@ -335,7 +328,7 @@ mod tests {
         let key = attribute(1, &attribute(1, &[10, 0, 0, 1]));
         let verdict = attribute(2, &attribute(2, &attribute(1, &1_u32.to_be_bytes())));
         let found = element(&Attributes::of(&[key.clone(), verdict].concat()), &Names::default());
-        let wanted = Value::Verdict(super::super::rules::Verdict::Accept);
+        let wanted = Value::Verdict(crate::netfilter::verdict::Verdict::Accept);
         assert_eq!((&*found.key, found.stands, found.value), (&[10, 0, 0, 1][..], Stands::Surely, wanted));
         for kind in [4, 5] {
             let timed = [key.clone(), attribute(kind, &[0; 8])].concat();

@@ -3,7 +3,7 @@
 use std::cell::Cell;
 
 use super::bits::{Bits, Truth};
-use super::rules::Verdict;
+use crate::netfilter::verdict::Verdict;
 
 /// How the elements of a set stand for keys.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -7,9 +7,10 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::judge::Harm;
+use super::legacy;
 use super::read::{Reader, Reading};
 use super::rules::Ruleset;
-use super::{Firewall, legacy};
+use crate::netfilter::firewall::Firewall;
 
 /// Reads rules when they are others than those that it has read last.
 #[derive(Debug, Default)]

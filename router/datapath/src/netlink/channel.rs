@@ -126,6 +126,15 @@ fn next_message(bytes: &[u8]) -> Option<(Option<NetlinkMessage<Message>>, &[u8])
     Some((NetlinkMessage::deserialize(&bytes[..length]).ok(), after))
 }
 
+/// Adds an attribute with a text.
+pub fn push(payload: &mut Vec<u8>, kind: u16, text: &str) {
+    let length = 4 + text.len() + 1;
+    payload.extend((length as u16).to_ne_bytes());
+    payload.extend(kind.to_ne_bytes());
+    payload.extend(text.bytes());
+    payload.resize(payload.len() + 1 + length.next_multiple_of(4) - length, 0);
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

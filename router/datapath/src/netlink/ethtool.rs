@@ -3,9 +3,10 @@
 use std::collections::BTreeSet;
 use std::io;
 
-use crate::netlink::channel::{Channel, Message};
 use netlink_packet_core::{NLA_F_NESTED, NlaBuffer, NlasIterator};
 use netlink_sys::protocols::NETLINK_GENERIC;
+
+use crate::netlink::channel::{Channel, Message};
 
 // linux/genetlink.h
 const GENL_ID_CTRL: u16 = 16;
@@ -105,7 +106,7 @@ mod tests {
 
     #[test]
     fn the_loopbacks_features_are_found() {
-        let lo = crate::netlink::Netlink::open().unwrap().interfaces().unwrap().attachable["lo"];
+        let lo = crate::netlink::queries::Netlink::open().unwrap().interfaces().unwrap().attachable["lo"];
         let features = Ethtool::open().unwrap().features(lo).unwrap();
         assert!(features.contains("tx-checksum-ip-generic"), "{features:?}");
     }

@@ -6,8 +6,8 @@ use std::net::{IpAddr, SocketAddr};
 use netlink_packet_core::{NLM_F_DUMP, NlasIterator};
 use router_common::maps::mapped;
 
-use super::Netlink;
 use crate::netlink::channel::Message;
+use crate::netlink::queries::Netlink;
 
 // linux/rtnetlink.h
 const RTM_NEWRULE: u16 = 32;

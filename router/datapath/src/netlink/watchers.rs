@@ -10,9 +10,9 @@ use netlink_packet_route::RouteNetlinkMessage;
 use netlink_packet_route::link::{LinkAttribute, LinkMessage, LinkXdp, XdpAttached};
 use netlink_sys::protocols::NETLINK_NETFILTER;
 
-use super::Netlink;
 use crate::interfaces::Pair;
 use crate::netlink::channel::{Channel, Message};
+use crate::netlink::queries::Netlink;
 
 // linux/rtnetlink.h
 const RTM_NEWQDISC: u16 = 36;

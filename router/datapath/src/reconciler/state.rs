@@ -13,7 +13,6 @@ use router_listener::ListenerState;
 use router_table::table::RoutingTable;
 use rustix::rand::{GetRandomFlags, getrandom};
 
-use super::{Inputs, Programmed};
 use crate::egress_routes::{KernelPaths, PathCache};
 use crate::flow_log::Reporter;
 use crate::host::{Answer, Order, Question, Told, Watch};
@@ -21,12 +20,15 @@ use crate::image::MapImage;
 use crate::interfaces::Interfaces;
 use crate::kernel::Kernel;
 use crate::lower::{RouteIds, forget_gone, lower, lower_changes};
-use crate::maps::{KernelMaps, Maps, make_all, reconcile};
-use crate::netlink::Netlink;
+use crate::maps::write::Maps;
+use crate::maps::{KernelMaps, make_all, reconcile};
+use crate::netlink::queries::Netlink;
 use crate::obstacles::AgentAlone;
 use crate::plan::{Change, plan};
 use crate::pools::Pools;
 use crate::ports::PortRange;
+use crate::reconciler::inputs::Inputs;
+use crate::reconciler::programmed::Programmed;
 use crate::redirect_peer::Peers;
 use crate::taken::Taken;
 

@@ -14,8 +14,8 @@ use super::headers::prepare_trailers;
 use super::upload::Upload;
 use crate::clock::InFlight;
 use crate::record::AccessRecord;
+use crate::upstream::bucket::Lease;
 use crate::upstream::failure::AnswerError;
-use crate::upstream::pool::Lease;
 use crate::upstream::wire::Answer;
 use crate::upstream::{cause, wake_suppression};
 

@@ -22,11 +22,11 @@ use tokio::time::{Instant, timeout};
 use super::connect::Way;
 use super::failure::{Fate, Unanswered};
 use super::http2;
-use super::pool::{FRESH, Lease};
 use super::replay::Kept;
 use super::wire::{Answer, Sender};
 use crate::http::upload::{RequestBody, Upload};
 use crate::rt::timer::{Lent, OwnTimer};
+use crate::upstream::bucket::{FRESH, Lease};
 
 /// Pooled connections that may turn out to be closed before a new one is opened.
 const MAX_STALE: u32 = 3;

@@ -18,12 +18,10 @@ use tokio_rustls::TlsConnector;
 
 use super::failure::OpenError;
 use super::health::Step;
-use super::pool::{Bucket, Lease, Opener, PoolKey, Taken, Wire};
 use super::private::Private;
 use super::read_activity::Heard;
 use super::secure::{Failed, Trusted, secure, trust_policy};
-use super::target::Peer;
-use super::target::Target;
+use super::target::{Peer, Target};
 use super::wire::Own;
 use super::{http2, wake_suppression};
 use crate::coalesced_write::Joined;
@@ -31,6 +29,7 @@ use crate::context::Common;
 use crate::dial::{self, DialError};
 use crate::interim::Turn;
 use crate::rt::timer::OwnTimer;
+use crate::upstream::bucket::{Bucket, Lease, Opener, PoolKey, Taken, Wire};
 use crate::upstream_tls::{TrustError, service_name};
 
 /// Longest head of an endpoint's response, in bytes.

@@ -20,10 +20,9 @@ use arc_swap::{ArcSwap, Guard};
 use router_listener::{OwnAddresses, is_local};
 use router_table::rule::HealthCheck;
 
-use super::pool::{MAX_AGE, PoolKey, Wire};
-use super::target::Peer;
-use super::target::Target;
+use super::target::{Peer, Target};
 use crate::listeners::returned::Returned;
+use crate::upstream::bucket::{MAX_AGE, PoolKey, Wire};
 
 /// Failures in a row after which an address rests.
 const THRESHOLD: u32 = 3;

@@ -13,25 +13,25 @@
 //! A client connection that takes back many requests has its requests over HTTP/2 on connections of its own, too, but not
 //! for good: endpoints end connections on which much is taken back.
 
-use std::collections::HashSet;
-use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 use http::header::{AUTHORIZATION, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, WWW_AUTHENTICATE};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use router_table::table::ResolvedRoute;
 
+use super::held::Held;
 use super::plan::Plan;
-use super::pool::{Bucket, Pool, PoolKey};
+use crate::upstream::bucket::{Bucket, PoolKey};
+use crate::upstream::pool::Pool;
 
 /// What IIS says of a connection that stays authenticated.
 const PERSISTENT_AUTH: HeaderName = HeaderName::from_static("persistent-auth");
 /// Schemes that authenticate a connection: those of RFC 4559, and what IIS and WinRM have beside them.
 const SCHEMES: [&str; 5] = ["NTLM", "Negotiate", "Nego2", "Kerberos", "CredSSP"];
+
 /// Endpoints that one client connection has connections of its own with. Of more, the one that was used least recently
 /// gives way; where all are in use, the connections of another end with their requests.
 const MAX_HELD: usize = 8;
-
 /// Whether a request offers credentials for its connection.
 pub fn offers_credentials(request: &HeaderMap) -> bool {
     // There is one challenge in a field at most, and its name stands first (RFC 9110 §11.4).
@@ -61,13 +61,6 @@ fn names_scheme(value: &HeaderValue) -> bool {
 /// What a client's connection has of its own: nearly always nothing.
 #[derive(Debug, Default)]
 pub struct Private(OnceLock<Arc<Held>>);
-
-/// The connections, by endpoint.
-#[derive(Debug, Default)]
-pub struct Held {
-    /// Those used least recently come first.
-    buckets: Mutex<Vec<Arc<Bucket>>>,
-}
 
 /// The endpoint that a client connection has to stay with.
 #[derive(Clone, Copy, Debug)]
@@ -129,36 +122,6 @@ impl Private {
             let member = plan.members().find(is_it)?;
             Some(Bound { member, is_alive: bucket.is_alive() })
         })
-    }
-}
-
-impl Held {
-    fn find(&self, is_it: impl Fn(&Bucket) -> bool) -> Option<Arc<Bucket>> {
-        let mut buckets = self.lock();
-        let at = buckets.iter().position(|bucket| is_it(bucket))?;
-        let bucket = buckets.remove(at);
-        buckets.push(Arc::clone(&bucket));
-        Some(bucket)
-    }
-
-    /// As [`Pool::sweep`].
-    pub fn sweep(&self) {
-        self.lock().retain(|bucket| !bucket.sweep() || bucket.is_tied() || Arc::strong_count(bucket) > 1);
-    }
-
-    /// As [`Pool::retire`].
-    pub fn retire(&self, addresses: &HashSet<SocketAddr>) {
-        self.lock().retain(|bucket| {
-            let stays = !addresses.contains(&bucket.key.address);
-            if !stays {
-                bucket.retire();
-            }
-            stays
-        });
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Vec<Arc<Bucket>>> {
-        self.buckets.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -14,7 +14,7 @@ use router_translate::explain::data_path::{DataPath, MapKey, MapNet};
 use router_translate::explain::query::{Protocol, Query};
 use serde_json::Value;
 
-use crate::admin::views::intended_row;
+use crate::admin::views::intended::intended_row;
 
 /// Stands for a client whose address nobody told.
 const SOME_CLIENT: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);

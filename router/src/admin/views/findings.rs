@@ -6,15 +6,13 @@ use std::fs;
 use std::net::SocketAddr;
 use std::path::Path;
 
+use router_access_log::Flag;
 use router_common::verdict::Reason;
+use router_datapath::image::{MapImage, Relayed};
+use router_datapath::reconciler::programmed::Programmed;
+use router_datapath::{PinFolder, instances};
 use router_table::table::RoutingTable;
 use serde_json::{Value, json};
-
-use router_access_log::Flag;
-use router_datapath::PinFolder;
-use router_datapath::image::{MapImage, Relayed};
-use router_datapath::instances;
-use router_datapath::reconciler::Programmed;
 
 const SETTINGS: &str = "/proc/sys/net";
 /// `rp_filter` of an interface (linux, ip-sysctl): sources must be reached by it.

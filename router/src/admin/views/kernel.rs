@@ -5,15 +5,14 @@ use std::sync::PoisonError;
 
 use router_common::maps::{SlotKey, names};
 use router_common::verdict::Reason;
-use router_datapath::PinFolder;
 use router_datapath::dump::{self, dump};
 use router_datapath::image::{MapImage, RouteMap, listener_key, listener_value};
-use router_datapath::maps;
-use router_datapath::reconciler::Programmed;
+use router_datapath::reconciler::programmed::Programmed;
+use router_datapath::{PinFolder, maps};
 use router_model::names::{RouteId, RouterName};
 use serde_json::{Map, Value, json};
 
-use super::intended_row;
+use crate::admin::views::intended::intended_row;
 use crate::published::Published;
 
 /// What the configuration maps should hold, by map, as `sluice bpf dump` shows it.

@@ -3,18 +3,11 @@
 
 use tokio::time::Instant;
 
-use super::{BEYOND_DRAIN, Keeper, YIELD, say};
+use super::{BEYOND_DRAIN, Keeper, Upgrade, YIELD};
 use crate::keep::child::Number;
 use crate::keep::control::{Asker, Outcome};
+use crate::keep::say::say;
 use crate::keep::wire;
-
-/// An upgrade that is under way.
-pub(super) struct Upgrade {
-    /// The new agent; none as long as the old one has not left the maps alone.
-    pub(super) new: Option<Number>,
-    pub(super) deadline: Instant,
-    pub(super) asker: Option<Asker>,
-}
 
 impl Keeper {
     /// The new agent of an upgrade.

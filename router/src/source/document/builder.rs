@@ -6,7 +6,7 @@ use serde_json::Value;
 use serde_saphyr::granit_parser::{Event, Marker, Span};
 
 use super::scalar;
-use super::{Content, Document, Fault, Mark, Member, Node};
+use crate::source::document::tree::{Content, Document, Fault, Mark, Member, Node};
 
 /// Deepest nesting, aliases expanded. Kubernetes' objects stay below 20; callers recurse over trees.
 pub const MAX_DEPTH: usize = 64;

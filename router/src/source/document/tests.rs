@@ -1,5 +1,6 @@
 //! Texts to trees: places, budgets, JSON, broken documents.
 
+use router_model::field::FieldPath;
 use serde_json::json;
 
 use super::*;

@@ -16,7 +16,7 @@ use super::super::upload::Upload;
 use crate::clock::InFlight;
 use crate::context::Shared;
 use crate::record::AccessRecord;
-use crate::upstream::pool::Lease;
+use crate::upstream::bucket::Lease;
 use crate::upstream::wire::Answer;
 
 /// An endpoint's answer, with what is needed of its request.

@@ -6,7 +6,7 @@ use http::{HeaderMap, Response};
 use router_access_log::Flag;
 
 use super::Way;
-use crate::upstream::pool::{Bucket, Lease, MAX_AGE, PoolKey, Wire};
+use crate::upstream::bucket::{Bucket, Lease, MAX_AGE, PoolKey, Wire};
 use crate::upstream::private::{Private, asks_for_credentials, offers_credentials};
 use crate::upstream::removed_endpoints::is_there;
 use crate::upstream::target::Target;

@@ -1,10 +1,12 @@
 //! What makes a connection somebody's, and how many a client's connection has.
 
-use super::*;
-use crate::upstream::pool::MAX_AGE;
-use crate::upstream::pool::Wire;
-use crate::upstream::testing::{address, route};
+use std::collections::HashSet;
+
 use router_table::policy::RoutePolicy;
+
+use super::*;
+use crate::upstream::bucket::{MAX_AGE, Wire};
+use crate::upstream::testing::{address, route};
 
 fn fields(fields: &[(&'static str, &'static str)]) -> HeaderMap {
     let mut headers = HeaderMap::new();

@@ -1,6 +1,6 @@
 //! Connections that are kept, shared, waited for and retired.
 
-use rustls::RootCertStore;
+use std::collections::HashSet;
 use std::net::Ipv4Addr;
 
 use http::{Request, Response, StatusCode};
@@ -10,10 +10,12 @@ use hyper::client::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use router_access_log::Flag;
+use rustls::RootCertStore;
 
 use super::*;
 use crate::http::upload::RequestBody;
 use crate::upstream::http2::{self, MAX_BROKEN_OFF};
+use crate::upstream::pool::Pool;
 use crate::upstream::read_activity::Heard;
 use crate::upstream::target::Peer;
 

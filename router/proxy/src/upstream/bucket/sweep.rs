@@ -35,7 +35,7 @@ impl Bucket {
     }
 
     /// Closes what nobody uses, and has not for a moment.
-    pub(super) fn relieve(&self) {
+    pub fn relieve(&self) {
         let mut inner = lock(&self.inner);
         inner.idle.retain(|idle| idle.since.elapsed() < DESCRIPTOR_PAUSE);
         inner.shared.retain(|(shared, _)| !shared.is_idle());

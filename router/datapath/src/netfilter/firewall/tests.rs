@@ -1,8 +1,10 @@
 //! Verdicts on connections for rules of nftables and `iptables`, by what the rules match.
 
-use super::index::Index;
-use super::rules::{Base, Chain, Comparison, Effect, Expression, Family, Hook, Kind, Rule, Source, Span, Verdict};
 use super::*;
+use crate::netfilter::index::Index;
+use crate::netfilter::rule::{Comparison, Effect, Expression, Rule, Source, Span};
+use crate::netfilter::rules::{Base, Chain, Family, Hook, Kind};
+use crate::netfilter::verdict::Verdict;
 
 const REGISTER: usize = 16;
 const NEW: u32 = 8;
@@ -88,7 +90,7 @@ const ENDPOINT: [u8; 4] = [10, 99, 1, 2];
 const OTHER: [u8; 4] = [10, 99, 1, 3];
 
 /// An attribute of netlink (netlink(7)), padded.
-pub(super) fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
+pub(in crate::netfilter) fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
     let mut bytes = [((4 + value.len()) as u16).to_ne_bytes(), kind.to_ne_bytes()].concat();
     bytes.extend(value);
     bytes.resize(bytes.len().next_multiple_of(4), 0);

@@ -1,0 +1,52 @@
+//! The registers that the expressions of a rule compute with.
+
+use crate::netfilter::bits::{Bits, Word};
+use crate::netfilter::rule::{REGISTERS, Span};
+
+/// Bytes that rules compute with.
+pub struct Registers {
+    pub(super) value: [u8; REGISTERS],
+    pub(super) known: [u8; REGISTERS],
+}
+
+impl Registers {
+    /// Nothing is known.
+    pub fn new() -> Registers {
+        Registers { value: [0; REGISTERS], known: [0; REGISTERS] }
+    }
+
+    /// What is there.
+    pub fn get(&self, span: Span) -> Bits<'_> {
+        Bits { value: &self.value, known: &self.known }.part(span.at, span.len)
+    }
+
+    /// Puts bytes there; what is beyond them is not known. The kernel fills the last word of 4 bytes with zeros.
+    pub(super) fn put(&mut self, span: Span, bits: Bits<'_>) {
+        let end = span.at + span.len;
+        let filled = end..end.next_multiple_of(4);
+        self.value[filled.clone()].fill(0);
+        self.known[filled].fill(0xff);
+        let range = span.at..span.at + span.len;
+        let (value, known) = (&mut self.value[range.clone()], &mut self.known[range]);
+        value.fill(0);
+        known.fill(0);
+        value.iter_mut().zip(bits.value).for_each(|(to, from)| *to = *from);
+        known.iter_mut().zip(bits.known).for_each(|(to, from)| *to = *from);
+    }
+
+    pub(super) fn put_known(&mut self, span: Span, bytes: &[u8]) {
+        self.put(span, Bits { value: bytes, known: &[0xff; REGISTERS][..bytes.len().min(REGISTERS)] });
+    }
+
+    pub(super) fn forget(&mut self, span: Span) {
+        self.put(span, Bits { value: &[], known: &[] });
+    }
+
+    /// A number in the host's order.
+    pub fn word(&self, span: Span) -> Word {
+        let bits = self.get(Span { at: span.at, len: 4 });
+        let number = |bytes: &[u8]| bytes.first_chunk().map_or(0, |bytes| u32::from_ne_bytes(*bytes));
+        let known = number(bits.known);
+        Word { value: number(bits.value) & known, known }
+    }
+}

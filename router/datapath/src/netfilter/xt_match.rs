@@ -1,0 +1,143 @@
+//! Matches of xtables (iptables): `-m` of `iptables-nft`.
+
+use crate::netfilter::bits::{Truth, Word};
+use crate::netfilter::packet::{Class, Packet, Tracked};
+
+/// A condition.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Match {
+    /// Ports and flags of TCP (`-p tcp --dport 80 --syn`).
+    Tcp {
+        /// Lowest and highest source port.
+        source: (u16, u16),
+        /// Lowest and highest destination port.
+        destination: (u16, u16),
+        /// Which flags are looked at.
+        flags: u8,
+        /// Which of them are set.
+        set: u8,
+        /// `XT_TCP_INV_*`
+        inverted: u8,
+    },
+    /// `-m multiport`
+    Ports {
+        /// Source (0), destination (1) or either (2).
+        which: u8,
+        /// Ranges.
+        ranges: Vec<(u16, u16)>,
+        /// None of them.
+        inverted: bool,
+    },
+    /// `-m mark`
+    Mark {
+        /// Which bits.
+        mask: u32,
+        /// What they are.
+        value: u32,
+        /// Or anything else.
+        inverted: bool,
+    },
+    /// States (`NFT_CT_STATE`'s bits), and whether that is all that is asked.
+    States(u32, bool, bool),
+    /// Types of addresses as bits of `RTN_*`: of the source, of the destination; inverted.
+    Addresses([u16; 2], [bool; 2]),
+    /// The route back leaves by the interface that the packet came in by (`-m rpfilter`); inverted.
+    ReversePath(bool),
+    /// The source (or the destination) is in an ipset, by its number.
+    InIpset {
+        /// The set's number.
+        index: u16,
+        /// The source.
+        source: bool,
+        /// Or it is not.
+        inverted: bool,
+    },
+    /// Never: of another protocol.
+    Never,
+}
+
+/// `XT_TCP_INV_DSTPT`
+pub const OTHER_DESTINATION: u8 = 2;
+
+/// `NFT_CT_STATE`'s bits.
+pub const INVALID: u32 = 1;
+
+/// As above.
+pub const ESTABLISHED: u32 = 2;
+
+/// As above.
+pub const NEW: u32 = 8;
+
+/// As above.
+pub const UNTRACKED: u32 = 64;
+
+/// `RTN_UNICAST` and `RTN_LOCAL` (linux/rtnetlink.h).
+pub(super) const UNICAST: u16 = 1 << 1;
+
+pub(super) const LOCAL: u16 = 1 << 2;
+
+impl Match {
+    /// Whether a packet is of that kind.
+    pub fn is_of(&self, packet: &Packet, mark: Word) -> Truth {
+        match self {
+            Match::Tcp { source, destination, flags, set, inverted } => {
+                let port = |is_source, (low, high)| packet.port_is_within(is_source, low, high);
+                let is = port(true, *source).invert(inverted & 1 != 0);
+                let is = is.and(port(false, *destination).invert(inverted & OTHER_DESTINATION != 0));
+                is.and(has_flags(packet, *flags, *set).invert(inverted & 4 != 0))
+            }
+            Match::Ports { which, ranges, inverted } => {
+                let of = |source| {
+                    let within = ranges.iter().map(|(low, high)| packet.port_is_within(source, *low, *high));
+                    within.max().unwrap_or(Truth::No)
+                };
+                let is = match which {
+                    0 => of(true),
+                    1 => of(false),
+                    _ => of(true).max(of(false)),
+                };
+                is.invert(*inverted)
+            }
+            Match::Mark { mask, value, inverted } => mark.has(*mask, *value).invert(*inverted),
+            Match::States(states, inverted, whole) => {
+                let is = state(packet).map_or(Truth::Perhaps, |state| Truth::of(states & state != 0));
+                let is = is.invert(*inverted);
+                if *whole { is } else { is.and(Truth::Perhaps) }
+            }
+            Match::Addresses([source, destination], inverted) => {
+                let is = has_class(packet.source, *source).invert(inverted[0]);
+                is.and(has_class(packet.destination, *destination).invert(inverted[1]))
+            }
+            // Endpoints' packets come in where packets to them leave.
+            Match::ReversePath(inverted) if packet.reply => Truth::of(!inverted),
+            Match::ReversePath(_) => Truth::Perhaps,
+            // Whoever has the sets looks there.
+            Match::InIpset { .. } => Truth::Perhaps,
+            Match::Never => Truth::No,
+        }
+    }
+}
+
+/// The bit of `NFT_CT_STATE` of a packet.
+pub fn state(packet: &Packet) -> Option<u32> {
+    match packet.tracked {
+        Tracked::New => Some(NEW),
+        Tracked::Established => Some(ESTABLISHED),
+        Tracked::Unknown => None,
+    }
+}
+
+fn has_flags(packet: &Packet, mask: u8, set: u8) -> Truth {
+    let flags = packet.transport().part(13, 1);
+    let (value, known) = (u32::from(flags.value[0]), u32::from(flags.known[0]));
+    Word { value, known }.has(u32::from(mask), u32::from(set))
+}
+
+fn has_class(class: Class, types: u16) -> Truth {
+    match class {
+        _ if types == 0 => Truth::Yes,
+        Class::Local => Truth::of(types & LOCAL != 0),
+        Class::Elsewhere => Truth::of(types & UNICAST != 0),
+        Class::Unknown => Truth::Perhaps,
+    }
+}

@@ -1,0 +1,294 @@
+//! Questions to the kernel: interfaces, addresses, and the route to an address.
+
+use std::collections::BTreeSet;
+use std::io;
+use std::net::IpAddr;
+
+use netlink_packet_core::{NLM_F_DUMP, NetlinkSerializable, ParseableParametrized};
+use netlink_packet_route::RouteNetlinkMessage;
+use netlink_packet_route::address::{AddressAttribute, AddressMessage};
+use netlink_packet_route::link::{
+    InfoData, InfoKind, InfoMacVlan, LinkAttribute, LinkInfo, LinkLayerType, LinkMessage, MacVlanMode,
+};
+use netlink_packet_route::route::{RouteAddress, RouteAttribute, RouteMessage, RouteMetric, RouteType, RouteVia};
+use netlink_sys::protocols::NETLINK_ROUTE;
+
+use crate::interfaces::{Interfaces, LeftAlone, Pair};
+use crate::netlink::channel::{Channel, Message};
+
+const PROTOCOL_TCP: u8 = 6;
+
+/// Where the kernel would send a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hop {
+    /// The source address that it would choose.
+    pub source: IpAddr,
+    /// The interface that the packet would leave by.
+    pub interface: u32,
+    /// The route's own MTU in bytes, if it has one.
+    pub mtu: Option<u32>,
+    /// Whether the route encapsulates packets (`RTA_ENCAP_TYPE`).
+    pub encapsulated: bool,
+    /// The neighbour that packets go to; `None`: the destination itself.
+    pub gateway: Option<IpAddr>,
+}
+
+/// What rules of routing may look at besides the destination (ip-rule(8)).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Asker {
+    /// A socket of this process that connects by TCP to a port.
+    Socket {
+        /// The port.
+        port: u16,
+    },
+    /// The kernel programs, which look for a next hop.
+    Program {
+        /// Our address.
+        source: IpAddr,
+        /// Where packets leave.
+        interface: u32,
+        /// `SO_MARK` of the packets.
+        mark: u32,
+    },
+}
+
+/// Questions to the kernel. The answers are there at once, so this blocks.
+#[derive(Debug)]
+pub struct Netlink {
+    pub(super) channel: Channel,
+}
+
+impl Netlink {
+    /// Opens a socket in this thread's network namespace.
+    ///
+    /// # Errors
+    /// The system call's.
+    pub fn open() -> io::Result<Self> {
+        Ok(Netlink { channel: Channel::open(NETLINK_ROUTE)? })
+    }
+
+    /// Interfaces and addresses as they are now.
+    ///
+    /// # Errors
+    /// The system call's, or what the kernel answers.
+    pub fn interfaces(&mut self) -> io::Result<Interfaces> {
+        let mut found = Interfaces::default();
+        let mut taken = BTreeSet::new();
+        self.ask(RouteNetlinkMessage::GetLink(LinkMessage::default()), NLM_F_DUMP, |answer| {
+            if let RouteNetlinkMessage::NewLink(link) = answer {
+                note_link(&mut found, &link);
+                taken.extend(link_taken(&link));
+            }
+        })?;
+        for (name, _) in found.attachable.extract_if(.., |_, index| taken.contains(index)) {
+            found.left_alone.insert(name, LeftAlone::Master);
+        }
+        self.ask(RouteNetlinkMessage::GetAddress(AddressMessage::default()), NLM_F_DUMP, |answer| {
+            if let RouteNetlinkMessage::NewAddress(message) = answer {
+                found.addresses.extend(own_address(&message));
+            }
+        })?;
+        Ok(found)
+    }
+
+    /// Where a packet from this host to an address goes; `None` when there is no way.
+    ///
+    /// # Errors
+    /// The system call's. What the kernel answers (unreachable, prohibited, …) is no error but no way.
+    pub fn hop_to(&mut self, to: IpAddr) -> io::Result<Option<Hop>> {
+        self.hop_for(to, None)
+    }
+
+    /// The same, if rules look at who asks.
+    ///
+    /// # Errors
+    /// As of [`Netlink::hop_to`].
+    pub fn hop_for(&mut self, to: IpAddr, asker: Option<Asker>) -> io::Result<Option<Hop>> {
+        let mut question = RouteMessage::default();
+        (question.header.address_family, question.header.destination_prefix_length) = match to {
+            IpAddr::V4(_) => (netlink_packet_route::AddressFamily::Inet, 32),
+            IpAddr::V6(_) => (netlink_packet_route::AddressFamily::Inet6, 128),
+        };
+        question.attributes.push(RouteAttribute::Destination(to.into()));
+        match asker {
+            Some(Asker::Socket { port }) => {
+                question.attributes.extend([RouteAttribute::IpProto(PROTOCOL_TCP), RouteAttribute::Dport(port)])
+            }
+            Some(Asker::Program { source, interface, mark }) => {
+                question.header.source_prefix_length = question.header.destination_prefix_length;
+                question.attributes.extend([
+                    RouteAttribute::Source(source.into()),
+                    RouteAttribute::Oif(interface),
+                    RouteAttribute::IpProto(PROTOCOL_TCP),
+                    RouteAttribute::Mark(mark),
+                ]);
+            }
+            None => {}
+        }
+        let mut hop = None;
+        let asked = self.ask(RouteNetlinkMessage::GetRoute(question), 0, |answer| {
+            if let RouteNetlinkMessage::NewRoute(route) = answer {
+                hop = usable_hop(&route);
+            }
+        });
+        match asked {
+            Err(error) if is_transport_failure(&error) => Err(error),
+            Err(_) => Ok(None),
+            Ok(()) => Ok(hop),
+        }
+    }
+
+    /// Asks, and hands over the answers that the library can read.
+    pub(super) fn ask(
+        &mut self,
+        question: RouteNetlinkMessage,
+        flags: u16,
+        mut take: impl FnMut(RouteNetlinkMessage),
+    ) -> io::Result<()> {
+        let mut payload = vec![0; NetlinkSerializable::buffer_len(&question)];
+        question.serialize(&mut payload);
+        self.channel.ask(Message { kind: question.message_type(), payload }, flags, |answer| {
+            if let Ok(answer) = RouteNetlinkMessage::parse_with_param(&answer.payload, answer.kind) {
+                take(answer);
+            }
+        })
+    }
+}
+
+/// Whether the socket failed, not the look-up: such errors are not what the kernel says of a route.
+fn is_transport_failure(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::EBADF | libc::ENOBUFS | libc::ENOMEM | libc::EPERM | libc::EINTR))
+}
+
+fn note_link(found: &mut Interfaces, link: &LinkMessage) {
+    let index = link.header.index;
+    let (mut name, mut mtu, mut veth, mut other, mut namespace, mut has_master) =
+        (None, None, false, None, None, false);
+    let mut shares_a_link = false;
+    for attribute in &link.attributes {
+        match attribute {
+            LinkAttribute::IfName(text) => name = Some(text.clone()),
+            LinkAttribute::Mtu(bytes) => mtu = Some(*bytes),
+            LinkAttribute::LinkInfo(parts) => {
+                veth = parts.contains(&LinkInfo::Kind(InfoKind::Veth));
+                // A macvlan has a hardware address of its own, by which frames are known that come by on the link before.
+                let kinds = [InfoKind::MacVtap, InfoKind::IpVlan, InfoKind::IpVtap];
+                shares_a_link = kinds.into_iter().any(|kind| parts.contains(&LinkInfo::Kind(kind)));
+            }
+            LinkAttribute::Link(index) => other = Some(*index),
+            // Only there if the other end is in another network namespace.
+            LinkAttribute::LinkNetNsId(id) => namespace = Some(*id),
+            LinkAttribute::Controller(_) => has_master = true,
+            _ => {}
+        }
+    }
+    found.mtu.extend(mtu.map(|mtu| (index, mtu)));
+    if veth && let (Some(other), Some(namespace)) = (other, namespace) {
+        found.pairs.insert(index, Pair { index: other, namespace });
+    }
+    // The program reads packets that begin with an Ethernet header; the loopback's do.
+    let ethernet = matches!(link.header.link_layer_type, LinkLayerType::Ether | LinkLayerType::Loopback);
+    // Packets of a bridge's port or a bond's member come by again on the bridge or the bond, which decide whose they are.
+    let Some(name) = name else { return };
+    if !ethernet {
+        found.left_alone.insert(name, LeftAlone::NoEthernet);
+    } else if has_master {
+        found.left_alone.insert(name, LeftAlone::Master);
+    } else if shares_a_link {
+        found.left_alone.insert(name, LeftAlone::SharesALink);
+    } else {
+        found.attachable.insert(name, index);
+    }
+}
+
+/// The interface whose frames all come by again on this one: that of a macvlan in passthru mode, which has its hardware
+/// address.
+fn link_taken(link: &LinkMessage) -> Option<u32> {
+    let mut below = None;
+    let mut is_passthru = false;
+    for attribute in &link.attributes {
+        match attribute {
+            LinkAttribute::LinkInfo(parts) => is_passthru = parts.iter().any(is_passthrough),
+            LinkAttribute::Link(index) => below = Some(*index),
+            // The link is in another network namespace.
+            LinkAttribute::LinkNetNsId(_) => return None,
+            _ => {}
+        }
+    }
+    below.filter(|_| is_passthru)
+}
+
+fn is_passthrough(part: &LinkInfo) -> bool {
+    matches!(part, LinkInfo::Data(InfoData::MacVlan(data)) if data.contains(&InfoMacVlan::Mode(MacVlanMode::Passthrough)))
+}
+
+/// The interface's own address: on point-to-point links `IFA_ADDRESS` is the peer's.
+fn own_address(message: &AddressMessage) -> Option<IpAddr> {
+    let local = message.attributes.iter().find_map(|attribute| match attribute {
+        AddressAttribute::Local(address) => Some(*address),
+        _ => None,
+    });
+    local.or_else(|| {
+        message.attributes.iter().find_map(|attribute| match attribute {
+            AddressAttribute::Address(address) => Some(*address),
+            _ => None,
+        })
+    })
+}
+
+fn usable_hop(route: &RouteMessage) -> Option<Hop> {
+    if !matches!(route.header.kind, RouteType::Unicast | RouteType::Local) {
+        return None;
+    }
+    let (mut source, mut interface, mut mtu, mut encapsulated, mut gateway) = (None, None, None, false, None);
+    let mut asked_from = None;
+    let address = |address: &RouteAddress| match address {
+        RouteAddress::Inet(address) => Some(IpAddr::V4(*address)),
+        RouteAddress::Inet6(address) => Some(IpAddr::V6(*address)),
+        _ => None,
+    };
+    for attribute in &route.attributes {
+        match attribute {
+            RouteAttribute::PrefSource(ours) => source = address(ours),
+            // Who asks by a source is not told another one.
+            RouteAttribute::Source(ours) => asked_from = address(ours),
+            RouteAttribute::Gateway(neighbour) => gateway = address(neighbour),
+            RouteAttribute::Via(RouteVia::Inet(neighbour)) => gateway = Some(IpAddr::V4(*neighbour)),
+            RouteAttribute::Via(RouteVia::Inet6(neighbour)) => gateway = Some(IpAddr::V6(*neighbour)),
+            RouteAttribute::Oif(index) => interface = Some(*index),
+            RouteAttribute::EncapType(_) => encapsulated = true,
+            RouteAttribute::Metrics(metrics) => {
+                mtu = metrics.iter().find_map(|metric| match metric {
+                    RouteMetric::Mtu(bytes) if *bytes > 0 => Some(*bytes),
+                    _ => None,
+                });
+            }
+            _ => {}
+        }
+    }
+    Some(Hop { source: source.or(asked_from)?, interface: interface?, mtu, encapsulated, gateway })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_loopback_is_found_and_led_to() {
+        let mut netlink = Netlink::open().unwrap();
+        let found = netlink.interfaces().unwrap();
+        let index = found.attachable["lo"];
+        assert!(found.addresses.contains(&IpAddr::from([127, 0, 0, 1])), "{found:?}");
+        assert!(found.mtu[&index] >= 1280, "{found:?}");
+        let hop = netlink.hop_to([127, 0, 0, 9].into()).unwrap().unwrap();
+        assert_eq!((hop.source.is_loopback(), hop.interface), (true, index));
+    }
+
+    #[test]
+    fn what_cannot_be_reached_has_no_hop_and_the_socket_goes_on() {
+        let mut netlink = Netlink::open().unwrap();
+        // A group is no unicast route, and without an interface in the group there is no route at all.
+        assert_eq!(netlink.hop_to([224, 0, 0, 1].into()).unwrap(), None);
+        assert!(netlink.hop_to([127, 0, 0, 1].into()).unwrap().is_some());
+    }
+}

@@ -1,0 +1,29 @@
+//! Why an agent cannot start.
+
+use router_datapath::kernel::KernelError;
+
+use crate::admin::AdminError;
+use crate::source::OpenError;
+
+/// Why an agent cannot start.
+#[derive(Debug, thiserror::Error)]
+pub enum AgentError {
+    /// The folder of manifests.
+    #[error(transparent)]
+    Source(#[from] OpenError),
+    /// The admin socket.
+    #[error(transparent)]
+    Admin(#[from] AdminError),
+    /// The kernel data path was asked for and cannot be had.
+    #[error("no kernel data path")]
+    Kernel(#[from] KernelError),
+    /// The operating system.
+    #[error(transparent)]
+    System(#[from] std::io::Error),
+}
+
+/// An error with what caused it, in one line.
+pub(crate) fn with_causes(error: &dyn std::error::Error) -> String {
+    let causes = std::iter::successors(error.source(), |cause| cause.source());
+    causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
+}
