@@ -8,7 +8,7 @@ use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
 
 use self::measure::{MEASURES, Plan};
-use self::report::Results;
+use self::results::Results;
 use self::ways::{Lane, Router, Way};
 use super::network::Network;
 use super::tools::Tools;
@@ -22,6 +22,7 @@ mod names;
 mod peers;
 mod plot;
 mod report;
+mod results;
 mod sluice;
 mod tools;
 mod turns;

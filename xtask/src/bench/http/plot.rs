@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::measure::{Column, Figure};
-use super::report::{Results, rate, tail, work};
+use super::results::{Results, rate, tail, work};
 use super::ways::{Hosts, Router, Way};
 use crate::bench::programs::Peer;
 
