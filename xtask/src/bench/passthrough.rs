@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
 
-use self::load::LISTENING;
+use self::load::protocol::LISTENING;
 use self::measure::GROUPS;
 use self::report::Results;
 use self::ways::{Lane, Way};

@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 use clap::ValueEnum;
 
-use super::load::Load;
 use super::load::client::Outcome;
 use super::load::hello::Hello;
+use super::load::protocol::Load;
 use super::ways::{Lane, Way};
 use crate::bench::bars::{Ratios, median};
 use crate::bench::network::Network;
