@@ -4,10 +4,12 @@ use std::fmt::Write as _;
 
 use anyhow::Result;
 
-use super::measure::{Column, Figure, Measure};
+use super::figures::{Column, Figure};
+use super::names::{self, Hosts};
+use super::plot;
 use super::results::{Results, rate, tail};
-use super::ways::{Hosts, Router, Way};
-use super::{names, plot};
+use super::rows::Measure;
+use super::ways::{Router, Way};
 use crate::bench::bars::{self, Bar};
 use crate::bench::document::machine;
 

@@ -2,8 +2,11 @@
 
 use std::time::Duration;
 
-use super::measure::{Column, Figure, MEASURES, Measure, Plan};
-use super::ways::{Hosts, Way};
+use super::figures::{Column, Figure};
+use super::measure::Plan;
+use super::names::Hosts;
+use super::rows::{MEASURES, Measure};
+use super::ways::Way;
 
 /// Everything that was measured.
 pub struct Results {
