@@ -7,7 +7,7 @@ use router_common::maps::names;
 use router_common::verdict::DialCounter;
 use serde_json::Value;
 
-use super::Stage;
+use super::stage::Stage;
 use crate::pinned;
 use crate::stream::Pair;
 use crate::{command, wait};
