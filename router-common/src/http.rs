@@ -8,6 +8,7 @@ mod framing;
 mod head;
 mod host;
 mod run;
+mod token;
 
 use crate::hostname::HostKind;
 
@@ -16,6 +17,7 @@ use framing::FramingReader;
 pub use head::{Framing, Head, HeadError, HeadHost, Progress, TargetForm, Upgrade};
 pub use host::{HostReader, UnreadHost};
 use run::{IN_HOST, IN_TARGET, IN_TOKEN, last_eight, plain, run};
+use token::is_token;
 
 /// Longest request head that is ever read, in bytes; OpenShift's `headerBufferBytes` default.
 pub const MAX_HEAD: u32 = 32 * 1024;
@@ -414,30 +416,6 @@ const GET: u64 = u64::from_be_bytes(*b"\0\0\0\0\0get");
 const HEAD: u64 = u64::from_be_bytes(*b"\0\0\0\0head");
 const TRACE: u64 = u64::from_be_bytes(*b"\0\0\0trace");
 const HOST_NAME: u64 = u64::from_be_bytes(*b"\0\0\0\0host");
-
-/// `tchar` of RFC 9110 §5.6.2, as two bit masks: a table would be a memory access that a verifier has to follow.
-#[inline(always)]
-const fn is_token(byte: u8) -> bool {
-    const LOW: u64 = mask(b"!#$%&'*+-.0123456789", 0);
-    const HIGH: u64 = mask(b"ABCDEFGHIJKLMNOPQRSTUVWXYZ^_`abcdefghijklmnopqrstuvwxyz|~", 64);
-    if byte < 64 {
-        LOW >> byte & 1 != 0
-    } else if byte < 128 {
-        HIGH >> (byte - 64) & 1 != 0
-    } else {
-        false
-    }
-}
-
-const fn mask(bytes: &[u8], base: u8) -> u64 {
-    let mut mask = 0;
-    let mut i = 0;
-    while i < bytes.len() {
-        mask |= 1 << (bytes[i] - base);
-        i += 1;
-    }
-    mask
-}
 
 #[cfg(test)]
 mod tests;

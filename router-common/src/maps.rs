@@ -8,6 +8,7 @@ mod decisions;
 mod endpoints;
 mod first_flight;
 mod flows;
+mod key;
 pub mod names;
 mod routes;
 
@@ -15,6 +16,7 @@ pub use decisions::{ConnVerdict, Decided, Event};
 pub use endpoints::*;
 pub use first_flight::*;
 pub use flows::*;
+pub use key::*;
 pub use routes::*;
 
 /// Version of everything in this module. Pins live under `…/v<ABI>/`: programs and agents of different versions never
@@ -56,10 +58,6 @@ pub const EVENT_RING: usize = 1 << 22;
 /// Bytes of the ring of ends, likewise: room for 120,000, which is as long as an agent needs to come back when thirty
 /// thousand connections a second end.
 pub const END_RING: usize = 1 << 24;
-/// Most bytes of a first flight that the kernel reads; a longer one is passed up.
-pub const MAX_FLIGHT: u32 = 4096;
-/// Most bytes of one in `short_hellos`.
-pub const SHORT_FLIGHT: u32 = 832;
 const _: () = {
     // What the kernel, the programs' masks and a connection in `flows` want of them.
     assert!(EVENT_RING.is_power_of_two() && EVENT_RING >= 4096);
@@ -68,18 +66,6 @@ const _: () = {
     assert!(MAX_FLOWS >= 2 * MAX_HANDSHAKES && MAX_LATER_HEADS >= MAX_HELLOS && MAX_HELLOS > 0);
     assert!(MAX_HOSTS > 0 && MAX_ALLOW > 0 && MAX_ENDPOINTS > 0 && MAX_PEERS > 0 && MAX_TAKEN > 0 && MAX_CLASHES > 0);
 };
-/// Bytes of the backend name in [`HostRoute`].
-pub const BACKEND_FIELD: usize = 112;
-
-/// The 16-byte form of an IPv4 address (RFC 4291 §2.5.5.2).
-#[inline(always)]
-pub const fn mapped(v4: [u8; 4]) -> [u8; 16] {
-    // Of one number, not of bytes: the kernel program writes words of it.
-    const PREFIX: u128 = u128::from_ne_bytes([0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0, 0, 0, 0]);
-    let address = u32::from_ne_bytes(v4) as u128;
-    let place = if cfg!(target_endian = "little") { 96 } else { 0 };
-    (PREFIX | address << place).to_ne_bytes()
-}
 
 /// Settings of the programs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -107,15 +93,6 @@ pub struct Meta {
     pub pid: u32,
     /// Revision of the routing table that the maps hold.
     pub revision: u64,
-}
-
-/// Fills a fixed field with text, cut at its size.
-pub fn field<const N: usize>(text: &str) -> [u8; N] {
-    let mut field = [0; N];
-    for (to, from) in field.iter_mut().zip(text.bytes()) {
-        *to = from;
-    }
-    field
 }
 
 const _: () = {

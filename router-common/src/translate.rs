@@ -7,82 +7,22 @@
 //! Checksums follow the differences (RFC 1624 eqn. 3), whatever the hardware has left to do, so that no byte of payload
 //! is ever read.
 
+mod addresses;
 mod difference;
 mod fragments;
+mod packet_mut;
 mod rewriter;
 
-use crate::maps::FlowKey;
+use crate::maps::{FlowKey, Translation};
 use crate::options::{NOP, TIMESTAMPS};
-use crate::packet::{ACK, ETHERNET, Packet, SYN, Segment};
+use crate::packet::{ACK, ETHERNET, SYN, Segment};
 
+use addresses::{IP_CHECKSUM, Words, addresses_difference, store_addresses, word};
 pub use difference::Difference;
 pub use fragments::{identify, translate_later};
+pub use packet_mut::PacketMut;
 pub use rewriter::{REWRITER_STEPS, Rewriter};
 
-/// What the packets of one direction need.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(C)]
-#[cfg_attr(feature = "zerocopy", derive(zerocopy::FromBytes, zerocopy::Immutable, zerocopy::IntoBytes))]
-pub struct Translation {
-    /// Source and destination that the packet leaves with, of the same IP version as it came with.
-    pub to: FlowKey,
-    /// Added to the sequence number, modulo 2³².
-    pub delta_seq: u32,
-    /// Added to the acknowledgement number and to SACK blocks.
-    pub delta_ack: u32,
-    /// Added to the timestamp value.
-    pub delta_tsval: u32,
-    /// Added to the timestamp echo reply.
-    pub delta_tsecr: u32,
-    /// The sender's window shift, if it differs from what the receiver was told: `(window << up) >> down`.
-    pub shift_up: u8,
-    /// The shift that the receiver was told.
-    pub shift_down: u8,
-    /// Zero.
-    pub pad: [u8; 2],
-}
-
-/// A packet that can be changed. Each method is false if the packet is too short or cannot be written; what was changed
-/// before stays changed.
-pub trait PacketMut: Packet {
-    /// Overwrites bytes, no checksum of any kind with them.
-    fn store<const N: usize>(&mut self, offset: u32, bytes: &[u8; N]) -> bool;
-
-    /// Overwrites bytes and keeps a sum that hardware made of the whole packet true (`CHECKSUM_COMPLETE`; in the
-    /// kernel `BPF_F_RECOMPUTE_CSUM`). The same as [`PacketMut::store`] where there is no such sum.
-    fn store_counted<const N: usize>(&mut self, offset: u32, bytes: &[u8; N]) -> bool;
-
-    /// Adds a [`Difference`] to the IPv4 header checksum, whose field is at `offset`.
-    fn fix_ip_checksum(&mut self, offset: u32, difference: u32) -> bool;
-
-    /// Adds a [`Difference`] to the TCP checksum, whose field is at `offset`. `pseudo`: of the pseudo header (RFC 9293
-    /// §3.1), which is in the field even when hardware is left to sum up the rest (`CHECKSUM_PARTIAL`); a difference
-    /// of the rest does not change the field then.
-    fn fix_tcp_checksum(&mut self, offset: u32, difference: u32, pseudo: bool) -> bool;
-
-    /// Makes room for the IP header of the other version, or takes what is too much of it: 20 bytes between Ethernet and
-    /// TCP, whose content is left to the caller. False where that cannot be done.
-    fn change_family(&mut self, v6: bool) -> bool;
-
-    /// Takes `len` bytes out that stand behind the IP header, of IPv4 behind its first 20 bytes.
-    fn take_out(&mut self, v6: bool, len: u32) -> bool;
-
-    /// Runs a [`Rewriter`] with these deltas over the options at `offset`, which is even: the folded [`Difference`]
-    /// that it made. The kernel has its own way of going through them.
-    fn rewrite_options(&mut self, offset: u32, len: u32, deltas: [u32; 3]) -> Option<u32> {
-        let mut rewriter = Rewriter::new(len, deltas);
-        for (at, byte) in (offset..offset + len).zip(&mut rewriter.bytes) {
-            [*byte] = self.load::<1>(at)?;
-        }
-        while rewriter.step() {}
-        let stored = (offset..offset + len).zip(&rewriter.bytes).all(|(at, byte)| self.store(at, &[*byte]));
-        stored.then(|| rewriter.difference.folded())
-    }
-}
-
-const IP_CHECKSUM: u32 = ETHERNET + 10;
-const IP4_ADDRESSES: u32 = ETHERNET + 12;
-const IP6_ADDRESSES: u32 = ETHERNET + 8;
 /// Where TCP begins after an IPv4 header without options.
 const AFTER_IP4: u32 = ETHERNET + 20;
 /// Where fields are in the TCP header (RFC 9293 §3.1).
@@ -93,18 +33,6 @@ const OPTIONS: u32 = 20;
 const AFTER_TIMESTAMPS: u32 = 32;
 
 const TCP: u8 = 6;
-
-/// Bytes that are written in words of four.
-#[repr(C, align(8))]
-struct Words<const N: usize>([u8; N]);
-
-impl<const N: usize> Words<N> {
-    /// `at` is a constant at every call, so that the bound is checked by the compiler.
-    #[inline(always)]
-    fn set(&mut self, at: usize, word: [u8; 4]) {
-        self.0[at..at + 4].copy_from_slice(&word);
-    }
-}
 
 /// Rewrites a packet, `segment` being what [`crate::packet::segment`] has read from it.
 ///
@@ -285,40 +213,6 @@ fn ports(flow: &FlowKey) -> u32 {
     (flow.source_port as u32) << 16 | flow.destination_port as u32
 }
 
-/// What the change of addresses makes of a sum, that of the IPv4 header and that of the pseudo header alike.
-#[inline(always)]
-fn addresses_difference(from: &FlowKey, to: &FlowKey, whole: bool) -> Difference {
-    let mut difference = Difference::default();
-    for at in [0, 4, 8, 12] {
-        if whole || at == 12 {
-            difference.change_bytes(word(&from.source, at), word(&to.source, at));
-            difference.change_bytes(word(&from.destination, at), word(&to.destination, at));
-        }
-    }
-    difference
-}
-
-/// Writes the addresses alone.
-///
-/// IPv6 has no header checksum that balances their change in a sum over the whole packet, as that of IPv4 does; and the
-/// kernel's pseudo-header fix takes the change out of that sum, as if there were one. So the store has to put it in.
-#[inline(always)]
-fn store_addresses(packet: &mut impl PacketMut, v6: bool, to: &FlowKey) -> bool {
-    if v6 {
-        let mut both = Words([0; 32]);
-        for at in [0, 4, 8, 12] {
-            both.set(at, word(&to.source, at));
-            both.set(16 + at, word(&to.destination, at));
-        }
-        packet.store_counted(IP6_ADDRESSES, &both.0)
-    } else {
-        let mut both = Words([0; 8]);
-        both.set(0, word(&to.source, 12));
-        both.set(4, word(&to.destination, 12));
-        packet.store(IP4_ADDRESSES, &both.0)
-    }
-}
-
 /// Writes the first `TCP` bytes of the TCP header, the last of `ALL` = 8 + `TCP`; with the IPv4 addresses if they are
 /// what stands before it.
 #[inline(always)]
@@ -338,14 +232,6 @@ fn store_head<const ALL: usize, const TCP: usize>(
         Some(header) => packet.store(tcp, header),
         None => false,
     }
-}
-
-/// Four bytes; `at` is a constant at every call.
-#[inline(always)]
-fn word<const N: usize>(bytes: &[u8; N], at: usize) -> [u8; 4] {
-    let mut word = [0; 4];
-    word.copy_from_slice(&bytes[at..at + 4]);
-    word
 }
 
 #[cfg(test)]

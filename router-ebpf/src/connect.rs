@@ -15,6 +15,7 @@ use router_common::proxy_v2;
 use router_common::requests;
 use router_common::verdict::{DialCounter, Reason};
 
+use crate::atomic::next_step;
 use crate::craft::compose;
 use crate::maps;
 use crate::next_hop;
@@ -160,7 +161,7 @@ pub fn enter(skb: &Skb) -> u32 {
     while turn < PORT_TRIES {
         turn += 1;
         // Atomic: two CPUs that took one port would each take over what is left of it, the second one the first's dial.
-        let step = maps::next_step(&mut state.cursor);
+        let step = next_step(&mut state.cursor);
         if is_anothers(skb, settings, step) {
             continue;
         }

@@ -17,6 +17,7 @@
 // `verifier::opaque` hides a value from the optimiser with it.
 #![feature(asm_experimental_arch)]
 
+mod atomic;
 mod connect;
 mod connecting;
 mod craft;

@@ -1,102 +1,29 @@
-//! Every map, and typed access to it. Names and layouts are those of `router_common::maps`.
-#![allow(non_upper_case_globals, reason = "a map is named in the kernel as the static is here")]
+//! Typed access to the maps.
 
 mod carried;
+mod definitions;
 mod flights;
 mod fragments;
 
-use aya_ebpf::bindings::{BPF_ANY, BPF_F_NO_PREALLOC};
+use aya_ebpf::bindings::BPF_ANY;
 use aya_ebpf::btf_maps::lpm_trie::Key;
-use aya_ebpf::btf_maps::{Array, HashMap, LpmTrie, LruHashMap, PerCpuArray, PerCpuHashMap, RingBuf};
-use aya_ebpf::macros::btf_map;
 use router_common::maps::{
-    ALLOW_ROUTE_BITS, AllowNet, Config, Decided, END_RING, EVENT_RING, Endpoint, EndpointState, Event, FirstFlight,
-    Flow, FlowEnd, FlowKey, FragmentKey, Fragmented, HANDSHAKE_DECIDED, Handshake, HostKey, HostRoute, LaterHead,
-    Listener, ListenerKey, MAX_ALLOW, MAX_CLASHES, MAX_ENDPOINTS, MAX_FLOWS, MAX_FRAGMENTED, MAX_HANDSHAKES,
-    MAX_HELLOS, MAX_HOSTS, MAX_LATER_HEADS, MAX_LISTENERS, MAX_PEERS, MAX_TAKEN, MAX_VERDICTS, Meta, Pool, Repeated,
-    RouteName, RouteStats, ShortFlight, Slot, SlotKey,
+    ALLOW_ROUTE_BITS, AllowNet, Config, Decided, Endpoint, EndpointState, FlowKey, HANDSHAKE_DECIDED, Handshake,
+    Listener, ListenerKey, MAX_VERDICTS, Pool, Slot, SlotKey,
 };
 use router_common::packet::Segment;
-use router_common::verdict::{DIAL_COUNTERS, DialCounter, REASON_CODES};
+use router_common::verdict::DialCounter;
 
-use crate::scratch::{Hop, MAX_HOPS, Scratch};
+use crate::scratch::{Hop, Scratch};
 
 pub use carried::*;
+use definitions::{
+    allowlists, clashes, config, dial_stats, endpoint_state, endpoints, handshakes, headers, listeners, next_hops,
+    peers, pools, scratch, slots, taken, verdicts,
+};
+pub use definitions::{edge_reencrypt, events, flow_ends, http_be, reason_stats, route_stats, sni_passthrough, tcp_be};
 pub use flights::*;
 pub use fragments::*;
-
-const SPARSE: usize = BPF_F_NO_PREALLOC as usize;
-
-#[btf_map]
-static listeners: HashMap<ListenerKey, Listener, MAX_LISTENERS> = HashMap::new();
-#[btf_map]
-pub static http_be: HashMap<HostKey, HostRoute, MAX_HOSTS, SPARSE> = HashMap::new();
-#[btf_map]
-pub static edge_reencrypt: HashMap<HostKey, HostRoute, MAX_HOSTS, SPARSE> = HashMap::new();
-#[btf_map]
-pub static tcp_be: HashMap<HostKey, HostRoute, MAX_HOSTS, SPARSE> = HashMap::new();
-#[btf_map]
-pub static sni_passthrough: HashMap<HostKey, u32, MAX_HOSTS, SPARSE> = HashMap::new();
-#[btf_map]
-static allowlists: LpmTrie<AllowNet, u32, MAX_ALLOW> = LpmTrie::new();
-#[btf_map]
-static handshakes: LruHashMap<FlowKey, Handshake, MAX_HANDSHAKES> = LruHashMap::new();
-#[btf_map]
-static hellos: HashMap<FlowKey, FirstFlight, MAX_HELLOS> = HashMap::new();
-#[btf_map]
-static short_hellos: HashMap<FlowKey, ShortFlight, MAX_HELLOS> = HashMap::new();
-#[btf_map]
-static later_heads: HashMap<FlowKey, LaterHead, MAX_LATER_HEADS, SPARSE> = HashMap::new();
-#[btf_map]
-static verdicts: PerCpuArray<Decided, MAX_VERDICTS> = PerCpuArray::new();
-#[btf_map]
-pub static route_stats: PerCpuHashMap<u32, RouteStats, MAX_HOSTS, SPARSE> = PerCpuHashMap::new();
-#[btf_map]
-pub static reason_stats: PerCpuArray<u64, { REASON_CODES as usize }> = PerCpuArray::new();
-#[btf_map]
-pub static events: RingBuf<Event, EVENT_RING> = RingBuf::new();
-#[btf_map]
-static sluice_meta: Array<Meta, 1> = Array::new();
-#[btf_map]
-static flows: HashMap<FlowKey, Flow, MAX_FLOWS, SPARSE> = HashMap::new();
-#[btf_map]
-static fragments: LruHashMap<FragmentKey, Fragmented, MAX_FRAGMENTED> = LruHashMap::new();
-#[btf_map]
-static fragments_again: LruHashMap<FlowKey, Repeated, MAX_FRAGMENTED> = LruHashMap::new();
-#[btf_map]
-static fragment_ids: Array<u32, 1> = Array::new();
-#[btf_map]
-static fragmenting: LruHashMap<[u8; 16], u64, MAX_FRAGMENTED> = LruHashMap::new();
-#[btf_map]
-pub static flow_ends: RingBuf<FlowEnd, END_RING> = RingBuf::new();
-#[btf_map]
-static pools: HashMap<u32, Pool, MAX_HOSTS, SPARSE> = HashMap::new();
-#[btf_map]
-static slots: HashMap<SlotKey, Slot, MAX_ENDPOINTS, SPARSE> = HashMap::new();
-#[btf_map]
-static endpoints: HashMap<u32, Endpoint, MAX_ENDPOINTS, SPARSE> = HashMap::new();
-#[btf_map]
-static endpoint_state: HashMap<u32, EndpointState, MAX_ENDPOINTS, SPARSE> = HashMap::new();
-#[btf_map]
-static peers: HashMap<u32, u64, MAX_PEERS, SPARSE> = HashMap::new();
-#[btf_map]
-static taken: HashMap<FlowKey, u32, MAX_TAKEN, SPARSE> = HashMap::new();
-#[btf_map]
-static clashes: LruHashMap<FlowKey, u32, MAX_CLASHES> = LruHashMap::new();
-#[btf_map]
-static config: Array<Config, 1> = Array::new();
-#[btf_map]
-static dial_stats: PerCpuArray<u64, { DIAL_COUNTERS as usize }> = PerCpuArray::new();
-#[btf_map]
-static routes: HashMap<u32, RouteName, MAX_HOSTS, SPARSE> = HashMap::new();
-#[btf_map]
-static scratch: PerCpuArray<Scratch, 1> = PerCpuArray::new();
-
-#[btf_map]
-static next_hops: PerCpuArray<Hop, MAX_HOPS> = PerCpuArray::new();
-
-#[btf_map]
-static headers: PerCpuArray<Segment, 1> = PerCpuArray::new();
 
 /// The listener at an address, if it is one of ours.
 #[inline(always)]
@@ -236,22 +163,6 @@ pub fn state_of_endpoint(id: u32) -> Option<&'static mut EndpointState> {
     // SAFETY: these programs alone write it after its making. Counters may lose a step when two CPUs write at once; the
     // cursor, which must not, is counted atomically.
     Some(unsafe { &mut *state })
-}
-
-/// Counts up atomically; the value before. (The prebuilt `core` of this target has no atomics; the kernel has had this
-/// instruction since 5.12.)
-#[inline(always)]
-pub fn next_step(cursor: &mut u32) -> u32 {
-    let mut step: u64 = 1;
-    // SAFETY: one aligned number that the reference proves writable.
-    unsafe {
-        core::arch::asm!(
-            "w0 = atomic_fetch_add((u32 *)(r1 + 0), w0)",
-            inout("r0") step,
-            in("r1") &raw mut *cursor,
-        );
-    }
-    step as u32
 }
 
 /// Counts an event of dialing.

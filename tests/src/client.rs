@@ -12,7 +12,7 @@ use rustls_pki_types::CertificateDer;
 use rustls_pki_types::pem::PemObject;
 
 use crate::netns::Netns;
-use crate::{demo_ca, sluice};
+use crate::{command, demo_ca};
 
 /// A client of a router.
 pub struct Client<'n> {
@@ -58,7 +58,7 @@ impl<'n> Client<'n> {
     /// # Errors
     /// When `curl` fails, with what it says.
     pub fn curl(&self, url: &str, arguments: &[&str]) -> Result<Answer> {
-        let output = sluice::output(self.command(url)?.arg("--include").args(arguments))?;
+        let output = command::output(self.command(url)?.arg("--include").args(arguments))?;
         parse(&String::from_utf8(output.stdout)?)
     }
 
@@ -67,7 +67,7 @@ impl<'n> Client<'n> {
     /// # Errors
     /// When `curl` fails, with what it says.
     pub fn download(&self, url: &str, file: &Path) -> Result<()> {
-        sluice::output(self.command(url)?.arg("--fail").arg("--output").arg(file)).map(drop)
+        command::output(self.command(url)?.arg("--fail").arg("--output").arg(file)).map(drop)
     }
 
     /// `curl` with nothing but the URL.

@@ -13,7 +13,7 @@ use std::{panic, process, thread};
 use anyhow::{Context, Result, bail, ensure};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
-use crate::sluice;
+use crate::command;
 
 static NEXT: AtomicU32 = AtomicU32::new(0);
 
@@ -138,7 +138,7 @@ impl Netns {
     /// When `ethtool` fails.
     pub fn without_offloads(&self, interface: &str) -> Result<()> {
         let off = ["tx", "off", "rx", "off", "tso", "off", "gso", "off", "gro", "off"];
-        sluice::output(self.command("ethtool")?.args(["-K", interface]).args(off)).map(drop)
+        command::output(self.command("ethtool")?.args(["-K", interface]).args(off)).map(drop)
     }
 
     /// The hardware address of an interface.
@@ -146,7 +146,7 @@ impl Netns {
     /// # Errors
     /// When there is no such interface.
     pub fn hardware_address(&self, interface: &str) -> Result<[u8; 6]> {
-        let output = sluice::output(self.command("ip")?.args(["-json", "link", "show", "dev", interface]))?;
+        let output = command::output(self.command("ip")?.args(["-json", "link", "show", "dev", interface]))?;
         let links: serde_json::Value = serde_json::from_slice(&output.stdout)?;
         let text = links[0]["address"].as_str().context("a link has an address")?;
         let bytes: Vec<u8> = text.split(':').map(|part| u8::from_str_radix(part, 16)).collect::<Result<_, _>>()?;

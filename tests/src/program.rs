@@ -13,7 +13,7 @@ use serde_json::Value;
 use crate::netns::Netns;
 use crate::process::Process;
 use crate::wait::PATIENCE;
-use crate::{sluice, workspace};
+use crate::{command, workspace};
 
 /// Where Debian has libraries in Go, as a `GOPATH`.
 const GO_LIBRARIES: &str = "/usr/share/gocode";
@@ -89,7 +89,7 @@ impl Program {
     /// # Errors
     /// When it fails, with what it printed.
     pub fn client(&self, netns: &Netns, arguments: &[&str]) -> Result<Value> {
-        let output = sluice::output(self.command(netns, "client")?.args(arguments))?;
+        let output = command::output(self.command(netns, "client")?.args(arguments))?;
         let text = String::from_utf8(output.stdout)?;
         serde_json::from_str(&text).with_context(|| format!("{} printed no JSON: {text}", self.name))
     }
@@ -123,7 +123,7 @@ fn go(name: &str) -> Result<Program> {
     let mut go = Command::new("go");
     go.args(["build", "-o"]).arg(&file).arg(source(name).with_extension("go")).current_dir(Path::new("/"));
     go.env("GO111MODULE", "off").env("GOPATH", GO_LIBRARIES).env("GOCACHE", folder.join("cache")).env("GOFLAGS", "");
-    sluice::output(&mut go)?;
+    command::output(&mut go)?;
     Ok(Program::built(file))
 }
 
@@ -133,7 +133,7 @@ fn java(class: &str, jars: &[&str]) -> Result<Program> {
     let classes = std::env::join_paths([folder.clone()].iter().chain(&jars))?;
     let mut javac = Command::new("javac");
     javac.arg("-d").arg(&folder).arg("-cp").arg(&classes).arg(source(class).with_extension("java"));
-    sluice::output(&mut javac)?;
+    command::output(&mut javac)?;
     std::fs::copy(tcnative()?, folder.join("libnetty_tcnative.so"))?;
     let mut libraries = OsString::from("-Djava.library.path=");
     libraries.push(&folder);

@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::netns::Netns;
 use crate::process::Process;
 use crate::wait::PATIENCE;
-use crate::{sluice, workspace};
+use crate::{command, workspace};
 
 /// Debian's, which has Debian's libraries; another one may come first on the path.
 const PYTHON: &str = "/usr/bin/python3";
@@ -37,7 +37,7 @@ pub fn start(netns: &Netns, program: &str, arguments: &[&str]) -> Result<Process
 /// # Errors
 /// When it fails, with what it printed.
 pub fn client(netns: &Netns, program: &str, arguments: &[&str]) -> Result<Value> {
-    let output = sluice::output(command(netns, program)?.args(arguments))?;
+    let output = command::output(command(netns, program)?.args(arguments))?;
     let text = String::from_utf8(output.stdout)?;
     serde_json::from_str(&text).with_context(|| format!("{program} printed no JSON: {text}"))
 }

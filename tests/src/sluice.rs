@@ -7,12 +7,13 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use router_common::maps::ABI;
 use rustix::process::Signal;
 use serde_json::Value;
 use tempfile::TempDir;
 
+use crate::command::output;
 use crate::netns::Netns;
 use crate::process::Process;
 use crate::workspace;
@@ -261,18 +262,6 @@ fn build() -> Result<PathBuf> {
 /// When it cannot be started.
 pub fn run(arguments: &[&OsStr]) -> Result<Output> {
     Ok(Command::new(binary()?).args(arguments).output()?)
-}
-
-/// Runs a command to its end.
-///
-/// # Errors
-/// When it cannot be started or fails, with what it printed.
-pub fn output(command: &mut Command) -> Result<Output> {
-    let name = command.get_program().to_string_lossy().into_owned();
-    let output = command.output().with_context(|| format!("{name} cannot be run"))?;
-    let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    ensure!(output.status.success(), "{command:?} failed ({}):\n{err}{out}", output.status);
-    Ok(output)
 }
 
 /// Whether a process runs: one that has ended stays until its parent has asked for its exit code.

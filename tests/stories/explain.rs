@@ -8,6 +8,7 @@ use std::process::Command;
 use anyhow::{Context, Result};
 use serde_json::Value;
 use tempfile::TempDir;
+use tests::command;
 use tests::folder;
 use tests::netns::Netns;
 use tests::sluice::{self, DataPath, Options, Sluice};
@@ -69,7 +70,7 @@ fn explain_shows_what_the_maps_really_hold() -> Result<()> {
     let bytes = entry["key"].as_array().into_iter().flatten().filter_map(Value::as_str);
     let mut delete = Command::new("bpftool");
     delete.args(["map", "delete", "pinned"]).arg(router.pin("tcp_be")).args(["key", "hex"]);
-    sluice::output(delete.args(bytes.map(|byte| byte.trim_start_matches("0x"))))?;
+    command::output(delete.args(bytes.map(|byte| byte.trim_start_matches("0x"))))?;
     let (key, verdict) = in_map("tcp_be")?;
     assert_eq!((&key["value"], &key["entry"]), (&Value::Null, &Value::Null));
     let problem = key["problem"].as_str().context("a problem")?;

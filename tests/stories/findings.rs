@@ -5,6 +5,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
+use tests::command;
 use tests::netns::Netns;
 use tests::sluice::{self, DataPath, Options, Sluice};
 use tests::steering::{BACK, BACKEND_PORT, Family, ROUTER_PORT, Setup, Stage};
@@ -69,7 +70,7 @@ fn all_that_is_relayed_is_told_with_rule_and_remedy() -> Result<()> {
     told(sluice, "setting", "routes of IPv6", &["net.ipv6.conf.all.forwarding=0"])?;
     told(sluice, "setting", "reverse path filter", &["net.ipv4.conf.back.rp_filter=1"])?;
 
-    let output = sluice::output(
+    let output = command::output(
         Command::new(sluice::binary()?).args(["get", "status", "-o", "wide", "--state"]).arg(sluice.state()),
     )?;
     let text = String::from_utf8(output.stdout)?;

@@ -13,6 +13,7 @@ use router_common::maps::{ABI, names};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use tempfile::TempDir;
+use tests::command;
 use tests::folder;
 use tests::hello::client_hello;
 use tests::netns::Netns;
@@ -299,7 +300,7 @@ impl Seat {
 
     /// A map's bytes, secret or not.
     fn raw(&self, map: &str) -> Result<String> {
-        let output = sluice::output(Command::new("bpftool").args(["map", "dump", "pinned"]).arg(self.pin(map)))?;
+        let output = command::output(Command::new("bpftool").args(["map", "dump", "pinned"]).arg(self.pin(map)))?;
         Ok(String::from_utf8(output.stdout)?)
     }
 }

@@ -20,6 +20,7 @@ use rustls::{ClientConfig, ClientConnection, StreamOwned};
 use rustls_pki_types::ServerName;
 use tempfile::TempDir;
 use tests::client::{Client, trusting_the_demo_ca};
+use tests::command;
 use tests::netns::Netns;
 use tests::nginx::{self, Nginx};
 use tests::process::Process;
@@ -364,7 +365,7 @@ fn cleanup_removes_what_a_killed_agent_left_and_nothing_of_one_that_lives() -> R
     let link = folder.join(format!("v{}/links/lo-ingress", router_common::maps::ABI));
     // Before Linux 6.6 there are no links to pin, but filters.
     let filters = || -> Result<String> {
-        let shown = sluice::output(netns.command("tc")?.args(["filter", "show", "dev", "lo", "ingress"]))?;
+        let shown = command::output(netns.command("tc")?.args(["filter", "show", "dev", "lo", "ingress"]))?;
         Ok(String::from_utf8(shown.stdout)?)
     };
     assert!(link.exists() || filters()?.contains("sluice_ingress"), "the programs stay attached without an agent");

@@ -8,8 +8,9 @@ use router_common::maps::names;
 use rustix::net::netdevice::name_to_index;
 use rustix::process::Signal;
 use socket2::{Domain, Socket, Type};
+use tests::command;
 use tests::netns::Netns;
-use tests::sluice::{self, DataPath};
+use tests::sluice::DataPath;
 use tests::steering::{Family, HOST, Setup, Stage};
 use tests::stream::{self, Pair};
 use tests::wait::{self, PATIENCE};
@@ -104,7 +105,7 @@ fn an_interface_without_offloads_cuts_and_sums_up_all_packets() -> Result<()> {
     watched("back", |stage| {
         stage.router.without_offloads("back")?;
         let on = ["-K", "back", "tx", "on", "sg", "on", "tso", "on", "gso", "on"];
-        Ok(Box::new(move |stage| sluice::output(stage.router.command("ethtool")?.args(on)).map(drop)))
+        Ok(Box::new(move |stage| command::output(stage.router.command("ethtool")?.args(on)).map(drop)))
     })
 }
 
@@ -240,5 +241,5 @@ fn index(interface: &str) -> Result<u32> {
 }
 
 fn tc(netns: &Netns, what: &[&str], how: &[&str]) -> Result<()> {
-    sluice::output(netns.command("tc")?.args(what).args(how)).map(drop)
+    command::output(netns.command("tc")?.args(what).args(how)).map(drop)
 }

@@ -8,7 +8,7 @@ use tests::client::Client;
 use tests::netns::Netns;
 use tests::nginx::{Nginx, Server};
 use tests::sluice::{DataPath, Options, Sluice};
-use tests::{demo_ca, folder, sluice};
+use tests::{command, demo_ca, folder};
 
 #[test]
 fn a_reencrypt_backend_of_another_ca_gets_no_request() -> Result<()> {
@@ -19,7 +19,7 @@ fn a_reencrypt_backend_of_another_ca_gets_no_request() -> Result<()> {
     let mut openssl = Command::new("openssl");
     openssl.args(["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2"]);
     openssl.args(["-subj", "/CN=reencrypt.demo.svc", "-addext", "subjectAltName=DNS:reencrypt.demo.svc"]);
-    sluice::output(openssl.arg("-out").arg(&certificate).arg("-keyout").arg(&key))?;
+    command::output(openssl.arg("-out").arg(&certificate).arg("-keyout").arg(&key))?;
 
     let at = |port| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
     let _good = Nginx::start(

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
+use tests::command;
 use tests::sluice::{self, DataPath};
 use tests::steering::{BACK, FRONT, Family, HOST, Setup, Stage, alike, hello};
 use tests::stream;
@@ -299,7 +300,7 @@ pub fn steered_within(stage: &Stage, within: Duration) -> Result<()> {
 fn verdict(stage: &Stage) -> Result<String> {
     let mut command = Command::new(sluice::binary()?);
     command.args(["explain", HOST, "-o", "json", "--state"]).arg(stage.sluice.state());
-    let explanation: Value = serde_json::from_slice(&sluice::output(&mut command)?.stdout)?;
+    let explanation: Value = serde_json::from_slice(&command::output(&mut command)?.stdout)?;
     let steps = explanation["steps"].as_array().context("steps")?;
     let step = steps.iter().find(|step| step["stage"] == "dataPath").context("no step of the data path")?;
     Ok(step["verdict"].as_str().unwrap_or_default().to_owned())

@@ -1,7 +1,7 @@
 //! The fields of a head that tell where its content ends, and what may follow in its place: Content-Length,
 //! Transfer-Encoding, Expect, Upgrade. Byte by byte, beside the parser that finds where names and values are.
 
-use super::{Framing, Upgrade};
+use super::head::{Framing, Upgrade};
 
 // Which field a name may be, or a value is of.
 const ORDINARY: u8 = 0;

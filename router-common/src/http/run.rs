@@ -1,6 +1,6 @@
 //! Runs of bytes that say the same, for readers that no verifier follows: a table and words instead of single bytes.
 
-use super::is_token;
+use super::token::is_token;
 
 /// What a byte may be part of.
 static CLASSES: [u8; 256] = {

@@ -1,8 +1,7 @@
 //! What is told of decisions.
 
+use super::key::FlowKey;
 use crate::hostname::NAME_FIELD;
-
-use super::FlowKey;
 
 /// What was decided about a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,8 +6,6 @@ use crate::hostname::{HostBuilder, NAME_FIELD};
 use crate::http::{Content, HeadParser};
 use crate::tls::HelloParser;
 
-use super::{MAX_FLIGHT, SHORT_FLIGHT};
-
 /// The SYN-ACK was seen: everything in a [`Handshake`] holds.
 pub const HANDSHAKE_COMPLETE: u8 = 1;
 /// The first flight has its verdict: nothing more is read.
@@ -51,6 +49,10 @@ pub struct Handshake {
     pub pad: [u8; 6],
 }
 
+/// Most bytes of a first flight that the kernel reads; a longer one is passed up.
+pub const MAX_FLIGHT: u32 = 4096;
+/// Most bytes of one in `short_hellos`.
+pub const SHORT_FLIGHT: u32 = 832;
 /// Room before the bytes of a first flight: for the longest PROXY v2 header (16 + 36 bytes for TCP over IPv6).
 pub const FLIGHT_HEADROOM: u32 = 64;
 

@@ -1,36 +1,7 @@
 //! Connections that the kernel carries.
 
+use super::key::{FlowKey, Translation};
 use crate::http::Content;
-use crate::translate::Translation;
-
-/// One direction of a TCP connection, as its packets carry it. Aligned, so that the kernel program copies words of it, not
-/// bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[repr(C, align(4))]
-#[cfg_attr(feature = "zerocopy", derive(zerocopy::FromBytes, zerocopy::Immutable, zerocopy::IntoBytes))]
-pub struct FlowKey {
-    /// Source address.
-    pub source: [u8; 16],
-    /// Destination address.
-    pub destination: [u8; 16],
-    /// Source port.
-    pub source_port: u16,
-    /// Destination port.
-    pub destination_port: u16,
-}
-
-impl FlowKey {
-    /// The other direction.
-    #[inline(always)]
-    pub const fn reversed(&self) -> FlowKey {
-        FlowKey {
-            source: self.destination,
-            destination: self.source,
-            source_port: self.destination_port,
-            destination_port: self.source_port,
-        }
-    }
-}
 
 /// A SYN was sent to the endpoint.
 pub const STATE_DIALING: u8 = 1;
@@ -212,8 +183,6 @@ const _: () = {
     assert!(size_of::<FragmentKey>() == 16 + 16 + 4);
     assert!(size_of::<Fragmented>() == 2 * size_of::<FlowKey>() + 6 * 4 + 8);
     assert!(size_of::<Repeated>() == 2 * 4);
-    assert!(size_of::<FlowKey>() == 16 + 16 + 2 + 2);
-    assert!(size_of::<Translation>() == size_of::<FlowKey>() + 4 * 4 + 4);
     assert!(size_of::<Flow>() == size_of::<Translation>() + 2 * 4 + 5 * 8 + 6 * 4 + 8 + size_of::<Content>());
     assert!(size_of::<FlowEnd>() == 2 * size_of::<FlowKey>() + 6 * 8 + 3 * 4 + 4);
 };

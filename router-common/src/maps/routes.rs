@@ -2,8 +2,6 @@
 
 use crate::hostname::NAME_FIELD;
 
-use super::{BACKEND_FIELD, field};
-
 /// A listening address. A listener on every address has an entry for each address of the host, so that packets which
 /// the host merely forwards never match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -54,6 +52,9 @@ pub struct HostKey {
 
 /// The route's allow-list applies: look the client up in `allowlists`.
 pub const ROUTE_ALLOW_LIST: u16 = 1;
+
+/// Bytes of the backend name in [`HostRoute`].
+pub const BACKEND_FIELD: usize = 112;
 
 /// What a host leads to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -118,6 +119,15 @@ pub struct RouteStats {
     pub bytes_in: u64,
     /// Payload bytes of those, to clients.
     pub bytes_out: u64,
+}
+
+/// Fills a fixed field with text, cut at its size.
+pub fn field<const N: usize>(text: &str) -> [u8; N] {
+    let mut field = [0; N];
+    for (to, from) in field.iter_mut().zip(text.bytes()) {
+        *to = from;
+    }
+    field
 }
 
 impl HostKey {

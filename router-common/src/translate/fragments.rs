@@ -1,7 +1,9 @@
 //! Packets in fragments. The first one has the TCP header, and with it all that [`super::translate`] changes: its checksum
 //! is one of the whole, and follows the difference without a look at the rest.
 
-use super::{Difference, IP_CHECKSUM, PacketMut, addresses_difference, store_addresses};
+use super::addresses::{IP_CHECKSUM, addresses_difference, store_addresses};
+use super::difference::Difference;
+use super::packet_mut::PacketMut;
 use crate::maps::FlowKey;
 use crate::packet::ETHERNET;
 

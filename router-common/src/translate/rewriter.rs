@@ -1,6 +1,6 @@
 //! The options of a packet, one step at a time.
 
-use super::Difference;
+use super::difference::Difference;
 use crate::options::{END, MAX_OPTIONS, NOP, OPTIONS_ROOM, SACK, TIMESTAMPS};
 
 /// Translates options one at a time, so that the kernel can do it in a loop that its verifier need not walk through.

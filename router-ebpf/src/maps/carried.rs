@@ -5,7 +5,8 @@ use core::mem::offset_of;
 use aya_ebpf::bindings::{BPF_EXIST, BPF_NOEXIST};
 use router_common::maps::{Flow, FlowKey};
 
-use super::flows;
+use super::definitions::flows;
+use crate::atomic::fetch_or;
 
 /// Whether this program, and no other, is to end a connection, given its client's entry.
 #[inline(always)]
@@ -60,24 +61,6 @@ const fn marks(own: u8, peer: u8) -> u32 {
         assert!(offset_of!(Flow, peer) == offset_of!(Flow, state) + 3);
     }
     (own as u32) << 16 | (peer as u32) << 24
-}
-
-/// Sets bits of a word, atomically, which is a full barrier; what it was before.
-///
-/// # Safety
-/// `word` is the first byte of four that lie in a map's value, aligned to four.
-#[inline(always)]
-unsafe fn fetch_or(word: *mut u8, bits: u32) -> u32 {
-    let mut before = u64::from(bits);
-    // SAFETY: the caller's.
-    unsafe {
-        core::arch::asm!(
-            "w0 = atomic_fetch_or((u32 *)(r1 + 0), w0)",
-            inout("r0") before,
-            in("r1") word,
-        );
-    }
-    before as u32
 }
 
 /// An entry of the connections that the kernel carries.

@@ -7,7 +7,7 @@ use aya_ebpf::helpers::bpf_ktime_get_boot_ns;
 use aya_ebpf::helpers::generated::bpf_probe_read_kernel;
 use router_common::maps::{FLIGHT_HEADROOM, FirstFlight, FlowKey, LaterHead, MAX_FLIGHT, SHORT_FLIGHT, ShortFlight};
 
-use super::{hellos, later_heads, short_hellos};
+use super::definitions::{hellos, later_heads, short_hellos};
 use crate::scratch::Scratch;
 use crate::verifier::at_most_4096;
 use crate::words;

@@ -5,7 +5,8 @@ use aya_ebpf::helpers::generated::bpf_ktime_get_coarse_ns;
 use router_common::fragmenting::relayed_until;
 use router_common::maps::{FlowKey, FragmentKey, Fragmented, Repeated};
 
-use super::{fragment_ids, fragmenting, fragments, fragments_again, next_step};
+use super::definitions::{fragment_ids, fragmenting, fragments, fragments_again};
+use crate::atomic::next_step;
 
 #[inline(always)]
 fn now() -> u64 {

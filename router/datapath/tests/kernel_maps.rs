@@ -12,9 +12,8 @@ use router_common::hostname::HostBuilder;
 use router_common::http::{Content, HeadParser};
 use router_common::maps::{
     Config, FLOW_REPORTED, Flow, FlowKey, LaterHead, PROTOCOL_HTTP, PROTOCOL_TLS, SIDE_BACKEND, SIDE_CLIENT,
-    STATE_CLOSING, STATE_ESTABLISHED, mapped, names,
+    STATE_CLOSING, STATE_ESTABLISHED, Translation, mapped, names,
 };
-use router_common::translate::Translation;
 use router_common::verdict::{FlowEndReason, Reason};
 use router_datapath::address::sixteen;
 use router_datapath::clock::clock;

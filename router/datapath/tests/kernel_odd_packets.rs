@@ -14,10 +14,9 @@ use aya::programs::{TestRun, TestRunOptions};
 use router_common::http::Content;
 use router_common::maps::{
     FLOW_ACROSS, FLOW_CLEARTEXT, FLOW_FIN, Flow, FlowKey, PROTOCOL_TLS, SIDE_BACKEND, SIDE_CLIENT, STATE_ESTABLISHED,
-    names,
+    Translation, names,
 };
 use router_common::packet::segment;
-use router_common::translate::Translation;
 use router_common::verdict::{DialCounter, FlowEndReason};
 use router_datapath::address::sixteen;
 use router_datapath::kernel::Kernel;

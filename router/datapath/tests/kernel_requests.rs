@@ -19,10 +19,9 @@ use router_common::hostname::HostBuilder;
 use router_common::http::{Content, HeadParser};
 use router_common::maps::{
     FLOW_ASKED, FLOW_CLEARTEXT, FLOW_SWITCHED, Flow, FlowKey, PROTOCOL_HTTP, SIDE_BACKEND, SIDE_CLIENT, STATE_CLOSING,
-    STATE_ESTABLISHED, names,
+    STATE_ESTABLISHED, Translation, names,
 };
 use router_common::requests;
-use router_common::translate::Translation;
 use router_common::verdict::{FlowEndReason, Reason};
 use router_datapath::address::sixteen;
 use router_datapath::clock::clock;

@@ -8,7 +8,8 @@ use bytes::{Buf, BytesMut};
 use http::StatusCode;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use super::{Instead, NUMBER, Seen, Stage, Stream};
+use super::backend::{Instead, NUMBER, Stage, Stream};
+use super::log::Seen;
 
 /// Most fields of a request that are looked at.
 const MAX_FIELDS: usize = 256;

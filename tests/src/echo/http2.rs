@@ -7,7 +7,8 @@ use hyper::body::{Body, Incoming};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 
-use super::{Instead, NUMBER, Seen, Stage, Stream};
+use super::backend::{Instead, NUMBER, Stage, Stream};
+use super::log::Seen;
 
 /// Serves a connection until its end.
 pub async fn serve(stream: Box<dyn Stream>, about: Vec<String>, stage: Stage, is_grpc: bool) {

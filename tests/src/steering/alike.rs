@@ -7,7 +7,8 @@ use std::net::{IpAddr, SocketAddr};
 use anyhow::{Context, Result, ensure};
 use router_common::verdict::{DialCounter, Reason};
 
-use super::{Family, HOST, Stage};
+use super::setup::{Family, HOST};
+use super::stage::Stage;
 use crate::netns::Netns;
 use crate::sluice::DataPath;
 use crate::stream::{self, Pair};

@@ -7,10 +7,10 @@ use router_common::maps::names;
 use router_common::verdict::DialCounter;
 use serde_json::Value;
 
-use super::Stage;
+use super::stage::Stage;
 use crate::pinned;
 use crate::stream::Pair;
-use crate::{sluice, wait};
+use crate::{command, wait};
 
 impl Stage {
     /// Checks who has made a connection to the backend: the stack takes its ports from one range, the kernel program
@@ -119,7 +119,7 @@ impl Stage {
     /// When `ss` fails.
     pub fn router_sockets(&self) -> Result<HashSet<String>> {
         let output =
-            sluice::output(self.router.command("ss")?.args(["-tnH", "state", "connected", "exclude", "time-wait"]))?;
+            command::output(self.router.command("ss")?.args(["-tnH", "state", "connected", "exclude", "time-wait"]))?;
         Ok(String::from_utf8(output.stdout)?.lines().map(str::to_owned).collect())
     }
 }

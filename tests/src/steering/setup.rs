@@ -2,8 +2,14 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
-use super::BACKEND_PORT;
 use crate::wire::Plan;
+
+/// The host of the stage's route.
+pub const HOST: &str = "raw.apps.test";
+/// Port of the router for TLS.
+pub const ROUTER_PORT: u16 = 8443;
+/// Port of the backend.
+pub const BACKEND_PORT: u16 = 9000;
 
 /// Version of IP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

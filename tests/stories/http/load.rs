@@ -5,9 +5,10 @@ use std::net::SocketAddr;
 
 use anyhow::{Context, Result, ensure};
 use rustix::process::Signal;
+use tests::command;
 use tests::nginx::Nginx;
 use tests::process::Process;
-use tests::sluice::{self, Sluice};
+use tests::sluice::Sluice;
 use tests::wait::{PATIENCE, wait_until};
 
 use super::stage::{HTTP, HTTPS, Stage, Tls, at};
@@ -86,7 +87,7 @@ fn endpoints(sluice: &Sluice) -> Result<String> {
 fn connections_to(stage: &Stage, endpoint: SocketAddr) -> Result<String> {
     let states = ["state", "syn-sent", "state", "established", "state", "close-wait"];
     let output =
-        sluice::output(stage.netns.command("ss")?.arg("-tnH").args(states).args(["dst", &endpoint.to_string()]))?;
+        command::output(stage.netns.command("ss")?.arg("-tnH").args(states).args(["dst", &endpoint.to_string()]))?;
     Ok(String::from_utf8(output.stdout)?)
 }
 

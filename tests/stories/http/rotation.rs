@@ -13,10 +13,10 @@ use rustls::{ClientConfig, ClientConnection, StreamOwned};
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, ServerName};
 use tests::client::trusting;
+use tests::command;
 use tests::folder;
 use tests::nginx::Nginx;
 use tests::pki::Leaf;
-use tests::sluice;
 use tests::stream::{joined, read_until};
 use tests::wait::PATIENCE;
 
@@ -94,7 +94,7 @@ impl Rotation {
             let mut h2load = stage.netns.command("h2load")?;
             h2load.args(["--clients", "2", "--max-concurrent-streams", "4", "--duration", H2LOAD, "--threads", "1"]);
             h2load.args(["--header", &format!(":authority: {HOST}"), &format!("https://127.0.0.1:{HTTPS}/")]);
-            let text = String::from_utf8(sluice::output(&mut h2load)?.stdout)?;
+            let text = String::from_utf8(command::output(&mut h2load)?.stdout)?;
             ensure!(text.contains(" 0 failed, 0 errored, 0 timeout"), "{text}");
             ensure!(text.contains(" 0 3xx, 0 4xx, 0 5xx"), "{text}");
             let done = text.lines().find_map(|line| line.strip_prefix("requests: ")?.split(' ').next()?.parse().ok());

@@ -183,7 +183,7 @@ fn a_thin_line_is_not_a_slow_client() -> Result<()> {
                     if upload {
                         curl.args(["--upload-file", file]);
                     }
-                    let output = tests::sluice::output(&mut curl)?;
+                    let output = tests::command::output(&mut curl)?;
                     assert_eq!(String::from_utf8(output.stdout)?, LENGTH.to_string(), "{url} {version}");
                     // curl takes more than its limit at first; what counts is that it takes longer than a client may.
                     ensure!(begin.elapsed() > PATIENT, "{url} {version} was not slow: {:?}", begin.elapsed());

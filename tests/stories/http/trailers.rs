@@ -5,8 +5,8 @@ use std::net::TcpListener;
 use std::thread;
 
 use anyhow::{Result, ensure};
+use tests::command;
 use tests::nginx::Nginx;
-use tests::sluice;
 use tests::stream::{self, joined};
 use tests::wait::{PATIENCE, wait_for};
 
@@ -24,7 +24,7 @@ fn trailers_pass_both_ways_over_http2() -> Result<()> {
     let mut nghttp = stage.netns.command("nghttp")?;
     nghttp.args(["--verbose", "--trailer=x-of-client: yes", "--data", &format!("{folder}/body")]);
     nghttp.args(["--header", &format!(":authority: {host}"), &format!("https://127.0.0.1:{HTTPS}/body")]);
-    let output = sluice::output(&mut nghttp)?;
+    let output = command::output(&mut nghttp)?;
     let client = String::from_utf8_lossy(&output.stdout).into_owned();
     // The answer's fields, its content, then its trailers.
     let (_, trailers) = client.split_once("a body\n").unwrap_or_default();

@@ -88,7 +88,7 @@ fn bodies_of_unknown_length_arrive_as_they_were_sent() -> Result<()> {
         let mut curl = stage.client().command(&url)?;
         curl.args([version, "--cacert", &stage.ca()?, "--upload-file", "-", "--header", "Expect:"]);
         curl.stdin(File::open(format!("{folder}/large"))?);
-        let output = tests::sluice::output(&mut curl)?;
+        let output = tests::command::output(&mut curl)?;
         let sum: Value = serde_json::from_slice(&output.stdout)?;
         let hex: String = checksum.iter().map(|byte| format!("{byte:02x}")).collect();
         assert_eq!((sum["bytes"].as_u64(), sum["sha256"].as_str()), (Some(LENGTH), Some(hex.as_str())), "{version}");

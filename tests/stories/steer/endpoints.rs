@@ -7,9 +7,10 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 use router_common::verdict::DialCounter;
+use tests::command;
 use tests::hello;
 use tests::pauses::Pauses;
-use tests::sluice::{self, DataPath};
+use tests::sluice::DataPath;
 use tests::steering::{BACK, BACKEND_PORT, Family, HOST, Setup, Stage};
 use tests::stream::{self, Pair, joined};
 use tests::wait;
@@ -102,7 +103,7 @@ fn reject(stage: &Stage, kind: &str) -> Result<()> {
          flush chain inet guard input
          add rule inet guard input tcp dport {CLOSED_PORT} reject with {kind}"
     );
-    sluice::output(stage.backend.command("nft")?.arg(rules)).map(drop)
+    command::output(stage.backend.command("nft")?.arg(rules)).map(drop)
 }
 
 fn every_endpoint_refuses(data_path: DataPath) -> Result<()> {

@@ -10,9 +10,10 @@ use anyhow::{Context, Result, bail, ensure};
 use router_common::maps::names;
 use serde_json::Value;
 use socket2::{Domain, SockRef, Socket, Type};
+use tests::command;
 use tests::hello::{client_hello, short_hello};
 use tests::raw::{self, End, Nature, Place};
-use tests::sluice::{self, DataPath};
+use tests::sluice::DataPath;
 use tests::steering::{BACK, BACKEND_PORT, FRONT, Family, HOST, Setup, Stage};
 use tests::stream::{self, Pair, joined};
 use tests::wait;
@@ -327,10 +328,10 @@ fn a_client_that_has_forgotten_a_connection_whose_endpoint_is_gone_begins_anew(d
 
         let rule = "table inet lost { chain output { type filter hook output priority filter;
                     tcp flags & (rst | fin) != 0 drop; }; }";
-        sluice::output(stage.client.command("nft")?.arg(rule))?;
+        command::output(stage.client.command("nft")?.arg(rule))?;
         SockRef::from(&client).set_linger(Some(Duration::ZERO))?;
         drop(client);
-        sluice::output(stage.client.command("nft")?.args(["delete", "table", "inet", "lost"]))?;
+        command::output(stage.client.command("nft")?.args(["delete", "table", "inet", "lost"]))?;
         stage.silence(SocketAddr::new(family.address(BACK, 2), BACKEND_PORT))?;
         let other = SocketAddr::new(family.address(BACK, 3), BACKEND_PORT);
         stage.change(HOST, &[other])?;

@@ -4,8 +4,9 @@
 use std::net::SocketAddr;
 
 use anyhow::{Context, Result, ensure};
+use tests::command;
 use tests::netns::Netns;
-use tests::sluice::{self, DataPath};
+use tests::sluice::DataPath;
 use tests::steering::{BACK, FRONT, Family, Setup, Stage};
 
 on_both_data_paths! {
@@ -88,7 +89,7 @@ fn every_window_shift_on_either_side(data_path: DataPath) -> Result<()> {
 fn told_shift(machine: &Netns, of: SocketAddr) -> Result<u8> {
     let (address, port) = (of.ip(), of.port());
     let filter = format!("( src {address}:{port} or dst {address}:{port} )");
-    let output = sluice::output(machine.command("ss")?.args(["-tinH", "state", "established", &filter]))?;
+    let output = command::output(machine.command("ss")?.args(["-tinH", "state", "established", &filter]))?;
     let text = String::from_utf8(output.stdout)?;
     let scale = text.split_whitespace().find_map(|word| word.strip_prefix("wscale:"));
     let (_, own) = scale.and_then(|scale| scale.split_once(',')).with_context(|| format!("no window scale: {text}"))?;

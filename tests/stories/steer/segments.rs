@@ -78,7 +78,7 @@ fn packets_merged_on_the_way(data_path: DataPath) -> Result<()> {
     stage.client.without_offloads("eth0")?;
     stage.backend.without_offloads("eth0")?;
     for interface in ["front", "back"] {
-        tests::sluice::output(stage.router.command("ethtool")?.args(["-K", interface, "gro", "on"]))?;
+        tests::command::output(stage.router.command("ethtool")?.args(["-K", interface, "gro", "on"]))?;
     }
     for seed in 0..8 {
         stage.connect()?.exchange(seed, LENGTH / 4, LENGTH / 4)?;

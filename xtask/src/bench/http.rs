@@ -7,21 +7,28 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
 
-use self::measure::{MEASURES, Plan};
-use self::report::Results;
-use self::ways::{Lane, Router, Way};
+use self::lane::Lane;
+use self::measure::Plan;
+use self::results::Results;
+use self::rows::{MEASURES, Measure};
+use self::ways::{Router, Way};
 use super::network::Network;
 use super::tools::Tools;
 use super::{document, programs};
 use crate::process;
 
 mod backend;
+mod figures;
+mod files;
+mod lane;
 pub mod load;
 mod measure;
 mod names;
 mod peers;
 mod plot;
 mod report;
+mod results;
+mod rows;
 mod sluice;
 mod tools;
 mod turns;
@@ -117,8 +124,7 @@ fn measure(tools: &Tools, arguments: &Arguments) -> Result<Results> {
     lanes.iter().try_for_each(Lane::settle)?;
     let rounds = if arguments.quick { 1 } else { usize::from(arguments.rounds) };
     let plan = Plan { rounds, milliseconds: TIME, pause: PAUSE };
-    let chosen =
-        |measure: &measure::Measure| arguments.only.is_empty() || arguments.only.iter().any(|name| name == measure.id);
+    let chosen = |measure: &Measure| arguments.only.is_empty() || arguments.only.iter().any(|name| name == measure.id);
     let columns = measure::rounds(tools, &network, &lanes, chosen, plan)?;
     let loaded = lanes.iter().map(|lane| (lane.way, lane.start, lane.resident)).collect();
     let mut versions = Vec::new();

@@ -8,8 +8,8 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
 
-use self::load::LISTENING;
-use self::measure::GROUPS;
+use self::groups::{GROUPS, Group};
+use self::load::protocol::LISTENING;
 use self::report::Results;
 use self::ways::{Lane, Way};
 use super::document;
@@ -17,6 +17,7 @@ use super::network::{BACKEND_PORT, HOSTS, Network};
 use super::tools::Tools;
 use crate::process::{self, Running, Server};
 
+mod groups;
 mod idle;
 pub mod load;
 mod measure;
@@ -148,7 +149,7 @@ fn measure(tools: &Tools, arguments: &Arguments) -> Result<Results> {
     let (time, parts) = if arguments.quick { (QUICK_TIME, 1) } else { (TIME, PARTS) };
     let pause = if arguments.quick { Duration::ZERO } else { PAUSE };
     let rounds = if arguments.quick { 1 } else { usize::from(arguments.rounds) };
-    let chosen = |group: &measure::Group| arguments.measures(group.id);
+    let chosen = |group: &Group| arguments.measures(group.id);
     let plan = measure::Plan { rounds, parts, milliseconds: time, pause };
     let columns = measure::rounds(tools, &network, &lanes, chosen, plan)?;
     let steered = dialed(&lanes).zip(dialed_before).map(|(after, before)| after - before);

@@ -7,7 +7,7 @@ use super::super::*;
 use super::frame::Sums;
 use super::options::any_options;
 use super::{any_headers, any_translation};
-use crate::packet::segment;
+use crate::packet::{Packet, segment};
 
 proptest! {
     #[test]

@@ -1,8 +1,7 @@
 //! What becomes of connections, case by case.
 
 use router_common::http::Content;
-use router_common::maps::SIDE_BACKEND;
-use router_common::translate::Translation;
+use router_common::maps::{SIDE_BACKEND, Translation};
 
 use super::*;
 

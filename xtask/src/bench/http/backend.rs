@@ -4,8 +4,8 @@ use std::fs;
 
 use anyhow::{Context, Result, ensure};
 
-use super::load::LISTENING;
-use super::tools;
+use super::load::websocket::LISTENING;
+use super::rows;
 use crate::bench::network::{DESCRIPTORS, Network};
 use crate::bench::programs::Peer;
 use crate::bench::tools::Tools;
@@ -23,7 +23,7 @@ pub fn start(tools: &Tools, network: &Network) -> Result<[Running; 2]> {
     let folder = tools.work.join("backend");
     fs::create_dir_all(&folder)?;
     let (file, body) = (folder.join("nginx.conf"), folder.join("64k"));
-    fs::write(&body, tools::body()).with_context(|| format!("writing {}", body.display()))?;
+    fs::write(&body, rows::body()).with_context(|| format!("writing {}", body.display()))?;
     fs::write(&file, nginx(tools.cores, &folder.display().to_string()))?;
     let mut command = network.backend.command(Peer::Nginx.program(&tools.root)?)?;
     command.arg("-p").arg(&folder).arg("-c").arg(&file).args(["-e", "stderr"]);

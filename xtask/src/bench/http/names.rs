@@ -5,7 +5,14 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
-use super::ways::Hosts;
+/// How many hosts are loaded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hosts {
+    /// One.
+    One,
+    /// [`MANY`].
+    Many,
+}
 
 /// Hosts of a router with many.
 pub const MANY: usize = 100_000;

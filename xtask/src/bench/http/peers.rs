@@ -6,9 +6,8 @@ use std::path::Path;
 
 use anyhow::Result;
 
-use super::backend::{ECHO_PORT, WEB_PORT};
-use super::names::{self, Certificate};
-use super::ways::{Hosts, endpoints};
+use self::setting::Setting;
+use super::names::{Certificate, Hosts};
 use crate::bench::network::Middle;
 use crate::bench::programs::Peer;
 use crate::bench::tools::Tools;
@@ -17,25 +16,7 @@ use crate::process::{Running, Server};
 mod envoy;
 mod haproxy;
 mod nginx;
-
-/// What configurations are made of.
-struct Setting<'a> {
-    cores: usize,
-    folder: &'a Path,
-    middle: &'a Middle,
-    hosts: Hosts,
-}
-
-impl Setting<'_> {
-    /// Both services with their endpoints.
-    fn services(&self) -> [(&'static str, Vec<std::net::SocketAddrV4>); 2] {
-        [("app", WEB_PORT), ("echo", ECHO_PORT)].map(|(name, port)| (name, endpoints(self.middle, port)))
-    }
-
-    fn names(&self) -> impl Iterator<Item = String> {
-        names::all(self.hosts)
-    }
-}
+mod setting;
 
 /// Starts one. It is ready when requests are answered.
 pub fn start(tools: &Tools, peer: Peer, hosts: Hosts, middle: &Middle, folder: &Path) -> Result<Running> {

@@ -2,9 +2,10 @@
 
 use std::fmt::Write as _;
 
-use super::measure::{Column, Figure};
-use super::report::{Results, rate, tail, work};
-use super::ways::{Hosts, Router, Way};
+use super::figures::{Column, Figure};
+use super::names::Hosts;
+use super::results::{Results, rate, tail, work};
+use super::ways::{Router, Way};
 use crate::bench::programs::Peer;
 
 /// In docs/.

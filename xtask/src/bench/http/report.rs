@@ -1,49 +1,20 @@
 //! The results as text.
 
 use std::fmt::Write as _;
-use std::time::Duration;
 
 use anyhow::Result;
 
-use super::measure::{Column, Figure, MEASURES, Measure, Plan};
-use super::ways::{Hosts, Router, Way};
-use super::{names, plot};
+use super::figures::{Column, Figure};
+use super::names::{self, Hosts};
+use super::plot;
+use super::results::{Results, rate, tail};
+use super::rows::Measure;
+use super::ways::{Router, Way};
 use crate::bench::bars::{self, Bar};
 use crate::bench::document::machine;
 
 /// Least ratio of Sluice's rate with many hosts to that with one.
 const MANY_BAR: f64 = 0.95;
-
-/// Everything that was measured.
-pub struct Results {
-    /// Which build of Sluice was measured.
-    pub build: String,
-    /// How often and how long.
-    pub plan: Plan,
-    /// By way.
-    pub columns: Vec<Column>,
-    /// Time from start to first answer, and resident bytes then.
-    pub loaded: Vec<(Way, Duration, i64)>,
-    /// Of the peers.
-    pub versions: Vec<String>,
-    /// Ways that could not be measured, and why.
-    pub left_out: Vec<(Way, String)>,
-}
-
-/// Units in a second.
-pub fn rate(figure: &Figure) -> f64 {
-    figure.outcome.rate()
-}
-
-/// The 99th percentile, in milliseconds.
-pub fn tail(figure: &Figure) -> f64 {
-    figure.outcome.p99.as_secs_f64() * 1000.0
-}
-
-/// Processor time of the router for each unit, in microseconds.
-pub fn work(figure: &Figure) -> f64 {
-    figure.each().iter().sum()
-}
 
 impl Results {
     /// A section of docs/benchmarks.md.
@@ -76,13 +47,6 @@ kernel; and the client's part of all the machine's work.\n"
         let bars = self.bars();
         let missed = bars.iter().filter(|bar| !bar.figure.as_ref().is_some_and(|(_, met)| *met));
         missed.map(|bar| bar.what.clone()).collect()
-    }
-
-    /// The peer with one host whose rate is greatest.
-    pub fn best_peer(&self, place: usize) -> Option<&Column> {
-        let peers = self.columns.iter().filter(|column| column.way.is_peer() && column.way.hosts == Hosts::One);
-        let rates = peers.filter_map(|peer| Some((peer, peer.middle(place, rate)?)));
-        rates.max_by(|(_, one), (_, other)| one.total_cmp(other)).map(|(peer, _)| peer)
     }
 
     fn introduction(&self, text: &mut String) -> Result<()> {
@@ -214,18 +178,6 @@ server names, Envoy as domains of a virtual host.\n",
             });
         }
         bars
-    }
-
-    /// Measures that were taken on some way, with their place among all.
-    pub fn measured(&self) -> impl Iterator<Item = (usize, &'static Measure)> {
-        MEASURES
-            .iter()
-            .enumerate()
-            .filter(|(place, _)| self.columns.iter().any(|column| !column.figures[*place].is_empty()))
-    }
-
-    fn column(&self, way: Way) -> Option<&Column> {
-        self.columns.iter().find(|column| column.way == way)
     }
 }
 

@@ -7,8 +7,8 @@ use std::path::Path;
 use anyhow::Result;
 
 use super::backend::{ECHO_PORT, WEB_PORT};
-use super::names::{self, Certificate};
-use super::ways::{HTTP_PORT, HTTPS_PORT, Hosts, endpoints};
+use super::names::{self, Certificate, Hosts};
+use super::ways::{HTTP_PORT, HTTPS_PORT, endpoints};
 use crate::bench::network::Middle;
 use crate::bench::tools::Tools;
 use crate::process::{Running, Server};

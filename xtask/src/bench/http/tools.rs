@@ -1,15 +1,15 @@
 //! The load of each measure: wrk for HTTP/1.1, h2load for HTTP/2, and [`super::load`] for the rest.
 
 use std::fs;
-use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
 
-use super::load::Outcome;
-use super::measure::{BODY, Kind, Measure};
-use super::ways::{HTTP_PORT, HTTPS_PORT, Lane};
+use super::lane::Lane;
+use super::load::outcome::Outcome;
+use super::rows::{Kind, Measure};
+use super::ways::{HTTP_PORT, HTTPS_PORT};
 use crate::bench::network::Network;
 use crate::bench::programs::find;
 use crate::bench::tools::Tools;
@@ -19,49 +19,10 @@ use crate::process::text;
 const THREADS: &str = "2";
 /// Seconds for which wrk would run if it were not interrupted.
 const LONG: u64 = 3600;
-/// What wrk and everything else that uses OpenSSL by its configuration file speaks: as the other clients.
-const OPENSSL: &str = "openssl_conf = init\n[init]\nssl_conf = ssl\n[ssl]\nsystem_default = client\n[client]
-MinProtocol = TLSv1.3\nCiphersuites = TLS_AES_128_GCM_SHA256\nGroups = X25519\n";
-
 /// Debian packages of load tools that are missing.
 pub fn missing() -> Vec<&'static str> {
     let tools = [("wrk", "wrk"), ("h2load", "nghttp2-client")];
     tools.into_iter().filter(|(program, _)| find(program).is_none()).map(|(_, package)| package).collect()
-}
-
-/// Files that the tools read, of one way.
-pub struct Files {
-    /// wrk's script.
-    script: PathBuf,
-    /// OpenSSL's configuration.
-    openssl: PathBuf,
-    /// /etc/hosts with the router's name.
-    etc_hosts: PathBuf,
-    /// Names that are asked for where they may change, one a line.
-    names: PathBuf,
-    /// The one name where they may not.
-    name: PathBuf,
-    /// What h2load writes.
-    log: PathBuf,
-}
-
-impl Files {
-    /// Writes them.
-    pub fn write(folder: &Path, address: std::net::Ipv4Addr, name: &str, names: &[String]) -> Result<Files> {
-        let file = |file: &str, content: &str| -> Result<PathBuf> {
-            let path = folder.join(file);
-            fs::write(&path, content).with_context(|| format!("writing {}", path.display()))?;
-            Ok(path)
-        };
-        Ok(Files {
-            script: file("wrk.lua", include_str!("wrk.lua"))?,
-            openssl: file("openssl.cnf", OPENSSL)?,
-            etc_hosts: file("hosts", &format!("127.0.0.1 localhost\n{address} {name}\n"))?,
-            names: file("names", &names.join("\n"))?,
-            name: file("name", name)?,
-            log: folder.join("h2load.log"),
-        })
-    }
 }
 
 /// Makes the load of a measure on a way, for some milliseconds.
@@ -158,11 +119,6 @@ fn of_log(log: &str, elapsed: Duration) -> Result<Outcome> {
     }
     ensure!(!times.is_empty(), "h2load logged no request that was answered");
     Ok(Outcome::of(times, elapsed, errors))
-}
-
-/// What uploads and downloads carry.
-pub fn body() -> Vec<u8> {
-    vec![b'd'; BODY]
 }
 
 #[cfg(test)]

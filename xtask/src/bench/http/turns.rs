@@ -11,9 +11,10 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 use rustix::process::{Pid, Signal, kill_process, set_parent_process_death_signal};
 
-use super::measure::{Figure, Measure};
+use super::figures::Figure;
+use super::lane::Lane;
+use super::rows::Measure;
 use super::tools;
-use super::ways::Lane;
 use crate::bench::network::Network;
 use crate::bench::order::order;
 use crate::bench::usage::{self, Processor};

@@ -2,7 +2,8 @@
 
 use std::fmt::Write as _;
 
-use super::measure::{Column, GROUPS, Group};
+use super::groups::{GROUPS, Group};
+use super::measure::Column;
 use super::ways::Way;
 
 /// In docs/.

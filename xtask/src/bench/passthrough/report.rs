@@ -4,8 +4,9 @@ use std::fmt::Write as _;
 
 use anyhow::{Context, Result};
 
+use super::groups::{GROUPS, Group};
 use super::idle::{Idle, MANY};
-use super::measure::{Column, GROUPS, Group, Plan};
+use super::measure::{Column, Plan};
 use super::plot;
 use super::ways::Way;
 use crate::bench::bars::{self, Bar};

@@ -8,10 +8,10 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 
-use super::load::Load;
+use super::groups::Measure;
 use super::load::client::Outcome;
 use super::load::hello::{Hello, NAME};
-use super::measure::Measure;
+use super::load::protocol::Load;
 use super::peers;
 use crate::bench::network::{BACKEND_PORT, Middle, Network, ROUTER_PORT};
 use crate::bench::programs::Peer;

@@ -11,7 +11,8 @@ use rustls::crypto::aws_lc_rs;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{ClientConnection, DigitallySignedStruct, HandshakeKind, ProtocolVersion, SignatureScheme, StreamOwned};
 
-use super::{Client, Outcome, in_threads, open};
+use super::client::{Client, in_threads, open};
+use super::outcome::Outcome;
 
 /// Connections one after the other on each thread, with the names in turn.
 pub fn run(client: Client, names: &[&str]) -> Result<Outcome> {

@@ -7,9 +7,12 @@ use std::thread;
 
 use anyhow::{Context, Result, bail, ensure};
 
-use super::super::measure::BODY;
-use super::{Client, LISTENING, Outcome, in_threads, open};
+use super::super::rows::BODY;
+use super::client::{Client, in_threads, open};
+use super::outcome::Outcome;
 
+/// What the backend prints when it listens.
+pub const LISTENING: &str = "load: listening";
 /// The key of RFC 6455 1.3, and what a server makes of it there. All clients here send this one.
 const KEY: &str = "dGhlIHNhbXBsZSBub25jZQ==";
 const ACCEPT: &str = "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=";

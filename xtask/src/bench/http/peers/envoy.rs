@@ -1,7 +1,7 @@
 //! Envoy: hosts as domains of one virtual host, in a file of routes that both listeners read.
 
 use super::super::ways::{HTTP_PORT, HTTPS_PORT};
-use super::Setting;
+use super::setting::Setting;
 use crate::bench::network::{DESCRIPTORS, HOSTS};
 
 /// The routes (config.route.v3.RouteConfiguration).

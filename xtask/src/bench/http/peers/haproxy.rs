@@ -1,7 +1,7 @@
 //! HAProxy: hosts in a map, as OpenShift's router has them, and its fields for backends.
 
 use super::super::ways::{HTTP_PORT, HTTPS_PORT};
-use super::Setting;
+use super::setting::Setting;
 use crate::bench::network::DESCRIPTORS;
 
 /// Hosts and their backend.

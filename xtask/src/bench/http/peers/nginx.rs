@@ -1,7 +1,7 @@
 //! nginx: hosts as server names, backends with connections that stay.
 
 use super::super::ways::{HTTP_PORT, HTTPS_PORT};
-use super::Setting;
+use super::setting::Setting;
 use crate::bench::network::DESCRIPTORS;
 
 /// A listening socket for each worker, bodies passed on as they come, and buffers that hold a response of 64 KiB, so

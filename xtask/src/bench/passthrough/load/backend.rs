@@ -14,7 +14,7 @@ use rustix::event::epoll;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, listen, socket_with, sockopt};
 
 use super::hello::{HEADER, LONGEST, order, record_length};
-use super::{BLOCK, LISTENING, Load, MESSAGE, PATIENCE, READY};
+use super::protocol::{BLOCK, LISTENING, Load, MESSAGE, PATIENCE, READY};
 
 /// Connections served at a time, but for idle ones. More than any measure has.
 const WORKERS: usize = 96;

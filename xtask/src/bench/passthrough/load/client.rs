@@ -10,8 +10,9 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
 
+use super::connection::open;
 use super::hello::{Hello, Order};
-use super::{BLOCK, Load, MESSAGE, open};
+use super::protocol::{BLOCK, Load, MESSAGE};
 
 /// What to do.
 #[derive(Args)]

@@ -2,7 +2,7 @@
 
 use clap::ValueEnum;
 
-use super::Load;
+use super::protocol::Load;
 
 /// The server name in both.
 pub const NAME: &str = "www.a.test";

@@ -6,8 +6,9 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 use anyhow::{Context, Result, ensure};
 use clap::Args;
 
+use super::connection::open;
 use super::hello::{Hello, Order};
-use super::{Load, open};
+use super::protocol::Load;
 
 /// What to hold.
 #[derive(Args)]

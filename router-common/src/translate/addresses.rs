@@ -1,0 +1,65 @@
+//! The addresses in the IP header, and what their change makes of its checksum and of that of TCP.
+
+use super::difference::Difference;
+use super::packet_mut::PacketMut;
+use crate::maps::FlowKey;
+use crate::packet::ETHERNET;
+
+/// Where the header checksum is (RFC 791 §3.1).
+pub const IP_CHECKSUM: u32 = ETHERNET + 10;
+const IP4_ADDRESSES: u32 = ETHERNET + 12;
+const IP6_ADDRESSES: u32 = ETHERNET + 8;
+
+/// What the change of addresses makes of a sum, that of the IPv4 header and that of the pseudo header alike.
+#[inline(always)]
+pub fn addresses_difference(from: &FlowKey, to: &FlowKey, whole: bool) -> Difference {
+    let mut difference = Difference::default();
+    for at in [0, 4, 8, 12] {
+        if whole || at == 12 {
+            difference.change_bytes(word(&from.source, at), word(&to.source, at));
+            difference.change_bytes(word(&from.destination, at), word(&to.destination, at));
+        }
+    }
+    difference
+}
+
+/// Writes the addresses alone.
+///
+/// IPv6 has no header checksum that balances their change in a sum over the whole packet, as that of IPv4 does; and the
+/// kernel's pseudo-header fix takes the change out of that sum, as if there were one. So the store has to put it in.
+#[inline(always)]
+pub fn store_addresses(packet: &mut impl PacketMut, v6: bool, to: &FlowKey) -> bool {
+    if v6 {
+        let mut both = Words([0; 32]);
+        for at in [0, 4, 8, 12] {
+            both.set(at, word(&to.source, at));
+            both.set(16 + at, word(&to.destination, at));
+        }
+        packet.store_counted(IP6_ADDRESSES, &both.0)
+    } else {
+        let mut both = Words([0; 8]);
+        both.set(0, word(&to.source, 12));
+        both.set(4, word(&to.destination, 12));
+        packet.store(IP4_ADDRESSES, &both.0)
+    }
+}
+
+/// Bytes that are written in words of four.
+#[repr(C, align(8))]
+pub struct Words<const N: usize>(pub [u8; N]);
+
+impl<const N: usize> Words<N> {
+    /// `at` is a constant at every call, so that the bound is checked by the compiler.
+    #[inline(always)]
+    pub fn set(&mut self, at: usize, word: [u8; 4]) {
+        self.0[at..at + 4].copy_from_slice(&word);
+    }
+}
+
+/// Four bytes; `at` is a constant at every call.
+#[inline(always)]
+pub fn word<const N: usize>(bytes: &[u8; N], at: usize) -> [u8; 4] {
+    let mut word = [0; 4];
+    word.copy_from_slice(&bytes[at..at + 4]);
+    word
+}

@@ -1,0 +1,90 @@
+//! Every map. Names and layouts are those of `router_common::maps`.
+#![allow(non_upper_case_globals, reason = "a map is named in the kernel as the static is here")]
+
+use aya_ebpf::bindings::BPF_F_NO_PREALLOC;
+use aya_ebpf::btf_maps::{Array, HashMap, LpmTrie, LruHashMap, PerCpuArray, PerCpuHashMap, RingBuf};
+use aya_ebpf::macros::btf_map;
+use router_common::maps::{
+    AllowNet, Config, Decided, END_RING, EVENT_RING, Endpoint, EndpointState, Event, FirstFlight, Flow, FlowEnd,
+    FlowKey, FragmentKey, Fragmented, Handshake, HostKey, HostRoute, LaterHead, Listener, ListenerKey, MAX_ALLOW,
+    MAX_CLASHES, MAX_ENDPOINTS, MAX_FLOWS, MAX_FRAGMENTED, MAX_HANDSHAKES, MAX_HELLOS, MAX_HOSTS, MAX_LATER_HEADS,
+    MAX_LISTENERS, MAX_PEERS, MAX_TAKEN, MAX_VERDICTS, Meta, Pool, Repeated, RouteName, RouteStats, ShortFlight, Slot,
+    SlotKey,
+};
+use router_common::packet::Segment;
+use router_common::verdict::{DIAL_COUNTERS, REASON_CODES};
+
+use crate::scratch::{Hop, MAX_HOPS, Scratch};
+
+const SPARSE: usize = BPF_F_NO_PREALLOC as usize;
+
+#[btf_map]
+pub static listeners: HashMap<ListenerKey, Listener, MAX_LISTENERS> = HashMap::new();
+#[btf_map]
+pub static http_be: HashMap<HostKey, HostRoute, MAX_HOSTS, SPARSE> = HashMap::new();
+#[btf_map]
+pub static edge_reencrypt: HashMap<HostKey, HostRoute, MAX_HOSTS, SPARSE> = HashMap::new();
+#[btf_map]
+pub static tcp_be: HashMap<HostKey, HostRoute, MAX_HOSTS, SPARSE> = HashMap::new();
+#[btf_map]
+pub static sni_passthrough: HashMap<HostKey, u32, MAX_HOSTS, SPARSE> = HashMap::new();
+#[btf_map]
+pub static allowlists: LpmTrie<AllowNet, u32, MAX_ALLOW> = LpmTrie::new();
+#[btf_map]
+pub static handshakes: LruHashMap<FlowKey, Handshake, MAX_HANDSHAKES> = LruHashMap::new();
+#[btf_map]
+pub static hellos: HashMap<FlowKey, FirstFlight, MAX_HELLOS> = HashMap::new();
+#[btf_map]
+pub static short_hellos: HashMap<FlowKey, ShortFlight, MAX_HELLOS> = HashMap::new();
+#[btf_map]
+pub static later_heads: HashMap<FlowKey, LaterHead, MAX_LATER_HEADS, SPARSE> = HashMap::new();
+#[btf_map]
+pub static verdicts: PerCpuArray<Decided, MAX_VERDICTS> = PerCpuArray::new();
+#[btf_map]
+pub static route_stats: PerCpuHashMap<u32, RouteStats, MAX_HOSTS, SPARSE> = PerCpuHashMap::new();
+#[btf_map]
+pub static reason_stats: PerCpuArray<u64, { REASON_CODES as usize }> = PerCpuArray::new();
+#[btf_map]
+pub static events: RingBuf<Event, EVENT_RING> = RingBuf::new();
+#[btf_map]
+pub static sluice_meta: Array<Meta, 1> = Array::new();
+#[btf_map]
+pub static flows: HashMap<FlowKey, Flow, MAX_FLOWS, SPARSE> = HashMap::new();
+#[btf_map]
+pub static fragments: LruHashMap<FragmentKey, Fragmented, MAX_FRAGMENTED> = LruHashMap::new();
+#[btf_map]
+pub static fragments_again: LruHashMap<FlowKey, Repeated, MAX_FRAGMENTED> = LruHashMap::new();
+#[btf_map]
+pub static fragment_ids: Array<u32, 1> = Array::new();
+#[btf_map]
+pub static fragmenting: LruHashMap<[u8; 16], u64, MAX_FRAGMENTED> = LruHashMap::new();
+#[btf_map]
+pub static flow_ends: RingBuf<FlowEnd, END_RING> = RingBuf::new();
+#[btf_map]
+pub static pools: HashMap<u32, Pool, MAX_HOSTS, SPARSE> = HashMap::new();
+#[btf_map]
+pub static slots: HashMap<SlotKey, Slot, MAX_ENDPOINTS, SPARSE> = HashMap::new();
+#[btf_map]
+pub static endpoints: HashMap<u32, Endpoint, MAX_ENDPOINTS, SPARSE> = HashMap::new();
+#[btf_map]
+pub static endpoint_state: HashMap<u32, EndpointState, MAX_ENDPOINTS, SPARSE> = HashMap::new();
+#[btf_map]
+pub static peers: HashMap<u32, u64, MAX_PEERS, SPARSE> = HashMap::new();
+#[btf_map]
+pub static taken: HashMap<FlowKey, u32, MAX_TAKEN, SPARSE> = HashMap::new();
+#[btf_map]
+pub static clashes: LruHashMap<FlowKey, u32, MAX_CLASHES> = LruHashMap::new();
+#[btf_map]
+pub static config: Array<Config, 1> = Array::new();
+#[btf_map]
+pub static dial_stats: PerCpuArray<u64, { DIAL_COUNTERS as usize }> = PerCpuArray::new();
+#[btf_map]
+pub static routes: HashMap<u32, RouteName, MAX_HOSTS, SPARSE> = HashMap::new();
+#[btf_map]
+pub static scratch: PerCpuArray<Scratch, 1> = PerCpuArray::new();
+
+#[btf_map]
+pub static next_hops: PerCpuArray<Hop, MAX_HOPS> = PerCpuArray::new();
+
+#[btf_map]
+pub static headers: PerCpuArray<Segment, 1> = PerCpuArray::new();
