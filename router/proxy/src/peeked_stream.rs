@@ -1,4 +1,4 @@
-//! A client's stream, with bytes in front that were already read from it; what is written to it is [`joined`].
+//! A client's stream, with bytes in front that were already read from it; what is written to it is coalesced.
 
 use std::io;
 use std::pin::Pin;

@@ -86,7 +86,7 @@ const PREFIXES: [&str; 3] = ["haproxy.router.openshift.io/", "router.openshift.i
 pub struct TrafficOptions {
     /// Passthrough: a PROXY v2 header goes first.
     pub proxy_protocol: bool,
-    /// How long a tunnel may be silent, at most [`MAX_TIMEOUT`]; `None`: as the router says.
+    /// How long a tunnel may be silent, at most [`values::MAX_TIMEOUT`]; `None`: as the router says.
     pub tunnel_timeout: Option<Duration>,
     /// What happens to forwarding headers; `None`: as the router says.
     pub forwarded: Option<ForwardedHeaders>,

@@ -111,7 +111,7 @@ pub enum Outcome {
     Serve,
     /// A slot, after all of its children: none wants the request, and nothing else is asked. 404.
     NoChild,
-    /// A slot that no child hangs on here, or whose reference is no good (see [`problems()`]): as if none of its
+    /// A slot that no child hangs on here, or whose reference is no good (see `problems`): as if none of its
     /// backends could be used. 500.
     NoBackend,
 }
