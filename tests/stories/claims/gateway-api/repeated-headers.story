@@ -69,7 +69,7 @@ $ curl --http2-prior-knowledge -d x -H "Content-Type: application/grpc" -H "X-Te
   HTTP/2 200
   calls saw POST /stories.One/Call HTTP/2
   explain: GRPCRoute shop/calls gets it, on 1 endpoint
-$ curl --http2-prior-knowledge -d x -H "Content-Type: application/grpc" -H "X-Team: red" http://one.call.test:81/stories.One/Call
+$ curl --http2-prior-knowledge -X POST -H "Content-Type: application/grpc" -H "X-Team: red" http://one.call.test:81/stories.One/Call
   HTTP/2 200
     grpc-status: 12
     grpc-message: Not Found
