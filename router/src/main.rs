@@ -11,7 +11,7 @@ use router::cli::{self, Cli};
 /// The system's allocator takes twice as long for a request once the heap has held a table of 100,000 objects.
 #[cfg(feature = "allocator")]
 #[global_allocator]
-static ALLOCATOR: router_sys::allocator::LastFreed<MiMalloc> = router_sys::allocator::LastFreed(MiMalloc);
+static ALLOCATOR: router_sys::allocator::ThreadCache<MiMalloc> = router_sys::allocator::ThreadCache(MiMalloc);
 #[cfg(not(feature = "allocator"))]
 #[global_allocator]
 static ALLOCATOR: MiMalloc = MiMalloc;

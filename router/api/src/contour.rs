@@ -23,7 +23,7 @@ use serde_json::Value;
 
 use super::fields::Fields;
 use crate::contour::common::{refuse, required};
-use crate::contour::types::{TlsCertificateDelegation, TlsSpec, Vertex, VirtualHostSpec};
+use crate::contour::types::{ContourProxy, TlsCertificateDelegation, TlsSpec, VirtualHostSpec};
 use crate::meta::set_namespace;
 use crate::object::Object;
 
@@ -98,11 +98,11 @@ fn names_another(class: &str) -> bool {
 }
 
 /// What both kinds have in common: the class and the virtual host.
-fn vertex(kind: Kind, meta: Meta, manifest: Manifest, spec: &mut Fields<'_>, findings: &mut Findings) -> Vertex {
+fn vertex(kind: Kind, meta: Meta, manifest: Manifest, spec: &mut Fields<'_>, findings: &mut Findings) -> ContourProxy {
     let annotated = CLASS_ANNOTATIONS.iter().find_map(|name| meta.annotations.get(name));
     let named = if kind == Kind::HttpProxy { spec.text("ingressClassName", findings) } else { None };
     let is_foreign = annotated.or(named).is_some_and(names_another);
-    let mut vertex = Vertex {
+    let mut vertex = ContourProxy {
         kind,
         meta,
         manifest,

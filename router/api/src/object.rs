@@ -7,7 +7,7 @@ use router_model::for_kinds;
 use router_model::kind::Kind;
 use router_model::object::{Meta, ObjectKey, Uid};
 
-use crate::contour::types::{TlsCertificateDelegation, Vertex};
+use crate::contour::types::{ContourProxy, TlsCertificateDelegation};
 use crate::gateway_api::types::{BackendTlsPolicy, Gateway, GatewayClass, GatewayRoute, ReferenceGrant, RouteSlot};
 use crate::kubernetes::config_map::ConfigMap;
 use crate::kubernetes::endpoints::{EndpointSlice, Service};

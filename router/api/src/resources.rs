@@ -9,7 +9,7 @@ use router_model::object::{Manifest, ObjectKey, ObjectRef, TextMap};
 use router_model::persistent::{Changed, Same, Sorted};
 use serde_json::Value;
 
-use crate::contour::types::{TlsCertificateDelegation, Vertex};
+use crate::contour::types::{ContourProxy, TlsCertificateDelegation};
 use crate::gateway_api::types::{BackendTlsPolicy, Gateway, GatewayClass, GatewayRoute, ReferenceGrant, RouteSlot};
 use crate::kubernetes::config_map::ConfigMap;
 use crate::kubernetes::endpoints::{EndpointSlice, Service};

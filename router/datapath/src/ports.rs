@@ -56,7 +56,7 @@ pub enum PortsError {
          to dial from; make it smaller, or name ports with --snat-ports",
         and(others)
     )]
-    Few {
+    OneOrMany {
         /// The stack's.
         local: PortRange,
         /// Other agents.
@@ -103,7 +103,7 @@ fn beside(local: PortRange, others: Vec<Instance>, wanted: Option<PortRange>) ->
         }
         next = next.max(after);
     }
-    let (low, count) = largest.ok_or(PortsError::Few { local, others })?;
+    let (low, count) = largest.ok_or(PortsError::OneOrMany { local, others })?;
     // Neither is above 65,535: the part ends before the one that is taken.
     Ok(PortRange { low: low as u16, high: (low + count - 1) as u16 })
 }

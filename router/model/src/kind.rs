@@ -63,10 +63,10 @@ macro_rules! for_kinds {
                 namespaced, RouteSlot in route_slots, conditions;
             /// Contour's older routes.
             IngressRoute "IngressRoute" ["contour.heptio.com/v1beta1"]
-                namespaced, Vertex in ingress_routes, conditions;
+                namespaced, ContourProxy in ingress_routes, conditions;
             /// Contour's routes.
             HttpProxy "HTTPProxy" ["projectcontour.io/v1"]
-                namespaced, Vertex in http_proxies, conditions;
+                namespaced, ContourProxy in http_proxies, conditions;
             /// Leave to use certificates of another namespace.
             TlsCertificateDelegation "TLSCertificateDelegation" ["projectcontour.io/v1", "contour.heptio.com/v1beta1"]
                 namespaced, TlsCertificateDelegation in certificate_delegations, conditions;

@@ -4,10 +4,10 @@
 
 pub mod certificate;
 pub mod dns_names;
-pub mod few;
 pub mod field;
 pub mod kind;
 pub mod names;
 pub mod object;
+pub mod one_or_many;
 pub mod persistent;
 pub mod selector;

@@ -101,7 +101,7 @@ impl Drop for Seat {
 
 /// A connection's seats: its router's, and the process'.
 #[derive(Debug)]
-pub struct Seats(#[expect(dead_code, reason = "held for its drop")] pub [Seat; 2]);
+pub struct Permits(#[expect(dead_code, reason = "held for its drop")] pub [Seat; 2]);
 
 #[cfg(test)]
 mod tests {

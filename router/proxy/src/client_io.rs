@@ -5,8 +5,8 @@
 //! room to write.
 
 mod cut_off;
+mod framed_input;
 mod frames;
-mod gated;
 mod waits;
 
 use std::io;
@@ -20,10 +20,10 @@ use http::StatusCode;
 use router_table::policy::RouterPolicy;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use super::clock::ClientClock;
+use crate::client_io::framed_input::{BodyLength, FramedInput};
+use crate::connection_state::ConnectionState;
 use crate::rt::timer::Timer;
 use frames::FrameMeter;
-use gated::{BodyLength, Gated};
 use waits::Pace;
 
 /// How many bytes a client may still send after the connection was ended here: closing on unread bytes would reset
@@ -78,10 +78,10 @@ impl ClientLimits {
 #[derive(Debug)]
 pub struct ClientIo<S> {
     inner: S,
-    clock: Arc<ClientClock>,
+    clock: Arc<ConnectionState>,
     limits: ClientLimits,
     /// HTTP/1 input; HTTP/2 has its own framing, and is not looked into.
-    gated: Option<Box<Gated>>,
+    gated: Option<Box<FramedInput>>,
     /// HTTP/2, of which frames are counted.
     meter: Option<Box<FrameMeter>>,
     /// What is left to say to a client that has sent too many.
@@ -116,14 +116,14 @@ enum Wait {
 
 impl<S> ClientIo<S> {
     /// A stream that speaks HTTP/1.1 (`http1`) or HTTP/2.
-    pub fn new(inner: S, http1: bool, clock: Arc<ClientClock>, limits: ClientLimits) -> Self {
+    pub fn new(inner: S, http1: bool, clock: Arc<ConnectionState>, limits: ClientLimits) -> Self {
         ClientIo {
             inner,
             clock,
             limits,
             meter: (!http1).then(Box::default),
             goaway: None,
-            gated: http1.then(|| Box::new(Gated::new(limits.head_bytes, limits.answer_empty))),
+            gated: http1.then(|| Box::new(FramedInput::new(limits.head_bytes, limits.answer_empty))),
             wait: None,
             read_timer: Timer::default(),
             pace: Pace::default(),

@@ -38,15 +38,15 @@ pub fn poll_write<S: AsyncWrite>(
 
 /// A stream that is written to in this way.
 #[derive(Debug)]
-pub struct Joined<S>(pub S);
+pub struct CoalescedWrite<S>(pub S);
 
-impl<S: AsyncRead + Unpin> AsyncRead for Joined<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for CoalescedWrite<S> {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.0).poll_read(cx, buf)
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Joined<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for CoalescedWrite<S> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
         Pin::new(&mut self.0).poll_write(cx, buf)
     }
@@ -89,7 +89,8 @@ mod tests {
                     [&message[..one], &message[one..two], &[], &message[two..]].map(|part: &[u8]| IoSlice::new(part));
                 let (mut to, mut from) = tokio::io::duplex(4 * SHORT);
                 let written =
-                    std::future::poll_fn(|cx| Pin::new(&mut Joined(&mut to)).poll_write_vectored(cx, &slices)).await?;
+                    std::future::poll_fn(|cx| Pin::new(&mut CoalescedWrite(&mut to)).poll_write_vectored(cx, &slices))
+                        .await?;
                 drop(to);
                 let mut read = Vec::new();
                 from.read_to_end(&mut read).await?;

@@ -10,11 +10,11 @@ use router_model::names::RouterName;
 use router_table::lookup::SniMatch;
 use tokio::net::TcpStream;
 
-use super::capacity::Seats;
+use super::capacity::Permits;
 use super::hello::{FirstFlight, HelloFailure, read_hello, turn_away};
 use super::http::connection::Connection;
 use super::http::serve::{policy_of, serve_http1, serve_http2};
-use super::peeked_stream::Prefixed;
+use super::peeked_stream::PeekedStream;
 use super::preface::{self, Beginning};
 use super::proxy_protocol::Proxied;
 use super::snapshot::ServedRouter;
@@ -37,7 +37,7 @@ pub struct Accepted {
     /// The connection.
     pub stream: TcpStream,
     /// What it counts for.
-    pub seats: Seats,
+    pub seats: Permits,
 }
 
 /// Serves a connection to its end. What speaks HTTP is boxed, so that a connection that waits for its hello, or is
@@ -70,7 +70,7 @@ pub async fn serve(shared: Arc<Shared>, mut accepted: Accepted) {
             if speaks_http2 {
                 Box::pin(serve_either(shared, connection, first, stream)).await;
             } else {
-                Box::pin(serve_http1(shared, connection, Prefixed::new(first, stream), Duration::ZERO)).await;
+                Box::pin(serve_http1(shared, connection, PeekedStream::new(first, stream), Duration::ZERO)).await;
             }
         }
         Protocol::Https => serve_tls(shared, served, accepted, first).await,
@@ -81,9 +81,11 @@ pub async fn serve(shared: Arc<Shared>, mut accepted: Accepted) {
 async fn serve_either(shared: Arc<Shared>, connection: Connection, first: Vec<u8>, stream: TcpStream) {
     let limit = policy_of(&shared, &connection.router).timeouts.head;
     match preface::read(&stream, first, limit).await {
-        Ok(Beginning { http2: true, bytes, .. }) => serve_http2(shared, connection, Prefixed::new(bytes, stream)).await,
+        Ok(Beginning { http2: true, bytes, .. }) => {
+            serve_http2(shared, connection, PeekedStream::new(bytes, stream)).await
+        }
         Ok(Beginning { bytes, waited, .. }) => {
-            serve_http1(shared, connection, Prefixed::new(bytes, stream), waited).await;
+            serve_http1(shared, connection, PeekedStream::new(bytes, stream), waited).await;
         }
         Err(error) => tracing::debug!(%error, "an HTTP connection failed before it said anything"),
     }

@@ -1,35 +1,35 @@
 //! One request: what it is for, which route serves it, and the response.
 
 pub mod actions;
-pub mod asked;
 pub mod body;
 pub mod compress;
 pub mod connection;
 pub mod cors;
+pub mod deadlines;
 pub mod decide;
 pub mod destination;
+mod drain_body;
 mod escape;
-pub mod finish;
 pub mod forward;
-pub mod gate;
 pub mod grpc;
+pub mod header_case;
 pub mod headers;
 pub mod interim;
 mod join;
-mod leftover;
+pub mod local_reply;
+pub mod message_framing;
 pub mod mirror;
 pub mod modify;
-pub mod own;
 pub mod pages;
-pub mod paths;
+pub mod path_rewrite;
 pub mod reason;
 pub mod request_id;
+pub mod request_view;
+pub mod response_filters;
 mod retry;
 pub mod serve;
-pub mod spelling;
 pub mod target;
 pub mod tee;
-pub mod times;
 pub mod upgrade;
 pub mod upload;
 pub mod upload_error;
@@ -48,9 +48,11 @@ use router_table::location::{RedirectFrom, to_https};
 use router_table::rule::{Action, Rule};
 use router_table::table::ResolvedRoute;
 
-use super::clock::InFlight;
 use super::snapshot::ServedRouter;
+use crate::connection_state::InFlight;
 use crate::context::Shared;
+use crate::http::local_reply::LocalReply;
+use crate::http::response_filters::Finish;
 use crate::record::AccessRecord;
 use body::ResponseBody;
 use compress::{MaybeGzip, accepts_gzip};
@@ -58,9 +60,7 @@ use connection::Connection;
 use cors::Sharing;
 use decide::{Decision, decide};
 use destination::Destination;
-use finish::Finish;
 use forward::Failure;
-use own::OwnResponse;
 
 /// A connection, and who serves it: one thing, as every request counts up and down what it needs of them.
 #[derive(Debug)]
@@ -88,7 +88,7 @@ pub fn handle(
         upgrade::declined(client, shared);
     }
     if let Some(content) = content.filter(|_| is_http2) {
-        leftover::drain(content);
+        drain_body::drain(content);
     }
     async move {
         let response = match step {
@@ -104,7 +104,7 @@ enum Step {
     /// The router has answered by itself.
     Answered(Box<Response<ResponseBody>>),
     /// It goes to an endpoint.
-    Forward(Box<Ahead>),
+    Forward(Box<PendingForward>),
 }
 
 impl Step {
@@ -114,12 +114,12 @@ impl Step {
 }
 
 /// A request that goes to an endpoint.
-struct Ahead {
+struct PendingForward {
     served: Arc<ServedRouter>,
     route: Arc<ResolvedRoute>,
     authority: HeaderValue,
     as_sent: bool,
-    own: OwnResponse,
+    own: LocalReply,
     takes_gzip: bool,
     sharing: Option<Box<Sharing>>,
     request: Request<Incoming>,
@@ -135,7 +135,7 @@ fn begin(shared: &Shared, connection: &Connection, mut head: request::Parts, con
     // Boxed, as it is handed on until the response's end.
     let mut record = Box::new(AccessRecord::new(router.clone(), *client, *listener, DataPath::Proxy, &shared.log));
     record.tls = connection.tls.is_some();
-    let own = OwnResponse::to(&head, content.as_ref(), shared.config.show_cause);
+    let own = LocalReply::to(&head, content.as_ref(), shared.config.show_cause);
     let policy = served.as_ref().map(|served| &*served.table.policy);
     if let Some((status, is_empty)) = connection.clock.refused() {
         // The stream has refused what the client sent; this request only stands for it.
@@ -212,8 +212,18 @@ fn begin(shared: &Shared, connection: &Connection, mut head: request::Parts, con
             {
                 head.uri = uri;
                 let request = Request::from_parts(head, content);
-                let ahead =
-                    Ahead { served, route, authority, as_sent, own, takes_gzip, sharing, request, record, in_flight };
+                let ahead = PendingForward {
+                    served,
+                    route,
+                    authority,
+                    as_sent,
+                    own,
+                    takes_gzip,
+                    sharing,
+                    request,
+                    record,
+                    in_flight,
+                };
                 return Step::Forward(Box::new(ahead));
             }
             (StatusCode::BAD_REQUEST, Flag::BadRequest)
@@ -236,10 +246,11 @@ fn shared_with(sharing: Option<&Sharing>, mut response: Response<ResponseBody>) 
     response
 }
 
-impl Ahead {
+impl PendingForward {
     async fn go(self: Box<Self>, of: &Served) -> Response<MaybeGzip<ResponseBody>> {
         let Served { shared, connection } = of;
-        let Ahead { served, route, authority, as_sent, own, takes_gzip, sharing, request, record, in_flight } = *self;
+        let PendingForward { served, route, authority, as_sent, own, takes_gzip, sharing, request, record, in_flight } =
+            *self;
         let destination = Destination { route: &route, served: &served, authority: &authority, as_sent };
         match forward::forward(shared, connection, &destination, request, record, in_flight).await {
             Ok(response) => {
@@ -279,11 +290,11 @@ fn redirected(rule: &Rule, from: &RedirectFrom<'_>, request: &HeaderMap) -> Opti
 /// The URI to forward; `None` when a path that is to be changed makes none.
 fn forwarded(uri: &mut Uri, route: &ResolvedRoute, rule: Option<&Rule>) -> Option<Uri> {
     if let Some(target) = &route.policy.rewrite_target {
-        return paths::rewritten(uri, target.rewrite(route.path(), uri.path()));
+        return path_rewrite::rewritten(uri, target.rewrite(route.path(), uri.path()));
     }
     let change = route.rule.as_ref().and_then(|policy| policy.rewrite_path.as_ref());
     match change.zip(rule) {
-        Some((change, rule)) => paths::rewritten(uri, location::changed(change, &rule.prefix, uri.path())),
+        Some((change, rule)) => path_rewrite::rewritten(uri, location::changed(change, &rule.prefix, uri.path())),
         None => Some(std::mem::take(uri)),
     }
 }

@@ -13,9 +13,9 @@
 mod capacity;
 mod certificates;
 mod client_io;
-mod clock;
 mod coalesced_write;
 mod connection;
+mod connection_state;
 mod context;
 mod dial;
 mod hello;

@@ -16,14 +16,14 @@ use tokio_util::either::Either;
 
 use super::dial::{self, DialError, Opening};
 use super::limits::TooMany;
-use super::peeked_stream::Prefixed;
-use super::upstream::choose::Exhausted;
+use super::peeked_stream::PeekedStream;
+use super::upstream::choose::NoEndpoint;
 use super::upstream::hashing::Key;
 use super::upstream::secure::{ByteStream, secured};
 use crate::context::Shared;
 use crate::record::AccessRecord;
 use crate::relay::{self, RelayEnd, RelayOptions, TunnelEnd};
-use crate::rt::timer::{Lent, Timer};
+use crate::rt::timer::{PooledTimer, Timer};
 
 /// Forwards a connection whose first bytes were already read. A client that cannot be served gets a reset: in a
 /// protocol that is not ours there is nothing to say.
@@ -32,7 +32,7 @@ pub async fn forward(
     client: TcpStream,
     route: Arc<ResolvedRoute>,
     hello: Vec<u8>,
-    mut timer: Lent<'_>,
+    mut timer: PooledTimer<'_>,
     mut record: AccessRecord,
 ) {
     record.route = Some(Arc::clone(&route));
@@ -61,7 +61,7 @@ pub async fn forward(
 /// Forwards what a client says inside its TLS, and back. A client that cannot be served gets a reset.
 pub async fn forward_terminated(
     shared: &Shared,
-    mut client: TlsStream<Prefixed<TcpStream>>,
+    mut client: TlsStream<PeekedStream<TcpStream>>,
     admitted: bool,
     route: Arc<ResolvedRoute>,
     mut record: AccessRecord,
@@ -142,12 +142,12 @@ async fn connect(
     loop {
         let pick = match choice.next(&shared.balancer, timeout).await {
             Ok(pick) => pick,
-            Err(Exhausted::NoEndpoints | Exhausted::Tried) => return None,
-            Err(Exhausted::Failing(_)) => {
+            Err(NoEndpoint::NoEndpoints | NoEndpoint::Tried) => return None,
+            Err(NoEndpoint::Failing(_)) => {
                 record.flag = Flag::InvalidBackend;
                 return None;
             }
-            Err(Exhausted::Busy) => {
+            Err(NoEndpoint::Busy) => {
                 record.flag = Flag::Busy;
                 return None;
             }

@@ -10,16 +10,16 @@ use super::coalesced_write;
 
 /// The stream.
 #[derive(Debug)]
-pub struct Prefixed<S> {
+pub struct PeekedStream<S> {
     prefix: Vec<u8>,
     taken: usize,
     inner: S,
 }
 
-impl<S> Prefixed<S> {
+impl<S> PeekedStream<S> {
     /// `prefix`, then what `inner` gives.
     pub fn new(prefix: Vec<u8>, inner: S) -> Self {
-        Prefixed { prefix, taken: 0, inner }
+        PeekedStream { prefix, taken: 0, inner }
     }
 
     /// The stream.
@@ -33,7 +33,7 @@ impl<S> Prefixed<S> {
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Prefixed<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for PeekedStream<S> {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let rest = self.prefix.get(self.taken..).unwrap_or_default();
         if rest.is_empty() {
@@ -47,7 +47,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Prefixed<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Prefixed<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for PeekedStream<S> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
         Pin::new(&mut self.inner).poll_write(cx, buf)
     }

@@ -14,7 +14,7 @@ use router_table::policy::access_log::{CookieCapture, HeaderCapture};
 use router_table::table::ResolvedRoute;
 
 use super::limits::Visit;
-use super::upstream::concurrency_limit::Place;
+use super::upstream::concurrency_limit::Permit;
 use super::upstream::plan::Plan;
 
 /// One entry of the access log. It is written, and the route's counters move, when it is dropped: whatever becomes
@@ -42,7 +42,7 @@ pub struct AccessRecord {
     /// Where it went.
     pub endpoint: Option<SocketAddr>,
     /// Its place among what the endpoint has to do, where that is counted. It lasts as long as the record.
-    pub place: Option<Place>,
+    pub place: Option<Permit>,
     /// Its client's visit to the route, where these are limited. It lasts as long as the record.
     pub visit: Option<Visit>,
     /// Body bytes of a request, or payload bytes of a connection, from the client, beside those of `upload`.

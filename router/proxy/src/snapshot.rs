@@ -10,8 +10,8 @@ use router_table::table::{RouterTable, RoutingTable};
 use rustls::sign::CertifiedKey;
 
 use super::certificates::{CertificateChooser, SelfSignedError, self_signed};
-use super::http::spelling::Spelling;
 use super::tls::terms::{Configs, Handshakes, Terms, TermsError};
+use crate::http::header_case::HeaderCase;
 
 /// One routing table, ready to serve.
 #[derive(Debug, Default)]
@@ -38,7 +38,7 @@ pub struct ServedRouter {
     /// TLS towards clients; `None` when it could not be set up, which was logged: TLS connections are then refused.
     pub tls: Option<ServedTls>,
     /// `httpHeaders.headerNameCaseAdjustments`: for responses, and for requests of the routes that ask for it.
-    pub spelling: Option<Spelling>,
+    pub spelling: Option<HeaderCase>,
 }
 
 /// TLS of one router.
@@ -85,7 +85,7 @@ impl Snapshots {
         let tls = self.tls(router).map_err(|error| {
             tracing::error!(router = %router.name, %error, "TLS connections of this router will be refused");
         });
-        let spelling = Spelling::of(&router.policy.case_adjustments);
+        let spelling = HeaderCase::of(&router.policy.case_adjustments);
         ServedRouter { table: Arc::clone(router), tls: tls.ok(), spelling }
     }
 

@@ -110,7 +110,7 @@ impl Worker {
         let pool = Arc::clone(&shared.pool);
         thread::Builder::new().name(format!("worker-{}", shared.worker)).spawn(move || {
             #[cfg(feature = "allocator")]
-            let _keeping = router_sys::allocator::Keeping::new();
+            let _keeping = router_sys::allocator::CacheGuard::new();
             runtime.spawn(async move {
                 let mut sweep = tokio::time::interval(SWEEP_POOL);
                 loop {

@@ -15,9 +15,9 @@ use router_translate::explain::settings;
 use router_translate::settings::Settings;
 use router_translate::status::condition::Condition;
 use router_translate::status::merge::{merge_controller, merge_route};
+use router_translate::status::object_status::Row;
 use router_translate::status::others::merge_other;
 use router_translate::status::report::StatusReport;
-use router_translate::status::told::Row;
 use router_translate::translate::{Translation, translate};
 use serde_json::{Value, json};
 

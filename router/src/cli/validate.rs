@@ -15,7 +15,7 @@ use router_proxy::UpstreamTls;
 use router_translate::advice::advice;
 use router_translate::explain::facts::Facts;
 use router_translate::settings::Settings;
-use router_translate::status::told::{Row, faults};
+use router_translate::status::object_status::{Row, faults};
 use router_translate::translate::{Translation, translate};
 
 use crate::source::{Diagnostic, Directory, Severity, folder_of};

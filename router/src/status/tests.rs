@@ -154,7 +154,7 @@ async fn the_writer_follows_its_inputs_until_they_end() {
 
 #[test]
 fn objects_of_other_kinds_have_files_too() {
-    use router_translate::status::told::Told;
+    use router_translate::status::object_status::ObjectStatus;
     let class = json!({
         "apiVersion": "gateway.networking.k8s.io/v1", "kind": "GatewayClass",
         "metadata": { "name": "sluice" }, "spec": { "controllerName": "sluice.dev/gateway-controller" },
@@ -172,7 +172,7 @@ fn objects_of_other_kinds_have_files_too() {
         let condition = json!({ "type": "Accepted", "status": "True", "reason": reason, "message": "" });
         let parent = json!({ "parentRef": { "name": "public" }, "controllerName": "sluice.dev/gateway-controller",
             "conditions": [condition] });
-        let told = |status| Arc::new(Told { status, rows: Vec::new() });
+        let told = |status| Arc::new(ObjectStatus { status, rows: Vec::new() });
         let object = |kind, namespace, name| ObjectRef { kind, key: ObjectKey::new(namespace, name) };
         let statuses = [
             (object(Kind::GatewayClass, "", "sluice"), told(json!({ "conditions": [condition] }))),

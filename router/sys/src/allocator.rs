@@ -37,22 +37,22 @@ thread_local! {
 
 /// Another allocator, with what a thread keeps before it.
 #[derive(Debug)]
-pub struct LastFreed<A>(pub A);
+pub struct ThreadCache<A>(pub A);
 
 /// As long as it is there, its thread keeps what it frees.
 #[derive(Debug)]
-pub struct Keeping(PhantomData<*const ()>);
+pub struct CacheGuard(PhantomData<*const ()>);
 
-impl Keeping {
+impl CacheGuard {
     /// Begins on this thread, which has none yet.
     #[expect(clippy::new_without_default, reason = "it does something")]
     pub fn new() -> Self {
         KEPT.with(|kept| kept.iter().for_each(|kept| kept.room.set(MOST)));
-        Keeping(PhantomData)
+        CacheGuard(PhantomData)
     }
 }
 
-impl Drop for Keeping {
+impl Drop for CacheGuard {
     fn drop(&mut self) {
         // SAFETY: it came from this allocator by this layout, and nobody else has it.
         give_back(|block, layout| unsafe { dealloc(block.as_ptr(), layout) });
@@ -128,7 +128,7 @@ fn layouts() -> impl Iterator<Item = Layout> {
 // SAFETY: a block that is handed out is either the inner allocator's, or was kept: then it was freed, is of the size
 // that is asked for, which its layout alone decides, and is on no list any more. Nothing here unwinds or allocates: the
 // lists are this thread's, need no initialisation and no destructor.
-unsafe impl<A: GlobalAlloc> GlobalAlloc for LastFreed<A> {
+unsafe impl<A: GlobalAlloc> GlobalAlloc for ThreadCache<A> {
     #[inline]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         // SAFETY: the caller's promises; the layout of a class has at least the size and the alignment.

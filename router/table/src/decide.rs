@@ -13,7 +13,7 @@ use crate::flag::Flag;
 use crate::lookup::{Request, RequestMatch, SniMatch};
 use crate::path_form::PathForm;
 use crate::policy::tls_profile::TlsVersion;
-use crate::rule::{Action, RedirectTo, Rule, Site};
+use crate::rule::{Action, HostRules, RedirectTo, Rule};
 use crate::table::{ResolvedRoute, RouterTable};
 
 /// The connection of a request, as far as it decides anything.
@@ -250,12 +250,12 @@ fn same_certificate(a: Option<&Arc<CertifiedKey>>, b: Option<&Arc<CertifiedKey>>
 }
 
 /// Whether a site is for connections of TLS 1.3 alone.
-fn asks_for_newest(site: &Site) -> bool {
+fn asks_for_newest(site: &HostRules) -> bool {
     site.tls.as_ref().and_then(|tls| tls.minimum).is_some_and(|minimum| minimum >= TlsVersion::Tls13)
 }
 
 /// The site that terminates a connection.
-fn site_of<'t>(found: &SniMatch<'t>) -> Option<&'t Site> {
+fn site_of<'t>(found: &SniMatch<'t>) -> Option<&'t HostRules> {
     match found {
         SniMatch::Terminate(host) => host.site.as_deref(),
         SniMatch::Passthrough(_) | SniMatch::Default => None,

@@ -24,7 +24,7 @@ use crate::table::{Cluster, ResolvedRoute};
 /// What a host serves by rules, beside or instead of Routes. A host with a site is closed: what no rule of it matches is
 /// answered 404, and no wider host is asked.
 #[derive(Clone, Debug)]
-pub struct Site {
+pub struct HostRules {
     /// Who has the host: the oldest object that claims it.
     pub owner: ObjectRef,
     /// The listener for TLS, e.g. `Gateway shop/public#tls`, or else the one for clear text; requests that come over TLS
@@ -36,14 +36,14 @@ pub struct Site {
     /// requests are answered 404.
     pub cleartext: Option<Arc<[Arc<Rule>]>>,
     /// The same for TLS that is terminated here.
-    pub tls: Option<SiteTls>,
+    pub tls: Option<HostRulesTls>,
 }
 
-impl Site {
+impl HostRules {
     /// That of a domain that the operator has denied. It is the router's own and serves nothing.
     pub fn denied(router: &RouterName) -> Self {
         let owner = ObjectRef { kind: Kind::IngressController, key: ObjectKey::new("", &router.0) };
-        Site { owner, listener: "--denied-domains".into(), cleartext_listener: None, cleartext: None, tls: None }
+        HostRules { owner, listener: "--denied-domains".into(), cleartext_listener: None, cleartext: None, tls: None }
     }
 
     /// Whether it stands for a domain that the operator has denied. Nothing else is a router's own.
@@ -54,7 +54,7 @@ impl Site {
 
 /// How a site terminates TLS.
 #[derive(Clone, Debug)]
-pub struct SiteTls {
+pub struct HostRulesTls {
     /// The object that names the certificates.
     pub shown_by: ObjectRef,
     /// The first that suits a client is shown.

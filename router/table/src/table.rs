@@ -17,15 +17,15 @@ use cluster::{ROUTE_SHARES, RULE_SHARES};
 pub use hosts::Hosts;
 use ipnet::IpNet;
 pub use kind::{HttpTls, InsecurePolicy, Reencrypt, RouteKind};
-use router_model::few::Few;
 use router_model::kind::Kind;
 use router_model::names::{HostMatch, Hostname, RouteId, RouterName};
+use router_model::one_or_many::OneOrMany;
 use router_model::persistent::{Changed, Sorted};
 use rustls::sign::CertifiedKey;
 
 use crate::policy::forwarded::ForwardedHeaders;
 use crate::policy::{RoutePolicy, RouterPolicy};
-use crate::rule::{RulePolicy, Site};
+use crate::rule::{HostRules, RulePolicy};
 
 /// Everything that traffic needs, at one revision.
 #[derive(Debug, Default)]
@@ -178,11 +178,11 @@ pub struct VirtualHost {
     pub host: HostMatch,
     /// What rules say of the host. Then there are no Routes: `terminated`, `cleartext` and `certificate` are empty, and
     /// only a connection can be passed through.
-    pub site: Option<Box<Site>>,
+    pub site: Option<Box<HostRules>>,
     /// What clear-text requests are matched against, longest path first.
-    pub cleartext: Few<Arc<ResolvedRoute>>,
+    pub cleartext: OneOrMany<Arc<ResolvedRoute>>,
     /// Edge and re-encrypt routes, longest path first: what TLS requests are matched against.
-    pub terminated: Few<Arc<ResolvedRoute>>,
+    pub terminated: OneOrMany<Arc<ResolvedRoute>>,
     /// The passthrough route, if one is admitted; then `terminated` is empty (docs/openshift.md#claims).
     pub passthrough: Option<Arc<ResolvedRoute>>,
     /// The certificate for this host: that of its first terminated route that has one.

@@ -240,7 +240,7 @@ pub struct Client {
 
 /// A response as a client sees it.
 #[derive(Debug)]
-pub struct Told {
+pub struct ObjectStatus {
     pub status: StatusCode,
     pub headers: HeaderMap,
     pub body: String,
@@ -290,14 +290,14 @@ impl Client {
         timeout(PATIENCE, answer).await.expect("an answer")
     }
 
-    pub async fn ask(&self, path: &str, credentials: Option<&str>) -> Told {
+    pub async fn ask(&self, path: &str, credentials: Option<&str>) -> ObjectStatus {
         let (head, body) = self.send(self.request(path, credentials)).await.unwrap().into_parts();
         let body = timeout(PATIENCE, body.collect()).await.expect("all of it").unwrap().to_bytes();
-        Told { status: head.status, headers: head.headers, body: String::from_utf8(body.to_vec()).unwrap() }
+        ObjectStatus { status: head.status, headers: head.headers, body: String::from_utf8(body.to_vec()).unwrap() }
     }
 
     /// The three messages; the last answer, or the first that is no part of it.
-    pub async fn authenticate(&self, path: &str) -> Told {
+    pub async fn authenticate(&self, path: &str) -> ObjectStatus {
         let (status, challenges, _) = self.asks.fields();
         let scheme = self.asks.scheme;
         let challenged = self.ask(path, Some(&format!("{scheme} hello"))).await;

@@ -9,7 +9,7 @@ use router_model::object::{ObjectKey, ObjectRef};
 use router_table::matchers::{PathMatcher, RequestMatcher, ValueMatcher};
 use router_table::path_form::PathForm;
 use router_table::policy::tls_profile::TlsVersion;
-use router_table::rule::{Action, Rule, RulePolicy, Site, SiteTls};
+use router_table::rule::{Action, HostRules, HostRulesTls, Rule, RulePolicy};
 use router_table::table::{Cluster, Endpoint, ResolvedRoute, RouteKind, RoutingTable, ServiceEndpoints, VirtualHost};
 use rustls::sign::CertifiedKey;
 
@@ -104,7 +104,7 @@ pub struct SiteOf {
     host: HostMatch,
     listener: &'static str,
     cleartext: Option<Vec<RuleOf>>,
-    tls: Option<SiteTls>,
+    tls: Option<HostRulesTls>,
     passthrough: Option<SocketAddr>,
 }
 
@@ -133,7 +133,7 @@ impl SiteOf {
         let certificates = certificates.iter().map(|key| Arc::clone(key)).collect();
         let rules = rules.iter().map(RuleOf::made).collect();
         let shown_by = ObjectRef { kind: Kind::Gateway, key: ObjectKey::new("shop", "g") };
-        self.tls = Some(SiteTls { shown_by, certificates, minimum: None, rules, tcp: None });
+        self.tls = Some(HostRulesTls { shown_by, certificates, minimum: None, rules, tcp: None });
         self
     }
 
@@ -161,7 +161,7 @@ impl SiteOf {
         let owner = ObjectRef { kind: Kind::HttpRoute, key: ObjectKey::new("shop", "owner") };
         let rules = |rules: Vec<RuleOf>| rules.iter().map(RuleOf::made).collect();
         let is_site = self.cleartext.is_some() || self.tls.is_some();
-        let site = Site {
+        let site = HostRules {
             owner,
             listener: self.listener.into(),
             cleartext_listener: None,

@@ -14,7 +14,7 @@ mod walk;
 
 use std::sync::Arc;
 
-use router_api::contour::types::{Fault, Vertex};
+use router_api::contour::types::{ContourProxy, Violation};
 use router_model::certificate::subject;
 use router_model::kind::Kind;
 use router_model::object::{ObjectKey, ObjectRef};
@@ -28,7 +28,7 @@ use crate::contour::claims::types::{Claim, Claims, Vertices};
 use crate::contour::status::{Report, root_invalid};
 use crate::endpoints::services::Services;
 use crate::owned_age::OwnedAge;
-use crate::translator::{Api, Lost, RouterPorts, Settled, Surroundings, Want};
+use crate::translator::{ApiTranslation, HostClaim, Inputs, Lost, RouterPorts, Translator};
 
 /// The router that Contour's objects hang on, where there is one of this name.
 pub const ROUTER: &str = "default";
@@ -38,7 +38,7 @@ const NO_DELEGATE: u16 = 502;
 /// Contour's objects, and who may have which host.
 #[derive(Debug)]
 pub struct Model<'r> {
-    around: Surroundings<'r>,
+    inputs: Inputs<'r>,
     vertices: Vertices<'r>,
     router: Option<&'r RouterPorts>,
     claims: Claims<'r>,
@@ -46,8 +46,8 @@ pub struct Model<'r> {
 
 impl<'r> Model<'r> {
     /// Decides about names.
-    pub fn new(around: &Surroundings<'r>) -> Self {
-        let resources = around.resources;
+    pub fn new(inputs: &Inputs<'r>) -> Self {
+        let resources = inputs.resources;
         let vertices: Vertices<'r> = resources
             .ingress_routes
             .iter()
@@ -55,23 +55,23 @@ impl<'r> Model<'r> {
             .filter(|vertex| !vertex.is_foreign)
             .map(|vertex| (vertex.object(), vertex))
             .collect();
-        let router = around.routers.iter().find(|router| *router.name.0 == *ROUTER).or(around.routers.first());
-        let claims = claims::decide(&vertices, around.settings);
-        Model { around: *around, vertices, router, claims }
+        let router = inputs.routers.iter().find(|router| *router.name.0 == *ROUTER).or(inputs.routers.first());
+        let claims = claims::decide(&vertices, inputs.settings);
+        Model { inputs: *inputs, vertices, router, claims }
     }
 
     fn backends(&self) -> Backends<'r> {
-        let Surroundings { resources, endpoints, .. } = self.around;
+        let Inputs { resources, endpoints, .. } = self.inputs;
         Backends { resources, services: Services::new(resources, endpoints) }
     }
 
     /// The TLS of each domain, or why the domain cannot be served, outermost first.
-    fn domains(&self) -> Vec<Result<HostTls, Fault>> {
-        let mut states: Vec<Result<HostTls, Fault>> = Vec::new();
+    fn domains(&self) -> Vec<Result<HostTls, Violation>> {
+        let mut states: Vec<Result<HostTls, Violation>> = Vec::new();
         for zone in &self.claims.zones {
             let parent = zone.parent.and_then(|at| states.get(at));
             let state = match zone.root {
-                None => Err(Fault::new("VirtualHostError", "DuplicateVhost", "several roots have this domain")),
+                None => Err(Violation::new("VirtualHostError", "DuplicateVhost", "several roots have this domain")),
                 Some(root) => self.domain(root, parent),
             };
             states.push(state);
@@ -79,8 +79,12 @@ impl<'r> Model<'r> {
         states
     }
 
-    fn domain(&self, root: &Arc<Vertex>, parent: Option<&Result<HostTls, Fault>>) -> Result<HostTls, Fault> {
-        let around = match parent {
+    fn domain(
+        &self,
+        root: &Arc<ContourProxy>,
+        parent: Option<&Result<HostTls, Violation>>,
+    ) -> Result<HostTls, Violation> {
+        let inputs = match parent {
             Some(Ok(tls)) => tls.clone(),
             Some(Err(_)) => return Err(root_invalid()),
             None => HostTls::None,
@@ -89,15 +93,15 @@ impl<'r> Model<'r> {
             return Err(fault.clone());
         }
         if !root.routes.is_empty() || root.tcp.is_some() {
-            return Err(Fault::new("VirtualHostError", "DomainRootWithRoutes", "domain root cannot define routes"));
+            return Err(Violation::new("VirtualHostError", "DomainRootWithRoutes", "domain root cannot define routes"));
         }
         if root.subdomains.is_empty() {
             let message = "Spec.Subdomains must be specified for a Fqdn that begins with a dot";
-            return Err(Fault::new("VirtualHostError", "NoSubdomains", message));
+            return Err(Violation::new("VirtualHostError", "NoSubdomains", message));
         }
         match root.virtual_host.as_ref().and_then(|host| host.tls.as_ref()) {
-            Some(spec) => tls::own(root, spec, self.around.resources).map(|own| own.at_least(&around)),
-            None => Ok(around),
+            Some(spec) => tls::own(root, spec, self.inputs.resources).map(|own| own.at_least(&inputs)),
+            None => Ok(inputs),
         }
     }
 
@@ -105,7 +109,7 @@ impl<'r> Model<'r> {
     fn host(
         &self,
         claim: &Claim<'r>,
-        domains: &[Result<HostTls, Fault>],
+        domains: &[Result<HostTls, Violation>],
         maker: &mut Maker,
         report: &mut Report,
     ) -> Option<VirtualHost> {
@@ -125,7 +129,7 @@ impl<'r> Model<'r> {
             return Some(maker.answer(claim, &domain, NO_DELEGATE));
         };
         let own = start.virtual_host.as_ref().and_then(|host| host.tls.as_ref());
-        let tls = match own.map(|spec| tls::own(start, spec, self.around.resources)) {
+        let tls = match own.map(|spec| tls::own(start, spec, self.inputs.resources)) {
             None => Ok(domain),
             Some(own) => own.map(|own| own.at_least(&domain)),
         };
@@ -166,14 +170,14 @@ impl<'r> Model<'r> {
 }
 
 /// Whether what an object serves goes with its TLS, and nothing is asked for that would not be kept.
-fn fits(start: &Vertex, tls: &HostTls, is_own: bool) -> Result<(), Fault> {
+fn fits(start: &ContourProxy, tls: &HostTls, is_own: bool) -> Result<(), Violation> {
     if let Some(fault) = own_faults(start).into_iter().next() {
         return Err(fault);
     }
     match (tls, &start.tcp) {
         (HostTls::None, Some(_)) => {
             let message = "Spec.TCPProxy requires that either Spec.TLS.Passthrough or Spec.TLS.SecretName be set";
-            Err(Fault::new("TCPProxyError", "TLSMustBeConfigured", message))
+            Err(Violation::new("TCPProxyError", "TLSMustBeConfigured", message))
         }
         (HostTls::Passthrough { .. }, None) => {
             let message = if is_own {
@@ -181,16 +185,16 @@ fn fits(start: &Vertex, tls: &HostTls, is_own: bool) -> Result<(), Fault> {
             } else {
                 "TLS of the domain is passed through, which requires that Spec.TCPProxy be set"
             };
-            Err(Fault::new("TLSError", "TLSConfigNotValid", message))
+            Err(Violation::new("TLSError", "TLSConfigNotValid", message))
         }
         _ => Ok(()),
     }
 }
 
-impl Api for Model<'_> {
-    fn wants(&self) -> Vec<Want> {
+impl Translator for Model<'_> {
+    fn claims(&self) -> Vec<HostClaim> {
         let Some(router) = self.router else { return Vec::new() };
-        let want = |(host, owner): (&_, &&Arc<Vertex>)| Want {
+        let want = |(host, owner): (&_, &&Arc<ContourProxy>)| HostClaim {
             router: router.name.clone(),
             host: Clone::clone(host),
             owner: owner.object(),
@@ -199,9 +203,9 @@ impl Api for Model<'_> {
         self.claims.wanted.iter().map(want).collect()
     }
 
-    fn settle(&self, lost: &Lost) -> Settled {
+    fn translate(&self, lost: &Lost) -> ApiTranslation {
         let mut report = Report::new(&self.claims);
-        let mut settled = Settled::default();
+        let mut settled = ApiTranslation::default();
         let domains = self.domains();
         report.domains(&self.claims, &domains);
         if let Some(router) = self.router {
@@ -228,10 +232,10 @@ impl Api for Model<'_> {
         }
         let router = self.router.map(|router| &router.name);
         settled.statuses = report.told(&self.vertices, router);
-        let delegations = self.around.resources.certificate_delegations.iter().filter(|object| object.has_status);
+        let delegations = self.inputs.resources.certificate_delegations.iter().filter(|object| object.has_status);
         settled.statuses.extend(delegations.map(|object| {
             let reference = ObjectRef { kind: Kind::TlsCertificateDelegation, key: object.meta.key.clone() };
-            (reference, status::certificate_delegation(object, self.around.resources))
+            (reference, status::certificate_delegation(object, self.inputs.resources))
         }));
         settled
     }

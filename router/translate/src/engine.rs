@@ -11,8 +11,8 @@ mod host_rules;
 mod members;
 mod refused;
 mod reuse;
+mod route_conditions;
 mod served;
-mod verdict;
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
@@ -29,14 +29,14 @@ use served::Served;
 
 use crate::endpoints::EndpointIndex;
 use crate::engine::change::RouteChange;
-use crate::engine::host_rules::{SiteTable, Sites};
+use crate::engine::host_rules::{HostContests, HostRulesTable};
 use crate::openshift::{compile, controllers};
 use crate::settings::Settings;
 use crate::status::condition::last_good_serves;
 use crate::status::controller::ControllerStatus;
 use crate::status::ingress::{Ingress, IngressEntry};
 use crate::status::report::{Conflict, StatusReport};
-use crate::translator::{Api, RouterPorts, Surroundings};
+use crate::translator::{Inputs, RouterPorts, Translator};
 use crate::{contour, gateway};
 
 /// See the module.
@@ -46,13 +46,13 @@ pub struct Engine {
     apis: Apis,
     state: Option<(Ground, State)>,
     /// Outlives the state, so that what is served by objects of other kinds stays where the routers are made anew.
-    sites: Sites,
+    sites: HostContests,
 }
 
 /// The APIs whose objects want hosts beside Routes, in the order in which equally old objects of theirs have them.
-type Apis = for<'r> fn(Surroundings<'r>) -> Vec<Box<dyn Api + 'r>>;
+type Apis = for<'r> fn(Inputs<'r>) -> Vec<Box<dyn Translator + 'r>>;
 
-fn apis(surroundings: Surroundings<'_>) -> Vec<Box<dyn Api + '_>> {
+fn apis(surroundings: Inputs<'_>) -> Vec<Box<dyn Translator + '_>> {
     vec![Box::new(gateway::Model::new(&surroundings)), Box::new(contour::Model::new(&surroundings))]
 }
 
@@ -112,7 +112,7 @@ impl Eq for User {}
 impl Engine {
     /// An engine that has seen nothing.
     pub fn new(settings: Settings) -> Self {
-        Engine { settings, apis, state: None, sites: Sites::default() }
+        Engine { settings, apis, state: None, sites: HostContests::default() }
     }
 
     /// Translates these objects: the table (with revision 0, whoever publishes it numbers it) and the report.
@@ -149,7 +149,7 @@ impl Engine {
         let are_wanted = denies || host_rules::are_wanted(resources) || !self.sites.is_empty();
         let may_differ = are_wanted && (is_new || host_rules::may_differ(resources, &state.resources));
         let make = || {
-            (self.apis)(Surroundings {
+            (self.apis)(Inputs {
                 resources,
                 settings: &self.settings,
                 endpoints: &ground.endpoints,
@@ -159,17 +159,17 @@ impl Engine {
         };
         let apis = may_differ.then(make);
         if let Some(apis) = &apis {
-            self.sites.claim(apis.iter().map(|api| api.wants()).collect());
+            self.sites.claim(apis.iter().map(|api| api.claims()).collect());
         }
         state.follow(resources, &ground.endpoints, &self.sites, dirty);
         if are_wanted && (self.sites.contest(&state.won(), resources) || may_differ) {
             let apis = apis.unwrap_or_else(make);
-            let settled = apis.iter().zip(self.sites.lost()).map(|(api, lost)| api.settle(lost)).collect();
-            let before: Vec<SiteTable> = state.names().map(|name| self.sites.served(name)).collect();
+            let settled = apis.iter().zip(self.sites.lost()).map(|(api, lost)| api.translate(lost)).collect();
+            let before: Vec<HostRulesTable> = state.names().map(|name| self.sites.served(name)).collect();
             let names = state.names().cloned().collect();
             self.sites.settle(settled, resources, &names, &self.settings);
             // Routers that were made anew have no sites yet.
-            let before = before.into_iter().map(|before| if is_new { SiteTable::default() } else { before });
+            let before = before.into_iter().map(|before| if is_new { HostRulesTable::default() } else { before });
             state.follow_sites(&self.sites, before);
         }
     }
@@ -218,7 +218,7 @@ impl State {
         &mut self,
         resources: &Resources,
         endpoints: &EndpointIndex,
-        sites: &Sites,
+        sites: &HostContests,
         mut dirty: BTreeSet<ObjectKey>,
     ) {
         let last = std::mem::replace(&mut self.resources, resources.clone());
@@ -256,7 +256,7 @@ impl State {
     }
 
     /// Puts what objects of other kinds serve into the tables, in the place of what they served before.
-    fn follow_sites(&mut self, sites: &Sites, before: impl Iterator<Item = SiteTable>) {
+    fn follow_sites(&mut self, sites: &HostContests, before: impl Iterator<Item = HostRulesTable>) {
         for (served, before) in self.routers.iter_mut().zip(before) {
             if let Some(table) = sites.served(served.name()).merged_into(served.table(), &before) {
                 served.set_table(Arc::new(table));

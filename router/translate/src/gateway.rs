@@ -9,7 +9,7 @@ mod claims;
 pub mod class;
 pub(crate) mod conditions;
 mod domains;
-pub mod gate;
+pub mod gateway_state;
 pub mod grants;
 pub mod inclusion;
 pub(crate) mod listeners;
@@ -27,9 +27,9 @@ use class::Classes;
 use domains::Domains;
 use grants::{Grants, Referrer};
 use router_api::gateway_api::types::{Filter, Gateway, GatewayRoute};
-use router_model::few::Few;
 use router_model::kind::Kind;
 use router_model::object::{ObjectKey, ObjectRef};
+use router_model::one_or_many::OneOrMany;
 use router_table::host_pattern::HostPattern;
 use router_table::table::VirtualHost;
 use rules::Resolver;
@@ -38,21 +38,21 @@ pub use unserved::unserved;
 use crate::endpoints::services::Services;
 use crate::gateway::carried::Carried;
 use crate::gateway::claims::{Attached, seniority};
-use crate::gateway::gate::Gate;
-use crate::gateway::inclusion::types::{Context, EffectiveRule, Expanded, Outcome, Top};
+use crate::gateway::gateway_state::GatewayState;
+use crate::gateway::inclusion::types::{Context, EffectiveRule, Expanded, Outcome, RootRoute};
 use crate::gateway::listeners::ports::Ports;
-use crate::gateway::route_validity::Worth;
-use crate::gateway::serve::{Hosts, Hung, ListenerAt};
+use crate::gateway::route_validity::RouteValidity;
+use crate::gateway::serve::{AttachedRules, Hosts, ListenerAt};
 use crate::status::condition::Condition;
-use crate::status::told::Told;
-use crate::translator::{Api, Lost, RouterPorts, Settled, Surroundings, Want};
+use crate::status::object_status::ObjectStatus;
+use crate::translator::{ApiTranslation, HostClaim, Inputs, Lost, RouterPorts, Translator};
 
 /// All objects of Gateway API, decided; only which hosts went to other kinds is not known yet.
 #[derive(Debug)]
 pub struct Model<'r> {
-    around: Surroundings<'r>,
+    inputs: Inputs<'r>,
     classes: Classes,
-    gates: Vec<Gate<'r>>,
+    gates: Vec<GatewayState<'r>>,
     /// Routers that have to be made.
     made: Vec<RouterPorts>,
     attached: Vec<Attached<'r>>,
@@ -60,95 +60,100 @@ pub struct Model<'r> {
     hosts: Hosts,
     domains: Domains,
     /// Of every route that hangs on something of ours.
-    worth: BTreeMap<ObjectRef, Worth>,
+    worth: BTreeMap<ObjectRef, RouteValidity>,
     /// What BackendTLSPolicies are told.
-    policies: BTreeMap<ObjectRef, Told>,
+    policies: BTreeMap<ObjectRef, ObjectStatus>,
     /// Hosts of routes that hang on other routes, with the listener at the top.
     included: BTreeMap<ObjectRef, BTreeSet<(ListenerAt, HostPattern)>>,
 }
 
 impl<'r> Model<'r> {
     /// Decides everything that does not depend on other kinds.
-    pub fn new(around: &Surroundings<'r>) -> Self {
-        let resources = around.resources;
+    pub fn new(inputs: &Inputs<'r>) -> Self {
+        let resources = inputs.resources;
         let grants = Grants::new(resources);
-        let services = Services::new(resources, around.endpoints);
+        let services = Services::new(resources, inputs.endpoints);
         let tls = BackendTlsPolicies::new(resources);
         let resolver = Resolver { grants: &grants, services: &services, tls: &tls };
         let classes = Classes::new(resources);
-        let mut ports = Ports::new(around.routers);
-        let gates = gates(around, &classes, &grants, &mut ports);
+        let mut ports = Ports::new(inputs.routers);
+        let gates = gates(inputs, &classes, &grants, &mut ports);
         let made: Vec<_> = ports.made().cloned().collect();
 
-        let refusal = |route: &GatewayRoute| Worth::refusal(resources, route);
+        let refusal = |route: &GatewayRoute| RouteValidity::refusal(resources, route);
         let attached = claims::attach(resources, &gates, &refusal);
         let (tops, places) = tops(&attached, &gates);
         let keys: BTreeSet<ObjectKey> = gates.iter().map(|gate| gate.gateway.meta.key.clone()).collect();
-        let max_depth = around.settings.max_inclusion_depth;
+        let max_depth = inputs.settings.max_inclusion_depth;
         let context = Context { resources, max_depth, gateways: &keys, refusal: &refusal };
         let expanded = inclusion::expand(&context, &tops);
 
         let hung = hung(&tops, &places, &expanded);
-        let routers: Vec<_> = around.routers.iter().chain(&made).cloned().collect();
-        let domains = Domains::new(&around.settings.domains);
+        let routers: Vec<_> = inputs.routers.iter().chain(&made).cloned().collect();
+        let domains = Domains::new(&inputs.settings.domains);
         let hosts = Hosts::new(&gates, &hung, &routers, &resolver, &domains);
         let services_of = services_of(&hung, &gates, &grants);
         let policies = tls.told(&|service| services_of.get(service).cloned().unwrap_or_default());
         let included = included(&hung);
         let told = expanded.told.keys().filter_map(|object| resources.gateway_route(object));
         let routes = attached.iter().map(|attached| attached.route).chain(told);
-        let worth = routes.map(|route| (route.object(), Worth::new(resources, route, &resolver))).collect();
-        Model { around: *around, classes, gates, made, attached, expanded, hosts, domains, worth, policies, included }
+        let worth = routes.map(|route| (route.object(), RouteValidity::new(resources, route, &resolver))).collect();
+        Model { inputs: *inputs, classes, gates, made, attached, expanded, hosts, domains, worth, policies, included }
     }
 }
 
-impl Api for Model<'_> {
-    fn wants(&self) -> Vec<Want> {
+impl Translator for Model<'_> {
+    fn claims(&self) -> Vec<HostClaim> {
         let want = |((router, host), built): (&(_, _), &serve::Built)| {
             let (router, host): (&router_model::names::RouterName, &router_model::names::HostMatch) = (router, host);
-            Want { router: router.clone(), host: host.clone(), owner: built.site.owner.clone(), age: built.age.clone() }
+            HostClaim {
+                router: router.clone(),
+                host: host.clone(),
+                owner: built.site.owner.clone(),
+                age: built.age.clone(),
+            }
         };
         self.hosts.built.iter().map(want).collect()
     }
 
-    fn settle(&self, lost: &Lost) -> Settled {
+    fn translate(&self, lost: &Lost) -> ApiTranslation {
         let kept = self.hosts.built.iter().filter(|(key, _)| !lost.contains_key(key));
         let hosts = kept.map(|((router, host), built)| {
             let host = VirtualHost {
                 host: host.clone(),
                 passthrough: built.passthrough.clone(),
-                terminated: Few::default(),
-                cleartext: Few::default(),
+                terminated: OneOrMany::default(),
+                cleartext: OneOrMany::default(),
                 certificate: None,
                 site: Some(Box::new(built.site.clone())),
             };
             (router.clone(), host)
         });
-        Settled {
+        ApiTranslation {
             routers: self.made.clone(),
             hosts: hosts.collect(),
             statuses: self.statuses(lost),
-            ..Settled::default()
+            ..ApiTranslation::default()
         }
     }
 }
 
 /// The Gateways of our classes, the oldest first, with their listeners placed.
-fn gates<'r>(around: &Surroundings<'r>, classes: &Classes, grants: &Grants, ports: &mut Ports<'r>) -> Vec<Gate<'r>> {
-    let ours = around.resources.gateways.iter().filter_map(|gateway| Some((gateway, classes.accepts(&gateway.class)?)));
+fn gates<'r>(inputs: &Inputs<'r>, classes: &Classes, grants: &Grants, ports: &mut Ports<'r>) -> Vec<GatewayState<'r>> {
+    let ours = inputs.resources.gateways.iter().filter_map(|gateway| Some((gateway, classes.accepts(&gateway.class)?)));
     let mut ours: Vec<_> = ours.collect();
     ours.sort_by(|(one, _), (other, _)| seniority(&one.meta, &other.meta));
     ours.into_iter()
         .map(|(gateway, is_class_good)| {
-            let refusal = refusal(gateway, is_class_good, around);
-            let listeners = listeners::place(gateway, refusal.is_some(), around, grants, ports);
-            Gate { gateway, refusal, listeners }
+            let refusal = refusal(gateway, is_class_good, inputs);
+            let listeners = listeners::place(gateway, refusal.is_some(), inputs, grants, ports);
+            GatewayState { gateway, refusal, listeners }
         })
         .collect()
 }
 
 /// Why nothing of a Gateway is served.
-fn refusal(gateway: &Gateway, is_class_good: bool, around: &Surroundings<'_>) -> Option<Condition> {
+fn refusal(gateway: &Gateway, is_class_good: bool, inputs: &Inputs<'_>) -> Option<Condition> {
     let refused = |reason: &str, message: String| Some(Condition::new("Accepted", false, reason, message));
     if !is_class_good {
         return refused("Pending", format!("GatewayClass {} is not accepted", gateway.class));
@@ -161,7 +166,7 @@ fn refusal(gateway: &Gateway, is_class_good: bool, around: &Surroundings<'_>) ->
         return refused("Invalid", gateway.unsupported.join("; "));
     }
     let is_ours = |(kind, value): &&(Arc<str>, Arc<str>)| {
-        let is_own = || value.parse().is_ok_and(|address| around.addresses.contains(&address));
+        let is_own = || value.parse().is_ok_and(|address| inputs.addresses.contains(&address));
         **kind == *"IPAddress" && (value.is_empty() || is_own())
     };
     let foreign: Vec<_> = gateway.addresses.iter().filter(|address| !is_ours(address)).collect();
@@ -169,7 +174,7 @@ fn refusal(gateway: &Gateway, is_class_good: bool, around: &Surroundings<'_>) ->
         return None;
     }
     let foreign: Vec<_> = foreign.iter().map(|(kind, value)| format!("{kind} {value}")).collect();
-    let own: Vec<_> = around.addresses.iter().map(ToString::to_string).collect();
+    let own: Vec<_> = inputs.addresses.iter().map(ToString::to_string).collect();
     let message = format!(
         "spec.addresses: not addresses of this router: {}; it has {}",
         foreign.join(", "),
@@ -179,7 +184,7 @@ fn refusal(gateway: &Gateway, is_class_good: bool, around: &Surroundings<'_>) ->
 }
 
 /// Routes on listeners that are served, with the place of each listener.
-fn tops<'a>(attached: &'a [Attached<'_>], gates: &'a [Gate<'_>]) -> (Vec<Top<'a>>, Vec<ListenerAt>) {
+fn tops<'a>(attached: &'a [Attached<'_>], gates: &'a [GatewayState<'_>]) -> (Vec<RootRoute<'a>>, Vec<ListenerAt>) {
     let mut found = Vec::new();
     for Attached { route, parents } in attached {
         for parent in parents {
@@ -188,7 +193,7 @@ fn tops<'a>(attached: &'a [Attached<'_>], gates: &'a [Gate<'_>]) -> (Vec<Top<'a>
                 let Some(placed) = gate.listeners.get(hook.listener).filter(|placed| placed.router.is_some()) else {
                     continue;
                 };
-                let top = Top {
+                let top = RootRoute {
                     gateway: &gate.gateway.meta.key,
                     section: Arc::clone(&placed.listener.name),
                     route,
@@ -203,20 +208,25 @@ fn tops<'a>(attached: &'a [Attached<'_>], gates: &'a [Gate<'_>]) -> (Vec<Top<'a>
 }
 
 /// What hangs on each listener: a route that names one twice hangs there once.
-fn hung<'m>(tops: &'m [Top<'m>], places: &[ListenerAt], expanded: &'m Expanded) -> Vec<Hung<'m>> {
+fn hung<'m>(tops: &'m [RootRoute<'m>], places: &[ListenerAt], expanded: &'m Expanded) -> Vec<AttachedRules<'m>> {
     let mut seen: HashSet<(ListenerAt, Kind, &ObjectKey)> = HashSet::new();
     let all = tops.iter().zip(places).zip(&expanded.rules);
     all.filter(|((top, at), _)| seen.insert((**at, top.route.kind, &top.route.meta.key)))
-        .map(|((top, at), rules)| Hung { at: *at, top, rules })
+        .map(|((top, at), rules)| AttachedRules { at: *at, top, rules })
         .collect()
 }
 
 /// The Gateways whose requests, or copies of them, can come to each Service, where a policy of the Service counts: what
 /// is passed through has the client's own TLS, and a Service that a route may not use is none of the Gateway's business.
-fn services_of(hung: &[Hung<'_>], gates: &[Gate<'_>], grants: &Grants) -> HashMap<ObjectKey, BTreeSet<ObjectKey>> {
+fn services_of(
+    hung: &[AttachedRules<'_>],
+    gates: &[GatewayState<'_>],
+    grants: &Grants,
+) -> HashMap<ObjectKey, BTreeSet<ObjectKey>> {
     let mut services: HashMap<_, BTreeSet<_>> = HashMap::new();
     let protocol_of = |at: ListenerAt| gates.get(at.0)?.listeners.get(at.1)?.protocol;
-    let sees_content = |one: &&Hung<'_>| protocol_of(one.at).is_some_and(|it| it.carried() == Carried::Content);
+    let sees_content =
+        |one: &&AttachedRules<'_>| protocol_of(one.at).is_some_and(|it| it.carried() == Carried::Content);
     for one in hung.iter().filter(sees_content) {
         for rule in one.rules.iter().filter(|rule| rule.outcome == Outcome::Serve) {
             let leaf = rule.leaf().and_then(|leaf| Some((&leaf.route, &leaf.rule()?.backends)));
@@ -239,7 +249,7 @@ fn services_of(hung: &[Hung<'_>], gates: &[Gate<'_>], grants: &Grants) -> HashMa
 }
 
 /// Hosts of routes that hang on other routes.
-fn included(hung: &[Hung<'_>]) -> BTreeMap<ObjectRef, BTreeSet<(ListenerAt, HostPattern)>> {
+fn included(hung: &[AttachedRules<'_>]) -> BTreeMap<ObjectRef, BTreeSet<(ListenerAt, HostPattern)>> {
     let mut included: BTreeMap<_, BTreeSet<_>> = BTreeMap::new();
     for one in hung {
         let leaves = one.rules.iter().filter(|rule| rule.levels.len() > 1).filter_map(EffectiveRule::leaf);

@@ -4,10 +4,10 @@ pub mod condition;
 pub mod controller;
 pub mod ingress;
 pub mod merge;
+pub mod object_status;
 pub mod others;
 pub mod rejection;
 pub mod report;
-pub mod told;
 
 #[cfg(test)]
 mod tests;

@@ -15,12 +15,12 @@ use router_table::table::VirtualHost;
 use crate::endpoints::EndpointIndex;
 use crate::owned_age::OwnedAge;
 use crate::settings::Settings;
-use crate::status::told::Told;
+use crate::status::object_status::ObjectStatus;
 use crate::traffic_defaults::TrafficDefaults;
 
 /// What there is to work with.
 #[derive(Clone, Copy, Debug)]
-pub struct Surroundings<'r> {
+pub struct Inputs<'r> {
     /// All objects.
     pub resources: &'r Resources,
     /// What the operator has set.
@@ -51,7 +51,7 @@ pub struct RouterPorts {
 
 /// A host that somebody wants on a router.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Want {
+pub struct HostClaim {
     /// The router; it may be one that is to be made.
     pub router: RouterName,
     /// The host.
@@ -63,12 +63,12 @@ pub struct Want {
 }
 
 /// An API whose objects want hosts.
-pub trait Api {
+pub trait Translator {
     /// What they want: every host that may be served, whether or not it is another's.
-    fn wants(&self) -> Vec<Want>;
+    fn claims(&self) -> Vec<HostClaim>;
 
     /// What they serve and are told, now that it is known which of the wanted hosts are another's.
-    fn settle(&self, lost: &Lost) -> Settled;
+    fn translate(&self, lost: &Lost) -> ApiTranslation;
 }
 
 /// The hosts that went to an object of another kind.
@@ -85,7 +85,7 @@ pub struct Winner {
 
 /// What is served and said.
 #[derive(Debug, Default)]
-pub struct Settled {
+pub struct ApiTranslation {
     /// Routers that have to be made.
     pub routers: Vec<RouterPorts>,
     /// Virtual hosts, each with a site or a passthrough route; none that is lost.
@@ -93,5 +93,5 @@ pub struct Settled {
     /// Domains that delegate their names: what nobody has in them is not found (docs/delegation.md#s8).
     pub domains: BTreeSet<(RouterName, Hostname)>,
     /// What objects are told.
-    pub statuses: BTreeMap<ObjectRef, Told>,
+    pub statuses: BTreeMap<ObjectRef, ObjectStatus>,
 }

@@ -1,7 +1,7 @@
 //! Objects that nobody here serves, nor tells so: no status says anything of them. Which there are, why, and what to write.
 
 use router_api::contour;
-use router_api::contour::types::Vertex;
+use router_api::contour::types::ContourProxy;
 use router_api::openshift::ingress_controller::IngressController;
 use router_api::openshift::route::{Route, WildcardPolicy};
 use router_api::resources::Resources;
@@ -27,7 +27,7 @@ pub fn unserved(resources: &Resources, report: &StatusReport) -> Vec<Unserved> {
 }
 
 /// An IngressRoute or HTTPProxy of another controller's class.
-fn of_another_class(vertex: &Vertex) -> Option<Unserved> {
+fn of_another_class(vertex: &ContourProxy) -> Option<Unserved> {
     let (path, class) = contour::class(&vertex.manifest.value()).filter(|_| vertex.is_foreign)?;
     let fqdn = vertex.virtual_host.iter().map(|host| match host.fqdn.starts_with('.') {
         true => format!("*{}", host.fqdn),

@@ -3,7 +3,7 @@
 use router_model::field::{FieldPath, Findings};
 use router_table::policy::{Balance, HashOf, HashedPart};
 
-use crate::contour::types::{Fault, Strategy};
+use crate::contour::types::{Strategy, Violation};
 use crate::fields::Fields;
 use crate::header_names::is_token;
 
@@ -35,7 +35,7 @@ fn named(name: &str, path: &FieldPath, findings: &mut Findings) -> Strategy {
 }
 
 /// Reads `loadBalancerPolicy`. What is no good in a hash policy makes it count for nothing, as Contour has it.
-pub fn policy(holder: &mut Fields<'_>, warnings: &mut Vec<Fault>, findings: &mut Findings) -> Strategy {
+pub fn policy(holder: &mut Fields<'_>, warnings: &mut Vec<Violation>, findings: &mut Findings) -> Strategy {
     let mut policy = holder.mapping("loadBalancerPolicy", findings);
     let name = policy.text("strategy", findings).unwrap_or_default();
     if name != "RequestHash" {
@@ -100,6 +100,6 @@ fn part(fields: &mut Fields<'_>, findings: &mut Findings) -> Result<HashedPart, 
 }
 
 /// The warning about a field that counts for nothing.
-pub fn ignored(message: String) -> Fault {
-    Fault::new("SpecError", "IgnoredField", message)
+pub fn ignored(message: String) -> Violation {
+    Violation::new("SpecError", "IgnoredField", message)
 }

@@ -9,12 +9,12 @@ use router_model::object::ObjectKey;
 use router_table::path_form::PathForm;
 use serde_json::Value;
 
-use crate::contour::types::Fault;
+use crate::contour::types::Violation;
 use crate::fields::Fields;
 use crate::go_duration::go_duration;
 
 /// Notes members that are written and not done. What is empty or false asks for nothing.
-pub(crate) fn refuse(fields: &mut Fields<'_>, names: &[&'static str], faults: &mut Vec<Fault>) {
+pub(crate) fn refuse(fields: &mut Fields<'_>, names: &[&'static str], faults: &mut Vec<Violation>) {
     for name in names {
         let asks = match fields.value(name) {
             None | Some(Value::Null | Value::Bool(false)) => false,
@@ -30,8 +30,8 @@ pub(crate) fn refuse(fields: &mut Fields<'_>, names: &[&'static str], faults: &m
 }
 
 /// The fault of a field that is not done.
-pub(crate) fn unsupported(path: &FieldPath, advice: &str) -> Fault {
-    Fault::new("SpecError", "UnsupportedField", format!("{path} is not supported; {advice}"))
+pub(crate) fn unsupported(path: &FieldPath, advice: &str) -> Violation {
+    Violation::new("SpecError", "UnsupportedField", format!("{path} is not supported; {advice}"))
 }
 
 /// A text that must be there; `what` says what it is.
@@ -71,7 +71,7 @@ pub(crate) fn prefix(text: &str) -> Arc<str> {
 pub(crate) fn timeout(
     fields: &mut Fields<'_>,
     name: &'static str,
-    faults: &mut Vec<Fault>,
+    faults: &mut Vec<Violation>,
     findings: &mut Findings,
 ) -> Option<Option<Duration>> {
     let text = fields.text(name, findings)?;
@@ -82,7 +82,7 @@ pub(crate) fn timeout(
     if parsed.is_none() {
         let path = fields.path(name);
         let message = format!("{path}: {text:?} is no duration; write one such as 30s or 1m30s, or infinity");
-        faults.push(Fault::new("RouteError", "TimeoutPolicyNotValid", message));
+        faults.push(Violation::new("RouteError", "TimeoutPolicyNotValid", message));
     }
     parsed.filter(|duration| !duration.is_zero()).map(Some)
 }

@@ -7,7 +7,7 @@ use router_model::field::{FieldPath, Findings};
 use router_table::matchers::{PathMatcher, RequestMatcher, ValueMatcher, expression, same};
 
 use crate::contour::common::{compared, prefix};
-use crate::contour::types::Fault;
+use crate::contour::types::Violation;
 use crate::fields::Fields;
 use crate::header_names::is_token;
 
@@ -41,14 +41,14 @@ impl Place {
     }
 
     /// Type and reason of what is wrong with paths.
-    fn path_fault(self, message: &str) -> Fault {
+    fn path_fault(self, message: &str) -> Violation {
         let kind = if self == Place::Include { "IncludeError" } else { "RouteError" };
-        Fault::new(kind, "PathMatchConditionsNotValid", format!("{}: {message}", self.word()))
+        Violation::new(kind, "PathMatchConditionsNotValid", format!("{}: {message}", self.word()))
     }
 }
 
 /// Reads `conditions`.
-pub fn read(holder: &mut Fields<'_>, place: Place, faults: &mut Vec<Fault>, findings: &mut Findings) -> Conditions {
+pub fn read(holder: &mut Fields<'_>, place: Place, faults: &mut Vec<Violation>, findings: &mut Findings) -> Conditions {
     let mut conditions = Conditions::default();
     let (mut words, mut path_seen) = (Vec::new(), false);
     for (path, item) in holder.list("conditions", findings) {
@@ -101,7 +101,7 @@ pub fn read(holder: &mut Fields<'_>, place: Place, faults: &mut Vec<Fault>, find
     conditions
 }
 
-fn path_condition(name: &str, text: &str, place: Place) -> Result<PathMatcher, Fault> {
+fn path_condition(name: &str, text: &str, place: Place) -> Result<PathMatcher, Violation> {
     if place == Place::Include && name != "prefix" {
         return Err(place.path_fault(&format!("{name} conditions are not allowed in includes; write a prefix")));
     }
@@ -131,8 +131,8 @@ const QUERY: Values =
     Values { word: "query parameter", reason: "QueryParameterMatchConditionsNotValid", is_header: false };
 
 impl Values {
-    fn fault(&self, message: String) -> Fault {
-        Fault::new("RouteError", self.reason, message)
+    fn fault(&self, message: String) -> Violation {
+        Violation::new("RouteError", self.reason, message)
     }
 }
 
@@ -142,7 +142,7 @@ fn repeated(
     name: &Arc<str>,
     matcher: &ValueMatcher,
     values: &Values,
-) -> Option<Option<Fault>> {
+) -> Option<Option<Violation>> {
     let (_, first) = known.iter().find(|(other, _)| other == name)?;
     if same(first, matcher) {
         return Some(None);
@@ -157,7 +157,7 @@ fn repeated(
 }
 
 /// What a condition on the method comes to: Envoy has the method among the header fields.
-fn of_method(method: &mut Option<Arc<str>>, matcher: ValueMatcher, at: &FieldPath) -> Option<Fault> {
+fn of_method(method: &mut Option<Arc<str>>, matcher: ValueMatcher, at: &FieldPath) -> Option<Violation> {
     match (&*method, matcher) {
         (None, ValueMatcher::Exact(wanted)) => *method = Some(wanted),
         (Some(known), ValueMatcher::Exact(wanted)) if *known == wanted => {}
@@ -176,7 +176,7 @@ fn value_condition(
     fields: &mut Fields<'_>,
     at: &FieldPath,
     values: &Values,
-    faults: &mut Vec<Fault>,
+    faults: &mut Vec<Violation>,
     findings: &mut Findings,
 ) -> Option<(Arc<str>, ValueMatcher)> {
     if !fields.is_present() {
@@ -250,7 +250,7 @@ fn single(
     matcher: ValueMatcher,
     at: &FieldPath,
     values: &Values,
-    faults: &mut Vec<Fault>,
+    faults: &mut Vec<Violation>,
 ) -> Option<(Arc<str>, ValueMatcher)> {
     if !others.is_empty() {
         faults.push(values.fault(format!("{at}: more than one condition on {name}; keep one of them")));

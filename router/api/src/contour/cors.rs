@@ -6,7 +6,7 @@ use router_model::field::{FieldPath, Findings};
 use router_table::cors::{Cors, OriginPattern};
 use router_table::matchers::expression;
 
-use crate::contour::types::Fault;
+use crate::contour::types::Violation;
 use crate::fields::Fields;
 use crate::go_duration::go_duration;
 use crate::header_names::is_token;
@@ -15,13 +15,17 @@ use crate::header_names::is_token;
 const MAX_AGE: u32 = 5;
 
 /// Reads `corsPolicy`.
-pub(crate) fn policy(holder: &mut Fields<'_>, faults: &mut Vec<Fault>, findings: &mut Findings) -> Option<Arc<Cors>> {
+pub(crate) fn policy(
+    holder: &mut Fields<'_>,
+    faults: &mut Vec<Violation>,
+    findings: &mut Findings,
+) -> Option<Arc<Cors>> {
     let mut policy = holder.mapping("corsPolicy", findings);
     if !policy.is_present() {
         return None;
     }
     let mut cors = Cors { max_age: MAX_AGE, ..Cors::default() };
-    let mut wrong = |message: String| faults.push(Fault::new("CORSError", "PolicyDidNotParse", message));
+    let mut wrong = |message: String| faults.push(Violation::new("CORSError", "PolicyDidNotParse", message));
     for (path, text) in policy.texts("allowOrigin", findings) {
         match origin(text) {
             Ok(None) => cors.origins.push(text.into()),

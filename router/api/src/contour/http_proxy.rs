@@ -10,11 +10,11 @@ use super::policies::{self, Host};
 use super::resilience::{self, Of};
 use super::{balance, services};
 use crate::contour::common::{reference, refuse, timeout};
-use crate::contour::types::{Fault, RouteSpec, Strategy, TcpProxy, Vertex};
+use crate::contour::types::{ContourProxy, RouteSpec, Strategy, TcpProxy, Violation};
 use crate::fields::Fields;
 
 /// Reads `includes`, `routes` and `tcpproxy`.
-pub(crate) fn fill(vertex: &mut Vertex, spec: &mut Fields<'_>, findings: &mut Findings) {
+pub(crate) fn fill(vertex: &mut ContourProxy, spec: &mut Fields<'_>, findings: &mut Findings) {
     let namespace = Arc::clone(&vertex.meta.key.namespace);
     for (path, item) in spec.list("includes", findings) {
         let mut fields = Fields::of(Some(item), path, findings);
@@ -43,7 +43,7 @@ pub(crate) fn fill(vertex: &mut Vertex, spec: &mut Fields<'_>, findings: &mut Fi
         if strategy.balance == Balance::Hash {
             let at = tcp.path("loadBalancerPolicy");
             let why = "a tcpproxy has no requests to hash; endpoints are chosen by RoundRobin";
-            warnings.push(Fault::new("TCPProxyError", "IgnoredField", format!("ignoring {at}: {why}")));
+            warnings.push(Violation::new("TCPProxyError", "IgnoredField", format!("ignoring {at}: {why}")));
             strategy = Strategy::default();
         }
         services.iter_mut().for_each(|service| service.strategy.clone_from(&strategy));
@@ -81,7 +81,7 @@ fn route(mut fields: Fields<'_>, findings: &mut Findings) -> RouteSpec {
     services.iter_mut().for_each(|service| service.strategy.clone_from(&strategy));
     if services.iter().filter(|service| service.mirror).count() > 1 {
         let message = "only one service per route may be nominated as mirror";
-        faults.push(Fault::new("ServiceError", "OnlyOneMirror", message));
+        faults.push(Violation::new("ServiceError", "OnlyOneMirror", message));
     }
     refuse(&mut fields, &NOT_DONE, &mut faults);
     let check = resilience::health_check(&mut fields, "healthCheckPolicy", Of::HttpProxy, findings);
@@ -101,12 +101,12 @@ fn route(mut fields: Fields<'_>, findings: &mut Findings) -> RouteSpec {
     let has_target = !services.is_empty() || redirect.is_some() || answer.is_some();
     if !has_target && faults.is_empty() {
         let message = "route.services must have at least one entry";
-        faults.push(Fault::new("RouteError", "NoServicesPresent", message));
+        faults.push(Violation::new("RouteError", "NoServicesPresent", message));
     }
     if usize::from(!services.is_empty()) + usize::from(redirect.is_some()) + usize::from(answer.is_some()) > 1 {
         let message = "cannot specify services, requestRedirectPolicy and directResponsePolicy in the same route; keep \
                        one of them";
-        faults.push(Fault::new("RouteError", "ActionNotUnique", message));
+        faults.push(Violation::new("RouteError", "ActionNotUnique", message));
     }
     let route = RouteSpec {
         label: conditions.label.into(),
@@ -133,7 +133,7 @@ fn route(mut fields: Fields<'_>, findings: &mut Findings) -> RouteSpec {
     route
 }
 
-fn direct_response(fields: &mut Fields<'_>, faults: &mut Vec<Fault>, findings: &mut Findings) -> Option<u16> {
+fn direct_response(fields: &mut Fields<'_>, faults: &mut Vec<Violation>, findings: &mut Findings) -> Option<u16> {
     let mut policy = fields.mapping("directResponsePolicy", findings);
     let status = policy.number("statusCode", 200, 599, findings);
     if policy.is_present() && policy.value("statusCode").is_none() {

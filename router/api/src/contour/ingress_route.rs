@@ -8,11 +8,11 @@ use router_table::matchers::{PathMatcher, RequestMatcher};
 use super::resilience::{self, Of};
 use super::services;
 use crate::contour::common::{compared, prefix, reference, required, timeout};
-use crate::contour::types::{RouteSpec, Subdomain, TcpProxy, Vertex};
+use crate::contour::types::{ContourProxy, RouteSpec, Subdomain, TcpProxy};
 use crate::fields::Fields;
 
 /// Reads `subdomains`, `routes` and `tcpproxy`.
-pub(crate) fn fill(vertex: &mut Vertex, spec: &mut Fields<'_>, findings: &mut Findings) {
+pub(crate) fn fill(vertex: &mut ContourProxy, spec: &mut Fields<'_>, findings: &mut Findings) {
     let namespace = Arc::clone(&vertex.meta.key.namespace);
     for (path, item) in spec.list("subdomains", findings) {
         let mut fields = Fields::of(Some(item), path, findings);

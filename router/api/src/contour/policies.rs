@@ -8,7 +8,7 @@ use router_model::names::Hostname;
 use router_table::header_modifier::HeaderModifier;
 
 use crate::contour::common::{compared, prefix, required};
-use crate::contour::types::Fault;
+use crate::contour::types::Violation;
 use crate::fields::Fields;
 use crate::header_names::{OWN, is_token};
 use crate::redirect::{PathModifier, Redirect};
@@ -34,13 +34,13 @@ pub fn headers(
     holder: &mut Fields<'_>,
     name: &'static str,
     host: Host,
-    faults: &mut Vec<Fault>,
+    faults: &mut Vec<Violation>,
     findings: &mut Findings,
 ) -> (HeaderModifier, Option<Hostname>) {
     let (mut modifier, mut rewrite) = (HeaderModifier::default(), None);
     let mut policy = holder.mapping(name, findings);
     let mut fault = |message: String| {
-        faults.push(Fault::new("RouteError", "HeaderPolicyNotValid", message));
+        faults.push(Violation::new("RouteError", "HeaderPolicyNotValid", message));
     };
     let dynamic = Regex::new(DYNAMIC).ok();
     for (path, item) in policy.list("set", findings) {
@@ -86,7 +86,7 @@ pub fn headers(
 /// Reads `pathRewritePolicy.replacePrefix`.
 pub fn rewrites(
     holder: &mut Fields<'_>,
-    faults: &mut Vec<Fault>,
+    faults: &mut Vec<Violation>,
     findings: &mut Findings,
 ) -> Vec<(Option<Arc<str>>, Arc<str>)> {
     let mut policy = holder.mapping("pathRewritePolicy", findings);
@@ -110,17 +110,18 @@ pub fn rewrites(
     rewrites
 }
 
-fn path_fault(message: String) -> Fault {
-    Fault::new("PrefixReplaceError", "PrefixReplaceNotValid", message)
+fn path_fault(message: String) -> Violation {
+    Violation::new("PrefixReplaceError", "PrefixReplaceNotValid", message)
 }
 
 /// Reads `requestRedirectPolicy`.
-pub fn redirect(holder: &mut Fields<'_>, faults: &mut Vec<Fault>, findings: &mut Findings) -> Option<Redirect> {
+pub fn redirect(holder: &mut Fields<'_>, faults: &mut Vec<Violation>, findings: &mut Findings) -> Option<Redirect> {
     let mut policy = holder.mapping("requestRedirectPolicy", findings);
     if !policy.is_present() {
         return None;
     }
-    let mut fault = |message: String| faults.push(Fault::new("RouteError", "RequestRedirectPolicyNotValid", message));
+    let mut fault =
+        |message: String| faults.push(Violation::new("RouteError", "RequestRedirectPolicyNotValid", message));
     let scheme = policy.text("scheme", findings);
     if let Some(scheme) = scheme.filter(|scheme| !["http", "https"].contains(scheme)) {
         findings.error(policy.path("scheme"), format!("Unsupported value: {scheme:?}; write http or https"));

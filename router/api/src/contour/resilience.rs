@@ -7,7 +7,7 @@ use router_model::field::Findings;
 use router_table::rule::{HealthCheck, HealthRequest, Retry};
 
 use crate::contour::common::{required, timeout};
-use crate::contour::types::Fault;
+use crate::contour::types::Violation;
 use crate::fields::Fields;
 
 /// Most retries of a request.
@@ -38,7 +38,7 @@ pub enum Of {
 pub fn retry(
     holder: &mut Fields<'_>,
     of: Of,
-    faults: &mut Vec<Fault>,
+    faults: &mut Vec<Violation>,
     findings: &mut Findings,
 ) -> (Option<Retry>, Option<Duration>) {
     let mut policy = holder.mapping("retryPolicy", findings);
@@ -84,7 +84,7 @@ pub fn retry(
             _ => {
                 let advice = "write 5xx, gateway-error, reset, connect-failure, retriable-4xx, refused-stream or \
                               retriable-status-codes";
-                faults.push(Fault::new(
+                faults.push(Violation::new(
                     "SpecError",
                     "UnsupportedField",
                     format!("{path}: {word} is not supported; {advice}"),

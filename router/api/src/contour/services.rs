@@ -6,7 +6,7 @@ use super::balance;
 use super::policies::{self, Host};
 use super::resilience::{self, Of};
 use crate::contour::common::{refuse, required, unsupported};
-use crate::contour::types::{Fault, ServiceSpec};
+use crate::contour::types::{ServiceSpec, Violation};
 use crate::fields::Fields;
 
 /// Where services stand.
@@ -24,7 +24,7 @@ pub enum Place {
 pub fn list(
     holder: &mut Fields<'_>,
     place: Place,
-    faults: &mut Vec<Fault>,
+    faults: &mut Vec<Violation>,
     findings: &mut Findings,
 ) -> Vec<ServiceSpec> {
     let mut services = Vec::new();
@@ -39,7 +39,7 @@ pub fn list(
 fn service(
     fields: &mut Fields<'_>,
     place: Place,
-    faults: &mut Vec<Fault>,
+    faults: &mut Vec<Violation>,
     findings: &mut Findings,
 ) -> Option<ServiceSpec> {
     let name = required(fields, "name", "the name of a Service of this namespace", findings);

@@ -1,5 +1,5 @@
 //! Contour's objects as they were read: IngressRoute (`contour.heptio.com/v1beta1`), HTTPProxy (`projectcontour.io/v1`) and
-//! TLSCertificateDelegation, in one model: a [`Vertex`] is a root when it has a virtual host, else it is delegated to.
+//! TLSCertificateDelegation, in one model: a [`ContourProxy`] is a root when it has a virtual host, else it is delegated to.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,7 +17,7 @@ use crate::redirect::Redirect;
 
 /// An IngressRoute or HTTPProxy.
 #[derive(Clone, Debug)]
-pub struct Vertex {
+pub struct ContourProxy {
     /// [`Kind::IngressRoute`] or [`Kind::HttpProxy`].
     pub kind: Kind,
     /// Metadata.
@@ -36,10 +36,10 @@ pub struct Vertex {
     /// `spec.tcpproxy`.
     pub tcp: Option<TcpProxy>,
     /// What is no good, or not done, outside of `routes`: the object is invalid, and nothing of it is served.
-    pub faults: Vec<Fault>,
+    pub faults: Vec<Violation>,
 }
 
-impl Vertex {
+impl ContourProxy {
     /// The object.
     pub fn object(&self) -> ObjectRef {
         ObjectRef { kind: self.kind, key: self.meta.key.clone() }
@@ -48,7 +48,7 @@ impl Vertex {
 
 /// What is wrong with a vertex.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Fault {
+pub struct Violation {
     /// `type` of an HTTPProxy's sub-condition, e.g. `IncludeError`.
     pub kind: &'static str,
     /// Its `reason`, e.g. `IncludeNotFound`.
@@ -57,10 +57,10 @@ pub struct Fault {
     pub message: String,
 }
 
-impl Fault {
+impl Violation {
     /// A fault.
     pub fn new(kind: &'static str, reason: &'static str, message: impl Into<String>) -> Self {
-        Fault { kind, reason, message: message.into() }
+        Violation { kind, reason, message: message.into() }
     }
 }
 
@@ -134,9 +134,9 @@ pub struct RouteSpec {
     /// `directResponsePolicy.statusCode`.
     pub answer: Option<u16>,
     /// What is no good in it, or not done.
-    pub faults: Vec<Fault>,
+    pub faults: Vec<Violation>,
     /// What is odd about it, and counts for nothing.
-    pub warnings: Vec<Fault>,
+    pub warnings: Vec<Violation>,
 }
 
 /// `services[]`.
@@ -187,9 +187,9 @@ pub struct TcpProxy {
     /// `delegate` / `include`; the namespace is filled in.
     pub delegate: Option<ObjectKey>,
     /// What is no good in it, or not done.
-    pub faults: Vec<Fault>,
+    pub faults: Vec<Violation>,
     /// What is odd about it, and counts for nothing.
-    pub warnings: Vec<Fault>,
+    pub warnings: Vec<Violation>,
 }
 
 /// `TLSCertificateDelegation`, of either group.

@@ -11,10 +11,10 @@ use std::sync::Arc;
 use annotations::TrafficOptions;
 use router_model::certificate::MaterialCache;
 use router_model::dns_names;
-use router_model::few::Few;
 use router_model::field::{FieldError, FieldPath, Findings};
 use router_model::names::PathMatch;
 use router_model::object::{Manifest, Meta, Texts};
+use router_model::one_or_many::OneOrMany;
 use router_table::policy::header_actions::HeaderActions;
 
 use crate::defaults::Defaults;
@@ -39,7 +39,7 @@ pub struct Route {
     /// What it carries.
     pub traffic: Traffic,
     /// `to` and `alternateBackends`, each service once.
-    pub backends: Few<Backend>,
+    pub backends: OneOrMany<Backend>,
     /// `spec.port.targetPort`; `None`: every port of the endpoints.
     pub target_port: Option<TargetPort>,
     /// `spec.httpHeaders.actions`; `None` when there are none.

@@ -337,7 +337,7 @@ fn a_site_has_its_name_in_all_maps_and_a_wider_host_in_none() {
     use router_model::kind::Kind;
     use router_model::names::Hostname;
     use router_model::object::{ObjectKey, ObjectRef};
-    use router_table::rule::Site;
+    use router_table::rule::HostRules;
 
     let never = json!({
         "haproxy.router.openshift.io/set-forwarded-headers": "never",
@@ -364,8 +364,13 @@ fn a_site_has_its_name_in_all_maps_and_a_wider_host_in_none() {
     };
     let site = |host: HostMatch, passthrough: Option<Arc<ResolvedRoute>>| {
         let owner = ObjectRef { kind: Kind::HttpRoute, key: ObjectKey::new("shop", "store") };
-        let site =
-            Site { owner, listener: "Gateway shop/g#l".into(), cleartext_listener: None, cleartext: None, tls: None };
+        let site = HostRules {
+            owner,
+            listener: "Gateway shop/g#l".into(),
+            cleartext_listener: None,
+            cleartext: None,
+            tls: None,
+        };
         let none = Default::default;
         let (terminated, cleartext) = (none(), none());
         Arc::new(VirtualHost {

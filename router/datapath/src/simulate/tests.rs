@@ -16,7 +16,7 @@ use router_model::kind::Kind;
 use router_model::names::{HostMatch, Hostname, RouteId};
 use router_model::object::{ObjectKey, ObjectRef, Origin};
 use router_table::lookup::{RequestMatch, SniMatch};
-use router_table::rule::{Rule, Site, SiteTls};
+use router_table::rule::{HostRules, HostRulesTls, Rule};
 use router_table::table::{ResolvedRoute, RouteKind, RouterTable, VirtualHost};
 use router_translate::settings::Settings;
 use router_translate::translate::translate;
@@ -93,14 +93,14 @@ fn sites() -> impl Strategy<Value = VirtualHost> {
                 })]
                 .into()
             };
-            let tls = SiteTls {
+            let tls = HostRulesTls {
                 shown_by: ObjectRef { kind: Kind::Gateway, key: ObjectKey::new("ns", "g") },
                 certificates: Vec::new(),
                 minimum: None,
                 rules: if tls { rules() } else { [].into() },
                 tcp: None,
             };
-            let site = Site {
+            let site = HostRules {
                 owner: ObjectRef { kind: Kind::HttpRoute, key: ObjectKey::new("ns", "owner") },
                 listener: "Gateway ns/g#l".into(),
                 cleartext_listener: None,

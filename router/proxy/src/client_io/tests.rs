@@ -11,7 +11,7 @@ const HINTS: &[u8] = b"HTTP/1.1 103 Early Hints\r\n\r\n";
 
 /// A stream whose client takes five bytes at a time, with one interim response that waits.
 fn with_hints() -> (ClientIo<DuplexStream>, DuplexStream) {
-    let clock = Arc::new(ClientClock::default());
+    let clock = Arc::new(ConnectionState::default());
     let turn = clock.interim.begin();
     turn.listener().hear(Response::builder().status(StatusCode::EARLY_HINTS).body(()).unwrap());
     let mut cx = Context::from_waker(noop_waker_ref());
@@ -59,7 +59,7 @@ async fn nothing_comes_between_the_bytes_of_an_interim_response() {
 #[tokio::test]
 async fn who_floods_is_told_behind_the_frame_that_has_begun() {
     let (stream, client) = duplex(5);
-    let clock = Arc::new(ClientClock::default());
+    let clock = Arc::new(ConnectionState::default());
     let mut io = ClientIo::new(stream, false, Arc::clone(&clock), ClientLimits::of(&RouterPolicy::default()));
     let frame = b"\0\0\x03\0\0\0\0\0\x01abc";
     let mut cx = Context::from_waker(noop_waker_ref());

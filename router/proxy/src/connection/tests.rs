@@ -18,7 +18,7 @@ async fn a_waiting_connection_is_small() {
     let proxy = Proxy::start(ProxyConfig::default(), tables);
     let router = RouterName("default".into());
     let capacity = Arc::<Capacity>::default();
-    let seats = Seats([capacity.take(), capacity.take()]);
+    let seats = Permits([capacity.take(), capacity.take()]);
     let accepted = Accepted { router, protocol: Protocol::Https, client: address, listener: address, stream, seats };
     let future = serve(Arc::clone(&proxy.workers.iter().next().unwrap().shared), accepted);
     let size = std::mem::size_of_val(&future);

@@ -12,7 +12,7 @@ use tokio::time::{Instant, Sleep};
 
 use super::headers::prepare_trailers;
 use super::upload::Upload;
-use crate::clock::InFlight;
+use crate::connection_state::InFlight;
 use crate::record::AccessRecord;
 use crate::upstream::bucket::Lease;
 use crate::upstream::failure::AnswerError;

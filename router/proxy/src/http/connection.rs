@@ -8,9 +8,9 @@ use router_table::policy::ClientAuth;
 
 use super::headers::Told;
 use super::target::FirstHost;
-use crate::capacity::Seats;
-use crate::clock::ClientClock;
-use crate::rt::timer::OwnTimer;
+use crate::capacity::Permits;
+use crate::connection_state::ConnectionState;
+use crate::rt::timer::TaskTimer;
 use crate::tls::client_certificate::ClientCertificate;
 use crate::upstream::private::Private;
 
@@ -26,13 +26,13 @@ pub struct Connection {
     /// How TLS was terminated; `None` for clear text.
     pub tls: Option<ConnectionTls>,
     /// Tells the stream beneath what the service is doing.
-    pub clock: Arc<ClientClock>,
+    pub clock: Arc<ConnectionState>,
     /// What endpoints are told of it.
     pub told: Told,
     /// Which host its requests are for.
     pub first_host: FirstHost,
     /// For the waits of its requests, of which HTTP/1 has one at a time.
-    pub timer: OwnTimer,
+    pub timer: TaskTimer,
     /// Connections to endpoints that are for its requests alone.
     pub private: Private,
 }
@@ -44,12 +44,12 @@ impl Connection {
         client: SocketAddr,
         listener: SocketAddr,
         tls: Option<ConnectionTls>,
-        seats: Seats,
+        seats: Permits,
     ) -> Self {
-        let (clock, told) = (Arc::new(ClientClock::new(seats)), Told::of(client.ip(), listener));
+        let (clock, told) = (Arc::new(ConnectionState::new(seats)), Told::of(client.ip(), listener));
         // Counted here: every request has a clone, and connections of other threads have theirs.
         let router = RouterName((*router.0).into());
-        let (first_host, timer, private) = (FirstHost::default(), OwnTimer::default(), Private::default());
+        let (first_host, timer, private) = (FirstHost::default(), TaskTimer::default(), Private::default());
         Connection { router, client, listener, tls, clock, told, first_host, timer, private }
     }
 

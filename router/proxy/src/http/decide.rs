@@ -12,10 +12,10 @@ use router_table::location::mapped_port;
 use router_table::rule::Rule;
 use router_table::table::ResolvedRoute;
 
-use super::asked::{Asked, AskedPath};
 use super::connection::{Connection, ConnectionTls};
-use super::paths::rewritten;
 use super::target::{Target, read_target};
+use crate::http::path_rewrite::rewritten;
+use crate::http::request_view::{AskedPath, RequestView};
 use crate::record::AccessRecord;
 use crate::snapshot::ServedRouter;
 
@@ -89,7 +89,7 @@ pub fn decide(
     });
     let via = Via { client: Some(connection.client.ip()), tls };
     let path = AskedPath::new(head.uri.path());
-    let decision = decide::decide(&router.table, &via, host.as_deref(), &Asked::new(head, &authority, &path));
+    let decision = decide::decide(&router.table, &via, host.as_deref(), &RequestView::new(head, &authority, &path));
     if let Some(path) = path.changed(decision.path_form(&router.table)) {
         match rewritten(&head.uri, path) {
             Some(uri) => head.uri = uri,

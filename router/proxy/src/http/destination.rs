@@ -9,8 +9,8 @@ use router_table::table::ResolvedRoute;
 
 use super::connection::Connection;
 use super::modify::modify;
-use super::spelling::Spelling;
 use super::{actions, interim, request_id};
+use crate::http::header_case::HeaderCase;
 use crate::snapshot::ServedRouter;
 use crate::upstream::target::Target;
 
@@ -67,7 +67,7 @@ impl Destination<'_> {
     }
 
     /// How the names of a message are spelled, if not as always.
-    pub fn spelling(&self) -> Option<&Spelling> {
+    pub fn spelling(&self) -> Option<&HeaderCase> {
         self.served.spelling.as_ref().filter(|_| self.route.policy.adjust_case)
     }
 }

@@ -22,17 +22,17 @@ use super::headers::{ClientView, prepare_request};
 use super::mirror::Mirrors;
 use super::modify::modify;
 use super::retry::{Outcome, Retries};
-use super::times::Times;
-use super::upgrade::{self, Asked};
+use super::upgrade::{self, RequestedUpgrade};
 use super::upload::{RequestBody, Upload, is_unexpected};
-use crate::clock::InFlight;
+use crate::connection_state::InFlight;
 use crate::context::Shared;
+use crate::http::deadlines::Deadlines;
 use crate::interim::Turn;
 use crate::limits::TooMany;
 use crate::record::AccessRecord;
-use crate::upstream::attempt::{Trouble, Waits, attempt, read_off};
-use crate::upstream::choose::{Choice, Exhausted, Pick};
-use crate::upstream::connect::Way;
+use crate::upstream::attempt::{AttemptError, Waits, attempt, read_off};
+use crate::upstream::choose::{Choice, NoEndpoint, Pick};
+use crate::upstream::connect::ConnectRequest;
 use crate::upstream::hashing::Hashed;
 use crate::upstream::plan::Plan;
 use crate::upstream::target::Target;
@@ -60,8 +60,8 @@ struct Exchange<'r> {
     /// The request's fields before a backend's own work on them, where some backend has such.
     unmodified: Option<Box<HeaderMap>>,
     upload: Option<Arc<Upload>>,
-    asked: Option<Asked>,
-    times: Times,
+    asked: Option<RequestedUpgrade>,
+    times: Deadlines,
     /// How long connecting may take, in all that is tried before the request is sent again.
     left: Duration,
     record: Box<AccessRecord>,
@@ -99,25 +99,25 @@ pub fn forward<'r>(
         loop {
             let pick = match exchange.choice.next(&shared.balancer, exchange.times.patience()).await {
                 Ok(pick) => pick,
-                Err(Exhausted::Busy) => {
+                Err(NoEndpoint::Busy) => {
                     let is_late = exchange.times.are_over();
                     let status = if is_late { StatusCode::GATEWAY_TIMEOUT } else { StatusCode::SERVICE_UNAVAILABLE };
                     last = (status, Flag::Busy);
                     break;
                 }
-                Err(Exhausted::Failing(status)) => {
+                Err(NoEndpoint::Failing(status)) => {
                     let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
                     last = (status, Flag::InvalidBackend);
                     break;
                 }
-                Err(Exhausted::Tried) => match exchange.again(Outcome::Unreachable) {
+                Err(NoEndpoint::Tried) => match exchange.again(Outcome::Unreachable) {
                     Some(pause) => {
                         pause.await;
                         continue;
                     }
                     None => break,
                 },
-                Err(Exhausted::NoEndpoints) => break,
+                Err(NoEndpoint::NoEndpoints) => break,
             };
             let Pick { target, place, set_cookie } = pick;
             exchange.record.endpoint = Some(target.endpoint.address);
@@ -159,7 +159,7 @@ pub fn forward<'r>(
                     return Ok(response);
                 }
                 Err(trouble) => {
-                    let Trouble { status, flag, unseen, connecting } = trouble;
+                    let AttemptError { status, flag, unseen, connecting } = trouble;
                     last = match flag {
                         // It was known before, and there was no time to be late.
                         Flag::UpstreamConnectTimeout | Flag::UpstreamTlsTimeout
@@ -231,12 +231,12 @@ impl<'r> Exchange<'r> {
         connection: &'w Connection,
         route: &'w ResolvedRoute,
         target: Target<'w>,
-    ) -> (Way<'w>, Waits)
+    ) -> (ConnectRequest<'w>, Waits)
     where
         'r: 'w,
     {
         let (times, until) = (&self.times, self.times.end_of_try());
-        let way = Way {
+        let way = ConnectRequest {
             shared,
             route,
             target,
@@ -264,7 +264,7 @@ fn prepare<'r>(
     in_flight: InFlight,
 ) -> Result<Box<Exchange<'r>>, Failure> {
     let Destination { route, authority, as_sent, .. } = *destination;
-    let times = Times::of(destination);
+    let times = Deadlines::of(destination);
     let client = connection.client.ip();
     let (mut head, content) = request.into_parts();
     let unexpected = is_unexpected(&head.method, &content);

@@ -6,11 +6,11 @@ use http::{HeaderMap, HeaderName, Response};
 
 use super::headers::prepare_response;
 use super::reason;
-use super::spelling::Spelling;
+use crate::http::header_case::HeaderCase;
 
 /// A head as HTTP/1.1 writes it. Without fields of the connection to the endpoint, and of those that `act`, which is
 /// done to the response's fields too, takes out or writes over; what it would add comes with the response.
-pub fn head(response: Response<()>, spelling: Option<&Spelling>, act: impl FnOnce(&mut HeaderMap)) -> Vec<u8> {
+pub fn head(response: Response<()>, spelling: Option<&HeaderCase>, act: impl FnOnce(&mut HeaderMap)) -> Vec<u8> {
     let (Parts { status, mut headers, extensions, .. }, ()) = response.into_parts();
     prepare_response(&mut headers);
     // There is no content (RFC 9110 §8.6).
@@ -77,7 +77,7 @@ mod tests {
 
     #[test]
     fn names_are_spelled_as_in_responses() {
-        let spelling = Spelling::of(&["LINK".into(), "X-Other".into()]).unwrap();
+        let spelling = HeaderCase::of(&["LINK".into(), "X-Other".into()]).unwrap();
         let response = Response::builder().status(199).header("link", "</a>").body(()).unwrap();
         let written = head(response, Some(&spelling), |_| ());
         assert_eq!(String::from_utf8(written).unwrap(), "HTTP/1.1 199 \r\nLINK: </a>\r\n\r\n");

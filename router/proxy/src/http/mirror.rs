@@ -20,7 +20,7 @@ use super::modify::modify;
 use super::upload::{RequestBody, Upload};
 use crate::context::Shared;
 use crate::upstream::attempt::{Waits, attempt, read_off};
-use crate::upstream::connect::Way;
+use crate::upstream::connect::ConnectRequest;
 use crate::upstream::plan::Plan;
 
 /// Where copies of a request go.
@@ -101,7 +101,7 @@ impl Copy {
         while let Ok(pick) = choice.next(&shared.balancer, *connect).await {
             let target = pick.target;
             let within = choice.patience(left);
-            let way = Way {
+            let way = ConnectRequest {
                 shared,
                 route,
                 target,

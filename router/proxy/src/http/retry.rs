@@ -11,7 +11,7 @@ use router_table::table::ResolvedRoute;
 
 use super::upload::RequestBody;
 use crate::dial::random_below;
-use crate::upstream::attempt::{Trouble, is_repeatable};
+use crate::upstream::attempt::{AttemptError, is_repeatable};
 
 /// Longest wait before a retry, as a multiple of the first one's (Envoy's default).
 const MAX_BACKOFF: u32 = 10;
@@ -29,8 +29,8 @@ pub enum Outcome {
     Other,
 }
 
-impl From<Trouble> for Outcome {
-    fn from(trouble: Trouble) -> Self {
+impl From<AttemptError> for Outcome {
+    fn from(trouble: AttemptError) -> Self {
         match trouble.flag {
             _ if trouble.unseen => Outcome::Unreachable,
             Flag::UpstreamHungUp | Flag::UpstreamTimeout | Flag::UpstreamConnectTimeout | Flag::RuleTimeout => {

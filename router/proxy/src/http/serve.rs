@@ -19,7 +19,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use super::connection::Connection;
 use super::{Served, handle};
 use crate::client_io::{ClientIo, ClientLimits};
-use crate::clock::ClientClock;
+use crate::connection_state::ConnectionState;
 use crate::context::{Phase, Shared};
 use crate::record::AccessRecord;
 use crate::streams::{InParts, Streams};
@@ -45,7 +45,7 @@ pub async fn serve_http1<S>(shared: Arc<Shared>, connection: Connection, stream:
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let clock: Arc<ClientClock> = Arc::clone(&connection.clock);
+    let clock: Arc<ConnectionState> = Arc::clone(&connection.clock);
     let policy = policy_of(&shared, &connection.router);
     let io = TokioIo::new(ClientIo::new(stream, true, Arc::clone(&clock), ClientLimits::of(&policy).after(waited)));
     let mut builder = hyper::server::conn::http1::Builder::new();
@@ -121,7 +121,7 @@ pub fn policy_of(shared: &Shared, router: &RouterName) -> Arc<RouterPolicy> {
 /// one of an idle connection where the router says so (`defers_idle`).
 async fn drive<C, E>(
     shared: &Shared,
-    clock: &ClientClock,
+    clock: &ConnectionState,
     defers_idle: bool,
     mut serving: Pin<&mut C>,
     shut_down: impl FnOnce(Pin<&mut C>),

@@ -9,8 +9,8 @@ use router_common::hostname::{HostBuilder, NormalName, field_text, normalise_aut
 use router_model::names::Hostname;
 use router_table::decide::{method_is_routed, target_is_valid};
 
-use super::gate::looks_like_framing;
 use super::upgrade::is_websocket_connect;
+use crate::http::message_framing::looks_like_framing;
 
 /// What a request is for.
 #[derive(Debug, PartialEq, Eq)]

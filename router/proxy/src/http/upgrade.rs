@@ -17,7 +17,7 @@ use tokio::io::AsyncWriteExt;
 
 use super::body::ResponseBody;
 use super::{headers, reason};
-use crate::clock::InFlight;
+use crate::connection_state::InFlight;
 use crate::context::Shared;
 use crate::record::AccessRecord;
 use crate::relay::{self, TunnelEnd};
@@ -31,13 +31,13 @@ const WEBSOCKET_GUID: &[u8] = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 
 /// A client that wants to leave HTTP.
 #[derive(Debug)]
-pub struct Asked {
+pub struct RequestedUpgrade {
     client: OnUpgrade,
     /// It asks by CONNECT, so the handshake with the endpoint is the router's own, and this is to come of it.
     accept: Option<HeaderValue>,
 }
 
-impl Asked {
+impl RequestedUpgrade {
     /// The endpoint stays with HTTP.
     pub fn declined(self, shared: &Arc<Shared>) {
         if self.accept.is_none() {
@@ -56,7 +56,7 @@ impl Asked {
 
 /// Whether an answer leaves HTTP only where that was asked for, and for what was asked for. To an extended CONNECT any
 /// 2xx would say that the tunnel stands.
-pub fn is_fitting<B>(response: &Response<B>, asked: Option<&Asked>) -> bool {
+pub fn is_fitting<B>(response: &Response<B>, asked: Option<&RequestedUpgrade>) -> bool {
     if response.status() == StatusCode::SWITCHING_PROTOCOLS {
         return asked.is_some_and(|asked| asked.is_met_by(response.headers()));
     }
@@ -81,7 +81,7 @@ pub fn is_websocket_connect(head: &request::Parts) -> bool {
 }
 
 /// What the client asks for. `wanted` is what it writes into `Upgrade`; an extended CONNECT is made into that.
-pub fn asked(head: &mut request::Parts, wanted: Option<HeaderValue>) -> Option<Asked> {
+pub fn asked(head: &mut request::Parts, wanted: Option<HeaderValue>) -> Option<RequestedUpgrade> {
     let client = head.extensions.remove::<OnUpgrade>();
     let accept = if is_websocket_connect(head) {
         let (key, accept) = websocket_key()?;
@@ -94,7 +94,7 @@ pub fn asked(head: &mut request::Parts, wanted: Option<HeaderValue>) -> Option<A
         wanted.as_ref()?;
         None
     };
-    Some(Asked { client: client?, accept })
+    Some(RequestedUpgrade { client: client?, accept })
 }
 
 /// A nonce (RFC 6455 §4.1), which a client over HTTP/2 has none of, and the answer to it.
@@ -114,7 +114,7 @@ fn accept_for(key: &[u8]) -> String {
 pub fn switch(
     shared: &Arc<Shared>,
     mut response: Response<Answer>,
-    Asked { client, accept }: Asked,
+    RequestedUpgrade { client, accept }: RequestedUpgrade,
     idle: Duration,
     mut record: Box<AccessRecord>,
     mut in_flight: InFlight,

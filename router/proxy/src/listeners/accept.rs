@@ -16,7 +16,7 @@ use socket2::SockRef;
 use tokio::net::{TcpListener, TcpStream};
 
 use super::address::plain;
-use crate::capacity::{Capacity, Seat, Seats};
+use crate::capacity::{Capacity, Permits, Seat};
 use crate::connection::{Accepted, serve};
 use crate::context::Shared;
 use crate::record::AccessRecord;
@@ -86,7 +86,7 @@ impl Acceptor {
 
     /// Has the least busy worker serve a connection.
     fn place(&self, stream: TcpStream, client: SocketAddr, seat: Seat) {
-        let seats = Seats([seat, self.descriptors.take(&stream)]);
+        let seats = Permits([seat, self.descriptors.take(&stream)]);
         let Ok(local) = stream.local_addr() else { return };
         let (router, protocol) = (self.router.clone(), self.protocol);
         let (client, listener) = (plain(client), plain(local));

@@ -63,7 +63,7 @@ impl Timer {
 
 /// A timer that one task uses time and again. Such a one need not say anew who waits.
 #[derive(Debug, Default)]
-pub struct OwnTimer(TryLock<Timer>);
+pub struct TaskTimer(TryLock<Timer>);
 
 /// Timers of one runtime that nobody uses at the moment.
 #[derive(Debug, Default)]
@@ -71,23 +71,23 @@ pub struct Timers(Mutex<Vec<Timer>>);
 
 impl Timers {
     /// A timer, to be given back by dropping it.
-    pub fn lend(&self) -> Lent<'_> {
+    pub fn lend(&self) -> PooledTimer<'_> {
         let timer = self.0.lock().unwrap_or_else(PoisonError::into_inner).pop().unwrap_or_default();
-        Lent { owner: Owner::All(self), timer }
+        PooledTimer { owner: Owner::All(self), timer }
     }
 }
 
-impl OwnTimer {
+impl TaskTimer {
     /// The timer, to be given back by dropping it; while it is lent, a new one.
-    pub fn lend(&self) -> Lent<'_> {
+    pub fn lend(&self) -> PooledTimer<'_> {
         let timer = self.0.try_lock().map(|mut timer| std::mem::take(&mut *timer)).unwrap_or_default();
-        Lent { owner: Owner::One(self), timer }
+        PooledTimer { owner: Owner::One(self), timer }
     }
 }
 
 /// A timer that somebody uses.
 #[derive(Debug)]
-pub struct Lent<'t> {
+pub struct PooledTimer<'t> {
     owner: Owner<'t>,
     timer: Timer,
 }
@@ -96,10 +96,10 @@ pub struct Lent<'t> {
 #[derive(Debug)]
 enum Owner<'t> {
     All(&'t Timers),
-    One(&'t OwnTimer),
+    One(&'t TaskTimer),
 }
 
-impl Deref for Lent<'_> {
+impl Deref for PooledTimer<'_> {
     type Target = Timer;
 
     fn deref(&self) -> &Timer {
@@ -107,13 +107,13 @@ impl Deref for Lent<'_> {
     }
 }
 
-impl DerefMut for Lent<'_> {
+impl DerefMut for PooledTimer<'_> {
     fn deref_mut(&mut self) -> &mut Timer {
         &mut self.timer
     }
 }
 
-impl Drop for Lent<'_> {
+impl Drop for PooledTimer<'_> {
     fn drop(&mut self) {
         self.timer.stop();
         if self.timer.sleep.is_none() {
@@ -164,7 +164,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_timer_of_ones_own_goes_off_whoever_uses_it() {
-        let own = OwnTimer::default();
+        let own = TaskTimer::default();
         let (begun, wanted) = (Instant::now(), Duration::from_millis(20));
         for task in 0..4_u32 {
             // The same task twice, then others; a timer that is lent does not keep others waiting.
@@ -206,7 +206,7 @@ mod tests {
     #[tokio::test]
     async fn not_more_are_kept_than_the_bound() {
         let timers = Timers::default();
-        let mut lent: Vec<Lent<'_>> = (0..MAX_SPARE + 10).map(|_| timers.lend()).collect();
+        let mut lent: Vec<PooledTimer<'_>> = (0..MAX_SPARE + 10).map(|_| timers.lend()).collect();
         let until = Instant::now() + Duration::from_secs(60);
         poll_fn(|cx| {
             assert!(lent.iter_mut().all(|timer| timer.poll_until(cx, until).is_pending()));

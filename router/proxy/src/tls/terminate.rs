@@ -11,13 +11,13 @@ use tokio_rustls::TlsAcceptor;
 
 use super::client_auth;
 use super::client_certificate::ClientCertificate;
-use crate::capacity::Seats;
+use crate::capacity::Permits;
 use crate::context::Shared;
 use crate::hello::{FirstFlight, turn_away};
 use crate::http::connection::{Connection, ConnectionTls};
 use crate::http::serve::{serve_http1, serve_http2};
 use crate::passthrough;
-use crate::peeked_stream::Prefixed;
+use crate::peeked_stream::PeekedStream;
 use crate::record::AccessRecord;
 use crate::snapshot::{ServedRouter, ServedTls};
 
@@ -31,7 +31,7 @@ pub async fn terminate(
     stream: TcpStream,
     flight: FirstFlight,
     mut record: AccessRecord,
-    seats: Seats,
+    seats: Permits,
 ) {
     let Some(tls) = &served.tls else {
         record.flag = Flag::ClientHandshake;
@@ -44,7 +44,7 @@ pub async fn terminate(
     };
     let tcp = site.and_then(|site| site.tcp.clone());
     let acceptor = TlsAcceptor::from(Arc::clone(tls.configs.of(site)));
-    let handshake = acceptor.accept(Prefixed::new(flight.bytes, stream)).into_fallible();
+    let handshake = acceptor.accept(PeekedStream::new(flight.bytes, stream)).into_fallible();
     let limit = served.table.policy.timeouts.handshake;
     let stream = match tokio::time::timeout(limit, handshake).await {
         Ok(Ok(stream)) => stream,

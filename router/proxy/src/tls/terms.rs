@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use router_table::policy::tls_profile::{TlsProfile, TlsVersion};
 use router_table::policy::{ClientAuth, RouterPolicy};
-use router_table::rule::SiteTls;
+use router_table::rule::HostRulesTls;
 use router_table::tls_offer::{NothingToOffer, TlsOffer};
 use rustls::crypto::CryptoProvider;
 use rustls::server::{ResolvesServerCert, VerifierBuilderError};
@@ -56,9 +56,9 @@ pub struct Configs {
 impl Configs {
     /// The one for a name that a site has, or none. The lowest version that a site names is a floor: what the router's
     /// profile leaves out stays out. Whoever speaks HTTP agrees on its version; what else bytes are is not asked.
-    pub fn of(&self, site: Option<&SiteTls>) -> &Arc<ServerConfig> {
+    pub fn of(&self, site: Option<&HostRulesTls>) -> &Arc<ServerConfig> {
         let [all, newest] = match site {
-            Some(SiteTls { tcp: Some(_), .. }) => &self.tcp,
+            Some(HostRulesTls { tcp: Some(_), .. }) => &self.tcp,
             _ => &self.http,
         };
         let is_new = site.and_then(|site| site.minimum).is_some_and(|minimum| minimum >= TlsVersion::Tls13);

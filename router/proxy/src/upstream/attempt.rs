@@ -19,13 +19,13 @@ use hyper::body::Body;
 use router_access_log::Flag;
 use tokio::time::{Instant, timeout};
 
-use super::connect::Way;
+use super::connect::ConnectRequest;
 use super::failure::{Fate, Unanswered};
 use super::http2;
 use super::replay::Kept;
 use super::wire::{Answer, Sender};
 use crate::http::upload::{RequestBody, Upload};
-use crate::rt::timer::{Lent, OwnTimer};
+use crate::rt::timer::{PooledTimer, TaskTimer};
 use crate::upstream::bucket::{FRESH, Lease};
 
 /// Pooled connections that may turn out to be closed before a new one is opened.
@@ -33,7 +33,7 @@ const MAX_STALE: u32 = 3;
 
 /// What went wrong with one endpoint, and whether the next one may be tried.
 #[derive(Clone, Copy, Debug)]
-pub struct Trouble {
+pub struct AttemptError {
     /// What the client is to be told.
     pub status: StatusCode,
     /// Why.
@@ -44,10 +44,10 @@ pub struct Trouble {
     pub connecting: Duration,
 }
 
-impl Trouble {
+impl AttemptError {
     /// With a request that no other endpoint is to see.
     pub(crate) fn seen(status: StatusCode, flag: Flag) -> Self {
-        Trouble { status, flag, unseen: false, connecting: Duration::ZERO }
+        AttemptError { status, flag, unseen: false, connecting: Duration::ZERO }
     }
 }
 
@@ -79,11 +79,11 @@ pub fn is_repeatable(request: &Request<RequestBody>) -> bool {
 /// # Errors
 /// What to answer, or to try next.
 pub async fn attempt(
-    way: &Way<'_>,
+    way: &ConnectRequest<'_>,
     request: &mut Request<RequestBody>,
     upload: Option<&Upload>,
     waits: Waits,
-) -> Result<(Lease, Response<Answer>), Trouble> {
+) -> Result<(Lease, Response<Answer>), AttemptError> {
     let repeatable = is_repeatable(request);
     let mut bucket = way.bucket(request.headers());
     let kept_for = bucket.key.keep;
@@ -94,14 +94,14 @@ pub async fn attempt(
         let leased = way.lease(&bucket, idle).await;
         let mut lease = leased.map_err(|((status, flag), connecting)| {
             let unseen = !sent_before && way.may_leave(&bucket, flag);
-            Trouble { status, flag, unseen, connecting }
+            AttemptError { status, flag, unseen, connecting }
         })?;
         let is_http2 = matches!(lease.sender, Sender::Http2(_));
         if is_http2 {
             for_http2(request, bucket.key.wire.scheme(), upload)?;
             if !takes_fields(&lease, request) {
                 lease.give_back(false, None);
-                return Err(Trouble::seen(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, Flag::BadRequest));
+                return Err(AttemptError::seen(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, Flag::BadRequest));
             }
         } else {
             for_http1(request)?;
@@ -111,7 +111,7 @@ pub async fn attempt(
         let kept = keep.then(|| Kept::of(request));
         let answered = {
             let mut answer = pin!(lease.sender.send(std::mem::take(request), way.interim));
-            let timer = way.timer.map_or_else(|| way.shared.timers.lend(), OwnTimer::lend);
+            let timer = way.timer.map_or_else(|| way.shared.timers.lend(), TaskTimer::lend);
             wait(timer, answer.as_mut(), upload, waits).await
         };
         // An answer may be one that has the request sent again, too.
@@ -125,7 +125,7 @@ pub async fn attempt(
                 way.answered(&mut lease, &response);
                 return Ok((lease, response));
             }
-            Ok(_) => return Err(Trouble::seen(StatusCode::BAD_GATEWAY, Flag::UpstreamCoding)),
+            Ok(_) => return Err(AttemptError::seen(StatusCode::BAD_GATEWAY, Flag::UpstreamCoding)),
             Err(unanswered) => unanswered,
         };
         let was_unsent = unsent.is_some();
@@ -151,7 +151,7 @@ pub async fn attempt(
             let (status, flag) =
                 if failed { (StatusCode::BAD_REQUEST, Flag::BadRequest) } else { (StatusCode::BAD_GATEWAY, flag) };
             let unseen = was_unsent && !sent_before;
-            return Err(Trouble { status, flag, unseen, connecting: Duration::ZERO });
+            return Err(AttemptError { status, flag, unseen, connecting: Duration::ZERO });
         }
     }
 }
@@ -168,7 +168,7 @@ fn is_framed(response: &Response<Answer>) -> bool {
 /// Waits for an answer as long as somebody is still sending; `None` when nobody did for too long. Whoever waits keeps
 /// the future: in here it would take room twice.
 async fn wait<A: Future>(
-    mut timer: Lent<'_>,
+    mut timer: PooledTimer<'_>,
     mut answer: Pin<&mut A>,
     upload: Option<&Upload>,
     waits: Waits,
@@ -196,15 +196,15 @@ async fn wait<A: Future>(
     .await
 }
 
-fn too_late(lease: &Lease, upload: Option<&Upload>, waits: Waits) -> Trouble {
+fn too_late(lease: &Lease, upload: Option<&Upload>, waits: Waits) -> AttemptError {
     if !waits.are_over() && upload.is_some_and(Upload::waits_for_client) {
-        return Trouble::seen(StatusCode::REQUEST_TIMEOUT, Flag::ClientTimeout);
+        return AttemptError::seen(StatusCode::REQUEST_TIMEOUT, Flag::ClientTimeout);
     }
     if let Sender::Http2(stream) = &lease.sender {
         stream.was_silent();
     }
     let flag = if waits.are_over() { Flag::RuleTimeout } else { Flag::UpstreamTimeout };
-    Trouble::seen(StatusCode::GATEWAY_TIMEOUT, flag)
+    AttemptError::seen(StatusCode::GATEWAY_TIMEOUT, flag)
 }
 
 /// Whether the endpoint takes a request with so many fields: there are some that end the connection with it, whosever the
@@ -293,9 +293,9 @@ pub(super) fn for_http2(
 #[derive(Debug)]
 pub(super) struct Unspeakable;
 
-impl From<Unspeakable> for Trouble {
+impl From<Unspeakable> for AttemptError {
     fn from(Unspeakable: Unspeakable) -> Self {
-        Trouble::seen(StatusCode::BAD_REQUEST, Flag::BadRequest)
+        AttemptError::seen(StatusCode::BAD_REQUEST, Flag::BadRequest)
     }
 }
 

@@ -22,7 +22,7 @@ use router_table::table::{Cluster, ResolvedRoute};
 use tokio::time::Instant;
 
 use super::balancer::Balancer;
-use super::concurrency_limit::{Line, Place};
+use super::concurrency_limit::{WaitQueue, Permit};
 use super::hashing::Key;
 use super::health::{Health, View};
 use super::plan::{Member, Plan, Share, Span};
@@ -42,14 +42,14 @@ pub struct Pick<'r> {
     /// Which.
     pub target: Target<'r>,
     /// Counts for it, where something is counted; to be kept as long as the endpoint is used.
-    pub place: Option<Place>,
+    pub place: Option<Permit>,
     /// The cookie that makes the client stay, if it has not sent that one.
     pub set_cookie: Option<HeaderValue>,
 }
 
 /// Why there is no endpoint to try.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Exhausted {
+pub enum NoEndpoint {
     /// The route has none, or the service has none whose share it is.
     #[error("no usable endpoint")]
     NoEndpoints,
@@ -91,7 +91,7 @@ impl<'r> Choice<'r> {
     ///
     /// # Errors
     /// Why there is none.
-    pub async fn next(&mut self, balancer: &Balancer, patience: Duration) -> Result<Pick<'r>, Exhausted> {
+    pub async fn next(&mut self, balancer: &Balancer, patience: Duration) -> Result<Pick<'r>, NoEndpoint> {
         match self.look(&balancer.health) {
             Found::Free(index, place) => self.pick(index, place),
             Found::Nobody(why) => Err(why),
@@ -130,11 +130,11 @@ impl<'r> Choice<'r> {
     async fn wait(
         &mut self,
         balancer: &Balancer,
-        mut line: &'r Line,
+        mut line: &'r WaitQueue,
         deadline: Instant,
-    ) -> Result<Pick<'r>, Exhausted> {
+    ) -> Result<Pick<'r>, NoEndpoint> {
         loop {
-            let place = line.enter().ok_or(Exhausted::Busy)?;
+            let place = line.enter().ok_or(NoEndpoint::Busy)?;
             // What became free before this is handed to nobody.
             match self.look(&balancer.health) {
                 Found::Free(index, place) => return self.pick(index, place),
@@ -145,7 +145,7 @@ impl<'r> Choice<'r> {
                 Ok(Ok(place)) => return self.pick_handed(place),
                 // Whoever cannot go on with the endpoint of its session for this long may as well go elsewhere.
                 Err(_) if self.sticky.take().is_some() => {}
-                Ok(Err(_)) | Err(_) => return Err(Exhausted::Busy),
+                Ok(Err(_)) | Err(_) => return Err(NoEndpoint::Busy),
             }
             match self.look(&balancer.health) {
                 Found::Free(index, place) => return self.pick(index, place),
@@ -158,7 +158,7 @@ impl<'r> Choice<'r> {
     /// Looks for an endpoint to try now.
     fn look(&mut self, health: &Health) -> Found<'r> {
         if self.attempts >= MAX_ATTEMPTS {
-            return Found::Nobody(Exhausted::Tried);
+            return Found::Nobody(NoEndpoint::Tried);
         }
         self.last_resort = false;
         let view = health.view();
@@ -178,10 +178,10 @@ impl<'r> Choice<'r> {
         let share = self.share.filter(|_| self.attempts == 0);
         let span = share.and_then(|share| self.plan.span(share));
         if let Some(status) = span.and_then(|span| span.failure) {
-            return Found::Nobody(Exhausted::Failing(status));
+            return Found::Nobody(NoEndpoint::Failing(status));
         }
         if self.plan.total() == 0 || span.is_some_and(Span::is_empty) {
-            return Found::Nobody(Exhausted::NoEndpoints);
+            return Found::Nobody(NoEndpoint::NoEndpoints);
         }
         if let Some(span) = span {
             let is_well = |index| span.has(index) && self.avoid != Some(index) && !self.rests(view.as_ref(), index);
@@ -207,7 +207,7 @@ impl<'r> Choice<'r> {
         if self.avoid.take().is_some() {
             return self.look(health);
         }
-        Found::Nobody(if self.attempts == 0 { Exhausted::NoEndpoints } else { Exhausted::Tried })
+        Found::Nobody(if self.attempts == 0 { NoEndpoint::NoEndpoints } else { NoEndpoint::Tried })
     }
 
     fn rests(&self, view: Option<&View>, index: usize) -> bool {
@@ -249,7 +249,7 @@ impl<'r> Choice<'r> {
         full.then_some(self.plan.state()).flatten().map(|state| Found::Full(&state.line))
     }
 
-    fn take(&self, index: usize) -> Result<Found<'r>, &'r Line> {
+    fn take(&self, index: usize) -> Result<Found<'r>, &'r WaitQueue> {
         match self.plan.occupancy(index) {
             Some(it) => it.take().map(|place| Found::Free(index, Some(place))).ok_or(it.line()),
             None => Ok(Found::Free(index, None)),
@@ -257,16 +257,16 @@ impl<'r> Choice<'r> {
     }
 
     /// A place that somebody left to this one.
-    fn pick_handed(&mut self, place: Place) -> Result<Pick<'r>, Exhausted> {
+    fn pick_handed(&mut self, place: Permit) -> Result<Pick<'r>, NoEndpoint> {
         let is_it = |member: &Member| member.occupancy.as_ref().is_some_and(|it| place.is_of(it));
         match self.plan.kept().iter().position(is_it).filter(|index| !self.was_tried(*index)) {
             Some(index) => self.pick(index, Some(place)),
-            None => Err(Exhausted::Busy),
+            None => Err(NoEndpoint::Busy),
         }
     }
 
-    fn pick(&mut self, index: usize, place: Option<Place>) -> Result<Pick<'r>, Exhausted> {
-        let target = self.target(index).ok_or(Exhausted::NoEndpoints)?;
+    fn pick(&mut self, index: usize, place: Option<Permit>) -> Result<Pick<'r>, NoEndpoint> {
+        let target = self.target(index).ok_or(NoEndpoint::NoEndpoints)?;
         if let Some(tried) = self.tried.get_mut(self.attempts) {
             *tried = index;
         }
@@ -284,10 +284,10 @@ impl<'r> Choice<'r> {
 
 enum Found<'r> {
     /// This member is to be tried.
-    Free(usize, Option<Place>),
+    Free(usize, Option<Permit>),
     /// Those that could be tried have as many requests as they may have; here is where to wait.
-    Full(&'r Line),
-    Nobody(Exhausted),
+    Full(&'r WaitQueue),
+    Nobody(NoEndpoint),
 }
 
 impl Plan {

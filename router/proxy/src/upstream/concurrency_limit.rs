@@ -19,15 +19,15 @@ pub struct Occupancy {
     active: AtomicU32,
     limit: AtomicU32,
     /// Those who must have this endpoint.
-    own: Line,
+    own: WaitQueue,
     /// Those who take any endpoint of the route.
-    any: Arc<Line>,
+    any: Arc<WaitQueue>,
 }
 
 impl Occupancy {
     /// That of an endpoint without requests; `any` is the line of its route.
-    pub fn new(any: Arc<Line>) -> Self {
-        Occupancy { active: AtomicU32::new(0), limit: AtomicU32::new(u32::MAX), own: Line::default(), any }
+    pub fn new(any: Arc<WaitQueue>) -> Self {
+        Occupancy { active: AtomicU32::new(0), limit: AtomicU32::new(u32::MAX), own: WaitQueue::default(), any }
     }
 
     /// Requests or connections at the moment.
@@ -46,32 +46,32 @@ impl Occupancy {
     }
 
     /// The line for this endpoint alone.
-    pub fn line(&self) -> &Line {
+    pub fn line(&self) -> &WaitQueue {
         &self.own
     }
 
     /// Counts one more, unless the limit is reached.
-    pub fn take(self: &Arc<Self>) -> Option<Place> {
+    pub fn take(self: &Arc<Self>) -> Option<Permit> {
         let more = |active: u32| (active < self.limit.load(Ordering::Relaxed)).then(|| active + 1);
         // Sequentially consistent, as are `Line::enter` and `Place::drop`: either the one who waits sees the place that
         // became free, or the one who leaves sees him wait.
         self.active.fetch_update(Ordering::SeqCst, Ordering::SeqCst, more).ok()?;
-        Some(Place(Arc::clone(self)))
+        Some(Permit(Arc::clone(self)))
     }
 }
 
 /// One request or connection of an endpoint, until it is dropped.
 #[derive(Debug)]
-pub struct Place(Arc<Occupancy>);
+pub struct Permit(Arc<Occupancy>);
 
-impl Place {
+impl Permit {
     /// Whether it is one of this endpoint.
     pub fn is_of(&self, occupancy: &Arc<Occupancy>) -> bool {
         Arc::ptr_eq(&self.0, occupancy)
     }
 }
 
-impl Drop for Place {
+impl Drop for Permit {
     fn drop(&mut self) {
         let it = &self.0;
         it.active.fetch_sub(1, Ordering::SeqCst);
@@ -88,16 +88,16 @@ impl Drop for Place {
 
 /// Those who wait, first come first served.
 #[derive(Debug, Default)]
-pub struct Line {
+pub struct WaitQueue {
     /// How many wait, so that nobody takes the lock to see that nobody does.
     length: AtomicUsize,
-    waiting: Mutex<VecDeque<oneshot::Sender<Place>>>,
+    waiting: Mutex<VecDeque<oneshot::Sender<Permit>>>,
 }
 
-impl Line {
+impl WaitQueue {
     /// Goes to the end of the line; `None` when it is too long. Whoever waits must look for a free place once more
     /// after this: what became free before it is handed to nobody.
-    pub fn enter(&self) -> Option<oneshot::Receiver<Place>> {
+    pub fn enter(&self) -> Option<oneshot::Receiver<Permit>> {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         if waiting.len() >= LONGEST_LINE {
             waiting.retain(|place| !place.is_closed());
@@ -116,7 +116,7 @@ impl Line {
     }
 
     /// Takes the first of those out who still wait.
-    fn first(&self) -> Option<oneshot::Sender<Place>> {
+    fn first(&self) -> Option<oneshot::Sender<Permit>> {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         let first = std::iter::from_fn(|| waiting.pop_front()).find(|place| !place.is_closed());
         self.length.store(waiting.len(), Ordering::SeqCst);

@@ -24,11 +24,11 @@ use super::secure::{Failed, Trusted, secure, trust_policy};
 use super::target::{Peer, Target};
 use super::wire::Own;
 use super::{http2, wake_suppression};
-use crate::coalesced_write::Joined;
+use crate::coalesced_write::CoalescedWrite;
 use crate::context::Common;
 use crate::dial::{self, DialError};
 use crate::interim::Turn;
-use crate::rt::timer::OwnTimer;
+use crate::rt::timer::TaskTimer;
 use crate::upstream::bucket::{Bucket, Lease, Opener, PoolKey, Taken, Wire};
 use crate::upstream_tls::{TrustError, service_name};
 
@@ -36,7 +36,7 @@ use crate::upstream_tls::{TrustError, service_name};
 const MAX_RESPONSE_HEAD: usize = 64 * 1024;
 /// Which endpoint a connection leads to, and how it is made.
 #[derive(Clone, Copy, Debug)]
-pub struct Way<'r> {
+pub struct ConnectRequest<'r> {
     /// The proxy.
     pub shared: &'r crate::context::Shared,
     /// The route.
@@ -54,7 +54,7 @@ pub struct Way<'r> {
     /// Who is told of interim responses.
     pub interim: Option<Turn<'r>>,
     /// The timer for its waits; `None`: any.
-    pub timer: Option<&'r OwnTimer>,
+    pub timer: Option<&'r TaskTimer>,
     /// What the client's connection has of its own; `None`: the request is nobody's.
     pub private: Option<&'r Private>,
     /// How long it may wait for its turn on a connection that carries one request at a time.
@@ -73,7 +73,7 @@ pub enum Connected {
     Http2(http2::Shared),
 }
 
-impl Way<'_> {
+impl ConnectRequest<'_> {
     /// A connection that has been idle for at most `idle`, a stream of one that has room, or a new one.
     ///
     /// # Errors
@@ -240,11 +240,11 @@ async fn connect(
         DialError::NoDescriptor(_) => (StatusCode::SERVICE_UNAVAILABLE, Flag::NoDescriptor),
     })?;
     let (Some((connector, name)), Wire::Tls(peer) | Wire::TlsHttp1(peer)) = (tls, wire) else {
-        let stream = Joined(stream);
+        let stream = CoalescedWrite(stream);
         return Ok(if *wire == Wire::Http2 { http2(stream).await } else { http1(stream).await }?);
     };
     let step = Step::Tls(endpoint.address, peer.clone());
-    let stream = secure(health, &step, (connector, name), Joined(stream), deadline).await?;
+    let stream = secure(health, &step, (connector, name), CoalescedWrite(stream), deadline).await?;
     let is_http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
     Ok(if is_http2 { http2(stream).await } else { http1(stream).await }?)
 }

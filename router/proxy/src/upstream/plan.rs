@@ -12,7 +12,7 @@ use std::time::Instant;
 
 use http::{HeaderMap, HeaderValue};
 use router_access_log::Totals;
-use router_model::few::Few;
+use router_model::one_or_many::OneOrMany;
 use router_table::policy::{Balance, RoutePolicy, SourceLimits};
 use router_table::table::{Cluster, Endpoint, ResolvedRoute, ServiceEndpoints};
 
@@ -78,7 +78,7 @@ pub struct Share {
 #[repr(align(64))]
 pub struct Plan {
     /// One for each service.
-    spans: Few<Span>,
+    spans: OneOrMany<Span>,
     /// What the route has served on its router, as soon as it is known.
     totals: OnceLock<Arc<Totals>>,
     /// There if the route asks for it.
@@ -152,7 +152,7 @@ impl Plan {
             first += members;
             Span { first: first - members, members, weight, share, failure }
         });
-        let spans: Few<Span> = spans.collect();
+        let spans: OneOrMany<Span> = spans.collect();
         let total = spans.iter().map(|span| span.members * span.weight).sum();
         let modifies =
             |service: &ServiceEndpoints| service.policy.as_ref().is_some_and(|p| !p.request_headers.is_empty());
@@ -224,7 +224,7 @@ impl Plan {
     /// The plan of nothing.
     pub fn none() -> Self {
         Plan {
-            spans: Few::default(),
+            spans: OneOrMany::default(),
             totals: OnceLock::new(),
             extra: None,
             total: 0,

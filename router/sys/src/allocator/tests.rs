@@ -49,14 +49,14 @@ fn every_size_is_of_the_smallest_class_that_has_room_for_it() {
 
 #[test]
 fn what_was_freed_last_comes_first_and_only_while_the_thread_keeps() {
-    let allocator = LastFreed(Counted::default());
+    let allocator = ThreadCache(Counted::default());
     let out = || allocator.0.0.load(Ordering::Relaxed);
     let (small, other) = (layout(100, 8), layout(110, 1));
     // SAFETY: every block is freed once, by a layout like its own.
     unsafe {
         allocator.dealloc(allocator.alloc(small), small);
         assert_eq!(out(), 0, "nobody keeps yet");
-        let _keeping = Keeping::new();
+        let _keeping = CacheGuard::new();
         let blocks: Vec<_> = (0..=MOST).map(|_| allocator.alloc(small)).collect();
         blocks.iter().for_each(|block| allocator.dealloc(*block, small));
         assert_eq!(out(), MOST as usize, "the last one is one too many");
@@ -97,8 +97,8 @@ proptest! {
     /// Every block has a pattern of its own, which must be there until it is freed.
     #[test]
     fn blocks_are_nobodys_twice(steps in steps()) {
-        let allocator = LastFreed(Counted::default());
-        let _keeping = Keeping::new();
+        let allocator = ThreadCache(Counted::default());
+        let _keeping = CacheGuard::new();
         let mut live: Vec<(*mut u8, Layout, u8)> = Vec::new();
         let is = |block: *mut u8, bytes: usize, pattern: u8| {
             // SAFETY: so many bytes were written.

@@ -6,10 +6,10 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::{Index, subsequence};
 use regex::Regex;
-use router_model::few::Few;
 use router_model::kind::Kind;
 use router_model::names::{HostMatch, PathMatch, RouteId, RouterName};
 use router_model::object::{ObjectKey, ObjectRef};
+use router_model::one_or_many::OneOrMany;
 use router_model::persistent::Sorted;
 
 use super::request::is_under;
@@ -17,7 +17,7 @@ use super::*;
 use crate::matchers::{PathMatcher, RequestMatcher, ValueMatcher};
 use crate::path_form::PathForm;
 use crate::policy::forwarded::ForwardedHeaders;
-use crate::rule::{Site, SiteTls};
+use crate::rule::{HostRules, HostRulesTls};
 use crate::table::{Cluster, HostIndex};
 
 fn name(text: &str) -> Hostname {
@@ -66,10 +66,15 @@ type Rules = Option<Vec<Arc<Rule>>>;
 
 fn site(host_text: &str, cleartext: Rules, tls: Rules) -> Arc<VirtualHost> {
     let shown_by = ObjectRef { kind: Kind::Gateway, key: ObjectKey::new("shop", "g") };
-    let tls =
-        tls.map(|rules| SiteTls { shown_by, certificates: Vec::new(), minimum: None, rules: rules.into(), tcp: None });
+    let tls = tls.map(|rules| HostRulesTls {
+        shown_by,
+        certificates: Vec::new(),
+        minimum: None,
+        rules: rules.into(),
+        tcp: None,
+    });
     let owner = ObjectRef { kind: Kind::HttpRoute, key: ObjectKey::new("ns", "owner") };
-    let site = Site {
+    let site = HostRules {
         owner,
         listener: "Gateway ns/g#l".into(),
         cleartext_listener: None,
@@ -83,8 +88,8 @@ fn empty(host_text: &str) -> VirtualHost {
     VirtualHost {
         host: host(host_text),
         passthrough: None,
-        terminated: Few::default(),
-        cleartext: Few::default(),
+        terminated: OneOrMany::default(),
+        cleartext: OneOrMany::default(),
         certificate: None,
         site: None,
     }
@@ -94,7 +99,7 @@ fn empty(host_text: &str) -> VirtualHost {
 fn of_route(host_text: &str, path: &str) -> Arc<VirtualHost> {
     let serves = RouteKind::Http { path: PathMatch::parse(path).unwrap(), tls: None };
     let route = resolved(Kind::Route, host_text, host(host_text), serves);
-    let routes = || Few::from(vec![Arc::clone(&route)]);
+    let routes = || OneOrMany::from(vec![Arc::clone(&route)]);
     Arc::new(VirtualHost { terminated: routes(), cleartext: routes(), ..empty(host_text) })
 }
 
@@ -135,7 +140,7 @@ fn told(found: &RequestMatch<'_>) -> String {
 fn a_hosts_only_route_is_found_without_the_host_as_long_as_it_is_the_only_one() {
     let serves = |path| RouteKind::Http { path: PathMatch::parse(path).unwrap(), tls: None };
     let route = |called, path| resolved(Kind::Route, called, host("a.test"), serves(path));
-    let of = |routes: Vec<_>| Arc::new(VirtualHost { cleartext: Few::from(routes), ..empty("a.test") });
+    let of = |routes: Vec<_>| Arc::new(VirtualHost { cleartext: OneOrMany::from(routes), ..empty("a.test") });
     let mut router = router(vec![of(vec![route("first", "")]), of_route("b.test", "/only")]);
     let plain =
         |router: &RouterTable, host| router.hosts.exact.get_with_plain(host)?.1.map(|route| route.id.name.to_string());
@@ -152,7 +157,7 @@ fn a_hosts_only_route_is_found_without_the_host_as_long_as_it_is_the_only_one() 
     assert_eq!((plain(&router, "a.test").as_deref(), asked(&router, "/deep")), (Some("second"), "route second".into()));
 
     let deep = || Some(vec![rule("rule", prefix("/deep"))]);
-    let kept = VirtualHost { cleartext: Few::from(vec![route("second", "")]), ..empty("a.test") };
+    let kept = VirtualHost { cleartext: OneOrMany::from(vec![route("second", "")]), ..empty("a.test") };
     let site = Arc::into_inner(site("a.test", deep(), None)).unwrap().site;
     router.hosts.extend(vec![Arc::new(VirtualHost { site, ..kept })]);
     assert_eq!((plain(&router, "a.test"), asked(&router, "/")), (None, "404".into()));

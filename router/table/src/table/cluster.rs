@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use router_model::few::Few;
+use router_model::one_or_many::OneOrMany;
 
 use crate::flag::Flag;
 use crate::rule::BackendPolicy;
@@ -16,7 +16,7 @@ pub const NO_ENDPOINTS: u16 = 503;
 pub struct Cluster {
     /// Services with their usable endpoints. Those of weight 0 are for clients whose cookie names an endpoint of theirs;
     /// they are there only where a route has affinity by cookie.
-    pub services: Few<ServiceEndpoints>,
+    pub services: OneOrMany<ServiceEndpoints>,
 }
 
 impl Cluster {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use router_api::contour::types::{Fault, ServiceSpec, Strategy, Vertex};
+use router_api::contour::types::{ContourProxy, ServiceSpec, Strategy, Violation};
 use router_api::resources::Resources;
 use router_model::kind::Kind;
 use router_model::names::Hostname;
@@ -34,10 +34,10 @@ pub enum Problem {
 
 impl Problem {
     /// As an IngressRoute's route is told.
-    pub fn of_ingress_route(self, route: &str, service: &ServiceSpec) -> Fault {
+    pub fn of_ingress_route(self, route: &str, service: &ServiceSpec) -> Violation {
         let ServiceSpec { name, port, .. } = service;
         let place = format!("route {route:?}: service {name:?}");
-        Fault::new(
+        Violation::new(
             "ServiceError",
             self.reason(),
             match self {
@@ -53,10 +53,10 @@ impl Problem {
     }
 
     /// As an HTTPProxy is told, of its routes or of its `tcpproxy`.
-    pub fn of_http_proxy(self, place: &str, service: &ServiceSpec, namespace: &str) -> Fault {
+    pub fn of_http_proxy(self, place: &str, service: &ServiceSpec, namespace: &str) -> Violation {
         let ServiceSpec { name, port, .. } = service;
         let kind = if place == TCP { "TCPProxyError" } else { "ServiceError" };
-        Fault::new(
+        Violation::new(
             kind,
             self.reason(),
             match self {
@@ -106,7 +106,7 @@ pub struct Backends<'r> {
 
 impl Backends<'_> {
     /// A service of a vertex, with the weight that is written.
-    pub fn find(&self, vertex: &Vertex, service: &ServiceSpec) -> Result<ServiceEndpoints, Problem> {
+    pub fn find(&self, vertex: &ContourProxy, service: &ServiceSpec) -> Result<ServiceEndpoints, Problem> {
         let port = u16::try_from(service.port).ok().filter(|port| *port > 0).ok_or(Problem::Port)?;
         let key = ObjectKey { namespace: Arc::clone(&vertex.meta.key.namespace), name: Arc::clone(&service.name) };
         let endpoints = self.services.endpoints(&key, port).map_err(|_| Problem::Missing)?;
@@ -156,7 +156,7 @@ impl Backends<'_> {
         })
     }
 
-    fn verification(&self, vertex: &Vertex, service: &ServiceSpec) -> Result<BackendTls, Problem> {
+    fn verification(&self, vertex: &ContourProxy, service: &ServiceSpec) -> Result<BackendTls, Problem> {
         let (secret, names) = service.validation.as_ref().ok_or(Problem::Unverified)?;
         let found = tls::secret_for(secret, &vertex.meta.key.namespace, self.resources);
         let (_, secret) = found.map_err(|_| Problem::Ca)?;
@@ -207,6 +207,6 @@ pub fn own(modifier: &HeaderModifier) -> Vec<HeaderModifier> {
 }
 
 /// Whether a vertex is told in IngressRoute's words.
-pub fn is_ingress_route(vertex: &Vertex) -> bool {
+pub fn is_ingress_route(vertex: &ContourProxy) -> bool {
     vertex.kind == Kind::IngressRoute
 }

@@ -2,14 +2,14 @@
 //! (docs/delegation.md#subdomains, S1 – S4 and S8). Names alone count here; what is served under them, and with which
 //! certificate, comes afterwards.
 
+pub mod delegated_domain;
+pub(crate) mod delegated_domains;
 pub mod types;
-pub mod zone;
-pub(crate) mod zones;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use router_api::contour::types::{Fault, Vertex};
+use router_api::contour::types::{ContourProxy, Violation};
 use router_common::hostname::HostError;
 use router_model::kind::Kind;
 use router_model::names::{HostMatch, Hostname};
@@ -21,8 +21,8 @@ use crate::settings::Settings;
 /// Decides about all names.
 pub fn decide<'r>(vertices: &Vertices<'r>, settings: &Settings) -> Claims<'r> {
     let mut claims = Claims::default();
-    zones::find(vertices, settings, &mut claims);
-    let taken = zones::delegate(vertices, &mut claims);
+    delegated_domains::find(vertices, settings, &mut claims);
+    let taken = delegated_domains::delegate(vertices, &mut claims);
     claims.check_lists(settings);
     let mut wishes = wishes_of_zones(vertices, &claims);
     for (object, vertex) in vertices {
@@ -65,22 +65,22 @@ fn wishes_of_zones<'r>(vertices: &Vertices<'r>, claims: &Claims<'r>) -> Vec<Clai
 }
 
 /// What the loser of a host is told: nothing of whose it is but the kind.
-pub fn lost(name: &str, winner: Kind, seniority: Seniority) -> Fault {
+pub fn lost(name: &str, winner: Kind, seniority: Seniority) -> Violation {
     let message = format!("fqdn {name:?} belongs to {}", seniority.named(winner));
-    Fault::new("VirtualHostError", "HostAlreadyClaimed", message)
+    Violation::new("VirtualHostError", "HostAlreadyClaimed", message)
 }
 
 /// Whether routers may serve a name at all (`--denied-domains`, `--allowed-domains`).
-fn listed(name: &str, settings: &Settings) -> Result<(), Fault> {
+fn listed(name: &str, settings: &Settings) -> Result<(), Violation> {
     let fault = settings.domains.fault(name.strip_prefix("*.").unwrap_or(name));
     fault.map_or(Ok(()), |why| {
-        Err(Fault::new("VirtualHostError", "HostNotAllowed", format!("fqdn {name:?} cannot be served: {why}")))
+        Err(Violation::new("VirtualHostError", "HostNotAllowed", format!("fqdn {name:?} cannot be served: {why}")))
     })
 }
 
 /// The host of a root that is none of a domain. An HTTPProxy's may begin with `*.`, which stands for one label.
-fn host_of(kind: Kind, fqdn: &str) -> Result<(HostMatch, Arc<str>), Fault> {
-    let fault = |reason, message: String| Fault::new("VirtualHostError", reason, message);
+fn host_of(kind: Kind, fqdn: &str) -> Result<(HostMatch, Arc<str>), Violation> {
+    let fault = |reason, message: String| Violation::new("VirtualHostError", reason, message);
     if fqdn.trim().is_empty() {
         return Err(fault("FQDNNotSpecified", "Spec.VirtualHost.Fqdn must be specified".to_owned()));
     }
@@ -121,8 +121,8 @@ impl<'r> Claims<'r> {
     }
 
     /// Whether a root may have a name, as far as domains go.
-    fn check_zone(&self, vertex: &Vertex, name: &str, settings: &Settings) -> Result<(), Fault> {
-        let zone = zones::nearest(&self.domains, name).and_then(|at| self.zones.get(at));
+    fn check_zone(&self, vertex: &ContourProxy, name: &str, settings: &Settings) -> Result<(), Violation> {
+        let zone = delegated_domains::nearest(&self.domains, name).and_then(|at| self.zones.get(at));
         let Some(zone) = zone else { return Ok(()) };
         // A name that is delegated to another object is contended for by that object and this one.
         if settings.allow_undelegated_subdomains || (vertex.kind == Kind::IngressRoute && zone.delegates(name)) {
@@ -166,7 +166,7 @@ impl<'r> Claims<'r> {
         }
     }
 
-    fn refuse(&mut self, claim: &Claim<'r>, fault: Fault) {
+    fn refuse(&mut self, claim: &Claim<'r>, fault: Violation) {
         match claim.entry {
             None => drop(self.refused.insert(claim.root.object(), fault)),
             Some((zone, entry)) => {

@@ -5,18 +5,18 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use router_api::contour::types::{RouteSpec, Strategy, Vertex};
+use router_api::contour::types::{ContourProxy, RouteSpec, Strategy};
 use router_api::openshift::route::annotations::values::MAX_TIMEOUT;
 use router_api::redirect::{PathModifier, Redirect};
-use router_model::few::Few;
 use router_model::names::{HostMatch, PathMatch, RouteId};
 use router_model::object::ObjectRef;
+use router_model::one_or_many::OneOrMany;
 use router_table::cors::Cors;
 use router_table::matchers::{PathMatcher, RequestMatcher};
 use router_table::path_form::PathForm;
 use router_table::policy::{Balance, RoutePolicy};
 use router_table::rule::{
-    Action, BackendPolicy, PathChange, RedirectPort, RedirectTo, Rule, RulePolicy, Site, SiteTls,
+    Action, BackendPolicy, HostRules, HostRulesTls, PathChange, RedirectPort, RedirectTo, Rule, RulePolicy,
 };
 use router_table::table::{Cluster, Derived, ResolvedRoute, RouteKind, ServiceEndpoints, VirtualHost};
 
@@ -65,8 +65,9 @@ impl Maker {
             HostTls::None => (Some(all()), None, None),
             HostTls::Passthrough { .. } => (some(), tcp, None),
             HostTls::Terminate { certificate, minimum, .. } => {
-                let has_tls = |start: &&Arc<Vertex>| start.virtual_host.as_ref().is_some_and(|host| host.tls.is_some());
-                let site_tls = SiteTls {
+                let has_tls =
+                    |start: &&Arc<ContourProxy>| start.virtual_host.as_ref().is_some_and(|host| host.tls.is_some());
+                let site_tls = HostRulesTls {
                     shown_by: claim.start.filter(has_tls).unwrap_or(claim.root).object(),
                     certificates: vec![Arc::clone(certificate)],
                     minimum: Some(*minimum),
@@ -79,7 +80,7 @@ impl Maker {
             }
         };
         let listener: Arc<str> = format!("{}#{}", claim.root.object(), claim.name).into();
-        let site = Site {
+        let site = HostRules {
             owner: claim.root.object(),
             cleartext_listener: Some(Arc::clone(&listener)),
             listener,
@@ -89,8 +90,8 @@ impl Maker {
         VirtualHost {
             host: claim.host.clone(),
             passthrough,
-            terminated: Few::default(),
-            cleartext: Few::default(),
+            terminated: OneOrMany::default(),
+            cleartext: OneOrMany::default(),
             certificate: None,
             site: Some(Box::new(site)),
         }
@@ -209,7 +210,7 @@ impl Maker {
     fn route(
         &mut self,
         host: &HostMatch,
-        vertex: &Vertex,
+        vertex: &ContourProxy,
         cluster: Cluster,
         policy: RoutePolicy,
         rule: Option<RulePolicy>,

@@ -1,18 +1,18 @@
 //! What objects are told. A vertex that is delegated to is told one line for each way that leads to it, and a summary:
 //! it is valid when one of them is (docs/delegation.md#s10).
 
-mod verdict;
+mod path_status;
 pub mod words;
 mod written;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use router_api::contour::types::{Fault, Subdomain, Vertex};
+use crate::contour::status::path_status::{PathStatus, State, summary};
+use router_api::contour::types::{ContourProxy, Subdomain, Violation};
 use router_model::kind::Kind;
 use router_model::names::RouterName;
 use router_model::object::{ObjectRef, Seniority};
-use verdict::{State, Verdict, summary};
 
 use super::claims::lost;
 use super::tls::HostTls;
@@ -21,14 +21,14 @@ use crate::contour::claims::types::{Claim, Claims, Vertices, Winners};
 use crate::contour::status::words::{Domain, ROOT_INVALID, about, partly};
 pub use crate::contour::status::written::certificate_delegation;
 use crate::contour::status::written::status;
-use crate::status::told::{Row, Told};
+use crate::status::object_status::{ObjectStatus, Row};
 
 /// Reason of a row of what is invalid and yet serves something.
 pub const PARTLY: &str = "PartiallyInvalid";
 
 /// What a delegate is told whose root is invalid: nothing of why.
-pub fn root_invalid() -> Fault {
-    Fault::new("Orphaned", ROOT_INVALID, "the root of the delegation is invalid")
+pub fn root_invalid() -> Violation {
+    Violation::new("Orphaned", ROOT_INVALID, "the root of the delegation is invalid")
 }
 
 /// What was found out, while hosts are made.
@@ -72,7 +72,7 @@ impl Report {
         for zone in &claims.zones {
             let written = zone.root.into_iter().flat_map(|root| &root.subdomains);
             for (entry, written) in zone.entries.iter().zip(written) {
-                let contended = |fault: &&Fault| matches!(fault.reason, "DuplicateVhost" | "HostAlreadyClaimed");
+                let contended = |fault: &&Violation| matches!(fault.reason, "DuplicateVhost" | "HostAlreadyClaimed");
                 let (Some(root), Some(fault)) = (zone.root, entry.fault.as_ref().filter(contended)) else { continue };
                 let delegate = ObjectRef { kind: root.kind, key: written.delegate.clone() };
                 report.visits([subdomain_visit(root, &delegate, &written.name, fault.clone())]);
@@ -82,7 +82,7 @@ impl Report {
     }
 
     /// Notes which domains are no good.
-    pub fn domains(&mut self, claims: &Claims<'_>, states: &[Result<HostTls, Fault>]) {
+    pub fn domains(&mut self, claims: &Claims<'_>, states: &[Result<HostTls, Violation>]) {
         for (domain, state) in self.domains.iter_mut().zip(states) {
             domain.fault = state.as_ref().err().cloned();
         }
@@ -98,7 +98,7 @@ impl Report {
     }
 
     /// What is wrong with the vertex where a host begins; it is not served.
-    pub fn fault(&mut self, claim: &Claim<'_>, fault: Fault) {
+    pub fn fault(&mut self, claim: &Claim<'_>, fault: Violation) {
         if fault.reason != ROOT_INVALID {
             let delegate = claim.start.map(|start| start.meta.key.to_string()).unwrap_or_default();
             self.entry(claim, format!("delegate {delegate} is invalid"));
@@ -183,11 +183,11 @@ impl Report {
     }
 
     /// What every object is told.
-    pub fn told(&self, vertices: &Vertices<'_>, router: Option<&RouterName>) -> BTreeMap<ObjectRef, Told> {
+    pub fn told(&self, vertices: &Vertices<'_>, router: Option<&RouterName>) -> BTreeMap<ObjectRef, ObjectStatus> {
         vertices.iter().map(|(object, vertex)| (object.clone(), self.told_to(object, vertex, router))).collect()
     }
 
-    fn told_to(&self, object: &ObjectRef, vertex: &Vertex, router: Option<&RouterName>) -> Told {
+    fn told_to(&self, object: &ObjectRef, vertex: &ContourProxy, router: Option<&RouterName>) -> ObjectStatus {
         let router = router.map(ToString::to_string).unwrap_or_default();
         let winners = |name: &str| {
             let found = self.winners.get(&(object.clone(), name.to_ascii_lowercase().into()));
@@ -223,12 +223,12 @@ impl Report {
                     winners,
                 });
             }
-            return Told { status: status(vertex, &verdict, &[]), rows };
+            return ObjectStatus { status: status(vertex, &verdict, &[]), rows };
         }
         // A root that is refused has no host, but wants one.
         let wanted = vertex.virtual_host.as_ref().map(|host| Arc::clone(&host.fqdn)).unwrap_or_default();
         let visits: Vec<&Visit> = self.visits.get(object).into_iter().flat_map(BTreeMap::values).collect();
-        let verdicts: Vec<Verdict> = visits.iter().map(|visit| Verdict::of_visit(vertex.kind, visit)).collect();
+        let verdicts: Vec<PathStatus> = visits.iter().map(|visit| PathStatus::of_visit(vertex.kind, visit)).collect();
         let rows = visits.iter().zip(&verdicts).map(|(visit, verdict)| {
             let host = [&visit.host, &wanted].into_iter().find(|host| !host.is_empty());
             // A domain has no name itself.
@@ -256,8 +256,8 @@ impl Report {
             let (reason, message) = (verdict.state.reason().to_owned(), verdict.description.clone());
             rows.push(Row { parent: router, reason, message, ..Row::default() });
         }
-        let lines: Vec<(&Visit, &Verdict)> = visits.iter().copied().zip(&verdicts).collect();
-        Told { status: status(vertex, &verdict, &lines), rows }
+        let lines: Vec<(&Visit, &PathStatus)> = visits.iter().copied().zip(&verdicts).collect();
+        ObjectStatus { status: status(vertex, &verdict, &lines), rows }
     }
 
     /// Whether the delegate of a subdomain is told what is wrong with it there.
@@ -268,7 +268,7 @@ impl Report {
     }
 }
 
-fn subdomain_visit(root: &Vertex, delegate: &ObjectRef, name: &Arc<str>, fault: Fault) -> Visit {
+fn subdomain_visit(root: &ContourProxy, delegate: &ObjectRef, name: &Arc<str>, fault: Violation) -> Visit {
     let path = vec![
         Passed { object: root.object(), via: "".into(), entry: 0 },
         Passed { object: delegate.clone(), via: name.clone(), entry: 0 },

@@ -30,7 +30,7 @@ use crate::endpoints::EndpointIndex;
 use crate::endpoints::addresses::EndpointAddresses;
 use crate::settings::Settings;
 use crate::traffic_defaults::TrafficDefaults;
-use crate::translator::{Api, Lost, RouterPorts, Settled, Surroundings, Winner};
+use crate::translator::{ApiTranslation, Inputs, Lost, RouterPorts, Translator, Winner};
 
 fn object(api_version: &str, kind: &str, id: &str, spec: Value) -> Value {
     let (namespace, name) = id.split_once('/').expect("namespace/name");
@@ -93,7 +93,7 @@ fn to(service: &str) -> Value {
 /// Objects with what came of them.
 struct World {
     resources: Resources,
-    settled: Settled,
+    settled: ApiTranslation,
 }
 
 impl World {
@@ -115,16 +115,11 @@ impl World {
             tls_fault: None,
         });
         let addresses: [IpAddr; 0] = [];
-        let surroundings = Surroundings {
-            resources: &resources,
-            settings,
-            endpoints: &endpoints,
-            routers: &routers,
-            addresses: &addresses,
-        };
+        let surroundings =
+            Inputs { resources: &resources, settings, endpoints: &endpoints, routers: &routers, addresses: &addresses };
         let model = Model::new(&surroundings);
-        let wants = model.wants();
-        let settled = model.settle(lost);
+        let wants = model.claims();
+        let settled = model.translate(lost);
         for (router, host) in &settled.hosts {
             assert_eq!(&*router.0, "default");
             assert!(wants.iter().any(|want| want.router == *router && want.host == host.host), "not wanted: {host:?}");

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use router_api::contour::types::{Fault, TlsSpec, Vertex};
+use router_api::contour::types::{ContourProxy, TlsSpec, Violation};
 use router_api::kubernetes::secret::Secret;
 use router_api::resources::Resources;
 use router_model::kind::Kind;
@@ -46,12 +46,12 @@ impl HostTls {
     }
 }
 
-fn fault(reason: &'static str, message: String) -> Fault {
-    Fault::new("TLSError", reason, message)
+fn fault(reason: &'static str, message: String) -> Violation {
+    Violation::new("TLSError", reason, message)
 }
 
 /// The TLS that an object asks for itself.
-pub fn own(vertex: &Vertex, tls: &TlsSpec, resources: &Resources) -> Result<HostTls, Fault> {
+pub fn own(vertex: &ContourProxy, tls: &TlsSpec, resources: &Resources) -> Result<HostTls, Violation> {
     let is_proxy = vertex.kind == Kind::HttpProxy;
     let minimum = minimum(vertex.kind, &tls.minimum);
     let secret = &tls.secret;

@@ -8,7 +8,7 @@ pub mod tcp_target;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use router_api::contour::types::{Fault, RouteSpec, Strategy, Vertex};
+use router_api::contour::types::{ContourProxy, RouteSpec, Strategy, Violation};
 use router_model::object::{ObjectKey, ObjectRef};
 use router_table::matchers::RequestMatcher;
 use router_table::rule::Mirror;
@@ -34,9 +34,9 @@ pub struct Visit {
     /// The host.
     pub host: Arc<str>,
     /// What is wrong.
-    pub faults: Vec<Fault>,
+    pub faults: Vec<Violation>,
     /// What is odd, for the status of the vertex itself.
-    pub warnings: Vec<Fault>,
+    pub warnings: Vec<Violation>,
     /// A rule of it serves there.
     pub serves: bool,
 }
@@ -55,7 +55,7 @@ pub struct Passed {
 /// The same while the way is being walked.
 #[derive(Clone, Copy, Debug)]
 pub struct Hop<'r> {
-    vertex: &'r Arc<Vertex>,
+    vertex: &'r Arc<ContourProxy>,
     via: &'r str,
     entry: usize,
 }
@@ -66,7 +66,7 @@ pub struct Flat<'r> {
     /// What a request must be like.
     pub matcher: RequestMatcher,
     /// The vertex that has it.
-    pub vertex: &'r Arc<Vertex>,
+    pub vertex: &'r Arc<ContourProxy>,
     /// Where it comes from, for `explain`.
     pub origin: String,
     /// It is served in clear text as well, where the host has TLS.
@@ -123,12 +123,12 @@ impl<'m, 'r> Walk<'m, 'r> {
     }
 
     /// The way to the vertex that a host begins with.
-    pub fn start(vertex: &'r Arc<Vertex>) -> [Hop<'r>; 1] {
+    pub fn start(vertex: &'r Arc<ContourProxy>) -> [Hop<'r>; 1] {
         [Hop { vertex, via: "", entry: 0 }]
     }
 
     /// Reads the routes from this vertex on.
-    pub fn routes(&mut self, start: &'r Arc<Vertex>) {
+    pub fn routes(&mut self, start: &'r Arc<ContourProxy>) {
         let path = Self::start(start);
         if super::backends::is_ingress_route(start) {
             self.ingress_route(&path, "");
@@ -154,7 +154,7 @@ impl<'m, 'r> Walk<'m, 'r> {
     }
 
     /// Notes what is wrong with the last vertex of a path.
-    pub fn note(&mut self, path: &[Hop<'r>], faults: impl IntoIterator<Item = Fault>) {
+    pub fn note(&mut self, path: &[Hop<'r>], faults: impl IntoIterator<Item = Violation>) {
         if let Some(visit) = self.visit(path) {
             add(&mut visit.faults, faults);
         }
@@ -168,7 +168,7 @@ impl<'m, 'r> Walk<'m, 'r> {
     }
 
     /// Notes what is odd about the last vertex of a path.
-    fn warn(&mut self, path: &[Hop<'r>], warnings: &[Fault]) {
+    fn warn(&mut self, path: &[Hop<'r>], warnings: &[Violation]) {
         if let Some(visit) = self.visit(path).filter(|_| !warnings.is_empty()) {
             add(&mut visit.warnings, warnings.iter().cloned());
         }
@@ -204,7 +204,7 @@ impl<'m, 'r> Walk<'m, 'r> {
     }
 }
 
-fn add(known: &mut Vec<Fault>, faults: impl IntoIterator<Item = Fault>) {
+fn add(known: &mut Vec<Violation>, faults: impl IntoIterator<Item = Violation>) {
     for fault in faults {
         if !known.contains(&fault) {
             known.push(fault);
@@ -213,7 +213,7 @@ fn add(known: &mut Vec<Fault>, faults: impl IntoIterator<Item = Fault>) {
 }
 
 enum Step<'r> {
-    To(&'r Arc<Vertex>),
+    To(&'r Arc<ContourProxy>),
     Missing,
     Root,
     Cycle(String),
@@ -221,11 +221,11 @@ enum Step<'r> {
 }
 
 /// What is wrong with a vertex wherever it stands.
-pub fn own_faults(vertex: &Vertex) -> Vec<Fault> {
+pub fn own_faults(vertex: &ContourProxy) -> Vec<Violation> {
     let mut faults = vertex.faults.clone();
     if !vertex.subdomains.is_empty() {
         let message = "Spec.Subdomains needs a Spec.VirtualHost.Fqdn that begins with a dot, such as .example.com";
-        faults.push(Fault::new("VirtualHostError", "FQDNNotValid", message));
+        faults.push(Violation::new("VirtualHostError", "FQDNNotValid", message));
     }
     faults
 }

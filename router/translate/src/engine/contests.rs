@@ -9,21 +9,21 @@ use router_model::names::RouteId;
 use router_model::object::ObjectRef;
 use router_table::host_pattern::HostPattern;
 use router_table::matchers::RequestMatcher;
-use router_table::rule::{Rule, RulePolicy, Site};
+use router_table::rule::{HostRules, Rule, RulePolicy};
 use router_table::table::{Cluster, Derived, ResolvedRoute, RouteKind, VirtualHost};
 use serde_json::{Value, json};
 
 use super::*;
 use crate::owned_age::OwnedAge;
-use crate::status::told::{Row, Told};
-use crate::translator::{Lost, Settled, Want};
+use crate::status::object_status::{ObjectStatus, Row};
+use crate::translator::{ApiTranslation, HostClaim, Lost};
 
 struct Fake<'r> {
     routes: Vec<&'r Arc<GatewayRoute>>,
     made: u16,
 }
 
-fn fakes(surroundings: Surroundings<'_>) -> Vec<Box<dyn Api + '_>> {
+fn fakes(surroundings: Inputs<'_>) -> Vec<Box<dyn Translator + '_>> {
     let sorted = |routes: Vec<_>| {
         let mut routes: Vec<&Arc<GatewayRoute>> = routes;
         routes.sort_by(|a, b| a.meta.age().cmp(&b.meta.age()));
@@ -64,17 +64,17 @@ impl Fake<'_> {
     }
 }
 
-impl Api for Fake<'_> {
-    fn wants(&self) -> Vec<Want> {
+impl Translator for Fake<'_> {
+    fn claims(&self) -> Vec<HostClaim> {
         let want = |((router, host), route): ((RouterName, HostMatch), &Arc<GatewayRoute>)| {
             let owner = ObjectRef { kind: route.kind, key: route.meta.key.clone() };
-            Want { router, host, owner, age: OwnedAge::of(&route.meta) }
+            HostClaim { router, host, owner, age: OwnedAge::of(&route.meta) }
         };
         self.hosts().into_iter().map(want).collect()
     }
 
-    fn settle(&self, lost: &Lost) -> Settled {
-        let mut settled = Settled::default();
+    fn translate(&self, lost: &Lost) -> ApiTranslation {
+        let mut settled = ApiTranslation::default();
         let served = self.hosts().into_iter().filter(|(at, _)| !lost.contains_key(at));
         settled.hosts = served.map(|((router, host), route)| (router, site(host, route))).collect();
         if !settled.hosts.is_empty() {
@@ -92,7 +92,7 @@ impl Api for Fake<'_> {
             let mut row = Row { parent: "default".to_owned(), admitted: true, ..Row::default() };
             row.winners = lost.values().map(|winner| winner.object.clone()).collect();
             row.winners.dedup();
-            settled.statuses.insert(object, Told { status: json!({ "lost": lost.len() }), rows: vec![row] });
+            settled.statuses.insert(object, ObjectStatus { status: json!({ "lost": lost.len() }), rows: vec![row] });
         }
         settled
     }
@@ -124,7 +124,7 @@ fn site(host: HostMatch, route: &Arc<GatewayRoute>) -> VirtualHost {
         route: Arc::new(resolved),
         origin: "x".into(),
     };
-    let site = Site {
+    let site = HostRules {
         owner: ObjectRef { kind: route.kind, key: route.meta.key.clone() },
         listener: "default".into(),
         cleartext_listener: None,

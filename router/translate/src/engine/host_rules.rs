@@ -7,45 +7,45 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use router_api::resources::Resources;
-use router_model::few::Few;
 use router_model::for_kinds;
 use router_model::kind::Kind;
 use router_model::names::{HostMatch, Hostname, RouteId, RouterName};
 use router_model::object::{ObjectKey, ObjectRef};
+use router_model::one_or_many::OneOrMany;
 use router_model::persistent::Sorted;
-use router_table::rule::Site;
+use router_table::rule::HostRules;
 use router_table::table::{HostIndex, ResolvedRoute, RouterTable, VirtualHost};
 
 use super::refused;
-use crate::engine::reuse::{Kept, routes_of};
-use crate::openshift::claims::cross_api::{ForeignClaim, ForeignClaims, contested};
+use crate::engine::reuse::{Reuse, routes_of};
+use crate::openshift::claims::cross_api::{OtherApiClaim, OtherApiClaims, contested};
 use crate::openshift::compile;
 use crate::settings::Settings;
-use crate::status::told::Told;
-use crate::translator::{Lost, RouterPorts, Settled, Want, Winner};
+use crate::status::object_status::ObjectStatus;
+use crate::translator::{ApiTranslation, HostClaim, Lost, RouterPorts, Winner};
 
 /// See the module.
 #[derive(Debug, Default)]
-pub struct Sites {
+pub struct HostContests {
     /// Who wants what, by router and host in its contested form, with the place of the API in the list of them.
     claims: BTreeMap<(RouterName, HostMatch), Claimed>,
     /// For each API, what it wants and another one, or a Route, has.
     lost: Vec<Lost>,
     /// The claims by router, as Routes meet them.
-    foreign: BTreeMap<RouterName, Arc<ForeignClaims>>,
+    foreign: BTreeMap<RouterName, Arc<OtherApiClaims>>,
     /// What each API wants.
     wants: Vec<Vec<(RouterName, HostMatch)>>,
     /// What is served, by router.
-    served: BTreeMap<RouterName, SiteTable>,
+    served: BTreeMap<RouterName, HostRulesTable>,
     /// Routers of one port that were made for them.
     made: BTreeMap<RouterName, Arc<RouterTable>>,
     /// What objects are told.
-    told: Sorted<ObjectRef, Arc<Told>>,
+    told: Sorted<ObjectRef, Arc<ObjectStatus>>,
 }
 
 /// What is served on one router.
 #[derive(Clone, Debug, Default)]
-pub struct SiteTable {
+pub struct HostRulesTable {
     hosts: Sorted<HostMatch, Arc<VirtualHost>>,
     routes: Sorted<RouteId, Arc<ResolvedRoute>>,
     domains: Arc<BTreeSet<Hostname>>,
@@ -54,7 +54,7 @@ pub struct SiteTable {
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Claimed {
     api: usize,
-    claim: ForeignClaim,
+    claim: OtherApiClaim,
 }
 
 /// Whether there is an object of a kind that may want a host.
@@ -84,14 +84,14 @@ pub fn may_differ(new: &Resources, old: &Resources) -> bool {
     for_kinds!(any)
 }
 
-impl Sites {
+impl HostContests {
     /// Whether nothing is wanted, served or said.
     pub fn is_empty(&self) -> bool {
         self.claims.is_empty() && self.served.is_empty() && self.made.is_empty() && self.told.is_empty()
     }
 
     /// What objects are told.
-    pub fn told(&self) -> &Sorted<ObjectRef, Arc<Told>> {
+    pub fn told(&self) -> &Sorted<ObjectRef, Arc<ObjectStatus>> {
         &self.told
     }
 
@@ -101,32 +101,32 @@ impl Sites {
     }
 
     /// What Routes of a router meet.
-    pub fn foreign(&self, router: &RouterName) -> Arc<ForeignClaims> {
+    pub fn foreign(&self, router: &RouterName) -> Arc<OtherApiClaims> {
         self.foreign.get(router).cloned().unwrap_or_default()
     }
 
     /// Takes over what each API wants. Of two APIs the one with the older object has a host; of equally old ones the
     /// first.
-    pub fn claim(&mut self, wants: Vec<Vec<Want>>) {
+    pub fn claim(&mut self, wants: Vec<Vec<HostClaim>>) {
         self.claims.clear();
         self.wants.clear();
         for (api, wants) in wants.into_iter().enumerate() {
             let mut wanted = BTreeSet::new();
-            for Want { router, host, owner, age } in wants {
+            for HostClaim { router, host, owner, age } in wants {
                 let at = (router.clone(), contested(&host));
                 wanted.insert((router, host));
                 if self.claims.get(&at).is_none_or(|other| age < other.claim.age) {
-                    self.claims.insert(at, Claimed { api, claim: ForeignClaim { owner, age } });
+                    self.claims.insert(at, Claimed { api, claim: OtherApiClaim { owner, age } });
                 }
             }
             self.wants.push(wanted.into_iter().collect());
         }
-        let mut foreign: BTreeMap<RouterName, ForeignClaims> = BTreeMap::new();
+        let mut foreign: BTreeMap<RouterName, OtherApiClaims> = BTreeMap::new();
         for ((router, host), claimed) in &self.claims {
             foreign.entry(router.clone()).or_default().add(host.clone(), claimed.claim.clone());
         }
         // Those that are the same stay the same, and Routes need not be asked again.
-        let kept = |(router, claims): (RouterName, ForeignClaims)| {
+        let kept = |(router, claims): (RouterName, OtherApiClaims)| {
             let before = self.foreign.get(&router).filter(|before| ***before == claims);
             let claims = before.map_or_else(|| Arc::new(claims), Arc::clone);
             (router, claims)
@@ -165,14 +165,14 @@ impl Sites {
     }
 
     /// What is served on a router.
-    pub fn served(&self, router: &RouterName) -> SiteTable {
+    pub fn served(&self, router: &RouterName) -> HostRulesTable {
         self.served.get(router).cloned().unwrap_or_default()
     }
 
     /// Takes over what the APIs serve and say, and closes denied domains. `routers` are those of IngressControllers.
     pub fn settle(
         &mut self,
-        settled: Vec<Settled>,
+        settled: Vec<ApiTranslation>,
         resources: &Resources,
         routers: &BTreeSet<RouterName>,
         settings: &Settings,
@@ -180,7 +180,7 @@ impl Sites {
         let (mut made, mut hosts, mut told) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
         let mut delegated: BTreeMap<RouterName, BTreeSet<Hostname>> = BTreeMap::new();
         for ((settled, lost), wants) in settled.into_iter().zip(&self.lost).zip(&self.wants) {
-            let Settled { routers, hosts: served, domains, statuses } = settled;
+            let ApiTranslation { routers, hosts: served, domains, statuses } = settled;
             made.extend(routers.into_iter().map(|router| (router.name.clone(), router)));
             for (router, host) in served {
                 let at = (router, host.host.clone());
@@ -215,10 +215,10 @@ impl Sites {
         mut delegated: BTreeMap<RouterName, BTreeSet<Hostname>>,
     ) {
         let before = std::mem::take(&mut self.served);
-        let nothing = SiteTable::default();
+        let nothing = HostRulesTable::default();
         for (router, hosts) in hosts {
             let before = before.get(&router).unwrap_or(&nothing);
-            let mut kept = Kept::new(&before.routes);
+            let mut kept = Reuse::new(&before.routes);
             let hosts: Sorted<HostMatch, Arc<VirtualHost>> = hosts
                 .into_iter()
                 .map(|host| {
@@ -230,7 +230,7 @@ impl Sites {
             let routes = hosts.values().flat_map(|host| routes_of(host));
             let routes = routes.map(|route| (route.id.clone(), Arc::clone(route))).collect();
             let domains = Arc::new(delegated.remove(&router).unwrap_or_default());
-            self.served.insert(router, SiteTable { hosts, routes, domains });
+            self.served.insert(router, HostRulesTable { hosts, routes, domains });
         }
     }
 
@@ -257,7 +257,7 @@ impl Sites {
                 })
             });
             let now = self.served(&name);
-            let before = SiteTable {
+            let before = HostRulesTable {
                 hosts: all_hosts(&table),
                 routes: table.routes.clone(),
                 domains: Arc::clone(&table.hosts.domains),
@@ -267,8 +267,8 @@ impl Sites {
         }
     }
 
-    fn tell(&mut self, told: BTreeMap<ObjectRef, Told>) {
-        let kept = |(object, told): (ObjectRef, Told)| {
+    fn tell(&mut self, told: BTreeMap<ObjectRef, ObjectStatus>) {
+        let kept = |(object, told): (ObjectRef, ObjectStatus)| {
             let before = self.told.get(&object).filter(|before| ***before == told);
             let told = before.map_or_else(|| Arc::new(told), Arc::clone);
             (object, told)
@@ -277,10 +277,10 @@ impl Sites {
     }
 }
 
-impl SiteTable {
+impl HostRulesTable {
     /// The table with these sites in the place of those that were there `before`; `None` when nothing differs. Where a
     /// Route has taken a host meanwhile, that stays.
-    pub fn merged_into(&self, table: &RouterTable, before: &SiteTable) -> Option<RouterTable> {
+    pub fn merged_into(&self, table: &RouterTable, before: &HostRulesTable) -> Option<RouterTable> {
         let (mut hosts, mut routes) = (table.hosts.clone(), table.routes.clone());
         let (mut added, mut differs) = (Vec::new(), false);
         for changed in self.hosts.changes_since(&before.hosts) {
@@ -315,10 +315,10 @@ fn denied(host: HostMatch, router: &RouterName) -> VirtualHost {
     VirtualHost {
         host,
         passthrough: None,
-        terminated: Few::default(),
-        cleartext: Few::default(),
+        terminated: OneOrMany::default(),
+        cleartext: OneOrMany::default(),
         certificate: None,
-        site: Some(Box::new(Site::denied(router))),
+        site: Some(Box::new(HostRules::denied(router))),
     }
 }
 

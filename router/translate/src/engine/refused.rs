@@ -12,10 +12,10 @@ use serde_json::{Value, json};
 
 use crate::gateway::conditions;
 use crate::status::condition::{Condition, invalid_manifest, last_good_serves};
-use crate::status::told::{Row, Told};
+use crate::status::object_status::{ObjectStatus, Row};
 
 /// Adds what is to be said about refused versions to what objects are told.
-pub fn tell(resources: &Resources, told: &mut BTreeMap<ObjectRef, Told>) {
+pub fn tell(resources: &Resources, told: &mut BTreeMap<ObjectRef, ObjectStatus>) {
     macro_rules! each {
         ($($(#[$about:meta])* $kind:ident $name:literal $versions:tt
             $scope:ident, $type:ident in $collection:ident, $status:ident;)*) => {
@@ -27,7 +27,7 @@ pub fn tell(resources: &Resources, told: &mut BTreeMap<ObjectRef, Told>) {
     for_kinds!(each);
 }
 
-fn of_kind<T>(resources: &Resources, kind: Kind, objects: &Objects<T>, told: &mut BTreeMap<ObjectRef, Told>) {
+fn of_kind<T>(resources: &Resources, kind: Kind, objects: &Objects<T>, told: &mut BTreeMap<ObjectRef, ObjectStatus>) {
     for (key, slot) in objects.slots() {
         let Some(refused) = &slot.refused else { continue };
         let object = ObjectRef { kind, key: key.clone() };
@@ -36,7 +36,7 @@ fn of_kind<T>(resources: &Resources, kind: Kind, objects: &Objects<T>, told: &mu
             if let Some(status) = refused_status(resources, kind, key, &manifest, refused) {
                 let condition = invalid_manifest(refused);
                 let row = Row { reason: condition.reason, message: condition.message, ..Row::default() };
-                told.insert(object, Told { status, rows: vec![row] });
+                told.insert(object, ObjectStatus { status, rows: vec![row] });
             }
         } else if let Some(told) = told.get_mut(&object) {
             add(&mut told.status, &last_good_serves(refused), generation(&refused.manifest.value()));

@@ -10,12 +10,12 @@ use std::sync::Arc;
 use router_model::names::RouteId;
 use router_model::persistent::Sorted;
 use router_table::matchers::{PathMatcher, RequestMatcher, ValueMatcher};
-use router_table::rule::{BackendPolicy, Mirror, Rule, RulePolicy, Site, SiteTls};
+use router_table::rule::{BackendPolicy, HostRules, HostRulesTls, Mirror, Rule, RulePolicy};
 use router_table::table::{Cluster, HttpTls, Reencrypt, ResolvedRoute, RouteKind, ServiceEndpoints, VirtualHost};
 use rustls::RootCertStore;
 
 /// Puts earlier routes into the place of new ones that say the same.
-pub struct Kept<'o> {
+pub struct Reuse<'o> {
     before: &'o Sorted<RouteId, Arc<ResolvedRoute>>,
     /// By address of what came, which is held so that the address stays its own.
     routes: HashMap<*const ResolvedRoute, Replaced<ResolvedRoute>>,
@@ -26,10 +26,10 @@ pub struct Kept<'o> {
 /// What came, and what stands for it.
 type Replaced<T> = (Arc<T>, Arc<T>);
 
-impl<'o> Kept<'o> {
+impl<'o> Reuse<'o> {
     /// The routes of the last version.
     pub fn new(before: &'o Sorted<RouteId, Arc<ResolvedRoute>>) -> Self {
-        Kept { before, routes: HashMap::new(), rules: HashMap::new(), lists: HashMap::new() }
+        Reuse { before, routes: HashMap::new(), rules: HashMap::new(), lists: HashMap::new() }
     }
 
     /// The virtual host, or the earlier one when both say the same.
@@ -46,12 +46,12 @@ impl<'o> Kept<'o> {
         }
     }
 
-    fn site(&mut self, site: &mut Site) {
-        let Site { owner: _, listener: _, cleartext_listener: _, cleartext, tls } = site;
+    fn site(&mut self, site: &mut HostRules) {
+        let HostRules { owner: _, listener: _, cleartext_listener: _, cleartext, tls } = site;
         if let Some(rules) = cleartext {
             self.rules(rules);
         }
-        if let Some(SiteTls { shown_by: _, certificates: _, minimum: _, rules, tcp }) = tls {
+        if let Some(HostRulesTls { shown_by: _, certificates: _, minimum: _, rules, tcp }) = tls {
             self.rules(rules);
             if let Some(route) = tcp {
                 self.route(route);
@@ -117,14 +117,14 @@ fn same_host(a: &VirtualHost, b: &VirtualHost) -> bool {
         && same_option(site.as_deref(), b.site.as_deref(), same_site)
 }
 
-fn same_site(a: &Site, b: &Site) -> bool {
-    let Site { owner, listener, cleartext_listener, cleartext, tls } = a;
+fn same_site(a: &HostRules, b: &HostRules) -> bool {
+    let HostRules { owner, listener, cleartext_listener, cleartext, tls } = a;
     *owner == b.owner
         && *listener == b.listener
         && *cleartext_listener == b.cleartext_listener
         && same_option(cleartext.as_deref(), b.cleartext.as_deref(), same_rules)
         && same_option(tls.as_ref(), b.tls.as_ref(), |a, b| {
-            let SiteTls { shown_by, certificates, minimum, rules, tcp } = a;
+            let HostRulesTls { shown_by, certificates, minimum, rules, tcp } = a;
             *shown_by == b.shown_by
                 && same_items(certificates, &b.certificates)
                 && *minimum == b.minimum

@@ -12,10 +12,10 @@ use router_model::persistent::Sorted;
 use router_table::table::{HostIndex, RouterTable};
 
 use super::members::{Member, has_routes, routes_of};
-use super::verdict::Verdict;
 use crate::endpoints::EndpointIndex;
 use crate::engine::change::RouteChange;
-use crate::openshift::claims::cross_api::ForeignClaims;
+use crate::engine::route_conditions::RouteConditions;
+use crate::openshift::claims::cross_api::OtherApiClaims;
 use crate::openshift::claims::host::effective_host;
 use crate::openshift::claims::{Admission, admit};
 use crate::openshift::compile;
@@ -39,9 +39,9 @@ pub struct Served {
     /// Whether a namespace is selected, for those of the routes that came; empty when all are.
     namespaces: HashMap<Arc<str>, bool>,
     /// What became of selected routes, but for those that are admitted and about which there is nothing more to say.
-    verdicts: HashMap<ObjectKey, Box<Verdict>>,
+    verdicts: HashMap<ObjectKey, Box<RouteConditions>>,
     /// What objects of other kinds want here.
-    foreign: Arc<ForeignClaims>,
+    foreign: Arc<OtherApiClaims>,
     /// By group, the hosts among these that a Route has, and which.
     won: BTreeMap<Arc<str>, Vec<(HostMatch, ObjectKey)>>,
 }
@@ -162,7 +162,7 @@ impl Served {
         &mut self,
         changes: &[RouteChange<'_>],
         affected: &[&Arc<Route>],
-        foreign: &Arc<ForeignClaims>,
+        foreign: &Arc<OtherApiClaims>,
         (resources, endpoints): (&Resources, &EndpointIndex),
         touched: &mut Vec<ObjectKey>,
     ) {
@@ -336,7 +336,7 @@ impl Served {
                 let key = decision.route.meta.key.clone();
                 touched.push(key.clone());
                 let shadow = shadows.get(&key.route_id());
-                match Verdict::of(decision, shadow) {
+                match RouteConditions::of(decision, shadow) {
                     Some(verdict) => drop(self.verdicts.insert(key, Box::new(verdict))),
                     None => drop(self.verdicts.remove(&key)),
                 }

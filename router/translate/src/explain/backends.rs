@@ -12,7 +12,7 @@ use crate::endpoints::absence::{SlicesOf, absence, slices_of};
 use crate::endpoints::services::choice;
 use crate::explain::explanation::Service;
 use crate::explain::facts::Facts;
-use crate::status::told::faults;
+use crate::status::object_status::faults;
 
 /// The services of a route.
 pub fn services(facts: Facts<'_>, route: &ResolvedRoute) -> Vec<Service> {

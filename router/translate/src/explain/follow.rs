@@ -21,7 +21,7 @@ use crate::explain::facts::Facts;
 use crate::explain::found::Found;
 use crate::explain::query::{Protocol, Query};
 use crate::explain::settings::Setting;
-use crate::status::told::faults;
+use crate::status::object_status::faults;
 
 /// What a gRPC call is told where nothing is there that could have it.
 const UNAVAILABLE: &str = "UNAVAILABLE";

@@ -8,7 +8,7 @@ use router_table::table::RouterTable;
 use crate::explain::explanation::{Fact, Owner};
 use crate::explain::facts::Facts;
 use crate::status::ingress::Ingress;
-use crate::status::told::Row;
+use crate::status::object_status::Row;
 
 /// A Route of the folder, with its conditions on a router.
 pub fn owner(facts: Facts<'_>, router: Option<&RouterTable>, key: &ObjectKey) -> Owner {

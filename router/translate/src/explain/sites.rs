@@ -9,7 +9,7 @@ use router_model::object::ObjectRef;
 use router_table::header_modifier::HeaderModifier;
 use router_table::lookup::{Request, Unmet};
 use router_table::matchers::{PathMatcher, RequestMatcher, ValueMatcher};
-use router_table::rule::{Action, PathChange, RedirectPort, RedirectTo, Retry, Rule, RulePolicy, Site};
+use router_table::rule::{Action, HostRules, PathChange, RedirectPort, RedirectTo, Retry, Rule, RulePolicy};
 use router_table::table::{ResolvedRoute, RouterTable, VirtualHost};
 
 use super::asked::Asked;
@@ -20,7 +20,7 @@ use crate::explain::explanation::{Candidate, Explanation, Loser, Owner, Step};
 use crate::explain::facts::Facts;
 use crate::explain::query::{Protocol, Query};
 use crate::explain::settings::Setting;
-use crate::status::told::Row;
+use crate::status::object_status::Row;
 use crate::warning::Unserved;
 
 /// Most rules of a host that are shown; the one that is taken and those that cover the path come first.
@@ -33,7 +33,7 @@ const MAX_CLOSE: usize = 3;
 const CONTOURS: [Kind; 2] = [Kind::IngressRoute, Kind::HttpProxy];
 
 /// Whether a host with a site has something for the query, and in words. It is the last that is asked in any case.
-pub fn judge(site: &Site, asked: &Asked<'_>) -> String {
+pub fn judge(site: &HostRules, asked: &Asked<'_>) -> String {
     let query = asked.query;
     if site.is_denied() {
         return "is in the list of denied domains; wider hosts are not asked".to_owned();
@@ -61,7 +61,7 @@ pub fn judge(site: &Site, asked: &Asked<'_>) -> String {
 }
 
 /// The listener that has a site's host for the query's protocol; where there is none, that of the other protocol.
-fn listener<'s>(site: &'s Site, query: &Query) -> &'s str {
+fn listener<'s>(site: &'s HostRules, query: &Query) -> &'s str {
     match &site.cleartext_listener {
         Some(cleartext) if query.protocol == Protocol::Http => cleartext,
         _ => &site.listener,
@@ -74,12 +74,12 @@ fn compared(rules: &[Arc<Rule>], query: &Query) -> String {
     if *path == *query.path() { path.into_owned() } else { format!("{path}, the normal form of {}", query.path()) }
 }
 
-fn has_tcp(site: &Site, query: &Query) -> bool {
+fn has_tcp(site: &HostRules, query: &Query) -> bool {
     query.protocol == Protocol::Https && site.tls.as_ref().is_some_and(|tls| tls.tcp.is_some())
 }
 
 /// The rules for the query's protocol; `None`: the site does not serve it.
-fn rules<'s>(site: &'s Site, query: &Query) -> Option<&'s [Arc<Rule>]> {
+fn rules<'s>(site: &'s HostRules, query: &Query) -> Option<&'s [Arc<Rule>]> {
     match query.protocol {
         Protocol::Http => site.cleartext.as_deref(),
         Protocol::Https => site.tls.as_ref().map(|tls| &*tls.rules),
@@ -99,7 +99,7 @@ pub fn asked<'t>(router: &'t RouterTable, asked: &Asked<'_>) -> Option<&'t Arc<V
 }
 
 /// The rules of a site, in their order.
-pub fn paths(site: &Site, asked: &Asked<'_>, taken: Option<&Arc<Rule>>) -> Option<Step> {
+pub fn paths(site: &HostRules, asked: &Asked<'_>, taken: Option<&Arc<Rule>>) -> Option<Step> {
     let query = asked.query;
     let rules = rules(site, query).filter(|rules| !rules.is_empty())?;
     let shown = compared(rules, query);
@@ -172,7 +172,7 @@ pub fn matcher(matcher: &RequestMatcher) -> String {
 }
 
 /// Where a rule comes from, and what it does.
-pub fn rule(site: &Site, rule: &Rule, query: &Query) -> Step {
+pub fn rule(site: &HostRules, rule: &Rule, query: &Query) -> Step {
     let path = rule.origin.split(" ▸ ").map(str::to_owned).collect();
     Step::Rule { listener: listener(site, query).to_owned(), path, action: action(&rule.route, &rule.prefix) }
 }
@@ -283,7 +283,7 @@ fn modifier(modifier: &HeaderModifier) -> String {
 }
 
 /// The verdict and the fix for what a site does not serve.
-pub fn closed(host: &VirtualHost, site: &Site, asked: &Asked<'_>, losers: &[Loser], out: &mut Explanation) {
+pub fn closed(host: &VirtualHost, site: &HostRules, asked: &Asked<'_>, losers: &[Loser], out: &mut Explanation) {
     let query = asked.query;
     let answer = if asked.is_grpc() { "UNIMPLEMENTED" } else { "404" };
     if site.is_denied() {
@@ -393,7 +393,7 @@ pub fn losers(facts: Facts<'_>, router: &RouterTable, host: &Hostname) -> Vec<Lo
 }
 
 /// Whether a site is an object's, or has rules of it.
-fn has_part(site: &Site, who: &ObjectRef) -> bool {
+fn has_part(site: &HostRules, who: &ObjectRef) -> bool {
     let cleartext = site.cleartext.as_deref().unwrap_or_default();
     let tls = site.tls.as_ref().map(|tls| &*tls.rules).unwrap_or_default();
     site.owner == *who || cleartext.iter().chain(tls).any(|rule| rule.route.id.object() == *who)

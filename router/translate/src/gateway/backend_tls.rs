@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use super::conditions::{Faults, conditions};
 use crate::gateway::claims::seniority;
 use crate::status::condition::Condition;
-use crate::status::told::{Row, Told};
+use crate::status::object_status::{ObjectStatus, Row};
 
 /// Most `status.ancestors`, as the API allows.
 const MAX_ANCESTORS: usize = 16;
@@ -76,7 +76,7 @@ impl<'r> BackendTlsPolicies<'r> {
 
     /// What policies are told, each for every Gateway that reaches one of its Services; policies that no Gateway of ours
     /// reaches are told nothing.
-    pub fn told(&self, gateways_of: &dyn Fn(&ObjectKey) -> BTreeSet<ObjectKey>) -> BTreeMap<ObjectRef, Told> {
+    pub fn told(&self, gateways_of: &dyn Fn(&ObjectKey) -> BTreeSet<ObjectKey>) -> BTreeMap<ObjectRef, ObjectStatus> {
         let told = |policy: &Arc<BackendTlsPolicy>| {
             let mut ancestors: BTreeMap<ObjectKey, Vec<Named<'_>>> = BTreeMap::new();
             for (target, section) in targets_of(policy) {
@@ -96,8 +96,8 @@ impl<'r> BackendTlsPolicies<'r> {
         policy: &BackendTlsPolicy,
         resolved: &Resolved,
         ancestors: &BTreeMap<ObjectKey, Vec<Named<'_>>>,
-    ) -> Told {
-        let mut told = Told::default();
+    ) -> ObjectStatus {
+        let mut told = ObjectStatus::default();
         let mut entries: Vec<Value> = Vec::new();
         for (gateway, targets) in ancestors.iter().take(MAX_ANCESTORS) {
             let (accepted, winners) = self.accepted(policy, resolved, targets);

@@ -10,7 +10,7 @@ use router_model::kind::Kind;
 use router_model::object::{Meta, ObjectKey};
 use router_table::host_pattern::{HostPattern, PatternSet};
 
-use crate::gateway::gate::Gate;
+use crate::gateway::gateway_state::GatewayState;
 use crate::gateway::listeners::placed::Placed;
 use crate::status::condition::Condition;
 
@@ -28,17 +28,17 @@ pub struct Attached<'r> {
 pub struct Parent {
     /// Its place among the `parentRefs`.
     pub index: usize,
-    /// The Gateway, by its place among [`Gate`]s.
+    /// The Gateway, by its place among [`GatewayState`]s.
     pub gate: usize,
     /// Condition `Accepted`.
     pub accepted: Condition,
     /// The listeners that the route hangs on; none unless it is accepted.
-    pub hooks: Vec<Hook>,
+    pub hooks: Vec<Attachment>,
 }
 
 /// A listener that a route hangs on.
 #[derive(Clone, Debug)]
-pub struct Hook {
+pub struct Attachment {
     /// The listener, by its place in the Gateway.
     pub listener: usize,
     /// Hosts that both have; at least one.
@@ -54,7 +54,7 @@ pub fn seniority(one: &Meta, other: &Meta) -> Ordering {
 /// older one is accepted.
 pub fn attach<'r>(
     resources: &'r Resources,
-    gates: &[Gate<'r>],
+    gates: &[GatewayState<'r>],
     refusal: &dyn Fn(&GatewayRoute) -> Option<(String, String)>,
 ) -> Vec<Attached<'r>> {
     let by_key: HashMap<&ObjectKey, usize> =
@@ -62,7 +62,7 @@ pub fn attach<'r>(
     let (http, grpc, tls) = (&resources.http_routes, &resources.grpc_routes, &resources.tls_routes);
     let mut routes: Vec<_> = http.iter().chain(grpc.iter()).chain(tls.iter()).collect();
     routes.sort_by(|one, other| seniority(&one.meta, &other.meta).then_with(|| one.kind.cmp(&other.kind)));
-    let mut rivals = Rivals::default();
+    let mut rivals = HostnameConflicts::default();
     let mut attached = Vec::new();
     for route in routes {
         let refusal = refusal(route);
@@ -102,9 +102,9 @@ fn gateway_of(route: &GatewayRoute, parent: &ParentRef) -> Option<ObjectKey> {
 fn hooks(
     route: &GatewayRoute,
     parent: &ParentRef,
-    gate: &Gate<'_>,
+    gate: &GatewayState<'_>,
     resources: &Resources,
-) -> Result<Vec<Hook>, Condition> {
+) -> Result<Vec<Attachment>, Condition> {
     let refused = |reason: &str, message: String| Err(Condition::new("Accepted", false, reason, message));
     let is_named = |placed: &&(usize, &Placed<'_>)| {
         let listener = placed.1.listener;
@@ -134,7 +134,7 @@ fn hooks(
     }
     let hooks: Vec<_> = allowed
         .iter()
-        .map(|(i, placed)| Hook { listener: *i, hosts: common(&placed.listener.hostname, &route.hostnames) })
+        .map(|(i, placed)| Attachment { listener: *i, hosts: common(&placed.listener.hostname, &route.hostnames) })
         .filter(|hook| !hook.hosts.is_empty())
         .collect();
     if hooks.is_empty() {
@@ -169,7 +169,7 @@ fn wanted(parent: &ParentRef) -> String {
 }
 
 /// `allowedRoutes.namespaces` of a listener.
-fn allows(placed: &Placed<'_>, route: &GatewayRoute, gate: &Gate<'_>, resources: &Resources) -> bool {
+fn allows(placed: &Placed<'_>, route: &GatewayRoute, gate: &GatewayState<'_>, resources: &Resources) -> bool {
     let namespace = &route.meta.key.namespace;
     match &placed.listener.allowed.from {
         FromNamespaces::Same => *namespace == gate.gateway.meta.key.namespace,
@@ -194,17 +194,17 @@ pub fn common(listener: &HostPattern, hostnames: &[HostPattern]) -> Vec<HostPatt
 
 /// Hosts of accepted HTTPRoutes and GRPCRoutes by Gateway and listener.
 #[derive(Default)]
-struct Rivals(HashMap<(usize, usize), [PatternSet; 2]>);
+struct HostnameConflicts(HashMap<(usize, usize), [PatternSet; 2]>);
 
-impl Rivals {
+impl HostnameConflicts {
     /// Drops the listeners on which a route of the other kind is before this one, says which, and notes the others.
     fn keep(
         &mut self,
         route: &GatewayRoute,
         gate: usize,
-        state: &Gate<'_>,
-        hooks: Vec<Hook>,
-    ) -> Result<(Vec<Hook>, String), Condition> {
+        state: &GatewayState<'_>,
+        hooks: Vec<Attachment>,
+    ) -> Result<(Vec<Attachment>, String), Condition> {
         let (own, other, rival) = match route.kind {
             Kind::HttpRoute => (0, 1, Kind::GrpcRoute),
             Kind::GrpcRoute => (1, 0, Kind::HttpRoute),

@@ -11,7 +11,7 @@ use serde_json::json;
 
 use super::conditions::conditions;
 use crate::status::condition::Condition;
-use crate::status::told::{Row, Told};
+use crate::status::object_status::{ObjectStatus, Row};
 
 /// Features of the API that hold, by their names in its conformance suite, in order of name.
 pub const FEATURES: [&str; 39] = [
@@ -65,7 +65,7 @@ pub struct Classes {
     /// By name: whether Gateways of the class are served.
     accepted: BTreeMap<Arc<str>, bool>,
     /// What each is told.
-    pub told: BTreeMap<ObjectRef, Told>,
+    pub told: BTreeMap<ObjectRef, ObjectStatus>,
 }
 
 impl Classes {
@@ -95,7 +95,7 @@ impl Classes {
             });
             classes.accepted.insert(class.meta.key.name.clone(), accepted.holds);
             let object = ObjectRef { kind: Kind::GatewayClass, key: class.meta.key.clone() };
-            classes.told.insert(object, Told { status, rows: vec![row] });
+            classes.told.insert(object, ObjectStatus { status, rows: vec![row] });
         }
         classes
     }

@@ -15,11 +15,11 @@ pub(crate) mod status;
 pub mod types;
 pub(crate) mod walk;
 
-use crate::gateway::inclusion::types::{Context, Expanded, Top};
+use crate::gateway::inclusion::types::{Context, Expanded, RootRoute};
 
 /// Follows the slots of routes that listeners have accepted, down to the last child. The result depends on the objects
 /// alone, not on the order of anything.
-pub fn expand(context: &Context<'_>, tops: &[Top<'_>]) -> Expanded {
+pub fn expand(context: &Context<'_>, tops: &[RootRoute<'_>]) -> Expanded {
     let slots = slots::Slots::new(context.resources);
     let edges = edges::Edges::new(context, &slots);
     let walked = walk::walk(context, &edges, tops);

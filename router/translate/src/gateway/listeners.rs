@@ -18,14 +18,14 @@ use crate::gateway::grants::Grants;
 use crate::gateway::listeners::placed::{Placed, Protocol};
 use crate::gateway::listeners::ports::Ports;
 use crate::status::condition::Condition;
-use crate::translator::Surroundings;
+use crate::translator::Inputs;
 
 /// Places the listeners of a Gateway; older Gateways must have been placed before. Of a Gateway that is refused as a
 /// whole nothing is placed, but its listeners are told what is wrong with themselves.
 pub fn place<'r>(
     gateway: &'r Gateway,
     is_refused: bool,
-    around: &Surroundings<'r>,
+    inputs: &Inputs<'r>,
     grants: &Grants,
     ports: &mut Ports<'r>,
 ) -> Vec<Placed<'r>> {
@@ -35,7 +35,7 @@ pub fn place<'r>(
         .iter()
         .zip(conflicts)
         .map(|(listener, conflict)| {
-            let mut placed = alone(gateway, listener, around, grants);
+            let mut placed = alone(gateway, listener, inputs, grants);
             if let Some((reason, message)) = conflict {
                 placed.conflicted = Condition::new("Conflicted", true, reason, message.clone());
                 if placed.accepted.holds {
@@ -60,7 +60,7 @@ pub fn place<'r>(
 }
 
 /// What can be said of a listener without the others.
-fn alone<'r>(gateway: &'r Gateway, listener: &'r Listener, around: &Surroundings<'r>, grants: &Grants) -> Placed<'r> {
+fn alone<'r>(gateway: &'r Gateway, listener: &'r Listener, inputs: &Inputs<'r>, grants: &Grants) -> Placed<'r> {
     let protocol = Protocol::of(listener);
     let accepted = match (protocol, listener.unsupported.is_empty()) {
         (None, _) => {
@@ -73,7 +73,7 @@ fn alone<'r>(gateway: &'r Gateway, listener: &'r Listener, around: &Surroundings
     };
     let mut faults = Faults::default();
     let certificates = match protocol.is_some_and(Protocol::terminates) {
-        true => certificates::resolve(gateway, listener, around.resources, grants, &mut faults),
+        true => certificates::resolve(gateway, listener, inputs.resources, grants, &mut faults),
         false => Vec::new(),
     };
     let kinds = kinds(listener, protocol, &mut faults);

@@ -13,20 +13,20 @@ use crate::status::condition::Condition;
 
 /// The conditions that a route has in each of its rows beside Accepted.
 #[derive(Clone, Debug)]
-pub struct Worth {
+pub struct RouteValidity {
     /// `ResolvedRefs` where connections are passed through, and where what is inside of them goes on.
     resolved: [Condition; 2],
     /// Rules that ask for what is not done, by index, where others are left.
     bad: BTreeMap<usize, Vec<String>>,
 }
 
-impl Worth {
+impl RouteValidity {
     /// Looks at a route.
     pub fn new(resources: &Resources, route: &GatewayRoute, resolver: &Resolver<'_>) -> Self {
         let (bad, faults) = look(resources, route);
         let bad = if bad.len() < route.rules.len() { bad } else { BTreeMap::new() };
         let resolved = [Carried::AsItCame, Carried::Content].map(|it| resolver.condition(route, it, faults.clone()));
-        Worth { resolved, bad }
+        RouteValidity { resolved, bad }
     }
 
     /// `ResolvedRefs` where this of a client's connection goes on to backends.

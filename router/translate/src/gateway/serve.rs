@@ -12,15 +12,15 @@ use router_model::object::{Meta, ObjectRef};
 use router_table::host_pattern::HostPattern;
 use router_table::matchers::{PathMatcher, RequestMatcher};
 use router_table::path_form::PathForm;
-use router_table::rule::{Rule, Site, SiteTls};
+use router_table::rule::{HostRules, HostRulesTls, Rule};
 use router_table::table::ResolvedRoute;
 use rustls::sign::CertifiedKey;
 
 use super::domains::Domains;
 use super::rules::{Resolver, Routes};
-use crate::gateway::gate::Gate;
+use crate::gateway::gateway_state::GatewayState;
 use crate::gateway::inclusion::order::Precedence;
-use crate::gateway::inclusion::types::{Alternative, EffectiveRule, Top};
+use crate::gateway::inclusion::types::{Alternative, EffectiveRule, RootRoute};
 use crate::gateway::listeners::placed::{Placed, Protocol};
 use crate::gateway::listeners::ports::Side;
 use crate::owned_age::OwnedAge;
@@ -50,18 +50,18 @@ pub struct Built {
     /// Age of the oldest object that wants it, which is the site's owner.
     pub age: OwnedAge,
     /// Rules.
-    pub site: Site,
+    pub site: HostRules,
     /// Where TLS connections go as they are.
     pub passthrough: Option<Arc<ResolvedRoute>>,
 }
 
 /// A route that hangs on a listener, with the rules that it has there.
 #[derive(Clone, Copy, Debug)]
-pub struct Hung<'m> {
+pub struct AttachedRules<'m> {
     /// The listener.
     pub at: ListenerAt,
     /// The route.
-    pub top: &'m Top<'m>,
+    pub top: &'m RootRoute<'m>,
     /// Its rules.
     pub rules: &'m [EffectiveRule],
 }
@@ -69,8 +69,8 @@ pub struct Hung<'m> {
 impl Hosts {
     /// Builds all virtual hosts of these routers.
     pub fn new(
-        gates: &[Gate<'_>],
-        hung: &[Hung<'_>],
+        gates: &[GatewayState<'_>],
+        hung: &[AttachedRules<'_>],
         routers: &[RouterPorts],
         resolver: &Resolver<'_>,
         domains: &Domains,
@@ -87,7 +87,7 @@ impl Hosts {
                 of_port.insert(placed.listener.hostname.clone(), (i, j));
             }
         }
-        let mut by_listener: HashMap<ListenerAt, Vec<Hung<'_>>> = HashMap::new();
+        let mut by_listener: HashMap<ListenerAt, Vec<AttachedRules<'_>>> = HashMap::new();
         for one in hung {
             by_listener.entry(one.at).or_default().push(*one);
         }
@@ -109,7 +109,7 @@ impl Hosts {
     }
 
     /// Notes the hosts that a route wants on its listener.
-    fn claim(&mut self, gates: &[Gate<'_>], one: &Hung<'_>) {
+    fn claim(&mut self, gates: &[GatewayState<'_>], one: &AttachedRules<'_>) {
         let placed = gates.get(one.at.0).and_then(|gate| gate.listeners.get(one.at.1));
         let Some((router, protocol)) = placed.and_then(|placed| placed.router.clone().zip(placed.protocol)) else {
             return;
@@ -170,10 +170,10 @@ impl Hosts {
                 of_sides().filter_map(|serving| serving.wanted.get(&host).copied()).min_by_key(|one| one.0.age());
             // A part of a wider host that alone is allowed is wanted by nobody as it is.
             let owner = oldest.or_else(|| of_sides().find_map(|serving| serving.holder(&host)));
-            let (mut site, mut passthrough) = (None::<Site>, None);
+            let (mut site, mut passthrough) = (None::<HostRules>, None);
             for at in sides {
                 let Some(serving) = servings.get_mut(&at) else { continue };
-                let site = site.get_or_insert_with(|| Site {
+                let site = site.get_or_insert_with(|| HostRules {
                     owner: serving.gate.clone(),
                     listener: Arc::clone(&serving.name),
                     cleartext_listener: None,
@@ -222,7 +222,12 @@ struct Serving<'m> {
 }
 
 impl<'m> Serving<'m> {
-    fn new(gate: &'m Gate<'_>, placed: &'m Placed<'_>, hung: &[Hung<'m>], router: &RouterPorts) -> Option<Self> {
+    fn new(
+        gate: &'m GatewayState<'_>,
+        placed: &'m Placed<'_>,
+        hung: &[AttachedRules<'m>],
+        router: &RouterPorts,
+    ) -> Option<Self> {
         let mut wanted: HashMap<&HostPattern, (&Meta, Kind)> = HashMap::new();
         let mut want = |host: &'m HostPattern, meta: &'m Meta, kind: Kind| {
             let holder = wanted.entry(host).or_insert((meta, kind));
@@ -278,13 +283,18 @@ impl<'m> Serving<'m> {
         Arc::clone(self.lists.entry(same).or_insert_with(|| rules.into()))
     }
 
-    fn https(&mut self, host: &HostPattern, routes: &mut Routes<'_, '_>) -> Option<SiteTls> {
+    fn https(&mut self, host: &HostPattern, routes: &mut Routes<'_, '_>) -> Option<HostRulesTls> {
         let rules = self.rules(host, routes);
         self.tls(host, rules, None)
     }
 
     /// TLS of a host; `None` without a certificate.
-    fn tls(&self, host: &HostPattern, rules: Arc<[Arc<Rule>]>, tcp: Option<Arc<ResolvedRoute>>) -> Option<SiteTls> {
+    fn tls(
+        &self,
+        host: &HostPattern,
+        rules: Arc<[Arc<Rule>]>,
+        tcp: Option<Arc<ResolvedRoute>>,
+    ) -> Option<HostRulesTls> {
         let mut certificates = self.certificates.to_vec();
         let name = match host {
             HostPattern::Exact(name) => Some(name.to_string()),
@@ -295,7 +305,7 @@ impl<'m> Serving<'m> {
         if let Some(name) = name.filter(|_| certificates.len() > 1) {
             certificates.sort_by_cached_key(|pair| !covers(pair, &name));
         }
-        (!certificates.is_empty()).then_some(SiteTls {
+        (!certificates.is_empty()).then_some(HostRulesTls {
             shown_by: self.gate.clone(),
             certificates,
             minimum: None,

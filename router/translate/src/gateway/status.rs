@@ -17,10 +17,10 @@ use crate::gateway::carried::Carried;
 use crate::gateway::claims::{Attached, Parent};
 use crate::gateway::inclusion::status::words::listener_reference;
 use crate::gateway::inclusion::types::{IncludedRow, RowParent};
-use crate::gateway::route_validity::Worth;
+use crate::gateway::route_validity::RouteValidity;
 use crate::gateway::serve::ListenerAt;
 use crate::status::condition::Condition;
-use crate::status::told::{Row, Told};
+use crate::status::object_status::{ObjectStatus, Row};
 use crate::translator::Lost;
 
 /// One row of a route.
@@ -39,7 +39,7 @@ type Counts = HashMap<ListenerAt, BTreeSet<ObjectRef>>;
 
 impl Model<'_> {
     /// What everybody is told when these hosts went to other kinds.
-    pub(super) fn statuses(&self, lost: &Lost) -> BTreeMap<ObjectRef, Told> {
+    pub(super) fn statuses(&self, lost: &Lost) -> BTreeMap<ObjectRef, ObjectStatus> {
         let mut statuses = self.classes.told.clone();
         statuses.extend(self.policies.clone());
         let mut counts = Counts::new();
@@ -59,9 +59,9 @@ impl Model<'_> {
         }
         for (object, fragment) in &self.expanded.told {
             if let Some(slot) = &fragment.slot {
-                statuses.insert(object.clone(), Told { status: slot.clone(), rows: Vec::new() });
+                statuses.insert(object.clone(), ObjectStatus { status: slot.clone(), rows: Vec::new() });
             }
-            let Some(route) = self.around.resources.gateway_route(object) else { continue };
+            let Some(route) = self.inputs.resources.gateway_route(object) else { continue };
             let written = route.manifest.value();
             let of_route = lines.entry(object.clone()).or_default();
             for (index, inclusions) in &fragment.inclusions {
@@ -75,7 +75,7 @@ impl Model<'_> {
             }
         }
         for (object, lines) in lines {
-            let route = self.around.resources.gateway_route(&object);
+            let route = self.inputs.resources.gateway_route(&object);
             if let Some((route, worth)) = route.zip(self.worth.get(&object)) {
                 statuses.insert(object, told(route, worth, lines));
             }
@@ -211,7 +211,7 @@ fn reference(route: &GatewayRoute, index: usize, written: &Value) -> Value {
     Value::Object(reference)
 }
 
-fn told(route: &GatewayRoute, worth: &Worth, lines: BTreeMap<PlaceKey, Line>) -> Told {
+fn told(route: &GatewayRoute, worth: &RouteValidity, lines: BTreeMap<PlaceKey, Line>) -> ObjectStatus {
     let generation = route.meta.generation;
     let (mut parents, mut rows) = (Vec::new(), Vec::new());
     for line in lines.into_values() {
@@ -225,5 +225,5 @@ fn told(route: &GatewayRoute, worth: &Worth, lines: BTreeMap<PlaceKey, Line>) ->
         parents.push(Value::Object(parent));
         rows.push(line.row);
     }
-    Told { status: json!({ "parents": parents }), rows }
+    ObjectStatus { status: json!({ "parents": parents }), rows }
 }

@@ -24,7 +24,7 @@ use rustls::sign::CertifiedKey;
 use wildcards::WildcardClaims;
 
 use crate::domain_lists::DomainLists;
-use crate::openshift::claims::cross_api::ForeignClaims;
+use crate::openshift::claims::cross_api::OtherApiClaims;
 use crate::openshift::claims::host::effective_host;
 use crate::openshift::claims::taken::Taken;
 use crate::owned_age::OwnedAge;
@@ -93,7 +93,7 @@ pub fn admit<'r>(
     policy: &Policy,
     routes: impl IntoIterator<Item = &'r Arc<Route>>,
     secrets: &Objects<Secret>,
-    foreign: &ForeignClaims,
+    foreign: &OtherApiClaims,
 ) -> Admission {
     let routes = routes.into_iter();
     let mut claims = Claims {
@@ -123,7 +123,7 @@ fn is_in_domains(domains: &DomainLists, host: &str) -> Result<(), Rejection> {
 struct Claims<'r, 'f> {
     hosts: HostClaims<'r>,
     domains: WildcardClaims<'r>,
-    foreign: &'f ForeignClaims,
+    foreign: &'f OtherApiClaims,
     won: Vec<(HostMatch, ObjectKey)>,
 }
 

@@ -4,8 +4,8 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use router_model::few::Few;
 use router_model::names::{HostMatch, RouterName};
+use router_model::one_or_many::OneOrMany;
 use router_table::table::{HttpTls, InsecurePolicy, ResolvedRoute, RouteKind, VirtualHost};
 
 /// The virtual hosts of routes that come oldest first: of two routes for the same requests the older one serves.
@@ -20,7 +20,7 @@ pub fn virtual_hosts(routes: &[Arc<ResolvedRoute>]) -> Vec<VirtualHost> {
 fn virtual_host(host: &HostMatch, mut sorted: Vec<&Arc<ResolvedRoute>>) -> VirtualHost {
     // Stable, so equal lengths stay in order of age; `""` and `/` cover the same requests and count as equal.
     sorted.sort_by_key(|route| Reverse(route.path().len().max(1)));
-    let select = |wanted: fn(&ResolvedRoute) -> bool| -> Few<Arc<ResolvedRoute>> {
+    let select = |wanted: fn(&ResolvedRoute) -> bool| -> OneOrMany<Arc<ResolvedRoute>> {
         sorted.iter().filter(|route| wanted(route)).map(|route| Arc::clone(route)).collect()
     };
     let terminated = select(is_terminated);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use router_api::openshift::route::Route;
 use router_api::openshift::route::annotations::TrafficOptions;
 use router_api::openshift::route::annotations::allowlist::allowlist;
-use router_api::openshift::route::traffic::{HeldTls, Traffic};
+use router_api::openshift::route::traffic::{RouteTls, Traffic};
 use router_table::policy::RoutePolicy;
 use router_table::table::{Cluster, Derived, HttpTls, ResolvedRoute, RouteKind, ServiceEndpoints};
 
@@ -62,7 +62,7 @@ fn kind(route: &Arc<Route>, admitted: &AdmittedRoute) -> RouteKind {
     }
 }
 
-fn tls_of(held: &HeldTls, admitted: &AdmittedRoute) -> HttpTls {
+fn tls_of(held: &RouteTls, admitted: &AdmittedRoute) -> HttpTls {
     HttpTls {
         insecure: held.insecure,
         certificate: admitted.certificate().cloned(),

@@ -9,7 +9,7 @@ use router_model::persistent::Sorted;
 
 use crate::status::controller::ControllerStatus;
 use crate::status::ingress::Ingress;
-use crate::status::told::Told;
+use crate::status::object_status::ObjectStatus;
 
 /// The status of every object whose status Sluice writes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -21,7 +21,7 @@ pub struct StatusReport {
     /// The routers that entries are written for.
     pub routers: BTreeSet<RouterName>,
     /// What objects of other kinds are told.
-    pub others: Sorted<ObjectRef, Arc<Told>>,
+    pub others: Sorted<ObjectRef, Arc<ObjectStatus>>,
     /// Routes that an older object keeps from being served, or from some of their requests. For operators: unlike the
     /// statuses, this names routes of other namespaces.
     pub conflicts: Sorted<ObjectKey, Arc<[Conflict]>>,

@@ -12,7 +12,7 @@ use router_table::table::RoutingTable;
 use router_translate::advice::advice;
 use router_translate::engine::Engine;
 use router_translate::explain::explain;
-use router_translate::explain::explanation::Step as Told;
+use router_translate::explain::explanation::Step as ObjectStatus;
 use router_translate::explain::facts::Facts;
 use router_translate::explain::query::Query;
 use router_translate::status::report::StatusReport;
@@ -110,7 +110,7 @@ fn asked(world: &World, engine: &mut Engine, resources: &Resources, query: &Quer
     let (table, report) = engine.apply(resources);
     let mut explanation = explain(facts(world, &table, &report, resources), query);
     for step in &mut explanation.steps {
-        if let Told::Settings { settings } = step {
+        if let ObjectStatus::Settings { settings } = step {
             settings.retain(|setting| setting.asked);
         }
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use router_table::matchers::{PathMatcher, RequestMatcher, ValueMatcher};
 use router_table::path_form::PathForm;
-use router_table::rule::{Rule, Site, SiteTls};
+use router_table::rule::{HostRules, HostRulesTls, Rule};
 use router_table::table::{
     Cluster, HttpTls, Reencrypt, ResolvedRoute, RouteKind, RouterTable, RoutingTable, ServiceEndpoints, VirtualHost,
 };
@@ -52,13 +52,13 @@ impl Hosts<'_> {
         lines
     }
 
-    fn site(self, site: &Site) -> Vec<String> {
-        let Site { owner, listener, cleartext_listener, cleartext, tls } = site;
+    fn site(self, site: &HostRules) -> Vec<String> {
+        let HostRules { owner, listener, cleartext_listener, cleartext, tls } = site;
         let other = cleartext_listener.as_ref().filter(|other| *other != listener);
         let other = other.map(|other| format!(", in clear text on {other}")).unwrap_or_default();
         let mut lines = vec![format!("of {owner}, on {listener}{other}")];
         lines.extend(cleartext.iter().flat_map(|rules| list("http", rules)));
-        if let Some(SiteTls { shown_by, certificates, minimum, rules, tcp }) = tls {
+        if let Some(HostRulesTls { shown_by, certificates, minimum, rules, tcp }) = tls {
             let names: Vec<String> = certificates.iter().map(|pair| self.0.name(pair)).collect();
             let minimum = minimum.map(|version| format!(", at least {version:?}")).unwrap_or_default();
             lines.push(format!("shows {} by {shown_by}{minimum}", names.join(", ")));

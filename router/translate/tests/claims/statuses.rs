@@ -4,9 +4,9 @@ use jiff::{Timestamp, ToSpan};
 use router_api::resources::Resources;
 use router_model::kind::Kind;
 use router_translate::status::merge::{merge_controller, merge_route};
+use router_translate::status::object_status::{ObjectStatus, Row};
 use router_translate::status::others::merge_other;
 use router_translate::status::report::{Conflict, StatusReport};
-use router_translate::status::told::{Row, Told};
 use serde_json::Value;
 
 /// The status of every object as it is stored, and what operators are told beside.
@@ -33,7 +33,7 @@ pub fn statuses(resources: &Resources, report: &StatusReport, now: Timestamp) ->
         tell(format!("Route {key}"), &merged);
     }
     for (object, told) in others.entries() {
-        let Told { status, rows: _ } = &**told;
+        let ObjectStatus { status, rows: _ } = &**told;
         let before = resources.manifest(object.kind, &object.key).unwrap().status();
         let merged = merge_other(before.as_ref(), before.as_ref(), status, now).status;
         let again = merge_other(Some(&merged), Some(&merged), status, now + 1.hour());

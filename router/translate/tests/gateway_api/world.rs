@@ -13,7 +13,7 @@ use router_model::kind::Kind;
 use router_model::names::Hostname;
 use router_model::object::{ObjectKey, ObjectRef, Origin};
 use router_table::lookup::{Request, RequestMatch, SniMatch, joined};
-use router_table::rule::{Action, PathChange, RedirectPort, RulePolicy, Site};
+use router_table::rule::{Action, HostRules, PathChange, RedirectPort, RulePolicy};
 use router_table::table::{Cluster, ResolvedRoute, RouterTable, RoutingTable};
 use router_translate::engine::Engine;
 use router_translate::settings::Settings;
@@ -244,7 +244,7 @@ impl World {
     }
 
     /// What rules say of a host on a port for TLS.
-    pub fn site(&self, port: u16, host: &str) -> Option<Site> {
+    pub fn site(&self, port: u16, host: &str) -> Option<HostRules> {
         let table = self.table(|table| table.https_port == Some(port))?;
         let host = Hostname::parse(host).ok();
         table.candidates(&host).find_map(|found| found.site.as_deref().cloned())

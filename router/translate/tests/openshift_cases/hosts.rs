@@ -10,7 +10,7 @@ use router_model::certificate::MaterialCache;
 use router_model::names::HostMatch;
 use router_model::object::Origin;
 use router_translate::domain_lists::DomainLists;
-use router_translate::openshift::claims::cross_api::ForeignClaims;
+use router_translate::openshift::claims::cross_api::OtherApiClaims;
 use router_translate::openshift::claims::host::effective_host;
 use router_translate::openshift::claims::{Policy, admit};
 use serde_json::{Value, json};
@@ -40,7 +40,7 @@ pub fn wildcard_domain(case: &Value, _: &[Value]) -> Vec<String> {
     // Without a host there is nothing that a wildcard could stand for.
     let outcome = crate::world::read(manifest(&flat)).outcome;
     let Outcome::Good(Object::Route(route)) = outcome else { return differ("domain", "", expected) };
-    let decisions = admit(&policy, [&route], &Objects::default(), &ForeignClaims::default()).decisions;
+    let decisions = admit(&policy, [&route], &Objects::default(), &OtherApiClaims::default()).decisions;
     let domain = match decisions[0].outcome.as_ref().map(|admitted| admitted.host().clone()) {
         Ok(HostMatch::Wildcard(domain)) => domain.to_string(),
         _ => String::new(),

@@ -6,7 +6,7 @@ use router_model::names::PathMatch;
 use router_table::table::{InsecurePolicy, Reencrypt};
 
 use crate::fields::Fields;
-use crate::openshift::route::traffic::{CertificateSource, HeldTls, Material, Traffic};
+use crate::openshift::route::traffic::{CertificateSource, RouteTls, TlsMaterial, Traffic};
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Termination {
@@ -47,7 +47,7 @@ pub fn parse(
         Termination::Passthrough => Traffic::Passthrough { redirect: insecure? == InsecurePolicy::Redirect },
         Termination::Edge | Termination::Reencrypt => {
             let material = material(&tls, &texts, termination, materials, findings);
-            Traffic::Http { path, tls: Some(HeldTls::new(insecure?, material)) }
+            Traffic::Http { path, tls: Some(RouteTls::new(insecure?, material)) }
         }
     };
     tls.finish(findings);
@@ -137,7 +137,7 @@ fn material(
     termination: Termination,
     materials: &mut MaterialCache,
     findings: &mut Findings,
-) -> Result<Material, Vec<FieldError>> {
+) -> Result<TlsMaterial, Vec<FieldError>> {
     let mut errors = Vec::new();
     let mut note = |path: FieldPath, message: &str| {
         errors.push(FieldError::new(path, format!("Invalid value: {}: {message}", router_model::object::REDACTED)));
@@ -173,7 +173,7 @@ fn material(
         }),
     });
     match certificate {
-        Some(certificate) if errors.is_empty() => Ok(Material { certificate, reencrypt }),
+        Some(certificate) if errors.is_empty() => Ok(TlsMaterial { certificate, reencrypt }),
         _ => Err(errors),
     }
 }

@@ -15,7 +15,7 @@ pub enum Traffic {
         /// `spec.path`.
         path: PathMatch,
         /// `spec.tls`; `None`: clear text only.
-        tls: Option<Arc<HeldTls>>,
+        tls: Option<Arc<RouteTls>>,
     },
     /// TLS streams, untouched.
     Passthrough {
@@ -46,34 +46,34 @@ impl Traffic {
 
 /// TLS of an edge or re-encrypt route. The material may be no good: the route then holds its host and serves nothing.
 #[derive(Clone, Debug)]
-pub struct HeldTls {
+pub struct RouteTls {
     /// What clear-text requests get.
     pub insecure: InsecurePolicy,
     /// Certificates and trust, or why they cannot be used.
-    pub material: Result<Material, Vec<FieldError>>,
+    pub material: Result<TlsMaterial, Vec<FieldError>>,
 }
 
-impl HeldTls {
+impl RouteTls {
     /// Shared among all that say no more than what clear-text requests get.
-    pub(super) fn new(insecure: InsecurePolicy, material: Result<Material, Vec<FieldError>>) -> Arc<Self> {
-        static PLAIN: LazyLock<[Arc<HeldTls>; 3]> = LazyLock::new(|| {
+    pub(super) fn new(insecure: InsecurePolicy, material: Result<TlsMaterial, Vec<FieldError>>) -> Arc<Self> {
+        static PLAIN: LazyLock<[Arc<RouteTls>; 3]> = LazyLock::new(|| {
             [InsecurePolicy::None, InsecurePolicy::Allow, InsecurePolicy::Redirect].map(|insecure| {
-                let material = Material { certificate: CertificateSource::Controller, reencrypt: None };
-                Arc::new(HeldTls { insecure, material: Ok(material) })
+                let material = TlsMaterial { certificate: CertificateSource::Controller, reencrypt: None };
+                Arc::new(RouteTls { insecure, material: Ok(material) })
             })
         });
-        if let Ok(Material { certificate: CertificateSource::Controller, reencrypt: None }) = &material
+        if let Ok(TlsMaterial { certificate: CertificateSource::Controller, reencrypt: None }) = &material
             && let Some(plain) = PLAIN.iter().find(|plain| plain.insecure == insecure)
         {
             return plain.clone();
         }
-        Arc::new(HeldTls { insecure, material })
+        Arc::new(RouteTls { insecure, material })
     }
 }
 
 /// Certificates and trust of a route.
 #[derive(Clone, Debug)]
-pub struct Material {
+pub struct TlsMaterial {
     /// Where the certificate comes from.
     pub certificate: CertificateSource,
     /// Present for re-encrypt.

@@ -10,11 +10,11 @@ use tokio::time::Instant;
 use super::super::body::{ResponseBody, UpstreamBody};
 use super::super::headers::prepare_response;
 use super::super::reason;
-use super::super::times::Times;
-use super::super::upgrade::{self, Asked};
+use super::super::upgrade::{self, RequestedUpgrade};
 use super::super::upload::Upload;
-use crate::clock::InFlight;
+use crate::connection_state::InFlight;
 use crate::context::Shared;
+use crate::http::deadlines::Deadlines;
 use crate::record::AccessRecord;
 use crate::upstream::bucket::Lease;
 use crate::upstream::wire::Answer;
@@ -28,7 +28,7 @@ pub struct Answered {
     /// The request's content, if it had any.
     pub upload: Option<Arc<Upload>>,
     /// How long what may take.
-    pub times: Times,
+    pub times: Deadlines,
     /// When the response must have come to its end.
     pub until: Option<Instant>,
     /// Whether the client speaks HTTP/1, where a response may be the last.
@@ -40,7 +40,7 @@ pub struct Answered {
 pub fn answer(
     shared: &Arc<Shared>,
     answered: Answered,
-    asked: Option<Asked>,
+    asked: Option<RequestedUpgrade>,
     mut record: Box<AccessRecord>,
     in_flight: InFlight,
 ) -> Response<ResponseBody> {

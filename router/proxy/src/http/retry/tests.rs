@@ -84,7 +84,7 @@ fn pauses_are_left_to_chance_within_bounds_that_double() {
 #[test]
 fn troubles_are_told_apart() {
     let trouble = |flag, unseen| {
-        Outcome::from(Trouble { status: StatusCode::BAD_GATEWAY, flag, unseen, connecting: Duration::ZERO })
+        Outcome::from(AttemptError { status: StatusCode::BAD_GATEWAY, flag, unseen, connecting: Duration::ZERO })
     };
     assert_eq!(trouble(Flag::UpstreamConnectFailure, true), Outcome::Unreachable);
     assert_eq!(trouble(Flag::UpstreamConnectTimeout, true), Outcome::Unreachable);

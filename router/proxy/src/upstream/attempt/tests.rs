@@ -45,6 +45,6 @@ fn cookies_come_in_one_field_over_http1() {
 
 #[test]
 fn a_host_that_is_no_authority_is_the_clients_fault() {
-    let trouble = Trouble::from(for_http2(&mut request(&[("host", "a b")]), Scheme::HTTP, None).unwrap_err());
+    let trouble = AttemptError::from(for_http2(&mut request(&[("host", "a b")]), Scheme::HTTP, None).unwrap_err());
     assert_eq!((trouble.status, trouble.unseen), (StatusCode::BAD_REQUEST, false));
 }

@@ -30,7 +30,7 @@ fn limited(limit: u32) -> RoutePolicy {
 }
 
 /// Ports in the order in which they are tried for a client, with what is due at the first.
-fn tried(balancer: &Balancer, route: &ResolvedRoute, client: IpAddr) -> (Vec<u16>, Exhausted) {
+fn tried(balancer: &Balancer, route: &ResolvedRoute, client: IpAddr) -> (Vec<u16>, NoEndpoint) {
     let mut choice = balancer.plan(route).choose(route, &route.cluster, Some(Key::of_client(client)), None);
     let mut ports = Vec::new();
     loop {
@@ -60,7 +60,7 @@ fn each_endpoint_is_tried_once_and_not_more_than_the_bound() {
             let (ports, why) = tried(&balancer, &three, CLIENT);
             assert_eq!(ports.len(), 3, "{balance:?}");
             assert_eq!(BTreeSet::from_iter(ports), BTreeSet::from([1, 2, 3]), "{balance:?}");
-            assert_eq!(why, Exhausted::Tried);
+            assert_eq!(why, NoEndpoint::Tried);
         }
         let many = route(&[(1, &[1, 2, 3, 4, 5, 6, 7, 8])], balanced(balance));
         let ports = tried(&Balancer::default(), &many, CLIENT).0;
@@ -73,7 +73,7 @@ fn no_endpoints_and_no_weight_give_nobody() {
     for services in [&[][..], &[(0, &[1, 2][..])], &[(9, &[])]] {
         assert_eq!(
             tried(&Balancer::default(), &route(services, RoutePolicy::default()), CLIENT),
-            (vec![], Exhausted::NoEndpoints)
+            (vec![], NoEndpoint::NoEndpoints)
         );
     }
 }
@@ -234,7 +234,7 @@ async fn who_finds_all_full_waits_for_one_who_ends() {
             .map(|pick| pick.place.unwrap())
     };
     let (one, two) = (pick(PATIENCE).await.unwrap(), pick(PATIENCE).await.unwrap());
-    assert_eq!(pick(SHORT).await.unwrap_err(), Exhausted::Busy, "nobody ends within the time");
+    assert_eq!(pick(SHORT).await.unwrap_err(), NoEndpoint::Busy, "nobody ends within the time");
     // The first is in line when the second comes to run.
     let (third, ()) = tokio::join!(pick(PATIENCE), async { drop(two) });
     let third = third.unwrap();
@@ -245,7 +245,7 @@ async fn who_finds_all_full_waits_for_one_who_ends() {
     let (first, second) =
         (choice.next(&balancer, PATIENCE).await.unwrap(), choice.next(&balancer, PATIENCE).await.unwrap());
     assert_ne!(first.target.endpoint, second.target.endpoint);
-    assert_eq!(choice.next(&balancer, PATIENCE).await.unwrap_err(), Exhausted::Tried);
+    assert_eq!(choice.next(&balancer, PATIENCE).await.unwrap_err(), NoEndpoint::Tried);
 }
 
 #[tokio::test]

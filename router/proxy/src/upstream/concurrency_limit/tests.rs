@@ -67,7 +67,7 @@ fn a_lowered_limit_is_kept_as_places_become_free() {
 
 #[test]
 fn lines_have_an_end_and_those_who_left_make_room() {
-    let line = Line::default();
+    let line = WaitQueue::default();
     let mut waiting: Vec<_> = (0..LONGEST_LINE).map(|_| line.enter().unwrap()).collect();
     assert!(line.enter().is_none());
     waiting.truncate(10);

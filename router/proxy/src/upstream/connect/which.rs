@@ -5,14 +5,14 @@ use std::sync::Arc;
 use http::{HeaderMap, Response};
 use router_access_log::Flag;
 
-use super::Way;
+use super::ConnectRequest;
 use crate::upstream::bucket::{Bucket, Lease, MAX_AGE, PoolKey, Wire};
 use crate::upstream::private::{Private, asks_for_credentials, offers_credentials};
 use crate::upstream::removed_endpoints::is_there;
 use crate::upstream::target::Target;
 use crate::upstream::wire::Answer;
 
-impl Way<'_> {
+impl ConnectRequest<'_> {
     fn key(&self, http1_only: bool) -> PoolKey {
         let Target { endpoint, .. } = self.target;
         let wire = Wire::of(self.target.peer_for(self.route), endpoint.h2c, http1_only || self.http1_only);

@@ -12,7 +12,7 @@ use router_table::table::{Cluster, Endpoint, ResolvedRoute};
 use super::{Plan, usable};
 use crate::limits::Sources;
 use crate::upstream::affinity::Cookie;
-use crate::upstream::concurrency_limit::{Line, Occupancy};
+use crate::upstream::concurrency_limit::{WaitQueue, Occupancy};
 use crate::upstream::tag::Tag;
 use crate::upstream::weighted_round_robin::{Portion, Turns};
 
@@ -26,7 +26,7 @@ pub struct RouteState {
     /// How many requests there were of which a mirror gets a part.
     pub mirrored: AtomicU64,
     /// Those who wait for any endpoint.
-    pub line: Arc<Line>,
+    pub line: Arc<WaitQueue>,
     /// What its clients do, if they have limits.
     pub sources: OnceLock<Arc<Sources>>,
     /// What endpoints have to do, where that is counted.

@@ -1,11 +1,11 @@
 //! Look-ups by hash against those by name, and names that share a hash.
 
-use router_model::few::Few;
+use router_model::one_or_many::OneOrMany;
 
 use super::*;
 
 fn host(name: &str) -> Arc<VirtualHost> {
-    let none = || Few::from(Vec::new());
+    let none = || OneOrMany::from(Vec::new());
     Arc::new(VirtualHost {
         host: HostMatch::Exact(Hostname::parse(name).unwrap()),
         passthrough: None,

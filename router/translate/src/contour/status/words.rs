@@ -1,6 +1,6 @@
 //! Words that statuses have in common.
 
-use router_api::contour::types::Fault;
+use router_api::contour::types::Violation;
 
 /// Reason of what hangs below a root that is no good itself.
 pub(crate) const ROOT_INVALID: &str = "RootInvalid";
@@ -8,7 +8,7 @@ pub(crate) const ROOT_INVALID: &str = "RootInvalid";
 /// What the root of a domain is told.
 #[derive(Debug, Default)]
 pub(crate) struct Domain {
-    pub(super) fault: Option<Fault>,
+    pub(super) fault: Option<Violation>,
     pub(super) entries: Vec<Option<String>>,
     pub(super) warnings: Vec<String>,
 }
@@ -19,6 +19,6 @@ pub(crate) fn about(name: &str, problem: &str) -> String {
 }
 
 /// Something odd about one of the ways to an object, or about a domain.
-pub(crate) fn partly(message: String) -> Fault {
-    Fault::new("PathWarning", "PartiallyValid", message)
+pub(crate) fn partly(message: String) -> Violation {
+    Violation::new("PathWarning", "PartiallyValid", message)
 }

@@ -1,6 +1,6 @@
 //! `status` as the APIs write it.
 
-use router_api::contour::types::{Fault, TlsCertificateDelegation, Vertex};
+use router_api::contour::types::{ContourProxy, TlsCertificateDelegation, Violation};
 use router_api::gateway_api::types::CONTROLLER_NAME;
 use router_api::resources::Resources;
 use router_model::kind::Kind;
@@ -8,14 +8,14 @@ use router_model::object::ObjectKey;
 use serde_json::{Map, Value, json};
 
 use super::super::walk::Visit;
-use super::verdict::{State, Verdict};
-use crate::status::told::{Row, Told};
+use crate::contour::status::path_status::{PathStatus, State};
+use crate::status::object_status::{ObjectStatus, Row};
 
 /// Most lines of `status.parents`.
 const MAX_PARENTS: usize = 32;
 
 /// `status`, as the API writes it, with Sluice's `parents` for what is delegated to.
-pub fn status(vertex: &Vertex, verdict: &Verdict, lines: &[(&Visit, &Verdict)]) -> Value {
+pub fn status(vertex: &ContourProxy, verdict: &PathStatus, lines: &[(&Visit, &PathStatus)]) -> Value {
     let mut status = Map::new();
     let is_proxy = vertex.kind == Kind::HttpProxy;
     let description = match verdict.state {
@@ -42,7 +42,7 @@ pub fn status(vertex: &Vertex, verdict: &Verdict, lines: &[(&Visit, &Verdict)]) 
 }
 
 /// One way to a vertex: from where, for which host, and what came of it.
-fn parent(visit: &Visit, verdict: &Verdict) -> Option<Value> {
+fn parent(visit: &Visit, verdict: &PathStatus) -> Option<Value> {
     let (parent, via) = visit.parent()?;
     let group = parent.kind.api_version().split('/').next().unwrap_or_default();
     let path = visit.path.iter().map(|passed| match &*passed.via {
@@ -69,7 +69,7 @@ fn parent(visit: &Visit, verdict: &Verdict) -> Option<Value> {
 }
 
 /// An HTTPProxy's condition `Valid`.
-fn condition(vertex: &Vertex, verdict: &Verdict, message: &str) -> Value {
+fn condition(vertex: &ContourProxy, verdict: &PathStatus, message: &str) -> Value {
     let is_valid = verdict.state == State::Valid;
     let reason = match verdict.state {
         State::Valid => "Valid",
@@ -93,7 +93,7 @@ fn condition(vertex: &Vertex, verdict: &Verdict, message: &str) -> Value {
 }
 
 /// What is wrong, or odd.
-fn details(faults: &[Fault]) -> Value {
+fn details(faults: &[Violation]) -> Value {
     let details = faults
         .iter()
         .map(|fault| json!({ "type": fault.kind, "status": "True", "reason": fault.reason, "message": fault.message }));
@@ -101,7 +101,7 @@ fn details(faults: &[Fault]) -> Value {
 }
 
 /// What a TLSCertificateDelegation is told.
-pub fn certificate_delegation(object: &TlsCertificateDelegation, resources: &Resources) -> Told {
+pub fn certificate_delegation(object: &TlsCertificateDelegation, resources: &Resources) -> ObjectStatus {
     let mut problems = Vec::new();
     for (at, (secret, targets)) in object.delegations.iter().enumerate() {
         let key = ObjectKey { namespace: object.meta.key.namespace.clone(), name: secret.clone() };
@@ -122,5 +122,5 @@ pub fn certificate_delegation(object: &TlsCertificateDelegation, resources: &Res
     });
     let reason = if is_valid { State::Valid } else { State::Invalid }.reason().to_owned();
     let row = Row { admitted: is_valid, reason, message, ..Row::default() };
-    Told { status: json!({ "conditions": [condition] }), rows: vec![row] }
+    ObjectStatus { status: json!({ "conditions": [condition] }), rows: vec![row] }
 }

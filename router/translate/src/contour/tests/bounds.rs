@@ -23,14 +23,9 @@ fn diamond(levels: usize) -> Vec<Value> {
 fn with_model<T>(levels: usize, call: impl FnOnce(&Model<'_>, &Claim<'_>) -> T) -> T {
     let resources = resources(diamond(levels));
     let (endpoints, settings) = (EndpointIndex::new(&resources, EndpointAddresses::Filtered), Settings::default());
-    let around = Surroundings {
-        resources: &resources,
-        settings: &settings,
-        endpoints: &endpoints,
-        routers: &[],
-        addresses: &[],
-    };
-    let model = Model::new(&around);
+    let inputs =
+        Inputs { resources: &resources, settings: &settings, endpoints: &endpoints, routers: &[], addresses: &[] };
+    let model = Model::new(&inputs);
     let [claim] = &*model.claims.granted else { panic!("one host") };
     call(&model, claim)
 }

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use router_api::contour::types::{Fault, RouteSpec, Vertex};
+use router_api::contour::types::{ContourProxy, RouteSpec, Violation};
 use router_table::matchers::{PathMatcher, RequestMatcher};
 use router_table::rule::Mirror;
 use router_table::table::Cluster;
@@ -44,7 +44,7 @@ impl<'r> Walk<'_, 'r> {
                 self.rules.push(Flat { matcher: conditions.clone(), vertex, origin, permit_insecure: false, serve });
             }
         }
-        let warnings: Vec<Fault> = vertex.routes.iter().flat_map(|route| &route.warnings).cloned().collect();
+        let warnings: Vec<Violation> = vertex.routes.iter().flat_map(|route| &route.warnings).cloned().collect();
         self.warn(path, &warnings);
         // Noted in any case: the object is reached.
         self.note(path, faults);
@@ -53,7 +53,7 @@ impl<'r> Walk<'_, 'r> {
     fn include(
         &mut self,
         path: &[Hop<'r>],
-        vertex: &'r Arc<Vertex>,
+        vertex: &'r Arc<ContourProxy>,
         at: usize,
         include: &'r RouteSpec,
         matcher: RequestMatcher,
@@ -81,18 +81,18 @@ impl<'r> Walk<'_, 'r> {
             let serve = Serve::Answer(BAD_GATEWAY, None);
             self.rules.push(Flat { matcher, vertex, origin, permit_insecure: false, serve });
         }
-        self.note(path, [Fault::new("IncludeError", reason, message)]);
+        self.note(path, [Violation::new("IncludeError", reason, message)]);
     }
 
     /// A route; what takes the whole object out.
     fn proxy_route(
         &mut self,
         path: &[Hop<'r>],
-        vertex: &'r Arc<Vertex>,
+        vertex: &'r Arc<ContourProxy>,
         at: usize,
         route: &'r RouteSpec,
         matcher: RequestMatcher,
-    ) -> Option<Fault> {
+    ) -> Option<Violation> {
         let rewrite = match &matcher.path {
             PathMatcher::Prefix(prefix) => {
                 let with =
@@ -101,7 +101,7 @@ impl<'r> Walk<'_, 'r> {
             }
             _ if !route.rewrites.is_empty() => {
                 let message = "cannot specify prefix replacements without a prefix condition";
-                return Some(Fault::new("PrefixReplaceError", "MustHavePrefix", message));
+                return Some(Violation::new("PrefixReplaceError", "MustHavePrefix", message));
             }
             _ => None,
         };
@@ -140,18 +140,20 @@ impl<'r> Walk<'_, 'r> {
     }
 }
 
-fn joined(conditions: &RequestMatcher, route: &RouteSpec) -> Result<RequestMatcher, Fault> {
+fn joined(conditions: &RequestMatcher, route: &RouteSpec) -> Result<RequestMatcher, Violation> {
     join(conditions, &route.matcher).map_err(|clash| match clash {
-        Clash::Header(name) => Fault::new(
+        Clash::Header(name) => Violation::new(
             "RouteError",
             "HeaderMatchConditionsNotValid",
             format!("cannot specify duplicate header 'exact match' conditions in the same route: {name}"),
         ),
-        Clash::Query(name) => Fault::new(
+        Clash::Query(name) => Violation::new(
             "RouteError",
             "QueryParameterMatchConditionsNotValid",
             format!("cannot specify duplicate query parameter conditions in the same route: {name}"),
         ),
-        Clash::Path(message) => Fault::new("RouteError", "PathMatchConditionsNotValid", format!("route: {message}")),
+        Clash::Path(message) => {
+            Violation::new("RouteError", "PathMatchConditionsNotValid", format!("route: {message}"))
+        }
     })
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use router_api::contour::types::{Fault, RouteSpec, Vertex};
+use router_api::contour::types::{ContourProxy, RouteSpec, Violation};
 
 use super::super::backends::{strategy, weighted};
 use super::super::matching::is_under;
@@ -29,13 +29,13 @@ impl<'r> Walk<'_, 'r> {
     fn route(
         &mut self,
         path: &[Hop<'r>],
-        vertex: &'r Arc<Vertex>,
+        vertex: &'r Arc<ContourProxy>,
         at: usize,
         route: &'r RouteSpec,
         parent: &str,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), Violation> {
         let label = &route.label;
-        let error = |reason, message: String| Fault::new("RouteError", reason, message);
+        let error = |reason, message: String| Violation::new("RouteError", reason, message);
         if !route.services.is_empty() && route.delegate.is_some() {
             let message = format!("route {label:?}: cannot specify services and delegate in the same route");
             return Err(error("ActionNotUnique", message));
@@ -65,13 +65,13 @@ impl<'r> Walk<'_, 'r> {
             Step::Missing => Ok(()),
             Step::Root => {
                 let message = "root ingressroute cannot delegate to another root ingressroute";
-                Err(Fault::new("IncludeError", "RootIncludesRoot", message))
+                Err(Violation::new("IncludeError", "RootIncludesRoot", message))
             }
             Step::Cycle(cycle) => {
                 let message = format!("route creates a delegation cycle: {cycle}");
-                Err(Fault::new("IncludeError", "IncludeCreatesCycle", message))
+                Err(Violation::new("IncludeError", "IncludeCreatesCycle", message))
             }
-            Step::TooMany(message) => Err(Fault::new("IncludeError", "TooManyDelegations", message)),
+            Step::TooMany(message) => Err(Violation::new("IncludeError", "TooManyDelegations", message)),
             Step::To(next) => {
                 let hop = Hop { vertex: next, via: label, entry: at };
                 let path: Vec<_> = path.iter().copied().chain([hop]).collect();
@@ -81,9 +81,9 @@ impl<'r> Walk<'_, 'r> {
         }
     }
 
-    fn target(&self, vertex: &Vertex, route: &RouteSpec) -> Result<Target, Fault> {
+    fn target(&self, vertex: &ContourProxy, route: &RouteSpec) -> Result<Target, Violation> {
         let label = &route.label;
-        let error = |message: String| Fault::new("ServiceError", "UnsupportedField", message);
+        let error = |message: String| Violation::new("ServiceError", "UnsupportedField", message);
         if route.websockets && route.services.len() > 1 {
             return Err(error(format!("route {label:?}: cannot specify multiple services and enable websockets")));
         }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use router_api::contour::types::{Fault, ServiceSpec, TcpProxy, Vertex};
+use router_api::contour::types::{ContourProxy, ServiceSpec, TcpProxy, Violation};
 
 use super::super::backends::{Problem, TCP, is_ingress_route, strategy, weighted};
 use super::{Hop, Step, Walk, own_faults};
@@ -26,7 +26,7 @@ impl<'r> Walk<'_, 'r> {
         }
     }
 
-    fn read_tcp(&mut self, path: &[Hop<'r>], vertex: &'r Arc<Vertex>) -> Result<Option<Tcp<'r>>, Fault> {
+    fn read_tcp(&mut self, path: &[Hop<'r>], vertex: &'r Arc<ContourProxy>) -> Result<Option<Tcp<'r>>, Violation> {
         let Some(TcpProxy { services, delegate, faults, warnings }) = &vertex.tcp else {
             return Err(fault("NothingDefined", "tcpproxy: delegated to, but there is no tcpproxy here"));
         };
@@ -74,10 +74,10 @@ impl<'r> Walk<'_, 'r> {
             Step::Cycle(cycle) => ("IncludeCreatesCycle", format!("include creates a cycle: {cycle}")),
             Step::TooMany(message) => ("TooManyIncludes", message),
         };
-        Err(Fault::new("TCPProxyIncludeError", reason, message))
+        Err(Violation::new("TCPProxyIncludeError", reason, message))
     }
 
-    fn tcp_services(&self, vertex: &'r Arc<Vertex>, services: &[ServiceSpec]) -> Result<Tcp<'r>, Fault> {
+    fn tcp_services(&self, vertex: &'r Arc<ContourProxy>, services: &[ServiceSpec]) -> Result<Tcp<'r>, Violation> {
         let namespace = &vertex.meta.key.namespace;
         let mut found = Vec::new();
         for service in services {
@@ -98,6 +98,6 @@ impl<'r> Walk<'_, 'r> {
     }
 }
 
-fn fault(reason: &'static str, message: impl Into<String>) -> Fault {
-    Fault::new("TCPProxyError", reason, message)
+fn fault(reason: &'static str, message: impl Into<String>) -> Violation {
+    Violation::new("TCPProxyError", reason, message)
 }

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use router_model::few::Few;
 use router_model::kind::Kind;
 use router_model::names::{HostMatch, Hostname, PathMatch};
 use router_model::object::{ObjectKey, ObjectRef};
+use router_model::one_or_many::OneOrMany;
 use router_table::cors::Cors;
 use router_table::header_modifier::HeaderModifier;
 use router_table::path_form::PathForm;
@@ -280,8 +280,8 @@ fn sites_and_hosts_differ_in_each_of_their_parts() {
         origin: "here".into(),
     })]
     .into();
-    let tls = |change: &dyn Fn(&mut SiteTls)| {
-        let mut tls = SiteTls {
+    let tls = |change: &dyn Fn(&mut HostRulesTls)| {
+        let mut tls = HostRulesTls {
             shown_by: object("public"),
             certificates: vec![Arc::clone(&own)],
             minimum: None,
@@ -291,8 +291,8 @@ fn sites_and_hosts_differ_in_each_of_their_parts() {
         change(&mut tls);
         Some(tls)
     };
-    let site = |change: &dyn Fn(&mut Site)| {
-        let mut site = Site {
+    let site = |change: &dyn Fn(&mut HostRules)| {
+        let mut site = HostRules {
             owner: object("public"),
             listener: "web".into(),
             cleartext_listener: None,
@@ -325,15 +325,15 @@ fn sites_and_hosts_differ_in_each_of_their_parts() {
         let mut made = VirtualHost {
             host: host("a.test"),
             site: None,
-            cleartext: Few::default(),
-            terminated: Few::default(),
+            cleartext: OneOrMany::default(),
+            terminated: OneOrMany::default(),
             passthrough: None,
             certificate: None,
         };
         change(&mut made);
         made
     };
-    let few = |route: &Arc<ResolvedRoute>| Few::from(vec![Arc::clone(route)]);
+    let few = |route: &Arc<ResolvedRoute>| OneOrMany::from(vec![Arc::clone(route)]);
     let hosts = || {
         vec![
             virtual_host(&|_| {}),

@@ -187,7 +187,7 @@ impl World {
         for (listener, route, parent) in self.tops() {
             let own = route.hostnames.iter().filter_map(|host| host.intersect(&listener.1)).collect();
             let hosts = if route.hostnames.is_empty() { vec![listener.1.clone()] } else { own };
-            let top = Top { gateway: &gateway, section: listener.0.clone(), route, parent, hosts };
+            let top = RootRoute { gateway: &gateway, section: listener.0.clone(), route, parent, hosts };
             tops.push(top);
         }
         if backwards {
@@ -201,7 +201,7 @@ impl World {
         };
         let expanded = expand(&context, &tops);
         let listener =
-            |top: &Top<'_>| self.listeners.iter().find(|listener| listener.0 == top.section).unwrap().clone();
+            |top: &RootRoute<'_>| self.listeners.iter().find(|listener| listener.0 == top.section).unwrap().clone();
         (tops.iter().map(|top| (listener(top), top.route.clone())).collect(), expanded)
     }
 

@@ -19,9 +19,9 @@ use super::edges::{Edges, Refusal, gateway_of, reference_of};
 use super::walk::{Way, via};
 use crate::gateway::conditions::condition;
 use crate::gateway::inclusion::status::words::{reason, refused, sentence};
-use crate::gateway::inclusion::types::{Context, Fragment, IncludedRow, RowParent, Top};
+use crate::gateway::inclusion::types::{Context, Fragment, IncludedRow, RootRoute, RowParent};
 use crate::status::condition::Condition;
-use crate::status::told::Row;
+use crate::status::object_status::Row;
 
 /// `status.parents` has 32 items at most, of all controllers together.
 const MOST_ROWS: usize = 32;
@@ -31,7 +31,7 @@ const MOST_PATHS: usize = 64;
 pub fn told(
     context: &Context<'_>,
     edges: &Edges<'_>,
-    tops: &[Top<'_>],
+    tops: &[RootRoute<'_>],
     ways: &[Way<'_>],
 ) -> BTreeMap<ObjectRef, Fragment> {
     let mut told: BTreeMap<ObjectRef, Fragment> = BTreeMap::new();
@@ -59,7 +59,7 @@ pub fn told(
 /// Listener and slots of a way, by name.
 type Place<'w> = (Option<(ObjectKey, Arc<str>)>, Vec<(&'w ObjectKey, usize)>);
 
-fn place<'w>(tops: &[Top<'_>], way: &Way<'w>) -> Place<'w> {
+fn place<'w>(tops: &[RootRoute<'_>], way: &Way<'w>) -> Place<'w> {
     let root = tops.get(way.top).map(|top| (top.gateway.clone(), top.section.clone()));
     (root, way.slots.iter().map(|(route, rule)| (&route.meta.key, *rule)).collect())
 }
@@ -67,7 +67,7 @@ fn place<'w>(tops: &[Top<'_>], way: &Way<'w>) -> Place<'w> {
 /// The row of one of a child's own `parentRefs`.
 fn direct(
     edges: &Edges<'_>,
-    tops: &[Top<'_>],
+    tops: &[RootRoute<'_>],
     route: &GatewayRoute,
     i: usize,
     parent: &ObjectRef,
@@ -118,7 +118,7 @@ fn direct(
 }
 
 /// The rows of the listeners that a child is reached from only through other routes.
-fn roots(tops: &[Top<'_>], route: &GatewayRoute, ways: &[&Way<'_>], hanging: &Hanging<'_>) -> Vec<IncludedRow> {
+fn roots(tops: &[RootRoute<'_>], route: &GatewayRoute, ways: &[&Way<'_>], hanging: &Hanging<'_>) -> Vec<IncludedRow> {
     let mut by_root: BTreeMap<(ObjectKey, &str), Vec<&Way<'_>>> = BTreeMap::new();
     for way in ways {
         if let Some(top) = tops.get(way.top) {
@@ -181,7 +181,7 @@ fn line(parent: String, accepted: &Condition, live: &[&Way<'_>]) -> Row {
 }
 
 /// One of `inclusionPaths`.
-fn path(tops: &[Top<'_>], way: &Way<'_>) -> Value {
+fn path(tops: &[RootRoute<'_>], way: &Way<'_>) -> Value {
     let step = |kind: Kind, key: &ObjectKey, section: Option<&str>| {
         let mut step = Map::new();
         for (name, text) in [("kind", kind.name()), ("namespace", &key.namespace), ("name", &key.name)] {

@@ -15,7 +15,7 @@ use serde_json::Value;
 use crate::gateway::inclusion::level_key::LevelKey;
 use crate::settings::MaxDepth;
 use crate::status::condition::Condition;
-use crate::status::told::Row;
+use crate::status::object_status::Row;
 
 /// What inclusion is worked out from.
 #[derive(Clone, Copy)]
@@ -32,7 +32,7 @@ pub struct Context<'c> {
 
 /// A route that a listener of a Gateway has accepted.
 #[derive(Clone, Debug)]
-pub struct Top<'t> {
+pub struct RootRoute<'t> {
     /// The Gateway.
     pub gateway: &'t ObjectKey,
     /// The listener's name.

@@ -17,7 +17,9 @@ use super::filters;
 use super::matches::{Mismatch, canonical, combine};
 use super::slots::Slot;
 use crate::gateway::inclusion::level_key::LevelKey;
-use crate::gateway::inclusion::types::{Alternative, AuthoredFilter, Context, EffectiveRule, Level, Outcome, Top};
+use crate::gateway::inclusion::types::{
+    Alternative, AuthoredFilter, Context, EffectiveRule, Level, Outcome, RootRoute,
+};
 
 /// How many matches a child may have below one slot, all of its rules and all ways to the slot together.
 const MOST_MATCHES: usize = 1024;
@@ -60,7 +62,7 @@ pub struct Way<'r> {
 pub type Dropped = BTreeMap<usize, String>;
 
 /// Walks down from every top.
-pub fn walk<'r>(context: &Context<'_>, edges: &'r Edges<'r>, tops: &'r [Top<'r>]) -> Walked<'r> {
+pub fn walk<'r>(context: &Context<'_>, edges: &'r Edges<'r>, tops: &'r [RootRoute<'r>]) -> Walked<'r> {
     let depth = context.max_depth.routes();
     let start = State::start();
     let mut rules = Vec::with_capacity(tops.len());
@@ -98,7 +100,7 @@ struct Walk<'r> {
 }
 
 impl<'r> Walk<'r> {
-    fn new(depth: usize, edges: &'r Edges<'r>, i: usize, top: &Top<'_>) -> Self {
+    fn new(depth: usize, edges: &'r Edges<'r>, i: usize, top: &RootRoute<'_>) -> Self {
         Walk {
             depth,
             edges,

@@ -8,15 +8,15 @@ use serde_json::json;
 use super::Counts;
 use crate::gateway::Model;
 use crate::gateway::conditions::conditions;
-use crate::gateway::gate::Gate;
+use crate::gateway::gateway_state::GatewayState;
 use crate::gateway::listeners::placed::Placed;
 use crate::status::condition::Condition;
-use crate::status::told::{Row, Told};
+use crate::status::object_status::{ObjectStatus, Row};
 use crate::translator::Lost;
 
 impl Model<'_> {
     /// What a Gateway is told.
-    pub(super) fn gateway(&self, index: usize, gate: &Gate<'_>, counts: &Counts, lost: &Lost) -> Told {
+    pub(super) fn gateway(&self, index: usize, gate: &GatewayState<'_>, counts: &Counts, lost: &Lost) -> ObjectStatus {
         let key = &gate.gateway.meta.key;
         let generation = gate.gateway.meta.generation;
         let (mut listeners, mut rows) = (Vec::new(), Vec::new());
@@ -56,7 +56,7 @@ impl Model<'_> {
             });
         }
         let addresses: Vec<_> = self
-            .around
+            .inputs
             .addresses
             .iter()
             .map(|address| json!({ "type": "IPAddress", "value": address.to_string() }))
@@ -66,12 +66,12 @@ impl Model<'_> {
             "conditions": conditions(&of_gateway(gate), generation),
             "listeners": listeners,
         });
-        Told { status, rows }
+        ObjectStatus { status, rows }
     }
 }
 
 /// Conditions of a Gateway as a whole.
-fn of_gateway(gate: &Gate<'_>) -> [Condition; 3] {
+fn of_gateway(gate: &GatewayState<'_>) -> [Condition; 3] {
     let names = |bad: &dyn Fn(&Placed<'_>) -> bool| {
         let names = gate.listeners.iter().filter(|placed| bad(placed)).map(|placed| &*placed.listener.name);
         names.collect::<Vec<_>>().join(", ")

@@ -11,20 +11,20 @@ use crate::status::rejection::{RejectReason, Rejection};
 
 /// What objects of other kinds want on a router.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ForeignClaims(BTreeMap<HostMatch, ForeignClaim>);
+pub struct OtherApiClaims(BTreeMap<HostMatch, OtherApiClaim>);
 
 /// Who wants a host, of the kinds other than Route.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ForeignClaim {
+pub struct OtherApiClaim {
     /// The oldest object.
     pub owner: ObjectRef,
     /// Its age.
     pub age: OwnedAge,
 }
 
-impl ForeignClaims {
+impl OtherApiClaims {
     /// Notes a claim on a host in its [`contested`] form; of two the older one counts, and of equally old ones the first.
-    pub fn add(&mut self, host: HostMatch, claim: ForeignClaim) {
+    pub fn add(&mut self, host: HostMatch, claim: OtherApiClaim) {
         match self.0.get(&host) {
             Some(other) if other.age <= claim.age => {}
             _ => drop(self.0.insert(host, claim)),
@@ -32,7 +32,7 @@ impl ForeignClaims {
     }
 
     /// The claim on a host, and the host in its [`contested`] form.
-    pub fn on(&self, host: &HostMatch) -> Option<(HostMatch, &ForeignClaim)> {
+    pub fn on(&self, host: &HostMatch) -> Option<(HostMatch, &OtherApiClaim)> {
         if self.0.is_empty() {
             return None;
         }
@@ -42,7 +42,7 @@ impl ForeignClaims {
     }
 
     /// The claims, by host.
-    pub fn iter(&self) -> impl Iterator<Item = (&HostMatch, &ForeignClaim)> {
+    pub fn iter(&self) -> impl Iterator<Item = (&HostMatch, &OtherApiClaim)> {
         self.0.iter()
     }
 
@@ -63,7 +63,7 @@ pub fn contested(host: &HostMatch) -> HostMatch {
 }
 
 /// The refusal of a route whose host an older object of another kind has.
-pub(super) fn refusal(route: &Route, host: &str, claim: &ForeignClaim) -> Rejection {
+pub(super) fn refusal(route: &Route, host: &str, claim: &OtherApiClaim) -> Rejection {
     let owner = &claim.owner;
     let seniority = claim.age.created().seniority(route.meta.created);
     let message = if owner.key.namespace == route.meta.key.namespace {

@@ -22,7 +22,7 @@ fn verdicts((ownership, wildcards): (NamespaceOwnership, WildcardAdmission), rou
     let resources = resources(values);
     let mut sorted: Vec<_> = resources.routes.iter().collect();
     sorted.sort_by(|a, b| a.meta.age().cmp(&b.meta.age()));
-    admit(&policy, sorted, &resources.secrets, &ForeignClaims::default())
+    admit(&policy, sorted, &resources.secrets, &OtherApiClaims::default())
         .decisions
         .into_iter()
         .map(|decision| match decision.outcome {
@@ -90,7 +90,7 @@ fn hosts_that_are_none_are_refused() {
     let policy =
         Policy { domain: String::new(), ownership: STRICT.0, wildcards: STRICT.1, domains: Default::default() };
     let resources = resources([route("a/one", 1, json!({ "subdomain": "x" }))]);
-    let decisions = admit(&policy, resources.routes.iter(), &resources.secrets, &ForeignClaims::default()).decisions;
+    let decisions = admit(&policy, resources.routes.iter(), &resources.secrets, &OtherApiClaims::default()).decisions;
     let rejection = decisions[0].outcome.as_ref().unwrap_err();
     assert_eq!(rejection.reason, RejectReason::NoHostValue);
     assert_eq!(rejection.message, "no host value was defined for the route");
@@ -172,7 +172,7 @@ fn an_external_certificate_must_be_a_tls_secret_of_the_namespace() {
         let resources = resources([route("a/r", 1, external.clone()), secret(kind)]);
         let policy =
             Policy { domain: String::new(), ownership: STRICT.0, wildcards: STRICT.1, domains: Default::default() };
-        admit(&policy, resources.routes.iter(), &resources.secrets, &ForeignClaims::default())
+        admit(&policy, resources.routes.iter(), &resources.secrets, &OtherApiClaims::default())
             .decisions
             .remove(0)
             .outcome

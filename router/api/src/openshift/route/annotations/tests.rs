@@ -9,12 +9,12 @@ use router_table::policy::{Balance, SameSite, SourceLimits};
 use super::values::{hsts, limit, timeout};
 use super::*;
 use crate::openshift::route::annotations::values::MAX_TIMEOUT;
-use crate::openshift::route::traffic::{CertificateSource, HeldTls, Material};
+use crate::openshift::route::traffic::{CertificateSource, RouteTls, TlsMaterial};
 
 const HTTP: fn() -> Traffic = || Traffic::Http { path: PathMatch::any(), tls: None };
 const EDGE: fn(InsecurePolicy) -> Traffic = |insecure| {
-    let material = Ok(Material { certificate: CertificateSource::Controller, reencrypt: None });
-    Traffic::Http { path: PathMatch::any(), tls: Some(Arc::new(HeldTls { insecure, material })) }
+    let material = Ok(TlsMaterial { certificate: CertificateSource::Controller, reencrypt: None });
+    Traffic::Http { path: PathMatch::any(), tls: Some(Arc::new(RouteTls { insecure, material })) }
 };
 const PASSTHROUGH: fn() -> Traffic = || Traffic::Passthrough { redirect: false };
 

@@ -13,7 +13,7 @@ use super::super::slots::Slot;
 use super::super::walk::Way;
 use crate::gateway::conditions::condition;
 use crate::gateway::inclusion::status::words::{MOST_NAMES, listener_reference};
-use crate::gateway::inclusion::types::{Context, Fragment, Top};
+use crate::gateway::inclusion::types::{Context, Fragment, RootRoute};
 use crate::settings::MaxDepth;
 use crate::status::condition::Condition;
 
@@ -43,7 +43,7 @@ pub struct Hanging<'e> {
 
 impl<'e> Hanging<'e> {
     /// Counts what a walk found.
-    pub fn new(context: &Context<'_>, edges: &'e Edges<'e>, tops: &[Top<'_>], ways: &[Way<'_>]) -> Self {
+    pub fn new(context: &Context<'_>, edges: &'e Edges<'e>, tops: &[RootRoute<'_>], ways: &[Way<'_>]) -> Self {
         let slots = context.resources.route_slots.iter();
         let mut hanging = Hanging {
             edges,
@@ -53,7 +53,7 @@ impl<'e> Hanging<'e> {
             direct: BTreeMap::new(),
             tallies: BTreeMap::new(),
         };
-        let root_of = |top: &Top<'_>| (top.gateway.clone(), top.section.to_string());
+        let root_of = |top: &RootRoute<'_>| (top.gateway.clone(), top.section.to_string());
         for top in tops.iter().filter(|top| edges.parent(top.route).is_some()) {
             let route = reference_of(top.route);
             hanging.roots.entry(route.clone()).or_default().insert(root_of(top));

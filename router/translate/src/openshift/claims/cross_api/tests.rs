@@ -9,22 +9,22 @@ use serde_json::json;
 use super::*;
 
 /// A claim of an HTTPRoute that was created in this second of 2024.
-fn claim(name: &str, second: u32) -> ForeignClaim {
+fn claim(name: &str, second: u32) -> OtherApiClaim {
     let object = good(json!({
         "apiVersion": "gateway.networking.k8s.io/v1", "kind": "HTTPRoute",
         "metadata": {"namespace": "a", "name": name, "creationTimestamp": format!("2024-01-01T00:00:{second:02}Z")},
         "spec": {},
     }));
     let owner = ObjectRef { kind: Kind::HttpRoute, key: ObjectKey::new("a", name) };
-    ForeignClaim { owner, age: OwnedAge::of(object.meta()) }
+    OtherApiClaim { owner, age: OwnedAge::of(object.meta()) }
 }
 
 fn exact(name: &str) -> HostMatch {
     HostMatch::Exact(Hostname::parse(name).unwrap())
 }
 
-fn claims(all: &[(&str, &ForeignClaim)]) -> ForeignClaims {
-    let mut claims = ForeignClaims::default();
+fn claims(all: &[(&str, &OtherApiClaim)]) -> OtherApiClaims {
+    let mut claims = OtherApiClaims::default();
     all.iter().for_each(|(host, claim)| claims.add(exact(host), (*claim).clone()));
     claims
 }
@@ -43,7 +43,7 @@ fn the_older_claim_counts_in_whatever_order_they_come() {
 #[test]
 fn of_equally_old_claims_the_first_counts() {
     let first = claim("one", 1);
-    let second = ForeignClaim { owner: claim("two", 1).owner, age: first.age.clone() };
+    let second = OtherApiClaim { owner: claim("two", 1).owner, age: first.age.clone() };
     assert_eq!(claims(&[("h.test", &first), ("h.test", &second)]).on(&exact("h.test")).unwrap().1, &first);
     assert_eq!(claims(&[("h.test", &second), ("h.test", &first)]).on(&exact("h.test")).unwrap().1, &second);
 }
@@ -51,7 +51,7 @@ fn of_equally_old_claims_the_first_counts() {
 #[test]
 fn wildcards_of_one_label_and_of_many_are_one_claim() {
     let domain = || Hostname::parse("d.test").unwrap();
-    let mut claims = ForeignClaims::default();
+    let mut claims = OtherApiClaims::default();
     claims.add(contested(&HostMatch::Wildcard(domain())), claim("one", 1));
     for host in [HostMatch::Wildcard(domain()), HostMatch::Suffix(domain())] {
         assert_eq!(claims.on(&host).unwrap().0, HostMatch::Suffix(domain()));

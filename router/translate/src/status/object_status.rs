@@ -5,7 +5,7 @@ use serde_json::Value;
 
 /// What an object is told.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Told {
+pub struct ObjectStatus {
     /// Its `status`, without times of transitions: only what is ours. Of lists that have other controllers' entries
     /// (`parents`, `ancestors`), only our own.
     pub status: Value,

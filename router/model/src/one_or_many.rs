@@ -5,58 +5,58 @@ use std::{fmt, slice};
 
 /// A list of fixed length; used as a slice.
 #[derive(Clone)]
-pub enum Few<T> {
+pub enum OneOrMany<T> {
     /// One item.
     One(T),
     /// Any other number of items.
     Many(Box<[T]>),
 }
 
-impl<T> Deref for Few<T> {
+impl<T> Deref for OneOrMany<T> {
     type Target = [T];
 
     fn deref(&self) -> &[T] {
         match self {
-            Few::One(item) => slice::from_ref(item),
-            Few::Many(items) => items,
+            OneOrMany::One(item) => slice::from_ref(item),
+            OneOrMany::Many(items) => items,
         }
     }
 }
 
-impl<T> DerefMut for Few<T> {
+impl<T> DerefMut for OneOrMany<T> {
     fn deref_mut(&mut self) -> &mut [T] {
         match self {
-            Few::One(item) => slice::from_mut(item),
-            Few::Many(items) => items,
+            OneOrMany::One(item) => slice::from_mut(item),
+            OneOrMany::Many(items) => items,
         }
     }
 }
 
-impl<T> Default for Few<T> {
+impl<T> Default for OneOrMany<T> {
     fn default() -> Self {
-        Few::Many(Box::default())
+        OneOrMany::Many(Box::default())
     }
 }
 
-impl<T> From<Vec<T>> for Few<T> {
+impl<T> From<Vec<T>> for OneOrMany<T> {
     fn from(mut items: Vec<T>) -> Self {
         match (items.pop(), items.is_empty()) {
-            (Some(only), true) => Few::One(only),
+            (Some(only), true) => OneOrMany::One(only),
             (last, _) => {
                 items.extend(last);
-                Few::Many(items.into())
+                OneOrMany::Many(items.into())
             }
         }
     }
 }
 
-impl<T> FromIterator<T> for Few<T> {
+impl<T> FromIterator<T> for OneOrMany<T> {
     fn from_iter<I: IntoIterator<Item = T>>(items: I) -> Self {
         items.into_iter().collect::<Vec<T>>().into()
     }
 }
 
-impl<'f, T> IntoIterator for &'f Few<T> {
+impl<'f, T> IntoIterator for &'f OneOrMany<T> {
     type Item = &'f T;
     type IntoIter = slice::Iter<'f, T>;
 
@@ -65,15 +65,15 @@ impl<'f, T> IntoIterator for &'f Few<T> {
     }
 }
 
-impl<T: PartialEq> PartialEq for Few<T> {
+impl<T: PartialEq> PartialEq for OneOrMany<T> {
     fn eq(&self, other: &Self) -> bool {
         **self == **other
     }
 }
 
-impl<T: Eq> Eq for Few<T> {}
+impl<T: Eq> Eq for OneOrMany<T> {}
 
-impl<T: fmt::Debug> fmt::Debug for Few<T> {
+impl<T: fmt::Debug> fmt::Debug for OneOrMany<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         (**self).fmt(f)
     }
@@ -86,13 +86,13 @@ mod tests {
     #[test]
     fn every_number_of_items_comes_back() {
         for n in 0..4 {
-            let mut few: Few<u8> = (0..n).collect();
+            let mut few: OneOrMany<u8> = (0..n).collect();
             assert_eq!(*few, *(0..n).collect::<Vec<u8>>());
-            assert_eq!(matches!(few, Few::One(_)), n == 1);
+            assert_eq!(matches!(few, OneOrMany::One(_)), n == 1);
             few.iter_mut().for_each(|item| *item += 1);
             assert_eq!(*few, *(1..=n).collect::<Vec<u8>>());
         }
-        assert!(Few::<u8>::default().is_empty());
-        assert_eq!(size_of::<Few<std::sync::Arc<u8>>>(), size_of::<Box<[u8]>>());
+        assert!(OneOrMany::<u8>::default().is_empty());
+        assert_eq!(size_of::<OneOrMany<std::sync::Arc<u8>>>(), size_of::<Box<[u8]>>());
     }
 }

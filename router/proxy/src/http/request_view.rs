@@ -12,7 +12,7 @@ use super::upgrade::is_websocket_connect;
 
 /// A request's head, and what is not to be read from it as it stands.
 #[derive(Clone, Copy, Debug)]
-pub struct Asked<'h> {
+pub struct RequestView<'h> {
     head: &'h request::Parts,
     authority: &'h HeaderValue,
     method: &'h str,
@@ -48,15 +48,15 @@ impl<'h> AskedPath<'h> {
     }
 }
 
-impl<'h> Asked<'h> {
+impl<'h> RequestView<'h> {
     /// A request for this authority. A WebSocket is asked for by `GET`, whatever the version of HTTP.
     pub fn new(head: &'h request::Parts, authority: &'h HeaderValue, path: &'h AskedPath<'h>) -> Self {
         let method = if is_websocket_connect(head) { "GET" } else { head.method.as_str() };
-        Asked { head, authority, method, path }
+        RequestView { head, authority, method, path }
     }
 }
 
-impl lookup::Request for Asked<'_> {
+impl lookup::Request for RequestView<'_> {
     fn method(&self) -> &str {
         self.method
     }

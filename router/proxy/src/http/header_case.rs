@@ -22,13 +22,13 @@ const LINES: usize = 8;
 
 /// The spelling of some names.
 #[derive(Clone, Debug)]
-pub struct Spelling {
+pub struct HeaderCase {
     names: Vec<Arc<str>>,
     /// In a form that only hyper can read.
     noted: Extensions,
 }
 
-impl Spelling {
+impl HeaderCase {
     /// Of these names. `None` when there are none, or they are no names.
     pub fn of(names: &[Arc<str>]) -> Option<Self> {
         if names.is_empty() {
@@ -52,7 +52,7 @@ impl Spelling {
             .max_buf_size(head.len().max(8192) * 2);
         let _ = builder.serve_connection(TokioIo::new(server), service).now_or_never();
         let noted = noted.lock().unwrap_or_else(PoisonError::into_inner).take();
-        noted.map(|noted| Spelling { names: names.to_vec(), noted })
+        noted.map(|noted| HeaderCase { names: names.to_vec(), noted })
     }
 
     /// How a name is spelled, if not as always.
@@ -97,7 +97,7 @@ mod tests {
     #[tokio::test]
     async fn responses_are_written_with_these_names() {
         let names = ["X-ODD", "Content-Length", "Transfer-Encoding", "ETag", "Host"].map(Arc::from);
-        let spelling = Spelling::of(&names).unwrap();
+        let spelling = HeaderCase::of(&names).unwrap();
         let service = service_fn(move |_: Request<Incoming>| {
             let mut response = Response::new(Full::new(Bytes::from_static(b"body")));
             for value in ["1", "2"] {
@@ -115,6 +115,6 @@ mod tests {
         for line in ["X-ODD: 1\r\n", "X-ODD: 2\r\n", "Content-Length: 4\r\n", "x-even: 3\r\n"] {
             assert!(text.contains(line), "{line} in {text}");
         }
-        assert!(Spelling::of(&[]).is_none());
+        assert!(HeaderCase::of(&[]).is_none());
     }
 }

@@ -3,13 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use router_api::contour::types::{Fault, Vertex};
+use router_api::contour::types::{ContourProxy, Violation};
 use router_model::kind::Kind;
 use router_model::names::Hostname;
 use router_model::object::{ObjectKey, ObjectRef};
 
+use crate::contour::claims::delegated_domain::{DelegatedDomain, Delegation, Domains};
 use crate::contour::claims::types::{Claims, Vertices, duplicate, is_domain, root_allowed};
-use crate::contour::claims::zone::{Domains, Entry, Zone};
 use crate::settings::Settings;
 
 /// The innermost domain that a name, or a wildcard, is in.
@@ -24,14 +24,14 @@ pub fn nearest(domains: &Domains, name: &str) -> Option<usize> {
     None
 }
 
-fn entry_fault(reason: &'static str, message: String) -> Fault {
-    Fault::new("IncludeError", reason, message)
+fn entry_fault(reason: &'static str, message: String) -> Violation {
+    Violation::new("IncludeError", reason, message)
 }
 
 /// Finds the domains, outermost first. One inside of another is its owner's, or is delegated by it; what is neither has
 /// no say over names.
 pub fn find<'r>(vertices: &Vertices<'r>, settings: &Settings, claims: &mut Claims<'r>) {
-    let mut by_domain: BTreeMap<(usize, Hostname), Vec<&'r Arc<Vertex>>> = BTreeMap::new();
+    let mut by_domain: BTreeMap<(usize, Hostname), Vec<&'r Arc<ContourProxy>>> = BTreeMap::new();
     for (object, vertex) in vertices.iter().filter(|(_, vertex)| is_domain(vertex)) {
         match domain_of(vertex) {
             Ok(domain) => by_domain.entry((domain.as_str().len(), domain)).or_default().push(vertex),
@@ -39,13 +39,13 @@ pub fn find<'r>(vertices: &Vertices<'r>, settings: &Settings, claims: &mut Claim
         }
     }
     for ((_, domain), wanting) in by_domain {
-        let around = nearest(&claims.domains, domain.as_str());
+        let inputs = nearest(&claims.domains, domain.as_str());
         let (mut owners, mut parent) = (Vec::new(), None);
         for vertex in wanting {
-            match right_to(&domain, vertex, around.and_then(|at| claims.zones.get(at)), settings) {
+            match right_to(&domain, vertex, inputs.and_then(|at| claims.zones.get(at)), settings) {
                 Ok(is_delegated) => {
                     owners.push(vertex);
-                    parent = parent.or(around.filter(|_| is_delegated));
+                    parent = parent.or(inputs.filter(|_| is_delegated));
                 }
                 Err(fault) => drop(claims.refused.insert(vertex.object(), fault)),
             }
@@ -64,14 +64,14 @@ pub fn find<'r>(vertices: &Vertices<'r>, settings: &Settings, claims: &mut Claim
             let named = entries.iter().enumerate().filter_map(|(at, entry)| Some((entry.host.clone()?, at)));
             let names = named.collect();
             claims.domains.insert(domain.clone(), claims.zones.len());
-            claims.zones.push(Zone { domain, owners, root, parent, entries, names });
+            claims.zones.push(DelegatedDomain { domain, owners, root, parent, entries, names });
         }
     }
 }
 
-fn domain_of(vertex: &Vertex) -> Result<Hostname, Fault> {
+fn domain_of(vertex: &ContourProxy) -> Result<Hostname, Violation> {
     let fqdn = vertex.virtual_host.as_ref().map(|host| Arc::clone(&host.fqdn)).unwrap_or_default();
-    let fault = |reason, message| Err(Fault::new("VirtualHostError", reason, message));
+    let fault = |reason, message| Err(Violation::new("VirtualHostError", reason, message));
     if fqdn.contains('*') {
         return fault("WildCardNotAllowed", format!("Spec.VirtualHost.Fqdn {fqdn:?} cannot use wildcards"));
     }
@@ -85,8 +85,13 @@ fn domain_of(vertex: &Vertex) -> Result<Hostname, Fault> {
 }
 
 /// Whether an object may have a domain; whether that is because the domain around it delegates it.
-fn right_to(domain: &Hostname, vertex: &Vertex, around: Option<&Zone<'_>>, settings: &Settings) -> Result<bool, Fault> {
-    if let Some(zone) = around {
+fn right_to(
+    domain: &Hostname,
+    vertex: &ContourProxy,
+    inputs: Option<&DelegatedDomain<'_>>,
+    settings: &Settings,
+) -> Result<bool, Violation> {
+    if let Some(zone) = inputs {
         let of_zone = zone.root.into_iter().flat_map(|root| zone.entries.iter().zip(&root.subdomains));
         let mut delegated = of_zone.filter(|(entry, _)| entry.fault.is_none() && entry.domain.as_ref() == Some(domain));
         if delegated.any(|(_, written)| written.delegate == vertex.meta.key) {
@@ -94,7 +99,7 @@ fn right_to(domain: &Hostname, vertex: &Vertex, around: Option<&Zone<'_>>, setti
         }
     }
     root_allowed(vertex, settings)?;
-    match around {
+    match inputs {
         Some(zone) if zone.owners.iter().any(|owner| owner.meta.key.namespace != vertex.meta.key.namespace) => {
             Err(zone.not_delegated(&format!(".{domain}")))
         }
@@ -103,7 +108,7 @@ fn right_to(domain: &Hostname, vertex: &Vertex, around: Option<&Zone<'_>>, setti
 }
 
 /// The names of a root's subdomains: each inside of the domain, and once.
-fn entries_of(root: &Vertex, domain: &Hostname) -> Vec<Entry> {
+fn entries_of(root: &ContourProxy, domain: &Hostname) -> Vec<Delegation> {
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     for subdomain in &root.subdomains {
         *counts.entry(&subdomain.name).or_default() += 1;
@@ -124,7 +129,7 @@ fn entries_of(root: &Vertex, domain: &Hostname) -> Vec<Entry> {
             None
         };
         let (domain, host) = if bare.is_some() { (parsed, None) } else { (None, parsed) };
-        Entry { host, domain, fault: fault.map(|message| entry_fault("SubdomainNotValid", message)) }
+        Delegation { host, domain, fault: fault.map(|message| entry_fault("SubdomainNotValid", message)) }
     };
     root.subdomains.iter().map(|subdomain| entry(&subdomain.name)).collect()
 }
@@ -166,12 +171,12 @@ pub fn delegate<'r>(vertices: &Vertices<'r>, claims: &mut Claims<'r>) -> BTreeSe
 
 /// Why an object cannot serve a name. One that is not there can, in its way: the name is answered with an error.
 fn unfit(
-    entry: &Entry,
-    target: Option<&Arc<Vertex>>,
+    entry: &Delegation,
+    target: Option<&Arc<ContourProxy>>,
     object: &ObjectRef,
     claims: &Claims<'_>,
     taken: &BTreeSet<ObjectRef>,
-) -> Option<Fault> {
+) -> Option<Violation> {
     let key = &object.key;
     let fqdn = target.and_then(|target| target.virtual_host.as_ref()).map(|host| &host.fqdn);
     if let Some(domain) = &entry.domain {

@@ -4,7 +4,7 @@ use super::*;
 
 /// The lengths of the messages in `bytes`, or the status of the first one that is refused.
 fn messages(bytes: &[u8]) -> Result<Vec<usize>, Option<StatusCode>> {
-    let mut gate = Gate::new(32_768);
+    let mut gate = MessageFraming::new(32_768);
     let (mut lengths, mut rest) = (Vec::new(), bytes);
     while !rest.is_empty() {
         let head = match gate.head(rest, 0) {
@@ -38,7 +38,7 @@ fn messages_follow_each_other() {
 #[test]
 fn a_head_may_come_byte_by_byte() {
     let head = post("Content-Length: 2\r\n", "");
-    let mut gate = Gate::new(32_768);
+    let mut gate = MessageFraming::new(32_768);
     for seen in 0..head.len() - 1 {
         assert_eq!(gate.head(&head.as_bytes()[..=seen], seen), HeadStep::Incomplete);
     }
@@ -110,7 +110,7 @@ fn what_is_too_large_is_told_apart() {
         assert_eq!(outcome, expected, "{target} {value} {fields}");
     }
     // As soon as it is clear, not only at the end of the head.
-    let mut gate = Gate::new(1000);
+    let mut gate = MessageFraming::new(1000);
     let begun = get(1, 2000, 0);
     assert_eq!(gate.head(&begun.as_bytes()[..900], 0), HeadStep::Incomplete);
     let refused = HeadStep::Refused(Some(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE));
@@ -143,7 +143,7 @@ fn later_minor_versions_are_read_as_ours() {
         let ours = head.replace(version, "HTTP/1.1").into_bytes();
         // At once, and cut at every byte.
         for cut in 0..head.len() {
-            let mut gate = Gate::new(32_768);
+            let mut gate = MessageFraming::new(32_768);
             assert_eq!(gate.head(&head.as_bytes()[..cut], 0), HeadStep::Incomplete, "{cut}");
             assert_eq!(gate.head(head.as_bytes(), cut), HeadStep::Complete(head.len()), "{cut}");
             assert_eq!(gate.take_rewritten(), Some(ours.clone()));
@@ -160,7 +160,7 @@ fn later_minor_versions_are_read_as_ours() {
 #[test]
 fn targets_that_hyper_cannot_read_are_escaped_or_refused() {
     let get = |target: &str| format!("GET {target} HTTP/1.2\r\nHost: a.test\r\nX: \"<>`\r\n\r\n");
-    let mut gate = Gate::new(32_768);
+    let mut gate = MessageFraming::new(32_768);
     let head = get("/<a>?q={\"a\":1}");
     assert_eq!(gate.head(head.as_bytes(), 0), HeadStep::Complete(head.len()));
     let ours = get("/%3Ca%3E?q={%22a%22:1}").replace("HTTP/1.2", "HTTP/1.1").into_bytes();
@@ -175,7 +175,7 @@ fn targets_that_hyper_cannot_read_are_escaped_or_refused() {
     // What is too long only then is too long as well.
     let target = format!("/?{}", "\"".repeat(6_000));
     assert_eq!(messages(get(&target).as_bytes()), Err(Some(StatusCode::URI_TOO_LONG)));
-    let mut small = Gate::new(1000);
+    let mut small = MessageFraming::new(1000);
     let refused = HeadStep::Refused(Some(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE));
     assert_eq!(small.head(get(&format!("/?{}", "\"".repeat(400))).as_bytes(), 0), refused);
 }

@@ -10,7 +10,7 @@ use super::destination::Destination;
 
 /// How long a request may take.
 #[derive(Clone, Copy, Debug)]
-pub struct Times {
+pub struct Deadlines {
     /// To connect to an endpoint.
     pub connect: Duration,
     /// For the client to send its body.
@@ -27,7 +27,7 @@ pub struct Times {
     tunnel: Duration,
 }
 
-impl Times {
+impl Deadlines {
     /// Those of a request that has just come.
     pub fn of(destination: &Destination<'_>) -> Self {
         let Destination { route, served, .. } = *destination;
@@ -38,7 +38,7 @@ impl Times {
         let of_try = own(|rule| rule.backend_timeout).filter(|time| !time.is_zero());
         // Whoever gives a request more time than the router gives an endpoint to say something means it.
         let server = || all.max(of_try).map_or(timeouts.server, |time| time.max(timeouts.server));
-        Times {
+        Deadlines {
             connect: timeouts.connect,
             client: idle.unwrap_or(timeouts.client),
             server: route.policy.server_timeout.unwrap_or_else(server),

@@ -10,7 +10,7 @@ use crate::status::condition::Condition;
 
 /// A Gateway of ours with its listeners.
 #[derive(Debug)]
-pub struct Gate<'r> {
+pub struct GatewayState<'r> {
     /// The Gateway.
     pub gateway: &'r Arc<Gateway>,
     /// Why nothing of it is served: condition `Accepted`.
@@ -19,7 +19,7 @@ pub struct Gate<'r> {
     pub listeners: Vec<Placed<'r>>,
 }
 
-impl Gate<'_> {
+impl GatewayState<'_> {
     /// What a listener is called: `Gateway shop/public#web`.
     pub fn parent(&self, listener: &str) -> String {
         format!("{} {}#{listener}", Kind::Gateway, self.gateway.meta.key)

@@ -12,14 +12,14 @@ use crate::status::condition::Condition;
 
 /// What became of a selected route.
 #[derive(Debug)]
-pub struct Verdict {
+pub struct RouteConditions {
     /// What the route is told.
     pub conditions: Arc<[Condition]>,
     /// The older object that has what this one wanted.
     pub winner: Option<ObjectRef>,
 }
 
-impl Verdict {
+impl RouteConditions {
     /// What there is to say about a decision; `None` for what most get: admitted, and nothing more.
     pub fn of(decision: Decision, shadow: Option<&(Shadow<'_>, Seniority)>) -> Option<Self> {
         let (condition, winner) = match decision.outcome {
@@ -29,7 +29,7 @@ impl Verdict {
             }
             Ok(_) => (remark(&decision.route, shadow)?, shadow.map(|(shadow, _)| shadow.by.id.object())),
         };
-        Some(Verdict { conditions: Arc::new([condition]), winner })
+        Some(RouteConditions { conditions: Arc::new([condition]), winner })
     }
 }
 

@@ -20,7 +20,7 @@ pub const MAX_TARGET: u16 = 16 * 1024;
 
 /// Follows the messages of one connection.
 #[derive(Debug)]
-pub struct Gate {
+pub struct MessageFraming {
     limit: u32,
     parser: HeadParser,
     /// Where the head at hand names a minor version of HTTP/1 that is later than ours.
@@ -41,11 +41,17 @@ pub enum HeadStep {
     Refused(Option<StatusCode>),
 }
 
-impl Gate {
+impl MessageFraming {
     /// At the first byte of a connection. `limit` is the longest head, in bytes; more than the parser's
     /// [`router_common::http::MAX_HEAD`] is no more than that.
     pub fn new(limit: u32) -> Self {
-        Gate { limit, parser: HeadParser::new(), later_minor: None, rewritten: None, body: Content::default() }
+        MessageFraming {
+            limit,
+            parser: HeadParser::new(),
+            later_minor: None,
+            rewritten: None,
+            body: Content::default(),
+        }
     }
 
     /// Whether the next byte belongs to a head.

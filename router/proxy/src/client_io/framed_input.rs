@@ -12,8 +12,8 @@ use http::StatusCode;
 use router_common::http::ContentError;
 use tokio::io::{AsyncRead, ReadBuf};
 
-use crate::clock::ClientClock;
-use crate::http::gate::{Gate, HeadStep};
+use crate::connection_state::ConnectionState;
+use crate::http::message_framing::{HeadStep, MessageFraming};
 
 /// Stands for a request that is refused: the service answers it in its turn, after those before it.
 const STAND_IN: &[u8] = b"GET / HTTP/1.1\r\nhost: refused.invalid\r\nconnection: close\r\n\r\n";
@@ -29,8 +29,8 @@ pub enum BodyLength {
 
 /// The input side of one connection.
 #[derive(Debug)]
-pub struct Gated {
-    gate: Gate,
+pub struct FramedInput {
+    gate: MessageFraming,
     /// Read, but not yet taken by hyper from `taken` on.
     input: Vec<u8>,
     taken: usize,
@@ -52,11 +52,11 @@ pub struct Gated {
     answer_empty: bool,
 }
 
-impl Gated {
+impl FramedInput {
     /// `limit` is the longest head, in bytes; `answer_empty`: whether a connection without a request has an answer.
     pub fn new(limit: u32, answer_empty: bool) -> Self {
-        Gated {
-            gate: Gate::new(limit),
+        FramedInput {
+            gate: MessageFraming::new(limit),
             input: Vec::new(),
             taken: 0,
             through: 0,
@@ -107,12 +107,12 @@ impl Gated {
     }
 
     /// Gives up on waiting for the current head: the service will answer with this status, and the connection ends.
-    pub fn refuse(&mut self, clock: &ClientClock, status: StatusCode) {
+    pub fn refuse(&mut self, clock: &ConnectionState, status: StatusCode) {
         self.stand_in(clock, status, self.messages == 0 && self.held().is_empty());
     }
 
     /// Has the service answer with this status in the place of a head; `empty`: nothing has come on the connection.
-    fn stand_in(&mut self, clock: &ClientClock, status: StatusCode, empty: bool) {
+    fn stand_in(&mut self, clock: &ConnectionState, status: StatusCode, empty: bool) {
         clock.refuse(status, empty);
         self.input.truncate(self.through);
         self.input.extend_from_slice(STAND_IN);
@@ -125,7 +125,7 @@ impl Gated {
     pub fn poll_read<S: AsyncRead>(
         &mut self,
         mut inner: Pin<&mut S>,
-        clock: &ClientClock,
+        clock: &ConnectionState,
         cx: &mut Context<'_>,
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
@@ -209,7 +209,7 @@ impl Gated {
     fn poll_message<S: AsyncRead>(
         &mut self,
         inner: Pin<&mut S>,
-        clock: &ClientClock,
+        clock: &ConnectionState,
         cx: &mut Context<'_>,
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<bool>> {
@@ -257,7 +257,7 @@ impl Gated {
     }
 
     /// Whether a message that was let through has not ended, or was not even taken up yet.
-    pub fn holds(&self, clock: &ClientClock) -> bool {
+    pub fn holds(&self, clock: &ConnectionState) -> bool {
         clock.busy() || clock.begun() != self.messages
     }
 
@@ -300,7 +300,7 @@ impl Gated {
     }
 
     /// A refused head: an answer if it can be given one, and the end.
-    fn end(&mut self, clock: &ClientClock, status: Option<StatusCode>) {
+    fn end(&mut self, clock: &ConnectionState, status: Option<StatusCode>) {
         match status {
             Some(status) => self.stand_in(clock, status, false),
             None => self.closed = true,

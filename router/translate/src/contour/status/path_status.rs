@@ -1,6 +1,6 @@
 //! What is said of one way to an object, and of all of them together.
 
-use router_api::contour::types::Fault;
+use router_api::contour::types::Violation;
 use router_model::kind::Kind;
 
 use super::super::walk::Visit;
@@ -39,18 +39,18 @@ impl State {
 
 /// What an object is told, altogether or of one way.
 #[derive(Clone, Debug)]
-pub struct Verdict {
+pub struct PathStatus {
     /// `currentStatus`.
     pub state: State,
     /// `description`.
     pub description: String,
     /// What is wrong.
-    pub faults: Vec<Fault>,
+    pub faults: Vec<Violation>,
     /// What is odd.
-    pub warnings: Vec<Fault>,
+    pub warnings: Vec<Violation>,
 }
 
-impl Verdict {
+impl PathStatus {
     /// Of one way.
     pub fn of_visit(kind: Kind, visit: &Visit) -> Self {
         let state = match &*visit.faults {
@@ -65,17 +65,17 @@ impl Verdict {
         for warning in &visit.warnings {
             description.push_str(&format!("; {}", warning.message));
         }
-        Verdict { state, description, faults: visit.faults.clone(), warnings: visit.warnings.clone() }
+        PathStatus { state, description, faults: visit.faults.clone(), warnings: visit.warnings.clone() }
     }
 }
 
 impl Domain {
     /// What the root is told: valid when one of its subdomains is.
-    pub fn verdict(&self, names: &[&str]) -> Verdict {
+    pub fn verdict(&self, names: &[&str]) -> PathStatus {
         if let Some(fault) = &self.fault {
             let state = if fault.reason == ROOT_INVALID { State::Orphaned } else { State::Invalid };
             let (description, faults) = (fault.message.clone(), vec![fault.clone()]);
-            return Verdict { state, description, faults, warnings: Vec::new() };
+            return PathStatus { state, description, faults, warnings: Vec::new() };
         }
         let valid = self.entries.iter().filter(|problem| problem.is_none()).count();
         let count = format!("{valid} of {} subdomains", self.entries.len());
@@ -90,7 +90,7 @@ impl Domain {
         for warning in &self.warnings {
             description.push_str(&format!("; {warning}"));
         }
-        Verdict {
+        PathStatus {
             state,
             description,
             faults: Vec::new(),
@@ -100,12 +100,12 @@ impl Domain {
 }
 
 /// What the lines of all ways come to.
-pub fn summary(kind: Kind, verdicts: &[Verdict]) -> Verdict {
+pub fn summary(kind: Kind, verdicts: &[PathStatus]) -> PathStatus {
     let orphaned = || {
         let root = if kind == Kind::IngressRoute { "IngressRoute" } else { "HTTPProxy" };
         let message = format!("this {root} is not part of a delegation chain from a root {root}");
-        let faults = vec![Fault::new("Orphaned", "Orphaned", message.clone())];
-        Verdict { state: State::Orphaned, description: message, faults, warnings: Vec::new() }
+        let faults = vec![Violation::new("Orphaned", "Orphaned", message.clone())];
+        PathStatus { state: State::Orphaned, description: message, faults, warnings: Vec::new() }
     };
     let valid = verdicts.iter().filter(|verdict| verdict.state == State::Valid).count();
     if let Some(first) = verdicts.iter().find(|verdict| verdict.state == State::Valid) {

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use http::StatusCode;
 
-use super::capacity::Seats;
+use super::capacity::Permits;
 use super::interim::Interim;
 use crate::rt::task_waker::TaskWaker;
 
@@ -18,7 +18,7 @@ const MOST_TAKEN_BACK: u8 = 16;
 
 /// Shared by the service and the stream of one connection.
 #[derive(Debug, Default)]
-pub struct ClientClock {
+pub struct ConnectionState {
     begun: AtomicUsize,
     in_flight: AtomicUsize,
     tunnel: AtomicBool,
@@ -39,13 +39,13 @@ pub struct ClientClock {
     cut_off: AtomicBool,
     /// Interim responses on their way from the service to the stream.
     pub interim: Arc<Interim>,
-    _seats: Option<Seats>,
+    _seats: Option<Permits>,
 }
 
-impl ClientClock {
+impl ConnectionState {
     /// Of a connection that has these seats until everything that came of it has ended, tunnels too.
-    pub fn new(seats: Seats) -> Self {
-        ClientClock { _seats: Some(seats), ..ClientClock::default() }
+    pub fn new(seats: Permits) -> Self {
+        ConnectionState { _seats: Some(seats), ..ConnectionState::default() }
     }
 
     /// A request has begun; it has ended when the guard is dropped.
@@ -90,7 +90,7 @@ impl ClientClock {
         self.stalled.store(true, Ordering::Release);
     }
 
-    /// Whether [`ClientClock::body_stalls`]: what looks like a body that broke off is the client's slowness.
+    /// Whether [`ConnectionState::body_stalls`]: what looks like a body that broke off is the client's slowness.
     pub fn body_stalled(&self) -> bool {
         self.stalled.load(Ordering::Acquire)
     }
@@ -105,7 +105,7 @@ impl ClientClock {
         self.cut_off.store(true, Ordering::Release);
     }
 
-    /// Whether [`ClientClock::cut_off`]: what looks like a client that has gone is not.
+    /// Whether [`ConnectionState::cut_off`]: what looks like a client that has gone is not.
     pub fn is_cut_off(&self) -> bool {
         self.cut_off.load(Ordering::Acquire)
     }
@@ -121,7 +121,7 @@ impl ClientClock {
         }
     }
 
-    /// See [`ClientClock::be_patient`].
+    /// See [`ConnectionState::be_patient`].
     pub fn patience(&self) -> Option<Duration> {
         let milliseconds = self.patience.load(Ordering::Relaxed);
         (milliseconds > 0).then(|| Duration::from_millis(milliseconds))
@@ -173,7 +173,7 @@ impl ClientClock {
 /// A request that has not ended.
 #[derive(Debug)]
 pub struct InFlight {
-    clock: Arc<ClientClock>,
+    clock: Arc<ConnectionState>,
     has_ended: bool,
 }
 
@@ -226,7 +226,7 @@ mod tests {
 
     #[test]
     fn who_takes_back_much_is_known_until_as_much_has_ended() {
-        let clock = Arc::<ClientClock>::default();
+        let clock = Arc::<ConnectionState>::default();
         let ask = |ends: bool| {
             let mut request = clock.request();
             if ends {
@@ -249,7 +249,7 @@ mod tests {
 
     #[test]
     fn the_end_of_a_request_has_the_stream_read_once() {
-        let (clock, count) = (Arc::<ClientClock>::default(), Arc::<Count>::default());
+        let (clock, count) = (Arc::<ConnectionState>::default(), Arc::<Count>::default());
         let waker = Waker::from(Arc::clone(&count));
         let mut cx = Context::from_waker(&waker);
         let woken = || count.take();

@@ -12,12 +12,12 @@ use super::grpc;
 use super::pages::{self, Kind};
 use super::reason;
 use super::upload::is_unexpected;
-use crate::clock::InFlight;
+use crate::connection_state::InFlight;
 use crate::record::AccessRecord;
 
 /// How.
 #[derive(Clone, Copy, Debug)]
-pub struct OwnResponse {
+pub struct LocalReply {
     kind: Kind,
     grpc: bool,
     version: Version,
@@ -25,12 +25,12 @@ pub struct OwnResponse {
     show_cause: bool,
 }
 
-impl OwnResponse {
+impl LocalReply {
     /// To a request with this head and content.
     pub fn to(head: &request::Parts, content: Option<&Incoming>, show_cause: bool) -> Self {
         let (kind, grpc) = (Kind::wanted(&head.headers), grpc::is_grpc(&head.headers));
         let is_last = content.is_some_and(|content| is_unexpected(&head.method, content));
-        OwnResponse { kind, grpc, version: head.version, is_last, show_cause }
+        LocalReply { kind, grpc, version: head.version, is_last, show_cause }
     }
 
     /// An error page: the one that the router has of its own for this status, if it has one.
