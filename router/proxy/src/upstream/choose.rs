@@ -22,7 +22,7 @@ use router_table::table::{Cluster, ResolvedRoute};
 use tokio::time::Instant;
 
 use super::balancer::Balancer;
-use super::concurrency_limit::{WaitQueue, Permit};
+use super::concurrency_limit::{Permit, WaitQueue};
 use super::hashing::Key;
 use super::health::{Health, View};
 use super::plan::{Member, Plan, Share, Span};

@@ -12,7 +12,7 @@ use router_table::table::{Cluster, Endpoint, ResolvedRoute};
 use super::{Plan, usable};
 use crate::limits::Sources;
 use crate::upstream::affinity::Cookie;
-use crate::upstream::concurrency_limit::{WaitQueue, Occupancy};
+use crate::upstream::concurrency_limit::{Occupancy, WaitQueue};
 use crate::upstream::tag::Tag;
 use crate::upstream::weighted_round_robin::{Portion, Turns};
 
