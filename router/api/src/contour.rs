@@ -22,7 +22,7 @@ use router_model::object::{Manifest, Meta, Texts};
 use serde_json::Value;
 
 use super::fields::Fields;
-use crate::contour::common::{refuse, required};
+use crate::contour::common::refuse;
 use crate::contour::types::{ContourProxy, TlsCertificateDelegation, TlsSpec, VirtualHostSpec};
 use crate::meta::set_namespace;
 use crate::object::Object;
@@ -142,7 +142,7 @@ fn delegations(spec: &mut Fields<'_>, findings: &mut Findings) -> Vec<(Arc<str>,
     let mut delegations = Vec::new();
     for (path, item) in spec.list("delegations", findings) {
         let mut fields = Fields::of(Some(item), path, findings);
-        let secret = required(&mut fields, "secretName", "the name of a Secret of this namespace", findings);
+        let secret = fields.required("secretName", "the name of a Secret of this namespace", findings);
         let targets = fields.texts("targetNamespaces", findings);
         fields.finish(findings);
         delegations

@@ -3,23 +3,12 @@
 //! That each line has a story with traffic is seen to by `tests/stories/claims`.
 
 use std::collections::BTreeSet;
-use std::fs;
-use std::path::Path;
 
 use serde_json::{Value, json};
 
 use crate::fields::asked;
 use crate::openshift::route::annotations::ANNOTATIONS;
-use crate::testing::parsed;
-
-/// The names in code of the first cells of a document's tables.
-fn documented(document: &str) -> BTreeSet<String> {
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs").join(document);
-    let text = fs::read_to_string(file).unwrap();
-    let rows = text.lines().filter_map(|line| line.strip_prefix("| "));
-    let cells = rows.filter_map(|row| row.split_once(" |")).map(|(cell, _)| cell);
-    cells.flat_map(|cell| cell.split('`').skip(1).step_by(2)).map(str::to_owned).collect()
-}
+use crate::testing::{documented, parsed};
 
 /// What is asked for when these objects are read, without indices: `Route.spec.host`.
 fn fields_of(kind: &str, manifests: &[Value]) -> BTreeSet<String> {

@@ -58,6 +58,16 @@ impl<'v> Fields<'v> {
         }
     }
 
+    /// A text that must be there; `what` says what to write.
+    pub fn required(&mut self, name: &'static str, what: &str, findings: &mut Findings) -> Option<&'v str> {
+        let before = findings.errors.len();
+        let text = self.text(name, findings);
+        if text.is_none() && findings.errors.len() == before {
+            findings.error(self.path(name), format!("Required value: write {what}"));
+        }
+        text
+    }
+
     /// A whole number in a range.
     pub fn number(&mut self, name: &'static str, least: i64, most: i64, findings: &mut Findings) -> Option<i64> {
         let value = self.value(name)?;

@@ -1,6 +1,9 @@
-//! What the tests of this crate share: objects from short descriptions.
+//! What tests of several crates share: objects from short descriptions, names in documents.
 #![allow(clippy::expect_used, clippy::panic, reason = "a test stops at the first surprise")]
 
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
 use std::sync::Arc;
 
 use router_model::certificate::MaterialCache;
@@ -125,4 +128,13 @@ pub fn service(id: &str, ports: Value) -> Value {
         "metadata": { "namespace": namespace, "name": name },
         "spec": { "ports": ports },
     })
+}
+
+/// The names in code of the first cells of a document's tables.
+pub fn documented(document: &str) -> BTreeSet<String> {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs").join(document);
+    let text = fs::read_to_string(file).expect("a document");
+    let rows = text.lines().filter_map(|line| line.strip_prefix("| "));
+    let cells = rows.filter_map(|row| row.split_once(" |")).map(|(cell, _)| cell);
+    cells.flat_map(|cell| cell.split('`').skip(1).step_by(2)).map(str::to_owned).collect()
 }

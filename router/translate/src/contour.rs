@@ -235,7 +235,7 @@ impl Translator for Model<'_> {
         let delegations = self.inputs.resources.certificate_delegations.iter().filter(|object| object.has_status);
         settled.statuses.extend(delegations.map(|object| {
             let reference = ObjectRef { kind: Kind::TlsCertificateDelegation, key: object.meta.key.clone() };
-            (reference, status::certificate_delegation(object, self.inputs.resources))
+            (reference, status::written::certificate_delegation(object, self.inputs.resources))
         }));
         settled
     }

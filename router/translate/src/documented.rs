@@ -1,19 +1,8 @@
 //! The documentation lists every feature that a GatewayClass's status has, and none that it has not.
 
-use std::collections::BTreeSet;
-use std::fs;
-use std::path::Path;
+use router_api::testing::documented;
 
 use crate::gateway::class::FEATURES;
-
-/// The names in code of the first cells of a document's tables.
-fn documented(document: &str) -> BTreeSet<String> {
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs").join(document);
-    let text = fs::read_to_string(file).unwrap();
-    let rows = text.lines().filter_map(|line| line.strip_prefix("| "));
-    let cells = rows.filter_map(|row| row.split_once(" |")).map(|(cell, _)| cell);
-    cells.flat_map(|cell| cell.split('`').skip(1).step_by(2)).map(str::to_owned).collect()
-}
 
 #[test]
 fn every_feature_of_gateway_api_is_listed() {

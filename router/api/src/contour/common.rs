@@ -34,27 +34,12 @@ pub(crate) fn unsupported(path: &FieldPath, advice: &str) -> Violation {
     Violation::new("SpecError", "UnsupportedField", format!("{path} is not supported; {advice}"))
 }
 
-/// A text that must be there; `what` says what it is.
-pub(crate) fn required<'v>(
-    fields: &mut Fields<'v>,
-    name: &'static str,
-    what: &str,
-    findings: &mut Findings,
-) -> Option<&'v str> {
-    let before = findings.errors.len();
-    let text = fields.text(name, findings);
-    if text.is_none() && findings.errors.len() == before {
-        findings.error(fields.path(name), format!("Required value: write {what}"));
-    }
-    text
-}
-
 /// A reference to another object: `delegate`, `include`.
 pub(crate) fn reference(fields: &mut Fields<'_>, namespace: &Arc<str>, findings: &mut Findings) -> Option<ObjectKey> {
     if !fields.is_present() {
         return None;
     }
-    let name = required(fields, "name", "the name of the object that is delegated to", findings);
+    let name = fields.required("name", "the name of the object that is delegated to", findings);
     let namespace = fields.text("namespace", findings).map_or_else(|| Arc::clone(namespace), Arc::from);
     Some(ObjectKey { namespace, name: name?.into() })
 }

@@ -7,7 +7,7 @@ use router_table::matchers::{PathMatcher, RequestMatcher};
 
 use super::resilience::{self, Of};
 use super::services;
-use crate::contour::common::{compared, prefix, reference, required, timeout};
+use crate::contour::common::{compared, prefix, reference, timeout};
 use crate::contour::types::{ContourProxy, RouteSpec, Subdomain, TcpProxy};
 use crate::fields::Fields;
 
@@ -16,7 +16,7 @@ pub(crate) fn fill(vertex: &mut ContourProxy, spec: &mut Fields<'_>, findings: &
     let namespace = Arc::clone(&vertex.meta.key.namespace);
     for (path, item) in spec.list("subdomains", findings) {
         let mut fields = Fields::of(Some(item), path, findings);
-        let name = required(&mut fields, "subdomain", "a whole name, such as www.example.com", findings);
+        let name = fields.required("subdomain", "a whole name, such as www.example.com", findings);
         let mut delegate = fields.mapping("delegate", findings);
         if !delegate.is_present() {
             findings
@@ -46,7 +46,7 @@ pub(crate) fn fill(vertex: &mut ContourProxy, spec: &mut Fields<'_>, findings: &
 }
 
 fn route(mut fields: Fields<'_>, namespace: &Arc<str>, findings: &mut Findings) -> Option<RouteSpec> {
-    let label = required(&mut fields, "match", "a path prefix that begins with /", findings);
+    let label = fields.required("match", "a path prefix that begins with /", findings);
     if let Some(label) = label.filter(|label| !label.starts_with('/')) {
         findings.error(fields.path("match"), format!("Invalid value: {label:?}; write \"/{label}\""));
     }

@@ -7,7 +7,7 @@ use router_model::field::Findings;
 use router_model::names::Hostname;
 use router_table::header_modifier::HeaderModifier;
 
-use crate::contour::common::{compared, prefix, required};
+use crate::contour::common::{compared, prefix};
 use crate::contour::types::Violation;
 use crate::fields::Fields;
 use crate::header_names::{OWN, is_token};
@@ -95,7 +95,7 @@ pub fn rewrites(
         let mut fields = Fields::of(Some(item), path.clone(), findings);
         let matched = fields.text("prefix", findings).map(|text| compared(text, &fields.path("prefix"), findings));
         let what = "what stands in the prefix's place, such as /";
-        let replacement = required(&mut fields, "replacement", what, findings);
+        let replacement = fields.required("replacement", what, findings);
         fields.finish(findings);
         for text in matched.as_deref().into_iter().chain(replacement).filter(|text| !text.starts_with('/')) {
             faults.push(path_fault(format!("{path}: {text:?} must begin with /; write \"/{text}\"")));

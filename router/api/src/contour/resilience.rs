@@ -6,7 +6,7 @@ use std::time::Duration;
 use router_model::field::Findings;
 use router_table::rule::{HealthCheck, HealthRequest, Retry};
 
-use crate::contour::common::{required, timeout};
+use crate::contour::common::timeout;
 use crate::contour::types::Violation;
 use crate::fields::Fields;
 
@@ -107,7 +107,7 @@ pub fn health_check(
     if !check.is_present() {
         return None;
     }
-    let path = required(&mut check, "path", "the path to ask for, such as /healthz", findings);
+    let path = check.required("path", "the path to ask for, such as /healthz", findings);
     if let Some(path) = path.filter(|path| !path.starts_with('/') || !path.bytes().all(|byte| byte.is_ascii_graphic()))
     {
         let message = format!("Invalid value: {path:?}; write a path that begins with /, in printable ASCII");

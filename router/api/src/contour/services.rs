@@ -5,7 +5,7 @@ use router_model::field::Findings;
 use super::balance;
 use super::policies::{self, Host};
 use super::resilience::{self, Of};
-use crate::contour::common::{refuse, required, unsupported};
+use crate::contour::common::{refuse, unsupported};
 use crate::contour::types::{ServiceSpec, Violation};
 use crate::fields::Fields;
 
@@ -42,7 +42,7 @@ fn service(
     faults: &mut Vec<Violation>,
     findings: &mut Findings,
 ) -> Option<ServiceSpec> {
-    let name = required(fields, "name", "the name of a Service of this namespace", findings);
+    let name = fields.required("name", "the name of a Service of this namespace", findings);
     if fields.value("port").is_none() {
         findings.error(fields.path("port"), "Required value: write the number of a port of the Service");
     }

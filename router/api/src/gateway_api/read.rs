@@ -72,12 +72,7 @@ pub fn required_within<'v>(
     most: usize,
     findings: &mut Findings,
 ) -> Option<&'v str> {
-    let before = findings.errors.len();
-    let text = fields.text(name, findings);
-    if text.is_none() && findings.errors.len() == before {
-        findings.error(fields.path(name), format!("Required value: write {what}"));
-    }
-    text.filter(|text| fits(text, most, fields.path(name), findings))
+    fields.required(name, what, findings).filter(|text| fits(text, most, fields.path(name), findings))
 }
 
 /// Whether a text is short enough; says so when it is not.

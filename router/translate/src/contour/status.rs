@@ -3,7 +3,7 @@
 
 mod path_status;
 pub mod words;
-mod written;
+pub mod written;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,7 +19,6 @@ use super::tls::HostTls;
 use super::walk::{Passed, Visit};
 use crate::contour::claims::types::{Claim, Claims, Vertices, Winners};
 use crate::contour::status::words::{Domain, ROOT_INVALID, about, partly};
-pub use crate::contour::status::written::certificate_delegation;
 use crate::contour::status::written::status;
 use crate::status::object_status::{ObjectStatus, Row};
 

@@ -18,7 +18,7 @@ use router_table::policy::{Affinity, RoutePolicy};
 use router_table::rule::{Action, BackendPolicy, Mirror, PathChange, RedirectPort, RedirectTo, RulePolicy};
 use router_table::table::{Cluster, Derived, ResolvedRoute, RouteKind, ServiceEndpoints};
 
-pub use crate::gateway::carried::Carried;
+use crate::gateway::carried::Carried;
 use crate::gateway::inclusion::types::{EffectiveRule, Level, Outcome};
 use crate::translator::RouterPorts;
 
