@@ -6,7 +6,6 @@ use std::cell::OnceCell;
 use std::collections::BTreeSet;
 
 use jiff::Timestamp;
-use router_api::openshift::route::annotations::allowlist::allowlist;
 use router_api::resources::Resources;
 use router_model::field::FieldPath;
 use router_model::kind::Kind;
@@ -55,7 +54,7 @@ pub fn warnings(resources: &Resources, table: &RoutingTable, report: &StatusRepo
                 form.of(path)
             ),
         }));
-        let list = allowlist(&route.meta.annotations).filter(|list| !list.invalid.is_empty());
+        let list = route.allow_list().filter(|list| !list.invalid.is_empty());
         warnings.extend(list.map(|list| Warning {
             object: object(),
             path: FieldPath::of(&["metadata", "annotations", list.annotation]),

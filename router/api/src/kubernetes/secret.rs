@@ -19,7 +19,7 @@ const TLS_TYPE: &str = "kubernetes.io/tls";
 /// A Secret.
 #[derive(Clone, Debug)]
 pub struct Secret {
-    /// Metadata. Annotations are dropped: `kubectl apply` keeps a copy of the data in one.
+    /// Metadata.
     pub meta: Meta,
     /// `type`.
     pub kind: Arc<str>,
@@ -49,12 +49,11 @@ pub struct Namespace {
 
 /// Reads a Secret. Of other types only `ca.crt` is looked at.
 pub(crate) fn secret(
-    mut meta: Meta,
+    meta: Meta,
     mut object: Fields<'_>,
     materials: &mut MaterialCache,
     findings: &mut Findings,
 ) -> Secret {
-    meta.annotations.clear();
     let kind: Arc<str> = object.text("type", findings).unwrap_or("Opaque").into();
     object.ignore(&["immutable", "data", "stringData"]);
     let mut data = object.mapping("data", findings);
