@@ -1,4 +1,4 @@
-//! What routes of an HTTPProxy do with their requests: headers, paths, redirects.
+//! Request policies of an HTTPProxy's routes: headers, paths, redirects.
 
 use std::sync::Arc;
 
@@ -13,23 +13,23 @@ use crate::fields::Fields;
 use crate::header_names::{OWN, is_token};
 use crate::redirect::{PathModifier, Redirect};
 
-/// Longest value of a header, in bytes.
+/// Maximum length of a header value, in bytes.
 const MAX_VALUE: usize = 16_384;
-/// Values that stand for something, as Contour writes them: `%CLIENT_IP%`, `%REQ(X)%`.
+/// Contour's dynamic values: `%CLIENT_IP%`, `%REQ(X)%`.
 const DYNAMIC: &str = "%[A-Z_]+(\\([^)]*\\))?(:[0-9]+)?%";
 
 /// Whether `Host` may be set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Host {
-    /// It may: the request's host is rewritten.
+    /// Yes: it rewrites the request's host.
     Rewritten,
-    /// It may, for one of the route's services: a field as any other, after those of the route.
+    /// Yes, for one of the route's services: as any other field, after those of the route.
     OfService,
-    /// It must stay.
+    /// No.
     Fixed,
 }
 
-/// Reads `requestHeadersPolicy` or `responseHeadersPolicy`: what is done, and the host that is set.
+/// Reads `requestHeadersPolicy` or `responseHeadersPolicy`: the changes, and the new host.
 pub fn headers(
     holder: &mut Fields<'_>,
     name: &'static str,

@@ -248,9 +248,9 @@ fn protocol<'v>(fields: &mut Fields<'v>, findings: &mut Findings) -> &'v str {
     protocol
 }
 
-/// Whether a port speaks HTTP/2 without TLS, with prior knowledge (RFC 9113, section 3.3). `appProtocol` alone decides
-/// where it is written: `h2c` and `kubernetes.io/h2c` are the ones. Else the port's name does: `h2c`, `http2` and
-/// `grpc`, alone or before a `-`, such as `grpc-api`.
+/// Whether a port speaks HTTP/2 without TLS, with prior knowledge (RFC 9113, section 3.3): if `appProtocol` is set, it
+/// must be `h2c` or `kubernetes.io/h2c`; else the port's name must be `h2c`, `http2` or `grpc`, alone or before a `-`,
+/// such as `grpc-api`.
 fn is_h2c(name: &str, app_protocol: Option<&AppProtocol>) -> bool {
     match app_protocol {
         Some(protocol) => protocol.is_h2c(),

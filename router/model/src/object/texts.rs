@@ -1,12 +1,12 @@
-//! Equal texts of many objects, kept once: namespaces, services, ports, labels.
+//! String interner: equal namespaces, services, ports and labels of many objects are stored once.
 
 use std::collections::HashSet;
 use std::sync::Arc;
 
-/// Fewest texts before those that nobody holds any more are looked for.
+/// Minimum number of texts before unused ones are dropped.
 const MIN_SWEEP: usize = 1024;
 
-/// Texts that objects share.
+/// The interned texts.
 #[derive(Debug, Default)]
 pub struct Texts {
     known: HashSet<Arc<str>>,
@@ -14,7 +14,7 @@ pub struct Texts {
 }
 
 impl Texts {
-    /// Makes `text` the one that others with this content hold.
+    /// Replaces `text` by the interned text of the same content.
     pub fn share(&mut self, text: &mut Arc<str>) {
         if let Some(known) = self.known.get(&**text) {
             *text = Arc::clone(known);
