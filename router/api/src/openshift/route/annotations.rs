@@ -66,8 +66,9 @@ impl RouteAnnotations {
         }
         reader.read_limits(annotations);
         reader.read_together(annotations);
-        let allow = allowlist::parse(annotations);
-        let parsed = RouteAnnotations { allow, policy: reader.policy.shared(), ..reader.parsed };
+        let Reader { parsed, policy, findings, .. } = reader;
+        let allow = allowlist::parse(annotations, findings);
+        let parsed = RouteAnnotations { allow, policy: policy.shared(), ..parsed };
         (parsed != RouteAnnotations::default()).then(|| Box::new(parsed))
     }
 }
