@@ -118,7 +118,7 @@ fn load_pair(certificate: &str, key: Option<&str>, ca: Option<&str>) -> Result<C
             fault(PemText::Key, "does not belong to the certificate; the leaf must stand first, with its own key")
         }
         rustls::Error::InvalidCertificate(_) => {
-            fault(PemText::Certificate, "the leaf is no X.509 version 3 certificate that can be served")
+            fault(PemText::Certificate, "the leaf is not a supported X.509 version 3 certificate")
         }
         _ => fault(PemText::Key, "is of a kind that cannot be used; use RSA (2048 bits or more), ECDSA or Ed25519"),
     })

@@ -27,7 +27,8 @@ fn named(name: &str, path: &FieldPath, findings: &mut Findings) -> Strategy {
         }
         _ => {
             let known = "RoundRobin, WeightedLeastRequest, Random, Cookie or, in an HTTPProxy's route, RequestHash";
-            findings.warn(path.clone(), format!("{name:?} is no strategy, RoundRobin is used; write {known}"));
+            findings
+                .warn(path.clone(), format!("{name:?} is not a supported strategy, RoundRobin is used; write {known}"));
             Balance::RoundRobin
         }
     };
@@ -79,7 +80,7 @@ fn part(fields: &mut Fields<'_>, findings: &mut Findings) -> Result<HashedPart, 
         let name = header.text("headerName", findings).unwrap_or_default().to_ascii_lowercase();
         parts.push(match is_token(&name) {
             true => Ok(HashedPart::Header(name.into())),
-            false => Err(format!("{name:?} is no header name; use letters, digits and -")),
+            false => Err(format!("{name:?} is not a valid header name; use letters, digits and -")),
         });
     }
     header.finish(findings);

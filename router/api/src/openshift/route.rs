@@ -189,7 +189,8 @@ pub fn generated_host(name: &str, namespace: &str, cluster_domain: &str) -> Stri
 fn check_generated(host: &str, path: FieldPath, findings: &mut Findings) {
     let fault = dns_names::subdomain_fault(host).or_else(|| dns_names::label_faults(host).into_iter().next());
     if let Some(fault) = fault {
-        let message = format!("the generated host {host:?} is no host: {fault}; write spec.host or spec.subdomain");
+        let message =
+            format!("the generated host {host:?} is not a valid host: {fault}; write spec.host or spec.subdomain");
         findings.error(path, message);
     }
 }

@@ -201,7 +201,7 @@ fn name(
     match fields.text(member, findings) {
         Some(name) if is_token(name) => return Some(name.into()),
         Some(other) => {
-            let message = format!("Invalid value: {other:?}: is no {what} name; write one such as {example}");
+            let message = format!("Invalid value: {other:?}: is not a valid {what} name; write one such as {example}");
             findings.error(fields.path(member), message);
         }
         None => findings.error(fields.path(member), format!("Required value: write the {what}'s name")),

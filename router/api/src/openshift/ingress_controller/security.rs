@@ -57,8 +57,7 @@ fn read_custom(mut custom: Fields<'_>, findings: &mut Findings) -> Option<TlsPro
     let mut ciphers: Vec<Arc<str>> = Vec::new();
     for (path, name) in custom.texts("ciphers", findings) {
         if !CIPHERS.contains(&name) {
-            let message =
-                format!("{name:?} is no cipher suite that is known here, ignored; write OpenSSL's name of one");
+            let message = format!("{name:?} is not a supported cipher suite, ignored; write OpenSSL's name of one");
             findings.warn(path, message);
         } else if !ciphers.iter().any(|known| **known == *name) {
             ciphers.push(name.into());
@@ -133,12 +132,12 @@ fn pattern(path: FieldPath, text: &str, findings: &mut Findings) -> Option<Regex
                     let text = other.to_string();
                     let last = text.lines().last().unwrap_or_default();
                     format!(
-                        "{}; there are no look-arounds and no references to groups",
+                        "{}; look-arounds and back-references are not supported",
                         last.trim_start_matches("error: ")
                     )
                 }
             };
-            findings.error(path, format!("Invalid value: {text:?}: is no regular expression: {why}"));
+            findings.error(path, format!("Invalid value: {text:?}: is not a valid regular expression: {why}"));
             None
         }
     }

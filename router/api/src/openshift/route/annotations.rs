@@ -61,7 +61,7 @@ impl RouteAnnotations {
             if ANNOTATIONS.contains(&name.as_str()) {
                 reader.read(name, text);
             } else if PREFIXES.iter().any(|prefix| name.starts_with(prefix)) {
-                reader.warn(name, "is no annotation of routes, ignored; correct its name, or remove it");
+                reader.warn(name, "is not an annotation of Routes, ignored; correct its name, or remove it");
             }
         }
         reader.read_limits(annotations);
