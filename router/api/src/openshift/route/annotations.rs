@@ -55,6 +55,9 @@ impl RouteAnnotations {
     /// Parses the annotations of a route that carries this traffic; `None` if every value is the default. An invalid
     /// value is ignored, with a warning that says what to write.
     pub fn parse(annotations: &Annotations, traffic: &Traffic, findings: &mut Findings) -> Option<Box<Self>> {
+        if annotations.is_empty() {
+            return None;
+        }
         let (parsed, policy) = (RouteAnnotations::default(), RoutePolicy::default());
         let mut reader = Reader { traffic, parsed, policy, findings };
         for (name, text) in annotations {
