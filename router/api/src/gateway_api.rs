@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use router_model::field::{FieldPath, Findings};
 use router_model::kind::Kind;
-use router_model::object::{Manifest, Meta, Texts};
+use router_model::object::{Interner, Manifest, Meta};
 use serde_json::Value;
 
 use super::fields::Fields;
@@ -29,7 +29,7 @@ pub(crate) fn parse(
     mut meta: Meta,
     annotations: &Annotations,
     written: &Value,
-    texts: &mut Texts,
+    texts: &mut Interner,
     findings: &mut Findings,
 ) -> Option<Object> {
     // As in the API server: defaults first, then checks.

@@ -20,7 +20,7 @@ use rustls::sign::CertifiedKey;
 use rustls::{CertificateError, RootCertStore};
 use x509_parser::prelude::{FromDer, ParsedExtension, X509Certificate};
 
-use crate::object::Texts;
+use crate::object::Interner;
 
 /// The invalid text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,7 +49,7 @@ pub struct MaterialCache {
     pairs: HashMap<Vec<u8>, Weak<CertifiedKey>>,
     roots: HashMap<Vec<u8>, Weak<RootCertStore>>,
     /// Interned names and labels.
-    pub texts: Texts,
+    pub texts: Interner,
 }
 
 impl MaterialCache {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use router_common::hostname::{self, HostBuilder, HostError, HostKind, NormalName};
 
 use crate::kind::Kind;
-use crate::object::{ObjectKey, ObjectRef, Texts, compare};
+use crate::object::{Interner, ObjectKey, ObjectRef, compare};
 
 /// Identifies a route in every later stage: a Route, or one part of an object of another kind.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -213,7 +213,7 @@ impl PathMatch {
     }
 
     /// Shares the text with equal paths.
-    pub fn share(&mut self, texts: &mut Texts) {
+    pub fn share(&mut self, texts: &mut Interner) {
         texts.share(&mut self.0);
     }
 

@@ -2,7 +2,7 @@
 
 mod age;
 mod compact;
-mod texts;
+mod interner;
 mod uid;
 
 use std::cmp::Ordering;
@@ -12,8 +12,8 @@ use std::sync::Arc;
 pub use age::{Age, Created, Seniority};
 use compact::PackedJson;
 pub use compact::TextMap;
+pub use interner::Interner;
 use serde_json::Value;
-pub use texts::Texts;
 pub use uid::Uid;
 
 use crate::kind::Kind;
@@ -110,7 +110,7 @@ pub struct Meta {
 
 impl Meta {
     /// Shares texts with other objects.
-    pub fn share(&mut self, texts: &mut Texts) {
+    pub fn share(&mut self, texts: &mut Interner) {
         texts.share(&mut self.key.namespace);
         self.labels.share(texts);
     }

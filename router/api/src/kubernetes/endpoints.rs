@@ -7,7 +7,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use router_model::field::{FieldPath, Findings};
-use router_model::object::{Meta, Texts};
+use router_model::object::{Interner, Meta};
 use serde_json::Value;
 
 use crate::fields::{Fields, describe};
@@ -98,7 +98,7 @@ pub(crate) fn service(
     mut meta: Meta,
     annotations: &Annotations,
     mut object: Fields<'_>,
-    texts: &mut Texts,
+    texts: &mut Interner,
     findings: &mut Findings,
 ) -> Service {
     let mut spec = object.mapping("spec", findings);
@@ -113,7 +113,7 @@ pub(crate) fn service(
     Service { meta, is_external, ports, upstream_protocols: UpstreamProtocols::parse(annotations) }
 }
 
-fn service_port(item: &Value, path: FieldPath, texts: &mut Texts, findings: &mut Findings) -> Option<ServicePort> {
+fn service_port(item: &Value, path: FieldPath, texts: &mut Interner, findings: &mut Findings) -> Option<ServicePort> {
     let mut fields = Fields::of(Some(item), path, findings);
     if fields.value("port").is_none() {
         findings.error(fields.path("port"), "Required value: write a number from 1 to 65535");

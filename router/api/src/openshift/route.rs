@@ -14,7 +14,7 @@ use router_model::certificate::MaterialCache;
 use router_model::dns_names;
 use router_model::field::{FieldError, FieldPath, Findings};
 use router_model::names::PathMatch;
-use router_model::object::{Manifest, Meta, Texts};
+use router_model::object::{Interner, Manifest, Meta};
 use router_model::one_or_many::OneOrMany;
 use router_table::policy::header_actions::HeaderActions;
 
@@ -56,7 +56,7 @@ pub struct Route {
 
 impl Route {
     /// Shares texts with other routes.
-    pub(crate) fn share(&mut self, texts: &mut Texts) {
+    pub(crate) fn share(&mut self, texts: &mut Interner) {
         self.meta.share(texts);
         self.backends.iter_mut().for_each(|backend| texts.share(&mut backend.service));
         if let Some(port) = &mut self.target_port {

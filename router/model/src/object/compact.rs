@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::texts::Texts;
+use super::interner::Interner;
 
 /// A map of texts, such as labels, in order of key. Stored as one text that equal maps share, in which the length
 /// precedes each key and value: `3:app4:shop`.
@@ -28,7 +28,7 @@ impl TextMap {
     }
 
     /// Shares the storage with equal maps.
-    pub fn share(&mut self, texts: &mut Texts) {
+    pub fn share(&mut self, texts: &mut Interner) {
         if !self.0.is_empty() {
             texts.share(&mut self.0);
         }

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use router_model::object::Texts;
+use router_model::object::Interner;
 
 /// An `appProtocol`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -35,7 +35,7 @@ pub enum Speaks {
 
 impl AppProtocol {
     /// Parses `appProtocol`; empty counts as absent.
-    pub fn of(written: Option<&str>, texts: Option<&mut Texts>) -> Option<Self> {
+    pub fn of(written: Option<&str>, texts: Option<&mut Interner>) -> Option<Self> {
         let written = written.filter(|written| !written.is_empty())?;
         let mut name: Arc<str> = written.into();
         if let Some(texts) = texts {

@@ -8,12 +8,12 @@ const MIN_SWEEP: usize = 1024;
 
 /// The interned texts.
 #[derive(Debug, Default)]
-pub struct Texts {
+pub struct Interner {
     known: HashSet<Arc<str>>,
     sweep_at: usize,
 }
 
-impl Texts {
+impl Interner {
     /// Replaces `text` by the interned text of the same content.
     pub fn share(&mut self, text: &mut Arc<str>) {
         if let Some(known) = self.known.get(&**text) {
@@ -34,7 +34,7 @@ mod tests {
 
     #[test]
     fn equal_texts_become_one_and_are_forgotten_with_their_last_holder() {
-        let mut texts = Texts::default();
+        let mut texts = Interner::default();
         let (mut a, mut b): (Arc<str>, Arc<str>) = ("team".into(), "team".into());
         texts.share(&mut a);
         texts.share(&mut b);
