@@ -1,14 +1,14 @@
-//! Reads the members of a mapping one by one, noting the path of everything that is wrong or unknown.
+//! Reads the members of a mapping, and reports invalid and unknown ones with their paths.
 
 use std::collections::BTreeMap;
 
 use router_model::field::{FieldPath, Findings};
 use serde_json::{Map, Value};
 
-/// What is said of a field that this version reads and does not act on.
+/// Warning about a field that is read and has no effect.
 pub const NO_EFFECT: &str = "has no effect: Sluice does not act on this field yet";
 
-/// A mapping that is being read. `null` members count as absent, as they do for the API server.
+/// A mapping that is being read. `null` members count as absent, as for the API server.
 pub struct Fields<'v> {
     map: Option<&'v Map<String, Value>>,
     path: FieldPath,
@@ -16,7 +16,7 @@ pub struct Fields<'v> {
 }
 
 impl<'v> Fields<'v> {
-    /// Reads `value`, which stands at `path`; anything but a mapping is an error, and reads as an empty one.
+    /// Reads the value at `path`. A value that is not a mapping is an error, and counts as an empty mapping.
     pub fn of(value: Option<&'v Value>, path: FieldPath, findings: &mut Findings) -> Self {
         let map = match value {
             None | Some(Value::Null) => None,
@@ -34,12 +34,12 @@ impl<'v> Fields<'v> {
         self.path.key(name)
     }
 
-    /// Whether the mapping itself is there.
+    /// Whether the mapping is present.
     pub fn is_present(&self) -> bool {
         self.map.is_some()
     }
 
-    /// A member as it is.
+    /// A member, unparsed.
     pub fn value(&mut self, name: &'static str) -> Option<&'v Value> {
         #[cfg(test)]
         asked::note(&self.path, name);
@@ -47,7 +47,7 @@ impl<'v> Fields<'v> {
         self.map.and_then(|map| map.get(name)).filter(|value| !value.is_null())
     }
 
-    /// A text; empty counts as absent, as it does for the API's `omitempty`.
+    /// A string; empty counts as absent, as for the API's `omitempty`.
     pub fn text(&mut self, name: &'static str, findings: &mut Findings) -> Option<&'v str> {
         match self.value(name)? {
             Value::String(text) => Some(text.as_str()).filter(|text| !text.is_empty()),
@@ -58,7 +58,7 @@ impl<'v> Fields<'v> {
         }
     }
 
-    /// A text that must be there; `what` says what to write.
+    /// A required string; `what` says what to write.
     pub fn required(&mut self, name: &'static str, what: &str, findings: &mut Findings) -> Option<&'v str> {
         let before = findings.errors.len();
         let text = self.text(name, findings);
@@ -84,7 +84,7 @@ impl<'v> Fields<'v> {
         }
     }
 
-    /// A truth value.
+    /// A boolean.
     pub fn truth(&mut self, name: &'static str, findings: &mut Findings) -> Option<bool> {
         match self.value(name)? {
             Value::Bool(truth) => Some(*truth),
@@ -114,7 +114,7 @@ impl<'v> Fields<'v> {
         }
     }
 
-    /// A list of texts.
+    /// A list of strings.
     pub fn texts(&mut self, name: &'static str, findings: &mut Findings) -> Vec<(FieldPath, &'v str)> {
         let mut texts = Vec::new();
         for (path, item) in self.list(name, findings) {
@@ -126,7 +126,7 @@ impl<'v> Fields<'v> {
         texts
     }
 
-    /// A mapping from text to text.
+    /// A mapping of strings.
     pub fn text_map(&mut self, name: &'static str, findings: &mut Findings) -> BTreeMap<String, String> {
         let path = self.path(name);
         let mut texts = BTreeMap::new();
@@ -140,14 +140,14 @@ impl<'v> Fields<'v> {
         texts
     }
 
-    /// Members that exist in the API and have no meaning for a router.
+    /// Marks members as known that have no meaning for a router.
     pub fn ignore(&mut self, names: &[&'static str]) {
         #[cfg(test)]
         names.iter().for_each(|name| asked::note(&self.path, name));
         self.known.extend_from_slice(names);
     }
 
-    /// Ends the reading: members that nobody asked for are warned of.
+    /// Ends the reading with a warning about each member that was not read.
     pub fn finish(self, findings: &mut Findings) {
         for name in self.unknown() {
             let near = self.known.iter().find(|known| known.eq_ignore_ascii_case(name));
@@ -156,7 +156,8 @@ impl<'v> Fields<'v> {
         }
     }
 
-    /// Ends the reading of what means more the less is written: members that nobody asked for are errors.
+    /// Ends the reading with an error for each member that was not read: for mappings that match more if a member is
+    /// missing.
     pub fn finish_strictly(self, findings: &mut Findings) {
         for name in self.unknown() {
             let message =
@@ -170,13 +171,13 @@ impl<'v> Fields<'v> {
     }
 }
 
-/// What to write instead of a value that is no text.
+/// Message for a value that is not a string.
 pub fn no_text(value: &Value) -> String {
     let hint = if value.is_object() || value.is_array() { "" } else { " in quotes" };
     format!("is {}; write a text{hint}", describe(value))
 }
 
-/// A value's type in words. Never its content, which may be a secret.
+/// The type of a value, in words. Never its content, which may be secret.
 pub fn describe(value: &Value) -> &'static str {
     match value {
         Value::Null => "empty",
@@ -188,7 +189,7 @@ pub fn describe(value: &Value) -> &'static str {
     }
 }
 
-/// The members that this thread has asked for, for the test that compares them with the documentation.
+/// The members that this thread has read, for the test that compares them with the documentation.
 #[cfg(test)]
 pub(crate) mod asked {
     use std::cell::RefCell;
@@ -204,7 +205,7 @@ pub(crate) mod asked {
         NAMES.with_borrow_mut(|names| names.insert(path.key(name).to_string()));
     }
 
-    /// What has been asked for since the last time.
+    /// The members read since the last call.
     pub(crate) fn take() -> BTreeSet<String> {
         NAMES.take()
     }

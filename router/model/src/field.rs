@@ -1,9 +1,9 @@
-//! Paths of fields in an object, and what is wrong at one.
+//! Field paths, and errors at fields.
 
 use std::fmt;
 use std::sync::Arc;
 
-/// One step into an object.
+/// One step of a path.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Step {
     /// A member of a mapping.
@@ -12,8 +12,8 @@ pub enum Step {
     Index(usize),
 }
 
-/// Where a value stands in an object, as Kubernetes writes it: `spec.alternateBackends[0].weight`; keys that have dots
-/// or slashes stand in brackets, `metadata.annotations[openshift.io/host.generated]`.
+/// Path of a value in an object, in Kubernetes' notation: `spec.alternateBackends[0].weight`; keys with dots or slashes
+/// are in brackets, `metadata.annotations[openshift.io/host.generated]`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct FieldPath(Vec<Step>);
 
@@ -23,7 +23,7 @@ impl FieldPath {
         Self::default()
     }
 
-    /// A path through mappings only, e.g. `FieldPath::of(&["metadata", "name"])`.
+    /// A path of mapping keys, e.g. `FieldPath::of(&["metadata", "name"])`.
     pub fn of(keys: &[&str]) -> Self {
         FieldPath(keys.iter().map(|key| Step::Key((*key).into())).collect())
     }
@@ -64,13 +64,13 @@ impl fmt::Display for FieldPath {
     }
 }
 
-/// What is wrong at a field, and what to write instead. Never holds key material.
+/// An invalid field: the fault, and what to write instead. Never holds key material.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
 #[error("{path}: {message}")]
 pub struct FieldError {
-    /// Where.
+    /// The field.
     pub path: FieldPath,
-    /// What is wrong; what to write instead.
+    /// The fault, and what to write instead.
     pub message: String,
 }
 
@@ -84,19 +84,19 @@ impl FieldError {
 /// Errors and warnings found while one object is read.
 #[derive(Debug, Default)]
 pub struct Findings {
-    /// What makes the object unusable.
+    /// Faults for which the object is rejected.
     pub errors: Vec<FieldError>,
-    /// What is odd, but stops nothing.
+    /// Faults that do not reject the object.
     pub warnings: Vec<FieldError>,
 }
 
 impl Findings {
-    /// Notes an error.
+    /// Adds an error.
     pub fn error(&mut self, path: FieldPath, message: impl Into<String>) {
         self.errors.push(FieldError::new(path, message));
     }
 
-    /// Notes a warning.
+    /// Adds a warning.
     pub fn warn(&mut self, path: FieldPath, message: impl Into<String>) {
         self.warnings.push(FieldError::new(path, message));
     }

@@ -6,7 +6,6 @@ use std::cell::OnceCell;
 use std::collections::BTreeSet;
 
 use jiff::Timestamp;
-use router_api::openshift::route::annotations::allowlist::allowlist;
 use router_api::resources::Resources;
 use router_model::field::FieldPath;
 use router_model::kind::Kind;
@@ -44,24 +43,14 @@ pub fn warnings(resources: &Resources, table: &RoutingTable, report: &StatusRepo
         .collect();
     let mut warnings = Vec::new();
     for route in resources.routes.iter() {
-        let object = || ObjectRef { kind: Kind::Route, key: route.meta.key.clone() };
         let path = route.traffic.path();
         let unmatched = normal.iter().filter(|(_, form)| *form.of(path) != *path);
         warnings.extend(unmatched.map(|(router, form)| Warning {
-            object: object(),
+            object: ObjectRef { kind: Kind::Route, key: route.meta.key.clone() },
             path: FieldPath::of(&["spec", "path"]),
             message: format!(
                 "{path:?} matches no request to router {router}, which puts paths in normal form; write {:?}",
                 form.of(path)
-            ),
-        }));
-        let list = allowlist(&route.meta.annotations).filter(|list| !list.invalid.is_empty());
-        warnings.extend(list.map(|list| Warning {
-            object: object(),
-            path: FieldPath::of(&["metadata", "annotations", list.annotation]),
-            message: format!(
-                "not addresses, ignored: {}; write IP addresses or networks, such as 10.0.0.0/8",
-                list.invalid.join(" ")
             ),
         }));
     }

@@ -52,7 +52,7 @@ impl<'r> Model<'r> {
             .ingress_routes
             .iter()
             .chain(resources.http_proxies.iter())
-            .filter(|vertex| !vertex.is_foreign)
+            .filter(|vertex| !vertex.is_foreign())
             .map(|vertex| (vertex.object(), vertex))
             .collect();
         let router = inputs.routers.iter().find(|router| *router.name.0 == *ROUTER).or(inputs.routers.first());

@@ -1,11 +1,11 @@
-//! Secrets of type `kubernetes.io/tls`, and Namespaces.
+//! Secrets and Namespaces.
 
 use std::fmt;
 use std::sync::Arc;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use router_model::certificate::{MaterialCache, Part};
+use router_model::certificate::{MaterialCache, PemText};
 use router_model::field::{FieldPath, Findings};
 use router_model::object::{Meta, REDACTED};
 use rustls::RootCertStore;
@@ -19,14 +19,13 @@ const TLS_TYPE: &str = "kubernetes.io/tls";
 /// A Secret.
 #[derive(Clone, Debug)]
 pub struct Secret {
-    /// Metadata. Annotations are dropped: `kubectl apply` keeps a copy of the data in one.
+    /// Metadata.
     pub meta: Meta,
     /// `type`.
     pub kind: Arc<str>,
-    /// Certificate and key, when the type is `kubernetes.io/tls`.
+    /// Certificate and key, if the type is `kubernetes.io/tls`.
     pub pair: Option<TlsPair>,
-    /// The certificates of `ca.crt`, if they can be trusted: what backends of IngressRoutes and HTTPProxies are verified
-    /// with.
+    /// The certificates of `ca.crt`, if valid: the trust roots for backends of IngressRoutes and HTTPProxies.
     pub ca: Option<Arc<RootCertStore>>,
 }
 
@@ -40,21 +39,20 @@ impl fmt::Debug for TlsPair {
     }
 }
 
-/// A Namespace; its labels are what counts.
+/// A Namespace; only its labels are used.
 #[derive(Clone, Debug)]
 pub struct Namespace {
     /// Metadata.
     pub meta: Meta,
 }
 
-/// Reads a Secret. Of other types only `ca.crt` is looked at.
+/// Reads a Secret. Of other types than `kubernetes.io/tls` only `ca.crt` is read.
 pub(crate) fn secret(
-    mut meta: Meta,
+    meta: Meta,
     mut object: Fields<'_>,
     materials: &mut MaterialCache,
     findings: &mut Findings,
 ) -> Secret {
-    meta.annotations.clear();
     let kind: Arc<str> = object.text("type", findings).unwrap_or("Opaque").into();
     object.ignore(&["immutable", "data", "stringData"]);
     let mut data = object.mapping("data", findings);
@@ -82,7 +80,7 @@ pub(crate) fn secret(
         (Some(certificate), Some(key)) => match materials.pair(&certificate, Some(&key), None) {
             Ok(pair) => Some(TlsPair(pair)),
             Err(error) => {
-                let path = if error.part == Part::Key { key_path } else { certificate_path };
+                let path = if error.part == PemText::Key { key_path } else { certificate_path };
                 findings.error(path, format!("Invalid value: {REDACTED}: {}", error.message));
                 None
             }
@@ -92,7 +90,7 @@ pub(crate) fn secret(
     Secret { meta, kind, pair, ca }
 }
 
-/// The CA of a Secret. One that is no good is as if it were not there: whoever needs it says so.
+/// The CA of a Secret. An invalid one counts as absent; the objects that refer to it report it.
 fn ca(data: &mut Fields<'_>, texts: &mut Fields<'_>, materials: &mut MaterialCache) -> Option<Arc<RootCertStore>> {
     const NAME: &str = "ca.crt";
     let mut unheard = Findings::default();
@@ -112,7 +110,7 @@ fn decode(value: Option<&Value>, path: FieldPath, findings: &mut Findings) -> Op
     let compact: String = text.chars().filter(|c| !c.is_ascii_whitespace()).collect();
     let decoded = STANDARD.decode(compact).ok().and_then(|bytes| String::from_utf8(bytes).ok());
     if decoded.is_none() {
-        let message = format!("Invalid value: {REDACTED}: is no base64 text; encode the PEM text, or use stringData");
+        let message = format!("Invalid value: {REDACTED}: is not valid base64; encode the PEM text, or use stringData");
         findings.error(path, message);
     }
     decoded

@@ -151,7 +151,7 @@ fn fetch(text: &str, direction: Direction) -> Result<Fetch, String> {
         Some(name) if !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-') => {
             Ok(Fetch::Header(name.into()))
         }
-        Some(name) => Err(format!("{name:?} is no header name; use letters, digits and '-'")),
+        Some(name) => Err(format!("{name:?} is not a valid header name; use letters, digits and '-'")),
         None => Err(format!("{text:?} cannot be looked up here; write {fetcher}(Name) or ssl_c_der")),
     }
 }

@@ -143,17 +143,10 @@ impl Backends<'_> {
         })
     }
 
-    /// The protocol of a port as annotations of its Service say it.
+    /// The protocol of a port, from the annotations of its Service.
     fn annotated(&self, service: &ObjectKey, port: u16) -> Option<&'static str> {
-        let annotations = &self.resources.services.get(service)?.meta.annotations;
-        let name = self.services.port_name(service, port).unwrap_or_default();
-        let number = port.to_string();
-        ["h2c", "h2", "tls"].into_iter().find(|protocol| {
-            let lists = ["projectcontour.io", "contour.heptio.com"]
-                .map(|group| annotations.get(&format!("{group}/upstream-protocol.{protocol}")));
-            let mut ports = lists.into_iter().flatten().flat_map(|list| list.split(',')).map(str::trim);
-            ports.any(|listed| listed == number || (!name.is_empty() && listed == &*name))
-        })
+        let protocols = self.resources.services.get(service)?.upstream_protocols.as_ref()?;
+        protocols.of(&self.services.port_name(service, port).unwrap_or_default(), port)
     }
 
     fn verification(&self, vertex: &ContourProxy, service: &ServiceSpec) -> Result<BackendTls, Problem> {

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use router_api::openshift::route::Route;
-use router_api::openshift::route::annotations::allowlist::allowlist;
 use router_model::object::{ObjectRef, Seniority};
 
 use crate::openshift::claims::Decision;
@@ -35,7 +34,7 @@ impl RouteConditions {
 
 /// Admitted is True with empty reason and message (docs/openshift.md#admitted), except where something is worth saying.
 fn remark(route: &Route, shadow: Option<&(Shadow<'_>, Seniority)>) -> Option<Condition> {
-    if let Some(list) = allowlist(&route.meta.annotations).filter(|list| list.nets.is_empty()) {
+    if let Some(list) = route.allow_list().filter(|list| list.nets.is_empty()) {
         let message = format!("annotation {} has no valid address, so nobody may connect", list.annotation);
         return Some(Condition::new("Admitted", true, "NobodyAllowed", message));
     }

@@ -1,6 +1,6 @@
 //! Who may connect: the route's allow-list, and the client of the query.
 
-use router_api::openshift::route::annotations::allowlist::{ALLOWLIST, allowlist};
+use router_api::openshift::route::annotations::allowlist::ALLOWLIST;
 use router_table::flag::Flag;
 use router_table::table::ResolvedRoute;
 
@@ -38,8 +38,8 @@ pub fn admits(facts: Facts<'_>, ground: &Ground<'_>, route: &ResolvedRoute, out:
     };
     out.outcome.push(answer);
     let how = if ground.is_stream { "the connection is reset" } else { "403" };
-    let annotations = facts.resources.routes.get(&route.id.object_key()).map(|route| &route.meta.annotations);
-    let annotation = annotations.and_then(allowlist).map_or(ALLOWLIST, |list| list.annotation);
+    let object = facts.resources.routes.get(&route.id.object_key());
+    let annotation = object.and_then(|object| object.allow_list()).map_or(ALLOWLIST, |list| list.annotation);
     out.verdict = format!("{how}: Route {} has it, but {address} is not in its allow-list", route.id);
     out.fix = Some(format!("add {address} to the annotation {annotation} of Route {}", route.id));
     false

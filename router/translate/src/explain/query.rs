@@ -72,7 +72,7 @@ pub enum QueryError {
     #[error("{0:?} is no scheme that is routed; write http://… or https://…, or a server name alone")]
     Scheme(String),
     /// There is no host, or it is none.
-    #[error("{0:?} is no host name; write one such as shop.example.test")]
+    #[error("{0:?} is not a valid host name; write one such as shop.example.test")]
     Host(String),
     /// A port that is none.
     #[error("{0:?} is no port; write a number from 1 to 65535")]

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use router_api::gateway_api::types::{BUNDLE_VERSION, CONTROLLER_NAME, GROUP};
+use router_api::gateway_api::types::{CONTROLLER_NAME, GROUP};
+use router_api::object::BundleVersion;
 use router_api::resources::Resources;
 use router_model::kind::Kind;
 use router_model::object::ObjectRef;
@@ -109,14 +110,15 @@ impl Classes {
 /// `SupportedVersion`: what the installed definitions say, if any is known.
 fn version(resources: &Resources) -> Condition {
     let of_api = resources.definitions.iter().filter(|definition| definition.meta.key.name.ends_with(GROUP));
-    let versions = of_api.filter_map(|definition| definition.meta.annotations.get(BUNDLE_VERSION));
+    let versions = of_api.filter_map(|definition| definition.bundle_version.as_ref());
     let mut unknown = versions.filter(|version| !is_understood(version));
     match unknown.next() {
         None => Condition::new("SupportedVersion", true, "SupportedVersion", ""),
         Some(version) => {
             let newest = MINOR_VERSIONS.end();
             let message = format!(
-                "the installed definitions are of version {version:?}; v1.{} to v1.{newest} are understood",
+                "the installed definitions are of version {:?}; v1.{} to v1.{newest} are understood",
+                version.text,
                 MINOR_VERSIONS.start()
             );
             Condition::new("SupportedVersion", false, "UnsupportedVersion", message)
@@ -124,10 +126,8 @@ fn version(resources: &Resources) -> Condition {
     }
 }
 
-fn is_understood(version: &str) -> bool {
-    let numbers = version.trim_start_matches('v').split(['.', '-']);
-    let mut numbers = numbers.map(|number| number.parse::<u32>().ok());
-    numbers.next() == Some(Some(1)) && numbers.next().flatten().is_some_and(|minor| MINOR_VERSIONS.contains(&minor))
+fn is_understood(version: &BundleVersion) -> bool {
+    version.minor.is_some_and(|minor| MINOR_VERSIONS.contains(&minor))
 }
 
 #[cfg(test)]
@@ -149,7 +149,7 @@ mod tests {
             ("v0.8.1", false),
             ("", false),
         ] {
-            assert_eq!(is_understood(version), understood, "{version}");
+            assert_eq!(is_understood(&BundleVersion::new(version)), understood, "{version}");
         }
     }
 }

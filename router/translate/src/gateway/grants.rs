@@ -73,7 +73,6 @@ mod tests {
         Meta {
             key: ObjectKey::new(namespace, name),
             labels: Default::default(),
-            annotations: Default::default(),
             created: Default::default(),
             uid: Default::default(),
             generation: 0,

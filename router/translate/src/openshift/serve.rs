@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use router_api::openshift::route::Route;
-use router_api::openshift::route::annotations::TrafficOptions;
-use router_api::openshift::route::annotations::allowlist::allowlist;
+use router_api::openshift::route::annotations::RouteAnnotations;
 use router_api::openshift::route::traffic::{RouteTls, Traffic};
 use router_table::policy::RoutePolicy;
 use router_table::table::{Cluster, Derived, HttpTls, ResolvedRoute, RouteKind, ServiceEndpoints};
@@ -16,9 +15,8 @@ use crate::traffic_defaults::TrafficDefaults;
 /// Resolves a route: its kind, its endpoints, who may connect, how its traffic is carried.
 pub fn resolve(admitted: &AdmittedRoute, defaults: &TrafficDefaults, endpoints: &EndpointIndex) -> ResolvedRoute {
     let route = admitted.route();
-    // Their faults were told when the route was read.
-    let (options, _) = TrafficOptions::read(&route.meta.annotations, &route.traffic);
-    let policy = RoutePolicy { actions: route.header_actions.clone(), ..options.policy };
+    let annotations = route.annotations.as_deref();
+    let policy = policy(route, annotations);
     // A client with a cookie stays with its endpoint when the service's weight becomes 0 (docs/openshift.md#backends).
     let keeps_clients = !route.traffic.is_passthrough() && !policy.affinity.disabled;
     let services = route
@@ -34,7 +32,7 @@ pub fn resolve(admitted: &AdmittedRoute, defaults: &TrafficDefaults, endpoints: 
         })
         .collect();
     let kind = kind(route, admitted);
-    let allow = allowlist(&route.meta.annotations).map(|list| list.nets.into());
+    let allow = annotations.and_then(|all| all.allow.as_ref()).map(|list| list.nets.clone());
     ResolvedRoute {
         id: route.meta.key.route_id(),
         host: admitted.host().clone(),
@@ -42,14 +40,23 @@ pub fn resolve(admitted: &AdmittedRoute, defaults: &TrafficDefaults, endpoints: 
         kind,
         cluster: Cluster { services },
         allow,
-        proxy_protocol: options.proxy_protocol,
-        tunnel_timeout: options.tunnel_timeout.or(defaults.tunnel_timeout),
-        forwarded: options.forwarded.unwrap_or(defaults.forwarded),
+        proxy_protocol: annotations.is_some_and(|all| all.proxy_protocol),
+        tunnel_timeout: annotations.and_then(|all| all.tunnel_timeout).or(defaults.tunnel_timeout),
+        forwarded: annotations.and_then(|all| all.forwarded).unwrap_or(defaults.forwarded),
         request_work: !route.traffic.is_passthrough() && (defaults.request_work || policy.reads_requests()),
         relay_only: policy.needs_relay(),
-        policy: policy.shared(),
+        policy,
         rule: None,
         derived: Derived::default(),
+    }
+}
+
+/// The policy of a route: from its annotations and `spec.httpHeaders`.
+fn policy(route: &Route, annotations: Option<&RouteAnnotations>) -> Arc<RoutePolicy> {
+    let policy = annotations.map_or_else(RoutePolicy::shared_default, |all| Arc::clone(&all.policy));
+    match &route.header_actions {
+        None => policy,
+        Some(actions) => RoutePolicy { actions: Some(Arc::clone(actions)), ..RoutePolicy::clone(&policy) }.shared(),
     }
 }
 

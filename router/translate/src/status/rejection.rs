@@ -22,7 +22,7 @@ pub enum RejectReason {
     RouteNotAdmitted,
     /// The effective host is empty.
     NoHostValue,
-    /// The effective host is no host name.
+    /// The effective host is not a valid host name.
     InvalidHost,
     /// An older route, or an older object of another kind, stands in the way.
     HostAlreadyClaimed,

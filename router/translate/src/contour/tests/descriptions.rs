@@ -165,12 +165,12 @@ fn a_root_is_told_what_is_wrong_with_it() {
                 json!([{ "match": "/", "services": to("web"), "retryPolicy": { "count": 3, "perTryTimeout": "soon" } }]),
             ),
             vec![],
-            "invalid: spec.routes[0].retryPolicy.perTryTimeout: \"soon\" is no duration; write one such as 30s or 1m30s, or infinity",
+            "invalid: spec.routes[0].retryPolicy.perTryTimeout: \"soon\" is not a valid duration; write one such as 30s or 1m30s, or infinity",
         ),
         (
             routes(json!([{ "match": "/", "services": to("web"), "timeoutPolicy": { "request": "soon" } }])),
             vec![],
-            "invalid: spec.routes[0].timeoutPolicy.request: \"soon\" is no duration; write one such as 30s or 1m30s, or infinity",
+            "invalid: spec.routes[0].timeoutPolicy.request: \"soon\" is not a valid duration; write one such as 30s or 1m30s, or infinity",
         ),
     ];
     for (spec, mut others, expected) in table {

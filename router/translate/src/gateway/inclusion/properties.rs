@@ -70,7 +70,6 @@ fn meta(name: &str, namespace: &str, age: u32) -> Meta {
     Meta {
         key: ObjectKey::new(namespace, name),
         labels: TextMap::default(),
-        annotations: TextMap::default(),
         created: Created(Some(jiff::Timestamp::from_second(age.into()).unwrap())),
         uid: Uid::default(),
         generation: 1,
