@@ -1,8 +1,9 @@
-//! Contour's IngressRoute, HTTPProxy and TLSCertificateDelegation: from objects to sites and statuses
+//! Contour: translates IngressRoutes, HTTPProxies and TLSCertificateDelegations into host rules and statuses
 //! (docs/delegation.md#subdomains).
 //!
-//! `claims` says who may have which host, `walk` follows the delegations below a host, `serve` makes what is served,
-//! `report` what objects are told. All objects hang on the router `default`, or else on the first one.
+//! `claims` decides which object may have which host, `walk` follows the delegations below a host, `serve` builds the
+//! virtual host, and `status` writes the statuses. All objects are served on the router `default`; if no router has
+//! this name, on the first one.
 
 mod backends;
 mod claims;
@@ -30,12 +31,12 @@ use crate::endpoints::services::Services;
 use crate::owned_age::OwnedAge;
 use crate::translator::{ApiTranslation, HostClaim, Inputs, Lost, RouterPorts, Translator};
 
-/// The router that Contour's objects hang on, where there is one of this name.
+/// The router that serves Contour's objects, if a router of this name exists.
 pub const ROUTER: &str = "default";
-/// What requests for a subdomain are answered whose delegate is not there, as an HTTPProxy's include is.
+/// Status code for requests to a subdomain whose delegate does not exist, as for a missing include of an HTTPProxy.
 const NO_DELEGATE: u16 = 502;
 
-/// Contour's objects, and who may have which host.
+/// Contour's objects, with the decision on which object may have which host.
 #[derive(Debug)]
 pub struct Model<'r> {
     inputs: Inputs<'r>,
@@ -45,7 +46,7 @@ pub struct Model<'r> {
 }
 
 impl<'r> Model<'r> {
-    /// Decides about names.
+    /// Decides which object may have which host.
     pub fn new(inputs: &Inputs<'r>) -> Self {
         let resources = inputs.resources;
         let vertices: Vertices<'r> = resources
@@ -65,7 +66,7 @@ impl<'r> Model<'r> {
         Backends { resources, services: Services::new(resources, endpoints) }
     }
 
-    /// The TLS of each domain, or why the domain cannot be served, outermost first.
+    /// The TLS of each domain, or why the domain is invalid; outermost first.
     fn domains(&self) -> Vec<Result<HostTls, Violation>> {
         let mut states: Vec<Result<HostTls, Violation>> = Vec::new();
         for zone in &self.claims.zones {
@@ -105,7 +106,7 @@ impl<'r> Model<'r> {
         }
     }
 
-    /// What a host serves. `None`: nothing, and the report says why.
+    /// The virtual host of a claim; `None` if it is invalid, which `report` then says.
     fn host(
         &self,
         claim: &Claim<'r>,
@@ -144,7 +145,7 @@ impl<'r> Model<'r> {
             && claim.entry.is_some()
             && !subject::covers(certificate, &claim.name)
         {
-            // Whose Secret it is hears of it; a delegate is never told the name of what it inherits.
+            // Only the owner of the Secret is warned: a delegate must not learn the name of an inherited Secret.
             let warning = format!("certificate {secret} does not cover {}", claim.name);
             if own.is_some() {
                 report.warn_delegate(claim, warning);
@@ -169,7 +170,7 @@ impl<'r> Model<'r> {
     }
 }
 
-/// Whether what an object serves goes with its TLS, and nothing is asked for that would not be kept.
+/// Checks that what an object serves is possible with its TLS.
 fn fits(start: &ContourProxy, tls: &HostTls, is_own: bool) -> Result<(), Violation> {
     if let Some(fault) = own_faults(start).into_iter().next() {
         return Err(fault);

@@ -1,7 +1,8 @@
-//! Gateway API: from GatewayClass, Gateway, routes, grants and policies to sites and statuses.
+//! Gateway API: translates GatewayClasses, Gateways, routes, grants and policies into host rules and statuses.
 //!
-//! `class` and `listeners` say what is listened on, `attach` which routes hang there, `inclusion` what these and their
-//! children come to, `hosts` and `rules` what is served by it, and `statuses` what everybody is told.
+//! `class` and `listeners` decide what is listened on, `claims` which routes attach to which listener, `inclusion`
+//! expands routes with slots into flat rules, `serve` and `rules` build the virtual hosts, and `status` writes the
+//! conditions.
 
 pub mod backend_tls;
 pub mod carried;
@@ -47,28 +48,28 @@ use crate::status::condition::Condition;
 use crate::status::object_status::ObjectStatus;
 use crate::translator::{ApiTranslation, HostClaim, Inputs, Lost, RouterPorts, Translator};
 
-/// All objects of Gateway API, decided; only which hosts went to other kinds is not known yet.
+/// All decisions about Gateway API objects, except which hosts other APIs have won.
 #[derive(Debug)]
 pub struct Model<'r> {
     inputs: Inputs<'r>,
     classes: Classes,
     gates: Vec<GatewayState<'r>>,
-    /// Routers that have to be made.
+    /// Routers created for ports that no configured router has.
     made: Vec<RouterPorts>,
     attached: Vec<Attached<'r>>,
     expanded: Expanded,
     hosts: Hosts,
     domains: Domains,
-    /// Of every route that hangs on something of ours.
+    /// Validity of every route with a parent that is ours.
     worth: BTreeMap<ObjectRef, RouteValidity>,
-    /// What BackendTLSPolicies are told.
+    /// Status of each BackendTLSPolicy.
     policies: BTreeMap<ObjectRef, ObjectStatus>,
-    /// Hosts of routes that hang on other routes, with the listener at the top.
+    /// Hosts of included routes (attached to another route), with the listener of their root route.
     included: BTreeMap<ObjectRef, BTreeSet<(ListenerAt, HostPattern)>>,
 }
 
 impl<'r> Model<'r> {
-    /// Decides everything that does not depend on other kinds.
+    /// Decides everything that does not depend on other APIs.
     pub fn new(inputs: &Inputs<'r>) -> Self {
         let resources = inputs.resources;
         let grants = Grants::new(resources);
@@ -138,7 +139,7 @@ impl Translator for Model<'_> {
     }
 }
 
-/// The Gateways of our classes, the oldest first, with their listeners placed.
+/// Gateways of accepted classes, the oldest first, with their listeners placed on routers.
 fn gates<'r>(inputs: &Inputs<'r>, classes: &Classes, grants: &Grants, ports: &mut Ports<'r>) -> Vec<GatewayState<'r>> {
     let ours = inputs.resources.gateways.iter().filter_map(|gateway| Some((gateway, classes.accepts(&gateway.class)?)));
     let mut ours: Vec<_> = ours.collect();
@@ -152,7 +153,7 @@ fn gates<'r>(inputs: &Inputs<'r>, classes: &Classes, grants: &Grants, ports: &mu
         .collect()
 }
 
-/// Why nothing of a Gateway is served.
+/// Condition `Accepted` of a Gateway that is rejected as a whole; `None` if it is accepted.
 fn refusal(gateway: &Gateway, is_class_good: bool, inputs: &Inputs<'_>) -> Option<Condition> {
     let refused = |reason: &str, message: String| Some(Condition::new("Accepted", false, reason, message));
     if !is_class_good {
@@ -183,7 +184,7 @@ fn refusal(gateway: &Gateway, is_class_good: bool, inputs: &Inputs<'_>) -> Optio
     refused("UnsupportedAddress", message)
 }
 
-/// Routes on listeners that are served, with the place of each listener.
+/// Routes attached to listeners that are served, with the index of each listener.
 fn tops<'a>(attached: &'a [Attached<'_>], gates: &'a [GatewayState<'_>]) -> (Vec<RootRoute<'a>>, Vec<ListenerAt>) {
     let mut found = Vec::new();
     for Attached { route, parents } in attached {
@@ -207,7 +208,7 @@ fn tops<'a>(attached: &'a [Attached<'_>], gates: &'a [GatewayState<'_>]) -> (Vec
     found.into_iter().unzip()
 }
 
-/// What hangs on each listener: a route that names one twice hangs there once.
+/// Routes attached to each listener, deduplicated.
 fn hung<'m>(tops: &'m [RootRoute<'m>], places: &[ListenerAt], expanded: &'m Expanded) -> Vec<AttachedRules<'m>> {
     let mut seen: HashSet<(ListenerAt, Kind, &ObjectKey)> = HashSet::new();
     let all = tops.iter().zip(places).zip(&expanded.rules);
@@ -216,8 +217,9 @@ fn hung<'m>(tops: &'m [RootRoute<'m>], places: &[ListenerAt], expanded: &'m Expa
         .collect()
 }
 
-/// The Gateways whose requests, or copies of them, can come to each Service, where a policy of the Service counts: what
-/// is passed through has the client's own TLS, and a Service that a route may not use is none of the Gateway's business.
+/// For each Service, the Gateways that send requests or mirrored requests to it: the ancestors of its
+/// BackendTLSPolicies. Passthrough connections do not count, as they carry the client's own TLS; nor does a Service
+/// that the route may not reference.
 fn services_of(
     hung: &[AttachedRules<'_>],
     gates: &[GatewayState<'_>],
@@ -248,7 +250,7 @@ fn services_of(
     services
 }
 
-/// Hosts of routes that hang on other routes.
+/// Hosts of included routes (attached to another route).
 fn included(hung: &[AttachedRules<'_>]) -> BTreeMap<ObjectRef, BTreeSet<(ListenerAt, HostPattern)>> {
     let mut included: BTreeMap<_, BTreeSet<_>> = BTreeMap::new();
     for one in hung {

@@ -1,6 +1,5 @@
-//! Who may have which host: roots, the domains of `.suffix` roots, and the names that these delegate
-//! (docs/delegation.md#subdomains, S1 – S4 and S8). Names alone count here; what is served under them, and with which
-//! certificate, comes afterwards.
+//! Decides which object may have which host: roots, domains of `.suffix` roots, and names that domains delegate
+//! (docs/delegation.md#subdomains, S1 – S4 and S8). Only names matter here; rules and certificates are resolved later.
 
 pub mod delegated_domain;
 pub(crate) mod delegated_domains;
@@ -18,7 +17,7 @@ use router_model::object::{ObjectKey, ObjectRef, Seniority};
 use crate::contour::claims::types::{Claim, Claims, Vertices, duplicate, is_domain, root_allowed};
 use crate::settings::Settings;
 
-/// Decides about all names.
+/// Decides on all hosts.
 pub fn decide<'r>(vertices: &Vertices<'r>, settings: &Settings) -> Claims<'r> {
     let mut claims = Claims::default();
     delegated_domains::find(vertices, settings, &mut claims);
@@ -64,13 +63,13 @@ fn wishes_of_zones<'r>(vertices: &Vertices<'r>, claims: &Claims<'r>) -> Vec<Clai
     wishes
 }
 
-/// What the loser of a host is told: nothing of whose it is but the kind.
+/// The violation of an object that lost a host; it reveals only the winner's kind.
 pub fn lost(name: &str, winner: Kind, seniority: Seniority) -> Violation {
     let message = format!("fqdn {name:?} belongs to {}", seniority.named(winner));
     Violation::new("VirtualHostError", "HostAlreadyClaimed", message)
 }
 
-/// Whether routers may serve a name at all (`--denied-domains`, `--allowed-domains`).
+/// Checks a name against the operator's lists (`--denied-domains`, `--allowed-domains`).
 fn listed(name: &str, settings: &Settings) -> Result<(), Violation> {
     let fault = settings.domains.fault(name.strip_prefix("*.").unwrap_or(name));
     fault.map_or(Ok(()), |why| {
@@ -78,7 +77,7 @@ fn listed(name: &str, settings: &Settings) -> Result<(), Violation> {
     })
 }
 
-/// The host of a root that is none of a domain. An HTTPProxy's may begin with `*.`, which stands for one label.
+/// The host of a root that is not a domain. That of an HTTPProxy may begin with `*.`, which covers one label.
 fn host_of(kind: Kind, fqdn: &str) -> Result<(HostMatch, Arc<str>), Violation> {
     let fault = |reason, message: String| Violation::new("VirtualHostError", reason, message);
     if fqdn.trim().is_empty() {
@@ -110,7 +109,7 @@ fn host_of(kind: Kind, fqdn: &str) -> Result<(HostMatch, Arc<str>), Violation> {
 }
 
 impl<'r> Claims<'r> {
-    /// Takes away the names that no router may serve.
+    /// Removes claims on denied names.
     fn check_lists(&mut self, settings: &Settings) {
         for entry in self.zones.iter_mut().flat_map(|zone| &mut zone.entries) {
             let fault = entry.host.as_ref().and_then(|host| listed(host.as_str(), settings).err());
@@ -120,19 +119,19 @@ impl<'r> Claims<'r> {
         }
     }
 
-    /// Whether a root may have a name, as far as domains go.
+    /// Checks whether a root may have a name, given the delegated domains.
     fn check_zone(&self, vertex: &ContourProxy, name: &str, settings: &Settings) -> Result<(), Violation> {
         let zone = delegated_domains::nearest(&self.domains, name).and_then(|at| self.zones.get(at));
         let Some(zone) = zone else { return Ok(()) };
-        // A name that is delegated to another object is contended for by that object and this one.
+        // A name that a domain delegates to another object is contested by that object and this root.
         if settings.allow_undelegated_subdomains || (vertex.kind == Kind::IngressRoute && zone.delegates(name)) {
             return Ok(());
         }
         Err(zone.not_delegated(name))
     }
 
-    /// Gives each host to the one object that wants it; where several of a kind do, to none; of two kinds, to that of
-    /// the oldest object.
+    /// Grants each host to the only object that claims it. If several objects of one kind claim it, none gets it; if
+    /// objects of both kinds do, the oldest object's kind does.
     fn grant(&mut self, wishes: Vec<Claim<'r>>) {
         let mut by_host: BTreeMap<HostMatch, Vec<Claim<'r>>> = BTreeMap::new();
         for wish in wishes {

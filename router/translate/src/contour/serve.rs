@@ -1,4 +1,4 @@
-//! From what was found below a host to what is served there.
+//! Builds virtual hosts from the rules that a walk found.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -27,14 +27,14 @@ use crate::contour::claims::types::Claim;
 use crate::contour::walk::tcp_target::Tcp;
 use crate::traffic_defaults::TrafficDefaults;
 
-/// Makes virtual hosts, and gives their routes ids: of each object's, in the order in which they are made.
+/// Builds virtual hosts, and numbers the routes of each object in the order of creation.
 #[derive(Debug)]
 pub struct Maker {
     traffic: TrafficDefaults,
     parts: BTreeMap<ObjectRef, u32>,
 }
 
-/// A rule with what it is sorted by.
+/// A rule with its sort key.
 struct Sorted {
     rule: Arc<Rule>,
     vertex: ObjectRef,
@@ -42,7 +42,7 @@ struct Sorted {
 }
 
 impl Maker {
-    /// Makes virtual hosts for a router that does this to traffic.
+    /// Builds virtual hosts for a router with these defaults.
     pub fn new(traffic: TrafficDefaults) -> Self {
         Maker { traffic, parts: BTreeMap::new() }
     }
@@ -74,7 +74,7 @@ impl Maker {
                     rules: if asks_for_tcp { Arc::from([]) } else { all() },
                     tcp,
                 };
-                // Beside a tcpproxy, routes are for clear text alone.
+                // Beside a `tcpproxy`, routes serve clear text only.
                 let cleartext = if asks_for_tcp { some() } else { Some(self.redirected(&claim.host, &rules)) };
                 (cleartext, None, Some(site_tls))
             }
@@ -97,7 +97,7 @@ impl Maker {
         }
     }
 
-    /// A subdomain whose delegate is not there: requests are answered with this status.
+    /// A subdomain without a delegate: all requests get this status.
     pub fn answer(&mut self, claim: &Claim<'_>, tls: &HostTls, status: u16) -> VirtualHost {
         let rule = Flat {
             matcher: RequestMatcher::default(),
@@ -109,8 +109,8 @@ impl Maker {
         self.virtual_host(claim, tls, vec![rule], None)
     }
 
-    /// Rules in the order in which they are tried: exact paths, then expressions, then prefixes, longer ones first,
-    /// then those with more conditions. Of equal ones the last that was written serves.
+    /// Sorts rules by precedence: exact paths, then regular expressions, then prefixes, longer ones first; then by
+    /// number of conditions. Of equal rules, the last one written wins.
     fn sorted(&mut self, host: &HostMatch, rules: Vec<Flat<'_>>, cors: Option<&Arc<Cors>>) -> Vec<Sorted> {
         let mut sorted: Vec<Sorted> = rules.into_iter().map(|flat| self.rule(host, flat, cors)).collect();
         sorted.reverse();
@@ -129,7 +129,8 @@ impl Maker {
 
     fn rule(&mut self, host: &HostMatch, flat: Flat<'_>, cors: Option<&Arc<Cors>>) -> Sorted {
         let path_form = self.traffic.paths.normal();
-        // Where slashes are merged in requests, they are in conditions: no other could match.
+        // If the router merges slashes in request paths, conditions are normalised too; otherwise they would never
+        // match.
         let matcher = RequestMatcher { path: in_form(&flat.matcher.path, path_form), ..flat.matcher };
         let prefix = match &matcher.path {
             PathMatcher::Prefix(prefix) => Arc::clone(prefix),
@@ -159,7 +160,7 @@ impl Maker {
         Sorted { rule: Arc::new(rule), vertex: flat.vertex.object(), permit_insecure: flat.permit_insecure }
     }
 
-    /// Rules for clear text beside TLS: what may not be had in clear is sent to https.
+    /// Clear-text rules beside TLS: a rule without `permitInsecure` redirects to https.
     fn redirected(&mut self, host: &HostMatch, rules: &[Sorted]) -> Arc<[Arc<Rule>]> {
         let to_https = RedirectTo {
             scheme: Some("https".into()),
@@ -187,7 +188,7 @@ impl Maker {
 
     fn tcp(&mut self, host: &HostMatch, mut tcp: Tcp<'_>, is_passed_through: bool) -> Arc<ResolvedRoute> {
         if is_passed_through {
-            // The TLS that a service asks for is the client's.
+            // TLS to a service is the client's own.
             for own in tcp.services.iter_mut().filter_map(|service| service.policy.as_mut()) {
                 *own = Arc::new(BackendPolicy { tls: None, ..BackendPolicy::clone(own) });
             }
@@ -196,10 +197,10 @@ impl Maker {
         let mut route = self.route(host, tcp.vertex, cluster, backends::policy(&tcp.strategy), None);
         route.kind = RouteKind::Passthrough { redirect: false };
         route.request_work = false;
-        // The kernel does not ask endpoints for their health.
+        // The kernel does not run health checks.
         let is_checked =
             |service: &ServiceEndpoints| service.policy.as_ref().is_some_and(|own| own.health_check.is_some());
-        // Nor does it count their connections.
+        // The kernel does not count connections to an endpoint.
         let is_counted = |service: &ServiceEndpoints| {
             service.policy.as_ref().is_some_and(|own| own.balance == Some(Balance::LeastConnections))
         };
@@ -253,7 +254,7 @@ impl Maker {
     }
 }
 
-/// A condition on paths that are compared in this form.
+/// A path condition in the form in which paths are compared.
 fn in_form(path: &PathMatcher, form: PathForm) -> PathMatcher {
     match path {
         PathMatcher::Prefix(prefix) => PathMatcher::Prefix(form.of(prefix).into()),
@@ -279,12 +280,12 @@ fn rule_policy(route: &RouteSpec, target: &mut Target) -> RulePolicy {
     }
 }
 
-/// How long an endpoint may be silent: as long as the route says, or else no less than the whole of its answer may take.
+/// Maximum idle time of an endpoint: the route's own, or at least the response time-out.
 fn server_timeout(route: &RouteSpec) -> Option<Duration> {
     route.idle.or(route.timeout).map(bounded)
 }
 
-/// What is written, `infinity` as the longest time that there is.
+/// The written time-out; `infinity` becomes the maximum.
 fn bounded(timeout: Option<Duration>) -> Duration {
     timeout.unwrap_or(MAX_TIMEOUT).min(MAX_TIMEOUT)
 }

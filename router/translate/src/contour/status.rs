@@ -1,5 +1,5 @@
-//! What objects are told. A vertex that is delegated to is told one line for each way that leads to it, and a summary:
-//! it is valid when one of them is (docs/delegation.md#s10).
+//! Statuses of Contour objects. A delegate's status has one entry for each path that leads to it, and a summary: it is
+//! valid if one of them is (docs/delegation.md#s10).
 
 mod path_status;
 pub mod words;
@@ -22,28 +22,28 @@ use crate::contour::status::words::{Domain, ROOT_INVALID, about, partly};
 use crate::contour::status::written::status;
 use crate::status::object_status::{ObjectStatus, Row};
 
-/// Reason of a row of what is invalid and yet serves something.
+/// Reason of a row for an object that is partly invalid and still serves something.
 pub const PARTLY: &str = "PartiallyInvalid";
 
-/// What a delegate is told whose root is invalid: nothing of why.
+/// Violation of a delegate whose root is invalid; it must not reveal the cause.
 pub fn root_invalid() -> Violation {
     Violation::new("Orphaned", ROOT_INVALID, "the root of the delegation is invalid")
 }
 
-/// What was found out, while hosts are made.
+/// Findings, collected while virtual hosts are built.
 #[derive(Debug)]
 pub struct Report {
     visits: BTreeMap<ObjectRef, BTreeMap<Vec<Passed>, Visit>>,
-    /// How many vertices were entered below the roots of each namespace.
+    /// Number of proxies visited below the roots of each namespace.
     pub entered: BTreeMap<Arc<str>, usize>,
-    /// Which objects are roots of domains, by place.
+    /// Roots of domains, with the index of the domain.
     roots: BTreeMap<ObjectRef, usize>,
     domains: Vec<Domain>,
     winners: Winners,
 }
 
 impl Report {
-    /// What is known once names are decided.
+    /// Starts from the decision on hosts.
     pub fn new(claims: &Claims<'_>) -> Self {
         let domains = claims.zones.iter().map(|zone| {
             let entries = zone.entries.iter().map(|entry| entry.fault.as_ref().map(|fault| fault.message.clone()));
@@ -80,7 +80,7 @@ impl Report {
         report
     }
 
-    /// Notes which domains are no good.
+    /// Records invalid domains.
     pub fn domains(&mut self, claims: &Claims<'_>, states: &[Result<HostTls, Violation>]) {
         for (domain, state) in self.domains.iter_mut().zip(states) {
             domain.fault = state.as_ref().err().cloned();
@@ -96,7 +96,7 @@ impl Report {
         }
     }
 
-    /// What is wrong with the vertex where a host begins; it is not served.
+    /// Records a violation of the object where a host begins; the host is not served.
     pub fn fault(&mut self, claim: &Claim<'_>, fault: Violation) {
         if fault.reason != ROOT_INVALID {
             let delegate = claim.start.map(|start| start.meta.key.to_string()).unwrap_or_default();
@@ -115,7 +115,7 @@ impl Report {
         self.visits([visit]);
     }
 
-    /// A host that went to an object of another kind.
+    /// Records a host lost to an object of another kind.
     pub fn lost(&mut self, claim: &Claim<'_>, winner: &ObjectRef, seniority: Seniority) {
         let fault = lost(&claim.name, winner.kind, seniority);
         for object in [Some(claim.root), claim.start].into_iter().flatten().map(|vertex| vertex.object()) {
@@ -125,7 +125,7 @@ impl Report {
         self.entry(claim, fault.message);
     }
 
-    /// A host that an object of another API has, for a claim that was told of the other kind of Contour's.
+    /// Records a host lost to another API, for a claim that had already lost to Contour's other kind.
     pub fn outdone(&mut self, claim: &Claim<'_>, winner: &ObjectRef, seniority: Seniority) {
         let is_of_claim = |visit: &Visit| visit.host.is_empty() || visit.host == claim.name;
         for object in [Some(claim.root), claim.start].into_iter().flatten().map(|vertex| vertex.object()) {
@@ -136,14 +136,14 @@ impl Report {
         self.lost(claim, winner, seniority);
     }
 
-    /// Why a subdomain is not served, for the root of its domain.
+    /// Records why a subdomain is not served, for the root of its domain.
     pub fn entry(&mut self, claim: &Claim<'_>, problem: String) {
         let Some((zone, entry)) = claim.entry else { return };
         let told = self.domains.get_mut(zone).and_then(|domain| domain.entries.get_mut(entry));
         told.into_iter().for_each(|told| *told = Some(problem.clone()));
     }
 
-    /// Something odd about a subdomain's own certificate, for its delegate.
+    /// Records a warning about a subdomain's own certificate, for the delegate.
     pub fn warn_delegate(&mut self, claim: &Claim<'_>, warning: String) {
         let Some(start) = claim.start else { return };
         let mut visit = subdomain_visit(claim.root, &start.object(), &claim.name, root_invalid());
@@ -152,7 +152,8 @@ impl Report {
         self.visits([visit]);
     }
 
-    /// Something odd about a domain's certificate, for whoever names it: a domain inside of it inherits it too.
+    /// Records a warning about a domain's certificate, for the root that names it; inner domains inherit the
+    /// certificate.
     pub fn warn_domain(&mut self, claims: &Claims<'_>, claim: &Claim<'_>, warning: String) {
         let mut at = claim.entry.map(|(zone, _)| zone);
         while let Some(zone) = at.and_then(|at| claims.zones.get(at)) {
@@ -167,7 +168,7 @@ impl Report {
         }
     }
 
-    /// What was found on the way; what is said of the same way twice is put together.
+    /// Records the results of a walk; results for the same path are merged.
     pub fn visits(&mut self, visits: impl IntoIterator<Item = Visit>) {
         for visit in visits {
             let known = self.visits.entry(visit.object.clone()).or_default();
@@ -181,7 +182,7 @@ impl Report {
         }
     }
 
-    /// What every object is told.
+    /// The status of every object.
     pub fn told(&self, vertices: &Vertices<'_>, router: Option<&RouterName>) -> BTreeMap<ObjectRef, ObjectStatus> {
         vertices.iter().map(|(object, vertex)| (object.clone(), self.told_to(object, vertex, router))).collect()
     }
@@ -196,7 +197,7 @@ impl Report {
         if let Some(domain) = zone.and_then(|at| self.domains.get(*at)) {
             let verdict = domain.verdict(&vertex.subdomains.iter().map(|entry| &*entry.name).collect::<Vec<_>>());
             let admitted = verdict.state == State::Valid;
-            // What is served, or else what was to be.
+            // Hosts that are served; if none is, the hosts that are claimed.
             let names = vertex.subdomains.iter().zip(&domain.entries).filter(|(_, it)| it.is_none() || !admitted);
             let mut rows = vec![Row {
                 parent: router.clone(),
@@ -209,7 +210,7 @@ impl Report {
             for (entry, problem) in vertex.subdomains.iter().zip(&domain.entries).filter(|_| admitted) {
                 let Some(problem) = problem else { continue };
                 let winners = winners(&entry.name);
-                // Its delegate says more.
+                // The delegate's own status has more detail.
                 if winners.is_empty() && self.is_told(object.kind, entry) {
                     continue;
                 }
@@ -224,13 +225,13 @@ impl Report {
             }
             return ObjectStatus { status: status(vertex, &verdict, &[]), rows };
         }
-        // A root that is refused has no host, but wants one.
+        // A rejected root has no host; its claimed one is shown.
         let wanted = vertex.virtual_host.as_ref().map(|host| Arc::clone(&host.fqdn)).unwrap_or_default();
         let visits: Vec<&Visit> = self.visits.get(object).into_iter().flat_map(BTreeMap::values).collect();
         let verdicts: Vec<PathStatus> = visits.iter().map(|visit| PathStatus::of_visit(vertex.kind, visit)).collect();
         let rows = visits.iter().zip(&verdicts).map(|(visit, verdict)| {
             let host = [&visit.host, &wanted].into_iter().find(|host| !host.is_empty());
-            // A domain has no name itself.
+            // A domain has no host of its own.
             let subdomains = vertex.subdomains.iter().filter(|_| visit.host.is_empty()).map(|entry| &entry.name);
             Row {
                 parent: visit.parent().map_or_else(|| router.clone(), |(parent, _)| parent.to_string()),
@@ -259,7 +260,7 @@ impl Report {
         ObjectStatus { status: status(vertex, &verdict, &lines), rows }
     }
 
-    /// Whether the delegate of a subdomain is told what is wrong with it there.
+    /// True if the delegate's status reports the faults of this subdomain.
     fn is_told(&self, kind: Kind, entry: &Subdomain) -> bool {
         let delegate = ObjectRef { kind, key: entry.delegate.clone() };
         let mut ways = self.visits.get(&delegate).into_iter().flat_map(BTreeMap::values);
@@ -277,7 +278,7 @@ fn subdomain_visit(root: &ContourProxy, delegate: &ObjectRef, name: &Arc<str>, f
 }
 
 impl Visit {
-    /// The vertex before this one, and what of it led here.
+    /// The parent on the path, and the entry that led here.
     fn parent(&self) -> Option<(&ObjectRef, &str)> {
         let [.., parent, own] = &*self.path else { return None };
         Some((&parent.object, &own.via))

@@ -1,4 +1,4 @@
-//! Who may connect: the route's allow-list, and the client of the query.
+//! The route's allow-list, applied to the client of the query.
 
 use router_api::openshift::route::annotations::allowlist::{ALLOWLIST, allowlist};
 use router_table::flag::Flag;
@@ -8,8 +8,8 @@ use super::outcome::{Ground, Outcome};
 use crate::explain::explanation::{Client, Explanation, Step};
 use crate::explain::facts::Facts;
 
-/// Tells who may connect, where there is something to tell. `false`, with the verdict: not the client of the query, or
-/// nobody at all.
+/// Adds the allow-list step, if there is a list. Returns `false`, with the verdict set, if it rejects the client of the
+/// query or every client.
 pub fn admits(facts: Facts<'_>, ground: &Ground<'_>, route: &ResolvedRoute, out: &mut Explanation) -> bool {
     let from = ground.asked.client();
     if route.allow.is_none() && from.is_none() {

@@ -1,4 +1,4 @@
-//! From the router on: what traffic would decide, and how that is told.
+//! Follows a query from the router on, as traffic would, and records each decision.
 
 use router_model::kind::Kind;
 use router_table::decide::{Decision, decide, method_is_routed, target_is_valid};
@@ -23,7 +23,7 @@ use crate::explain::query::{Protocol, Query};
 use crate::explain::settings::Setting;
 use crate::status::object_status::faults;
 
-/// What a gRPC call is told where nothing is there that could have it.
+/// gRPC status if no route serves a call.
 const UNAVAILABLE: &str = "UNAVAILABLE";
 
 fn found<'t>(router: &'t RouterTable, asked: &Asked<'_>) -> Found<'t> {
@@ -50,7 +50,7 @@ fn found<'t>(router: &'t RouterTable, asked: &Asked<'_>) -> Found<'t> {
     Found::Request(decide(router, &asked.via(), asked.host.as_ref(), asked))
 }
 
-/// From the router on.
+/// Explains a query on a router.
 pub fn follow(facts: Facts<'_>, router: &RouterTable, query: &Query, out: &mut Explanation) {
     let asked = &Asked::of(query);
     let found = found(router, asked);
@@ -85,7 +85,7 @@ pub fn follow(facts: Facts<'_>, router: &RouterTable, query: &Query, out: &mut E
     handshake(&ground, &found, out);
 }
 
-/// What is told of something that a route has, whose client is let in.
+/// Explains what a route serves to an admitted client.
 fn take(facts: Facts<'_>, ground: &Ground<'_>, found: &Found<'_>, route: &ResolvedRoute, out: &mut Explanation) {
     let router = ground.router;
     match found {
@@ -138,7 +138,7 @@ fn tell_settings(settings: Vec<Setting>, out: &mut Explanation) {
     }
 }
 
-/// What is told of something that goes to an endpoint of a route, if there is one.
+/// Explains forwarding to an endpoint of a route, if it has one.
 fn forward(facts: Facts<'_>, ground: &Ground<'_>, found: &Found<'_>, route: &ResolvedRoute, out: &mut Explanation) {
     let mut told = sites::settings(route, found.rule().map(|rule| &*rule.prefix));
     told.extend(settings::settings(ground.router, route));
@@ -184,7 +184,7 @@ fn forward(facts: Facts<'_>, ground: &Ground<'_>, found: &Found<'_>, route: &Res
     out.outcome.extend(others);
 }
 
-/// What is told of something that no route has. What more there is to say about hosts is left to others.
+/// Explains a query that no route serves; further hints on hosts are added elsewhere.
 fn nobodys(ground: &Ground<'_>, found: &Found<'_>, losers: &[Loser], out: &mut Explanation) {
     let (router, asked) = (ground.router, ground.asked);
     let site = || sites::asked(router, asked).and_then(|host| Some((host, host.site.as_ref()?)));
@@ -232,7 +232,7 @@ fn nobodys(ground: &Ground<'_>, found: &Found<'_>, losers: &[Loser], out: &mut E
     }
 }
 
-/// What the router wants of those who speak TLS with it: that it can, and certificates, of which the question has none.
+/// Explains the TLS handshake: whether the router can terminate TLS, and whether it asks for client certificates.
 fn handshake(ground: &Ground<'_>, found: &Found<'_>, out: &mut Explanation) {
     if ground.asked.query.protocol != Protocol::Https || matches!(found, Found::Passthrough(_)) {
         return;
@@ -267,7 +267,7 @@ fn handshake(ground: &Ground<'_>, found: &Found<'_>, out: &mut Explanation) {
     out.outcome.push(Outcome::from(without).when("the client shows no certificate that the router's clientTLS takes"));
 }
 
-/// What a redirect of a Route to https says.
+/// The redirect of a Route to https.
 fn to_https(ground: &Ground<'_>, form: PathForm) -> Fate {
     let (router, asked) = (ground.router, ground.asked);
     let port = router.http_port.and_then(|port| location::mapped_port(&asked.authority, port, router.https_port));
@@ -277,7 +277,7 @@ fn to_https(ground: &Ground<'_>, form: PathForm) -> Fate {
     Fate::answer(302, Some(location))
 }
 
-/// What a redirect of a rule says.
+/// The redirect of a rule.
 fn redirect(ground: &Ground<'_>, rule: &Rule, to: &RedirectTo) -> Fate {
     let query = ground.asked.query;
     let (tls, port) = match query.protocol {

@@ -1,4 +1,4 @@
-//! Which listener, which host, which path: what was looked at, in which order, and why the others lost.
+//! The listener, host and path steps: candidates in order, and why the others did not match.
 
 use std::sync::Arc;
 
@@ -20,10 +20,10 @@ use crate::explain::found::Found;
 use crate::explain::query::{Protocol, Query};
 use crate::status::ingress::IngressEntry;
 
-/// Most names that are suggested for one that nobody has.
+/// Maximum number of suggested names for an unknown one.
 const MAX_SUGGESTIONS: usize = 3;
 
-/// The router that has the port. A server name without a port is asked of the router that serves it, or of the first.
+/// The router that has the port. For a server name without a port: the router that serves it, or the first one.
 pub fn listener<'f>(facts: Facts<'f>, query: &Query, out: &mut Explanation) -> Option<&'f RouterTable> {
     let routers = &facts.table.routers;
     let serves = |router: &RouterTable| query.hostname().is_some_and(|host| router.candidates(&host).next().is_some());
@@ -53,7 +53,7 @@ pub fn listener<'f>(facts: Facts<'f>, query: &Query, out: &mut Explanation) -> O
     taken.map(|router| &**router)
 }
 
-/// No router has the port.
+/// Explains that no router has the port.
 pub fn no_listener(facts: Facts<'_>, query: &Query, out: &mut Explanation) {
     out.outcome.push(Fate::Close { cause: None }.into());
     out.verdict = match query.port {
@@ -74,7 +74,7 @@ pub fn no_listener(facts: Facts<'_>, query: &Query, out: &mut Explanation) {
     }
 }
 
-/// What is not served is wanted by an object that nobody serves.
+/// Adds the objects that claim the host and are not served by this agent.
 pub fn tell_unserved(host: &str, losers: &[Loser], out: &mut Explanation) {
     let Some((loser, fix)) = losers.iter().find_map(|loser| Some((loser, loser.fix.as_ref()?))) else { return };
     let Owner { kind, namespace, name, .. } = &loser.route;
@@ -89,14 +89,14 @@ fn port_of(router: &RouterTable, protocol: Protocol) -> Option<u16> {
     }
 }
 
-/// The names that could match: the exact one, then the wildcard.
+/// Names that could match: the exact one, then wildcards.
 pub fn candidates(router: &RouterTable, asked: &Asked<'_>) -> Step {
     let host = asked.host.as_ref();
     let wildcard =
         host.and_then(Hostname::parent).map(|parent| (format!("*.{parent}"), router.hosts.wildcard.get(parent)));
     let wide = router.candidates(host).filter(|entry| matches!(entry.host, HostMatch::Suffix(_) | HostMatch::Any));
     let wide: Vec<_> = wide.map(|entry| (entry.host.to_string(), Some(entry))).collect();
-    // A wildcard of the same words is shown once.
+    // A wildcard with equal text is shown once.
     let wildcard = wildcard.filter(|(what, entry)| entry.is_some() || wide.iter().all(|(other, _)| what != other));
     let exact = host.map(|host| (host.to_string(), router.hosts.exact.get(host)));
     let none = (exact.is_none() && wide.is_empty()).then(|| (asked.name().to_owned(), None));
@@ -117,7 +117,7 @@ pub fn candidates(router: &RouterTable, asked: &Asked<'_>) -> Step {
     Step::Host { candidates }
 }
 
-/// Whether a host has a route for the query, and in words.
+/// Whether a host has a route for the query, and why.
 fn judge(router: &RouterTable, host: &VirtualHost, asked: &Asked<'_>) -> (bool, String) {
     let query = asked.query;
     if let Some(site) = host.site.as_ref().filter(|_| query.protocol == Protocol::Http || host.passthrough.is_none()) {
@@ -151,7 +151,7 @@ fn covers(route: &ResolvedRoute, path: &str) -> bool {
     }
 }
 
-/// The paths of the most specific host that has routes of this protocol, longest first.
+/// Paths of the most specific host that has routes of this protocol, longest first.
 pub fn paths(router: &RouterTable, asked: &Asked<'_>, found: &Found<'_>) -> Option<Step> {
     let (query, host) = (asked.query, asked.host.as_ref());
     let site = || sites::asked(router, asked)?.site.as_ref();
@@ -193,7 +193,7 @@ pub fn paths(router: &RouterTable, asked: &Asked<'_>, found: &Found<'_>) -> Opti
     Some(Step::Path { candidates })
 }
 
-/// Routes that want the host on this router and are refused, shadowed, or not selected.
+/// Routes that claim the host on this router and were rejected, shadowed or not selected.
 pub fn losers(facts: Facts<'_>, router: &RouterTable, host: &Hostname) -> Vec<Loser> {
     let mut losers = Vec::new();
     for (key, entries) in facts.report.routes.entries() {
@@ -233,7 +233,7 @@ pub fn losers(facts: Facts<'_>, router: &RouterTable, host: &Hostname) -> Vec<Lo
     losers
 }
 
-/// Whether the query's path would lead to a route; one that cannot be read may have any path.
+/// True if the query's path matches the route's; for an invalid route, always.
 fn wants_path(facts: Facts<'_>, router: &RouterTable, loser: &Loser, query: &Query) -> bool {
     if loser.route.kind != Kind::Route.name() {
         return true;
@@ -246,9 +246,9 @@ fn wants_path(facts: Facts<'_>, router: &RouterTable, loser: &Loser, query: &Que
     }
 }
 
-/// Whether the host is the entry's, or one that its wildcard would cover.
+/// True if the entry's host, or its wildcard, covers the host.
 fn wants(entry: &IngressEntry, host: &Hostname) -> bool {
-    // A host that is refused because of its capitals is meant all the same.
+    // Hosts are compared in lower case, even if the entry was rejected for its upper case.
     let wanted: &str = entry.host.as_ref();
     wanted.eq_ignore_ascii_case(host.as_str())
         || (entry.wildcard_policy == "Subdomain"
@@ -256,7 +256,7 @@ fn wants(entry: &IngressEntry, host: &Hostname) -> bool {
             && host.parent().is_some())
 }
 
-/// The verdict and the fix for what nothing serves.
+/// Verdict and fix for a query that nothing serves.
 pub fn not_served(facts: Facts<'_>, router: &RouterTable, asked: &Asked<'_>, losers: &[Loser], out: &mut Explanation) {
     let (query, host) = (asked.query, asked.host.as_ref());
     let admitted: Vec<&Arc<VirtualHost>> = router.candidates(host).collect();
@@ -275,7 +275,7 @@ pub fn not_served(facts: Facts<'_>, router: &RouterTable, asked: &Asked<'_>, los
                     format!("{answer}: {name} wants it and is refused ({}); {owner}{since} has it", loser.why);
                 out.fix = Some(format!("give {name} another host or path, or remove {owner}"));
             }
-            // Where several roots of Contour want a name, none has it.
+            // If several roots of Contour claim a name, none gets it.
             _ => {
                 out.verdict = format!("{answer}: {name} wants it and is not served: {}", loser.why);
                 let what = if loser.route.kind.ends_with("Route") { "the route" } else { &*name };
@@ -330,7 +330,7 @@ fn fix_of_known(host: &VirtualHost, query: &Query, path: &str) -> String {
     }
 }
 
-/// Another router that has the host.
+/// Another router that serves the host.
 fn elsewhere(facts: Facts<'_>, router: &RouterTable, host: &Hostname, query: &Query) -> Option<String> {
     let other = facts
         .table
@@ -342,7 +342,7 @@ fn elsewhere(facts: Facts<'_>, router: &RouterTable, host: &Hostname, query: &Qu
     Some(format!("router {} has it: ask on port {port} for {}", other.name, query.protocol))
 }
 
-/// Hosts that differ by a letter or two.
+/// Hosts within a small edit distance.
 fn suggestions(router: &RouterTable, host: &Hostname) -> String {
     let mut close: Vec<(usize, &str)> = router
         .hosts
@@ -361,7 +361,7 @@ fn suggestions(router: &RouterTable, host: &Hostname) -> String {
     format!("did you mean {}? Otherwise {create}", names.join(" or "))
 }
 
-/// How many letters differ (Levenshtein), as far as it is worth knowing: 3 stands for more.
+/// Edit distance (Levenshtein), capped: 3 means 3 or more.
 fn distance(a: &str, b: &str) -> usize {
     const MANY: usize = 3;
     if a.len().abs_diff(b.len()) >= MANY {

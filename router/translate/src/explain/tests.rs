@@ -1,4 +1,4 @@
-//! Whole explanations, as text: each line is something that an operator relies on.
+//! Whole explanations as text: operators rely on each line.
 
 use router_api::resources::Resources;
 use router_table::live::Trust;
@@ -97,7 +97,7 @@ fn a_refused_route_answers_with_the_rule_and_names_the_winner() {
          and is older than new); Route shop/old, created 2024-01-01T00:00:01Z, has it"
     );
     assert_eq!(explanation.fix.unwrap(), "give Route thief/new another host or path, or remove Route shop/old");
-    // Strict ownership alone is in the way: the data says so, for whoever reads JSON.
+    // Only Strict ownership is in the way; the JSON has it as data.
     let json = serde_json::to_value(explained(&objects, "http://shop.test/pay")).unwrap();
     let losers = json["steps"].as_array().unwrap().iter().find(|step| step["stage"] == "losers").unwrap();
     assert_eq!(losers["routes"][0]["winner"]["namespace"], "shop");
@@ -185,7 +185,7 @@ fn clear_text_is_told_apart_from_tls() {
     assert!(name.served);
 }
 
-/// The lines of the filter step, with verdict and fix after them.
+/// The lines of the filter step, followed by verdict and fix.
 fn filtered(list: &str, tls: Value, query: &str, from: Option<&str>) -> Vec<String> {
     let mut object = route("a/r", 1, json!({ "host": "h.test", "tls": tls }));
     if !list.is_empty() {
@@ -231,7 +231,7 @@ fn a_client_is_told_whether_it_may_connect() {
     assert_eq!(of(list, &pass, Some("2001:db8::2")), [&refused[..], &[&fix("2001:db8::2")]].concat());
     let expected = ["everybody may connect", "192.0.2.1 is let in", "Route a/r gets it, on 1 endpoint"];
     assert_eq!(of("", &edge, Some("192.0.2.1")), expected);
-    // A redirect is refused like everything else.
+    // The allow-list also rejects clients that would get a redirect.
     let redirect = json!({ "termination": "edge", "insecureEdgeTerminationPolicy": "Redirect" });
     let found = filtered(list, redirect, "http://h.test/", Some("192.0.2.1"));
     assert!(found[2].starts_with("403: Route a/r has it"), "{found:?}");
@@ -343,7 +343,7 @@ fn of_gateway_api(kind: &str, id: &str, age: u32, spec: Value) -> Value {
     object
 }
 
-/// A Gateway, a route with a slot for the routes of teams, and the route of a team.
+/// A Gateway, a route with a slot for teams' routes, and the route of a team.
 fn delegated() -> Vec<Value> {
     let service = |id: &str| {
         let mut service = of_gateway_api("Service", id, 1, json!({ "ports": [{ "name": "http", "port": 80 }] }));

@@ -1,4 +1,4 @@
-//! Which routes hang on which listeners, and what each route is told for each of its parents.
+//! Attaches routes to listeners, and gives each route its condition `Accepted` for each parent.
 
 use std::cmp::Ordering;
 use std::collections::HashMap;
@@ -14,44 +14,45 @@ use crate::gateway::gateway_state::GatewayState;
 use crate::gateway::listeners::placed::Placed;
 use crate::status::condition::Condition;
 
-/// A route with those of its parents that are Gateways of ours.
+/// A route and those of its `parentRefs` that name a Gateway of ours.
 #[derive(Debug)]
 pub struct Attached<'r> {
     /// The route.
     pub route: &'r Arc<GatewayRoute>,
-    /// In order of `parentRefs`.
+    /// In the order of `parentRefs`.
     pub parents: Vec<Parent>,
 }
 
-/// One of a route's `parentRefs`: a Gateway of ours.
+/// An entry of a route's `parentRefs` that names a Gateway of ours.
 #[derive(Debug)]
 pub struct Parent {
-    /// Its place among the `parentRefs`.
+    /// Index in `parentRefs`.
     pub index: usize,
-    /// The Gateway, by its place among [`GatewayState`]s.
+    /// Index of the Gateway in the list of [`GatewayState`]s.
     pub gate: usize,
     /// Condition `Accepted`.
     pub accepted: Condition,
-    /// The listeners that the route hangs on; none unless it is accepted.
+    /// The listeners that the route is attached to; empty if it is not accepted.
     pub hooks: Vec<Attachment>,
 }
 
-/// A listener that a route hangs on.
+/// A listener that a route is attached to.
 #[derive(Clone, Debug)]
 pub struct Attachment {
-    /// The listener, by its place in the Gateway.
+    /// Index of the listener in its Gateway.
     pub listener: usize,
-    /// Hosts that both have; at least one.
+    /// The intersection of the listener's hostname and the route's hostnames; not empty.
     pub hosts: Vec<HostPattern>,
 }
 
-/// The API's order of age: creation (what has no time is the youngest), then namespace and name.
+/// Precedence by age in Gateway API: `creationTimestamp` (an object without one is the youngest), then namespace and
+/// name.
 pub fn seniority(one: &Meta, other: &Meta) -> Ordering {
     one.created.cmp(&other.created).then_with(|| one.key.cmp(&other.key))
 }
 
-/// Hangs all routes on listeners, the oldest first: of an HTTPRoute and a GRPCRoute whose hosts meet on a listener the
-/// older one is accepted.
+/// Attaches all routes to listeners, the oldest first. If an HTTPRoute and a GRPCRoute have overlapping hosts on one
+/// listener, the older one is accepted.
 pub fn attach<'r>(
     resources: &'r Resources,
     gates: &[GatewayState<'r>],
@@ -87,7 +88,7 @@ pub fn attach<'r>(
     attached
 }
 
-/// The Gateway that a parent reference names.
+/// The Gateway that a parent reference names, if it names one.
 fn gateway_of(route: &GatewayRoute, parent: &ParentRef) -> Option<ObjectKey> {
     let object = &parent.object;
     let is_gateway = *object.group == *GROUP && *object.kind == *Kind::Gateway.name();
@@ -95,10 +96,11 @@ fn gateway_of(route: &GatewayRoute, parent: &ParentRef) -> Option<ObjectKey> {
     is_gateway.then(|| ObjectKey { namespace: namespace.clone(), name: object.name.clone() })
 }
 
-/// The listeners of a Gateway that take the route.
+/// The listeners of a Gateway that the route attaches to.
 ///
 /// # Errors
-/// Condition `Accepted` when there is none.
+///
+/// Condition `Accepted` if there is none.
 fn hooks(
     route: &GatewayRoute,
     parent: &ParentRef,
@@ -155,7 +157,7 @@ fn hooks(
         };
         return refused("NoReadyListeners", message);
     }
-    // What hangs on a listener that is not accepted is counted there all the same.
+    // A route also counts in `attachedRoutes` of listeners that are not accepted.
     Ok(ready.into_iter().chain(rest).collect())
 }
 
@@ -168,7 +170,7 @@ fn wanted(parent: &ParentRef) -> String {
     }
 }
 
-/// `allowedRoutes.namespaces` of a listener.
+/// Whether `allowedRoutes.namespaces` of the listener admits the route.
 fn allows(placed: &Placed<'_>, route: &GatewayRoute, gate: &GatewayState<'_>, resources: &Resources) -> bool {
     let namespace = &route.meta.key.namespace;
     match &placed.listener.allowed.from {
@@ -179,7 +181,8 @@ fn allows(placed: &Placed<'_>, route: &GatewayRoute, gate: &GatewayState<'_>, re
     }
 }
 
-/// What a listener's hostname and a route's hostnames have in common, each once, in order; no hostnames mean every name.
+/// The intersection of a listener's hostname and a route's hostnames, deduplicated, in order; a route without hostnames
+/// has all.
 pub fn common(listener: &HostPattern, hostnames: &[HostPattern]) -> Vec<HostPattern> {
     let any = [HostPattern::Any];
     let own = if hostnames.is_empty() { &any[..] } else { hostnames };
@@ -192,12 +195,13 @@ pub fn common(listener: &HostPattern, hostnames: &[HostPattern]) -> Vec<HostPatt
     common
 }
 
-/// Hosts of accepted HTTPRoutes and GRPCRoutes by Gateway and listener.
+/// Hosts of accepted HTTPRoutes and GRPCRoutes, by Gateway and listener.
 #[derive(Default)]
 struct HostnameConflicts(HashMap<(usize, usize), [PatternSet; 2]>);
 
 impl HostnameConflicts {
-    /// Drops the listeners on which a route of the other kind is before this one, says which, and notes the others.
+    /// Drops listeners where an earlier route of the other kind has an overlapping host, and returns a note that names
+    /// them. Records the hosts on the others.
     fn keep(
         &mut self,
         route: &GatewayRoute,
@@ -235,7 +239,7 @@ impl HostnameConflicts {
     }
 }
 
-/// A route of this kind that comes before another one, in a message.
+/// Describes, for a message, a route of this kind that takes precedence.
 fn first(kind: Kind) -> String {
     let article = if kind == Kind::HttpRoute { "an" } else { "a" };
     format!("{article} {kind} that comes first")

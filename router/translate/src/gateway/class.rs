@@ -1,4 +1,4 @@
-//! GatewayClasses: which are Sluice's, and what they are told.
+//! GatewayClasses of Sluice, and their statuses.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use super::conditions::conditions;
 use crate::status::condition::Condition;
 use crate::status::object_status::{ObjectStatus, Row};
 
-/// Features of the API that hold, by their names in its conformance suite, in order of name.
+/// Supported features of the API, named as in its conformance suite, sorted.
 pub const FEATURES: [&str; 39] = [
     "BackendTLSPolicy",
     "BackendTLSPolicySANValidation",
@@ -56,20 +56,20 @@ pub const FEATURES: [&str; 39] = [
     "TLSRouteModeTerminate",
 ];
 
-/// Minor versions of the API's definitions that are understood, of major version 1.
+/// Supported minor versions of the API's CRDs; the major version is 1.
 const MINOR_VERSIONS: std::ops::RangeInclusive<u32> = 0..=6;
 
 /// The GatewayClasses of Sluice.
 #[derive(Debug, Default)]
 pub struct Classes {
-    /// By name: whether Gateways of the class are served.
+    /// By class name: true if Gateways of the class are served.
     accepted: BTreeMap<Arc<str>, bool>,
-    /// What each is told.
+    /// Status of each class.
     pub told: BTreeMap<ObjectRef, ObjectStatus>,
 }
 
 impl Classes {
-    /// Looks at every class.
+    /// Evaluates every class of Sluice's controller.
     pub fn new(resources: &Resources) -> Self {
         let mut classes = Classes::default();
         let version = version(resources);
@@ -100,13 +100,13 @@ impl Classes {
         classes
     }
 
-    /// Whether Gateways of this class are served; `None` for a class that is not Sluice's.
+    /// True if Gateways of this class are served; `None` if the class is not Sluice's.
     pub fn accepts(&self, name: &str) -> Option<bool> {
         self.accepted.get(name).copied()
     }
 }
 
-/// `SupportedVersion`: what the installed definitions say, if any is known.
+/// Condition `SupportedVersion`, from the bundle version of the installed CRDs.
 fn version(resources: &Resources) -> Condition {
     let of_api = resources.definitions.iter().filter(|definition| definition.meta.key.name.ends_with(GROUP));
     let versions = of_api.filter_map(|definition| definition.meta.annotations.get(BUNDLE_VERSION));

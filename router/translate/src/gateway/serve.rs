@@ -1,6 +1,6 @@
-//! Virtual hosts of Gateways. A host of a router is served by the listener with the most specific hostname that covers
-//! it, for clear text and for TLS; what no rule of that listener matches is answered 404, however much a wider listener
-//! has. So each host has all the rules that can serve it, in order.
+//! Virtual hosts of Gateways. On each port, the listener with the most specific hostname serves a host; requests that
+//! match none of its rules get 404, even if a listener with a wider hostname has a match. So each host lists all rules
+//! that can serve it, in order.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -26,36 +26,36 @@ use crate::gateway::listeners::ports::Side;
 use crate::owned_age::OwnedAge;
 use crate::translator::RouterPorts;
 
-/// Everything that Gateways serve.
+/// All virtual hosts of Gateways.
 #[derive(Debug, Default)]
 pub struct Hosts {
     /// By router and host.
     pub built: BTreeMap<(RouterName, HostMatch), Built>,
-    /// What routes must be told of their hosts, by route.
+    /// Notes on hosts for the statuses of routes, by route.
     pub notes: BTreeMap<ObjectRef, BTreeSet<String>>,
-    /// Which listener has which hostname, by router and port.
+    /// Listeners by router, port and hostname.
     listeners: HashMap<(RouterName, Side), HashMap<HostPattern, ListenerAt>>,
-    /// The oldest route that wants a host, by router and port, and the listener that it hangs on.
+    /// The oldest route that claims a host, and its listener, by router, port and host.
     claims: HashMap<(RouterName, Side), HashMap<HostPattern, (OwnedAge, ListenerAt)>>,
-    /// Ages of all Gateways.
+    /// Ages of all Gateways, by index.
     ages: Vec<OwnedAge>,
 }
 
-/// A listener: its Gateway's place among all, and its place there.
+/// A listener: index of its Gateway, and index in that Gateway.
 pub type ListenerAt = (usize, usize);
 
-/// A virtual host, as far as Gateways have a say in it.
+/// A virtual host, as Gateways define it.
 #[derive(Debug)]
 pub struct Built {
-    /// Age of the oldest object that wants it, which is the site's owner.
+    /// Age of the oldest object that claims the host; that object owns the host rules.
     pub age: OwnedAge,
-    /// Rules.
+    /// Rules for clear text and terminated TLS.
     pub site: HostRules,
-    /// Where TLS connections go as they are.
+    /// Route of passthrough connections.
     pub passthrough: Option<Arc<ResolvedRoute>>,
 }
 
-/// A route that hangs on a listener, with the rules that it has there.
+/// A route attached to a listener, with its effective rules there.
 #[derive(Clone, Copy, Debug)]
 pub struct AttachedRules<'m> {
     /// The listener.
@@ -67,7 +67,7 @@ pub struct AttachedRules<'m> {
 }
 
 impl Hosts {
-    /// Builds all virtual hosts of these routers.
+    /// Builds the virtual hosts of these routers.
     pub fn new(
         gates: &[GatewayState<'_>],
         hung: &[AttachedRules<'_>],
@@ -108,7 +108,7 @@ impl Hosts {
         hosts
     }
 
-    /// Notes the hosts that a route wants on its listener.
+    /// Records the hosts that a route claims on its listener.
     fn claim(&mut self, gates: &[GatewayState<'_>], one: &AttachedRules<'_>) {
         let placed = gates.get(one.at.0).and_then(|gate| gate.listeners.get(one.at.1));
         let Some((router, protocol)) = placed.and_then(|placed| placed.router.clone().zip(placed.protocol)) else {
@@ -130,8 +130,9 @@ impl Hosts {
         }
     }
 
-    /// The listener that serves a host on a port: that with the most specific hostname. But a Gateway takes no host from a
-    /// route of another one that has wanted the very host for longer than there is this Gateway.
+    /// The listener that serves a host on a port: the one with the most specific hostname. Exception: a Gateway does
+    /// not take a host from a route of another Gateway that has claimed exactly this host since before this Gateway was
+    /// created.
     pub fn closest(&self, router: &RouterName, side: Side, host: &HostPattern) -> Option<ListenerAt> {
         let port = (router.clone(), side);
         let of_port = self.listeners.get(&port)?;
@@ -149,7 +150,7 @@ impl Hosts {
         routes: &mut Routes<'_, '_>,
         domains: &Domains,
     ) {
-        // A route's host that another listener has is not served by its own.
+        // A listener does not serve a route's host that another listener serves.
         let is_served = |at: &ListenerAt, serving: &Serving<'_>, host: &HostPattern| {
             self.closest(&router.name, serving.protocol.side(), host) == Some(*at)
         };
@@ -168,7 +169,7 @@ impl Hosts {
             let of_sides = || sides.iter().filter_map(|at| servings.get(at));
             let oldest =
                 of_sides().filter_map(|serving| serving.wanted.get(&host).copied()).min_by_key(|one| one.0.age());
-            // A part of a wider host that alone is allowed is wanted by nobody as it is.
+            // No object claims exactly the allowed part of a wider host.
             let owner = oldest.or_else(|| of_sides().find_map(|serving| serving.holder(&host)));
             let (mut site, mut passthrough) = (None::<HostRules>, None);
             for at in sides {
@@ -180,7 +181,7 @@ impl Hosts {
                     cleartext: None,
                     tls: None,
                 });
-                // Who comes over TLS for another listener's host is told so.
+                // Names the listener in the 421 message for TLS clients of another listener's host.
                 site.listener = Arc::clone(&serving.name);
                 match serving.protocol {
                     Protocol::Http => {
@@ -205,7 +206,7 @@ impl Hosts {
     }
 }
 
-/// One listener with what hangs on it.
+/// One listener with its attached rules.
 struct Serving<'m> {
     /// E.g. `Gateway shop/public#web`.
     name: Arc<str>,
@@ -214,10 +215,10 @@ struct Serving<'m> {
     certificates: &'m [Arc<CertifiedKey>],
     path_form: PathForm,
     precedence: Precedence<'m>,
-    /// The oldest object that wants a host.
+    /// The oldest object that claims each host.
     wanted: HashMap<&'m HostPattern, (&'m Meta, Kind)>,
     made: HashMap<*const Alternative, Arc<Rule>>,
-    /// Hosts with the same rules share the list.
+    /// Hosts with equal rules share one list.
     lists: HashMap<Vec<*const Rule>, Arc<[Arc<Rule>]>>,
 }
 
@@ -255,12 +256,12 @@ impl<'m> Serving<'m> {
         })
     }
 
-    /// Who wants the narrowest host that covers this one.
+    /// The owner of the narrowest host that covers this one.
     fn holder(&self, host: &HostPattern) -> Option<(&'m Meta, Kind)> {
         host.and_wider().iter().find_map(|wider| self.wanted.get(wider)).copied()
     }
 
-    /// The rules of a host, in order.
+    /// The rules that serve a host, in order.
     fn rules(&mut self, host: &HostPattern, routes: &mut Routes<'_, '_>) -> Arc<[Arc<Rule>]> {
         let mut rules = Vec::new();
         for (rule, alternative) in self.precedence.serving(host) {
@@ -274,7 +275,7 @@ impl<'m> Serving<'m> {
                 })
             });
             rules.push(Arc::clone(made));
-            // Nothing gets past a rule that takes every request.
+            // Rules after one that matches every request are unreachable.
             if takes_all(&alternative.matcher) {
                 break;
             }
@@ -288,7 +289,7 @@ impl<'m> Serving<'m> {
         self.tls(host, rules, None)
     }
 
-    /// TLS of a host; `None` without a certificate.
+    /// TLS settings of a host; `None` without a certificate.
     fn tls(
         &self,
         host: &HostPattern,
@@ -301,7 +302,7 @@ impl<'m> Serving<'m> {
             HostPattern::Suffix(domain) => Some(format!("any.{domain}")),
             HostPattern::Any => None,
         };
-        // Those that are made out for the host come first.
+        // Certificates that cover the host come first.
         if let Some(name) = name.filter(|_| certificates.len() > 1) {
             certificates.sort_by_cached_key(|pair| !covers(pair, &name));
         }
@@ -314,7 +315,8 @@ impl<'m> Serving<'m> {
         })
     }
 
-    /// Where connections for a host go: to the first TLSRoute, or nowhere. The others that want the very host are noted.
+    /// The route of a host's connections: the first TLSRoute, or one without endpoints. Other TLSRoutes of exactly this
+    /// host get a note.
     fn connections(
         &self,
         host: &HostPattern,

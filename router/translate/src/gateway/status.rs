@@ -1,4 +1,4 @@
-//! What objects of Gateway API are told.
+//! Statuses of Gateway API objects.
 
 mod fate;
 mod gateways;
@@ -23,10 +23,10 @@ use crate::status::condition::Condition;
 use crate::status::object_status::{ObjectStatus, Row};
 use crate::translator::Lost;
 
-/// One row of a route.
+/// A row of a route's status.
 struct Line {
     parent: Value,
-    /// What backends get of connections that come by it.
+    /// What backends receive of connections through this parent.
     carried: Carried,
     accepted: Condition,
     dropped: BTreeMap<usize, BTreeSet<String>>,
@@ -34,11 +34,11 @@ struct Line {
     row: Row,
 }
 
-/// Routes that listeners count.
+/// Routes counted in `attachedRoutes`, by listener.
 type Counts = HashMap<ListenerAt, BTreeSet<ObjectRef>>;
 
 impl Model<'_> {
-    /// What everybody is told when these hosts went to other kinds.
+    /// Statuses of all objects, given the hosts that other APIs have won.
     pub(super) fn statuses(&self, lost: &Lost) -> BTreeMap<ObjectRef, ObjectStatus> {
         let mut statuses = self.classes.told.clone();
         statuses.extend(self.policies.clone());
@@ -87,7 +87,7 @@ impl Model<'_> {
         statuses
     }
 
-    /// The row of a Gateway that the route names.
+    /// The row for a Gateway that the route names.
     fn line(&self, attached: &Attached<'_>, parent: &Parent, written: &Value, lost: &Lost) -> Line {
         let route = attached.route;
         let hosts: BTreeSet<(ListenerAt, &HostPattern)> = parent
@@ -134,7 +134,7 @@ impl Model<'_> {
         Line { parent, carried, accepted, dropped: BTreeMap::new(), members: Vec::new(), row }
     }
 
-    /// A row that is there because of inclusion.
+    /// A row added by inclusion.
     fn included_line(
         &self,
         route: &GatewayRoute,
@@ -167,7 +167,7 @@ impl Model<'_> {
         (key, Line { parent, carried: Carried::Content, accepted, dropped, members, row })
     }
 
-    /// Whether a listener is among those that a row is about.
+    /// True if a row covers this listener.
     fn is_of(&self, at: ListenerAt, included: &IncludedRow) -> bool {
         match &included.parent {
             RowParent::Direct(_) => true,
@@ -179,7 +179,7 @@ impl Model<'_> {
     }
 }
 
-/// Where a row stands among a route's.
+/// Sort key of a route's rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct PlaceKey(bool, usize);
 
@@ -193,7 +193,7 @@ impl PlaceKey {
     }
 }
 
-/// A parent reference as it was written.
+/// A parent reference as written.
 fn reference(route: &GatewayRoute, index: usize, written: &Value) -> Value {
     if let Some(reference) = written.pointer(&format!("/spec/parentRefs/{index}")) {
         return reference.clone();

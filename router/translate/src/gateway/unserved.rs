@@ -1,4 +1,4 @@
-//! Objects of Gateway API that nobody here serves: whom the statuses of [`crate::gateway::status`] leave out.
+//! Gateway API objects that this agent does not serve, and that [`crate::gateway::status`] therefore leaves out.
 
 use router_api::gateway_api::types::{CONTROLLER_NAME, GROUP, Gateway, GatewayClass, GatewayRoute, ParentRef};
 use router_api::resources::Resources;
@@ -12,10 +12,10 @@ use crate::gateway::inclusion::edges::{gateway_of, parent_of};
 use crate::status::report::StatusReport;
 use crate::warning::Unserved;
 
-/// Why something is not served, and what to write.
+/// Why an object is not served, and what to change.
 type Reason = (String, String);
 
-/// Classes and Gateways of others, and what hangs on these, or on nothing.
+/// Classes and Gateways of other controllers; routes attached to these or to nothing.
 pub fn unserved(resources: &Resources, report: &StatusReport) -> Vec<Unserved> {
     let mut all = Vec::new();
     for class in resources.gateway_classes.iter().filter(|class| !is_ours(class)) {
@@ -58,7 +58,7 @@ fn is_ours(class: &GatewayClass) -> bool {
     *class.controller == *CONTROLLER_NAME
 }
 
-/// Why nobody here serves a Gateway; `None`: its class is ours.
+/// Why a Gateway is not served; `None` if its class is ours.
 fn of_gateway(resources: &Resources, gateway: &Gateway) -> Option<Reason> {
     let name = &gateway.class;
     let other = || {
@@ -79,8 +79,8 @@ fn of_gateway(resources: &Resources, gateway: &Gateway) -> Option<Reason> {
     }
 }
 
-/// Why a route gets nothing by one of its parents, where no status says so. A parent of another controller's is no
-/// fault of a route that is told of others.
+/// Why a `parentRefs` entry serves nothing, if no status says so. A parent of another controller is no fault of a route
+/// that has another parent here.
 fn of_parent(resources: &Resources, route: &GatewayRoute, parent: &ParentRef, is_told: bool) -> Option<Reason> {
     if let Some(key) = gateway_of(route, parent) {
         return match resources.gateways.get(&key) {
@@ -103,7 +103,7 @@ fn of_parent(resources: &Resources, route: &GatewayRoute, parent: &ParentRef, is
         return None;
     }
     match parent_of(route, parent) {
-        // What is not there is told by `inclusion::warnings`.
+        // `inclusion::warnings` reports parents that do not exist.
         Some(above) => resources
             .gateway_route(&above)
             .map(|_| (format!("it hangs on {above}, which is not served itself"), format!("look at {above} first"))),
@@ -117,13 +117,13 @@ fn of_parent(resources: &Resources, route: &GatewayRoute, parent: &ParentRef, is
     }
 }
 
-/// A Gateway that may be named instead, in words.
+/// Advice that names a Gateway of ours, if there is one.
 fn ours(resources: &Resources) -> String {
     let mut ours = resources.gateways.iter().filter(|gateway| of_gateway(resources, gateway).is_none());
     ours.next().map(|gateway| format!(", such as {}", gateway.meta.key)).unwrap_or_default()
 }
 
-/// Hosts that a route wants, as far as listeners that it names have them too.
+/// Hosts that a route claims; if it names a listener, those that the listener also has.
 fn hosts(route: &GatewayRoute, gateway: Option<&Gateway>, parent: Option<&ParentRef>) -> Vec<String> {
     let section = parent.and_then(|parent| parent.section.as_ref());
     let listeners = gateway.into_iter().flat_map(|gateway| &gateway.listeners);

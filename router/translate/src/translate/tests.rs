@@ -241,7 +241,7 @@ fn a_route_without_a_good_version_is_told_by_the_routers_that_select_it() {
     let subdomain = |names: &[&str]| -> Vec<_> { names.iter().map(|name| ((*name).to_owned(), "Subdomain")).collect() };
     assert_eq!(told(json!({ "shard": "blue" })), subdomain(&["all", "blue", "shop"]));
     assert_eq!(told(Value::Null), subdomain(&["all", "shop"]));
-    // What cannot be read may mean any of them.
+    // An invalid controller may have any shard.
     assert_eq!(told(json!({ "shard": 1 })), subdomain(&["all", "blue", "red", "shop"]));
 }
 
@@ -256,7 +256,7 @@ fn an_allowlist_without_a_valid_address_lets_nobody_in_and_says_so() {
     assert!(translation.warnings.iter().any(|warning| warning.message.contains("10. nonsense")));
 }
 
-/// Everything that a client or a reader of statuses could see of a translation.
+/// Everything that a client or a reader of statuses can observe of a translation.
 fn fingerprint(translation: &Translation) -> String {
     let mut text = String::new();
     for router in &translation.table.routers {
@@ -278,7 +278,7 @@ fn fingerprint(translation: &Translation) -> String {
     text
 }
 
-/// Routes of three namespaces that fight for few hosts and paths.
+/// Routes of three namespaces that contest few hosts and paths.
 fn contenders() -> impl Strategy<Value = Vec<Value>> {
     let one = (0..3usize, 0..5u32, 0..4usize, 0..4usize, 0..4usize, any::<bool>());
     prop::collection::vec(one, 1..14).prop_map(|specs| {
@@ -365,7 +365,7 @@ proptest! {
     fn a_route_changes_nothing_for_unrelated_hosts(
         policy in policies(), routes in contenders(), newcomer in contenders(), age in 0..5u32,
     ) {
-        // Hosts of another domain, so that neither exact claims nor wildcards can touch them.
+        // Hosts of another domain, which neither exact claims nor wildcards can overlap.
         let elsewhere = newcomer.into_iter().map(|mut value| {
             let host = value["spec"]["host"].as_str().unwrap_or_default().replace("d.test", "unrelated.example");
             value["spec"]["host"] = json!(host);

@@ -1,4 +1,4 @@
-//! Warnings for objects that no status covers, with the verdict and the fix that `explain` names.
+//! Warnings for objects that no status covers, with the verdict and the fix of `explain`.
 
 use router_api::testing::{controller, resources, route};
 use router_table::live::Trust;
@@ -17,7 +17,8 @@ fn facts<'f>(translation: &'f Translation, resources: &'f Resources) -> Facts<'f
     Facts { table: &translation.table, report: &translation.report, resources, trust: Trust::default(), live: None }
 }
 
-/// What `validate` and the log say of these objects, but of endpoints, and what is said about `http://h.test/`.
+/// Warnings of `validate` and the log about these objects, except those on endpoints, and the explanation of
+/// `http://h.test/`.
 fn told(objects: Vec<Value>) -> (Vec<String>, Explanation) {
     let resources = resources(objects);
     let translation = translate(&resources, &Settings::default());

@@ -1,4 +1,4 @@
-//! The domains of IngressRoutes whose `fqdn` begins with a dot, and what they delegate.
+//! Domains: IngressRoutes whose `fqdn` begins with a dot, and the names that they delegate.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use crate::contour::claims::delegated_domain::{DelegatedDomain, Delegation, Doma
 use crate::contour::claims::types::{Claims, Vertices, duplicate, is_domain, root_allowed};
 use crate::settings::Settings;
 
-/// The innermost domain that a name, or a wildcard, is in.
+/// The innermost domain around a name or wildcard.
 pub fn nearest(domains: &Domains, name: &str) -> Option<usize> {
     let mut rest = name;
     while let Some((_, domain)) = rest.split_once('.') {
@@ -28,8 +28,8 @@ fn entry_fault(reason: &'static str, message: String) -> Violation {
     Violation::new("IncludeError", reason, message)
 }
 
-/// Finds the domains, outermost first. One inside of another is its owner's, or is delegated by it; what is neither has
-/// no say over names.
+/// Finds all domains, outermost first. A domain inside another one must be in its owner's namespace or be delegated by
+/// it; otherwise it is rejected.
 pub fn find<'r>(vertices: &Vertices<'r>, settings: &Settings, claims: &mut Claims<'r>) {
     let mut by_domain: BTreeMap<(usize, Hostname), Vec<&'r Arc<ContourProxy>>> = BTreeMap::new();
     for (object, vertex) in vertices.iter().filter(|(_, vertex)| is_domain(vertex)) {
@@ -84,7 +84,7 @@ fn domain_of(vertex: &ContourProxy) -> Result<Hostname, Violation> {
     }
 }
 
-/// Whether an object may have a domain; whether that is because the domain around it delegates it.
+/// Whether an object may own a domain. `Ok(true)` if the domain around it delegates it.
 fn right_to(
     domain: &Hostname,
     vertex: &ContourProxy,
@@ -107,7 +107,7 @@ fn right_to(
     }
 }
 
-/// The names of a root's subdomains: each inside of the domain, and once.
+/// The entries of a root's `subdomains`: each must be within the domain, and unique.
 fn entries_of(root: &ContourProxy, domain: &Hostname) -> Vec<Delegation> {
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     for subdomain in &root.subdomains {
@@ -134,8 +134,8 @@ fn entries_of(root: &ContourProxy, domain: &Hostname) -> Vec<Delegation> {
     root.subdomains.iter().map(|subdomain| entry(&subdomain.name)).collect()
 }
 
-/// Looks at the delegates of all domains' names, and notes why one cannot serve: domains of older roots come first, as
-/// an object with a virtual host can serve one name only. The objects with a virtual host that serve a name as delegates.
+/// Checks the delegates of all domains, and records why an entry is invalid. Domains of older roots come first, since a
+/// delegate with a virtual host of its own can serve only one name. Returns the delegates that have one.
 pub fn delegate<'r>(vertices: &Vertices<'r>, claims: &mut Claims<'r>) -> BTreeSet<ObjectRef> {
     let mut order: Vec<usize> = (0..claims.zones.len()).collect();
     let age = |at: &usize| claims.zones.get(*at).and_then(|zone| zone.root).map(|root| root.meta.age());
@@ -169,7 +169,7 @@ pub fn delegate<'r>(vertices: &Vertices<'r>, claims: &mut Claims<'r>) -> BTreeSe
     taken
 }
 
-/// Why an object cannot serve a name. One that is not there can, in its way: the name is answered with an error.
+/// Why an object cannot serve an entry. A missing delegate is valid: requests for the name get an error.
 fn unfit(
     entry: &Delegation,
     target: Option<&Arc<ContourProxy>>,

@@ -1,4 +1,4 @@
-//! What is said of one way to an object, and of all of them together.
+//! Status of one path to an object, and the summary of all paths.
 
 use router_api::contour::types::Violation;
 use router_model::kind::Kind;
@@ -9,16 +9,16 @@ use crate::contour::status::words::{Domain, ROOT_INVALID, about, partly};
 /// `currentStatus`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
-    /// It is served.
+    /// Served.
     Valid,
-    /// Something is wrong with it.
+    /// Has a violation.
     Invalid,
-    /// No root leads to it.
+    /// Not reached from any root.
     Orphaned,
 }
 
 impl State {
-    /// As the API writes it.
+    /// The value as written in the status.
     pub const fn as_str(self) -> &'static str {
         match self {
             State::Valid => "valid",
@@ -37,21 +37,21 @@ impl State {
     }
 }
 
-/// What an object is told, altogether or of one way.
+/// Status of an object as a whole, or for one path to it.
 #[derive(Clone, Debug)]
 pub struct PathStatus {
     /// `currentStatus`.
     pub state: State,
     /// `description`.
     pub description: String,
-    /// What is wrong.
+    /// Violations.
     pub faults: Vec<Violation>,
-    /// What is odd.
+    /// Warnings.
     pub warnings: Vec<Violation>,
 }
 
 impl PathStatus {
-    /// Of one way.
+    /// Status for one path.
     pub fn of_visit(kind: Kind, visit: &Visit) -> Self {
         let state = match &*visit.faults {
             [] => State::Valid,
@@ -70,7 +70,7 @@ impl PathStatus {
 }
 
 impl Domain {
-    /// What the root is told: valid when one of its subdomains is.
+    /// Status of a domain's root: valid if one of its subdomains is.
     pub fn verdict(&self, names: &[&str]) -> PathStatus {
         if let Some(fault) = &self.fault {
             let state = if fault.reason == ROOT_INVALID { State::Orphaned } else { State::Invalid };
@@ -99,7 +99,7 @@ impl Domain {
     }
 }
 
-/// What the lines of all ways come to.
+/// Summary of the statuses for all paths.
 pub fn summary(kind: Kind, verdicts: &[PathStatus]) -> PathStatus {
     let orphaned = || {
         let root = if kind == Kind::IngressRoute { "IngressRoute" } else { "HTTPProxy" };

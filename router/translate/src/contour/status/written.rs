@@ -1,4 +1,4 @@
-//! `status` as the APIs write it.
+//! Serialises `status` as the APIs define it.
 
 use router_api::contour::types::{ContourProxy, TlsCertificateDelegation, Violation};
 use router_api::gateway_api::types::CONTROLLER_NAME;
@@ -11,10 +11,10 @@ use super::super::walk::Visit;
 use crate::contour::status::path_status::{PathStatus, State};
 use crate::status::object_status::{ObjectStatus, Row};
 
-/// Most lines of `status.parents`.
+/// Maximum length of `status.parents`.
 const MAX_PARENTS: usize = 32;
 
-/// `status`, as the API writes it, with Sluice's `parents` for what is delegated to.
+/// The `status` of an object, with Sluice's `parents` for delegates.
 pub fn status(vertex: &ContourProxy, verdict: &PathStatus, lines: &[(&Visit, &PathStatus)]) -> Value {
     let mut status = Map::new();
     let is_proxy = vertex.kind == Kind::HttpProxy;
@@ -41,7 +41,7 @@ pub fn status(vertex: &ContourProxy, verdict: &PathStatus, lines: &[(&Visit, &Pa
     Value::Object(status)
 }
 
-/// One way to a vertex: from where, for which host, and what came of it.
+/// One path to an object: the parent, the host and the result.
 fn parent(visit: &Visit, verdict: &PathStatus) -> Option<Value> {
     let (parent, via) = visit.parent()?;
     let group = parent.kind.api_version().split('/').next().unwrap_or_default();
@@ -92,7 +92,7 @@ fn condition(vertex: &ContourProxy, verdict: &PathStatus, message: &str) -> Valu
     condition
 }
 
-/// What is wrong, or odd.
+/// Violations or warnings as `errors` or `warnings` entries.
 fn details(faults: &[Violation]) -> Value {
     let details = faults
         .iter()
@@ -100,7 +100,7 @@ fn details(faults: &[Violation]) -> Value {
     details.collect()
 }
 
-/// What a TLSCertificateDelegation is told.
+/// The status of a TLSCertificateDelegation.
 pub fn certificate_delegation(object: &TlsCertificateDelegation, resources: &Resources) -> ObjectStatus {
     let mut problems = Vec::new();
     for (at, (secret, targets)) in object.delegations.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! Retries and health checks, from what is written to what the proxy is told.
+//! Retries and health checks, from manifest to policy.
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
-//! The example of the document that subdomain delegation comes from: `mail` and `www` of mycompany.com are served with
-//! the wildcard certificate of mycompany's namespace; `mail` lives in another one.
+//! The motivating example of subdomain delegation: `mail` and `www` of mycompany.com use the wildcard certificate in
+//! mycompany's namespace; `mail` is in another namespace.
 
 use super::*;
 

@@ -1,5 +1,5 @@
-//! HTTPProxies: conditions are appended from the root to the leaf; what is wrong with a route takes the whole object
-//! out, what is wrong with an include only that include.
+//! HTTPProxies: conditions are appended from the root to the leaf. An invalid route invalidates the whole object, an
+//! invalid include only itself.
 
 use std::sync::Arc;
 
@@ -12,14 +12,14 @@ use super::super::backends::weighted;
 use super::super::matching::{Clash, identical, join};
 use super::{Flat, Hop, Serve, Step, Target, Walk, own_faults};
 
-/// How routes are called in messages.
+/// Name of routes in messages.
 const ROUTES: &str = "Spec.Routes";
-/// What requests get whose include leads nowhere or to what is invalid, and whose services are all missing.
+/// Status code if an include is missing or invalid, or if all services are missing.
 const BAD_GATEWAY: u16 = 502;
 const UNAVAILABLE: u16 = 503;
 
 impl<'r> Walk<'_, 'r> {
-    /// Reads the last vertex of a path, which has what these conditions match.
+    /// Collects the routes of a path's last proxy, below these conditions.
     pub(super) fn http_proxy(&mut self, path: &[Hop<'r>], conditions: &RequestMatcher) {
         let Some(&Hop { vertex, via, .. }) = path.last() else { return };
         let mut faults = own_faults(vertex);
@@ -37,7 +37,7 @@ impl<'r> Walk<'_, 'r> {
         if !faults.is_empty() {
             self.rules.truncate(first_rule);
             self.serves(path, false);
-            // What was given to it must not fall to a shorter prefix, where nothing that it asks for would be done.
+            // Its requests must not fall through to a shorter prefix, whose policies may differ.
             if !via.is_empty() {
                 let origin = self.origin(path, "invalid");
                 let serve = Serve::Answer(BAD_GATEWAY, None);
@@ -46,7 +46,7 @@ impl<'r> Walk<'_, 'r> {
         }
         let warnings: Vec<Violation> = vertex.routes.iter().flat_map(|route| &route.warnings).cloned().collect();
         self.warn(path, &warnings);
-        // Noted in any case: the object is reached.
+        // Recorded in any case, so that the object counts as reached.
         self.note(path, faults);
     }
 
@@ -84,7 +84,7 @@ impl<'r> Walk<'_, 'r> {
         self.note(path, [Violation::new("IncludeError", reason, message)]);
     }
 
-    /// A route; what takes the whole object out.
+    /// A route, or the violation that invalidates the whole object.
     fn proxy_route(
         &mut self,
         path: &[Hop<'r>],
@@ -105,13 +105,13 @@ impl<'r> Walk<'_, 'r> {
             }
             _ => None,
         };
-        // All services have the same one.
+        // All services of a route have one strategy.
         let strategy = route.services.first().map(|service| service.strategy.clone()).unwrap_or_default();
         let mut target = Target { rewrite, strategy, ..Target::default() };
         for service in &route.services {
             match self.backends.find(vertex, service) {
                 Ok(found) if service.mirror => {
-                    // The weight of a mirror is its share in percent; none is all.
+                    // The weight of a mirror is its share in percent; without one, all requests are copied.
                     let share = if (1..100).contains(&found.weight) { found.weight } else { 100 };
                     let services = [router_table::table::ServiceEndpoints { weight: 1, ..found }];
                     let cluster = Cluster { services: services.into_iter().collect() };

@@ -1,4 +1,4 @@
-//! IngressRoutes: prefixes are absolute, and the first error ends the reading of an object.
+//! IngressRoutes: prefixes are absolute, and the first violation ends the reading of an object.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use super::super::matching::is_under;
 use super::{Flat, Hop, Serve, Step, Target, Walk, own_faults};
 
 impl<'r> Walk<'_, 'r> {
-    /// Reads the last vertex of a path; `parent` is the prefix that was delegated to it.
+    /// Collects the routes of a path's last proxy; `parent` is the prefix delegated to it.
     pub(super) fn ingress_route(&mut self, path: &[Hop<'r>], parent: &str) {
         let Some(&Hop { vertex, .. }) = path.last() else { return };
         let faults = own_faults(vertex);
@@ -44,7 +44,7 @@ impl<'r> Walk<'_, 'r> {
             return Err(fault.clone());
         }
         if !is_under(label, parent) {
-            // Contour looks at this only where there are services, so that a delegate could leave what was given to it.
+            // Contour checks this only if there are services, so a delegate could escape its prefix.
             let message = format!("the path prefix {label:?} does not match the parent's path prefix {parent:?}");
             return Err(error("PathMatchConditionsNotValid", message));
         }
@@ -61,7 +61,7 @@ impl<'r> Walk<'_, 'r> {
             return Ok(());
         };
         match self.step(path, target) {
-            // Contour is silent about it; requests are answered 404, or by a shorter prefix.
+            // Contour reports nothing; requests get 404, or match a shorter prefix.
             Step::Missing => Ok(()),
             Step::Root => {
                 let message = "root ingressroute cannot delegate to another root ingressroute";

@@ -1,4 +1,4 @@
-//! `tcpproxy`, of both kinds: where the bytes of a TLS connection go.
+//! `tcpproxy` of both kinds: the destination of a TLS connection.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use super::{Hop, Step, Walk, own_faults};
 use crate::contour::walk::tcp_target::Tcp;
 
 impl<'r> Walk<'_, 'r> {
-    /// Reads `tcpproxy` of the last vertex of a path, and of whom it delegates to.
+    /// Resolves `tcpproxy` of a path's last proxy, following its includes.
     pub fn tcp(&mut self, path: &[Hop<'r>]) -> Option<Tcp<'r>> {
         let &Hop { vertex, .. } = path.last()?;
         let own = own_faults(vertex);
@@ -58,7 +58,7 @@ impl<'r> Walk<'_, 'r> {
             Step::To(next) => {
                 let hop = Hop { vertex: next, via: "tcpproxy", entry: usize::MAX };
                 let path: Vec<_> = path.iter().copied().chain([hop]).collect();
-                // Noted, so that it counts as reached.
+                // Recorded, so that the object counts as reached.
                 self.note(&path, []);
                 return Ok(self.tcp(&path));
             }

@@ -1,4 +1,4 @@
-//! Policies in, who speaks TLS how and what is told out.
+//! BackendTLSPolicies in; TLS settings of Services and statuses out.
 
 use router_api::testing::{authority, config_map, resources, service};
 use router_model::names::Hostname;
@@ -89,7 +89,7 @@ fn the_policy_for_a_port_goes_before_that_for_the_service_and_the_older_before_t
     assert_eq!(told(&resources, "a-late")[0], missing);
 }
 
-/// One condition is about all targets: what the policy has all the same stands in its message.
+/// One condition covers all targets, so the message lists those for which the policy is in force anyway.
 #[test]
 fn a_policy_that_lost_one_target_says_which_it_has() {
     let mut late = policy("late", 9, Some("tls"), trusts("late.test", "ca"));

@@ -1,4 +1,4 @@
-//! The place of a match among those of its level.
+//! Precedence of a match within its level.
 
 use std::cmp::Reverse;
 
@@ -6,9 +6,9 @@ use router_api::gateway_api::types::GatewayRoute;
 use router_model::object::{Created, ObjectKey};
 use router_table::matchers::{PathMatcher, RequestMatcher};
 
-/// The place of a match among those of its level, hostnames aside; smaller comes first. Exact paths, then regular
-/// expressions, then prefixes, the longer first; a method; most headers; most query parameters; then the older route
-/// (one without a time is the youngest), its namespace and name; and at last the order within it.
+/// Precedence of a match within its level, hostnames aside; smaller comes first. In order: exact paths, regular
+/// expressions, prefixes (longer first); a method; number of headers; number of query parameters; the older route (one
+/// without `creationTimestamp` is the youngest); namespace and name; position in the route.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LevelKey {
     pub(super) worth: Worth,

@@ -1,6 +1,7 @@
-//! What parents, children and RouteSlots are told. A child may be taken through one Gateway and refused through another,
-//! so there are rows for its own `parentRefs` and one for each listener that it is reached from; and a parent has an entry
-//! for each of its slots under each listener. Foreign routes are named, and nothing is said of what is in them.
+//! Statuses of parents, children and RouteSlots. A child may be accepted through one Gateway and rejected through
+//! another, so it has a row for each of its own `parentRefs` and one for each listener that it is reached from. A
+//! parent has an entry for each of its slots under each listener. Routes of other namespaces are named; their content
+//! is not revealed.
 
 mod parent;
 pub(crate) mod words;
@@ -23,11 +24,11 @@ use crate::gateway::inclusion::types::{Context, Fragment, IncludedRow, RootRoute
 use crate::status::condition::Condition;
 use crate::status::object_status::Row;
 
-/// `status.parents` has 32 items at most, of all controllers together.
+/// Maximum length of `status.parents` (API schema), for all controllers together.
 const MOST_ROWS: usize = 32;
-/// `inclusionPaths` has this many items at most.
+/// Maximum length of `inclusionPaths`.
 const MOST_PATHS: usize = 64;
-/// Everything that is told.
+/// Fragments of status for all objects that inclusion concerns.
 pub fn told(
     context: &Context<'_>,
     edges: &Edges<'_>,
@@ -40,7 +41,7 @@ pub fn told(
     for way in ways {
         by_child.entry(reference_of(way.child)).or_default().push(way);
     }
-    // By name, so that it does not matter in which order listeners have been asked.
+    // Sorted by name, so that the order of listeners does not matter.
     for ways in by_child.values_mut() {
         ways.sort_by_key(|way| place(tops, way));
     }
@@ -64,7 +65,7 @@ fn place<'w>(tops: &[RootRoute<'_>], way: &Way<'w>) -> Place<'w> {
     (root, way.slots.iter().map(|(route, rule)| (&route.meta.key, *rule)).collect())
 }
 
-/// The row of one of a child's own `parentRefs`.
+/// The row for one of a child's own `parentRefs`.
 fn direct(
     edges: &Edges<'_>,
     tops: &[RootRoute<'_>],
@@ -86,7 +87,7 @@ fn direct(
             let texts =
                 refusals.iter().map(|(way, refusal)| format!("via {}: {}", via(&way.slots), words(way, refusal)));
             let message = sentence(texts);
-            // Where the reasons differ, the first one's: the message has them all.
+            // If the reasons differ, the first one is used; the message lists all.
             Condition::new(
                 "Accepted",
                 false,
@@ -117,7 +118,7 @@ fn direct(
     IncludedRow { parent: RowParent::Direct(i), accepted, dropped: dropped(&live), members, line }
 }
 
-/// The rows of the listeners that a child is reached from only through other routes.
+/// The rows of listeners that reach a child only through other routes.
 fn roots(tops: &[RootRoute<'_>], route: &GatewayRoute, ways: &[&Way<'_>], hanging: &Hanging<'_>) -> Vec<IncludedRow> {
     let mut by_root: BTreeMap<(ObjectKey, &str), Vec<&Way<'_>>> = BTreeMap::new();
     for way in ways {
@@ -126,7 +127,7 @@ fn roots(tops: &[RootRoute<'_>], route: &GatewayRoute, ways: &[&Way<'_>], hangin
         }
     }
     by_root.retain(|(gateway, section), _| !names_listener(route, gateway, section));
-    // Rows of all `parentRefs` come first, whoever's they are.
+    // Rows of all `parentRefs` come first, those of other controllers included.
     let room = MOST_ROWS.saturating_sub(route.parents.len());
     let left_out = by_root.len().saturating_sub(room);
     let mut rows: Vec<_> = by_root
@@ -158,7 +159,7 @@ fn roots(tops: &[RootRoute<'_>], route: &GatewayRoute, ways: &[&Way<'_>], hangin
     rows
 }
 
-/// Whether one of the route's own `parentRefs` is this very listener: then that row is for it.
+/// True if one of the route's own `parentRefs` names this listener, so that its row is already written.
 fn names_listener(route: &GatewayRoute, gateway: &ObjectKey, section: &str) -> bool {
     route.parents.iter().any(|reference| {
         reference.section.as_deref() == Some(section)
@@ -180,7 +181,7 @@ fn line(parent: String, accepted: &Condition, live: &[&Way<'_>]) -> Row {
     }
 }
 
-/// One of `inclusionPaths`.
+/// An entry of `inclusionPaths`.
 fn path(tops: &[RootRoute<'_>], way: &Way<'_>) -> Value {
     let step = |kind: Kind, key: &ObjectKey, section: Option<&str>| {
         let mut step = Map::new();
@@ -207,7 +208,7 @@ fn path(tops: &[RootRoute<'_>], way: &Way<'_>) -> Value {
     })
 }
 
-/// Why a child does not hang somewhere, in its own status: nothing of what is in routes of other namespaces.
+/// Why a child is not attached, for its own status; it must not reveal routes of other namespaces.
 fn words<'w>(way: &Way<'_>, refusal: &'w Refusal) -> Cow<'w, str> {
     let own = &way.child.meta.key.namespace;
     match refusal {
@@ -229,7 +230,7 @@ fn with_notes(message: String, live: &[&Way<'_>]) -> String {
     if notes.is_empty() { message } else { format!("{message}; {}", sentence(notes)) }
 }
 
-/// What rules are not served on some of these ways, and why.
+/// Rules dropped on some of these ways, with the reasons.
 fn dropped(live: &[&Way<'_>]) -> BTreeMap<usize, BTreeSet<String>> {
     let mut dropped: BTreeMap<usize, BTreeSet<String>> = BTreeMap::new();
     for way in live {

@@ -1,4 +1,4 @@
-//! What becomes of hosts: served, another listener's, an older object's of another kind, or in a domain that is denied.
+//! Outcome of a route's hosts: served, served by another listener, owned by an object of another API, or denied.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,21 +11,22 @@ use crate::gateway::serve::ListenerAt;
 use crate::status::condition::Condition;
 use crate::translator::Lost;
 
-/// What becomes of hosts that a route wants.
+/// Outcome of a route's hosts.
 #[derive(Default)]
 pub(super) struct Fate {
-    /// One of them is the route's where it is looked for.
+    /// At least one host is served by the listener concerned.
     is_served: bool,
-    /// One of them is in a domain that is not served.
+    /// At least one host is in a denied domain.
     is_denied: bool,
-    /// What is to be said of them.
+    /// Notes for the message of `Accepted`.
     pub notes: Vec<String>,
-    /// Who has some of them instead.
+    /// Objects of other APIs that own some of the hosts.
     pub winners: Vec<ObjectRef>,
 }
 
 impl Fate {
-    /// `Accepted` with what is to be said about hosts; when objects of other kinds have them all, it does not hold.
+    /// Condition `Accepted` with the notes on hosts; false if no host is served because other APIs own them or domains
+    /// are denied.
     pub fn accepted(&self, mut accepted: Condition, notes: Option<&BTreeSet<String>>) -> Condition {
         let own = (!accepted.message.is_empty()).then(|| accepted.message.clone());
         let notes = own.into_iter().chain(self.notes.iter().cloned()).chain(notes.into_iter().flatten().cloned());
@@ -40,7 +41,7 @@ impl Fate {
 }
 
 impl Model<'_> {
-    /// What becomes of hosts of a route on listeners; `own` are all listeners that it hangs on.
+    /// Outcome of a route's hosts on listeners; `own` lists all listeners that the route is attached to.
     pub(super) fn fate<'h>(
         &self,
         hosts: impl Iterator<Item = (ListenerAt, &'h HostPattern)>,
@@ -99,7 +100,7 @@ impl Model<'_> {
     }
 }
 
-/// What a winner is called for whom it beats: its name only in the same namespace.
+/// Name of a winner for the losing object's message: its name only within the same namespace.
 fn who(winner: &ObjectRef, own: &ObjectKey) -> String {
     if winner.key.namespace == own.namespace {
         winner.to_string()

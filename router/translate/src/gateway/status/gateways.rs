@@ -1,4 +1,4 @@
-//! What Gateways are told.
+//! Statuses of Gateways.
 
 use std::collections::BTreeSet;
 
@@ -15,7 +15,7 @@ use crate::status::object_status::{ObjectStatus, Row};
 use crate::translator::Lost;
 
 impl Model<'_> {
-    /// What a Gateway is told.
+    /// Status of a Gateway.
     pub(super) fn gateway(&self, index: usize, gate: &GatewayState<'_>, counts: &Counts, lost: &Lost) -> ObjectStatus {
         let key = &gate.gateway.meta.key;
         let generation = gate.gateway.meta.generation;
@@ -37,7 +37,7 @@ impl Model<'_> {
                 "attachedRoutes": counts.get(&(index, j)).map_or(0, BTreeSet::len),
                 "conditions": conditions(written.into_iter().chain(&placed.overlapping), generation),
             }));
-            // What keeps the listener from taking traffic, or else how it stands.
+            // The condition that prevents the listener from receiving traffic, else its state.
             let says = match (&gate.refusal, accepted.holds && !programmed.holds, placed.resolved.holds) {
                 (Some(refusal), ..) => refusal,
                 (None, false, _) => &accepted,
@@ -47,7 +47,7 @@ impl Model<'_> {
             let router = placed.router.as_ref().map_or("", |router| &*router.0);
             rows.push(Row {
                 parent: format!("{router}#{}", placed.listener.name),
-                // One of a protocol that is not done has no hosts.
+                // A listener with an unsupported protocol has no hosts.
                 hosts: placed.protocol.iter().map(|_| placed.listener.hostname.to_string()).collect(),
                 admitted: placed.is_programmed(),
                 reason: says.reason.clone(),
@@ -70,7 +70,7 @@ impl Model<'_> {
     }
 }
 
-/// Conditions of a Gateway as a whole.
+/// Conditions of the Gateway itself.
 fn of_gateway(gate: &GatewayState<'_>) -> [Condition; 3] {
     let names = |bad: &dyn Fn(&Placed<'_>) -> bool| {
         let names = gate.listeners.iter().filter(|placed| bad(placed)).map(|placed| &*placed.listener.name);

@@ -1,4 +1,4 @@
-//! Endpoints, addresses, lists of networks.
+//! Endpoints, addresses and allow-lists of Routes.
 
 use std::net::IpAddr;
 

@@ -1,4 +1,4 @@
-//! What hangs on each slot under each listener: `inclusions` of parents and of RouteSlots.
+//! Children attached to each slot under each listener: `inclusions` of parents and of RouteSlots.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use crate::status::condition::Condition;
 /// A listener: Gateway and name.
 type Root = (ObjectKey, String);
 
-/// What hangs on one slot, under one listener or several.
+/// Children of one slot, under one listener or several.
 #[derive(Clone, Debug, Default)]
 struct Tally {
     /// The parent's namespace.
@@ -29,20 +29,20 @@ struct Tally {
     refused: BTreeSet<(ObjectKey, Refusal)>,
 }
 
-/// What hangs on all slots.
+/// Children of all slots.
 pub struct Hanging<'e> {
     edges: &'e Edges<'e>,
     max_depth: MaxDepth,
     generations: BTreeMap<ObjectKey, i64>,
-    /// Where parents hang themselves.
+    /// Listeners that each parent is reached from.
     roots: BTreeMap<ObjectRef, BTreeSet<Root>>,
-    /// Where parents hang by this one of their `parentRefs`.
+    /// Listeners that each parent is attached to by this entry of its `parentRefs`.
     direct: BTreeMap<(ObjectRef, usize), BTreeSet<Root>>,
     tallies: BTreeMap<(ObjectRef, usize), BTreeMap<Root, Tally>>,
 }
 
 impl<'e> Hanging<'e> {
-    /// Counts what a walk found.
+    /// Collects the results of a walk.
     pub fn new(context: &Context<'_>, edges: &'e Edges<'e>, tops: &[RootRoute<'_>], ways: &[Way<'_>]) -> Self {
         let slots = context.resources.route_slots.iter();
         let mut hanging = Hanging {
@@ -75,7 +75,7 @@ impl<'e> Hanging<'e> {
         hanging
     }
 
-    /// Tells parents, for their own `parentRefs`, and RouteSlots.
+    /// Writes `inclusions` for parents' own `parentRefs` and for RouteSlots.
     pub fn tell(&self, told: &mut BTreeMap<ObjectRef, Fragment>) {
         for key in self.generations.keys() {
             let slot = ObjectRef { kind: Kind::RouteSlot, key: key.clone() };
@@ -109,7 +109,8 @@ impl<'e> Hanging<'e> {
         }
     }
 
-    /// `inclusions` of the row of a listener that a route is reached from; `None` when it has no slot or no such field.
+    /// `inclusions` for a listener that a route is reached from; `None` if the route has no slot or the CRD lacks the
+    /// field.
     pub fn of_listener(&self, route: &GatewayRoute, gateway: &ObjectKey, section: &str) -> Option<Value> {
         let parent = self.edges.parent(route).filter(|_| self.has_field(route))?;
         let root = (gateway.clone(), section.to_owned());
@@ -118,14 +119,14 @@ impl<'e> Hanging<'e> {
         self.entries(route, parent, &roots)
     }
 
-    /// `inclusions` of the rows of a route's own `parentRefs` that name Gateways.
+    /// `inclusions` for those of a route's own `parentRefs` that name Gateways.
     fn of_references(&self, route: &GatewayRoute, parent: &Parent<'_>) -> Vec<(usize, Value)> {
         let key = reference_of(route);
         let references = route.parents.iter().enumerate();
         let gateways = references.filter_map(|(i, reference)| Some((i, reference, gateway_of(route, reference)?)));
         let entries = gateways.filter_map(|(i, reference, gateway)| {
             let direct = self.direct.get(&(key.clone(), i));
-            // A listener that is named keeps what is reached from it by other ways as well.
+            // A listener named by `sectionName` also lists what is reached from it through other routes.
             let named = self.roots.get(&key).into_iter().flatten().filter(|(known, section)| {
                 reference.section.as_deref() == Some(section) && reference.port.is_none() && *known == gateway
             });
@@ -140,7 +141,7 @@ impl<'e> Hanging<'e> {
         self.edges.literal && route.kind == Kind::HttpRoute
     }
 
-    /// An entry for each slot; `None` when there is none.
+    /// An entry for each slot; `None` if there is none.
     fn entries(&self, route: &GatewayRoute, parent: &Parent<'_>, roots: &[&Root]) -> Option<Value> {
         let generation = route.meta.generation;
         let entries: Vec<_> = slots(parent)
@@ -191,7 +192,7 @@ fn slots<'p>(parent: &'p Parent<'_>) -> impl Iterator<Item = (usize, &'p Slot<'p
 
 fn attached(tally: &Tally, nowhere: bool, depth: MaxDepth) -> Condition {
     let condition = |holds, reason: &str, message: String| Condition::new("Attached", holds, reason, message);
-    // One that names no slot at all wants none of these.
+    // A child whose `sectionName` names no slot was not meant for this one.
     let wanted = |(_, refusal): &&(ObjectKey, Refusal)| !matches!(refusal, Refusal::NoSection(_));
     let refused: Vec<_> = tally.refused.iter().filter(wanted).collect();
     let reasons: BTreeSet<_> = refused.iter().map(|(_, refusal)| reason(refusal, depth)).collect();
@@ -251,7 +252,7 @@ fn pick(tally: &Tally, is: impl Fn(&Refusal) -> bool) -> Vec<&(ObjectKey, Refusa
     tally.refused.iter().filter(|(_, refusal)| is(refusal)).collect()
 }
 
-/// What a parent calls a refusal.
+/// Reason of a refusal in the parent's status.
 fn reason(refusal: &Refusal, depth: MaxDepth) -> &str {
     match refusal {
         Refusal::Kind(_) => "UnsupportedKind",
@@ -261,7 +262,7 @@ fn reason(refusal: &Refusal, depth: MaxDepth) -> &str {
         Refusal::Host(_) => "HostnameMismatch",
         Refusal::Filter(_) => "FilterConflict",
         Refusal::Match(_) => "MatchConflict",
-        // With two tiers a route is a parent or a child, never both.
+        // With a maximum depth of two, a route is a parent or a child, never both.
         Refusal::Depth(_) if depth.routes() == 2 => "ParentIsChild",
         Refusal::Depth(_) => "MaxDepthExceeded",
         Refusal::Cycle(_) => "InclusionCycle",
@@ -269,7 +270,7 @@ fn reason(refusal: &Refusal, depth: MaxDepth) -> &str {
 }
 
 impl Tally {
-    /// Children with the reason of each; of one in another namespace nothing more is said.
+    /// Children with the reason of each; for one in another namespace, the reason without content.
     fn names<'t>(&self, refused: impl IntoIterator<Item = &'t (ObjectKey, Refusal)>) -> String {
         let mut refused = refused.into_iter();
         let words = |(child, why): &(ObjectKey, Refusal)| match child.namespace == self.home {

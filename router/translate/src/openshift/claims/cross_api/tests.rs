@@ -1,4 +1,4 @@
-//! Which of several claims on a host counts, and what a new version of the claims changes.
+//! Precedence of claims on a host, and the changes between two versions of claims.
 
 use router_api::testing::good;
 use router_model::kind::Kind;
