@@ -16,7 +16,7 @@ pub fn label_fault(label: &str) -> Option<String> {
     if label.len() > MAX_LABEL {
         return Some(format!("label {label:?} has {} bytes; use at most {MAX_LABEL}", label.len()));
     }
-    (!is_label_text(label)).then(|| format!("label {label:?} is no DNS label; {LABEL_RULE}"))
+    (!is_label_text(label)).then(|| format!("label {label:?} is not a valid DNS label; {LABEL_RULE}"))
 }
 
 /// What is wrong with a name as a lower-case RFC 1123 subdomain, labels of any length; `None`: nothing.
@@ -28,7 +28,7 @@ pub fn subdomain_fault(name: &str) -> Option<String> {
     Some(if bad.is_empty() {
         "has an empty label; remove the extra dot".to_owned()
     } else {
-        format!("label {bad:?} is no DNS label; {LABEL_RULE}")
+        format!("label {bad:?} is not a valid DNS label; {LABEL_RULE}")
     })
 }
 

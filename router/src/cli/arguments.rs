@@ -100,7 +100,7 @@ fn service_ca(path: &Path) -> anyhow::Result<Arc<RootCertStore>> {
     let pem = std::fs::read(path).with_context(|| format!("--service-ca {}", path.display()))?;
     let mut roots = RootCertStore::empty();
     for certificate in CertificateDer::pem_slice_iter(&pem) {
-        let certificate = certificate.with_context(|| format!("--service-ca {} is no PEM", path.display()))?;
+        let certificate = certificate.with_context(|| format!("--service-ca {} is not a PEM file", path.display()))?;
         roots.add(certificate).with_context(|| format!("--service-ca {}: no usable CA", path.display()))?;
     }
     ensure!(!roots.is_empty(), "--service-ca {} has no certificate", path.display());

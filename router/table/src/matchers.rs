@@ -62,7 +62,7 @@ pub fn expression(text: &str, ignore_case: bool) -> Result<Regex, String> {
     // By itself first: what is unbalanced must not become good by the anchors.
     build(text).and_then(|_| build(&format!("{START}{text}{END}"))).map_err(|error| match error {
         regex::Error::CompiledTooBig(_) => "the expression is too large; write a shorter one".to_owned(),
-        _ => format!("{text:?} is no regular expression; write one of RE2's syntax"),
+        _ => format!("{text:?} is not a valid regular expression; use RE2 syntax"),
     })
 }
 

@@ -79,7 +79,7 @@ fn part(fields: &mut Fields<'_>, findings: &mut Findings) -> Result<HashedPart, 
         let name = header.text("headerName", findings).unwrap_or_default().to_ascii_lowercase();
         parts.push(match is_token(&name) {
             true => Ok(HashedPart::Header(name.into())),
-            false => Err(format!("{name:?} is no header name; use letters, digits and -")),
+            false => Err(format!("{name:?} is not a valid header name; use letters, digits and -")),
         });
     }
     header.finish(findings);

@@ -66,7 +66,7 @@ pub(crate) fn timeout(
     let parsed = go_duration(text);
     if parsed.is_none() {
         let path = fields.path(name);
-        let message = format!("{path}: {text:?} is no duration; write one such as 30s or 1m30s, or infinity");
+        let message = format!("{path}: {text:?} is not a valid duration; write one such as 30s or 1m30s, or infinity");
         faults.push(Violation::new("RouteError", "TimeoutPolicyNotValid", message));
     }
     parsed.filter(|duration| !duration.is_zero()).map(Some)

@@ -188,7 +188,7 @@ fn value_condition(
         Some(name) => {
             findings.error(
                 fields.path("name"),
-                format!("Invalid value: {name:?}: is no header name; use letters, digits and -"),
+                format!("Invalid value: {name:?}: is not a valid header name; use letters, digits and -"),
             );
             return None;
         }

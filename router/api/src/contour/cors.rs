@@ -39,7 +39,7 @@ pub(crate) fn policy(
             if is_token(text) {
                 good.push(text.into());
             } else {
-                wrong(format!("{path}: {text:?} is no token; write letters, digits and -"));
+                wrong(format!("{path}: {text:?} is not a valid token; write letters, digits and -"));
             }
         }
         good
@@ -65,7 +65,7 @@ pub(crate) fn policy(
 }
 
 fn no_duration(path: &FieldPath, text: &str) -> String {
-    format!("{path}: {text:?} is no duration; write one such as 10m, or 0 so that browsers keep nothing")
+    format!("{path}: {text:?} is not a valid duration; write one such as 10m, or 0 so that browsers keep nothing")
 }
 
 /// `*` and a whole origin are compared as they are; all else is an expression.

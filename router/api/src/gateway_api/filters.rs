@@ -218,8 +218,10 @@ fn path_modifier(
     // The API has no rule for the text; it becomes a part of a request line or of a Location field.
     let is_path = text.bytes().all(|byte| byte.is_ascii_graphic() && !b"?#\"<>\\^`{|}".contains(&byte));
     if !is_path || !(text.starts_with('/') || (is_prefix && text.is_empty())) {
-        unsupported
-            .add(at, format!("{text:?} is no path; write one that begins with a slash and has no ?, # or space"));
+        unsupported.add(
+            at,
+            format!("{text:?} is not a valid path; write one that begins with a slash and has no ?, # or space"),
+        );
         return None;
     }
     Some(if is_prefix { PathModifier::Prefix(text.into()) } else { PathModifier::Full(text.into()) })

@@ -31,7 +31,7 @@ pub fn class(meta: Meta, spec: &mut Fields<'_>, manifest: Manifest, findings: &m
         let is_path = |byte: u8| byte.is_ascii_alphanumeric() || b"/-._~%!$&'()*+,;=:".contains(&byte);
         if dns_names::subdomain_fault(domain).is_some() || path.is_empty() || !path.bytes().all(is_path) {
             let message = format!(
-                "Invalid value: {name:?}: is no domain with a path; write {}",
+                "Invalid value: {name:?}: is not a domain with a path; write {}",
                 crate::gateway_api::types::CONTROLLER_NAME
             );
             findings.error(spec.path("controllerName"), message);
@@ -111,7 +111,7 @@ fn listener(item: &Value, path: &FieldPath, findings: &mut Findings) -> Option<L
     let port = read::port(&mut fields, "port", findings);
     let protocol = read::required(&mut fields, "protocol", "HTTP, HTTPS or TLS", findings);
     if let Some(protocol) = protocol.filter(|protocol| !is_protocol(protocol)) {
-        let message = format!("Invalid value: {protocol:?}: is no protocol; write HTTP, HTTPS or TLS");
+        let message = format!("Invalid value: {protocol:?}: is not a valid protocol; write HTTP, HTTPS or TLS");
         findings.error(fields.path("protocol"), message);
     }
     let tls = listener_tls(fields.mapping("tls", findings), protocol, &mut unsupported, findings);

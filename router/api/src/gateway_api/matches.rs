@@ -127,7 +127,7 @@ fn grpc_path(mut fields: Fields<'_>, unsupported: &mut Unsupported, findings: &m
         if is_exact && !is_name {
             let example = if *at == service_at { "shop.v1.Cart" } else { "AddItem" };
             let message =
-                format!("Invalid value: {text:?}: is no name of protocol buffers; write one such as {example}");
+                format!("Invalid value: {text:?}: is not a valid Protocol Buffers name; write one such as {example}");
             findings.error(at.clone(), message);
             is_good = false;
         }
@@ -224,8 +224,10 @@ fn expression(text: &str, at: FieldPath, unsupported: &mut Unsupported) -> Optio
             None
         }
         Err(_) => {
-            unsupported
-                .add(at, format!("{text:?} is no regular expression (RE2 syntax); correct it, or write another type"));
+            unsupported.add(
+                at,
+                format!("{text:?} is not a valid regular expression (RE2 syntax); correct it, or write another type"),
+            );
             None
         }
     }

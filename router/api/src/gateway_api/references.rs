@@ -52,7 +52,10 @@ pub fn kind(fields: &mut Fields<'_>, findings: &mut Findings) -> Option<Arc<str>
         && bytes.last().is_some_and(u8::is_ascii_alphanumeric)
         && bytes.iter().all(|byte| byte.is_ascii_alphanumeric() || *byte == b'-');
     if !is_word || kind.len() > dns_names::MAX_LABEL {
-        findings.error(fields.path("kind"), format!("Invalid value: {kind:?}: is no kind; write one such as Service"));
+        findings.error(
+            fields.path("kind"),
+            format!("Invalid value: {kind:?}: is not a valid kind; write one such as Service"),
+        );
         return None;
     }
     Some(kind.into())

@@ -46,7 +46,7 @@ pub fn route(
     for (path, item) in read::list(spec, "hostnames", least, most, findings) {
         match item {
             Value::String(text) => hostnames.extend(read::host_pattern(text, &path, findings)),
-            _ => findings.error(path, "is no text; write a host name, such as www.example.com"),
+            _ => findings.error(path, "is not a string; write a host name, such as www.example.com"),
         }
     }
     if read::word(spec, "useDefaultGateways", &["All", "None"], findings) == Some("All") {

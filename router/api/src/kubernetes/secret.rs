@@ -112,7 +112,7 @@ fn decode(value: Option<&Value>, path: FieldPath, findings: &mut Findings) -> Op
     let compact: String = text.chars().filter(|c| !c.is_ascii_whitespace()).collect();
     let decoded = STANDARD.decode(compact).ok().and_then(|bytes| String::from_utf8(bytes).ok());
     if decoded.is_none() {
-        let message = format!("Invalid value: {REDACTED}: is no base64 text; encode the PEM text, or use stringData");
+        let message = format!("Invalid value: {REDACTED}: is not valid base64; encode the PEM text, or use stringData");
         findings.error(path, message);
     }
     decoded

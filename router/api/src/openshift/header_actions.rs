@@ -108,7 +108,9 @@ fn header_name(fields: &mut Fields<'_>, findings: &mut Findings) -> Option<Arc<s
     } else if name.len() > MAX_NAME {
         format!("Too long: has {} bytes; use at most {MAX_NAME}", name.len())
     } else if !is_token(name) {
-        format!("Invalid value: {name:?}: is no header name; use letters, digits and !#$%&'*+-.^_`|~ (RFC 9110 5.6.2)")
+        format!(
+            "Invalid value: {name:?}: is not a valid header name; use letters, digits and !#$%&'*+-.^_`|~ (RFC 9110 5.6.2)"
+        )
     } else {
         if OWN.iter().any(|own| name.eq_ignore_ascii_case(own)) {
             findings.warn(path, "the action has no effect: the router writes this field itself; remove the action");

@@ -169,7 +169,7 @@ fn a_syntax_error_keeps_what_the_document_held_and_lets_the_others_change() {
     let snapshot = directory.rescan(&Scope::Everything).unwrap();
     assert_eq!(hosts(&snapshot), ["a=a.test!", "b=b2.test"]);
     let problems = problems(&snapshot);
-    assert!(problems[0].starts_with("a.yaml:") && problems[0].contains("is no YAML"), "{problems:?}");
+    assert!(problems[0].starts_with("a.yaml:") && problems[0].contains("is not valid YAML"), "{problems:?}");
 
     fs::remove_file(&path).unwrap();
     let snapshot = directory.rescan(&Scope::Everything).unwrap();

@@ -100,7 +100,7 @@ fn host_of(kind: Kind, fqdn: &str) -> Result<(HostMatch, Arc<str>), Violation> {
         }
         Err(error) => {
             let message = format!(
-                "Spec.VirtualHost.Fqdn {fqdn:?} is no host name: {}; write one such as www.example.com",
+                "Spec.VirtualHost.Fqdn {fqdn:?} is not a valid host name: {}; write one such as www.example.com",
                 error.describe()
             );
             Err(fault("FQDNNotValid", message))

@@ -78,7 +78,7 @@ pub fn no_listener(facts: Facts<'_>, query: &Query, out: &mut Explanation) {
 pub fn tell_unserved(host: &str, losers: &[Loser], out: &mut Explanation) {
     let Some((loser, fix)) = losers.iter().find_map(|loser| Some((loser, loser.fix.as_ref()?))) else { return };
     let Owner { kind, namespace, name, .. } = &loser.route;
-    out.verdict.push_str(&format!("; {kind} {namespace}/{name} wants {host} and is not served: {}", loser.why));
+    out.verdict.push_str(&format!("; {kind} {namespace}/{name} claims {host} and is not served: {}", loser.why));
     out.fix = Some(fix.clone());
 }
 
@@ -272,12 +272,12 @@ pub fn not_served(facts: Facts<'_>, router: &RouterTable, asked: &Asked<'_>, los
                 let owner = format!("{} {}/{}", winner.kind, winner.namespace, winner.name);
                 let since = winner.created.map(|at| format!(", created {at},")).unwrap_or_default();
                 out.verdict =
-                    format!("{answer}: {name} wants it and is refused ({}); {owner}{since} has it", loser.why);
+                    format!("{answer}: {name} claims it and is rejected ({}); {owner}{since} has it", loser.why);
                 out.fix = Some(format!("give {name} another host or path, or remove {owner}"));
             }
             // If several roots of Contour claim a name, none gets it.
             _ => {
-                out.verdict = format!("{answer}: {name} wants it and is not served: {}", loser.why);
+                out.verdict = format!("{answer}: {name} claims it and is not served: {}", loser.why);
                 let what = if loser.route.kind.ends_with("Route") { "the route" } else { &*name };
                 out.fix = Some(loser.fix.clone().unwrap_or_else(|| fix_of(what, &loser.why, router)));
             }

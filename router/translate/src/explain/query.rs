@@ -69,22 +69,22 @@ pub struct Query {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum QueryError {
     /// The scheme is neither `http` nor `https`.
-    #[error("{0:?} is no scheme that is routed; write http://… or https://…, or a server name alone")]
+    #[error("{0:?} is not a supported scheme; write http://… or https://…, or a server name alone")]
     Scheme(String),
     /// The host is missing or invalid.
-    #[error("{0:?} is no host name; write one such as shop.example.test")]
+    #[error("{0:?} is not a valid host name; write one such as shop.example.test")]
     Host(String),
     /// The port is invalid.
-    #[error("{0:?} is no port; write a number from 1 to 65535")]
+    #[error("{0:?} is not a valid port; write a number from 1 to 65535")]
     Port(String),
     /// The client's address is invalid.
-    #[error("{0:?} is no IP address; write one such as 192.0.2.7")]
+    #[error("{0:?} is not an IP address; write one such as 192.0.2.7")]
     From(String),
     /// The method is invalid.
-    #[error("{0:?} is no method; write one such as POST")]
+    #[error("{0:?} is not a valid method; write one such as POST")]
     Method(String),
     /// The header field is invalid.
-    #[error("{0:?} is no header field; write one such as 'X-Version: 2'")]
+    #[error("{0:?} is not a valid header field; write one such as 'X-Version: 2'")]
     Header(String),
     /// A method or header field needs a URL.
     #[error("a server name has neither method nor header fields; write https://{0}/…")]

@@ -325,7 +325,7 @@ pub fn closed(host: &VirtualHost, site: &HostRules, asked: &Asked<'_>, losers: &
     let name_of = |Owner { kind, namespace, name, .. }: &Owner| format!("{kind} {namespace}/{name}");
     let invalid = invalid.map(|Loser { route, winner, why, .. }| (name_of(route), winner.as_ref().map(name_of), why));
     out.verdict = if let (true, Some((name, _, why))) = (rules.is_empty(), &invalid) {
-        format!("{answer}: {name} wants it and is not served: {why}")
+        format!("{answer}: {name} claims it and is not served: {why}")
     } else if rules.is_empty() {
         format!("{answer}: {listener} has {}, and no route with it is attached there", host.host)
     } else {

@@ -93,7 +93,7 @@ fn a_refused_route_answers_with_the_rule_and_names_the_winner() {
     assert!(!explanation.served);
     assert_eq!(
         explanation.verdict,
-        "503: Route thief/new wants it and is refused (HostAlreadyClaimed: a route in another namespace holds shop.test \
+        "503: Route thief/new claims it and is rejected (HostAlreadyClaimed: a route in another namespace holds shop.test \
          and is older than new); Route shop/old, created 2024-01-01T00:00:01Z, has it"
     );
     assert_eq!(explanation.fix.unwrap(), "give Route thief/new another host or path, or remove Route shop/old");
@@ -113,7 +113,7 @@ fn a_refused_wildcard_names_the_policy() {
     let explanation = explained(&objects, "http://any.wild.test/");
     assert_eq!(
         explanation.verdict,
-        "503: Route a/wild wants it and is not served: RouteNotAdmitted: wildcard routes are not allowed"
+        "503: Route a/wild claims it and is not served: RouteNotAdmitted: wildcard routes are not allowed"
     );
     assert!(explanation.fix.unwrap().contains("WildcardsAllowed"));
 }
@@ -441,7 +441,7 @@ fn who_wants_the_very_host_is_named_before_who_wants_every_host() {
         gateway("very", json!({ "name": "web", "port": 80, "protocol": "HTTP", "hostname": "a.shop.test" })),
     ];
     let explanation = explained(&objects, "http://a.shop.test/");
-    let why = "503: Gateway shop/very wants it and is not served: #web: Invalid: spec.defaultScope: ";
+    let why = "503: Gateway shop/very claims it and is not served: #web: Invalid: spec.defaultScope: ";
     assert!(explanation.verdict.starts_with(why), "{explanation}");
     let text = explanation.to_string();
     let places = ["shop/very", "shop/close", "shop/any"].map(|name| text.find(&format!("Gateway {name}")));
@@ -504,7 +504,7 @@ fn of_two_roots_of_one_host_none_is_said_to_have_it() {
     let said = explained(&[proxy("a/one"), proxy("b/two")], "http://two.test/");
     assert_eq!(
         said.verdict,
-        "503: HTTPProxy a/one wants it and is not served: default: Invalid: fqdn \"two.test\" is used in multiple \
+        "503: HTTPProxy a/one claims it and is not served: default: Invalid: fqdn \"two.test\" is used in multiple \
          HTTPProxies: a/one, b/two"
     );
 }

@@ -142,7 +142,8 @@ fn hooks(
     if hooks.is_empty() {
         let theirs: Vec<_> = allowed.iter().map(|(_, placed)| placed.listener.hostname.to_string()).collect();
         let own: Vec<_> = route.hostnames.iter().map(ToString::to_string).collect();
-        let message = format!("hostnames {} do not meet those of listeners: {}", own.join(", "), theirs.join(", "));
+        let message =
+            format!("hostnames {} do not intersect those of the listeners: {}", own.join(", "), theirs.join(", "));
         return refused("NoMatchingListenerHostname", message);
     }
     let (ready, rest): (Vec<_>, Vec<_>) = hooks
@@ -242,5 +243,5 @@ impl HostnameConflicts {
 /// Describes, for a message, a route of this kind that takes precedence.
 fn first(kind: Kind) -> String {
     let article = if kind == Kind::HttpRoute { "an" } else { "a" };
-    format!("{article} {kind} that comes first")
+    format!("{article} {kind} of higher precedence")
 }

@@ -65,7 +65,7 @@ fn alone<'r>(gateway: &'r Gateway, listener: &'r Listener, inputs: &Inputs<'r>, 
     let accepted = match (protocol, listener.unsupported.is_empty()) {
         (None, _) => {
             let message =
-                format!("protocol {:?} is not done; write HTTP, HTTPS (mode Terminate) or TLS", listener.protocol);
+                format!("protocol {:?} is not supported; write HTTP, HTTPS (mode Terminate) or TLS", listener.protocol);
             Condition::new("Accepted", false, "UnsupportedProtocol", message)
         }
         (_, false) => Condition::new("Accepted", false, "UnsupportedValue", listener.unsupported.join("; ")),

@@ -329,7 +329,7 @@ impl<'m> Serving<'m> {
         for (rule, _) in rest.iter().filter(|(rule, _)| rule.hosts().contains(host)) {
             let loser = object_of(rule).filter(|object| object_of(first.0).as_ref() != Some(object));
             if let Some(object) = loser {
-                let note = format!("connections for {host} go to another {}, which comes first", object.kind);
+                let note = format!("connections for {host} go to another {}, which takes precedence", object.kind);
                 notes.entry(object).or_default().insert(note);
             }
         }

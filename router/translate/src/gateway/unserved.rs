@@ -41,7 +41,7 @@ pub fn unserved(resources: &Resources, report: &StatusReport) -> Vec<Unserved> {
         let of_route = |path, hosts, (why, advice)| Unserved { object: route.object(), path, hosts, why, advice };
         if route.parents.is_empty() && !is_told {
             let advice = format!("write spec.parentRefs with the name of a Gateway{}", ours(resources));
-            let reason = ("it hangs on nothing: it has no parentRefs".to_owned(), advice);
+            let reason = ("it is attached to nothing: it has no parentRefs".to_owned(), advice);
             all.push(of_route(FieldPath::of(&["spec"]), hosts(route, None, None), reason));
         }
         for (i, parent) in route.parents.iter().enumerate() {
@@ -88,10 +88,10 @@ fn of_parent(resources: &Resources, route: &GatewayRoute, parent: &ParentRef, is
                 let (why, _) = of_gateway(resources, gateway).filter(|_| !is_told)?;
                 let advice =
                     format!("correct spec.gatewayClassName of the Gateway, or name another{}", ours(resources));
-                Some((format!("it hangs on Gateway {key}, which is not served: {why}"), advice))
+                Some((format!("its parent Gateway {key} is not served: {why}"), advice))
             }
             None if resources.gateways.slot(&key).is_some() => {
-                Some((format!("it hangs on Gateway {key}, which is refused"), "correct the Gateway".to_owned()))
+                Some((format!("its parent Gateway {key} is rejected"), "correct the Gateway".to_owned()))
             }
             None => {
                 let advice = format!("create it, or name another{}", ours(resources));
@@ -106,12 +106,11 @@ fn of_parent(resources: &Resources, route: &GatewayRoute, parent: &ParentRef, is
         // `inclusion::warnings` reports parents that do not exist.
         Some(above) => resources
             .gateway_route(&above)
-            .map(|_| (format!("it hangs on {above}, which is not served itself"), format!("look at {above} first"))),
+            .map(|_| (format!("its parent {above} is not served itself"), format!("look at {above} first"))),
         None => {
             let object = &parent.object;
             let group = if object.group.is_empty() { "core" } else { &*object.group };
-            let why =
-                format!("it hangs on {} {} of group {group}, which serves nothing here", object.kind, object.name);
+            let why = format!("its parent {} {} of group {group} serves nothing here", object.kind, object.name);
             Some((why, format!("name a Gateway of group {GROUP}{}", ours(resources))))
         }
     }

@@ -68,11 +68,11 @@ fn objects_of_another_controllers_class_are_told_down_to_their_routes() {
              Gateways is served here; write sluice.dev/gateway-controller, if it is meant for Sluice",
             "Gateway a/public: spec.gatewayClassName: GatewayClass nginx is of controller example.com/nginx, not of \
              Sluice; name a GatewayClass of controller sluice.dev/gateway-controller",
-            "HTTPRoute a/web: spec.parentRefs[0]: it hangs on Gateway a/public, which is not served: GatewayClass nginx \
+            "HTTPRoute a/web: spec.parentRefs[0]: its parent Gateway a/public is not served: GatewayClass nginx \
              is of controller example.com/nginx, not of Sluice; correct spec.gatewayClassName of the Gateway, or name \
              another",
         ],
-        "503: HTTPRoute a/web wants it and is not served: it hangs on Gateway a/public, which is not served: GatewayClass \
+        "503: HTTPRoute a/web claims it and is not served: its parent Gateway a/public is not served: GatewayClass \
          nginx is of controller example.com/nginx, not of Sluice",
         "correct spec.gatewayClassName of the Gateway, or name another",
     );
@@ -87,11 +87,11 @@ fn a_class_or_gateway_that_is_not_there_is_told_with_one_that_is() {
         objects,
         &[
             "Gateway a/public: spec.gatewayClassName: there is no GatewayClass typo; write sluice",
-            "HTTPRoute a/web: spec.parentRefs[0]: it hangs on Gateway a/public, which is not served: there is no \
+            "HTTPRoute a/web: spec.parentRefs[0]: its parent Gateway a/public is not served: there is no \
              GatewayClass typo; correct spec.gatewayClassName of the Gateway, or name another, such as a/good",
         ],
         "404: Gateway a/good#web has *, and no route with it is attached there; HTTPRoute a/web wants h.test and is not \
-         served: it hangs on Gateway a/public, which is not served: there is no GatewayClass typo",
+         served: its parent Gateway a/public is not served: there is no GatewayClass typo",
         "correct spec.gatewayClassName of the Gateway, or name another, such as a/good",
     );
     let mut objects = there().to_vec();
@@ -112,15 +112,15 @@ fn a_route_on_nothing_or_on_what_serves_nothing_is_told() {
     expect(
         vec![http_route("web", json!([]))],
         &[
-            "HTTPRoute a/web: spec: it hangs on nothing: it has no parentRefs; write spec.parentRefs with the name of a Gateway",
+            "HTTPRoute a/web: spec: it is attached to nothing: it has no parentRefs; write spec.parentRefs with the name of a Gateway",
         ],
-        "503: HTTPRoute a/web wants it and is not served: it hangs on nothing: it has no parentRefs",
+        "503: HTTPRoute a/web claims it and is not served: it is attached to nothing: it has no parentRefs",
         "write spec.parentRefs with the name of a Gateway",
     );
     expect(
         vec![http_route("web", json!([{ "group": "", "kind": "Service", "name": "web" }]))],
         &[],
-        "503: HTTPRoute a/web wants it and is not served: it hangs on Service web of group core, which serves nothing here",
+        "503: HTTPRoute a/web claims it and is not served: its parent Service web of group core serves nothing here",
         "name a Gateway of group gateway.networking.k8s.io",
     );
 }
@@ -153,7 +153,7 @@ fn contours_objects_of_another_class_are_told_by_the_field_that_says_so() {
         proxy
     };
     let why = "it is of ingress class \"nginx\", which other controllers serve";
-    let verdict = format!("503: HTTPProxy a/p wants it and is not served: {why}");
+    let verdict = format!("503: HTTPProxy a/p claims it and is not served: {why}");
     let fix = "write contour, or leave the class out";
     expect(
         vec![proxy(json!({ "ingressClassName": "nginx" }), json!({}))],
@@ -173,7 +173,7 @@ fn contours_objects_of_another_class_are_told_by_the_field_that_says_so() {
 fn a_route_that_no_router_selects_is_told_which_selector_leaves_it_out() {
     let one = controller("default", json!({ "routeSelector": { "matchLabels": { "shard": "one" } } }));
     let labels = "its labels are not those of spec.routeSelector of IngressController default";
-    let verdict = |why: &str| format!("503: Route a/r wants it and is not served: no router selects it: {why}");
+    let verdict = |why: &str| format!("503: Route a/r claims it and is not served: no router selects it: {why}");
     let fix = "correct the labels or the selector";
     let of_route = |why: &str| format!("Route a/r: : no router selects it: {why}; {fix}");
     let objects = vec![one.clone(), route("a/r", 1, json!({ "host": "h.test" }))];
@@ -197,8 +197,8 @@ fn a_port_that_is_of_a_gateway_which_nobody_serves_names_who_wants_the_host() {
     let explanation = explain(facts(&translation, &resources), &Query::parse("http://h.test:8080/").unwrap());
     assert_eq!(
         explanation.verdict,
-        "no router listens on port 8080 for http; HTTPRoute a/web wants h.test and is not served: it hangs on Gateway \
-         a/public, which is not served: there is no GatewayClass gone"
+        "no router listens on port 8080 for http; HTTPRoute a/web claims h.test and is not served: its parent Gateway \
+         a/public is not served: there is no GatewayClass gone"
     );
 }
 

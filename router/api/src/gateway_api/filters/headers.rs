@@ -27,7 +27,10 @@ pub fn modifier(
     for (path, item) in read::list(fields, "remove", 0, MAX_HEADERS, findings) {
         match item {
             Value::String(name) if !is_token(name) => {
-                findings.warn(path, format!("{name:?} is no header name, so there is nothing to remove; remove it"));
+                findings.warn(
+                    path,
+                    format!("{name:?} is not a valid header name, so there is nothing to remove; remove it"),
+                );
             }
             Value::String(name) if remove.iter().any(|(_, known)| name.eq_ignore_ascii_case(known)) => {
                 findings.error(path, format!("Duplicate value: {name:?}; keep one of them"));

@@ -93,8 +93,10 @@ fn case_adjustments(fields: &mut Fields<'_>, findings: &mut Findings) -> Vec<Arc
         if header_names::is_token(name) {
             names.push(name.into());
         } else {
-            findings
-                .error(path, format!("Invalid value: {name:?}: is no header name; write one such as Cache-Control"));
+            findings.error(
+                path,
+                format!("Invalid value: {name:?}: is not a valid header name; write one such as Cache-Control"),
+            );
         }
     }
     names
@@ -108,7 +110,10 @@ fn compress(mut fields: Fields<'_>, findings: &mut Findings) -> Vec<Arc<str>> {
         if is_type.is_some_and(|(kind, subtype)| is_token(kind) && is_token(subtype)) {
             types.push(text.into());
         } else {
-            findings.error(path, format!("Invalid value: {text:?}: is no media type; write one such as text/html"));
+            findings.error(
+                path,
+                format!("Invalid value: {text:?}: is not a valid media type; write one such as text/html"),
+            );
         }
     }
     fields.finish(findings);

@@ -138,7 +138,7 @@ fn pattern(path: FieldPath, text: &str, findings: &mut Findings) -> Option<Regex
                     )
                 }
             };
-            findings.error(path, format!("Invalid value: {text:?}: is no regular expression: {why}"));
+            findings.error(path, format!("Invalid value: {text:?}: is not a valid regular expression: {why}"));
             None
         }
     }

@@ -20,7 +20,7 @@ pub fn parse(mut fields: Fields<'_>, not_done: &mut Vec<FieldPath>, findings: &m
     let name = fields.text("name", findings);
     let format = fields.text("format", findings);
     if let Some(bad) = name.filter(|name| !is_token(name) || name.len() > MAX_LENGTH) {
-        let message = format!("Invalid value: {bad:?}: is no header name; write one such as X-Request-Id");
+        let message = format!("Invalid value: {bad:?}: is not a valid header name; write one such as X-Request-Id");
         findings.error(fields.path("name"), message);
     }
     let path = fields.path("format");

@@ -79,7 +79,7 @@ fn domain_of(vertex: &ContourProxy) -> Result<Hostname, Violation> {
         Ok(domain) if !fqdn.starts_with("..") => Ok(domain),
         _ => fault(
             "FQDNNotValid",
-            format!("Spec.VirtualHost.Fqdn {fqdn:?} is no domain; write one such as .example.com"),
+            format!("Spec.VirtualHost.Fqdn {fqdn:?} is not a valid domain; write one such as .example.com"),
         ),
     }
 }

@@ -106,7 +106,7 @@ pub fn certificate_delegation(object: &TlsCertificateDelegation, resources: &Res
     for (at, (secret, targets)) in object.delegations.iter().enumerate() {
         let key = ObjectKey { namespace: object.meta.key.namespace.clone(), name: secret.clone() };
         if targets.is_empty() {
-            problems.push(format!("delegations[{at}]: targetNamespaces is empty, so nobody may use the Secret"));
+            problems.push(format!("delegations[{at}]: targetNamespaces is empty, so no namespace may use the Secret"));
         } else if resources.secrets.get(&key).is_none_or(|secret| secret.pair.is_none() && secret.ca.is_none()) {
             problems.push(format!("delegations[{at}]: TLS Secret [{secret}] not found or is malformed"));
         }

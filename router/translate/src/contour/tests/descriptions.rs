@@ -165,12 +165,12 @@ fn a_root_is_told_what_is_wrong_with_it() {
                 json!([{ "match": "/", "services": to("web"), "retryPolicy": { "count": 3, "perTryTimeout": "soon" } }]),
             ),
             vec![],
-            "invalid: spec.routes[0].retryPolicy.perTryTimeout: \"soon\" is no duration; write one such as 30s or 1m30s, or infinity",
+            "invalid: spec.routes[0].retryPolicy.perTryTimeout: \"soon\" is not a valid duration; write one such as 30s or 1m30s, or infinity",
         ),
         (
             routes(json!([{ "match": "/", "services": to("web"), "timeoutPolicy": { "request": "soon" } }])),
             vec![],
-            "invalid: spec.routes[0].timeoutPolicy.request: \"soon\" is no duration; write one such as 30s or 1m30s, or infinity",
+            "invalid: spec.routes[0].timeoutPolicy.request: \"soon\" is not a valid duration; write one such as 30s or 1m30s, or infinity",
         ),
     ];
     for (spec, mut others, expected) in table {
@@ -434,7 +434,7 @@ fn certificate_delegations_are_told_what_they_come_to() {
         ("lend-ca", "True", "Valid TLSCertificateDelegation"),
         ("lend-opaque", "False", "delegations[0]: TLS Secret [opaque] not found or is malformed"),
         ("lend-none", "False", "delegations[0]: TLS Secret [none] not found or is malformed"),
-        ("lend-empty", "False", "delegations[0]: targetNamespaces is empty, so nobody may use the Secret"),
+        ("lend-empty", "False", "delegations[0]: targetNamespaces is empty, so no namespace may use the Secret"),
     ] {
         let told = world.told(Kind::TlsCertificateDelegation, &format!("a/{name}"));
         assert_eq!(told["conditions"][0]["status"], status, "{name}");

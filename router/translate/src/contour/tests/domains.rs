@@ -77,8 +77,11 @@ fn s1_a_domain_serves_nothing_itself() {
     let message = "invalid: Spec.Subdomains needs a Spec.VirtualHost.Fqdn that begins with a dot, such as .example.com";
     assert_eq!(world(vec![no_suffix]).ingress("corp/root"), message);
     for (fqdn, message) in [
-        ("..corp.test", "invalid: Spec.VirtualHost.Fqdn \"..corp.test\" is no domain; write one such as .example.com"),
-        (".", "invalid: Spec.VirtualHost.Fqdn \".\" is no domain; write one such as .example.com"),
+        (
+            "..corp.test",
+            "invalid: Spec.VirtualHost.Fqdn \"..corp.test\" is not a valid domain; write one such as .example.com",
+        ),
+        (".", "invalid: Spec.VirtualHost.Fqdn \".\" is not a valid domain; write one such as .example.com"),
         (".*.test", "invalid: Spec.VirtualHost.Fqdn \".*.test\" cannot use wildcards"),
     ] {
         assert_eq!(

@@ -61,7 +61,7 @@ fn errors_have_types_and_reasons() {
         (
             json!({ "virtualhost": { "fqdn": ".example.com" } }),
             vec![],
-            "VirtualHostError/FQDNNotValid: Spec.VirtualHost.Fqdn \".example.com\" is no host name: a label is empty (two dots \
+            "VirtualHostError/FQDNNotValid: Spec.VirtualHost.Fqdn \".example.com\" is not a valid host name: a label is empty (two dots \
              in a row, or a dot at the start); write one such as www.example.com",
         ),
         (
@@ -169,7 +169,7 @@ fn errors_have_types_and_reasons() {
         (
             conditions(json!([{ "regex": "/(" }])),
             vec![],
-            "RouteError/PathMatchConditionsNotValid: route: regex condition: \"/(\" is no regular expression; write one of RE2's syntax",
+            "RouteError/PathMatchConditionsNotValid: route: regex condition: \"/(\" is not a valid regular expression; use RE2 syntax",
         ),
         (
             json!({ "routes": [{}] }),
@@ -447,7 +447,7 @@ fn origins_of_a_cors_policy_are_whole_ones_or_expressions() {
         ),
         (
             json!({ "allowOrigin": ["*"], "allowMethods": ["GET"], "maxAge": "soon" }),
-            "spec.virtualhost.corsPolicy.maxAge: \"soon\" is no duration; write one such as 10m, or 0 so that browsers \
+            "spec.virtualhost.corsPolicy.maxAge: \"soon\" is not a valid duration; write one such as 10m, or 0 so that browsers \
              keep nothing",
         ),
     ] {

@@ -62,7 +62,7 @@ impl Refusal {
             | Refusal::Cycle(message) => message,
             Refusal::Unsupported(..) => "it asks for what is not supported",
             Refusal::Host(_) => "they have no hostname in common",
-            Refusal::Filter(_) => "their filters cannot stand in one rule",
+            Refusal::Filter(_) => "their filters cannot be combined in one rule",
             Refusal::Match(_) => "no request is like both",
         }
     }
@@ -182,7 +182,7 @@ impl<'r> Parent<'r> {
             None => true,
         };
         let refusal = if child.kind != above.kind {
-            Some(Refusal::Kind(format!("{} cannot hang on {}", a(child.kind), a(above.kind))))
+            Some(Refusal::Kind(format!("{} cannot attach to {}", a(child.kind), a(above.kind))))
         } else if reference.port.is_some() {
             let message = "port of a parentRef that names a route; leave it out".to_owned();
             Some(Refusal::Unsupported("UnsupportedValue".to_owned(), message))

@@ -145,7 +145,7 @@ impl<'r> Walk<'r> {
             let below = match (*tries).cmp(&(MOST_WAYS + 1)) {
                 Ordering::Less => self.hang(slot, candidate, state),
                 Ordering::Equal => {
-                    let message = format!("more than {MOST_WAYS} ways lead to it from {}", self.listener);
+                    let message = format!("more than {MOST_WAYS} paths lead to it from {}", self.listener);
                     Err(Refusal::Depth(message))
                 }
                 // Already reported once.
@@ -178,7 +178,7 @@ impl<'r> Walk<'r> {
         }
         if self.stack.len() >= self.depth {
             let (routes, most) = (self.stack.len() + 1, self.depth);
-            let message = format!("route {routes} on its way from {}; at most {most} may be", self.listener);
+            let message = format!("route {routes} on the path from {}; at most {most} are allowed", self.listener);
             return Err(Refusal::Depth(message));
         }
         if slot.redirects {
@@ -191,15 +191,16 @@ impl<'r> Walk<'r> {
         let sum = self.matches.entry(key).or_default();
         let added: usize = child.rules.iter().map(|rule| rule.matches.len() * state.alternatives.len()).sum();
         if *sum + added > MOST_MATCHES {
-            let message = format!("{} matches with those of the slot; at most {MOST_MATCHES} may be", *sum + added);
+            let message =
+                format!("{} matches with those of the slot; at most {MOST_MATCHES} are allowed", *sum + added);
             return Err(unsupported(message));
         }
         if self.below + added > MOST_BELOW {
-            return Err(unsupported(format!("with it more than {MOST_BELOW} matches would hang below one route")));
+            return Err(unsupported(format!("with it more than {MOST_BELOW} matches would be below one route")));
         }
         self.looked_at += added;
         if self.looked_at > MOST_LOOKED_AT {
-            let message = format!("more than {MOST_LOOKED_AT} matches of routes want to be below one route");
+            let message = format!("more than {MOST_LOOKED_AT} matches of routes would be evaluated below one route");
             return Err(unsupported(message));
         }
         let below = state.below(child, &hosts)?;
@@ -322,7 +323,7 @@ impl State {
                         alternatives.push(Alternative { matcher, prefix, order });
                     }
                     Err(Mismatch::Empty(what)) => {
-                        notes.push(format!("match {j} of rule {i} is for no request: {what}"))
+                        notes.push(format!("match {j} of rule {i} can match no request: {what}"))
                     }
                     Err(Mismatch::Unsupported(what)) => return Err(what),
                 }

@@ -50,7 +50,7 @@ pub fn resolve(
                 faults.add("InvalidCertificateRef", message);
             }
             None => {
-                let message = format!("certificateRefs: there is no Secret {key}, or its content is no good");
+                let message = format!("certificateRefs: there is no Secret {key}, or its content is invalid");
                 faults.add("InvalidCertificateRef", message);
             }
         }

@@ -145,7 +145,7 @@ fn a_slot_that_redirects_takes_nobody() {
     let row = super::row(&world, "HTTPRoute infra/top", "gw").unwrap();
     assert_eq!(
         super::condition(&row["inclusions"][0], "Conflicted"),
-        "True FilterConflict: RequestRedirect in a rule with a slot: nothing can hang there; leave it out"
+        "True FilterConflict: RequestRedirect in a rule with a slot: no route can attach to it; leave it out"
     );
 }
 

@@ -197,7 +197,9 @@ fn attached(tally: &Tally, nowhere: bool, depth: MaxDepth) -> Condition {
     let refused: Vec<_> = tally.refused.iter().filter(wanted).collect();
     let reasons: BTreeSet<_> = refused.iter().map(|(_, refusal)| reason(refusal, depth)).collect();
     match (tally.attached.len(), reasons.first()) {
-        (0, _) if nowhere => condition(false, "NoRoutesAttached", "the route hangs on no listener here".to_owned()),
+        (0, _) if nowhere => {
+            condition(false, "NoRoutesAttached", "the route is attached to no listener here".to_owned())
+        }
         (0, None) => condition(false, "NoRoutesAttached", "no route names this slot".to_owned()),
         (0, Some(reason)) if reasons.len() == 1 => condition(false, reason, tally.names(refused)),
         (0, Some(_)) => condition(false, "NoRoutesAttached", tally.names(refused)),
@@ -210,7 +212,7 @@ fn conflicted(tally: &Tally, slot: &Slot<'_>) -> Condition {
     let found = pick(tally, |refusal| matches!(refusal, Refusal::Filter(_) | Refusal::Match(_)));
     match found.first() {
         _ if slot.redirects => {
-            let message = "RequestRedirect in a rule with a slot: nothing can hang there; leave it out";
+            let message = "RequestRedirect in a rule with a slot: no route can attach to it; leave it out";
             Condition::new("Conflicted", true, "FilterConflict", message)
         }
         Some((_, Refusal::Match(_))) => Condition::new("Conflicted", true, "MatchConflict", tally.names(found)),
@@ -221,7 +223,7 @@ fn conflicted(tally: &Tally, slot: &Slot<'_>) -> Condition {
 
 fn resolved(tally: &Tally, slot: &Slot<'_>) -> Condition {
     if !slot.invalid_kinds.is_empty() {
-        let message = format!("only routes of the same kind can hang on a route: {}", slot.invalid_kinds.join(", "));
+        let message = format!("only routes of the same kind can attach to a route: {}", slot.invalid_kinds.join(", "));
         return Condition::new("ResolvedRefs", false, "InvalidRouteKinds", message);
     }
     let found = pick(tally, |refusal| matches!(refusal, Refusal::NoSection(_) | Refusal::NotAllowed(_)));
