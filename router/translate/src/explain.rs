@@ -3,7 +3,6 @@
 //! It looks up the same table as traffic does, and adds near misses, objects that lost a host, and fixes. It names
 //! routes of every namespace, so it is for operators only.
 
-pub mod asked;
 pub mod backends;
 pub mod data_path;
 pub mod explanation;
@@ -11,12 +10,13 @@ pub mod facts;
 mod filter;
 mod follow;
 pub mod found;
+mod host_rules;
 mod hosts;
 pub mod outcome;
 mod owners;
 pub mod query;
+pub mod request;
 pub mod settings;
-mod sites;
 mod text;
 
 use crate::explain::explanation::Explanation;

@@ -85,7 +85,7 @@ impl Stage {
     /// `sluice upgrade`.
     ///
     /// # Errors
-    /// When it fails, with what it says.
+    /// When it fails; the error has its output.
     pub fn upgrade(&self) -> Result<()> {
         let output = sluice::run(&[OsStr::new("upgrade"), OsStr::new("--state"), self.sluice.state().as_os_str()])?;
         ensure!(output.status.success(), "{output:?}");

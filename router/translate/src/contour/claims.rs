@@ -14,53 +14,53 @@ use router_model::kind::Kind;
 use router_model::names::{HostMatch, Hostname};
 use router_model::object::{ObjectKey, ObjectRef, Seniority};
 
-use crate::contour::claims::types::{Claim, Claims, Vertices, duplicate, is_domain, root_allowed};
+use crate::contour::claims::types::{Claim, Claims, Proxies, duplicate, is_domain, root_allowed};
 use crate::settings::Settings;
 
 /// Decides on all hosts.
-pub fn decide<'r>(vertices: &Vertices<'r>, settings: &Settings) -> Claims<'r> {
+pub fn decide<'r>(proxies: &Proxies<'r>, settings: &Settings) -> Claims<'r> {
     let mut claims = Claims::default();
-    delegated_domains::find(vertices, settings, &mut claims);
-    let taken = delegated_domains::delegate(vertices, &mut claims);
+    delegated_domains::find(proxies, settings, &mut claims);
+    let taken = delegated_domains::delegate(proxies, &mut claims);
     claims.check_lists(settings);
-    let mut wishes = wishes_of_zones(vertices, &claims);
-    for (object, vertex) in vertices {
-        let Some(virtual_host) = &vertex.virtual_host else { continue };
-        if claims.refused.contains_key(object) || is_domain(vertex) || taken.contains(object) {
+    let mut candidates = claims_of_domains(proxies, &claims);
+    for (object, proxy) in proxies {
+        let Some(virtual_host) = &proxy.virtual_host else { continue };
+        if claims.refused.contains_key(object) || is_domain(proxy) || taken.contains(object) {
             continue;
         }
-        let wish = root_allowed(vertex, settings)
-            .and_then(|()| host_of(vertex.kind, &virtual_host.fqdn))
+        let candidate = root_allowed(proxy, settings)
+            .and_then(|()| host_of(proxy.kind, &virtual_host.fqdn))
             .and_then(|(host, name)| listed(&name, settings).map(|()| (host, name)))
-            .and_then(|(host, name)| claims.check_zone(vertex, &name, settings).map(|()| (host, name)));
-        match wish {
+            .and_then(|(host, name)| claims.check_domains(proxy, &name, settings).map(|()| (host, name)));
+        match candidate {
             Ok((host, name)) => {
-                wishes.push(Claim { host, name, root: vertex, entry: None, start: Some(vertex) });
+                candidates.push(Claim { host, name, root: proxy, entry: None, start: Some(proxy) });
             }
             Err(fault) => drop(claims.refused.insert(object.clone(), fault)),
         }
     }
-    claims.grant(wishes);
+    claims.grant(candidates);
     claims
 }
 
-fn wishes_of_zones<'r>(vertices: &Vertices<'r>, claims: &Claims<'r>) -> Vec<Claim<'r>> {
-    let mut wishes = Vec::new();
-    for (zone_at, zone) in claims.zones.iter().enumerate() {
-        let Some(root) = zone.root else { continue };
-        for (entry_at, (entry, written)) in zone.entries.iter().zip(&root.subdomains).enumerate() {
+fn claims_of_domains<'r>(proxies: &Proxies<'r>, claims: &Claims<'r>) -> Vec<Claim<'r>> {
+    let mut candidates = Vec::new();
+    for (zone_at, delegated_domain) in claims.delegated_domains.iter().enumerate() {
+        let Some(root) = delegated_domain.root else { continue };
+        for (entry_at, (entry, written)) in delegated_domain.entries.iter().zip(&root.subdomains).enumerate() {
             let Some(host) = entry.host.as_ref().filter(|_| entry.fault.is_none()) else { continue };
             let delegate = ObjectRef { kind: root.kind, key: written.delegate.clone() };
-            wishes.push(Claim {
+            candidates.push(Claim {
                 host: HostMatch::Exact(host.clone()),
                 name: Arc::clone(host.text()),
                 root,
                 entry: Some((zone_at, entry_at)),
-                start: vertices.get(&delegate).copied(),
+                start: proxies.get(&delegate).copied(),
             });
         }
     }
-    wishes
+    candidates
 }
 
 /// The violation of an object that lost a host; it reveals only the winner's kind.
@@ -111,7 +111,7 @@ fn host_of(kind: Kind, fqdn: &str) -> Result<(HostMatch, Arc<str>), Violation> {
 impl<'r> Claims<'r> {
     /// Removes claims on denied names.
     fn check_lists(&mut self, settings: &Settings) {
-        for entry in self.zones.iter_mut().flat_map(|zone| &mut zone.entries) {
+        for entry in self.delegated_domains.iter_mut().flat_map(|delegated_domain| &mut delegated_domain.entries) {
             let fault = entry.host.as_ref().and_then(|host| listed(host.as_str(), settings).err());
             if entry.fault.is_none() {
                 entry.fault = fault;
@@ -120,28 +120,31 @@ impl<'r> Claims<'r> {
     }
 
     /// Checks whether a root may have a name, given the delegated domains.
-    fn check_zone(&self, vertex: &ContourProxy, name: &str, settings: &Settings) -> Result<(), Violation> {
-        let zone = delegated_domains::nearest(&self.domains, name).and_then(|at| self.zones.get(at));
-        let Some(zone) = zone else { return Ok(()) };
+    fn check_domains(&self, proxy: &ContourProxy, name: &str, settings: &Settings) -> Result<(), Violation> {
+        let delegated_domain =
+            delegated_domains::nearest(&self.domains, name).and_then(|at| self.delegated_domains.get(at));
+        let Some(delegated_domain) = delegated_domain else { return Ok(()) };
         // A name that a domain delegates to another object is contested by that object and this root.
-        if settings.allow_undelegated_subdomains || (vertex.kind == Kind::IngressRoute && zone.delegates(name)) {
+        if settings.allow_undelegated_subdomains
+            || (proxy.kind == Kind::IngressRoute && delegated_domain.delegates(name))
+        {
             return Ok(());
         }
-        Err(zone.not_delegated(name))
+        Err(delegated_domain.not_delegated(name))
     }
 
     /// Grants each host to the only object that claims it. If several objects of one kind claim it, none gets it; if
     /// objects of both kinds do, the oldest object's kind does.
-    fn grant(&mut self, wishes: Vec<Claim<'r>>) {
+    fn grant(&mut self, candidates: Vec<Claim<'r>>) {
         let mut by_host: BTreeMap<HostMatch, Vec<Claim<'r>>> = BTreeMap::new();
-        for wish in wishes {
-            by_host.entry(wish.host.clone()).or_default().push(wish);
+        for candidate in candidates {
+            by_host.entry(candidate.host.clone()).or_default().push(candidate);
         }
         for (host, claimants) in by_host {
             let Some(oldest) = claimants.iter().map(|claim| claim.root).min_by_key(|root| root.meta.age()) else {
                 continue;
             };
-            self.wanted.insert(host, oldest);
+            self.claimed.insert(host, oldest);
             let (own, others): (Vec<_>, Vec<_>) =
                 claimants.into_iter().partition(|claim| claim.root.kind == oldest.kind);
             for claim in others {
@@ -168,8 +171,11 @@ impl<'r> Claims<'r> {
     fn refuse(&mut self, claim: &Claim<'r>, fault: Violation) {
         match claim.entry {
             None => drop(self.refused.insert(claim.root.object(), fault)),
-            Some((zone, entry)) => {
-                let entry = self.zones.get_mut(zone).and_then(|zone| zone.entries.get_mut(entry));
+            Some((delegated_domain, entry)) => {
+                let entry = self
+                    .delegated_domains
+                    .get_mut(delegated_domain)
+                    .and_then(|delegated_domain| delegated_domain.entries.get_mut(entry));
                 entry.into_iter().for_each(|entry| entry.fault = Some(fault.clone()));
             }
         }

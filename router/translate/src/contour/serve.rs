@@ -22,7 +22,7 @@ use router_table::table::{Cluster, Derived, ResolvedRoute, RouteKind, ServiceEnd
 
 use super::backends::{self, own};
 use super::tls::HostTls;
-use super::walk::{Flat, Serve, Target};
+use super::walk::{Flat, RouteTarget, RuleAction};
 use crate::contour::claims::types::Claim;
 use crate::contour::walk::tcp_target::Tcp;
 use crate::traffic_defaults::TrafficDefaults;
@@ -35,9 +35,9 @@ pub struct Maker {
 }
 
 /// A rule with its sort key.
-struct Sorted {
+struct SortedRule {
     rule: Arc<Rule>,
-    vertex: ObjectRef,
+    proxy: ObjectRef,
     permit_insecure: bool,
 }
 
@@ -101,18 +101,18 @@ impl Maker {
     pub fn answer(&mut self, claim: &Claim<'_>, tls: &HostTls, status: u16) -> VirtualHost {
         let rule = Flat {
             matcher: RequestMatcher::default(),
-            vertex: claim.root,
+            proxy: claim.root,
             origin: format!("{}#{}", claim.root.object(), claim.name),
             permit_insecure: false,
-            serve: Serve::Answer(status, None),
+            serve: RuleAction::Answer(status, None),
         };
         self.virtual_host(claim, tls, vec![rule], None)
     }
 
     /// Sorts rules by precedence: exact paths, then regular expressions, then prefixes, longer ones first; then by
     /// number of conditions. Of equal rules, the last one written wins.
-    fn sorted(&mut self, host: &HostMatch, rules: Vec<Flat<'_>>, cors: Option<&Arc<Cors>>) -> Vec<Sorted> {
-        let mut sorted: Vec<Sorted> = rules.into_iter().map(|flat| self.rule(host, flat, cors)).collect();
+    fn sorted(&mut self, host: &HostMatch, rules: Vec<Flat<'_>>, cors: Option<&Arc<Cors>>) -> Vec<SortedRule> {
+        let mut sorted: Vec<SortedRule> = rules.into_iter().map(|flat| self.rule(host, flat, cors)).collect();
         sorted.reverse();
         sorted.sort_by_key(|sorted| {
             let matcher = &sorted.rule.matcher;
@@ -127,7 +127,7 @@ impl Maker {
         sorted
     }
 
-    fn rule(&mut self, host: &HostMatch, flat: Flat<'_>, cors: Option<&Arc<Cors>>) -> Sorted {
+    fn rule(&mut self, host: &HostMatch, flat: Flat<'_>, cors: Option<&Arc<Cors>>) -> SortedRule {
         let path_form = self.traffic.paths.normal();
         // If the router merges slashes in request paths, conditions are normalised too; otherwise they would never
         // match.
@@ -137,13 +137,13 @@ impl Maker {
             _ => Arc::default(),
         };
         let (target, policy, rule) = match flat.serve {
-            Serve::Answer(status, route) => {
+            RuleAction::Answer(status, route) => {
                 let response_headers = route.map(|route| own(&route.response_headers)).unwrap_or_default();
                 let action = route.map_or(Action::Answer(status), |_| Action::Direct(status));
                 let rule = RulePolicy { action, response_headers, ..RulePolicy::default() };
-                (Target::default(), backends::policy(&Strategy::default()), rule)
+                (RouteTarget::default(), backends::policy(&Strategy::default()), rule)
             }
-            Serve::Route(route, mut target) => {
+            RuleAction::Route(route, mut target) => {
                 let rule = rule_policy(route, &mut target);
                 let policy =
                     RoutePolicy { server_timeout: server_timeout(route), ..backends::policy(&target.strategy) };
@@ -153,15 +153,15 @@ impl Maker {
         let cluster = Cluster { services: target.services.into() };
         let rule = RulePolicy { cors: cors.cloned(), ..rule };
         let idle = rule.idle_timeout;
-        let mut route = self.route(host, flat.vertex, cluster, policy, Some(rule));
+        let mut route = self.route(host, flat.proxy, cluster, policy, Some(rule));
         route.tunnel_timeout = idle.or(route.tunnel_timeout);
         let route = Arc::new(route);
         let rule = Rule { matcher, path_form, prefix, route, origin: flat.origin.into() };
-        Sorted { rule: Arc::new(rule), vertex: flat.vertex.object(), permit_insecure: flat.permit_insecure }
+        SortedRule { rule: Arc::new(rule), proxy: flat.proxy.object(), permit_insecure: flat.permit_insecure }
     }
 
     /// Clear-text rules beside TLS: a rule without `permitInsecure` redirects to https.
-    fn redirected(&mut self, host: &HostMatch, rules: &[Sorted]) -> Arc<[Arc<Rule>]> {
+    fn redirected(&mut self, host: &HostMatch, rules: &[SortedRule]) -> Arc<[Arc<Rule>]> {
         let to_https = RedirectTo {
             scheme: Some("https".into()),
             hostname: None,
@@ -172,14 +172,14 @@ impl Maker {
         let none = backends::policy(&Strategy::default());
         let mut redirects: BTreeMap<&ObjectRef, Arc<ResolvedRoute>> = BTreeMap::new();
         let mut cleartext = Vec::new();
-        for Sorted { rule, vertex, permit_insecure } in rules {
+        for SortedRule { rule, proxy, permit_insecure } in rules {
             if *permit_insecure {
                 cleartext.push(Arc::clone(rule));
                 continue;
             }
-            let route = redirects.entry(vertex).or_insert_with(|| {
+            let route = redirects.entry(proxy).or_insert_with(|| {
                 let policy = RulePolicy { action: Action::Redirect(to_https.clone()), ..RulePolicy::default() };
-                Arc::new(self.route_of(host, vertex, Cluster::default(), none.clone(), Some(policy)))
+                Arc::new(self.route_of(host, proxy, Cluster::default(), none.clone(), Some(policy)))
             });
             cleartext.push(Arc::new(Rule { route: Arc::clone(route), ..Rule::clone(rule) }));
         }
@@ -194,7 +194,7 @@ impl Maker {
             }
         }
         let cluster = Cluster { services: tcp.services.into() };
-        let mut route = self.route(host, tcp.vertex, cluster, backends::policy(&tcp.strategy), None);
+        let mut route = self.route(host, tcp.proxy, cluster, backends::policy(&tcp.strategy), None);
         route.kind = RouteKind::Passthrough { redirect: false };
         route.request_work = false;
         // The kernel does not run health checks.
@@ -211,30 +211,30 @@ impl Maker {
     fn route(
         &mut self,
         host: &HostMatch,
-        vertex: &ContourProxy,
+        proxy: &ContourProxy,
         cluster: Cluster,
         policy: RoutePolicy,
         rule: Option<RulePolicy>,
     ) -> ResolvedRoute {
-        self.route_of(host, &vertex.object(), cluster, policy, rule)
+        self.route_of(host, &proxy.object(), cluster, policy, rule)
     }
 
     fn route_of(
         &mut self,
         host: &HostMatch,
-        vertex: &ObjectRef,
+        proxy: &ObjectRef,
         cluster: Cluster,
         policy: RoutePolicy,
         rule: Option<RulePolicy>,
     ) -> ResolvedRoute {
-        let next = self.parts.entry(vertex.clone()).or_default();
+        let next = self.parts.entry(proxy.clone()).or_default();
         let part = *next;
         *next += 1;
         ResolvedRoute {
             id: RouteId {
-                namespace: Arc::clone(&vertex.key.namespace),
-                name: Arc::clone(&vertex.key.name),
-                kind: vertex.kind,
+                namespace: Arc::clone(&proxy.key.namespace),
+                name: Arc::clone(&proxy.key.name),
+                kind: proxy.kind,
                 part,
             },
             host: host.clone(),
@@ -263,7 +263,7 @@ fn in_form(path: &PathMatcher, form: PathForm) -> PathMatcher {
     }
 }
 
-fn rule_policy(route: &RouteSpec, target: &mut Target) -> RulePolicy {
+fn rule_policy(route: &RouteSpec, target: &mut RouteTarget) -> RulePolicy {
     RulePolicy {
         action: route.redirect.as_ref().map_or(Action::Forward, |redirect| Action::Redirect(redirect_to(redirect))),
         request_headers: own(&route.request_headers),

@@ -118,11 +118,14 @@ impl World {
         let surroundings =
             Inputs { resources: &resources, settings, endpoints: &endpoints, routers: &routers, addresses: &addresses };
         let model = Model::new(&surroundings);
-        let wants = model.claims();
+        let claims = model.claims();
         let settled = model.translate(lost);
         for (router, host) in &settled.hosts {
             assert_eq!(&*router.0, "default");
-            assert!(wants.iter().any(|want| want.router == *router && want.host == host.host), "not wanted: {host:?}");
+            assert!(
+                claims.iter().any(|claim| claim.router == *router && claim.host == host.host),
+                "not claimed: {host:?}"
+            );
         }
         World { resources, settled }
     }

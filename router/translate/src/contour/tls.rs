@@ -51,9 +51,9 @@ fn fault(reason: &'static str, message: String) -> Violation {
 }
 
 /// The TLS that an object defines itself.
-pub fn own(vertex: &ContourProxy, tls: &TlsSpec, resources: &Resources) -> Result<HostTls, Violation> {
-    let is_proxy = vertex.kind == Kind::HttpProxy;
-    let minimum = minimum(vertex.kind, &tls.minimum);
+pub fn own(proxy: &ContourProxy, tls: &TlsSpec, resources: &Resources) -> Result<HostTls, Violation> {
+    let is_proxy = proxy.kind == Kind::HttpProxy;
+    let minimum = minimum(proxy.kind, &tls.minimum);
     let secret = &tls.secret;
     if tls.passthrough && !secret.is_empty() {
         let message = "Spec.VirtualHost.TLS: both Passthrough and SecretName were specified".to_owned();
@@ -66,7 +66,7 @@ pub fn own(vertex: &ContourProxy, tls: &TlsSpec, resources: &Resources) -> Resul
         let message = "Spec.VirtualHost.TLS: neither Passthrough nor SecretName were specified".to_owned();
         return Err(fault("TLSConfigNotValid", message));
     }
-    match secret_for(secret, &vertex.meta.key.namespace, resources) {
+    match secret_for(secret, &proxy.meta.key.namespace, resources) {
         Ok((key, Some(found))) if found.pair.is_some() => {
             let pair = found.pair.as_ref().map(|pair| Arc::clone(&pair.0));
             let Some(certificate) = pair else { return Ok(HostTls::None) };

@@ -40,9 +40,10 @@ fn troubles(facts: Facts<'_>, route: &ResolvedRoute, service: &ServiceEndpoints)
 /// What is wrong with a service of a route, and the fix; `None` if it has usable endpoints.
 fn problem(facts: Facts<'_>, route: &ResolvedRoute, service: &ServiceEndpoints) -> Option<String> {
     if let Some(status) = service.failure() {
-        let told = facts.report.others.get(&route.id.object()).map(|told| faults(&told.status)).unwrap_or_default();
+        let faults =
+            facts.report.others.get(&route.id.object()).map(|status| faults(&status.status)).unwrap_or_default();
         let key = key(route, service).to_string();
-        let why = told.into_iter().find(|fault| fault.contains(&key));
+        let why = faults.into_iter().find(|fault| fault.contains(&key));
         let why = why.unwrap_or_else(|| "the status of the route says why".to_owned());
         return Some(format!("cannot be used, its share is answered {status}: {why}"));
     }

@@ -10,10 +10,10 @@ use router_table::decide::Decision;
 use router_table::flag::Flag;
 use router_table::table::{HttpTls, InsecurePolicy, ResolvedRoute, RouteKind, RouterTable, VirtualHost};
 
-use super::asked::Asked;
-use super::outcome::Fate;
+use super::host_rules;
+use super::outcome::OutcomeKind;
 use super::owners::{owner, owner_of};
-use super::sites;
+use super::request::QueryRequest;
 use crate::explain::explanation::{Candidate, Explanation, Loser, Owner, Step};
 use crate::explain::facts::Facts;
 use crate::explain::found::Found;
@@ -41,8 +41,8 @@ pub fn listener<'f>(facts: Facts<'f>, query: &Query, out: &mut Explanation) -> O
             let why = match query.port {
                 _ if is_taken && query.port.is_none() => "serves the name, or is the first router".to_owned(),
                 _ if is_taken => "has the port".to_owned(),
-                Some(wanted) if wanted == port => format!("has the port, but for {protocol}"),
-                Some(wanted) if protocol == query.protocol => format!("has port {port}, not {wanted}"),
+                Some(other) if other == port => format!("has the port, but for {protocol}"),
+                Some(other) if protocol == query.protocol => format!("has port {port}, not {other}"),
                 _ => format!("is for {protocol}"),
             };
             Some(Candidate { what: format!("router {} {protocol} port {port}", router.name), taken: is_taken, why })
@@ -55,7 +55,7 @@ pub fn listener<'f>(facts: Facts<'f>, query: &Query, out: &mut Explanation) -> O
 
 /// Explains that no router has the port.
 pub fn no_listener(facts: Facts<'_>, query: &Query, out: &mut Explanation) {
-    out.outcome.push(Fate::Close { cause: None }.into());
+    out.outcome.push(OutcomeKind::Close { cause: None }.into());
     out.verdict = match query.port {
         Some(port) => format!("no router listens on port {port} for {}", query.protocol),
         None => "there is no router: no IngressController is available".to_owned(),
@@ -67,15 +67,15 @@ pub fn no_listener(facts: Facts<'_>, query: &Query, out: &mut Explanation) {
     } else {
         format!("ask on port {} for {}", ports.join(" or "), query.protocol)
     });
-    let unserved = query.hostname().map(|host| sites::unserved(facts, &host)).unwrap_or_default();
-    tell_unserved(&query.host, &unserved, out);
+    let unserved = query.hostname().map(|host| host_rules::unserved(facts, &host)).unwrap_or_default();
+    add_unserved(&query.host, &unserved, out);
     if !unserved.is_empty() {
         out.steps.push(Step::Losers { routes: unserved });
     }
 }
 
 /// Adds the objects that claim the host and are not served by this agent.
-pub fn tell_unserved(host: &str, losers: &[Loser], out: &mut Explanation) {
+pub fn add_unserved(host: &str, losers: &[Loser], out: &mut Explanation) {
     let Some((loser, fix)) = losers.iter().find_map(|loser| Some((loser, loser.fix.as_ref()?))) else { return };
     let Owner { kind, namespace, name, .. } = &loser.route;
     out.verdict.push_str(&format!("; {kind} {namespace}/{name} claims {host} and is not served: {}", loser.why));
@@ -90,8 +90,8 @@ fn port_of(router: &RouterTable, protocol: Protocol) -> Option<u16> {
 }
 
 /// Names that could match: the exact one, then wildcards.
-pub fn candidates(router: &RouterTable, asked: &Asked<'_>) -> Step {
-    let host = asked.host.as_ref();
+pub fn candidates(router: &RouterTable, request: &QueryRequest<'_>) -> Step {
+    let host = request.host.as_ref();
     let wildcard =
         host.and_then(Hostname::parent).map(|parent| (format!("*.{parent}"), router.hosts.wildcard.get(parent)));
     let wide = router.candidates(host).filter(|entry| matches!(entry.host, HostMatch::Suffix(_) | HostMatch::Any));
@@ -99,14 +99,14 @@ pub fn candidates(router: &RouterTable, asked: &Asked<'_>) -> Step {
     // A wildcard with equal text is shown once.
     let wildcard = wildcard.filter(|(what, entry)| entry.is_some() || wide.iter().all(|(other, _)| what != other));
     let exact = host.map(|host| (host.to_string(), router.hosts.exact.get(host)));
-    let none = (exact.is_none() && wide.is_empty()).then(|| (asked.name().to_owned(), None));
+    let none = (exact.is_none() && wide.is_empty()).then(|| (request.name().to_owned(), None));
     let named = exact.into_iter().chain(none).chain(wildcard).chain(wide);
     let mut is_decided = false;
     let candidates = named
         .map(|(what, entry)| {
             let (fits, why) = match entry {
                 None => (false, "no admitted route has it".to_owned()),
-                Some(entry) => judge(router, entry, asked),
+                Some(entry) => judge(router, entry, request),
             };
             let taken = fits && !is_decided;
             let why = if fits && is_decided { "a more specific host has it".to_owned() } else { why };
@@ -118,10 +118,10 @@ pub fn candidates(router: &RouterTable, asked: &Asked<'_>) -> Step {
 }
 
 /// Whether a host has a route for the query, and why.
-fn judge(router: &RouterTable, host: &VirtualHost, asked: &Asked<'_>) -> (bool, String) {
-    let query = asked.query;
+fn judge(router: &RouterTable, host: &VirtualHost, request: &QueryRequest<'_>) -> (bool, String) {
+    let query = request.query;
     if let Some(site) = host.site.as_ref().filter(|_| query.protocol == Protocol::Http || host.passthrough.is_none()) {
-        return (true, sites::judge(site, asked));
+        return (true, host_rules::judge(site, request));
     }
     let path = &query.path_in(router.policy.path_form);
     match query.protocol {
@@ -152,14 +152,14 @@ fn covers(route: &ResolvedRoute, path: &str) -> bool {
 }
 
 /// Paths of the most specific host that has routes of this protocol, longest first.
-pub fn paths(router: &RouterTable, asked: &Asked<'_>, found: &Found<'_>) -> Option<Step> {
-    let (query, host) = (asked.query, asked.host.as_ref());
-    let site = || sites::asked(router, asked)?.site.as_ref();
+pub fn paths(router: &RouterTable, request: &QueryRequest<'_>, found: &Found<'_>) -> Option<Step> {
+    let (query, host) = (request.query, request.host.as_ref());
+    let site = || host_rules::virtual_host(router, request)?.site.as_ref();
     let taken = match found {
         Found::Tcp(_) => return None,
-        _ if found.rule().is_some() => return sites::paths(site()?, asked, found.rule()),
+        _ if found.rule().is_some() => return host_rules::paths(site()?, request, found.rule()),
         Found::Request(Decision::Refuse { flag: Flag::NoRule, .. }) if site().is_some() => {
-            return sites::paths(site()?, asked, None);
+            return host_rules::paths(site()?, request, None);
         }
         _ => found.route(),
     };
@@ -215,7 +215,7 @@ pub fn losers(facts: Facts<'_>, router: &RouterTable, host: &Hostname) -> Vec<Lo
             losers.push(Loser { route: owner(facts, None, &route.meta.key), winner: None, why, fix: None });
             continue;
         };
-        if !wants(entry, host) {
+        if !claims_host(entry, host) {
             continue;
         }
         let conflicts = facts.report.conflicts.get(key);
@@ -229,12 +229,12 @@ pub fn losers(facts: Facts<'_>, router: &RouterTable, host: &Hostname) -> Vec<Lo
         let winner = conflict.map(|conflict| owner_of(facts, Some(router), &conflict.winner));
         losers.push(Loser { route: owner(facts, Some(router), key), winner, why, fix: None });
     }
-    losers.extend(sites::losers(facts, router, host));
+    losers.extend(host_rules::losers(facts, router, host));
     losers
 }
 
 /// True if the query's path matches the route's; for an invalid route, always.
-fn wants_path(facts: Facts<'_>, router: &RouterTable, loser: &Loser, query: &Query) -> bool {
+fn claims_path(facts: Facts<'_>, router: &RouterTable, loser: &Loser, query: &Query) -> bool {
     if loser.route.kind != Kind::Route.name() {
         return true;
     }
@@ -247,24 +247,30 @@ fn wants_path(facts: Facts<'_>, router: &RouterTable, loser: &Loser, query: &Que
 }
 
 /// True if the entry's host, or its wildcard, covers the host.
-fn wants(entry: &IngressEntry, host: &Hostname) -> bool {
+fn claims_host(entry: &IngressEntry, host: &Hostname) -> bool {
     // Hosts are compared in lower case, even if the entry was rejected for its upper case.
-    let wanted: &str = entry.host.as_ref();
-    wanted.eq_ignore_ascii_case(host.as_str())
+    let claimed: &str = entry.host.as_ref();
+    claimed.eq_ignore_ascii_case(host.as_str())
         || (entry.wildcard_policy == "Subdomain"
-            && wanted.split_once('.').map(|(_, domain)| domain) == host.parent()
+            && claimed.split_once('.').map(|(_, domain)| domain) == host.parent()
             && host.parent().is_some())
 }
 
 /// Verdict and fix for a query that nothing serves.
-pub fn not_served(facts: Facts<'_>, router: &RouterTable, asked: &Asked<'_>, losers: &[Loser], out: &mut Explanation) {
-    let (query, host) = (asked.query, asked.host.as_ref());
+pub fn not_served(
+    facts: Facts<'_>,
+    router: &RouterTable,
+    request: &QueryRequest<'_>,
+    losers: &[Loser],
+    out: &mut Explanation,
+) {
+    let (query, host) = (request.query, request.host.as_ref());
     let admitted: Vec<&Arc<VirtualHost>> = router.candidates(host).collect();
     let is_closed = router.hosts.finds_nothing(host.filter(|_| admitted.is_empty()));
     let status = if is_closed { "404" } else { "503" };
     let answer =
         if query.path.is_some() { status.to_owned() } else { format!("the default certificate, and {status}") };
-    if let Some(loser) = losers.iter().find(|loser| wants_path(facts, router, loser, query)) {
+    if let Some(loser) = losers.iter().find(|loser| claims_path(facts, router, loser, query)) {
         let name = format!("{} {}/{}", loser.route.kind, loser.route.namespace, loser.route.name);
         let lost = |winner: &Owner| losers.iter().any(|other| other.route.is(winner));
         match &loser.winner {
@@ -288,7 +294,7 @@ pub fn not_served(facts: Facts<'_>, router: &RouterTable, asked: &Asked<'_>, los
     } else {
         let what = if is_closed { "object" } else { "route" };
         let Some(host) = host else {
-            out.verdict = format!("{answer}: {} is an address, and no {what} has every host", asked.name());
+            out.verdict = format!("{answer}: {} is an address, and no {what} has every host", request.name());
             out.fix = Some("ask for the host name of a route".to_owned());
             return;
         };

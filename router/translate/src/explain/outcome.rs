@@ -7,7 +7,7 @@ use router_table::flag::Flag;
 use router_table::table::{Endpoint, NO_ENDPOINTS, ResolvedRoute, RouterTable, ServiceEndpoints};
 use serde::{Deserialize, Serialize};
 
-use super::asked::Asked;
+use super::request::QueryRequest;
 use crate::explain::facts::Facts;
 
 /// A possible outcome.
@@ -15,7 +15,7 @@ use crate::explain::facts::Facts;
 pub struct Outcome {
     /// The outcome.
     #[serde(flatten)]
-    pub fate: Fate,
+    pub kind: OutcomeKind,
     /// The case in which it applies, if the query leaves that open; `None`: any other case, or whenever it is chosen.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub when: Option<String>,
@@ -24,7 +24,7 @@ pub struct Outcome {
 /// What the client gets.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "camelCase")]
-pub enum Fate {
+pub enum OutcomeKind {
     /// The response of one of these endpoints.
     Endpoints {
         /// `address:port`, in order.
@@ -50,31 +50,31 @@ pub enum Fate {
     Handshake,
 }
 
-impl From<Fate> for Outcome {
-    fn from(fate: Fate) -> Self {
-        Outcome { fate, when: None }
+impl From<OutcomeKind> for Outcome {
+    fn from(kind: OutcomeKind) -> Self {
+        Outcome { kind, when: None }
     }
 }
 
 impl Outcome {
     /// The cause of an error; `None` if there is none.
     pub fn cause(&self) -> Option<&str> {
-        match &self.fate {
-            Fate::Response { cause, .. } | Fate::Close { cause: Some(cause) } => {
+        match &self.kind {
+            OutcomeKind::Response { cause, .. } | OutcomeKind::Close { cause: Some(cause) } => {
                 Some(&**cause).filter(|cause| *cause != Flag::Fine.cause())
             }
-            Fate::Close { cause: None } | Fate::Endpoints { .. } | Fate::Handshake => None,
+            OutcomeKind::Close { cause: None } | OutcomeKind::Endpoints { .. } | OutcomeKind::Handshake => None,
         }
     }
 
     /// A short description.
     pub fn answer(&self) -> String {
-        match &self.fate {
-            Fate::Endpoints { endpoints } => endpoints.join(", "),
-            Fate::Response { status, location: Some(location), .. } => format!("{status} to {location}"),
-            Fate::Response { status, .. } => status.to_string(),
-            Fate::Close { .. } => "the connection is reset".to_owned(),
-            Fate::Handshake => "TLS ends here".to_owned(),
+        match &self.kind {
+            OutcomeKind::Endpoints { endpoints } => endpoints.join(", "),
+            OutcomeKind::Response { status, location: Some(location), .. } => format!("{status} to {location}"),
+            OutcomeKind::Response { status, .. } => status.to_string(),
+            OutcomeKind::Close { .. } => "the connection is reset".to_owned(),
+            OutcomeKind::Handshake => "TLS ends here".to_owned(),
         }
     }
 
@@ -84,44 +84,44 @@ impl Outcome {
     }
 }
 
-impl Fate {
+impl OutcomeKind {
     /// A redirect, or another intended response.
     pub fn answer(status: u16, location: Option<String>) -> Self {
-        Fate::Response { status, location, cause: Flag::Fine.cause().to_owned() }
+        OutcomeKind::Response { status, location, cause: Flag::Fine.cause().to_owned() }
     }
 
     /// The connection is closed without a response.
     pub fn close(flag: Flag) -> Self {
-        Fate::Close { cause: Some(flag.cause().to_owned()) }
+        OutcomeKind::Close { cause: Some(flag.cause().to_owned()) }
     }
 }
 
 /// Context of an outcome: the router, the request, and how errors are reported.
 #[derive(Clone, Copy)]
-pub struct Ground<'a> {
+pub struct QueryContext<'a> {
     /// The router.
     pub router: &'a RouterTable,
     /// The request.
-    pub asked: &'a Asked<'a>,
+    pub request: &'a QueryRequest<'a>,
     /// Trusted CAs, and state of endpoints.
     pub facts: Facts<'a>,
     /// True if the connection is forwarded as bytes, without HTTP.
     pub is_stream: bool,
 }
 
-impl Ground<'_> {
+impl QueryContext<'_> {
     /// An error by the router, with the status of the operator's error page if there is one; a stream is closed.
-    pub fn refused(&self, status: u16, flag: Flag) -> Fate {
+    pub fn refused(&self, status: u16, flag: Flag) -> OutcomeKind {
         if self.is_stream {
-            return Fate::close(flag);
+            return OutcomeKind::close(flag);
         }
         let page = self.router.policy.pages.of(status);
         let status = match page {
-            _ if self.asked.is_grpc() && grpc_has_words_for(status) => 200,
+            _ if self.request.is_grpc() && grpc_has_words_for(status) => 200,
             Some(page) => page.status,
             None => status,
         };
-        Fate::Response { status, location: None, cause: flag.cause().to_owned() }
+        OutcomeKind::Response { status, location: None, cause: flag.cause().to_owned() }
     }
 
     /// Possible outcomes for an admitted client of a route.
@@ -156,7 +156,7 @@ impl Ground<'_> {
             all.push(self.refused(NO_ENDPOINTS, Flag::NoEndpoints).into());
         }
         let kept = route.cluster.services.iter().filter(|service| service.weight == 0).filter(is_verified);
-        all.extend(endpoints(kept, |_, _| true).map(|fate| Outcome::from(fate).when("its cookie names one of them")));
+        all.extend(endpoints(kept, |_, _| true).map(|kind| Outcome::from(kind).when("its cookie names one of them")));
         self.limited(route, &mut all);
         all
     }
@@ -186,11 +186,11 @@ impl Ground<'_> {
 fn endpoints<'s>(
     services: impl Iterator<Item = &'s ServiceEndpoints>,
     passes: impl Fn(&ServiceEndpoints, &Endpoint) -> bool,
-) -> Option<Fate> {
+) -> Option<OutcomeKind> {
     let usable = services.filter(|service| service.is_usable());
     let all = usable.flat_map(|service| service.endpoints.iter().map(move |endpoint| (service, endpoint)));
     let addresses: BTreeSet<_> =
         all.filter(|(service, endpoint)| passes(service, endpoint)).map(|(_, endpoint)| endpoint.address).collect();
     let endpoints: Vec<String> = addresses.iter().map(ToString::to_string).collect();
-    (!endpoints.is_empty()).then_some(Fate::Endpoints { endpoints })
+    (!endpoints.is_empty()).then_some(OutcomeKind::Endpoints { endpoints })
 }

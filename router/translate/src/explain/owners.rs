@@ -37,8 +37,9 @@ pub fn owner_of(facts: Facts<'_>, router: Option<&RouterTable>, who: &ObjectRef)
 
 /// Conditions of a Gateway API or Contour object, for one parent or for all.
 pub fn objects_conditions(facts: Facts<'_>, who: &ObjectRef, parent: Option<&str>) -> Vec<Fact> {
-    let told = facts.report.others.get(who);
-    let rows = told.iter().flat_map(|told| &told.rows).filter(|row| parent.is_none_or(|parent| *row.parent == *parent));
+    let status = facts.report.others.get(who);
+    let rows =
+        status.iter().flat_map(|status| &status.rows).filter(|row| parent.is_none_or(|parent| *row.parent == *parent));
     let fact = |row: &Row| Fact {
         r#type: if row.parent.is_empty() { "Accepted".to_owned() } else { format!("Accepted by {}", row.parent) },
         status: if row.admitted { "True" } else { "False" }.to_owned(),

@@ -5,7 +5,7 @@ use router_table::live::Trust;
 use serde_json::{Value, json};
 
 use crate::explain::explanation::Step;
-use crate::explain::outcome::Fate;
+use crate::explain::outcome::OutcomeKind;
 use crate::explain::query::QueryError;
 use crate::explain::settings::Setting;
 
@@ -74,7 +74,7 @@ https://shop.test:443/cart/1?q=2
    tunnel timeout: 1h
 6. backends
    service web weight 100: 10.0.0.1:8080, 10.0.0.2:8080
-7. others that want it
+7. others that claim it
    Route thief/all, created 2024-01-01T00:00:03Z, Admitted False (HostAlreadyClaimed)
      HostAlreadyClaimed: a route in another namespace holds shop.test and is older than all
      lost to Route shop/all, created 2024-01-01T00:00:02Z, Admitted True
@@ -459,7 +459,7 @@ fn what_no_route_takes_is_told_as_its_client_sees_it() {
     let explanation = explained(&objects, "https://a.tls.test/");
     let verdict = "the connection is reset: Gateway shop/tls has *.tls.test, and no TLSRoute is attached for it";
     assert_eq!((explanation.served, &*explanation.verdict), (false, verdict), "{explanation}");
-    assert_eq!(explanation.outcome, [Fate::close(Flag::NoEndpoints).into()]);
+    assert_eq!(explanation.outcome, [OutcomeKind::close(Flag::NoEndpoints).into()]);
 
     let resources = resources(objects);
     let translation = translate(&resources, &Settings::default());

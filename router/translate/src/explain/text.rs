@@ -54,7 +54,7 @@ impl fmt::Display for Step {
                 object(f, "   ", owner)
             }
             Step::Losers { routes } => {
-                writeln!(f, "others that want it")?;
+                writeln!(f, "others that claim it")?;
                 for loser in routes {
                     object(f, "   ", &loser.route)?;
                     writeln!(f, "     {}", loser.why)?;

@@ -26,17 +26,17 @@ use crate::status::object_status::{ObjectStatus, Row};
 const MAX_ANCESTORS: usize = 16;
 
 /// A Service and the name of one of its ports; `None` for the whole Service.
-type Target = (ObjectKey, Option<Arc<str>>);
+type PolicyTarget = (ObjectKey, Option<Arc<str>>);
 
 /// A target within the policy's namespace: the Service's name and the name of one of its ports; `None` for all ports.
-type Named<'p> = (&'p Arc<str>, Option<&'p Arc<str>>);
+type TargetName<'p> = (&'p Arc<str>, Option<&'p Arc<str>>);
 
 /// All policies, resolved.
 #[derive(Debug)]
 pub struct BackendTlsPolicies<'r> {
     resources: &'r Resources,
     /// The policy in force for each target.
-    winners: HashMap<Target, &'r BackendTlsPolicy>,
+    winners: HashMap<PolicyTarget, &'r BackendTlsPolicy>,
     resolved: HashMap<&'r ObjectKey, Resolved>,
 }
 
@@ -79,9 +79,12 @@ impl<'r> BackendTlsPolicies<'r> {
 
     /// Statuses of policies, with one ancestor for each Gateway that reaches a targeted Service. A policy without such
     /// a Gateway gets no status.
-    pub fn told(&self, gateways_of: &dyn Fn(&ObjectKey) -> BTreeSet<ObjectKey>) -> BTreeMap<ObjectRef, ObjectStatus> {
-        let told = |policy: &Arc<BackendTlsPolicy>| {
-            let mut ancestors: BTreeMap<ObjectKey, Vec<Named<'_>>> = BTreeMap::new();
+    pub fn statuses(
+        &self,
+        gateways_of: &dyn Fn(&ObjectKey) -> BTreeSet<ObjectKey>,
+    ) -> BTreeMap<ObjectRef, ObjectStatus> {
+        let status = |policy: &Arc<BackendTlsPolicy>| {
+            let mut ancestors: BTreeMap<ObjectKey, Vec<TargetName<'_>>> = BTreeMap::new();
             for (target, section) in targets_of(policy) {
                 for gateway in gateways_of(&service(policy, target)) {
                     ancestors.entry(gateway).or_default().push((&target.name, section.as_ref()));
@@ -89,18 +92,18 @@ impl<'r> BackendTlsPolicies<'r> {
             }
             let resolved = self.resolved.get(&policy.meta.key).filter(|_| !ancestors.is_empty())?;
             let object = ObjectRef { kind: Kind::BackendTlsPolicy, key: policy.meta.key.clone() };
-            Some((object, self.told_by(policy, resolved, &ancestors)))
+            Some((object, self.status_of(policy, resolved, &ancestors)))
         };
-        self.resources.backend_tls_policies.iter().filter_map(told).collect()
+        self.resources.backend_tls_policies.iter().filter_map(status).collect()
     }
 
-    fn told_by(
+    fn status_of(
         &self,
         policy: &BackendTlsPolicy,
         resolved: &Resolved,
-        ancestors: &BTreeMap<ObjectKey, Vec<Named<'_>>>,
+        ancestors: &BTreeMap<ObjectKey, Vec<TargetName<'_>>>,
     ) -> ObjectStatus {
-        let mut told = ObjectStatus::default();
+        let mut status = ObjectStatus::default();
         let mut entries: Vec<Value> = Vec::new();
         for (gateway, targets) in ancestors.iter().take(MAX_ANCESTORS) {
             let (accepted, winners) = self.accepted(policy, resolved, targets);
@@ -115,7 +118,7 @@ impl<'r> BackendTlsPolicies<'r> {
                 "controllerName": CONTROLLER_NAME,
                 "conditions": conditions,
             }));
-            told.rows.push(Row {
+            status.rows.push(Row {
                 parent: format!("{} {gateway}", Kind::Gateway),
                 hosts: Vec::new(),
                 admitted: accepted.holds,
@@ -124,8 +127,8 @@ impl<'r> BackendTlsPolicies<'r> {
                 winners,
             });
         }
-        told.status = json!({ "ancestors": entries });
-        told
+        status.status = json!({ "ancestors": entries });
+        status
     }
 
     /// Condition `Accepted` for these targets of a policy, and the policies in force for the targets that it lost.
@@ -133,7 +136,7 @@ impl<'r> BackendTlsPolicies<'r> {
         &self,
         policy: &BackendTlsPolicy,
         resolved: &Resolved,
-        targets: &[Named<'_>],
+        targets: &[TargetName<'_>],
     ) -> (Condition, Vec<ObjectRef>) {
         let refused = |reason: &str, message: String| Condition::new("Accepted", false, reason, message);
         let (mut lost, mut missing, mut kept, mut winners) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());

@@ -20,20 +20,20 @@ pub struct Attached<'r> {
     /// The route.
     pub route: &'r Arc<GatewayRoute>,
     /// In the order of `parentRefs`.
-    pub parents: Vec<Parent>,
+    pub parents: Vec<GatewayParent>,
 }
 
 /// An entry of a route's `parentRefs` that names a Gateway of ours.
 #[derive(Debug)]
-pub struct Parent {
+pub struct GatewayParent {
     /// Index in `parentRefs`.
     pub index: usize,
     /// Index of the Gateway in the list of [`GatewayState`]s.
-    pub gate: usize,
+    pub gateway: usize,
     /// Condition `Accepted`.
     pub accepted: Condition,
     /// The listeners that the route is attached to; empty if it is not accepted.
-    pub hooks: Vec<Attachment>,
+    pub attachments: Vec<Attachment>,
 }
 
 /// A listener that a route is attached to.
@@ -55,11 +55,11 @@ pub fn seniority(one: &Meta, other: &Meta) -> Ordering {
 /// listener, the older one is accepted.
 pub fn attach<'r>(
     resources: &'r Resources,
-    gates: &[GatewayState<'r>],
+    gateways: &[GatewayState<'r>],
     refusal: &dyn Fn(&GatewayRoute) -> Option<(String, String)>,
 ) -> Vec<Attached<'r>> {
     let by_key: HashMap<&ObjectKey, usize> =
-        gates.iter().enumerate().map(|(i, gate)| (&gate.gateway.meta.key, i)).collect();
+        gateways.iter().enumerate().map(|(i, state)| (&state.gateway.meta.key, i)).collect();
     let (http, grpc, tls) = (&resources.http_routes, &resources.grpc_routes, &resources.tls_routes);
     let mut routes: Vec<_> = http.iter().chain(grpc.iter()).chain(tls.iter()).collect();
     routes.sort_by(|one, other| seniority(&one.meta, &other.meta).then_with(|| one.kind.cmp(&other.kind)));
@@ -69,17 +69,18 @@ pub fn attach<'r>(
         let refusal = refusal(route);
         let mut parents = Vec::new();
         for (index, parent) in route.parents.iter().enumerate() {
-            let Some(&gate) = gateway_of(route, parent).as_ref().and_then(|key| by_key.get(key)) else { continue };
-            let Some(state) = gates.get(gate) else { continue };
+            let Some(&gateway) = gateway_of(route, parent).as_ref().and_then(|key| by_key.get(key)) else { continue };
+            let Some(state) = gateways.get(gateway) else { continue };
             let found = match &refusal {
                 Some((reason, message)) => Err(Condition::new("Accepted", false, reason.clone(), message.clone())),
-                None => hooks(route, parent, state, resources).and_then(|hooks| rivals.keep(route, gate, state, hooks)),
+                None => attachments(route, parent, state, resources)
+                    .and_then(|attachments| rivals.keep(route, gateway, state, attachments)),
             };
-            let (accepted, hooks) = match found {
-                Ok((hooks, note)) => (Condition::new("Accepted", true, "Accepted", note), hooks),
+            let (accepted, attachments) = match found {
+                Ok((attachments, note)) => (Condition::new("Accepted", true, "Accepted", note), attachments),
                 Err(accepted) => (accepted, Vec::new()),
             };
-            parents.push(Parent { index, gate, accepted, hooks });
+            parents.push(GatewayParent { index, gateway, accepted, attachments });
         }
         if !parents.is_empty() {
             attached.push(Attached { route, parents });
@@ -101,10 +102,10 @@ fn gateway_of(route: &GatewayRoute, parent: &ParentRef) -> Option<ObjectKey> {
 /// # Errors
 ///
 /// Condition `Accepted` if there is none.
-fn hooks(
+fn attachments(
     route: &GatewayRoute,
     parent: &ParentRef,
-    gate: &GatewayState<'_>,
+    state: &GatewayState<'_>,
     resources: &Resources,
 ) -> Result<Vec<Attachment>, Condition> {
     let refused = |reason: &str, message: String| Err(Condition::new("Accepted", false, reason, message));
@@ -113,9 +114,9 @@ fn hooks(
         parent.section.as_ref().is_none_or(|section| *section == listener.name)
             && parent.port.is_none_or(|port| port == listener.port)
     };
-    let named: Vec<_> = gate.listeners.iter().enumerate().filter(|placed| is_named(&placed)).collect();
+    let named: Vec<_> = state.listeners.iter().enumerate().filter(|placed| is_named(&placed)).collect();
     if named.is_empty() {
-        let message = format!("Gateway {} has no listener {}", gate.gateway.meta.key, wanted(parent));
+        let message = format!("Gateway {} has no listener {}", state.gateway.meta.key, listener_words(parent));
         return refused("NoMatchingParent", message);
     }
     let carries = |placed: &Placed<'_>| placed.protocol.is_some_and(|protocol| protocol.kinds().contains(&route.kind));
@@ -125,35 +126,35 @@ fn hooks(
     }
     let allowed: Vec<_> = named
         .into_iter()
-        .filter(|(_, placed)| placed.kinds.contains(&route.kind) && allows(placed, route, gate, resources))
+        .filter(|(_, placed)| placed.kinds.contains(&route.kind) && allows(placed, route, state, resources))
         .collect();
     if allowed.is_empty() {
         let message = format!(
             "allowedRoutes of the listeners of Gateway {} admit no {} of namespace {}",
-            gate.gateway.meta.key, route.kind, route.meta.key.namespace
+            state.gateway.meta.key, route.kind, route.meta.key.namespace
         );
         return refused("NotAllowedByListeners", message);
     }
-    let hooks: Vec<_> = allowed
+    let attachments: Vec<_> = allowed
         .iter()
         .map(|(i, placed)| Attachment { listener: *i, hosts: common(&placed.listener.hostname, &route.hostnames) })
-        .filter(|hook| !hook.hosts.is_empty())
+        .filter(|attachment| !attachment.hosts.is_empty())
         .collect();
-    if hooks.is_empty() {
+    if attachments.is_empty() {
         let theirs: Vec<_> = allowed.iter().map(|(_, placed)| placed.listener.hostname.to_string()).collect();
         let own: Vec<_> = route.hostnames.iter().map(ToString::to_string).collect();
         let message =
             format!("hostnames {} do not intersect those of the listeners: {}", own.join(", "), theirs.join(", "));
         return refused("NoMatchingListenerHostname", message);
     }
-    let (ready, rest): (Vec<_>, Vec<_>) = hooks
+    let (ready, rest): (Vec<_>, Vec<_>) = attachments
         .into_iter()
-        .partition(|hook| gate.listeners.get(hook.listener).is_some_and(|placed| placed.router.is_some()));
+        .partition(|attachment| state.listeners.get(attachment.listener).is_some_and(|placed| placed.router.is_some()));
     if ready.is_empty() {
-        let names: Vec<_> = rest.iter().filter_map(|hook| gate.listeners.get(hook.listener)).collect();
+        let names: Vec<_> = rest.iter().filter_map(|attachment| state.listeners.get(attachment.listener)).collect();
         let names: Vec<_> = names.iter().map(|placed| &*placed.listener.name).collect();
-        let message = match &gate.refusal {
-            Some(refusal) => format!("Gateway {} is not accepted: {}", gate.gateway.meta.key, refusal.message),
+        let message = match &state.refusal {
+            Some(refusal) => format!("Gateway {} is not accepted: {}", state.gateway.meta.key, refusal.message),
             None => format!("no listener that takes the route is accepted itself: {}", names.join(", ")),
         };
         return refused("NoReadyListeners", message);
@@ -162,7 +163,7 @@ fn hooks(
     Ok(ready.into_iter().chain(rest).collect())
 }
 
-fn wanted(parent: &ParentRef) -> String {
+fn listener_words(parent: &ParentRef) -> String {
     match (&parent.section, parent.port) {
         (Some(section), Some(port)) => format!("named {section} on port {port}"),
         (Some(section), None) => format!("named {section}"),
@@ -172,10 +173,10 @@ fn wanted(parent: &ParentRef) -> String {
 }
 
 /// Whether `allowedRoutes.namespaces` of the listener admits the route.
-fn allows(placed: &Placed<'_>, route: &GatewayRoute, gate: &GatewayState<'_>, resources: &Resources) -> bool {
+fn allows(placed: &Placed<'_>, route: &GatewayRoute, state: &GatewayState<'_>, resources: &Resources) -> bool {
     let namespace = &route.meta.key.namespace;
     match &placed.listener.allowed.from {
-        FromNamespaces::Same => *namespace == gate.gateway.meta.key.namespace,
+        FromNamespaces::Same => *namespace == state.gateway.meta.key.namespace,
         FromNamespaces::All => true,
         FromNamespaces::None => false,
         FromNamespaces::Selector(selector) => selector.matches(&resources.namespace_labels(namespace)),
@@ -206,23 +207,23 @@ impl HostnameConflicts {
     fn keep(
         &mut self,
         route: &GatewayRoute,
-        gate: usize,
+        gateway: usize,
         state: &GatewayState<'_>,
-        hooks: Vec<Attachment>,
+        attachments: Vec<Attachment>,
     ) -> Result<(Vec<Attachment>, String), Condition> {
         let (own, other, rival) = match route.kind {
             Kind::HttpRoute => (0, 1, Kind::GrpcRoute),
             Kind::GrpcRoute => (1, 0, Kind::HttpRoute),
-            _ => return Ok((hooks, String::new())),
+            _ => return Ok((attachments, String::new())),
         };
         let (mut kept, mut lost) = (Vec::new(), Vec::new());
-        for hook in hooks {
-            let sets = self.0.entry((gate, hook.listener)).or_default();
-            if hook.hosts.iter().any(|host| sets[other].meets(host)) {
-                lost.extend(state.listeners.get(hook.listener).map(|placed| &*placed.listener.name));
+        for attachment in attachments {
+            let sets = self.0.entry((gateway, attachment.listener)).or_default();
+            if attachment.hosts.iter().any(|host| sets[other].meets(host)) {
+                lost.extend(state.listeners.get(attachment.listener).map(|placed| &*placed.listener.name));
             } else {
-                hook.hosts.iter().for_each(|host| sets[own].insert(host));
-                kept.push(hook);
+                attachment.hosts.iter().for_each(|host| sets[own].insert(host));
+                kept.push(attachment);
             }
         }
         if kept.is_empty() {

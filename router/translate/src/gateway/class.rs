@@ -65,7 +65,7 @@ pub struct Classes {
     /// By class name: true if Gateways of the class are served.
     accepted: BTreeMap<Arc<str>, bool>,
     /// Status of each class.
-    pub told: BTreeMap<ObjectRef, ObjectStatus>,
+    pub statuses: BTreeMap<ObjectRef, ObjectStatus>,
 }
 
 impl Classes {
@@ -95,7 +95,7 @@ impl Classes {
             });
             classes.accepted.insert(class.meta.key.name.clone(), accepted.holds);
             let object = ObjectRef { kind: Kind::GatewayClass, key: class.meta.key.clone() };
-            classes.told.insert(object, ObjectStatus { status, rows: vec![row] });
+            classes.statuses.insert(object, ObjectStatus { status, rows: vec![row] });
         }
         classes
     }

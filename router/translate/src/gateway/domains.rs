@@ -7,15 +7,15 @@ use crate::domain_lists::DomainLists;
 
 /// The lists as patterns: a domain covers itself and all names below it.
 #[derive(Clone, Debug, Default)]
-pub struct Domains {
+pub struct DomainPatterns {
     denied: Vec<HostPattern>,
     allowed: Vec<HostPattern>,
 }
 
-impl Domains {
+impl DomainPatterns {
     /// Patterns of these lists.
     pub fn new(lists: &DomainLists) -> Self {
-        Domains { denied: patterns(&lists.denied), allowed: patterns(&lists.allowed) }
+        DomainPatterns { denied: patterns(&lists.denied), allowed: patterns(&lists.allowed) }
     }
 
     /// Why a host is not served at all; `None` if at least a part of it is.

@@ -13,7 +13,7 @@ use crate::status::report::StatusReport;
 use crate::warning::Unserved;
 
 /// Why an object is not served, and what to change.
-type Reason = (String, String);
+type WhyUnserved = (String, String);
 
 /// Classes and Gateways of other controllers; routes attached to these or to nothing.
 pub fn unserved(resources: &Resources, report: &StatusReport) -> Vec<Unserved> {
@@ -36,17 +36,17 @@ pub fn unserved(resources: &Resources, report: &StatusReport) -> Vec<Unserved> {
     }
     let Resources { http_routes, grpc_routes, tls_routes, .. } = resources;
     for route in http_routes.iter().chain(grpc_routes.iter()).chain(tls_routes.iter()) {
-        let is_told = report.others.get(&route.object()).is_some_and(|told| !told.rows.is_empty());
+        let has_status = report.others.get(&route.object()).is_some_and(|status| !status.rows.is_empty());
         let parents = FieldPath::of(&["spec", "parentRefs"]);
         let of_route = |path, hosts, (why, advice)| Unserved { object: route.object(), path, hosts, why, advice };
-        if route.parents.is_empty() && !is_told {
+        if route.parents.is_empty() && !has_status {
             let advice = format!("write spec.parentRefs with the name of a Gateway{}", ours(resources));
             let reason = ("it is attached to nothing: it has no parentRefs".to_owned(), advice);
             all.push(of_route(FieldPath::of(&["spec"]), hosts(route, None, None), reason));
         }
         for (i, parent) in route.parents.iter().enumerate() {
             let gateway = gateway_of(route, parent).and_then(|key| resources.gateways.get(&key));
-            let reason = of_parent(resources, route, parent, is_told);
+            let reason = of_parent(resources, route, parent, has_status);
             let hosts = || hosts(route, gateway.map(|gateway| &**gateway), Some(parent));
             all.extend(reason.map(|reason| of_route(parents.index(i), hosts(), reason)));
         }
@@ -59,7 +59,7 @@ fn is_ours(class: &GatewayClass) -> bool {
 }
 
 /// Why a Gateway is not served; `None` if its class is ours.
-fn of_gateway(resources: &Resources, gateway: &Gateway) -> Option<Reason> {
+fn of_gateway(resources: &Resources, gateway: &Gateway) -> Option<WhyUnserved> {
     let name = &gateway.class;
     let other = || {
         let own = resources.gateway_classes.iter().find(|class| is_ours(class));
@@ -81,11 +81,11 @@ fn of_gateway(resources: &Resources, gateway: &Gateway) -> Option<Reason> {
 
 /// Why a `parentRefs` entry serves nothing, if no status says so. A parent of another controller is no fault of a route
 /// that has another parent here.
-fn of_parent(resources: &Resources, route: &GatewayRoute, parent: &ParentRef, is_told: bool) -> Option<Reason> {
+fn of_parent(resources: &Resources, route: &GatewayRoute, parent: &ParentRef, has_status: bool) -> Option<WhyUnserved> {
     if let Some(key) = gateway_of(route, parent) {
         return match resources.gateways.get(&key) {
             Some(gateway) => {
-                let (why, _) = of_gateway(resources, gateway).filter(|_| !is_told)?;
+                let (why, _) = of_gateway(resources, gateway).filter(|_| !has_status)?;
                 let advice =
                     format!("correct spec.gatewayClassName of the Gateway, or name another{}", ours(resources));
                 Some((format!("its parent Gateway {key} is not served: {why}"), advice))
@@ -99,7 +99,7 @@ fn of_parent(resources: &Resources, route: &GatewayRoute, parent: &ParentRef, is
             }
         };
     }
-    if is_told {
+    if has_status {
         return None;
     }
     match parent_of(route, parent) {

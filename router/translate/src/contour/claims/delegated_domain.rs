@@ -51,4 +51,4 @@ impl DelegatedDomain<'_> {
 }
 
 /// Index of each domain.
-pub type Domains = BTreeMap<Hostname, usize>;
+pub type DomainIndex = BTreeMap<Hostname, usize>;

@@ -8,11 +8,11 @@ use router_model::kind::Kind;
 use router_model::names::HostMatch;
 use router_model::object::{ObjectKey, ObjectRef};
 
-use crate::contour::claims::delegated_domain::{DelegatedDomain, Domains};
+use crate::contour::claims::delegated_domain::{DelegatedDomain, DomainIndex};
 use crate::settings::Settings;
 
 /// IngressRoutes and HTTPProxies of our ingress class, by reference.
-pub type Vertices<'r> = BTreeMap<ObjectRef, &'r Arc<ContourProxy>>;
+pub type Proxies<'r> = BTreeMap<ObjectRef, &'r Arc<ContourProxy>>;
 
 /// The result of deciding on hosts.
 #[derive(Debug, Default)]
@@ -21,11 +21,11 @@ pub struct Claims<'r> {
     pub granted: Vec<Claim<'r>>,
     /// Every claimed host, granted or not, with the oldest object that claims it: a second claim must not change which
     /// API wins the host.
-    pub wanted: BTreeMap<HostMatch, &'r Arc<ContourProxy>>,
+    pub claimed: BTreeMap<HostMatch, &'r Arc<ContourProxy>>,
     /// The domains.
-    pub zones: Vec<DelegatedDomain<'r>>,
+    pub delegated_domains: Vec<DelegatedDomain<'r>>,
     /// Index of each domain.
-    pub domains: Domains,
+    pub domains: DomainIndex,
     /// Roots that do not get their host, and why.
     pub refused: BTreeMap<ObjectRef, Violation>,
     /// Claims lost to Contour's other kind; that one may in turn have lost the host to another API.
@@ -62,17 +62,17 @@ pub(crate) fn duplicate(kind: Kind, name: &str, roots: &BTreeSet<&ObjectKey>) ->
 }
 
 /// True if the object is written as the root of a domain.
-pub(crate) fn is_domain(vertex: &ContourProxy) -> bool {
-    let begins_with_dot = vertex.virtual_host.as_ref().is_some_and(|host| host.fqdn.starts_with('.'));
-    vertex.kind == Kind::IngressRoute && begins_with_dot
+pub(crate) fn is_domain(proxy: &ContourProxy) -> bool {
+    let begins_with_dot = proxy.virtual_host.as_ref().is_some_and(|host| host.fqdn.starts_with('.'));
+    proxy.kind == Kind::IngressRoute && begins_with_dot
 }
 
 /// Checks that roots may be in this object's namespace.
-pub(crate) fn root_allowed(vertex: &ContourProxy, settings: &Settings) -> Result<(), Violation> {
+pub(crate) fn root_allowed(proxy: &ContourProxy, settings: &Settings) -> Result<(), Violation> {
     let namespaces = &settings.root_namespaces;
-    if namespaces.is_empty() || namespaces.iter().any(|namespace| **namespace == *vertex.meta.key.namespace) {
+    if namespaces.is_empty() || namespaces.iter().any(|namespace| **namespace == *proxy.meta.key.namespace) {
         return Ok(());
     }
-    let message = format!("root {} cannot be defined in this namespace", vertex.kind);
+    let message = format!("root {} cannot be defined in this namespace", proxy.kind);
     Err(Violation::new("RootNamespaceError", "RootProxyNotAllowedInNamespace", message))
 }

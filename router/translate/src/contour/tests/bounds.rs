@@ -1,7 +1,7 @@
 //! A few objects that delegate to each other create many paths: limits on how many are followed.
 
 use super::super::serve::Maker;
-use super::super::walk::Walk;
+use super::super::walk::DelegationWalk;
 use super::*;
 use crate::contour::claims::types::Claim;
 use crate::contour::status::Report;
@@ -33,9 +33,9 @@ fn with_model<T>(levels: usize, call: impl FnOnce(&Model<'_>, &Claim<'_>) -> T) 
 /// Number of proxies that a walk visits, and number of those that report the limit.
 fn walked(levels: usize, entered: usize) -> (usize, usize) {
     with_model(levels, |model, claim| {
-        let mut walk = Walk::new(&model.vertices, model.backends(), claim, entered);
+        let mut walk = DelegationWalk::new(&model.proxies, model.backends(), claim, entered);
         walk.routes(claim.start.expect("a root"));
-        let refused = |visit: &&super::super::walk::Visit| {
+        let refused = |visit: &&super::super::walk::ProxyVisit| {
             visit.faults.iter().any(|fault| fault.message.starts_with("too many delegations below a.test"))
         };
         (walk.visits.len() - 1, walk.visits.values().filter(refused).count())

@@ -9,7 +9,7 @@ use router_table::table::ServiceEndpoints;
 #[derive(Debug)]
 pub struct Tcp<'r> {
     /// The proxy that names the services.
-    pub vertex: &'r Arc<ContourProxy>,
+    pub proxy: &'r Arc<ContourProxy>,
     /// The services.
     pub services: Vec<ServiceEndpoints>,
     /// Balancing of endpoints.

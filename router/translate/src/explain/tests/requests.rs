@@ -105,8 +105,8 @@ fn methods_and_targets_that_nobody_routes_are_refused() {
     // gRPC errors are responses with status 200.
     let grpc = ask(&objects, "http://h.test/x", "POST", &["content-type: application/grpc"]);
     assert_eq!(outcome(&grpc), answered(200, "no-match"));
-    let nobodys = ask(&objects, "http://h.test:81/v", "GET", &[]);
-    assert_eq!(outcome(&nobodys), json!([{ "kind": "close" }]));
+    let explain_unserved = ask(&objects, "http://h.test:81/v", "GET", &[]);
+    assert_eq!(outcome(&explain_unserved), json!([{ "kind": "close" }]));
 }
 
 #[test]

@@ -79,7 +79,7 @@ pub struct Candidate<'r> {
 
 /// A route that has slots, or that a child names as parent.
 #[derive(Debug, Default)]
-pub struct Parent<'r> {
+pub struct ParentRoute<'r> {
     /// For each rule: its slot, if any, and the candidates, the oldest first.
     pub slots: Vec<Option<(Slot<'r>, Vec<Candidate<'r>>)>>,
     /// Rules that are invalid slots.
@@ -104,7 +104,7 @@ pub struct Edges<'r> {
     /// All routes.
     pub routes: BTreeMap<ObjectRef, &'r Arc<GatewayRoute>>,
     /// Parents by route: only routes that have a slot or that a child names.
-    pub parents: BTreeMap<ObjectRef, Parent<'r>>,
+    pub parents: BTreeMap<ObjectRef, ParentRoute<'r>>,
     /// By parent route: children, with the index of the `parentRefs` entry, where the parent leads to a Gateway of
     /// ours.
     pub children: BTreeMap<ObjectRef, Vec<(usize, ObjectRef)>>,
@@ -135,7 +135,7 @@ impl<'r> Edges<'r> {
             if found.iter().any(|slot| !matches!(slot, Ok(None))) {
                 let broken = found.iter().enumerate().filter(|(_, slot)| slot.is_err()).map(|(rule, _)| rule).collect();
                 let slots = found.into_iter().map(|slot| slot.ok().flatten().map(|slot| (slot, Vec::new())));
-                let parent = Parent { slots: slots.collect(), broken, refused: Vec::new() };
+                let parent = ParentRoute { slots: slots.collect(), broken, refused: Vec::new() };
                 edges.parents.insert(reference_of(route), parent);
             }
         }
@@ -161,12 +161,12 @@ impl<'r> Edges<'r> {
     }
 
     /// The route's slots and children; `None` if it is no parent.
-    pub fn parent(&self, route: &GatewayRoute) -> Option<&Parent<'r>> {
+    pub fn parent(&self, route: &GatewayRoute) -> Option<&ParentRoute<'r>> {
         self.parents.get(&reference_of(route))
     }
 }
 
-impl<'r> Parent<'r> {
+impl<'r> ParentRoute<'r> {
     fn attach(
         &mut self,
         context: &Context<'r>,
@@ -246,8 +246,8 @@ fn reaching<'r>(
     let on_gateway = |route: &GatewayRoute| {
         route.parents.iter().filter_map(|parent| gateway_of(route, parent)).any(|key| context.gateways.contains(&key))
     };
-    let tops = by_key.iter().filter(|(_, route)| on_gateway(route));
-    let mut found: BTreeSet<_> = tops.map(|(key, _)| key.clone()).collect();
+    let root_routes = by_key.iter().filter(|(_, route)| on_gateway(route));
+    let mut found: BTreeSet<_> = root_routes.map(|(key, _)| key.clone()).collect();
     let mut rest: Vec<_> = found.iter().cloned().collect();
     while let Some(next) = rest.pop() {
         for (child, _) in below.get(&next).into_iter().flatten() {

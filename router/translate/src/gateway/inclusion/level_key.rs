@@ -11,12 +11,12 @@ use router_table::matchers::{PathMatcher, RequestMatcher};
 /// without `creationTimestamp` is the youngest); namespace and name; position in the route.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LevelKey {
-    pub(super) worth: Worth,
+    pub(super) rank: MatchRank,
     pub(super) position: (usize, usize),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Worth {
+pub(super) struct MatchRank {
     path: (u8, Reverse<usize>),
     method: Reverse<bool>,
     headers: Reverse<usize>,
@@ -27,7 +27,7 @@ pub(super) struct Worth {
 impl LevelKey {
     /// The key of match `alternative` of rule `rule`.
     pub fn new(route: &GatewayRoute, rule: usize, alternative: usize, matcher: &RequestMatcher) -> Self {
-        let worth = Worth {
+        let rank = MatchRank {
             path: match &matcher.path {
                 PathMatcher::Exact(path) => (0, Reverse(path.len())),
                 PathMatcher::Regex(regex) => (1, Reverse(regex.as_str().len())),
@@ -38,6 +38,6 @@ impl LevelKey {
             query: Reverse(matcher.query.len()),
             route: (route.meta.created, route.meta.key.clone()),
         };
-        LevelKey { worth, position: (rule, alternative) }
+        LevelKey { rank, position: (rule, alternative) }
     }
 }

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 
 use router_table::host_pattern::{HostPattern, Specificity};
 
-use crate::gateway::inclusion::level_key::Worth;
+use crate::gateway::inclusion::level_key::MatchRank;
 use crate::gateway::inclusion::types::{Alternative, EffectiveRule, Outcome};
 
 /// Rules of one listener by host.
@@ -49,22 +49,22 @@ impl<'r> Precedence<'r> {
     }
 }
 
-/// For each level how specific its host is, the worth of its match, how specific the host of the level below is,
+/// For each level how specific its host is, the rank of its match, how specific the host of the level below is,
 /// whether it is a slot, and the order within its route. One after the other, so the order is total.
-type Place<'a> = Vec<(Option<Specificity>, &'a Worth, Option<Specificity>, bool, (usize, usize))>;
+type RuleOrder<'a> = Vec<(Option<Specificity>, &'a MatchRank, Option<Specificity>, bool, (usize, usize))>;
 
-fn place<'a>(hosts: &[Option<Specificity>], outcome: Outcome, alternative: &'a Alternative) -> Place<'a> {
+fn place<'a>(hosts: &[Option<Specificity>], outcome: Outcome, alternative: &'a Alternative) -> RuleOrder<'a> {
     let levels = hosts.iter().zip(&alternative.order).enumerate();
     let place = levels.map(|(i, (host, key))| {
         let below = hosts.get(i + 1);
         let is_slot = below.is_some() || outcome != Outcome::Serve;
-        (*host, &key.worth, *below.unwrap_or(host), is_slot, key.position)
+        (*host, &key.rank, *below.unwrap_or(host), is_slot, key.position)
     });
     place.collect()
 }
 
 /// The fallback of a slot comes after all of the slot's children.
-fn compare(one: &Place<'_>, other: &Place<'_>) -> std::cmp::Ordering {
+fn compare(one: &RuleOrder<'_>, other: &RuleOrder<'_>) -> std::cmp::Ordering {
     let levels = one.iter().zip(other).map(|(one, other)| one.cmp(other));
     levels.fold(std::cmp::Ordering::Equal, std::cmp::Ordering::then).then(other.len().cmp(&one.len()))
 }

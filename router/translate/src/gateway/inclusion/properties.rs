@@ -183,15 +183,15 @@ impl World {
         self.routes.iter().for_each(|route| resources.insert(&Object::HttpRoute(route.clone())));
         self.slots.iter().for_each(|slot| resources.insert(&Object::RouteSlot(slot.clone())));
         let gateway = ObjectKey::new("blue", "public");
-        let mut tops = Vec::new();
-        for (listener, route, parent) in self.tops() {
+        let mut root_routes = Vec::new();
+        for (listener, route, parent) in self.root_routes() {
             let own = route.hostnames.iter().filter_map(|host| host.intersect(&listener.1)).collect();
             let hosts = if route.hostnames.is_empty() { vec![listener.1.clone()] } else { own };
-            let top = RootRoute { gateway: &gateway, section: listener.0.clone(), route, parent, hosts };
-            tops.push(top);
+            let root_route = RootRoute { gateway: &gateway, section: listener.0.clone(), route, parent, hosts };
+            root_routes.push(root_route);
         }
         if backwards {
-            tops.reverse();
+            root_routes.reverse();
         }
         let context = Context {
             resources: &resources,
@@ -199,15 +199,16 @@ impl World {
             gateways: &BTreeSet::from([gateway.clone()]),
             refusal: &|_| None,
         };
-        let expanded = expand(&context, &tops);
-        let listener =
-            |top: &RootRoute<'_>| self.listeners.iter().find(|listener| listener.0 == top.section).unwrap().clone();
-        (tops.iter().map(|top| (listener(top), top.route.clone())).collect(), expanded)
+        let expanded = expand(&context, &root_routes);
+        let listener = |root_route: &RootRoute<'_>| {
+            self.listeners.iter().find(|listener| listener.0 == root_route.section).unwrap().clone()
+        };
+        (root_routes.iter().map(|root_route| (listener(root_route), root_route.route.clone())).collect(), expanded)
     }
 
     /// Routes attached to listeners.
-    fn tops(&self) -> Vec<(&Listener, &Arc<GatewayRoute>, usize)> {
-        let mut tops: Vec<(&Listener, &Arc<GatewayRoute>, usize)> = Vec::new();
+    fn root_routes(&self) -> Vec<(&Listener, &Arc<GatewayRoute>, usize)> {
+        let mut root_routes: Vec<(&Listener, &Arc<GatewayRoute>, usize)> = Vec::new();
         for listener in &self.listeners {
             for route in &self.routes {
                 let names = |parent: &ParentRef| {
@@ -217,17 +218,22 @@ impl World {
                 if let Some(parent) = route.parents.iter().position(names)
                     && (route.hostnames.is_empty() || route.hostnames.iter().any(meet))
                 {
-                    tops.push((listener, route, parent));
+                    root_routes.push((listener, route, parent));
                 }
             }
         }
-        tops
+        root_routes
     }
 }
 
 /// The outcome of a request under the flat rules of a listener.
-fn flat(tops: &[(Listener, Arc<GatewayRoute>)], expanded: &Expanded, listener: &Listener, request: &Request) -> Answer {
-    let of_listener = tops.iter().zip(&expanded.rules).filter(|((own, _), _)| own == listener);
+fn flat(
+    root_routes: &[(Listener, Arc<GatewayRoute>)],
+    expanded: &Expanded,
+    listener: &Listener,
+    request: &Request,
+) -> Answer {
+    let of_listener = root_routes.iter().zip(&expanded.rules).filter(|((own, _), _)| own == listener);
     let precedence = Precedence::new(of_listener.flat_map(|(_, rules)| rules));
     let (rule, _) = precedence
         .serving(&HostPattern::Exact(request.host.clone()))
@@ -273,8 +279,8 @@ type Step<'w> = (&'w Arc<GatewayRoute>, usize, usize);
 
 impl<'w> Model<'w> {
     fn ask(&self, request: &Request) -> Answer {
-        let tops = self.world.tops().into_iter().filter(|(listener, ..)| *listener == self.listener);
-        self.choose(request, &mut Vec::new(), tops.map(|(_, route, _)| route).collect())
+        let root_routes = self.world.root_routes().into_iter().filter(|(listener, ..)| *listener == self.listener);
+        self.choose(request, &mut Vec::new(), root_routes.map(|(_, route, _)| route).collect())
     }
 
     fn choose(&self, request: &Request, way: &mut Vec<Step<'w>>, routes: Vec<&'w Arc<GatewayRoute>>) -> Answer {
@@ -464,11 +470,11 @@ proptest! {
     /// its parent matches.
     #[test]
     fn the_flat_rules_do_what_a_walk_would_do(world in worlds(), asked in vec(requests(), 30)) {
-        let (tops, expanded) = world.expand(false);
+        let (root_routes, expanded) = world.expand(false);
         for listener in &world.listeners {
             let model = Model { world: &world, listener };
             for request in &asked {
-                let answer = flat(&tops, &expanded, listener, request);
+                let answer = flat(&root_routes, &expanded, listener, request);
                 prop_assert_eq!(&answer, &model.ask(request), "{:?} on {:?}", request, listener);
             }
         }
@@ -529,8 +535,8 @@ proptest! {
             Kind::RouteSlot => below.iter().chain([&parent]).any(|route| object.key.name.starts_with(&*route.name)),
             _ => below.contains(&object.key) || object.key == parent,
         };
-        for (object, fragment) in before.told.iter().filter(|(object, _)| !concerned(object)) {
-            prop_assert_eq!(Some(essence(fragment)), after.told.get(object).map(essence), "{}", object);
+        for (object, fragment) in before.fragments.iter().filter(|(object, _)| !concerned(object)) {
+            prop_assert_eq!(Some(essence(fragment)), after.fragments.get(object).map(essence), "{}", object);
         }
     }
 
@@ -539,7 +545,7 @@ proptest! {
         let (_, one) = world.expand(false);
         let (_, mut other) = world.expand(true);
         other.rules.reverse();
-        prop_assert_eq!(one.told, other.told);
+        prop_assert_eq!(one.fragments, other.fragments);
         prop_assert_eq!(format!("{:?}", one.rules), format!("{:?}", other.rules));
     }
 }

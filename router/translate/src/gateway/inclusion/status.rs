@@ -10,14 +10,14 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use parent::Hanging;
+use parent::AttachedChildren;
 use router_api::gateway_api::types::GatewayRoute;
 use router_model::kind::Kind;
 use router_model::object::{ObjectKey, ObjectRef};
 use serde_json::{Map, Value, json};
 
 use super::edges::{Edges, Refusal, gateway_of, reference_of};
-use super::walk::{Way, via};
+use super::walk::{InclusionPath, via};
 use crate::gateway::conditions::condition;
 use crate::gateway::inclusion::status::words::{reason, refused, sentence};
 use crate::gateway::inclusion::types::{Context, Fragment, IncludedRow, RootRoute, RowParent};
@@ -29,50 +29,51 @@ const MOST_ROWS: usize = 32;
 /// Maximum length of `inclusionPaths`.
 const MOST_PATHS: usize = 64;
 /// Fragments of status for all objects that inclusion concerns.
-pub fn told(
+pub fn fragments(
     context: &Context<'_>,
     edges: &Edges<'_>,
-    tops: &[RootRoute<'_>],
-    ways: &[Way<'_>],
+    root_routes: &[RootRoute<'_>],
+    ways: &[InclusionPath<'_>],
 ) -> BTreeMap<ObjectRef, Fragment> {
-    let mut told: BTreeMap<ObjectRef, Fragment> = BTreeMap::new();
-    let hanging = Hanging::new(context, edges, tops, ways);
-    let mut by_child: BTreeMap<ObjectRef, Vec<&Way<'_>>> = BTreeMap::new();
+    let mut fragments: BTreeMap<ObjectRef, Fragment> = BTreeMap::new();
+    let attached_children = AttachedChildren::new(context, edges, root_routes, ways);
+    let mut by_child: BTreeMap<ObjectRef, Vec<&InclusionPath<'_>>> = BTreeMap::new();
     for way in ways {
         by_child.entry(reference_of(way.child)).or_default().push(way);
     }
     // Sorted by name, so that the order of listeners does not matter.
     for ways in by_child.values_mut() {
-        ways.sort_by_key(|way| place(tops, way));
+        ways.sort_by_key(|way| place(root_routes, way));
     }
     for (child, references) in &edges.children {
         let Some(route) = edges.routes.get(child) else { continue };
         let ways = by_child.get(child).map_or(&[] as &[_], Vec::as_slice);
         let mut rows: Vec<_> =
-            references.iter().map(|(i, parent)| direct(edges, tops, route, *i, parent, ways)).collect();
-        rows.extend(roots(tops, route, ways, &hanging));
-        told.entry(child.clone()).or_default().rows = rows;
+            references.iter().map(|(i, parent)| direct(edges, root_routes, route, *i, parent, ways)).collect();
+        rows.extend(roots(root_routes, route, ways, &attached_children));
+        fragments.entry(child.clone()).or_default().rows = rows;
     }
-    hanging.tell(&mut told);
-    told
+    attached_children.write(&mut fragments);
+    fragments
 }
 
 /// Listener and slots of a way, by name.
-type Place<'w> = (Option<(ObjectKey, Arc<str>)>, Vec<(&'w ObjectKey, usize)>);
+type PathOrder<'w> = (Option<(ObjectKey, Arc<str>)>, Vec<(&'w ObjectKey, usize)>);
 
-fn place<'w>(tops: &[RootRoute<'_>], way: &Way<'w>) -> Place<'w> {
-    let root = tops.get(way.top).map(|top| (top.gateway.clone(), top.section.clone()));
+fn place<'w>(root_routes: &[RootRoute<'_>], way: &InclusionPath<'w>) -> PathOrder<'w> {
+    let root =
+        root_routes.get(way.root_route).map(|root_route| (root_route.gateway.clone(), root_route.section.clone()));
     (root, way.slots.iter().map(|(route, rule)| (&route.meta.key, *rule)).collect())
 }
 
 /// The row for one of a child's own `parentRefs`.
 fn direct(
     edges: &Edges<'_>,
-    tops: &[RootRoute<'_>],
+    root_routes: &[RootRoute<'_>],
     route: &GatewayRoute,
     i: usize,
     parent: &ObjectRef,
-    ways: &[&Way<'_>],
+    ways: &[&InclusionPath<'_>],
 ) -> IncludedRow {
     let ways: Vec<_> = ways.iter().copied().filter(|way| way.references.contains(&i)).collect();
     let failed = edges.failed.get(&reference_of(route)).into_iter().flatten().find(|failed| failed.reference == i);
@@ -103,7 +104,7 @@ fn direct(
     };
     let mut members = Vec::new();
     if edges.literal && route.kind == Kind::HttpRoute {
-        let paths = ways.iter().take(MOST_PATHS).map(|way| path(tops, way));
+        let paths = ways.iter().take(MOST_PATHS).map(|way| path(root_routes, way));
         members.push(("inclusionPaths", Value::Array(paths.collect())));
     }
     let section = route.parents.get(i).and_then(|reference| reference.section.as_deref());
@@ -119,11 +120,16 @@ fn direct(
 }
 
 /// The rows of listeners that reach a child only through other routes.
-fn roots(tops: &[RootRoute<'_>], route: &GatewayRoute, ways: &[&Way<'_>], hanging: &Hanging<'_>) -> Vec<IncludedRow> {
-    let mut by_root: BTreeMap<(ObjectKey, &str), Vec<&Way<'_>>> = BTreeMap::new();
+fn roots(
+    root_routes: &[RootRoute<'_>],
+    route: &GatewayRoute,
+    ways: &[&InclusionPath<'_>],
+    attached_children: &AttachedChildren<'_>,
+) -> Vec<IncludedRow> {
+    let mut by_root: BTreeMap<(ObjectKey, &str), Vec<&InclusionPath<'_>>> = BTreeMap::new();
     for way in ways {
-        if let Some(top) = tops.get(way.top) {
-            by_root.entry((top.gateway.clone(), &top.section)).or_default().push(way);
+        if let Some(root_route) = root_routes.get(way.root_route) {
+            by_root.entry((root_route.gateway.clone(), &root_route.section)).or_default().push(way);
         }
     }
     by_root.retain(|(gateway, section), _| !names_listener(route, gateway, section));
@@ -148,7 +154,8 @@ fn roots(tops: &[RootRoute<'_>], route: &GatewayRoute, ways: &[&Way<'_>], hangin
             };
             let line = line(format!("Gateway {gateway}#{section}"), &accepted, &live);
             let mut members = Vec::new();
-            members.extend(hanging.of_listener(route, &gateway, section).map(|entries| ("inclusions", entries)));
+            members
+                .extend(attached_children.of_listener(route, &gateway, section).map(|entries| ("inclusions", entries)));
             let parent = RowParent::Root { gateway, section: section.into() };
             IncludedRow { parent, accepted, dropped: dropped(&live), members, line }
         })
@@ -168,7 +175,7 @@ fn names_listener(route: &GatewayRoute, gateway: &ObjectKey, section: &str) -> b
     })
 }
 
-fn line(parent: String, accepted: &Condition, live: &[&Way<'_>]) -> Row {
+fn line(parent: String, accepted: &Condition, live: &[&InclusionPath<'_>]) -> Row {
     let hosts: BTreeSet<_> =
         live.iter().filter_map(|way| way.result.as_ref().ok()).flat_map(|hosts| &**hosts).collect();
     Row {
@@ -182,7 +189,7 @@ fn line(parent: String, accepted: &Condition, live: &[&Way<'_>]) -> Row {
 }
 
 /// An entry of `inclusionPaths`.
-fn path(tops: &[RootRoute<'_>], way: &Way<'_>) -> Value {
+fn path(root_routes: &[RootRoute<'_>], way: &InclusionPath<'_>) -> Value {
     let step = |kind: Kind, key: &ObjectKey, section: Option<&str>| {
         let mut step = Map::new();
         for (name, text) in [("kind", kind.name()), ("namespace", &key.namespace), ("name", &key.name)] {
@@ -191,12 +198,15 @@ fn path(tops: &[RootRoute<'_>], way: &Way<'_>) -> Value {
         step.extend(section.map(|section| ("sectionName".to_owned(), json!(section))));
         Value::Object(step)
     };
-    let top = tops.get(way.top).map(|top| step(Kind::Gateway, top.gateway, Some(&top.section)));
+    let root_route = root_routes
+        .get(way.root_route)
+        .map(|root_route| step(Kind::Gateway, root_route.gateway, Some(&root_route.section)));
     let slots = way.slots.iter().map(|(route, rule)| {
         let section = route.rules.get(*rule).and_then(|rule| rule.name.as_deref());
         step(route.kind, &route.meta.key, section)
     });
-    let steps: Vec<_> = top.into_iter().chain(slots).chain([step(way.child.kind, &way.child.meta.key, None)]).collect();
+    let steps: Vec<_> =
+        root_route.into_iter().chain(slots).chain([step(way.child.kind, &way.child.meta.key, None)]).collect();
     let (accepted, hosts) = match &way.result {
         Ok(hosts) => (Condition::new("Accepted", true, "Accepted", way.notes.join("; ")), &**hosts),
         Err(refusal) => (Condition::new("Accepted", false, reason(refusal), words(way, refusal)), &[] as &[_]),
@@ -209,7 +219,7 @@ fn path(tops: &[RootRoute<'_>], way: &Way<'_>) -> Value {
 }
 
 /// Why a child is not attached, for its own status; it must not reveal routes of other namespaces.
-fn words<'w>(way: &Way<'_>, refusal: &'w Refusal) -> Cow<'w, str> {
+fn words<'w>(way: &InclusionPath<'_>, refusal: &'w Refusal) -> Cow<'w, str> {
     let own = &way.child.meta.key.namespace;
     match refusal {
         Refusal::Host(_) | Refusal::Filter(_)
@@ -225,13 +235,13 @@ fn count(ways: usize) -> String {
     if ways == 1 { "1 inclusion path".to_owned() } else { format!("{ways} inclusion paths") }
 }
 
-fn with_notes(message: String, live: &[&Way<'_>]) -> String {
+fn with_notes(message: String, live: &[&InclusionPath<'_>]) -> String {
     let notes: BTreeSet<_> = live.iter().flat_map(|way| &way.notes).cloned().collect();
     if notes.is_empty() { message } else { format!("{message}; {}", sentence(notes)) }
 }
 
 /// Rules dropped on some of these ways, with the reasons.
-fn dropped(live: &[&Way<'_>]) -> BTreeMap<usize, BTreeSet<String>> {
+fn dropped(live: &[&InclusionPath<'_>]) -> BTreeMap<usize, BTreeSet<String>> {
     let mut dropped: BTreeMap<usize, BTreeSet<String>> = BTreeMap::new();
     for way in live {
         for (rule, what) in &way.dropped {

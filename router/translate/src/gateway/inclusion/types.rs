@@ -51,7 +51,7 @@ pub struct Expanded {
     /// The rules of each root route, in the order of root routes.
     pub rules: Vec<Vec<EffectiveRule>>,
     /// Status fragments that inclusion adds to objects.
-    pub told: BTreeMap<ObjectRef, Fragment>,
+    pub fragments: BTreeMap<ObjectRef, Fragment>,
 }
 
 /// A rule with everything that the slots above it say merged in; or the fallback of a slot.

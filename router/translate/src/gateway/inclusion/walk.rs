@@ -33,17 +33,17 @@ const MOST_LOOKED_AT: usize = 16 * MOST_BELOW;
 const MOST_WAYS: usize = 64;
 
 /// Result of a walk.
-pub struct Walked<'r> {
+pub struct WalkResult<'r> {
     /// The rules of each root route.
     pub rules: Vec<Vec<EffectiveRule>>,
     /// Every attempt to attach a child to a slot, in the order of the walk.
-    pub ways: Vec<Way<'r>>,
+    pub ways: Vec<InclusionPath<'r>>,
 }
 
 /// One attempt to attach a child to a slot: a path from a listener to a route.
-pub struct Way<'r> {
+pub struct InclusionPath<'r> {
     /// Index of the root route.
-    pub top: usize,
+    pub root_route: usize,
     /// The slots on the path, from the root down.
     pub slots: Vec<(&'r GatewayRoute, usize)>,
     /// The child.
@@ -62,29 +62,29 @@ pub struct Way<'r> {
 pub type Dropped = BTreeMap<usize, String>;
 
 /// Walks down from every root route.
-pub fn walk<'r>(context: &Context<'_>, edges: &'r Edges<'r>, tops: &'r [RootRoute<'r>]) -> Walked<'r> {
+pub fn walk<'r>(context: &Context<'_>, edges: &'r Edges<'r>, root_routes: &'r [RootRoute<'r>]) -> WalkResult<'r> {
     let depth = context.max_depth.routes();
-    let start = State::start();
-    let mut rules = Vec::with_capacity(tops.len());
+    let start = LevelState::start();
+    let mut rules = Vec::with_capacity(root_routes.len());
     let mut ways = Vec::new();
-    for (i, top) in tops.iter().enumerate() {
-        let mut walk = Walk::new(depth, edges, i, top);
-        let hosts: Arc<[HostPattern]> = top.hosts.as_slice().into();
+    for (i, root_route) in root_routes.iter().enumerate() {
+        let mut walk = InclusionWalk::new(depth, edges, i, root_route);
+        let hosts: Arc<[HostPattern]> = root_route.hosts.as_slice().into();
         // The root has no parent, so nothing can conflict.
-        if let Ok(below) = start.below(top.route, &hosts) {
-            walk.serve(top.route, below.states);
+        if let Ok(below) = start.below(root_route.route, &hosts) {
+            walk.serve(root_route.route, below.states);
         }
         rules.push(walk.rules);
         ways.append(&mut walk.ways);
     }
-    Walked { rules, ways }
+    WalkResult { rules, ways }
 }
 
 /// A walk down from one root route.
-struct Walk<'r> {
+struct InclusionWalk<'r> {
     depth: usize,
     edges: &'r Edges<'r>,
-    top: usize,
+    root_route: usize,
     listener: String,
     stack: Vec<(&'r GatewayRoute, usize)>,
     /// Attempts to attach, by child.
@@ -96,16 +96,16 @@ struct Walk<'r> {
     /// The same, including children that were rejected.
     looked_at: usize,
     rules: Vec<EffectiveRule>,
-    ways: Vec<Way<'r>>,
+    ways: Vec<InclusionPath<'r>>,
 }
 
-impl<'r> Walk<'r> {
-    fn new(depth: usize, edges: &'r Edges<'r>, i: usize, top: &RootRoute<'_>) -> Self {
-        Walk {
+impl<'r> InclusionWalk<'r> {
+    fn new(depth: usize, edges: &'r Edges<'r>, i: usize, root_route: &RootRoute<'_>) -> Self {
+        InclusionWalk {
             depth,
             edges,
-            top: i,
-            listener: format!("{}#{}", top.gateway, top.section),
+            root_route: i,
+            listener: format!("{}#{}", root_route.gateway, root_route.section),
             stack: Vec::new(),
             tries: HashMap::new(),
             matches: HashMap::new(),
@@ -117,7 +117,7 @@ impl<'r> Walk<'r> {
     }
 
     /// Emits the rules of a route, merged with the levels above, and walks down its slots.
-    fn serve(&mut self, route: &'r GatewayRoute, states: Vec<State>) {
+    fn serve(&mut self, route: &'r GatewayRoute, states: Vec<LevelState>) {
         let parent = self.edges.parent(route);
         for (rule, state) in states.into_iter().enumerate().filter(|(_, state)| !state.alternatives.is_empty()) {
             let slot = parent.and_then(|parent| parent.slots.get(rule)?.as_ref());
@@ -136,9 +136,9 @@ impl<'r> Walk<'r> {
     }
 
     /// Attaches all children that the slot accepts. `false` if there is none.
-    fn fill(&mut self, slot: &Slot<'_>, candidates: &'r [Candidate<'r>], state: &State) -> bool {
+    fn fill(&mut self, slot: &Slot<'_>, candidates: &'r [Candidate<'r>], state: &LevelState) -> bool {
         let mut attached = false;
-        let mut taken = Taken::default();
+        let mut taken = OlderMatches::default();
         for candidate in candidates {
             let tries = self.tries.entry(reference_of(candidate.route)).or_default();
             *tries += 1;
@@ -158,7 +158,15 @@ impl<'r> Walk<'r> {
             };
             let dropped = below.as_ref().map(|below| below.dropped.clone()).unwrap_or_default();
             let (child, references) = (candidate.route, candidate.references.as_slice());
-            self.ways.push(Way { top: self.top, slots: self.stack.clone(), child, references, result, notes, dropped });
+            self.ways.push(InclusionPath {
+                root_route: self.root_route,
+                slots: self.stack.clone(),
+                child,
+                references,
+                result,
+                notes,
+                dropped,
+            });
             if let Ok(below) = below {
                 attached = true;
                 self.serve(child, below.states);
@@ -168,7 +176,7 @@ impl<'r> Walk<'r> {
     }
 
     /// Whether a child can attach to the slot at the top of the stack.
-    fn hang(&mut self, slot: &Slot<'_>, candidate: &Candidate<'_>, state: &State) -> Result<Below, Refusal> {
+    fn hang(&mut self, slot: &Slot<'_>, candidate: &Candidate<'_>, state: &LevelState) -> Result<Below, Refusal> {
         let child = candidate.route;
         let is_child = |route: &GatewayRoute| (route.kind, &route.meta.key) == (child.kind, &child.meta.key);
         if self.stack.iter().any(|(route, _)| is_child(route)) {
@@ -216,7 +224,7 @@ fn unsupported(message: String) -> Refusal {
 
 /// Everything that the levels from the listener down say.
 #[derive(Clone)]
-struct State {
+struct LevelState {
     levels: Vec<Level>,
     hosts: Arc<[HostPattern]>,
     alternatives: Vec<Alternative>,
@@ -232,20 +240,20 @@ struct State {
 struct Below {
     hosts: Arc<[HostPattern]>,
     /// One for each of its rules.
-    states: Vec<State>,
+    states: Vec<LevelState>,
     notes: Vec<String>,
     dropped: Dropped,
 }
 
-impl State {
+impl LevelState {
     /// The state above the first level: everything matches.
     fn start() -> Self {
         let any = Alternative { matcher: RequestMatcher::default(), prefix: "/".into(), order: Vec::new() };
-        State { alternatives: vec![any], ..State::nothing() }
+        LevelState { alternatives: vec![any], ..LevelState::nothing() }
     }
 
     fn nothing() -> Self {
-        State {
+        LevelState {
             levels: Vec::new(),
             hosts: Arc::default(),
             alternatives: Vec::new(),
@@ -293,10 +301,10 @@ impl State {
     }
 
     /// The state of a rule that serves nothing.
-    fn serving_nothing(&self, route: &Arc<GatewayRoute>, i: usize, hosts: &Arc<[HostPattern]>) -> State {
+    fn serving_nothing(&self, route: &Arc<GatewayRoute>, i: usize, hosts: &Arc<[HostPattern]>) -> LevelState {
         let level = Level { route: route.clone(), rule: i, hosts: hosts.clone() };
         let levels = self.levels.iter().cloned().chain([level]).collect();
-        State { levels, hosts: hosts.clone(), ..State::nothing() }
+        LevelState { levels, hosts: hosts.clone(), ..LevelState::nothing() }
     }
 
     /// Merges a rule with this state; `nothing` is its state without matches.
@@ -308,10 +316,10 @@ impl State {
         &self,
         route: &Arc<GatewayRoute>,
         i: usize,
-        nothing: State,
+        nothing: LevelState,
         filters: Vec<AuthoredFilter>,
         notes: &mut Vec<String>,
-    ) -> Result<State, String> {
+    ) -> Result<LevelState, String> {
         let Some(rule) = route.rules.get(i) else { return Ok(nothing) };
         let mut alternatives = Vec::with_capacity(self.alternatives.len() * rule.matches.len());
         for above in &self.alternatives {
@@ -329,7 +337,7 @@ impl State {
                 }
             }
         }
-        Ok(State {
+        Ok(LevelState {
             alternatives,
             filters,
             request_timeout: filters::shorter(self.request_timeout, rule.request_timeout),
@@ -341,7 +349,7 @@ impl State {
     }
 
     fn into_rule(self, outcome: Outcome) -> EffectiveRule {
-        let State { levels, alternatives, filters, request_timeout, backend_timeout, retry, .. } = self;
+        let LevelState { levels, alternatives, filters, request_timeout, backend_timeout, retry, .. } = self;
         EffectiveRule { levels, alternatives, filters, request_timeout, backend_timeout, retry, outcome }
     }
 }
@@ -388,9 +396,9 @@ fn replaces_prefix(filter: &Filter) -> bool {
 
 /// Matches of the older children of a slot, by host and canonical match.
 #[derive(Default)]
-struct Taken(BTreeMap<(HostPattern, String), (String, Created)>);
+struct OlderMatches(BTreeMap<(HostPattern, String), (String, Created)>);
 
-impl Taken {
+impl OlderMatches {
     /// Records a child's matches, and returns a note for each that older children shadow on all hosts.
     fn shadowed(&mut self, child: &GatewayRoute, hosts: &[HostPattern]) -> Vec<String> {
         let mut notes = Vec::new();

@@ -92,7 +92,7 @@ impl<'r> Ports<'r> {
             name.push_str("-0");
         }
         let name = RouterName(name.into());
-        let of = |wanted| (side == wanted).then_some(port);
+        let of = |own| (side == own).then_some(port);
         let (http, https) = (of(Side::Cleartext), of(Side::Tls));
         let traffic = TrafficDefaults::default();
         self.made.insert(port, RouterPorts { name: name.clone(), http, https, traffic, tls_fault: None });

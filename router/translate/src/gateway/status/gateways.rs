@@ -16,16 +16,16 @@ use crate::translator::Lost;
 
 impl Model<'_> {
     /// Status of a Gateway.
-    pub(super) fn gateway(&self, index: usize, gate: &GatewayState<'_>, counts: &Counts, lost: &Lost) -> ObjectStatus {
-        let key = &gate.gateway.meta.key;
-        let generation = gate.gateway.meta.generation;
+    pub(super) fn gateway(&self, index: usize, state: &GatewayState<'_>, counts: &Counts, lost: &Lost) -> ObjectStatus {
+        let key = &state.gateway.meta.key;
+        let generation = state.gateway.meta.generation;
         let (mut listeners, mut rows) = (Vec::new(), Vec::new());
-        for (j, placed) in gate.listeners.iter().enumerate() {
+        for (j, placed) in state.listeners.iter().enumerate() {
             let mut accepted = placed.accepted.clone();
             let own = [((index, j), &placed.listener.hostname)];
-            let fate = self.fate(own.into_iter(), key, &BTreeSet::from([(index, j)]), lost);
-            if accepted.holds && !fate.notes.is_empty() {
-                accepted.message = fate.notes.join("; ");
+            let host_outcome = self.host_outcome(own.into_iter(), key, &BTreeSet::from([(index, j)]), lost);
+            if accepted.holds && !host_outcome.notes.is_empty() {
+                accepted.message = host_outcome.notes.join("; ");
             }
             let programmed = placed.programmed();
             let kinds: Vec<_> =
@@ -38,7 +38,7 @@ impl Model<'_> {
                 "conditions": conditions(written.into_iter().chain(&placed.overlapping), generation),
             }));
             // The condition that prevents the listener from receiving traffic, else its state.
-            let says = match (&gate.refusal, accepted.holds && !programmed.holds, placed.resolved.holds) {
+            let says = match (&state.refusal, accepted.holds && !programmed.holds, placed.resolved.holds) {
                 (Some(refusal), ..) => refusal,
                 (None, false, _) => &accepted,
                 (None, true, false) => &placed.resolved,
@@ -52,7 +52,7 @@ impl Model<'_> {
                 admitted: placed.is_programmed(),
                 reason: says.reason.clone(),
                 message: says.message.clone(),
-                winners: fate.winners,
+                winners: host_outcome.winners,
             });
         }
         let addresses: Vec<_> = self
@@ -63,7 +63,7 @@ impl Model<'_> {
             .collect();
         let status = json!({
             "addresses": addresses,
-            "conditions": conditions(&of_gateway(gate), generation),
+            "conditions": conditions(&of_gateway(state), generation),
             "listeners": listeners,
         });
         ObjectStatus { status, rows }
@@ -71,22 +71,22 @@ impl Model<'_> {
 }
 
 /// Conditions of the Gateway itself.
-fn of_gateway(gate: &GatewayState<'_>) -> [Condition; 3] {
+fn of_gateway(state: &GatewayState<'_>) -> [Condition; 3] {
     let names = |bad: &dyn Fn(&Placed<'_>) -> bool| {
-        let names = gate.listeners.iter().filter(|placed| bad(placed)).map(|placed| &*placed.listener.name);
+        let names = state.listeners.iter().filter(|placed| bad(placed)).map(|placed| &*placed.listener.name);
         names.collect::<Vec<_>>().join(", ")
     };
     let invalid = names(&|placed| !placed.accepted.holds);
     let unresolved = names(&|placed| !placed.resolved.holds);
-    let accepted = match &gate.refusal {
+    let accepted = match &state.refusal {
         Some(refusal) => refusal.clone(),
         None if invalid.is_empty() => Condition::new("Accepted", true, "Accepted", ""),
         None => {
-            let some = gate.listeners.iter().any(|placed| placed.accepted.holds);
+            let some = state.listeners.iter().any(|placed| placed.accepted.holds);
             Condition::new("Accepted", some, "ListenersNotValid", format!("listeners are not accepted: {invalid}"))
         }
     };
-    let is_programmed = gate.listeners.iter().any(Placed::is_programmed);
+    let is_programmed = state.listeners.iter().any(Placed::is_programmed);
     let programmed = match is_programmed {
         true => Condition::new("Programmed", true, "Programmed", ""),
         false => Condition::new("Programmed", false, "Invalid", "no listener takes traffic"),

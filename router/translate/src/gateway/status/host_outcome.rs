@@ -13,7 +13,7 @@ use crate::translator::Lost;
 
 /// Outcome of a route's hosts.
 #[derive(Default)]
-pub(super) struct Fate {
+pub(super) struct HostOutcome {
     /// At least one host is served by the listener concerned.
     is_served: bool,
     /// At least one host is in a denied domain.
@@ -24,7 +24,7 @@ pub(super) struct Fate {
     pub winners: Vec<ObjectRef>,
 }
 
-impl Fate {
+impl HostOutcome {
     /// Condition `Accepted` with the notes on hosts; false if no host is served because other APIs own them or domains
     /// are denied.
     pub fn accepted(&self, mut accepted: Condition, notes: Option<&BTreeSet<String>>) -> Condition {
@@ -42,31 +42,31 @@ impl Fate {
 
 impl Model<'_> {
     /// Outcome of a route's hosts on listeners; `own` lists all listeners that the route is attached to.
-    pub(super) fn fate<'h>(
+    pub(super) fn host_outcome<'h>(
         &self,
         hosts: impl Iterator<Item = (ListenerAt, &'h HostPattern)>,
         key: &ObjectKey,
         own: &BTreeSet<ListenerAt>,
         lost: &Lost,
-    ) -> Fate {
-        let mut fate = Fate::default();
+    ) -> HostOutcome {
+        let mut host_outcome = HostOutcome::default();
         let (mut elsewhere, mut kept) = (BTreeSet::new(), BTreeSet::new());
         let mut taken: BTreeMap<(String, &str), BTreeSet<String>> = BTreeMap::new();
         for (at, host) in hosts {
-            let placed = self.gates.get(at.0).and_then(|gate| gate.listeners.get(at.1));
+            let placed = self.gateways.get(at.0).and_then(|state| state.listeners.get(at.1));
             let Some((router, protocol)) = placed.and_then(|placed| Some((placed.router.as_ref()?, placed.protocol?)))
             else {
                 continue;
             };
             if let Some(fault) = self.domains.fault(host) {
-                fate.is_denied = true;
-                fate.notes.push(format!("host {host} is {fault}"));
+                host_outcome.is_denied = true;
+                host_outcome.notes.push(format!("host {host} is {fault}"));
                 continue;
             }
             let closest = self.hosts.closest(router, protocol.side(), host);
             if closest != Some(at) {
                 if let Some(closest) = closest.filter(|closest| !own.contains(closest)) {
-                    let of = |at: ListenerAt| self.gates.get(at.0).and_then(|gate| gate.listeners.get(at.1));
+                    let of = |at: ListenerAt| self.gateways.get(at.0).and_then(|state| state.listeners.get(at.1));
                     let hostname = |at| of(at).map(|placed| placed.listener.hostname.specificity());
                     let list = if hostname(closest) < hostname(at) { &mut elsewhere } else { &mut kept };
                     list.insert(host.to_string());
@@ -78,25 +78,28 @@ impl Model<'_> {
                 Some(winner) => {
                     let own = self.hosts.built.get(&place).map(|built| built.age.created()).unwrap_or_default();
                     let words = winner.created.seniority(own).words();
-                    fate.winners.push(winner.object.clone());
+                    host_outcome.winners.push(winner.object.clone());
                     taken.entry((who(&winner.object, key), words)).or_default().insert(host.to_string());
                 }
-                None => fate.is_served = true,
+                None => host_outcome.is_served = true,
             }
         }
-        fate.winners.sort();
-        fate.winners.dedup();
+        host_outcome.winners.sort();
+        host_outcome.winners.dedup();
         let list = |hosts: BTreeSet<String>| hosts.into_iter().collect::<Vec<_>>().join(", ");
         if !elsewhere.is_empty() {
-            fate.notes
+            host_outcome
+                .notes
                 .push(format!("not served here, as a more specific listener of the port has it: {}", list(elsewhere)));
         }
         if !kept.is_empty() {
-            fate.notes.push(format!("not served here, as an older route of another Gateway has it: {}", list(kept)));
+            host_outcome
+                .notes
+                .push(format!("not served here, as an older route of another Gateway has it: {}", list(kept)));
         }
         let note = |((who, words), hosts)| format!("{who} {words} and has {}", list(hosts));
-        fate.notes.extend(taken.into_iter().map(note));
-        fate
+        host_outcome.notes.extend(taken.into_iter().map(note));
+        host_outcome
     }
 }
 

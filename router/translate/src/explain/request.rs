@@ -10,7 +10,7 @@ use router_table::lookup::{Request, joined};
 use crate::explain::query::{Protocol, Query};
 
 /// What a client would send for a query.
-pub struct Asked<'q> {
+pub struct QueryRequest<'q> {
     /// The query.
     pub query: &'q Query,
     /// Host and port as a client writes them.
@@ -21,7 +21,7 @@ pub struct Asked<'q> {
     pub sni: Option<Hostname>,
 }
 
-impl<'q> Asked<'q> {
+impl<'q> QueryRequest<'q> {
     /// The request for a query.
     pub fn of(query: &'q Query) -> Self {
         let authority = query.authority();
@@ -29,7 +29,7 @@ impl<'q> Asked<'q> {
             Some(written) => Query::parse(&format!("http://{written}")).ok().and_then(|query| query.hostname()),
             None => query.hostname(),
         };
-        Asked { query, authority, host, sni: query.hostname() }
+        QueryRequest { query, authority, host, sni: query.hostname() }
     }
 
     /// The connection of the request. If the router asks for a client certificate, the client has a valid one.
@@ -54,7 +54,7 @@ impl<'q> Asked<'q> {
     }
 }
 
-impl Request for Asked<'_> {
+impl Request for QueryRequest<'_> {
     fn method(&self) -> &str {
         self.query.method()
     }

@@ -12,8 +12,8 @@ use router_table::matchers::{PathMatcher, RequestMatcher, ValueMatcher};
 use router_table::rule::{Action, HostRules, PathChange, RedirectPort, RedirectTo, Retry, Rule, RulePolicy};
 use router_table::table::{ResolvedRoute, RouterTable, VirtualHost};
 
-use super::asked::Asked;
 use super::owners::{object, objects_conditions};
+use super::request::QueryRequest;
 use crate::contour::ROUTER;
 use crate::contour::status::PARTLY;
 use crate::explain::explanation::{Candidate, Explanation, Loser, Owner, Step};
@@ -33,8 +33,8 @@ const MAX_CLOSE: usize = 3;
 const CONTOURS: [Kind; 2] = [Kind::IngressRoute, Kind::HttpProxy];
 
 /// Whether host rules serve the query, and why. No wider host is tried in any case.
-pub fn judge(site: &HostRules, asked: &Asked<'_>) -> String {
-    let query = asked.query;
+pub fn judge(site: &HostRules, request: &QueryRequest<'_>) -> String {
+    let query = request.query;
     if site.is_denied() {
         return "is in the list of denied domains; wider hosts are not asked".to_owned();
     }
@@ -50,7 +50,7 @@ pub fn judge(site: &HostRules, asked: &Asked<'_>) -> String {
     match &query.path {
         None => format!("is of {listener}, where TLS ends"),
         Some(_) if has_tcp(site, query) => format!("is of {listener}, which takes TLS off and forwards bytes"),
-        Some(_) if rules.iter().any(|rule| rule.takes(asked)) => {
+        Some(_) if rules.iter().any(|rule| rule.takes(request)) => {
             format!("is of {listener}, and a rule takes {}", compared(rules, query))
         }
         Some(_) => {
@@ -94,24 +94,24 @@ pub fn tcp<'s>(host: &'s VirtualHost, query: &Query) -> Option<&'s Arc<ResolvedR
 }
 
 /// The virtual host whose rules apply: the most specific one, unless Routes of a more specific host serve the query.
-pub fn asked<'t>(router: &'t RouterTable, asked: &Asked<'_>) -> Option<&'t Arc<VirtualHost>> {
-    router.candidates(asked.host.as_ref()).find(|candidate| candidate.site.is_some())
+pub fn virtual_host<'t>(router: &'t RouterTable, request: &QueryRequest<'_>) -> Option<&'t Arc<VirtualHost>> {
+    router.candidates(request.host.as_ref()).find(|candidate| candidate.site.is_some())
 }
 
 /// The rules of a host, in order.
-pub fn paths(site: &HostRules, asked: &Asked<'_>, taken: Option<&Arc<Rule>>) -> Option<Step> {
-    let query = asked.query;
+pub fn paths(site: &HostRules, request: &QueryRequest<'_>, taken: Option<&Arc<Rule>>) -> Option<Step> {
+    let query = request.query;
     let rules = rules(site, query).filter(|rules| !rules.is_empty())?;
     let shown = compared(rules, query);
     let mut is_decided = false;
     let candidates = rules.iter().map(|rule| {
         let is_taken = taken.is_some_and(|taken| Arc::ptr_eq(rule, taken));
-        let covers = rule.takes_path(asked);
-        let why = match (is_taken, rule.takes(asked), query.path.is_some()) {
+        let covers = rule.takes_path(request);
+        let why = match (is_taken, rule.takes(request), query.path.is_some()) {
             (true, ..) => "the first rule that takes the request".to_owned(),
             (false, _, false) => "gets requests that it matches".to_owned(),
             (false, true, _) if is_decided => "takes the request too, but an earlier one has it".to_owned(),
-            (false, false, _) if covers && !is_decided => format!("would take it {}", lacking(rule, asked)),
+            (false, false, _) if covers && !is_decided => format!("would take it {}", lacking(rule, request)),
             (false, false, _) if covers => "takes the path too, but an earlier one has it".to_owned(),
             _ => format!("does not take {shown}"),
         };
@@ -133,9 +133,9 @@ pub fn paths(site: &HostRules, asked: &Asked<'_>, taken: Option<&Arc<Rule>>) -> 
 }
 
 /// The method and header fields that a request lacks for a rule that matches its path, in curl's syntax.
-fn lacking(rule: &Rule, asked: &Asked<'_>) -> String {
+fn lacking(rule: &Rule, request: &QueryRequest<'_>) -> String {
     // Two fields of one name would be joined into a value that matches neither.
-    let instead = |name: &str| match asked.header(name) {
+    let instead = |name: &str| match request.header(name) {
         Some(other) => format!(" instead of '{name}: {}'", String::from_utf8_lossy(&other)),
         None => String::new(),
     };
@@ -148,7 +148,7 @@ fn lacking(rule: &Rule, asked: &Asked<'_>) -> String {
         Unmet::Parameter(name, ValueMatcher::Exact(value)) => format!("query {name}={value}"),
         Unmet::Parameter(name, ValueMatcher::Regex(regex)) => format!("query {name} like {}", regex.as_str()),
     };
-    let options: Vec<String> = rule.matcher.unmet(asked).into_iter().map(option).collect();
+    let options: Vec<String> = rule.matcher.unmet(request).into_iter().map(option).collect();
     format!("with {}", options.join(" and "))
 }
 
@@ -283,9 +283,15 @@ fn modifier(modifier: &HeaderModifier) -> String {
 }
 
 /// Verdict and fix for a query that host rules do not serve.
-pub fn closed(host: &VirtualHost, site: &HostRules, asked: &Asked<'_>, losers: &[Loser], out: &mut Explanation) {
-    let query = asked.query;
-    let answer = if asked.is_grpc() { "UNIMPLEMENTED" } else { "404" };
+pub fn closed(
+    host: &VirtualHost,
+    site: &HostRules,
+    request: &QueryRequest<'_>,
+    losers: &[Loser],
+    out: &mut Explanation,
+) {
+    let query = request.query;
+    let answer = if request.is_grpc() { "UNIMPLEMENTED" } else { "404" };
     if site.is_denied() {
         out.verdict = format!("{answer}: {} is in the list of denied domains", host.host);
         out.fix = Some("ask for another host, or change --denied-domains of the agent".to_owned());
@@ -331,9 +337,9 @@ pub fn closed(host: &VirtualHost, site: &HostRules, asked: &Asked<'_>, losers: &
     } else {
         format!("{answer}: {listener} has {}, and no rule takes {path}", host.host)
     };
-    let close = rules.iter().filter(|rule| rule.takes_path(asked)).take(MAX_CLOSE);
+    let close = rules.iter().filter(|rule| rule.takes_path(request)).take(MAX_CLOSE);
     let close: Vec<String> =
-        close.map(|rule| format!("{} takes it {}", rule.route.id.object(), lacking(rule, asked))).collect();
+        close.map(|rule| format!("{} takes it {}", rule.route.id.object(), lacking(rule, request))).collect();
     out.fix = Some(match invalid.filter(|_| close.is_empty()) {
         Some((name, Some(other), _)) => format!("give {name} another host, or remove {other}"),
         // The verdict is that of the object as a whole.
@@ -361,7 +367,7 @@ pub fn losers(facts: Facts<'_>, router: &RouterTable, host: &Hostname) -> Vec<Lo
     let contours = routers.iter().find(|router| *router.name.0 == *ROUTER).or(routers.first());
     let is_contours = contours.is_some_and(|contours| contours.name == router.name);
     let owned = router.candidates(host).next().and_then(|host| host.site.as_ref());
-    for (who, told) in facts.report.others.entries() {
+    for (who, status) in facts.report.others.entries() {
         if matches!(who.kind, Kind::GatewayClass | Kind::BackendTlsPolicy | Kind::RouteSlot) {
             continue;
         }
@@ -374,10 +380,10 @@ pub fn losers(facts: Facts<'_>, router: &RouterTable, host: &Hostname) -> Vec<Lo
         let is_whole = |row: &Row| {
             row.admitted && (row.winners.is_empty() || has_host()) && !(is_of_contour && row.reason == PARTLY)
         };
-        for row in told.rows.iter().filter(|row| !is_whole(row)) {
-            let wanted =
-                row.hosts.iter().filter(|it| wants(it, host)).map(|it| it.len() + usize::from(!it.contains('*')));
-            let Some(closeness) = wanted.max() else { continue };
+        for row in status.rows.iter().filter(|row| !is_whole(row)) {
+            let closeness =
+                row.hosts.iter().filter(|it| claims_host(it, host)).map(|it| it.len() + usize::from(!it.contains('*')));
+            let Some(closeness) = closeness.max() else { continue };
             let parent = if row.parent.is_empty() { String::new() } else { format!("{}: ", row.parent) };
             let loser = Loser {
                 route: object(facts, who, objects_conditions(facts, who, Some(&row.parent))),
@@ -402,14 +408,14 @@ fn has_part(site: &HostRules, who: &ObjectRef) -> bool {
 /// Objects that claim the host and that this agent does not serve.
 pub fn unserved(facts: Facts<'_>, host: &Hostname) -> Vec<Loser> {
     let all = crate::unserved::unserved(facts.resources, facts.report).into_iter();
-    let wanting = all.filter(|unserved| unserved.hosts.iter().any(|it| wants(it, host)));
+    let claiming = all.filter(|unserved| unserved.hosts.iter().any(|it| claims_host(it, host)));
     let loser = |unserved: Unserved| Loser {
         route: of_any_kind(facts, &unserved.object),
         winner: None,
         why: unserved.why,
         fix: Some(unserved.advice),
     };
-    wanting.map(loser).collect()
+    claiming.map(loser).collect()
 }
 
 fn of_any_kind(facts: Facts<'_>, who: &ObjectRef) -> Owner {
@@ -417,7 +423,7 @@ fn of_any_kind(facts: Facts<'_>, who: &ObjectRef) -> Owner {
 }
 
 /// True if a host, as a row writes it, covers the name.
-fn wants(written: &str, host: &Hostname) -> bool {
+fn claims_host(written: &str, host: &Hostname) -> bool {
     match written.strip_prefix('*') {
         Some("") => true,
         Some(domain) => host.as_str().strip_suffix(domain).is_some_and(|labels| !labels.is_empty()),
