@@ -1,4 +1,4 @@
-//! Which files a folder of manifests has, and how each looked when it was seen.
+//! Lists the files of a folder of manifests, with their metadata.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, Metadata};
@@ -7,12 +7,12 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Most files that are looked at.
+/// Maximum number of files.
 const MAX_FILES: usize = 200_000;
 /// Deepest subfolder.
 const MAX_DEPTH: usize = 32;
 
-/// What a file looked like: a change of its content changes one of these, except within the clock's grain.
+/// Metadata of a file: a change of content changes one of these, except within the clock's resolution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stamp {
     device: u64,
@@ -40,19 +40,19 @@ impl Stamp {
     }
 }
 
-/// What is there.
+/// Result of listing a folder.
 #[derive(Debug, Default)]
 pub struct Listing {
     /// Files by path relative to the folder.
     pub files: BTreeMap<Arc<str>, Stamp>,
-    /// What could not be looked at, by relative path: nothing is known of the files below it.
+    /// Paths that could not be listed; nothing is known about the files below.
     pub unreadable: BTreeMap<Arc<str>, String>,
     /// The folder itself: device and inode; `None` when it could not be opened.
     pub identity: Option<(u64, u64)>,
 }
 
 impl Listing {
-    /// Whether `file` stands below something that could not be read, so that its absence means nothing.
+    /// True if `file` is below an unreadable path, so that its absence means nothing.
     pub fn is_unknown(&self, file: &str) -> bool {
         self.unreadable.keys().any(|place| {
             place.is_empty() || file.strip_prefix(&**place).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))

@@ -35,7 +35,7 @@ pub fn run(root: &Path) -> Result<()> {
     Ok(())
 }
 
-/// What the example prints, read.
+/// The example's output, parsed.
 struct Results {
     routes: u64,
     namespaces: u64,
