@@ -93,7 +93,7 @@ fn web(port: Value) -> Value {
 }
 
 #[test]
-fn every_kind_is_told_why_a_service_has_no_endpoint() {
+fn every_kind_reports_why_a_service_has_no_endpoint() {
     let named = || web(json!({ "name": "http", "port": 80 }));
     expect(&[named()], "Service a/web has no EndpointSlice; one needs the label kubernetes.io/service-name: web");
     let mut unready = slice("a/web", &["10.0.0.1", "10.0.0.2"], 8080);
@@ -165,7 +165,7 @@ fn ports_that_differ_between_service_and_slices_are_named() {
 }
 
 #[test]
-fn routes_without_services_or_with_other_ports_are_told() {
+fn routes_without_services_or_with_other_ports_are_reported() {
     let missing = [route("a/r", 1, json!({ "host": "r.test" }))];
     let found = translate(&resources(missing), &Settings::default()).warnings;
     assert_eq!(found[0].message, "Service a/web does not exist; create it, or name another");
@@ -186,7 +186,7 @@ fn routes_without_services_or_with_other_ports_are_told() {
 }
 
 #[test]
-fn endpoints_that_nothing_verifies_are_told_where_tls_is_spoken_with_them() {
+fn endpoints_that_cannot_be_verified_are_reported_for_tls() {
     let tls = json!({ "termination": "reencrypt" });
     let objects = [
         route("a/r", 1, json!({ "host": "r.test", "tls": tls })),

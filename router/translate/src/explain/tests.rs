@@ -164,7 +164,7 @@ fn an_unknown_host_gets_the_closest_name_and_another_router_is_pointed_out() {
 }
 
 #[test]
-fn clear_text_is_told_apart_from_tls() {
+fn clear_text_is_distinguished_from_tls() {
     let edge = |policy: &str| {
         let tls = json!({ "termination": "edge", "insecureEdgeTerminationPolicy": policy });
         [route("a/edge", 1, json!({ "host": "edge.test", "tls": tls })), slice("a/web", &["10.0.0.1"], 80)]
@@ -205,7 +205,7 @@ fn filtered(list: &str, tls: Value, query: &str, from: Option<&str>) -> Vec<Stri
 }
 
 #[test]
-fn a_client_is_told_whether_it_may_connect() {
+fn the_filter_step_says_whether_a_client_may_connect() {
     let (edge, pass) = (json!({ "termination": "edge" }), json!({ "termination": "passthrough" }));
     let (list, url) = ("10.0.0.0/8 2001:db8::1", "https://h.test/");
     let only = "only 10.0.0.0/8, 2001:db8::1/128 may connect";
@@ -274,7 +274,7 @@ fn questions_are_read_or_refused() {
 }
 
 #[test]
-fn settings_are_told_in_words_and_what_is_asked_for_is_marked() {
+fn settings_are_listed_and_non_default_ones_are_marked() {
     let mut cart =
         route("shop/cart", 1, json!({ "host": "shop.test", "path": "/cart", "tls": { "termination": "edge" } }));
     cart["spec"]["httpHeaders"] =
@@ -427,7 +427,7 @@ fn rules_that_redirect_or_answer_and_hosts_that_are_closed_say_so() {
 }
 
 #[test]
-fn who_wants_the_very_host_is_named_before_who_wants_every_host() {
+fn claims_of_the_exact_host_are_named_before_those_of_every_host() {
     let class = delegated().swap_remove(0);
     let gateway = |name: &str, listener: Value| {
         let spec = json!({ "gatewayClassName": "sluice", "defaultScope": "All", "listeners": [listener] });
@@ -450,7 +450,7 @@ fn who_wants_the_very_host_is_named_before_who_wants_every_host() {
 }
 
 #[test]
-fn what_no_route_takes_is_told_as_its_client_sees_it() {
+fn unrouted_requests_are_explained_as_their_client_sees_them() {
     let mut objects = delegated();
     let listener = json!({ "name": "tls", "port": 443, "protocol": "TLS", "hostname": "*.tls.test",
         "tls": { "mode": "Passthrough" } });
@@ -472,7 +472,7 @@ fn what_no_route_takes_is_told_as_its_client_sees_it() {
 }
 
 #[test]
-fn losers_of_other_kinds_are_named_with_whoever_has_their_host() {
+fn losers_of_other_kinds_are_named_with_the_winner() {
     let mut objects = delegated();
     objects.push(route("blue/first", 0, json!({ "host": "www.shop.test" })));
     objects.push(slice("blue/web", &["10.0.0.2"], 8080));

@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn versions_are_told_apart() {
+    fn versions_are_distinguished() {
         for (version, understood) in [
             ("v1.6.1", true),
             ("v1.0.0", true),

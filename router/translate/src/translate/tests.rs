@@ -212,7 +212,7 @@ fn a_refused_version_leaves_the_last_good_one_serving() {
 }
 
 #[test]
-fn a_route_without_a_good_version_is_told_by_the_routers_that_select_it() {
+fn a_route_without_an_accepted_version_is_reported_by_the_routers_that_select_it() {
     let ports = |http: u16| json!({ "hostNetwork": { "httpPort": http, "httpsPort": http + 1 } });
     let router = |name: &str, http: u16, spec: Value| {
         let mut controller = controller(name, spec);
@@ -246,7 +246,7 @@ fn a_route_without_a_good_version_is_told_by_the_routers_that_select_it() {
 }
 
 #[test]
-fn an_allowlist_without_a_valid_address_lets_nobody_in_and_says_so() {
+fn an_allowlist_without_a_valid_address_admits_no_client_and_says_so() {
     let mut object = route("a/r", 1, json!({ "host": "h.test" }));
     object["metadata"]["annotations"] = json!({ ALLOWLIST: "10. nonsense" });
     let translation = translated([object]);

@@ -55,7 +55,7 @@ fn expect(objects: Vec<Value>, warnings: &[&str], verdict: &str, fix: &str) {
 }
 
 #[test]
-fn objects_of_another_controllers_class_are_told_down_to_their_routes() {
+fn objects_of_another_controllers_class_are_reported_down_to_their_routes() {
     let objects = vec![
         class("nginx", "example.com/nginx"),
         gateway("public", "nginx"),
@@ -79,7 +79,7 @@ fn objects_of_another_controllers_class_are_told_down_to_their_routes() {
 }
 
 #[test]
-fn a_class_or_gateway_that_is_not_there_is_told_with_one_that_is() {
+fn a_missing_class_or_gateway_is_reported_with_an_existing_one() {
     let there = || [class("sluice", "sluice.dev/gateway-controller"), gateway("good", "sluice")];
     let mut objects = there().to_vec();
     objects.extend([gateway("public", "typo"), http_route("web", json!([{ "name": "public" }]))]);
@@ -108,7 +108,7 @@ fn a_class_or_gateway_that_is_not_there_is_told_with_one_that_is() {
 }
 
 #[test]
-fn a_route_on_nothing_or_on_what_serves_nothing_is_told() {
+fn a_route_without_a_serving_parent_is_reported() {
     expect(
         vec![http_route("web", json!([]))],
         &[
@@ -144,7 +144,7 @@ fn one_gateway_of_ours_is_enough_unless_another_is_not_there() {
 }
 
 #[test]
-fn contours_objects_of_another_class_are_told_by_the_field_that_says_so() {
+fn contours_objects_of_another_class_are_reported_at_the_field_of_the_class() {
     let proxy = |member: Value, annotations: Value| {
         let mut proxy = json!({ "apiVersion": "projectcontour.io/v1", "kind": "HTTPProxy",
             "metadata": { "namespace": "a", "name": "p", "annotations": annotations },
@@ -170,7 +170,7 @@ fn contours_objects_of_another_class_are_told_by_the_field_that_says_so() {
 }
 
 #[test]
-fn a_route_that_no_router_selects_is_told_which_selector_leaves_it_out() {
+fn a_route_that_no_router_selects_is_reported_with_the_selector() {
     let one = controller("default", json!({ "routeSelector": { "matchLabels": { "shard": "one" } } }));
     let labels = "its labels are not those of spec.routeSelector of IngressController default";
     let verdict = |why: &str| format!("503: Route a/r claims it and is not served: no router selects it: {why}");
@@ -189,7 +189,7 @@ fn a_route_that_no_router_selects_is_told_which_selector_leaves_it_out() {
 }
 
 #[test]
-fn a_port_that_is_of_a_gateway_which_nobody_serves_names_who_wants_the_host() {
+fn a_port_of_an_unserved_gateway_names_the_objects_that_claim_the_host() {
     let mut gateway = gateway("public", "gone");
     gateway["spec"]["listeners"][0]["port"] = json!(8080);
     let resources = resources([gateway, http_route("web", json!([{ "name": "public" }]))]);
@@ -203,7 +203,7 @@ fn a_port_that_is_of_a_gateway_which_nobody_serves_names_who_wants_the_host() {
 }
 
 #[test]
-fn a_route_wants_the_hosts_of_the_listeners_that_it_names() {
+fn a_route_claims_the_hosts_of_the_listeners_that_it_names() {
     let listener = |name: &str, host: &str| json!({ "name": name, "port": 80, "protocol": "HTTP", "hostname": host });
     let mut public = gateway("public", "nginx");
     public["spec"]["listeners"] = json!([listener("one", "*.one.test"), listener("two", "*.two.test")]);

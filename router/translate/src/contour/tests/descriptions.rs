@@ -31,7 +31,7 @@ fn with_surroundings(mut objects: Vec<Value>) -> Vec<Value> {
 }
 
 #[test]
-fn a_root_is_told_what_is_wrong_with_it() {
+fn the_status_of_a_root_names_its_violation() {
     let delegate = |name: &str| json!([{ "match": "/", "delegate": { "name": name } }]);
     let tls = |secret: &str| json!({ "virtualhost": { "fqdn": "www.example.com", "tls": { "secretName": secret } } });
     let web = json!([{ "match": "/", "services": to("web") }]);
@@ -195,7 +195,7 @@ fn tls_service() -> Vec<Value> {
 }
 
 #[test]
-fn a_delegate_is_told_what_is_wrong_with_it_and_the_root_is_not() {
+fn a_violation_of_a_delegate_is_in_its_own_status_only() {
     let delegating =
         |at: &str| root(routes(json!([{ "match": at, "delegate": { "name": "team", "namespace": "b" } }])));
     let team = |spec: Value| ingress_route("b/team", spec);
@@ -402,7 +402,7 @@ fn objects_of_another_class_are_left_alone() {
 }
 
 #[test]
-fn a_host_that_another_kind_has_is_not_served_and_the_loser_is_told_the_kind_only() {
+fn a_host_lost_to_another_kind_is_not_served_and_the_status_names_the_kind_only() {
     let host = HostMatch::Exact(Hostname::parse("www.example.com").expect("a host"));
     let winner = ObjectRef { kind: Kind::Route, key: ObjectKey::new("secretive", "shop") };
     let with = Winner { object: winner.clone(), created: Created("2000-01-01T00:00:00Z".parse().ok()) };
@@ -416,7 +416,7 @@ fn a_host_that_another_kind_has_is_not_served_and_the_loser_is_told_the_kind_onl
 }
 
 #[test]
-fn certificate_delegations_are_told_what_they_come_to() {
+fn certificate_delegations_get_a_status() {
     let world = World::new(vec![
         secret("a/tls", &["x.test"]),
         delegation("a", "tls", json!(["b"])),

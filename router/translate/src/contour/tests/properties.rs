@@ -133,7 +133,7 @@ proptest! {
 
     /// A host is served only by proxies that delegations lead to, and their statuses say so.
     #[test]
-    fn whoever_serves_is_told_so(objects in objects()) {
+    fn served_proxies_are_reached_by_delegations(objects in objects()) {
         let world = world(&objects);
         for (_, host) in &world.settled.hosts {
             let site = host.site.as_ref().expect("a site");
@@ -155,7 +155,7 @@ proptest! {
     /// Removing a delegating route changes nothing for hosts that its object does not serve, and gives no request to an
     /// object that did not have the host before.
     #[test]
-    fn a_cut_edge_changes_only_what_hangs_below(objects in objects(), at in any::<prop::sample::Index>()) {
+    fn a_removed_edge_changes_only_what_is_below(objects in objects(), at in any::<prop::sample::Index>()) {
         let edges: Vec<(usize, usize)> = objects.iter().enumerate().flat_map(|(object, value)| {
             let routes = value["spec"]["routes"].as_array().cloned().unwrap_or_default();
             let delegates = routes.into_iter().enumerate().filter(|(_, route)| route.get("delegate").is_some());

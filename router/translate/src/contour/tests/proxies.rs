@@ -318,7 +318,7 @@ fn a_leaf_that_contradicts_its_parents_conditions_is_invalid_and_not_served() {
 }
 
 #[test]
-fn cycles_are_cut_and_orphans_told() {
+fn cycles_are_cut_and_orphans_reported() {
     let include = |target: &str| json!({ "includes": [{ "name": target }], "routes": [{ "services": to("web") }] });
     let world = world(vec![
         root(include("x")),

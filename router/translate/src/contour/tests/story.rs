@@ -56,7 +56,7 @@ fn the_wildcard_certificate_serves_the_subdomains() {
 }
 
 #[test]
-fn every_object_is_told_where_it_stands() {
+fn every_object_has_a_status() {
     let world = World::new(objects());
     assert_eq!(
         *world.told(Kind::IngressRoute, "mycompany/domain-root"),

@@ -98,7 +98,7 @@ fn what_the_question_leaves_out_is_named() {
 }
 
 #[test]
-fn methods_and_targets_that_nobody_routes_are_refused() {
+fn unroutable_methods_and_targets_are_rejected() {
     let objects = versions();
     assert_eq!(outcome(&ask(&objects, "http://h.test/v", "TRACE", &[])), answered(405, "bad-request"));
     assert_eq!(outcome(&ask(&objects, "http://h.test/%00", "GET", &[])), answered(400, "bad-request"));

@@ -319,14 +319,14 @@ impl<'w> Model<'w> {
         if !is_slot(step.0, step.1) {
             return Some((steps(way), Outcome::Serve));
         }
-        let children: Vec<_> = self.world.routes.iter().filter(|child| self.hangs(way, child)).collect();
+        let children: Vec<_> = self.world.routes.iter().filter(|child| self.attaches(way, child)).collect();
         let outcome = if children.is_empty() { Outcome::NoBackend } else { Outcome::NoChild };
         self.choose(request, way, children).or_else(|| Some((steps(way), outcome)))
     }
 
     /// Specificity of the hosts of children below the last slot of a way that have a rule for the request.
     fn narrowest_below(&self, way: &[Step<'w>], request: &Request) -> Option<(bool, Reverse<usize>)> {
-        let children = self.world.routes.iter().filter(|child| self.hangs(way, child));
+        let children = self.world.routes.iter().filter(|child| self.attaches(way, child));
         let takes = |child: &&'w Arc<GatewayRoute>| {
             child.rules.iter().enumerate().any(|(i, rule)| {
                 (0..rule.matches.len()).any(|j| self.fits(&[way, &[(*child, i, j)]].concat(), request))
@@ -379,7 +379,7 @@ impl<'w> Model<'w> {
     }
 
     /// True if a child attaches to the slot at the end of a way.
-    fn hangs(&self, way: &[Step<'_>], child: &GatewayRoute) -> bool {
+    fn attaches(&self, way: &[Step<'_>], child: &GatewayRoute) -> bool {
         let Some((parent, rule, _)) = way.last() else { return false };
         let key = |route: &GatewayRoute| route.meta.key.clone();
         let named = child.parents.iter().any(|reference| {
@@ -481,7 +481,7 @@ proptest! {
     }
 
     #[test]
-    fn cutting_an_edge_changes_only_what_hangs_below_it(
+    fn cutting_an_edge_changes_only_what_is_below_it(
         world in worlds(), which in any::<prop::sample::Index>(), asked in vec(requests(), 30),
     ) {
         let all = world.routes.iter().enumerate().flat_map(|(i, route)| {

@@ -143,7 +143,7 @@ impl<'r> InclusionWalk<'r> {
             let tries = self.tries.entry(reference_of(candidate.route)).or_default();
             *tries += 1;
             let below = match (*tries).cmp(&(MOST_WAYS + 1)) {
-                Ordering::Less => self.hang(slot, candidate, state),
+                Ordering::Less => self.attach(slot, candidate, state),
                 Ordering::Equal => {
                     let message = format!("more than {MOST_WAYS} paths lead to it from {}", self.listener);
                     Err(Refusal::Depth(message))
@@ -176,7 +176,7 @@ impl<'r> InclusionWalk<'r> {
     }
 
     /// Whether a child can attach to the slot at the top of the stack.
-    fn hang(&mut self, slot: &Slot<'_>, candidate: &Candidate<'_>, state: &LevelState) -> Result<Below, Refusal> {
+    fn attach(&mut self, slot: &Slot<'_>, candidate: &Candidate<'_>, state: &LevelState) -> Result<Below, Refusal> {
         let child = candidate.route;
         let is_child = |route: &GatewayRoute| (route.kind, &route.meta.key) == (child.kind, &child.meta.key);
         if self.stack.iter().any(|(route, _)| is_child(route)) {

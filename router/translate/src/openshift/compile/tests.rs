@@ -17,7 +17,7 @@ fn shadowed(routes: Vec<serde_json::Value>) -> Vec<String> {
 }
 
 #[test]
-fn a_shadow_is_told_once_with_the_schemes_that_it_lies_on() {
+fn a_shadow_is_reported_once_with_its_schemes() {
     let edge = |insecure: &str| json!({"termination": "edge", "insecureEdgeTerminationPolicy": insecure});
     let of = |id: &str, age: u32, path: &str, tls: serde_json::Value| {
         route(id, age, json!({"host": "h.test", "path": path, "tls": tls}))

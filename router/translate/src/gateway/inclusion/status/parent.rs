@@ -121,8 +121,8 @@ impl<'e> AttachedChildren<'e> {
     pub fn of_listener(&self, route: &GatewayRoute, gateway: &ObjectKey, section: &str) -> Option<Value> {
         let parent = self.edges.parent(route).filter(|_| self.has_field(route))?;
         let root = (gateway.clone(), section.to_owned());
-        let hangs = self.roots.get(&reference_of(route)).is_some_and(|roots| roots.contains(&root));
-        let roots: Vec<_> = [&root].into_iter().filter(|_| hangs).collect();
+        let attaches = self.roots.get(&reference_of(route)).is_some_and(|roots| roots.contains(&root));
+        let roots: Vec<_> = [&root].into_iter().filter(|_| attaches).collect();
         self.entries(route, parent, &roots)
     }
 
