@@ -60,7 +60,6 @@ pub enum AdminError {
 /// Opens the socket. A stale one, on which no agent responds, is replaced.
 ///
 /// # Errors
-///
 /// [`AdminError::Taken`] if another agent runs on this folder.
 pub fn bind(state: &Path) -> Result<UnixListener, AdminError> {
     bind_at(socket(state))
@@ -155,7 +154,6 @@ fn answer(views: &Views, request: &Request<Incoming>) -> Response<Full<Bytes>> {
 /// Requests a view from the agent of a state folder.
 ///
 /// # Errors
-///
 /// [`AdminError::NoAgent`] if none runs there.
 pub async fn ask(state: &Path, view: View) -> Result<Value, AdminError> {
     get(state, view.path()).await
@@ -164,7 +162,6 @@ pub async fn ask(state: &Path, view: View) -> Result<Value, AdminError> {
 /// Requests an explanation from the agent of a state folder.
 ///
 /// # Errors
-///
 /// [`AdminError::NoAgent`] if none runs there.
 pub async fn ask_why(state: &Path, query: &Query) -> Result<Explanation, AdminError> {
     let answer = get(state, &explained::path_of(query)).await?;

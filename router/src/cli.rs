@@ -71,7 +71,6 @@ enum Verb {
 /// Runs the command line.
 ///
 /// # Errors
-///
 /// The error that ended a verb; the exit code is then 1.
 pub fn run(cli: Cli) -> anyhow::Result<ExitCode> {
     if !matches!(cli.verb, Verb::Run(_) | Verb::Keep(_) | Verb::DemoBackends) {

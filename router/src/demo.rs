@@ -86,7 +86,6 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// Serves all demo backends until the returned future is dropped. Each prints a line to stderr once it listens.
 ///
 /// # Errors
-///
 /// One of them cannot start.
 pub async fn run() -> Result<Infallible, DemoError> {
     let mut servers = tokio::task::JoinSet::new();

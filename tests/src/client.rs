@@ -143,7 +143,6 @@ pub fn trusting_the_demo_ca() -> Result<Arc<ClientConfig>> {
 /// Settings of a TLS client in this process that trusts only the CAs of a PEM text.
 ///
 /// # Errors
-///
 /// The text is invalid.
 pub fn trusting(pem: &[u8]) -> Result<ClientConfig> {
     let mut roots = RootCertStore::empty();

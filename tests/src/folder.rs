@@ -128,7 +128,6 @@ fn block(text: &str) -> String {
 /// Replaces a file atomically, as editors and `kubectl cp` do: a reader sees the old or the new text.
 ///
 /// # Errors
-///
 /// It cannot be written.
 pub fn replace(file: &Path, text: &str) -> Result<()> {
     let new = file.with_extension("new");

@@ -75,7 +75,6 @@ impl Nginx {
     /// Stops it gracefully, after all pending responses.
     ///
     /// # Errors
-    ///
     /// It does not end.
     pub fn quit(mut self) -> Result<()> {
         self.process.signal(Signal::QUIT)?;

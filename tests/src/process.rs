@@ -52,7 +52,6 @@ impl Process {
     /// Waits for a line.
     ///
     /// # Errors
-    ///
     /// It ends before, or the deadline passes; the error has its output.
     pub fn wait_for_line(&mut self, line: &str, within: Duration) -> Result<()> {
         let mut ended = None;

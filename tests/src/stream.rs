@@ -30,7 +30,6 @@ pub struct Pair {
 /// backend gets the hello byte for byte.
 ///
 /// # Errors
-///
 /// The connection fails.
 pub fn connect(netns: &Netns, router: SocketAddr, origin: &TcpListener, name: &str) -> Result<Pair> {
     let hello = client_hello(name)?;
@@ -43,7 +42,6 @@ pub fn connect(netns: &Netns, router: SocketAddr, origin: &TcpListener, name: &s
 /// Connects without sending.
 ///
 /// # Errors
-///
 /// The connection is not accepted.
 pub fn open(netns: &Netns, router: SocketAddr) -> Result<TcpStream> {
     let client = netns.run(|| Ok(TcpStream::connect_timeout(&router, PATIENCE)?))?;
@@ -54,7 +52,6 @@ pub fn open(netns: &Netns, router: SocketAddr) -> Result<TcpStream> {
 /// The next connection of a listener; its first bytes must be `hello`.
 ///
 /// # Errors
-///
 /// None arrives, or the bytes differ.
 pub fn accept_with(listener: &TcpListener, hello: &[u8]) -> Result<TcpStream> {
     let mut origin = accept(listener)?;
@@ -115,7 +112,6 @@ impl Pair {
     /// Sends this many bytes each way at once, then closes both ends. The bytes received must be those sent.
     ///
     /// # Errors
-    ///
     /// They differ, or a stream fails.
     pub fn exchange(self, seed: u64, up: u64, down: u64) -> Result<()> {
         thread::scope(|scope| {
@@ -222,7 +218,6 @@ pub fn read_once(from: &mut impl Read) -> io::Result<usize> {
 /// Reads until the bytes end in `end`, and returns them.
 ///
 /// # Errors
-///
 /// The stream fails or ends before; the error has the bytes read.
 pub fn read_until(from: &mut impl Read, end: &[u8]) -> Result<Vec<u8>> {
     let (mut all, mut part) = (Vec::new(), [0; 4096]);

@@ -15,7 +15,6 @@ pub const PATIENCE: Duration = Duration::from_secs(60);
 /// Polls `condition` until it returns a value, and returns that with the time it took.
 ///
 /// # Errors
-///
 /// The deadline passes; `what` describes the condition.
 pub fn wait_for<T>(what: &str, within: Duration, mut condition: impl FnMut() -> Option<T>) -> Result<(T, Duration)> {
     let start = Instant::now();

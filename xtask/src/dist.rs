@@ -29,7 +29,6 @@ pub fn binary(root: &Path) -> PathBuf {
 /// Builds it.
 ///
 /// # Errors
-///
 /// A step fails; an older build is left in place.
 pub fn build(root: &Path) -> Result<PathBuf> {
     ensure!(process::is_root(), "the load is made in network namespaces: run it again with sudo");

@@ -44,7 +44,6 @@ pub fn run(root: &Path, arguments: &[String]) -> Result<()> {
 /// Installs the programs that the tests need.
 ///
 /// # Errors
-///
 /// The process is not root.
 pub fn prepare(root: &Path) -> Result<()> {
     ensure!(

@@ -1,4 +1,5 @@
-//! `/explain?<question>[&method=<method>][&header=<field>]…[&from=<address>]`: the engine's explanation, with what the data path knows.
+//! `/explain?<query>[&method=<method>][&header=<field>]…[&from=<address>]`: the engine's explanation, completed with
+//! the state of the data path.
 
 mod live;
 
@@ -92,7 +93,6 @@ impl Views {
     /// Explains the query in a request's query string.
     ///
     /// # Errors
-    ///
     /// The query is invalid.
     pub fn explain(&self, question: &str) -> Result<Explanation, QueryError> {
         let query = query_of(question)?;

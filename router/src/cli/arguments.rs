@@ -81,7 +81,6 @@ impl TranslationArgs {
     /// The CAs of services.
     ///
     /// # Errors
-    ///
     /// The file cannot be read, or has no certificate.
     pub fn service_ca(&self) -> anyhow::Result<Option<Arc<RootCertStore>>> {
         self.service_ca.as_deref().map(service_ca).transpose()

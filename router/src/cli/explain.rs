@@ -66,7 +66,6 @@ impl ExplainArgs {
     /// The query.
     ///
     /// # Errors
-    ///
     /// The method or a header field is invalid.
     pub fn question(&self) -> Result<Query, QueryError> {
         let query = self.query.clone();
@@ -79,7 +78,6 @@ impl ExplainArgs {
 /// Prints the explanation; exit code 4 if the query is not served.
 ///
 /// # Errors
-///
 /// No agent responds, the folder cannot be read, or stdout cannot be written.
 pub fn run(args: &ExplainArgs) -> anyhow::Result<ExitCode> {
     let query = match args.question() {
@@ -107,7 +105,6 @@ pub fn run(args: &ExplainArgs) -> anyhow::Result<ExitCode> {
 /// Explains a query for a folder of manifests.
 ///
 /// # Errors
-///
 /// The folder cannot be read.
 pub fn offline(folder: &Path, settings: &Settings, trust: &UpstreamTls, query: &Query) -> anyhow::Result<Explanation> {
     let defaults = Defaults { cluster_domain: settings.cluster_domain.clone() };

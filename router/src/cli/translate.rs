@@ -38,7 +38,6 @@ pub enum Format {
 /// Prints the translation of a folder to stdout, and its problems to stderr. `now` becomes the time of new conditions.
 ///
 /// # Errors
-///
 /// The folder cannot be read, or stdout cannot be written.
 pub fn run(folder: &Path, settings: &Settings, format: Format, now: Timestamp) -> anyhow::Result<ExitCode> {
     let defaults = Defaults { cluster_domain: settings.cluster_domain.clone() };

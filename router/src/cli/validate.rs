@@ -48,7 +48,6 @@ impl Findings {
 /// Prints the problems of a folder to stdout and a summary to stderr; exit code 3 if there is an error.
 ///
 /// # Errors
-///
 /// The folder cannot be read, or stdout cannot be written.
 pub fn run(folder: &Path, settings: &Settings, trust: &UpstreamTls, now: Timestamp) -> anyhow::Result<ExitCode> {
     let findings = validate(folder, settings, trust, now)?;
@@ -65,7 +64,6 @@ pub fn run(folder: &Path, settings: &Settings, trust: &UpstreamTls, now: Timesta
 /// together show, such as a host that two routes claim. Certificates are checked as of `now`.
 ///
 /// # Errors
-///
 /// The folder cannot be read.
 pub fn validate(folder: &Path, settings: &Settings, trust: &UpstreamTls, now: Timestamp) -> anyhow::Result<Findings> {
     let defaults = Defaults { cluster_domain: settings.cluster_domain.clone() };

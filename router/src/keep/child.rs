@@ -76,7 +76,6 @@ impl Child {
     /// Starts an agent, and a task that monitors it. Must be called within a tokio runtime.
     ///
     /// # Errors
-    ///
     /// The binary cannot be run.
     pub fn start(number: Number, start: &Start<'_>, events: mpsc::UnboundedSender<Event>) -> io::Result<Child> {
         let (here, there) = wire::pair()?;

@@ -37,7 +37,6 @@ pub enum ControlError {
 /// Requests an upgrade from the keeper of a state folder, and waits for the result.
 ///
 /// # Errors
-///
 /// [`ControlError`] if there is none.
 pub async fn upgrade(state: &Path) -> Result<Outcome, ControlError> {
     let path = socket(state);

@@ -49,7 +49,6 @@ pub struct Settings {
 /// Runs until a signal, or until an agent exits with a code after which a restart is useless. Returns the exit code.
 ///
 /// # Errors
-///
 /// Only from starting.
 pub async fn run(settings: Settings, control: UnixListener) -> io::Result<u8> {
     let mut terminate = signal(SignalKind::terminate())?;

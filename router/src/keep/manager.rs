@@ -98,7 +98,6 @@ impl Inherited {
     /// The keeper's orders. Must be called within a tokio runtime.
     ///
     /// # Errors
-    ///
     /// The keeper's socket cannot be polled.
     pub fn orders(&self) -> io::Result<Orders> {
         let Kind::Keeper(socket) = &self.manager.0 else { return Ok(Orders(None)) };
@@ -113,7 +112,6 @@ impl Inherited {
 /// standard input.
 ///
 /// # Errors
-///
 /// An announced socket is missing.
 pub fn inherit() -> io::Result<Inherited> {
     let mut inherited = activated()?;

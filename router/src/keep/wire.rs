@@ -69,7 +69,6 @@ impl Message {
 /// A connected pair of sockets.
 ///
 /// # Errors
-///
 /// Error of the system call.
 pub fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
     Ok(socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?)
@@ -78,7 +77,6 @@ pub fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
 /// Sends a message atomically. Text beyond 4 KiB is truncated.
 ///
 /// # Errors
-///
 /// Error of the system call: `WouldBlock` on a non-blocking socket with a full queue.
 pub fn send(socket: &impl AsFd, text: &str, descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_DESCRIPTORS))];
@@ -97,7 +95,6 @@ pub fn send(socket: &impl AsFd, text: &str, descriptors: &[BorrowedFd<'_>]) -> i
 /// Receives a message; `None` if the peer has closed the socket.
 ///
 /// # Errors
-///
 /// Error of the system call: `WouldBlock` on a non-blocking socket without a message.
 pub fn receive(socket: &impl AsFd) -> io::Result<Option<Message>> {
     let mut bytes = [0; MOST_BYTES];

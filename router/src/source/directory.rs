@@ -254,7 +254,7 @@ impl Directory {
         }
     }
 
-    /// Decides anew what is in force for each object. Says whether there was any to decide.
+    /// Decides for each object again which version is in force. Returns whether there was any object.
     fn settle(&mut self, objects: &BTreeSet<ObjectRef>) -> bool {
         for object in objects {
             self.revised.remove(object);
@@ -267,8 +267,8 @@ impl Directory {
             let revised = last_good.as_ref().and_then(|old| self.reader.revise(&file, &entry, old));
             let Entry { good, refused, unservable, .. } = revised.as_ref().unwrap_or(&*entry);
             let (good, refused) = match (good, unservable) {
-                // An edit that breaks the certificate is refused like one that breaks anything else, as long as there
-                // is a version that serves.
+                // An edit that breaks the certificate is rejected like any other invalid edit, as long as there is a
+                // version that serves.
                 (Some(_), Some(unservable)) if last_good.as_ref().is_some_and(|o| o.material_errors().is_empty()) => {
                     (last_good, Some(unservable.clone()))
                 }
@@ -321,7 +321,7 @@ impl Directory {
     }
 }
 
-/// The folder of what was given, and the file where that is one. A file in the working directory is in the folder `.`.
+/// The folder of a path, and the file if the path is one. The folder of a file in the working directory is `.`.
 pub fn folder_of(given: &Path) -> (&Path, Option<Arc<str>>) {
     let name = given.file_name().and_then(|name| name.to_str()).filter(|_| given.is_file());
     match (name, given.parent()) {

@@ -13,7 +13,7 @@ use serde_saphyr::granit_parser::{Options, Parser};
 use builder::Builder;
 use tree::{Document, Fault, Mark, Node};
 
-/// What a text holds.
+/// Documents and syntax errors of a text.
 #[derive(Debug, Default)]
 pub struct Documents {
     /// The documents that could be read, in order.

@@ -99,7 +99,7 @@ fn walk_folder(folder: &Path, relative: &str, depth: usize, visited: &mut BTreeS
             if relative.is_empty() { name.as_str().into() } else { format!("{relative}/{name}").into() };
         let metadata = match fs::metadata(&path) {
             Ok(metadata) => metadata,
-            // Gone since the folder was read, or a link to nowhere: there is no such file.
+            // Deleted since the folder was read, or a dangling link: there is no such file.
             Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
             Err(error) => {
                 listing.unreadable.insert(relative, error.to_string());
@@ -129,7 +129,7 @@ fn sorted_entries(folder: &Path) -> io::Result<Vec<(String, PathBuf)>> {
     let mut entries = Vec::new();
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
-        // A name that is no UTF-8 cannot be shown in a message; such files are none of ours.
+        // A name that is not UTF-8 cannot be shown in a message; such files are ignored.
         let Ok(name) = entry.file_name().into_string() else { continue };
         if !name.starts_with('.') {
             entries.push((name, entry.path()));

@@ -54,7 +54,6 @@ struct Service {
 /// Reads the lines of a `backends` section, without empty ones and comments.
 ///
 /// # Errors
-///
 /// A line is invalid, or a certificate cannot be made.
 pub fn members(lines: &[String], certificates: &mut Certificates) -> Result<Vec<Member>> {
     let lines = lines.iter().map(|line| line.trim()).filter(|line| !line.is_empty() && !line.starts_with('#'));

@@ -51,7 +51,6 @@ pub const PATIENCE: Duration = Duration::from_secs(30);
 /// Reads the commands of a section.
 ///
 /// # Errors
-///
 /// A line is invalid.
 pub fn commands(section: &Section) -> Result<Vec<Command>> {
     let mut commands: Vec<Command> = Vec::new();

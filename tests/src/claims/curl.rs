@@ -40,7 +40,6 @@ impl Asked {
     /// Its result.
     ///
     /// # Errors
-    ///
     /// curl cannot be awaited, or rejects its arguments.
     pub fn got(self) -> Result<Got> {
         let output = self.child.wait_with_output()?;

@@ -81,7 +81,6 @@ impl Question {
 /// Queries the running router.
 ///
 /// # Errors
-///
 /// There is no answer.
 pub fn ask(router: &Sluice, question: &Question) -> Result<Explained> {
     let mut command = Command::new(sluice::binary()?);
@@ -137,7 +136,6 @@ impl Explained {
     /// Checks that the outcome of a request is one of the explained ones.
     ///
     /// # Errors
-    ///
     /// The difference.
     pub fn agrees(&self, outcome: &Outcome, members: &[Member]) -> Result<(), String> {
         let may = &self.may;

@@ -50,7 +50,6 @@ impl Certificates {
     /// A certificate as described after `cert`: hosts, then `by CA`, `expired` and `v1` in any order.
     ///
     /// # Errors
-    ///
     /// It cannot be made.
     pub fn leaf(&mut self, what: &str) -> Result<&Leaf> {
         if !self.leaves.contains_key(what) {
@@ -98,7 +97,6 @@ impl Certificates {
     /// Replaces all placeholders; `other` resolves those that are not certificates.
     ///
     /// # Errors
-    ///
     /// A placeholder is unknown.
     pub fn fill(&mut self, text: &str, files: Option<&Path>, other: impl Fn(&str) -> Option<String>) -> Result<String> {
         let mut filled = String::new();

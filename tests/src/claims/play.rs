@@ -8,7 +8,6 @@ use super::story::{Outputs, Story};
 /// Plays a story. Returns its output, and the requests for which `explain` differs from the wire.
 ///
 /// # Errors
-///
 /// The story cannot be played.
 pub fn play(story: &Story) -> Result<(String, Vec<String>)> {
     let mut stage = Stage::new(story)?;

@@ -58,7 +58,6 @@ impl Story {
     /// Reads a file of `folder`.
     ///
     /// # Errors
-    ///
     /// It cannot be read, or a line is invalid.
     pub fn read(folder: &Path, file: &Path) -> Result<Story> {
         let text = fs::read_to_string(file)?;

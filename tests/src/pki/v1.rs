@@ -13,7 +13,6 @@ type Value<'d> = (u8, &'d [u8], &'d [u8], &'d [u8]);
 /// Rewrites a certificate as version 1, with a new signature.
 ///
 /// # Errors
-///
 /// It is invalid, or `sign` fails.
 pub fn certificate(der: &[u8], sign: impl FnOnce(&[u8]) -> Result<Vec<u8>>) -> Result<Vec<u8>> {
     let (_, _, certificate, _) = value(der)?;

@@ -42,7 +42,6 @@ pub struct Seen {
 /// more. The script returns the observations of client and endpoint, without those that vary (ports of clients).
 ///
 /// # Errors
-///
 /// Those of the world and of the script; or the observations differ between data paths.
 /// Those of the world and of the script; when the two saw something else over one path than over the other.
 pub fn alike<W, S: PartialEq + Debug>(
@@ -65,7 +64,6 @@ impl Stage {
     /// kernel run.
     ///
     /// # Errors
-    ///
     /// Bytes are lost, or the carrier is another one.
     pub fn talk(&self, carrier: Carrier) -> Result<Seen> {
         self.talk_from(&self.client, self.address, carrier)
@@ -118,7 +116,6 @@ impl Seen {
     /// Observations at the ends of a connection.
     ///
     /// # Errors
-    ///
     /// It has ended.
     pub fn of(pair: &Pair) -> Result<Seen> {
         let Pair { client, origin } = pair;

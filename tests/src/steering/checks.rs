@@ -17,7 +17,6 @@ impl Stage {
     /// program from another.
     ///
     /// # Errors
-    ///
     /// It is the wrong one.
     pub fn check(&self, pair: &Pair) -> Result<()> {
         self.check_port(pair.origin.peer_addr()?.port())
@@ -40,7 +39,6 @@ impl Stage {
     /// Connections that the program passed to the agent, by reason.
     ///
     /// # Errors
-    ///
     /// The counters cannot be read.
     pub fn passed_up(&self) -> Result<HashMap<String, u64>> {
         if !self.steers() {

@@ -179,7 +179,6 @@ impl Stage {
     /// A connection whose client sends these pieces, each in its own segment; the last one completes the hello.
     ///
     /// # Errors
-    ///
     /// It cannot be established.
     pub fn connect_in(&self, pieces: &[&[u8]]) -> Result<Pair> {
         let mut client = stream::open(&self.client, self.address)?;

@@ -172,7 +172,6 @@ impl Stage {
     /// Path of the CA's certificate.
     ///
     /// # Errors
-    ///
     /// The path is not UTF-8.
     pub fn ca(&self) -> Result<String> {
         text(self.ca.file())

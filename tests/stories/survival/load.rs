@@ -102,7 +102,6 @@ impl<'s> Load<'s> {
     /// Runs a story under load, then lets all connections end, and checks the received bytes.
     ///
     /// # Errors
-    ///
     /// Those of the story, and the first of the load.
     pub fn run(&self, story: impl FnOnce() -> Result<()>) -> Result<()> {
         thread::scope(|scope| {

@@ -35,7 +35,6 @@ impl Guest<'_> {
     /// Boots it, passes each line of the console on, and waits until it powers off; kills it after the time-out.
     ///
     /// # Errors
-    ///
     /// qemu cannot be started.
     pub fn boot(&self, mut tell: impl FnMut(&str)) -> Result<Console> {
         let mut command = Command::new("qemu-system-x86_64");

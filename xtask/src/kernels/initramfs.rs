@@ -39,7 +39,6 @@ impl Initramfs {
     /// Adds a file unchanged.
     ///
     /// # Errors
-    ///
     /// It does not exist.
     pub fn file(&mut self, to: impl Into<PathBuf>, from: &Path) -> Result<()> {
         let from = fs::canonicalize(from).with_context(|| format!("no {}", from.display()))?;
@@ -87,7 +86,6 @@ impl Initramfs {
     /// Writes the archive, with this guest's own files: its init script, and modules, which are loaded in order.
     ///
     /// # Errors
-    ///
     /// A file cannot be read, or the archive cannot be written.
     pub fn write(&self, to: &Path, init: &str, modules: &[PathBuf]) -> Result<()> {
         let mut archive = Archive { to: BufWriter::new(File::create(to)?), at: 0, entries: 0 };

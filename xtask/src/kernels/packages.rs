@@ -42,7 +42,6 @@ impl Kernel {
     /// download.
     ///
     /// # Errors
-    ///
     /// There is none.
     pub fn of(folder: &Path, suite: &Suite) -> Result<Kernel> {
         let folder = folder.join(suite.name);

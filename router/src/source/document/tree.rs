@@ -21,7 +21,7 @@ pub struct Node {
     pub content: Content,
 }
 
-/// What a node is.
+/// Content of a node.
 #[derive(Clone, Debug)]
 pub enum Content {
     /// A scalar: null, truth value, number or text.
@@ -43,7 +43,7 @@ pub struct Member {
     pub value: Node,
 }
 
-/// What is wrong at a place of a text.
+/// A fault at a place of a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
     /// Where.

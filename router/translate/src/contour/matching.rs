@@ -33,7 +33,6 @@ pub enum Clash {
 /// Combines a parent's conditions with a child's. The child's path is appended to the parent's prefix.
 ///
 /// # Errors
-///
 /// [`Clash`]: a child cannot replace its parent's conditions.
 pub fn join(parent: &RequestMatcher, child: &RequestMatcher) -> Result<RequestMatcher, Clash> {
     let prefix = match &parent.path {

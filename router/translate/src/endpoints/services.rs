@@ -46,7 +46,6 @@ impl<'r> Services<'r> {
     /// `appProtocol` is `kubernetes.io/h2c` or `h2c`, or else if the slice says so.
     ///
     /// # Errors
-    ///
     /// See [`ServiceError`].
     pub fn endpoints(&self, service: &ObjectKey, port: u16) -> Result<Arc<[Endpoint]>, ServiceError> {
         self.find(service, port, false)
@@ -55,7 +54,6 @@ impl<'r> Services<'r> {
     /// Like [`Self::endpoints`], but all endpoints speak HTTP/2 without TLS, whatever port and slice say.
     ///
     /// # Errors
-    ///
     /// See [`ServiceError`].
     pub fn http2_endpoints(&self, service: &ObjectKey, port: u16) -> Result<Arc<[Endpoint]>, ServiceError> {
         self.find(service, port, true)
@@ -64,7 +62,6 @@ impl<'r> Services<'r> {
     /// Protocols of a port's endpoints: the Service's `appProtocol`, or else those of its slices. Empty if unknown.
     ///
     /// # Errors
-    ///
     /// See [`ServiceError`].
     pub fn protocols(&self, service: &ObjectKey, port: u16) -> Result<BTreeSet<AppProtocol>, ServiceError> {
         let found = self.port(service, port)?;

@@ -95,7 +95,6 @@ impl Query {
     /// Parses `http://host[:port][/path][?query]`, the same with `https`, or `host[:port]` as a server name (SNI).
     ///
     /// # Errors
-    ///
     /// What is wrong with the text.
     pub fn parse(text: &str) -> Result<Self, QueryError> {
         let (protocol, rest, is_url) = match text.split_once("://") {
@@ -148,7 +147,6 @@ impl Query {
     /// The same query with this method.
     ///
     /// # Errors
-    ///
     /// The method is invalid, or the query is a server name.
     pub fn with_method(mut self, method: &str) -> Result<Self, QueryError> {
         if !is_token(method) {
@@ -165,7 +163,6 @@ impl Query {
     /// `Name:` is not sent. `Host` replaces the host of the request.
     ///
     /// # Errors
-    ///
     /// The field is invalid, or the query is a server name.
     pub fn with_header(mut self, line: &str) -> Result<Self, QueryError> {
         let wrong = || QueryError::Header(line.to_owned());

@@ -67,7 +67,6 @@ impl<'r> BackendTlsPolicies<'r> {
     /// TLS settings for the endpoints of a Service's port; `None` if no policy targets it.
     ///
     /// # Errors
-    ///
     /// The policy in force is invalid, and why; nothing may be sent to these endpoints.
     pub fn of(&self, service: &ObjectKey, port: u16) -> Option<Result<BackendTls, String>> {
         let ports = self.resources.services.get(service).map(|service| &service.ports);

@@ -100,7 +100,6 @@ fn gateway_of(route: &GatewayRoute, parent: &ParentRef) -> Option<ObjectKey> {
 /// The listeners of a Gateway that the route attaches to.
 ///
 /// # Errors
-///
 /// Condition `Accepted` if there is none.
 fn attachments(
     route: &GatewayRoute,

@@ -114,7 +114,6 @@ impl Probe {
     /// If the origin itself decides what a request is, every response belongs to this client.
     ///
     /// # Errors
-    ///
     /// Other bytes were received.
     pub fn check_own(&self, bytes: &[u8]) -> Result<()> {
         let text = String::from_utf8_lossy(bytes);

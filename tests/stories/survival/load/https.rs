@@ -29,7 +29,6 @@ impl Https {
     /// clients' namespace.
     ///
     /// # Errors
-    ///
     /// The connection fails, or the status is no success.
     pub fn get(&self, path: &str, body: &mut Vec<u8>, begun: impl FnOnce()) -> Result<()> {
         let tcp = TcpStream::connect_timeout(&ROUTER, PATIENCE).context("connecting")?;

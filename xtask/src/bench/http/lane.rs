@@ -47,7 +47,6 @@ impl Lane {
     /// Starts the router and waits until everything that is measured works.
     ///
     /// # Errors
-    ///
     /// It cannot be started, or something does not work; the error says what.
     pub fn open(tools: &Tools, network: &Network, way: Way) -> Result<Lane> {
         let number = Way::all().position(|one| one == way).context("a way has a number")?;

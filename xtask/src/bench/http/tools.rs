@@ -89,7 +89,6 @@ pub fn wrk(network: &Network, lane: &Lane, measure: &Measure, milliseconds: Opti
 /// Parses the numbers that wrk's script prints.
 ///
 /// # Errors
-///
 /// There are none.
 pub fn of_wrk(said: &str) -> Result<Outcome> {
     let line = said.lines().find_map(|line| line.strip_prefix("sluice: "));

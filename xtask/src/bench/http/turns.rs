@@ -41,7 +41,6 @@ struct Share {
 /// Runs a measure of wrk over all ways. `None` if it failed, with the error on stderr.
 ///
 /// # Errors
-///
 /// /proc cannot be read.
 pub fn carry(network: &Network, lanes: &[Lane], measure: &Measure, round: usize) -> Result<Vec<Option<Figure>>> {
     let mut shares: Vec<Option<Share>> = lanes.iter().map(|_| None).collect();

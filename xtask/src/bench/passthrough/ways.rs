@@ -99,7 +99,6 @@ impl Lane {
     /// Starts the router and waits until connections work.
     ///
     /// # Errors
-    ///
     /// It cannot be started, or connections fail; the error says what.
     pub fn open(tools: &Tools, network: &Network, way: Way) -> Result<Lane> {
         let number = Way::ALL.iter().position(|one| *one == way).context("a way has a number")?;

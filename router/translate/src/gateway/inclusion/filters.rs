@@ -13,7 +13,6 @@ const MOST_MIRRORS: usize = 8;
 /// The parent's filters, followed by those of a child's rule.
 ///
 /// # Errors
-///
 /// The filters conflict, and why.
 pub fn chain(
     above: &[AuthoredFilter],

@@ -44,7 +44,6 @@ impl<'r> Slots<'r> {
     /// The slot of this rule, if it is one.
     ///
     /// # Errors
-    ///
     /// The rule is an invalid slot.
     pub fn slot(&self, route: &GatewayRoute, rule: &'r RouteRule) -> Result<Option<Slot<'r>>, Problem> {
         let named: Vec<_> = rule.backends.iter().filter(|backend| is_slot(backend)).collect();

@@ -310,7 +310,6 @@ impl LevelState {
     /// Merges a rule with this state; `nothing` is its state without matches.
     ///
     /// # Errors
-    ///
     /// The rule's unsupported value.
     fn rule(
         &self,

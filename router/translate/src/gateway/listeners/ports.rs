@@ -45,7 +45,6 @@ impl<'r> Ports<'r> {
     /// Takes the hostname of a listener on its port, and creates a router if no router has the port.
     ///
     /// # Errors
-    ///
     /// The hostname or port is taken, and what to change.
     pub fn take(&mut self, gateway: &'r Gateway, listener: &Listener, side: Side) -> Result<RouterName, String> {
         let port = listener.port;

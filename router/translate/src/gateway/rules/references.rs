@@ -71,7 +71,6 @@ impl Resolver<'_> {
     /// The endpoints of a backend. Without a grant, the message must not reveal whether the object exists.
     ///
     /// # Errors
-    ///
     /// Reason and message of `ResolvedRefs`.
     pub fn backend(
         &self,

@@ -35,7 +35,6 @@ impl<'r> HostClaims<'r> {
     /// Checks a Route's claim against those of the host.
     ///
     /// # Errors
-    ///
     /// The message of `HostAlreadyClaimed`, and the Route that has the claim.
     pub fn check(
         &self,

@@ -37,7 +37,6 @@ impl<'r> WildcardClaims<'r> {
     /// Checks a Route's host or wildcard against the claims below the same domain.
     ///
     /// # Errors
-    ///
     /// The message of `HostAlreadyClaimed`, and the Route that has the claim.
     pub fn check(&self, route: &Route, host: &str, ownership: NamespaceOwnership) -> Result<(), Taken<'r>> {
         let is_wildcard = route.wildcard_policy == WildcardPolicy::Subdomain;
