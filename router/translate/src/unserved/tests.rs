@@ -90,7 +90,7 @@ fn a_missing_class_or_gateway_is_reported_with_an_existing_one() {
             "HTTPRoute a/web: spec.parentRefs[0]: its parent Gateway a/public is not served: there is no \
              GatewayClass typo; correct spec.gatewayClassName of the Gateway, or name another, such as a/good",
         ],
-        "404: Gateway a/good#web has *, and no route with it is attached there; HTTPRoute a/web wants h.test and is not \
+        "404: Gateway a/good#web has *, and no route with it is attached there; HTTPRoute a/web claims h.test and is not \
          served: its parent Gateway a/public is not served: there is no GatewayClass typo",
         "correct spec.gatewayClassName of the Gateway, or name another, such as a/good",
     );
@@ -101,7 +101,7 @@ fn a_missing_class_or_gateway_is_reported_with_an_existing_one() {
         &[
             "HTTPRoute a/web: spec.parentRefs[0]: there is no Gateway b/public; create it, or name another, such as a/good",
         ],
-        "404: Gateway a/good#web has *, and no route with it is attached there; HTTPRoute a/web wants h.test and is not \
+        "404: Gateway a/good#web has *, and no route with it is attached there; HTTPRoute a/web claims h.test and is not \
          served: there is no Gateway b/public",
         "create it, or name another, such as a/good",
     );

@@ -30,7 +30,7 @@ pub fn chain(
     let chain: Vec<_> = above.iter().cloned().chain(own).collect();
     let mirrors = chain.iter().filter(|one| matches!(one.filter, Filter::Mirror(_))).count();
     if !above.is_empty() && mirrors > MOST_MIRRORS {
-        return Err(format!("{mirrors} RequestMirror filters with its parent's; {MOST_MIRRORS} may be"));
+        return Err(format!("{mirrors} RequestMirror filters with its parent's; at most {MOST_MIRRORS} are allowed"));
     }
     Ok(chain)
 }

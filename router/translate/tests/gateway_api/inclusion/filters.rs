@@ -74,7 +74,7 @@ fn what_cannot_stand_in_one_rule_is_a_conflict() {
     let cases = [
         (vec![rewrite], vec![rewrite], "URLRewrite or RequestRedirect, and its parent has URLRewrite"),
         (vec![cors], vec![cors], "CORS, and its parent has CORS"),
-        (mirrors(5), mirrors(4), "9 RequestMirror filters with its parent's; 8 may be"),
+        (mirrors(5), mirrors(4), "9 RequestMirror filters with its parent's; at most 8 are allowed"),
     ];
     for (parent, child, why) in cases {
         let world = two(&filters(&parent), &filters(&child));
