@@ -23,7 +23,7 @@ use serde_json::{Value, json};
 
 use crate::source::{Directory, folder_of};
 
-/// `-o`: how the objects are written.
+/// `-o`: format of the objects.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
 pub enum Format {
     /// One JSON object, `{"objects": […]}`.
@@ -31,12 +31,11 @@ pub enum Format {
     Json,
     /// The same as YAML.
     Yaml,
-    /// A few lines for each object, for people.
+    /// A few lines of text for each object.
     Text,
 }
 
-/// Prints the translation of a folder to stdout, and what is wrong with the folder to stderr. `now` becomes the time
-/// of conditions that are new.
+/// Prints the translation of a folder to stdout, and its problems to stderr. `now` becomes the time of new conditions.
 ///
 /// # Errors
 /// The folder cannot be read, or stdout cannot be written.
@@ -62,8 +61,8 @@ pub fn run(folder: &Path, settings: &Settings, format: Format, now: Timestamp) -
     Ok(ExitCode::SUCCESS)
 }
 
-/// `{"objects": […]}`: IngressControllers, then Routes, then objects of other kinds, each in order of namespace and
-/// name, without key material.
+/// `{"objects": […]}`: IngressControllers, then Routes, then other kinds, each in order of namespace and name, without
+/// key material.
 pub fn objects(resources: &Resources, report: &StatusReport, now: Timestamp) -> Value {
     let mut objects = Vec::new();
     for (key, status) in &report.ingress_controllers {
@@ -95,7 +94,7 @@ fn with_status(manifest: &Manifest, status: Value) -> Value {
     object
 }
 
-/// A paragraph for each object, with the settings of routes that somebody asks for.
+/// A paragraph for each object, with the non-default settings of its routes.
 pub fn text(translation: &Translation) -> String {
     let Translation { table, report, .. } = translation;
     let mut text = String::new();
@@ -140,7 +139,7 @@ pub fn text(translation: &Translation) -> String {
     text
 }
 
-/// Whether an object is served where a row says, and why not.
+/// Whether an object is served for a row's parent, and why not.
 fn row_words(row: &Row) -> String {
     let admitted = if row.admitted { "served" } else { "not served" };
     let parts = [admitted, &row.reason, &row.message].into_iter().filter(|part| !part.is_empty());

@@ -1,11 +1,11 @@
 //! A folder of manifests, or a single file, as a source of objects.
 //!
-//! The folder is looked at, never trusted to be quiet: files are read between two looks at their metadata, a file that
-//! is empty right after a change counts as being written, and whatever cannot be read leaves what was read last in
-//! force. Nothing is ever forgotten because a folder or a file could not be opened.
+//! The folder may change at any time: a file is read between two reads of its metadata, a file that is empty right
+//! after a change counts as being written, and if something cannot be read, the last read version stays in force. An
+//! unreadable folder or file never removes objects.
 //!
-//! A new version of an object that is in force is an update, and read as the API server reads one: it cannot change
-//! what is immutable. An object that was gone for one look, or that comes with another uid, is a new one.
+//! A new version of an object in force is an update, read as the API server reads one: immutable fields cannot change.
+//! An object that was absent in one scan, or that has another uid, is a new one.
 
 mod index;
 mod settled;
@@ -30,39 +30,39 @@ use crate::source::document::tree::Mark;
 use index::Index;
 use settled::{is_recent, read_settled};
 
-/// Coarsest grain of file times: a file that changed this recently may change again without showing it.
+/// Coarsest resolution of file times: a file that changed this recently may change again without a new time.
 const TIME_GRAIN: Duration = Duration::from_millis(50);
-/// How long a file may be empty before it counts as emptied and not as being written.
+/// Time for which an empty file counts as being written; after that it counts as emptied.
 const EMPTY_GRACE: Duration = Duration::from_secs(1);
 
 /// The objects of a folder at one moment.
 #[derive(Clone, Debug)]
 pub struct Snapshot {
-    /// The objects, with the last good versions of those that are refused.
+    /// The objects; a rejected one with its last good version.
     pub resources: Arc<Resources>,
-    /// What is wrong, in order of place.
+    /// Problems, in order of place.
     pub diagnostics: Arc<[Diagnostic]>,
 }
 
 /// Why a folder cannot be a source.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// It is not there, or may not be read.
+    /// It does not exist, or is not readable.
     #[error("cannot read {path}: {message}")]
     Unreadable {
         /// The folder.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         message: String,
     },
 }
 
-/// What of the folder to look at again.
+/// What to scan again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Scope {
     /// Everything.
     Everything,
-    /// These files, by path relative to the folder. Unknown ones are passed over.
+    /// These files, by path relative to the folder. Unknown ones are ignored.
     Files(BTreeSet<Arc<str>>),
 }
 
@@ -76,21 +76,21 @@ pub struct Directory {
     files: BTreeMap<Arc<str>, FileState>,
     index: Index,
     resources: Resources,
-    /// What there is to say of objects that are read differently as updates, in place of what their entries say.
+    /// Problems of objects that read differently as updates; they replace those of their entries.
     revised: BTreeMap<ObjectRef, (Arc<Entry>, Vec<Diagnostic>)>,
     listing: Listing,
     diagnostics: Arc<[Diagnostic]>,
 }
 
-/// What is known of a file.
+/// State of a file.
 #[derive(Debug)]
 struct FileState {
     stamp: Stamp,
-    /// Whether the file must be read again although its stamp stays the same.
+    /// True if the file must be read again although its stamp is unchanged.
     unsettled: bool,
     digest: (u64, usize),
     content: FileContent,
-    /// Objects that stood here before the file had a syntax error.
+    /// Objects that the file had before its syntax error.
     held: Vec<Arc<Entry>>,
     /// Why it cannot be read now.
     trouble: Option<String>,
@@ -137,12 +137,12 @@ impl Directory {
         &self.root
     }
 
-    /// What is known now.
+    /// The current snapshot.
     pub fn snapshot(&self) -> Snapshot {
         Snapshot { resources: Arc::new(self.resources.clone()), diagnostics: self.diagnostics.clone() }
     }
 
-    /// Looks again. Gives the new snapshot if anything that it shows has changed.
+    /// Scans again. Returns a new snapshot if anything in it has changed.
     pub fn rescan(&mut self, scope: &Scope) -> Option<Snapshot> {
         let mut changed = false;
         match scope {
@@ -163,7 +163,7 @@ impl Directory {
         changed.then(|| self.snapshot())
     }
 
-    /// Where the value at a path of an object stands now.
+    /// The current place of a field of an object.
     pub fn locate(&self, object: &ObjectRef, path: &FieldPath) -> Option<(Arc<str>, Mark)> {
         let (file, entry) = self.index.owner(object)?;
         let text = std::fs::read_to_string(self.root.join(&*file)).ok();
@@ -254,7 +254,7 @@ impl Directory {
         }
     }
 
-    /// Decides anew what is in force for each object. Says whether there was any to decide.
+    /// Decides for each object again which version is in force. Returns whether there was any object.
     fn settle(&mut self, objects: &BTreeSet<ObjectRef>) -> bool {
         for object in objects {
             self.revised.remove(object);
@@ -267,8 +267,8 @@ impl Directory {
             let revised = last_good.as_ref().and_then(|old| self.reader.revise(&file, &entry, old));
             let Entry { good, refused, unservable, .. } = revised.as_ref().unwrap_or(&*entry);
             let (good, refused) = match (good, unservable) {
-                // An edit that breaks the certificate is refused like one that breaks anything else, as long as there
-                // is a version that serves.
+                // An edit that breaks the certificate is rejected like any other invalid edit, as long as there is a
+                // version that serves.
                 (Some(_), Some(unservable)) if last_good.as_ref().is_some_and(|o| o.material_errors().is_empty()) => {
                     (last_good, Some(unservable.clone()))
                 }
@@ -321,7 +321,7 @@ impl Directory {
     }
 }
 
-/// The folder of what was given, and the file where that is one. A file in the working directory is in the folder `.`.
+/// The folder of a path, and the file if the path is one. The folder of a file in the working directory is `.`.
 pub fn folder_of(given: &Path) -> (&Path, Option<Arc<str>>) {
     let name = given.file_name().and_then(|name| name.to_str()).filter(|_| given.is_file());
     match (name, given.parent()) {

@@ -13,7 +13,7 @@ use serde_saphyr::granit_parser::{Options, Parser};
 use builder::Builder;
 use tree::{Document, Fault, Mark, Node};
 
-/// What a text holds.
+/// Documents and syntax errors of a text.
 #[derive(Debug, Default)]
 pub struct Documents {
     /// The documents that could be read, in order.
@@ -85,7 +85,7 @@ fn read_chunk(text: &str, lines_before: u32) -> Result<Vec<Document>, Fault> {
             Ok((event, span)) => builder.take(event, &span)?,
             Err(error) => {
                 let at = builder.mark(error.marker());
-                return Err(Fault { at, message: format!("is no YAML: {}", error.info()) });
+                return Err(Fault { at, message: format!("is not valid YAML: {}", error.info()) });
             }
         }
     }
@@ -103,7 +103,7 @@ fn read_json(text: &str) -> Documents {
             let what = error.to_string();
             // The place is given once, in our form.
             let what = what.split(" at line ").next().unwrap_or_default();
-            Documents { good: Vec::new(), broken: vec![Fault { at, message: format!("is no JSON: {what}") }] }
+            Documents { good: Vec::new(), broken: vec![Fault { at, message: format!("is not valid JSON: {what}") }] }
         }
     }
 }

@@ -1,7 +1,6 @@
-//! The text of one file to parsed objects, each with its place.
+//! Parses the text of a file to objects, each with its place.
 //!
-//! A document whose text and line have not changed since the file was last read keeps its objects as they are: nothing
-//! of it is parsed again.
+//! A document whose text and line have not changed since the last read keeps its objects; it is not parsed again.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
@@ -76,7 +75,7 @@ impl Reader {
         Reader { defaults, ..Reader::default() }
     }
 
-    /// A short stand-in for a text, equal for equal texts.
+    /// A digest of a text, equal for equal texts.
     pub fn digest(&self, text: &str) -> (u64, usize) {
         (self.hasher.hash_one(text), text.len())
     }
@@ -165,7 +164,7 @@ fn origin(file: &Arc<str>, at: Mark) -> Origin {
     Origin { file: file.clone(), line: at.line, column: at.column }
 }
 
-/// Where the value at a path of an object stands now, if the text still has the object.
+/// The current place of a field of an object, if the text still has the object.
 pub fn locate(text: &str, is_json: bool, object: &ObjectRef, path: &FieldPath) -> Option<Mark> {
     document::read(text, is_json).good.iter().find_map(|document| {
         let mut objects = Vec::new();

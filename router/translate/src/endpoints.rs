@@ -1,4 +1,4 @@
-//! Endpoints by the Service that they belong to.
+//! Endpoints, indexed by Service.
 
 pub mod absence;
 pub mod addresses;
@@ -19,20 +19,20 @@ use router_table::table::Endpoint;
 
 use crate::endpoints::addresses::{EndpointAddresses, is_usable};
 
-/// Services without slices whose endpoints are kept as found: none.
+/// Number of results that may be cached for Services without slices.
 pub(crate) const KEPT: usize = 4096;
 
-/// Which ports of a service's slices are meant.
+/// Selects ports of a Service's slices.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PortChoice {
-    /// Those that a Route's `targetPort` is the name or the number of; `None`: every port.
+    /// Ports whose name or number is a Route's `targetPort`; `None` for every port.
     Target(Option<TargetPort>),
-    /// Those that belong to this port of the Service.
+    /// Ports that belong to this port of the Service.
     Service {
-        /// The port. Slices know it by its name; one without a name also by the number of its `targetPort`, as slices
-        /// that people write give their ports names.
+        /// The port. Slices refer to it by name. A port without a name also matches the number of its `targetPort`,
+        /// since hand-written slices name their ports.
         port: ServicePort,
-        /// The endpoints speak HTTP/2 without TLS, whatever the port says: for gRPC.
+        /// The endpoints speak HTTP/2 without TLS, whatever the port's protocol (for gRPC).
         http2: bool,
     },
 }
@@ -59,20 +59,20 @@ impl PortChoice {
     }
 }
 
-/// The usable endpoints of a service for some of its ports.
+/// Usable endpoints of a service for a choice of ports.
 pub(crate) type Found = (PortChoice, Arc<[Endpoint]>);
 
-/// EndpointSlices by the Service that they belong to.
+/// EndpointSlices, indexed by Service.
 #[derive(Debug)]
 pub struct EndpointIndex {
     slices: HashMap<ObjectKey, BTreeMap<ObjectKey, Arc<EndpointSlice>>>,
     addresses: EndpointAddresses,
-    /// What was found since the service's slices changed, by `targetPort`.
+    /// Results cached since the service's slices last changed, by choice of ports.
     pub(crate) known: RefCell<HashMap<ObjectKey, Vec<Found>>>,
 }
 
 impl EndpointIndex {
-    /// Indexes the slices in force.
+    /// Indexes these EndpointSlices.
     pub fn new(resources: &Resources, addresses: EndpointAddresses) -> Self {
         let mut index = EndpointIndex { slices: HashMap::new(), addresses, known: RefCell::default() };
         for slice in resources.endpoint_slices.iter() {
@@ -81,7 +81,7 @@ impl EndpointIndex {
         index
     }
 
-    /// Takes one version of a slice out and another in; the Services whose endpoints change by that.
+    /// Replaces one version of a slice; returns the Services whose endpoints changed.
     pub fn replace(&mut self, old: Option<Arc<EndpointSlice>>, new: Option<Arc<EndpointSlice>>) -> BTreeSet<ObjectKey> {
         let mut services = BTreeSet::new();
         if let Some((service, slice)) = old.as_ref().and_then(|slice| Some((service_of(slice)?, slice))) {
@@ -103,24 +103,24 @@ impl EndpointIndex {
         services
     }
 
-    /// The usable endpoints of a backend of this route; see [`EndpointIndex::of_service`].
+    /// Usable endpoints of a Route's backend; see [`EndpointIndex::of_service`].
     pub fn endpoints(&self, route: &Route, backend: &Backend) -> Arc<[Endpoint]> {
         let service = ObjectKey { namespace: route.meta.key.namespace.clone(), name: backend.service.clone() };
         self.of_service(service, PortChoice::Target(route.target_port.clone()))
     }
 
-    /// What the slices of a service say that endpoints speak behind a port of it, each once.
+    /// Protocols that the slices of a service give for a port, each once.
     pub fn protocols(&self, service: &ObjectKey, port: &ServicePort) -> BTreeSet<AppProtocol> {
         let choice = PortChoice::Service { port: port.clone(), http2: false };
         let ports = self.slices.get(service).into_iter().flat_map(BTreeMap::values).flat_map(|slice| &slice.ports);
         ports.filter(|port| choice.matches(port)).filter_map(|port| port.protocol.clone()).collect()
     }
 
-    /// The usable endpoints of a service, each address once, in order of address: those that are ready, or where none
-    /// is, those that are draining. All who use the same ones share them.
+    /// Usable endpoints of a service, deduplicated, in order of address: the ready ones, or if there is none, the
+    /// draining ones. Callers share the slice.
     pub fn of_service(&self, service: ObjectKey, choice: PortChoice) -> Arc<[Endpoint]> {
         let mut known = self.known.borrow_mut();
-        // Services that nobody names any more must not stay for ever.
+        // Evicts Services that no object names any more.
         if known.len() > 2 * self.slices.len() + KEPT {
             known.clear();
         }

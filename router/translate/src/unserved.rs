@@ -1,4 +1,4 @@
-//! Objects that nobody here serves, nor tells so: no status says anything of them. Which there are, why, and what to write.
+//! Objects that this agent does not serve and that no status mentions: which, why, and the fix.
 
 use router_api::contour::types::ContourProxy;
 use router_api::openshift::ingress_controller::IngressController;
@@ -13,7 +13,7 @@ use crate::status::ingress::Ingress;
 use crate::status::report::StatusReport;
 use crate::warning::Unserved;
 
-/// All such objects, as the statuses leave them.
+/// All such objects, given the statuses.
 pub fn unserved(resources: &Resources, report: &StatusReport) -> Vec<Unserved> {
     let mut all = gateway::unserved(resources, report);
     let Resources { ingress_routes, http_proxies, .. } = resources;

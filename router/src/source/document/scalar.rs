@@ -1,5 +1,5 @@
-//! What a scalar means: the core schema of YAML 1.2 (10.3.2). kubectl reads whole numbers as YAML 1.1 has them (tag:
-//! yaml.org,2002:int); what it takes for another number is refused.
+//! Resolves scalars by the core schema of YAML 1.2 (10.3.2). kubectl reads whole numbers as in YAML 1.1
+//! (tag:yaml.org,2002:int); one that kubectl would read as another number is rejected.
 
 use serde_json::{Number, Value};
 use serde_saphyr::granit_parser::{ScalarStyle, Tag};

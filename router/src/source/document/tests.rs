@@ -110,7 +110,7 @@ fn every_value_has_its_place() {
     assert_eq!(place(&FieldPath::of(&["kind"])), (3, 7));
     assert_eq!(place(&spec.key("to").key("name")), (5, 14));
     assert_eq!(place(&spec.key("list").index(1).key("b")), (8, 8));
-    // What is missing is placed at the mapping that lacks it.
+    // A missing field is placed at the mapping that lacks it.
     assert_eq!(place(&spec.key("to").key("weight")), (5, 3));
     assert_eq!(place(&spec.key("tls").key("key")), (4, 1));
 }

@@ -21,7 +21,7 @@ pub struct Node {
     pub content: Content,
 }
 
-/// What a node is.
+/// Content of a node.
 #[derive(Clone, Debug)]
 pub enum Content {
     /// A scalar: null, truth value, number or text.
@@ -43,7 +43,7 @@ pub struct Member {
     pub value: Node,
 }
 
-/// What is wrong at a place of a text.
+/// A fault at a place of a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
     /// Where.
@@ -55,9 +55,9 @@ pub struct Fault {
 /// One document of a text.
 #[derive(Debug)]
 pub struct Document {
-    /// Its root; a null scalar when the document is empty.
+    /// Its root; a null scalar if the document is empty.
     pub root: Node,
-    /// What makes it unusable although it could be read, such as a key that is given twice.
+    /// Faults that make it unusable although it could be parsed, such as a duplicate key.
     pub faults: Vec<Fault>,
 }
 
@@ -73,7 +73,7 @@ impl Node {
         }
     }
 
-    /// The member of this key, if the node is a mapping that has it.
+    /// The member with this key, if the node is a mapping that has it.
     pub fn member(&self, key: &str) -> Option<&Member> {
         match &self.content {
             Content::Mapping(members) => members.iter().find(|member| member.key == key),
@@ -81,7 +81,7 @@ impl Node {
         }
     }
 
-    /// Where the value at a path begins, or the key of the innermost mapping around it that is there.
+    /// The place of a field; if it is missing, the key of the innermost existing mapping around it.
     pub fn locate(&self, path: &FieldPath) -> Mark {
         let mut node = self;
         let mut mark = self.at;

@@ -114,7 +114,7 @@ fn expression(text: &str, direction: Direction) -> Result<(Expression, &str), St
         expression.converters.push(match part {
             "lower" => Converter::Lower,
             "base64" => Converter::Base64,
-            other => return Err(format!("{other:?} is no converter; write lower or base64")),
+            other => return Err(format!("{other:?} is not a valid converter; write lower or base64")),
         });
     }
     Ok((expression, after))
@@ -133,7 +133,7 @@ fn read_flags(flags: &str, expression: &mut Expression) -> Result<(), String> {
             b'Q' => &mut expression.quoted,
             b'X' => &mut expression.hexadecimal,
             b'E' => &mut expression.escaped,
-            _ => return Err(format!("{flag:?} is no flag; write +Q, +X or +E")),
+            _ => return Err(format!("{flag:?} is not a valid flag; write +Q, +X or +E")),
         };
         *target = set.unwrap_or(*target);
     }

@@ -90,7 +90,7 @@ fn to(service: &str) -> Value {
     json!([{ "name": service, "port": 80 }])
 }
 
-/// Objects with what came of them.
+/// A set of objects and their translation.
 struct World {
     resources: Resources,
     settled: ApiTranslation,
@@ -118,11 +118,14 @@ impl World {
         let surroundings =
             Inputs { resources: &resources, settings, endpoints: &endpoints, routers: &routers, addresses: &addresses };
         let model = Model::new(&surroundings);
-        let wants = model.claims();
+        let claims = model.claims();
         let settled = model.translate(lost);
         for (router, host) in &settled.hosts {
             assert_eq!(&*router.0, "default");
-            assert!(wants.iter().any(|want| want.router == *router && want.host == host.host), "not wanted: {host:?}");
+            assert!(
+                claims.iter().any(|claim| claim.router == *router && claim.host == host.host),
+                "not claimed: {host:?}"
+            );
         }
         World { resources, settled }
     }
@@ -139,7 +142,7 @@ impl World {
         format!("{}: {}", text(&status["currentStatus"]), text(&status["description"]))
     }
 
-    /// The status of an IngressRoute.
+    /// The `currentStatus: description` of an IngressRoute.
     fn ingress(&self, id: &str) -> String {
         self.status(Kind::IngressRoute, id)
     }
@@ -164,7 +167,7 @@ impl World {
         errors.iter().map(line).collect()
     }
 
-    /// The domains that delegate their names.
+    /// Domains that delegate names.
     fn domains(&self) -> Vec<&str> {
         self.settled.domains.iter().map(|(_, domain)| domain.as_str()).collect()
     }
@@ -177,8 +180,8 @@ impl World {
         covering.first().copied()
     }
 
-    /// What a GET is answered: `namespace/service`, a status, `tcp` or `passthrough` with the service, `-` where nobody
-    /// serves the host.
+    /// The response to a GET: `namespace/service`, a status code, `tcp` or `passthrough` with the service, `-` if the
+    /// host is not served.
     fn get(&self, url: &str) -> String {
         self.request(url, &[])
     }
@@ -204,7 +207,7 @@ impl World {
         rules.iter().find(|rule| rule.takes(&ask)).map_or("404".to_owned(), |rule| answer(rule))
     }
 
-    /// The certificate of a host: the Secret that it is of.
+    /// The Secret whose certificate a host presents.
     fn certificate(&self, name: &str) -> String {
         let Some(tls) = self.host(name).and_then(|host| host.site.as_ref()?.tls.as_ref()) else {
             return "-".to_owned();
@@ -220,7 +223,7 @@ impl World {
         self.resources.secrets.iter().find(has).map(|secret| secret.meta.key.to_string()).expect("a Secret")
     }
 
-    /// Every host that is served, with each of its requests that matter, for comparison.
+    /// Every served host with the responses to representative requests, for comparison.
     fn everything(&self) -> Vec<String> {
         let mut lines = Vec::new();
         for (_, host) in &self.settled.hosts {
@@ -278,7 +281,7 @@ fn answer(rule: &Rule) -> String {
     }
 }
 
-/// A `GET` with fields.
+/// A `GET` with header fields.
 struct Ask<'a> {
     path: &'a str,
     headers: &'a [(&'a str, &'a str)],

@@ -1,4 +1,4 @@
-//! Why a service has no endpoint that can be used: one answer for every kind of object that names services.
+//! Why a service has no usable endpoint: one answer for all APIs.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -8,10 +8,10 @@ use router_model::object::ObjectKey;
 
 use crate::endpoints::PortChoice;
 
-/// Slices by the namespace and name of their Service.
+/// Slices by namespace and name of their Service.
 pub type SlicesOf<'r> = HashMap<(&'r str, &'r str), Vec<&'r EndpointSlice>>;
 
-/// All slices.
+/// Indexes all slices.
 pub fn slices_of(resources: &Resources) -> SlicesOf<'_> {
     let mut all = SlicesOf::new();
     for slice in resources.endpoint_slices.iter() {
@@ -22,8 +22,8 @@ pub fn slices_of(resources: &Resources) -> SlicesOf<'_> {
     all
 }
 
-/// Why a service that has no usable endpoint for these ports has none, and what to write. What the endpoint index says
-/// is taken for granted: whatever is not otherwise wrong has addresses that are left out.
+/// Why a service has no usable endpoint for these ports, and the fix. The caller has checked that there is none; so if
+/// nothing else is wrong, all addresses were filtered out.
 pub fn absence(resources: &Resources, slices: &SlicesOf<'_>, service: &ObjectKey, choice: &PortChoice) -> String {
     let known = resources.services.get(service);
     if known.is_some_and(|known| known.is_external) {
@@ -47,7 +47,7 @@ pub fn absence(resources: &Resources, slices: &SlicesOf<'_>, service: &ObjectKey
             first.meta.key
         );
     }
-    // A port counts where there is somebody to have it.
+    // A port counts only in slices that have endpoints.
     let able = || slices.iter().filter(|slice| !slice.endpoints.is_empty());
     if able().next().is_none() {
         return match slices.iter().map(|slice| slice.unready).sum::<u32>() {
@@ -81,7 +81,7 @@ pub fn absence(resources: &Resources, slices: &SlicesOf<'_>, service: &ObjectKey
     )
 }
 
-/// A port as slices would know it.
+/// The port as slices refer to it.
 fn named(port: &ServicePort) -> String {
     match &port.target {
         _ if !port.name.is_empty() => format!("port {} (name {:?})", port.number, &*port.name),

@@ -1,4 +1,4 @@
-//! GatewayClasses: which are Sluice's, and what they are told.
+//! GatewayClasses of Sluice, and their statuses.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use super::conditions::conditions;
 use crate::status::condition::Condition;
 use crate::status::object_status::{ObjectStatus, Row};
 
-/// Features of the API that hold, by their names in its conformance suite, in order of name.
+/// Supported features of the API, named as in its conformance suite, sorted.
 pub const FEATURES: [&str; 39] = [
     "BackendTLSPolicy",
     "BackendTLSPolicySANValidation",
@@ -57,20 +57,20 @@ pub const FEATURES: [&str; 39] = [
     "TLSRouteModeTerminate",
 ];
 
-/// Minor versions of the API's definitions that are understood, of major version 1.
+/// Supported minor versions of the API's CRDs; the major version is 1.
 const MINOR_VERSIONS: std::ops::RangeInclusive<u32> = 0..=6;
 
 /// The GatewayClasses of Sluice.
 #[derive(Debug, Default)]
 pub struct Classes {
-    /// By name: whether Gateways of the class are served.
+    /// By class name: true if Gateways of the class are served.
     accepted: BTreeMap<Arc<str>, bool>,
-    /// What each is told.
-    pub told: BTreeMap<ObjectRef, ObjectStatus>,
+    /// Status of each class.
+    pub statuses: BTreeMap<ObjectRef, ObjectStatus>,
 }
 
 impl Classes {
-    /// Looks at every class.
+    /// Evaluates every class of Sluice's controller.
     pub fn new(resources: &Resources) -> Self {
         let mut classes = Classes::default();
         let version = version(resources);
@@ -96,18 +96,18 @@ impl Classes {
             });
             classes.accepted.insert(class.meta.key.name.clone(), accepted.holds);
             let object = ObjectRef { kind: Kind::GatewayClass, key: class.meta.key.clone() };
-            classes.told.insert(object, ObjectStatus { status, rows: vec![row] });
+            classes.statuses.insert(object, ObjectStatus { status, rows: vec![row] });
         }
         classes
     }
 
-    /// Whether Gateways of this class are served; `None` for a class that is not Sluice's.
+    /// True if Gateways of this class are served; `None` if the class is not Sluice's.
     pub fn accepts(&self, name: &str) -> Option<bool> {
         self.accepted.get(name).copied()
     }
 }
 
-/// `SupportedVersion`: what the installed definitions say, if any is known.
+/// Condition `SupportedVersion`, from the bundle version of the installed CRDs.
 fn version(resources: &Resources) -> Condition {
     let of_api = resources.definitions.iter().filter(|definition| definition.meta.key.name.ends_with(GROUP));
     let versions = of_api.filter_map(|definition| definition.bundle_version.as_ref());
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn versions_are_told_apart() {
+    fn versions_are_distinguished() {
         for (version, understood) in [
             ("v1.6.1", true),
             ("v1.0.0", true),

@@ -1,4 +1,4 @@
-//! From an admitted route to the endpoints that serve it (docs/openshift.md#backends).
+//! Resolves an admitted Route to its endpoints and policy (docs/openshift.md#backends).
 
 use std::sync::Arc;
 
@@ -12,12 +12,13 @@ use crate::endpoints::EndpointIndex;
 use crate::openshift::claims::AdmittedRoute;
 use crate::traffic_defaults::TrafficDefaults;
 
-/// Resolves a route: its kind, its endpoints, who may connect, how its traffic is carried.
+/// Resolves a Route: kind, endpoints, allow-list and policy.
 pub fn resolve(admitted: &AdmittedRoute, defaults: &TrafficDefaults, endpoints: &EndpointIndex) -> ResolvedRoute {
     let route = admitted.route();
     let annotations = route.annotations.as_deref();
     let policy = policy(route, annotations);
-    // A client with a cookie stays with its endpoint when the service's weight becomes 0 (docs/openshift.md#backends).
+    // A client with an affinity cookie keeps its endpoint after the service's weight becomes 0
+    // (docs/openshift.md#backends).
     let keeps_clients = !route.traffic.is_passthrough() && !policy.affinity.disabled;
     let services = route
         .backends

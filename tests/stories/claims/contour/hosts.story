@@ -123,12 +123,12 @@ $ curl http://EXACT.wide.test/in
 $ curl http://a.roots.test/
   HTTP/1.1 503 Service Unavailable
     x-sluice-cause: no-route
-  explain: 503: IngressRoute shop/wildcard wants it and is not served: default: Invalid: Spec.VirtualHost.Fqdn "*.roots.test" cannot use wildcards
+  explain: 503: IngressRoute shop/wildcard claims it and is not served: default: Invalid: Spec.VirtualHost.Fqdn "*.roots.test" cannot use wildcards
     fix: correct the route as its condition says; `sluice validate` shows the place
 $ curl http://several.test/
   HTTP/1.1 503 Service Unavailable
     x-sluice-cause: no-route
-  explain: 503: HTTPProxy blog/second wants it and is not served: default: Invalid: fqdn "several.test" is used in multiple HTTPProxies: blog/second, shop/first
+  explain: 503: HTTPProxy blog/second claims it and is not served: default: Invalid: fqdn "several.test" is used in multiple HTTPProxies: blog/second, shop/first
     fix: correct HTTPProxy blog/second as its condition says; `sluice validate` shows the place
 $ curl http://kinds.test/i
   HTTP/1.1 200 OK
@@ -146,12 +146,12 @@ $ curl http://older.test/
 $ curl http://foreign.test/
   HTTP/1.1 503 Service Unavailable
     x-sluice-cause: no-route
-  explain: 503: HTTPProxy shop/foreign wants it and is not served: it is of ingress class "nginx", which other controllers serve
+  explain: 503: HTTPProxy shop/foreign claims it and is not served: it is of ingress class "nginx", which other controllers serve
     fix: write contour, or leave the class out
 $ curl http://field.test/
   HTTP/1.1 503 Service Unavailable
     x-sluice-cause: no-route
-  explain: 503: HTTPProxy shop/field wants it and is not served: it is of ingress class "nginx", which other controllers serve
+  explain: 503: HTTPProxy shop/field claims it and is not served: it is of ingress class "nginx", which other controllers serve
     fix: write contour, or leave the class out
 $ curl http://ours.test/
   HTTP/1.1 200 OK
@@ -160,7 +160,7 @@ $ curl http://ours.test/
 $ curl http://route.test/
   HTTP/1.1 503 Service Unavailable
     x-sluice-cause: no-route
-  explain: 503: IngressRoute shop/foreign wants it and is not served: it is of ingress class "nginx", which other controllers serve
+  explain: 503: IngressRoute shop/foreign claims it and is not served: it is of ingress class "nginx", which other controllers serve
     fix: write contour, or leave the class out
 
 == status

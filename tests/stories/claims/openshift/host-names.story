@@ -66,7 +66,7 @@ $ curl http://both.apps.test/
 $ curl http://upper.example.test/
   HTTP/1.1 503 Service Unavailable
     x-sluice-cause: no-route
-  explain: 503: Route shop/upper wants it and is not served: InvalidManifest: story.yaml:24: spec.host: Invalid value: "Upper.example.test": label "Upper" is not a valid DNS label; use lower-case letters, digits and '-', beginning and ending with a letter or digit (RFC 1123)
+  explain: 503: Route shop/upper claims it and is not served: InvalidManifest: story.yaml:24: spec.host: Invalid value: "Upper.example.test": label "Upper" is not a valid DNS label; use lower-case letters, digits and '-', beginning and ending with a letter or digit (RFC 1123)
     fix: correct the route as its condition says; `sluice validate` shows the place
 
 == status

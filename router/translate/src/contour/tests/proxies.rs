@@ -1,4 +1,4 @@
-//! HTTPProxies: what they share with IngressRoutes, and what only they have.
+//! HTTPProxies: rules that they share with IngressRoutes, and their own.
 
 use router_table::policy::HashedPart;
 
@@ -311,14 +311,14 @@ fn a_leaf_that_contradicts_its_parents_conditions_is_invalid_and_not_served() {
     let expected = "RouteError/HeaderMatchConditionsNotValid: cannot specify duplicate header 'exact match' conditions in the \
                     same route: x";
     assert_eq!(world.errors("a/leaf"), [expected]);
-    // Nor by the root, which did not mean it.
+    // Nor by the root, which did not define the path.
     assert_eq!(world.request("http://www.example.com/all", &[("x", "1")]), "502");
     assert_eq!(world.request("http://www.example.com/all", &[]), "a/two");
     assert_eq!(world.errors("a/root"), Vec::<String>::new());
 }
 
 #[test]
-fn cycles_are_cut_and_orphans_told() {
+fn cycles_are_cut_and_orphans_reported() {
     let include = |target: &str| json!({ "includes": [{ "name": target }], "routes": [{ "services": to("web") }] });
     let world = world(vec![
         root(include("x")),

@@ -1,4 +1,4 @@
-//! The certificate of a route, looked at after its claims (docs/openshift.md#claims-before-certificates).
+//! The certificate of a Route, read after its claims (docs/openshift.md#claims-before-certificates).
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::status::rejection::{RejectReason, Rejection, reject};
 
 const SECRET_FIELD: &str = "spec.tls.externalCertificate.name";
 
-/// The route's own certificate, if it is to have one.
+/// The Route's own certificate, if it defines one.
 pub fn certificate(route: &Route, secrets: &Objects<Secret>) -> Result<Option<Arc<CertifiedKey>>, Rejection> {
     let Traffic::Http { tls: Some(tls), .. } = &route.traffic else { return Ok(None) };
     match &tls.material {
@@ -46,7 +46,7 @@ fn from_secret(route: &Route, name: &Arc<str>, secrets: &Objects<Secret>) -> Res
     }
 }
 
-/// As Kubernetes joins errors: one as it is, several in brackets.
+/// Joins errors as Kubernetes does: a single one as it is, several in brackets.
 fn aggregate(errors: &[FieldError]) -> String {
     match errors {
         [only] => only.to_string(),

@@ -2,7 +2,7 @@
 
 use router_api::openshift::route::Route;
 
-/// What a route wants is another's.
+/// The claim belongs to another Route.
 pub(crate) struct Taken<'r> {
     pub(super) message: String,
     pub(super) by: &'r Route,

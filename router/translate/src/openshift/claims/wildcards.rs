@@ -1,5 +1,5 @@
-//! Claims across a host and its parent domain, where wildcard routes are allowed (docs/openshift.md#wildcard-claims).
-//! Routes are offered in order of age, so whoever holds a claim comes first.
+//! Claims across a host and its parent domain, if wildcard Routes are allowed (docs/openshift.md#wildcard-claims).
+//! Routes come in order of age, so an existing claim is always the older one.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -8,24 +8,24 @@ use router_api::openshift::route::{Route, WildcardPolicy};
 
 use crate::openshift::claims::taken::Taken;
 
-/// Who holds which hosts and wildcards on a router.
+/// Claims on a router's hosts and wildcards.
 #[derive(Default)]
 pub struct WildcardClaims<'r> {
     exact: HashMap<String, ExactClaims<'r>>,
     domains: HashMap<String, DomainClaims<'r>>,
 }
 
-/// Namespaces that hold something, each with its oldest route there.
+/// Namespaces with a claim, each with its oldest Route there.
 type Namespaces<'r> = BTreeMap<&'r str, &'r Route>;
 
-/// Exact routes of one host.
+/// Exact Routes of one host.
 #[derive(Default)]
 struct ExactClaims<'r> {
     namespaces: Namespaces<'r>,
     by_path: HashMap<&'r str, &'r Route>,
 }
 
-/// Routes under one parent domain.
+/// Routes below one parent domain.
 #[derive(Default)]
 struct DomainClaims<'r> {
     exact_namespaces: Namespaces<'r>,
@@ -34,10 +34,10 @@ struct DomainClaims<'r> {
 }
 
 impl<'r> WildcardClaims<'r> {
-    /// Whether the route may have its host, or its wildcard, beside those who hold something under the same domain.
+    /// Checks a Route's host or wildcard against the claims below the same domain.
     ///
     /// # Errors
-    /// The message of its `HostAlreadyClaimed`, and who is in the way.
+    /// The message of `HostAlreadyClaimed`, and the Route that has the claim.
     pub fn check(&self, route: &Route, host: &str, ownership: NamespaceOwnership) -> Result<(), Taken<'r>> {
         let is_wildcard = route.wildcard_policy == WildcardPolicy::Subdomain;
         let (namespace, path) = (&*route.meta.key.namespace, route.traffic.path());
@@ -77,7 +77,7 @@ impl<'r> WildcardClaims<'r> {
         }
     }
 
-    /// Notes a route that has passed every check.
+    /// Adds the claim of a Route that has passed every check.
     pub fn hold(&mut self, route: &'r Route, host: &str) {
         let (namespace, path) = (&*route.meta.key.namespace, route.traffic.path());
         let domain = self.domains.entry(parent(host).to_owned()).or_default();
@@ -93,7 +93,7 @@ impl<'r> WildcardClaims<'r> {
     }
 }
 
-/// The domain that a wildcard of this host stands for; empty for a single label.
+/// The domain of a host's wildcard; empty for a single label.
 fn parent(host: &str) -> &str {
     host.split_once('.').map_or("", |(_, parent)| parent)
 }

@@ -157,7 +157,7 @@ fn the_protocol_of_a_port_says_which_endpoints_speak_http2_in_clear_text() {
 }
 
 #[test]
-fn endpoints_are_shared_and_those_of_services_that_nobody_names_are_forgotten() {
+fn endpoints_are_shared_and_those_of_unused_services_are_evicted() {
     let slices = ["a", "b", "c"].map(|name| router_api::testing::slice(&format!("shop/{name}"), &["10.0.0.1"], 80));
     let index = EndpointIndex::new(&router_api::testing::resources(slices), EndpointAddresses::default());
     let ask = |name: &str| index.of_service(ObjectKey::new("shop", name), PortChoice::Target(None));

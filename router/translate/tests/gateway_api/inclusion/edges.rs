@@ -274,8 +274,11 @@ spec:
     let world = world(&[parent(), slot("infra/s", "Same"), child]);
     assert_eq!(get(&world, "x.test/s"), "500");
     let row = super::row(&world, "GRPCRoute infra/child", "top").unwrap();
-    assert_eq!(super::condition(&row, "Accepted"), "False NotAllowedByParent: a GRPCRoute cannot hang on an HTTPRoute");
-    let why = "infra/child: a GRPCRoute cannot hang on an HTTPRoute";
+    assert_eq!(
+        super::condition(&row, "Accepted"),
+        "False NotAllowedByParent: a GRPCRoute cannot attach to an HTTPRoute"
+    );
+    let why = "infra/child: a GRPCRoute cannot attach to an HTTPRoute";
     assert_eq!(
         state_of(&world, "infra/s"),
         ["0".to_owned(), format!("False UnsupportedKind: {why}"), format!("NotSupported True UnsupportedKind: {why}")]

@@ -1,4 +1,4 @@
-//! Calls that are in a slot and in what hangs there.
+//! Intersection of the calls that a slot and its child match.
 
 use regex::Regex;
 

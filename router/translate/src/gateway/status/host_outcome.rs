@@ -1,4 +1,4 @@
-//! What becomes of hosts: served, another listener's, an older object's of another kind, or in a domain that is denied.
+//! Outcome of a route's hosts: served, served by another listener, owned by an object of another API, or denied.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,21 +11,22 @@ use crate::gateway::serve::ListenerAt;
 use crate::status::condition::Condition;
 use crate::translator::Lost;
 
-/// What becomes of hosts that a route wants.
+/// Outcome of a route's hosts.
 #[derive(Default)]
-pub(super) struct Fate {
-    /// One of them is the route's where it is looked for.
+pub(super) struct HostOutcome {
+    /// At least one host is served by the listener concerned.
     is_served: bool,
-    /// One of them is in a domain that is not served.
+    /// At least one host is in a denied domain.
     is_denied: bool,
-    /// What is to be said of them.
+    /// Notes for the message of `Accepted`.
     pub notes: Vec<String>,
-    /// Who has some of them instead.
+    /// Objects of other APIs that own some of the hosts.
     pub winners: Vec<ObjectRef>,
 }
 
-impl Fate {
-    /// `Accepted` with what is to be said about hosts; when objects of other kinds have them all, it does not hold.
+impl HostOutcome {
+    /// Condition `Accepted` with the notes on hosts; false if no host is served because other APIs own them or domains
+    /// are denied.
     pub fn accepted(&self, mut accepted: Condition, notes: Option<&BTreeSet<String>>) -> Condition {
         let own = (!accepted.message.is_empty()).then(|| accepted.message.clone());
         let notes = own.into_iter().chain(self.notes.iter().cloned()).chain(notes.into_iter().flatten().cloned());
@@ -40,32 +41,32 @@ impl Fate {
 }
 
 impl Model<'_> {
-    /// What becomes of hosts of a route on listeners; `own` are all listeners that it hangs on.
-    pub(super) fn fate<'h>(
+    /// Outcome of a route's hosts on listeners; `own` lists all listeners that the route is attached to.
+    pub(super) fn host_outcome<'h>(
         &self,
         hosts: impl Iterator<Item = (ListenerAt, &'h HostPattern)>,
         key: &ObjectKey,
         own: &BTreeSet<ListenerAt>,
         lost: &Lost,
-    ) -> Fate {
-        let mut fate = Fate::default();
+    ) -> HostOutcome {
+        let mut host_outcome = HostOutcome::default();
         let (mut elsewhere, mut kept) = (BTreeSet::new(), BTreeSet::new());
         let mut taken: BTreeMap<(String, &str), BTreeSet<String>> = BTreeMap::new();
         for (at, host) in hosts {
-            let placed = self.gates.get(at.0).and_then(|gate| gate.listeners.get(at.1));
+            let placed = self.gateways.get(at.0).and_then(|state| state.listeners.get(at.1));
             let Some((router, protocol)) = placed.and_then(|placed| Some((placed.router.as_ref()?, placed.protocol?)))
             else {
                 continue;
             };
             if let Some(fault) = self.domains.fault(host) {
-                fate.is_denied = true;
-                fate.notes.push(format!("host {host} is {fault}"));
+                host_outcome.is_denied = true;
+                host_outcome.notes.push(format!("host {host} is {fault}"));
                 continue;
             }
             let closest = self.hosts.closest(router, protocol.side(), host);
             if closest != Some(at) {
                 if let Some(closest) = closest.filter(|closest| !own.contains(closest)) {
-                    let of = |at: ListenerAt| self.gates.get(at.0).and_then(|gate| gate.listeners.get(at.1));
+                    let of = |at: ListenerAt| self.gateways.get(at.0).and_then(|state| state.listeners.get(at.1));
                     let hostname = |at| of(at).map(|placed| placed.listener.hostname.specificity());
                     let list = if hostname(closest) < hostname(at) { &mut elsewhere } else { &mut kept };
                     list.insert(host.to_string());
@@ -77,29 +78,32 @@ impl Model<'_> {
                 Some(winner) => {
                     let own = self.hosts.built.get(&place).map(|built| built.age.created()).unwrap_or_default();
                     let words = winner.created.seniority(own).words();
-                    fate.winners.push(winner.object.clone());
+                    host_outcome.winners.push(winner.object.clone());
                     taken.entry((who(&winner.object, key), words)).or_default().insert(host.to_string());
                 }
-                None => fate.is_served = true,
+                None => host_outcome.is_served = true,
             }
         }
-        fate.winners.sort();
-        fate.winners.dedup();
+        host_outcome.winners.sort();
+        host_outcome.winners.dedup();
         let list = |hosts: BTreeSet<String>| hosts.into_iter().collect::<Vec<_>>().join(", ");
         if !elsewhere.is_empty() {
-            fate.notes
+            host_outcome
+                .notes
                 .push(format!("not served here, as a more specific listener of the port has it: {}", list(elsewhere)));
         }
         if !kept.is_empty() {
-            fate.notes.push(format!("not served here, as an older route of another Gateway has it: {}", list(kept)));
+            host_outcome
+                .notes
+                .push(format!("not served here, as an older route of another Gateway has it: {}", list(kept)));
         }
         let note = |((who, words), hosts)| format!("{who} {words} and has {}", list(hosts));
-        fate.notes.extend(taken.into_iter().map(note));
-        fate
+        host_outcome.notes.extend(taken.into_iter().map(note));
+        host_outcome
     }
 }
 
-/// What a winner is called for whom it beats: its name only in the same namespace.
+/// Name of a winner for the losing object's message: its name only within the same namespace.
 fn who(winner: &ObjectRef, own: &ObjectKey) -> String {
     if winner.key.namespace == own.namespace {
         winner.to_string()
