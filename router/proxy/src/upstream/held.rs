@@ -1,4 +1,4 @@
-//! What a client connection has of its own of connections to endpoints.
+//! Connections to endpoints that belong to one client connection.
 
 use std::collections::HashSet;
 use std::net::SocketAddr;
@@ -9,7 +9,7 @@ use crate::upstream::bucket::Bucket;
 /// The connections, by endpoint.
 #[derive(Debug, Default)]
 pub struct Held {
-    /// Those used least recently come first.
+    /// Least recently used first.
     buckets: Mutex<Vec<Arc<Bucket>>>,
 }
 
