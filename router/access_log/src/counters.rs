@@ -45,12 +45,12 @@ pub struct Totals {
     bytes_out: AtomicU64,
     copies: AtomicU64,
     copies_lost: AtomicU64,
-    untold: Mutex<Untold>,
+    untold: Mutex<UnreportedLosses>,
 }
 
 /// Lost copies that were not logged yet.
 #[derive(Debug, Default)]
-struct Untold {
+struct UnreportedLosses {
     count: u64,
     last: Option<Instant>,
 }
@@ -86,7 +86,7 @@ impl Totals {
         let mut untold = self.untold.lock().unwrap_or_else(PoisonError::into_inner);
         untold.count += 1;
         let is_due = untold.last.is_none_or(|last| now.saturating_duration_since(last) >= TELL_EVERY);
-        is_due.then(|| std::mem::replace(&mut *untold, Untold { count: 0, last: Some(now) }).count)
+        is_due.then(|| std::mem::replace(&mut *untold, UnreportedLosses { count: 0, last: Some(now) }).count)
     }
 }
 

@@ -52,12 +52,12 @@ struct Handles {
     dropped: Arc<AtomicU64>,
     /// Whether the default destination is enabled.
     is_own: bool,
-    elsewhere: Arc<Elsewhere>,
+    elsewhere: Arc<RouterOutput>,
 }
 
 /// Log settings of routers.
 #[derive(Debug, Default)]
-struct Elsewhere {
+struct RouterOutput {
     routers: ArcSwap<HashMap<RouterName, RouterLog>>,
     /// Whether any router has its own server.
     any_server: AtomicBool,
@@ -80,7 +80,7 @@ impl AccessLog {
     /// Starts the writer thread, unless the log is disabled.
     pub fn start(form: AccessLogForm, counters: Arc<Counters>) -> Self {
         let dropped = Arc::new(AtomicU64::new(0));
-        let elsewhere = Arc::<Elsewhere>::default();
+        let elsewhere = Arc::<RouterOutput>::default();
         let is_own = match form {
             AccessLogForm::Log => tracing::enabled!(target: "access", tracing::Level::INFO),
             AccessLogForm::Json | AccessLogForm::Httplog => true,
@@ -101,7 +101,7 @@ impl AccessLog {
         match thread::Builder::new().name("access-log".to_owned()).spawn(move || writer.run(&lines)) {
             Ok(_) => log(Some(queue)),
             Err(error) => {
-                tracing::error!(%error, "there is no thread for the access log; it is not written");
+                tracing::error!(%error, "cannot start the access log's thread; the access log is disabled");
                 log(None)
             }
         }
@@ -206,7 +206,7 @@ struct Writer {
     form: AccessLogForm,
     dropped: Arc<AtomicU64>,
     out: Vec<u8>,
-    elsewhere: Arc<Elsewhere>,
+    elsewhere: Arc<RouterOutput>,
     sender: Sender,
 }
 
@@ -286,7 +286,7 @@ impl Writer {
         if dropped > told {
             tracing::warn!(
                 lines = dropped - told,
-                "lines of the access log were dropped: they are not taken fast enough, or could not be sent"
+                "access log lines were dropped: the reader is too slow, or sending failed"
             );
         }
         dropped

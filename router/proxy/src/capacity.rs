@@ -39,15 +39,18 @@ impl Capacity {
     }
 
     /// Takes a permit even beyond the limit: an accepted connection is served.
-    pub fn take(self: &Arc<Self>) -> Seat {
+    pub fn take(self: &Arc<Self>) -> ConnectionPermit {
         self.taken.fetch_add(1, Ordering::AcqRel);
-        Seat(Arc::clone(self))
+        ConnectionPermit(Arc::clone(self))
     }
 
     /// Takes a permit if one is left.
-    pub fn try_take(self: &Arc<Self>) -> Option<Seat> {
+    pub fn try_take(self: &Arc<Self>) -> Option<ConnectionPermit> {
         let more = |taken: usize| (taken < self.most.load(Ordering::Acquire)).then(|| taken + 1);
-        self.taken.fetch_update(Ordering::AcqRel, Ordering::Acquire, more).ok().map(|_| Seat(Arc::clone(self)))
+        self.taken
+            .fetch_update(Ordering::AcqRel, Ordering::Acquire, more)
+            .ok()
+            .map(|_| ConnectionPermit(Arc::clone(self)))
     }
 
     /// Number of permits taken.
@@ -86,9 +89,9 @@ impl Capacity {
 
 /// A permit; dropping it releases it.
 #[derive(Debug)]
-pub struct Seat(Arc<Capacity>);
+pub struct ConnectionPermit(Arc<Capacity>);
 
-impl Drop for Seat {
+impl Drop for ConnectionPermit {
     fn drop(&mut self) {
         let Capacity { taken, most, freed, .. } = &*self.0;
         let before = taken.fetch_sub(1, Ordering::AcqRel);
@@ -101,7 +104,7 @@ impl Drop for Seat {
 
 /// The permits of a connection: its router's, and the process's.
 #[derive(Debug)]
-pub struct Permits(#[expect(dead_code, reason = "held for its drop")] pub [Seat; 2]);
+pub struct Permits(#[expect(dead_code, reason = "held for its drop")] pub [ConnectionPermit; 2]);
 
 #[cfg(test)]
 mod tests {
@@ -142,7 +145,7 @@ mod tests {
     #[tokio::test]
     async fn a_higher_limit_lets_in_and_a_lower_one_throws_nobody_out() {
         let capacity = Arc::new(Capacity::default());
-        let seats: Vec<Seat> = (0..3).map(|_| capacity.take()).collect();
+        let seats: Vec<ConnectionPermit> = (0..3).map(|_| capacity.take()).collect();
         capacity.set(1);
         assert!(capacity.is_full());
         let mut waiting = std::pin::pin!(capacity.wait());

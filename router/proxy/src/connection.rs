@@ -15,7 +15,7 @@ use super::hello::{FirstFlight, HelloFailure, read_hello, turn_away};
 use super::http::connection::Connection;
 use super::http::serve::{policy_of, serve_http1, serve_http2};
 use super::peeked_stream::PeekedStream;
-use super::preface::{self, Beginning};
+use super::preface::{self, FirstBytes};
 use super::proxy_protocol::Proxied;
 use super::snapshot::ServedRouter;
 use super::tls::terminate::terminate;
@@ -81,13 +81,13 @@ pub async fn serve(shared: Arc<Shared>, mut accepted: Accepted) {
 async fn serve_either(shared: Arc<Shared>, connection: Connection, first: Vec<u8>, stream: TcpStream) {
     let limit = policy_of(&shared, &connection.router).timeouts.head;
     match preface::read(&stream, first, limit).await {
-        Ok(Beginning { http2: true, bytes, .. }) => {
+        Ok(FirstBytes { http2: true, bytes, .. }) => {
             serve_http2(shared, connection, PeekedStream::new(bytes, stream)).await
         }
-        Ok(Beginning { bytes, waited, .. }) => {
+        Ok(FirstBytes { bytes, waited, .. }) => {
             serve_http1(shared, connection, PeekedStream::new(bytes, stream), waited).await;
         }
-        Err(error) => tracing::debug!(%error, "an HTTP connection failed before it said anything"),
+        Err(error) => tracing::debug!(%error, "an HTTP connection failed before its first request"),
     }
 }
 

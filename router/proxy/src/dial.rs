@@ -29,10 +29,10 @@ pub enum DialError {
     #[error("no answer in time")]
     Timeout,
     /// The address is a listener of this router.
-    #[error("it is a listener of this router")]
+    #[error("the address is a listener of this router")]
     Own,
     /// The process or the system has no descriptor left. One may be available after [`DESCRIPTOR_PAUSE`].
-    #[error("no descriptor is left: {0}")]
+    #[error("no file descriptor is left: {0}")]
     NoDescriptor(io::Error),
 }
 

@@ -34,16 +34,16 @@ pub struct FirstFlight {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum HelloFailure {
     /// The bytes are not a valid ClientHello.
-    #[error("no ClientHello that can be routed: {0:?}")]
+    #[error("not a valid ClientHello: {0:?}")]
     Invalid(HelloError),
     /// The ClientHello exceeds the limit.
     #[error("the ClientHello is too large")]
     TooLarge,
     /// The read timed out.
-    #[error("the ClientHello did not come in time")]
+    #[error("the ClientHello did not arrive in time")]
     Timeout,
     /// The client closed the connection before.
-    #[error("the client went away")]
+    #[error("the client closed the connection")]
     Closed,
     /// The connection was reset before: by the client, or by the kernel program, which took it over.
     #[error("the connection was reset")]

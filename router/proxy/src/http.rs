@@ -52,12 +52,12 @@ use super::snapshot::ServedRouter;
 use crate::connection_state::InFlight;
 use crate::context::Shared;
 use crate::http::local_reply::LocalReply;
-use crate::http::response_filters::Finish;
+use crate::http::response_filters::ResponseFilters;
 use crate::record::AccessRecord;
 use body::ResponseBody;
 use compress::{MaybeGzip, accepts_gzip};
 use connection::Connection;
-use cors::Sharing;
+use cors::CorsGrant;
 use decide::{Decision, decide};
 use destination::Destination;
 use forward::Failure;
@@ -122,7 +122,7 @@ struct PendingForward {
     as_sent: bool,
     own: LocalReply,
     takes_gzip: bool,
-    sharing: Option<Box<Sharing>>,
+    sharing: Option<Box<CorsGrant>>,
     request: Request<Incoming>,
     record: Box<AccessRecord>,
     in_flight: InFlight,
@@ -240,7 +240,7 @@ fn begin(shared: &Shared, connection: &Connection, mut head: request::Parts, con
 }
 
 /// Adds CORS fields to the router's own response: otherwise a page of another origin could not read the error.
-fn shared_with(sharing: Option<&Sharing>, mut response: Response<ResponseBody>) -> Response<ResponseBody> {
+fn shared_with(sharing: Option<&CorsGrant>, mut response: Response<ResponseBody>) -> Response<ResponseBody> {
     if let Some(sharing) = sharing {
         sharing.tell(response.headers_mut());
     }
@@ -256,7 +256,7 @@ impl PendingForward {
         match forward::forward(shared, connection, &destination, request, record, in_flight).await {
             Ok(response) => {
                 let sharing = sharing.as_deref();
-                Finish { served: &served, route: &route, connection, takes_gzip, sharing }.response(response)
+                ResponseFilters { served: &served, route: &route, connection, takes_gzip, sharing }.response(response)
             }
             Err(Failure { mut status, mut flag, record, in_flight }) => {
                 if connection.clock.body_stalled() {
@@ -270,9 +270,9 @@ impl PendingForward {
 }
 
 /// What the rule's CORS filter grants to the request's origin, if any.
-fn sharing(route: &ResolvedRoute, request: &HeaderMap) -> Option<Sharing> {
+fn sharing(route: &ResolvedRoute, request: &HeaderMap) -> Option<CorsGrant> {
     let cors = route.rule.as_ref()?.cors.as_ref()?;
-    Some(Sharing::with(cors, request))
+    Some(CorsGrant::with(cors, request))
 }
 
 /// A rule's redirect, with its response filters.

@@ -14,7 +14,7 @@ const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 /// The first bytes of a connection.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Beginning {
+pub struct FirstBytes {
     /// Whether it began with the HTTP/2 preface.
     pub http2: bool,
     /// The bytes read.
@@ -28,7 +28,7 @@ pub struct Beginning {
 ///
 /// # Errors
 /// Errors of the read.
-pub async fn read(stream: &TcpStream, mut bytes: Vec<u8>, limit: Duration) -> io::Result<Beginning> {
+pub async fn read(stream: &TcpStream, mut bytes: Vec<u8>, limit: Duration) -> io::Result<FirstBytes> {
     let began = Instant::now();
     let http2 = loop {
         if bytes.starts_with(PREFACE) {
@@ -43,5 +43,5 @@ pub async fn read(stream: &TcpStream, mut bytes: Vec<u8>, limit: Duration) -> io
             Ok(Err(error)) => return Err(error),
         }
     };
-    Ok(Beginning { http2, bytes, waited: began.elapsed() })
+    Ok(FirstBytes { http2, bytes, waited: began.elapsed() })
 }

@@ -32,13 +32,13 @@ pub struct Proxied {
 #[derive(Debug, thiserror::Error)]
 pub enum NoHeader {
     /// The bytes are not a header.
-    #[error("the first bytes are no PROXY header: {0}")]
+    #[error("the first bytes are not a PROXY header: {0}")]
     Invalid(Error),
     /// The header exceeds the limit.
     #[error("the PROXY header is longer than {MAX_HEADER} bytes")]
     TooLarge,
     /// The read timed out.
-    #[error("the PROXY header did not come in time")]
+    #[error("the PROXY header did not arrive in time")]
     Timeout,
     /// The connection ended before it was complete.
     #[error("the connection ended before its PROXY header")]

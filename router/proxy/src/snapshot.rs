@@ -83,7 +83,7 @@ impl Snapshots {
 
     fn serve(&mut self, router: &Arc<RouterTable>) -> ServedRouter {
         let tls = self.tls(router).map_err(|error| {
-            tracing::error!(router = %router.name, %error, "TLS connections of this router will be refused");
+            tracing::error!(router = %router.name, %error, "TLS connections of this router will be rejected");
         });
         let spelling = HeaderCase::of(&router.policy.case_adjustments);
         ServedRouter { table: Arc::clone(router), tls: tls.ok(), spelling }

@@ -66,7 +66,7 @@ impl<F: Future<Output = ()>> Future for Stream<F> {
             return Poll::Pending;
         }
         ready!(this.timer.poll(cx, this.patience));
-        tracing::debug!("an HTTP/2 client does not take what it has asked for: the stream is reset");
+        tracing::debug!("an HTTP/2 client does not read its response; resetting the stream");
         Poll::Ready(())
     }
 }

@@ -39,20 +39,20 @@ type Terms = (usize, Arc<[PeerName]>);
 pub struct UpstreamTls {
     service_ca: Option<Arc<RootCertStore>>,
     system: OnceLock<Arc<RootCertStore>>,
-    by_store: DashMap<usize, Made>,
-    by_policy: DashMap<Terms, Named>,
+    by_store: DashMap<usize, StoreConfig>,
+    by_policy: DashMap<Terms, PolicyConfig>,
 }
 
 #[derive(Debug)]
-struct Made {
+struct StoreConfig {
     trust: UpstreamTrust,
     // Keeps the store alive, so that its address, which is the key, is not reused.
     store: Arc<RootCertStore>,
 }
 
 #[derive(Debug)]
-struct Named {
-    made: Made,
+struct PolicyConfig {
+    made: StoreConfig,
     /// The policy that used the configuration last.
     policy: Weak<BackendPolicy>,
 }
@@ -86,7 +86,7 @@ impl UpstreamTls {
             let webpki = WebPkiServerVerifier::builder_with_provider(Arc::clone(store), provider()).build()?;
             let verifier: Arc<dyn ServerCertVerifier> =
                 if any_name { Arc::new(AnyName { webpki, roots: Arc::clone(store) }) } else { webpki };
-            Ok::<_, TrustError>(Made { trust: UpstreamTrust::with(verifier)?, store: Arc::clone(store) })
+            Ok::<_, TrustError>(StoreConfig { trust: UpstreamTrust::with(verifier)?, store: Arc::clone(store) })
         })?;
         Ok(made.trust.clone())
     }
@@ -102,8 +102,8 @@ impl UpstreamTls {
         let key = (address(store), Arc::clone(tls.names()));
         let mut named = self.by_policy.entry(key).or_try_insert_with(|| {
             let trust = UpstreamTrust::with(Arc::new(named::NamedPeer::new(store, tls)?))?;
-            let made = Made { trust, store: Arc::clone(store) };
-            Ok::<_, TrustError>(Named { made, policy: Weak::new() })
+            let made = StoreConfig { trust, store: Arc::clone(store) };
+            Ok::<_, TrustError>(PolicyConfig { made, policy: Weak::new() })
         })?;
         // An earlier policy may be dropped before this one.
         named.policy = Arc::downgrade(policy);

@@ -48,7 +48,7 @@ pub struct FrameMeter {
 
 /// The client floods the connection with frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("too many frames that are about no request")]
+#[error("too many frames unrelated to requests")]
 pub struct TooManyFrames;
 
 impl Default for FrameMeter {

@@ -23,13 +23,13 @@ use crate::upstream::{cause, wake_suppression};
 #[derive(Debug, thiserror::Error)]
 pub enum BodyError {
     /// The endpoint's connection failed.
-    #[error("the endpoint broke off: {0}")]
+    #[error("the endpoint's response is incomplete: {0}")]
     Upstream(#[source] AnswerError),
     /// Neither endpoint nor client were active for the server timeout.
-    #[error("the endpoint took too long")]
+    #[error("the endpoint timed out")]
     Stalled,
     /// The rule's request timeout expired.
-    #[error("the request took longer than its rule allows")]
+    #[error("the rule's request timeout expired")]
     Late,
 }
 

@@ -106,7 +106,7 @@ pub enum MaybeGzip<B> {
 impl<B> MaybeGzip<B> {
     /// Compresses a body and adjusts the response's fields, if the limit of concurrent responses permits.
     pub fn compress(headers: &mut HeaderMap, body: B) -> Self {
-        let Some(place) = Place::take() else { return MaybeGzip::Plain(body) };
+        let Some(place) = GzipPermit::take() else { return MaybeGzip::Plain(body) };
         tell(headers);
         let encoder = Some(GzEncoder::new(Vec::with_capacity(CHUNK), Compression::fast()));
         MaybeGzip::Gzip(Box::new(Gzip { body, encoder, has_unsent: false, trailers: None, _place: place }))
@@ -122,7 +122,7 @@ pub struct Gzip<B> {
     /// Whether the encoder holds data that could be flushed.
     has_unsent: bool,
     trailers: Option<Frame<Bytes>>,
-    _place: Place,
+    _place: GzipPermit,
 }
 
 impl<B: Body<Data = Bytes> + Unpin> Gzip<B> {
@@ -195,17 +195,17 @@ impl<B: Body<Data = Bytes> + Unpin> Body for MaybeGzip<B> {
 
 /// A permit of [`MAX_AT_ONCE`].
 #[derive(Debug)]
-struct Place;
+struct GzipPermit;
 
-impl Place {
-    fn take() -> Option<Place> {
+impl GzipPermit {
+    fn take() -> Option<GzipPermit> {
         let taken = AT_ONCE.fetch_add(1, Ordering::Relaxed);
         // Released by the drop even if the limit was exceeded.
-        Some(Place).filter(|_| taken < MAX_AT_ONCE)
+        Some(GzipPermit).filter(|_| taken < MAX_AT_ONCE)
     }
 }
 
-impl Drop for Place {
+impl Drop for GzipPermit {
     fn drop(&mut self) {
         AT_ONCE.fetch_sub(1, Ordering::Relaxed);
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use router_model::names::{Hostname, RouterName};
 use router_table::policy::ClientAuth;
 
-use super::headers::Told;
+use super::headers::ForwardedValues;
 use super::target::FirstHost;
 use crate::capacity::Permits;
 use crate::connection_state::ConnectionState;
@@ -28,7 +28,7 @@ pub struct Connection {
     /// State shared with the byte stream.
     pub clock: Arc<ConnectionState>,
     /// Values of forwarding header fields for this connection.
-    pub told: Told,
+    pub told: ForwardedValues,
     /// The first host that a request named.
     pub first_host: FirstHost,
     /// Timer for its requests; HTTP/1 has one request at a time.
@@ -46,7 +46,7 @@ impl Connection {
         tls: Option<ConnectionTls>,
         seats: Permits,
     ) -> Self {
-        let (clock, told) = (Arc::new(ConnectionState::new(seats)), Told::of(client.ip(), listener));
+        let (clock, told) = (Arc::new(ConnectionState::new(seats)), ForwardedValues::of(client.ip(), listener));
         // A reference count of its own, because each request clones it and other threads clone theirs.
         let router = RouterName((*router.0).into());
         let (first_host, timer, private) = (FirstHost::default(), TaskTimer::default(), Private::default());

@@ -20,13 +20,13 @@ const ALLOW_PRIVATE_NETWORK: HeaderName = HeaderName::from_static("access-contro
 
 /// What a rule grants to a request's origin.
 #[derive(Clone, Debug)]
-pub struct Sharing {
+pub struct CorsGrant {
     cors: Arc<Cors>,
     /// `Access-Control-Allow-Origin`; `None`: nothing is granted.
     allowed: Option<HeaderValue>,
 }
 
-impl Sharing {
+impl CorsGrant {
     /// What a rule grants to the origin of this request.
     pub fn with(cors: &Arc<Cors>, request: &HeaderMap) -> Self {
         // If the response is the same for all origins, it has the fields even without `Origin`, because caches store it
@@ -41,7 +41,7 @@ impl Sharing {
             });
             origin.cloned()
         };
-        Sharing { cors: Arc::clone(cors), allowed }
+        CorsGrant { cors: Arc::clone(cors), allowed }
     }
 
     /// Sets the CORS fields of a response; those of the endpoint are removed.

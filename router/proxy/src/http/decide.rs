@@ -15,7 +15,7 @@ use router_table::table::ResolvedRoute;
 use super::connection::{Connection, ConnectionTls};
 use super::target::{Target, read_target};
 use crate::http::path_rewrite::rewritten;
-use crate::http::request_view::{AskedPath, RequestView};
+use crate::http::request_view::{RequestPath, RequestView};
 use crate::record::AccessRecord;
 use crate::snapshot::ServedRouter;
 
@@ -87,7 +87,7 @@ pub fn decide(
         is_newest: tls.is_newest,
     });
     let via = Via { client: Some(connection.client.ip()), tls };
-    let path = AskedPath::new(head.uri.path());
+    let path = RequestPath::new(head.uri.path());
     let decision = decide::decide(&router.table, &via, host.as_deref(), &RequestView::new(head, &authority, &path));
     if let Some(path) = path.changed(decision.path_form(&router.table)) {
         match rewritten(&head.uri, path) {

@@ -30,7 +30,7 @@ use crate::http::deadlines::Deadlines;
 use crate::interim::Turn;
 use crate::limits::TooMany;
 use crate::record::AccessRecord;
-use crate::upstream::attempt::{AttemptError, Waits, attempt, read_off};
+use crate::upstream::attempt::{AttemptError, InactivityTimeouts, attempt, read_off};
 use crate::upstream::choose::{Choice, NoEndpoint, Pick};
 use crate::upstream::connect::ConnectRequest;
 use crate::upstream::hashing::Hashed;
@@ -230,7 +230,7 @@ impl<'r> Exchange<'r> {
         connection: &'w Connection,
         route: &'w ResolvedRoute,
         target: Target<'w>,
-    ) -> (ConnectRequest<'w>, Waits)
+    ) -> (ConnectRequest<'w>, InactivityTimeouts)
     where
         'r: 'w,
     {
@@ -250,7 +250,7 @@ impl<'r> Exchange<'r> {
             apart: connection.clock.takes_back_often(),
             with_content: self.upload.is_some(),
         };
-        (way, Waits { server: times.server, client: times.client, until })
+        (way, InactivityTimeouts { server: times.server, client: times.client, until })
     }
 }
 
@@ -309,7 +309,7 @@ fn prepare<'r>(
     // HTTP/1.0 has no interim responses, and hyper cannot send them over HTTP/2.
     let interim = is_http1.then(|| connection.clock.interim.begin()).filter(|_| view.version == Version::HTTP_11);
     if let Some(route) = record.route.as_ref().filter(|_| !plan.mirrors().is_empty() && asked.is_none()) {
-        let waits = Waits { server: times.server, client: times.client, until: None };
+        let waits = InactivityTimeouts { server: times.server, client: times.client, until: None };
         let totals = plan.totals(|| shared.log.counters().totals(&record.router, &route.id));
         Mirrors { shared, route, plan, totals, connect: times.connect, waits }.send(&mut request);
     }

@@ -21,7 +21,7 @@ const PROXY_CONNECTION: HeaderName = HeaderName::from_static("proxy-connection")
 
 /// Values of forwarding fields that are the same for all requests of a connection.
 #[derive(Debug)]
-pub struct Told {
+pub struct ForwardedValues {
     client: HeaderValue,
     /// Start of its `Forwarded` elements: the client's node identifier (RFC 7239 §6), and the next parameter's name.
     begin: HeaderValue,
@@ -31,7 +31,7 @@ pub struct Told {
     forwarded: OnceLock<(HeaderValue, Box<str>, HeaderValue)>,
 }
 
-impl Told {
+impl ForwardedValues {
     /// For a connection from `client` to `listener`.
     pub fn of(client: IpAddr, listener: SocketAddr) -> Self {
         // Addresses and numbers are visible ASCII.
@@ -41,7 +41,7 @@ impl Told {
             IpAddr::V6(client) => format!("for=\"[{client}]\";host="),
         };
         let port = HeaderValue::from(listener.port());
-        Told { client: value(client.to_string()), begin: value(begin), port, forwarded: OnceLock::new() }
+        ForwardedValues { client: value(client.to_string()), begin: value(begin), port, forwarded: OnceLock::new() }
     }
 }
 
@@ -49,7 +49,7 @@ impl Told {
 #[derive(Clone, Copy, Debug)]
 pub struct ClientView<'c> {
     /// Values of the connection.
-    pub told: &'c Told,
+    pub told: &'c ForwardedValues,
     /// Whether the connection uses TLS.
     pub tls: bool,
     /// HTTP version.

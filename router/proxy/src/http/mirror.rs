@@ -19,7 +19,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use super::modify::modify;
 use super::upload::{RequestBody, Upload};
 use crate::context::Shared;
-use crate::upstream::attempt::{Waits, attempt, read_off};
+use crate::upstream::attempt::{InactivityTimeouts, attempt, read_off};
 use crate::upstream::connect::ConnectRequest;
 use crate::upstream::plan::Plan;
 
@@ -37,7 +37,7 @@ pub struct Mirrors<'r> {
     /// Connect timeout.
     pub connect: Duration,
     /// Inactivity timeouts.
-    pub waits: Waits,
+    pub waits: InactivityTimeouts,
 }
 
 impl Mirrors<'_> {
@@ -74,7 +74,7 @@ fn lost(route: &ResolvedRoute, number: usize, totals: &Totals, why: &str) {
     let Some(count) = totals.lose_copy(Instant::now()) else { return };
     let mirror = route.rule.as_ref().and_then(|rule| rule.mirrors.get(number));
     let service = mirror.and_then(|mirror| mirror.cluster.services.first()).map_or("-", |service| &*service.service);
-    tracing::warn!(route = %route.id, service, why, count, "copies of requests are lost");
+    tracing::warn!(route = %route.id, service, why, count, "mirrored requests were lost");
 }
 
 struct Copy {
@@ -84,7 +84,7 @@ struct Copy {
     number: usize,
     totals: Arc<Totals>,
     connect: Duration,
-    waits: Waits,
+    waits: InactivityTimeouts,
     _permit: OwnedSemaphorePermit,
 }
 

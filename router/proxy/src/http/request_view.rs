@@ -16,21 +16,21 @@ pub struct RequestView<'h> {
     head: &'h request::Parts,
     authority: &'h HeaderValue,
     method: &'h str,
-    path: &'h AskedPath<'h>,
+    path: &'h RequestPath<'h>,
 }
 
 /// The path of a request, and its first normalized form that differs from the sent one: a router uses a single form,
 /// which each of its rules may request.
 #[derive(Debug)]
-pub struct AskedPath<'h> {
+pub struct RequestPath<'h> {
     sent: &'h str,
     formed: OnceCell<(PathForm, Cow<'h, str>)>,
 }
 
-impl<'h> AskedPath<'h> {
+impl<'h> RequestPath<'h> {
     /// The path as sent.
     pub fn new(sent: &'h str) -> Self {
-        AskedPath { sent, formed: OnceCell::new() }
+        RequestPath { sent, formed: OnceCell::new() }
     }
 
     fn get(&self, form: PathForm) -> Cow<'_, str> {
@@ -50,7 +50,7 @@ impl<'h> AskedPath<'h> {
 
 impl<'h> RequestView<'h> {
     /// A request for this authority. A WebSocket request counts as `GET` in every version of HTTP.
-    pub fn new(head: &'h request::Parts, authority: &'h HeaderValue, path: &'h AskedPath<'h>) -> Self {
+    pub fn new(head: &'h request::Parts, authority: &'h HeaderValue, path: &'h RequestPath<'h>) -> Self {
         let method = if is_websocket_connect(head) { "GET" } else { head.method.as_str() };
         RequestView { head, authority, method, path }
     }

@@ -9,12 +9,12 @@ use super::actions;
 use super::body::ResponseBody;
 use super::compress::{MaybeGzip, is_worth_it, tell_vary};
 use super::connection::Connection;
-use super::cors::Sharing;
+use super::cors::CorsGrant;
 use crate::snapshot::ServedRouter;
 
 /// Inputs of the filters.
 #[derive(Clone, Copy, Debug)]
-pub struct Finish<'r> {
+pub struct ResponseFilters<'r> {
     /// State of the router.
     pub served: &'r ServedRouter,
     /// The route.
@@ -24,15 +24,15 @@ pub struct Finish<'r> {
     /// Whether the client accepts gzip and the router may compress.
     pub takes_gzip: bool,
     /// What the rule's CORS filter grants to the request's origin, if any.
-    pub sharing: Option<&'r Sharing>,
+    pub sharing: Option<&'r CorsGrant>,
 }
 
-impl Finish<'_> {
+impl ResponseFilters<'_> {
     /// Captures the endpoint's fields for the log, then applies in order: the route's actions and the router's, which
     /// has the last word (docs/openshift.md#header-actions), CORS fields, HSTS over TLS, compression, and case
     /// adjustments.
     pub fn response(&self, response: Response<ResponseBody>) -> Response<MaybeGzip<ResponseBody>> {
-        let Finish { served, route, connection, takes_gzip, sharing } = *self;
+        let ResponseFilters { served, route, connection, takes_gzip, sharing } = *self;
         let (policy, of_route) = (&*served.table.policy, &*route.policy);
         let (mut head, mut body) = response.into_parts();
         if let Some(record) = body.record() {

@@ -4,12 +4,12 @@
 #[derive(Debug, thiserror::Error)]
 pub enum UploadError {
     /// The client's connection failed, or the body is malformed.
-    #[error("the client broke off: {0}")]
+    #[error("the client's body is incomplete: {0}")]
     Client(#[source] hyper::Error),
     /// The endpoint answered without reading the body.
-    #[error("the body was not wanted")]
+    #[error("the endpoint answered without reading the body")]
     NotWanted,
     /// A copy is incomplete, because the body is, or because the mirror read it too slowly.
-    #[error("a copy was given up")]
+    #[error("the copy is incomplete")]
     GivenUp,
 }

@@ -16,7 +16,7 @@ use socket2::SockRef;
 use tokio::net::{TcpListener, TcpStream};
 
 use super::address::plain;
-use crate::capacity::{Capacity, Permits, Seat};
+use crate::capacity::{Capacity, ConnectionPermit, Permits};
 use crate::connection::{Accepted, serve};
 use crate::context::Shared;
 use crate::record::AccessRecord;
@@ -60,15 +60,15 @@ impl Acceptor {
     }
 
     /// Accepts the next connection within the limits.
-    async fn next(&self) -> io::Result<(TcpStream, SocketAddr, Seat)> {
+    async fn next(&self) -> io::Result<(TcpStream, SocketAddr, ConnectionPermit)> {
         loop {
             if self.capacity.wait().await {
                 let (router, most) = (&self.router, self.capacity.taken());
-                tracing::warn!(%router, most, "as many connections as tuningOptions.maxConnections allows; others wait");
+                tracing::warn!(%router, most, "limit tuningOptions.maxConnections reached; further clients wait");
             }
             if self.descriptors.capacity.wait().await {
                 let most = self.descriptors.most;
-                tracing::warn!(most, "nearly as many descriptors are open as the process may have; clients wait");
+                tracing::warn!(most, "file descriptors are nearly exhausted; further clients wait");
             }
             // Checked again when a connection arrives, because other workers may have used the capacity. The permit is
             // taken before the accept, so that all workers together stay within the limit.
@@ -85,14 +85,14 @@ impl Acceptor {
     }
 
     /// Has the least busy worker serve a connection.
-    fn place(&self, stream: TcpStream, client: SocketAddr, seat: Seat) {
+    fn place(&self, stream: TcpStream, client: SocketAddr, seat: ConnectionPermit) {
         let seats = Permits([seat, self.descriptors.take(&stream)]);
         let Ok(local) = stream.local_addr() else { return };
         let (router, protocol) = (self.router.clone(), self.protocol);
         let (client, listener) = (plain(client), plain(local));
         let lookup = self.own.config.original;
         if self.own.balancer.health.returned.has(SockRef::from(&stream), client, listener, lookup) {
-            tracing::debug!(%router, %client, %listener, "a connection of the router's own came back");
+            tracing::debug!(%router, %client, %listener, "the endpoint's address leads back to this router");
             let mut record = AccessRecord::new(router, client, listener, DataPath::Relay, &self.own.log);
             record.flag = Flag::OwnListener;
             // Closed with unread bytes, or at once: the client gets a reset.
@@ -133,7 +133,7 @@ impl Default for Descriptors {
 impl Descriptors {
     /// Counts a new connection. The kernel assigns the lowest free descriptor, so all lower ones are in use. If it is
     /// beyond the limit, no connection is accepted until one has ended; the next accept checks again.
-    fn take(&self, stream: &impl AsRawFd) -> Seat {
+    fn take(&self, stream: &impl AsRawFd) -> ConnectionPermit {
         let seat = self.capacity.take();
         let most = if stream.as_raw_fd() < self.most { usize::MAX } else { self.capacity.taken() };
         self.capacity.set(most);

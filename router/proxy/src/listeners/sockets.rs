@@ -82,7 +82,7 @@ impl Sockets {
                     let dual = address.ip() == IpAddr::V6(Ipv6Addr::UNSPECIFIED) && !socket.only_v6().unwrap_or(true);
                     held.push(Held { address, dual, origin, socket });
                 }
-                Err(error) => tracing::warn!(%error, "an inherited descriptor is no listening TCP socket; unused"),
+                Err(error) => tracing::warn!(%error, "an inherited descriptor is not a listening TCP socket; ignored"),
             }
         }
         Sockets(Arc::new(Mutex::new(State { keeper, held, sorted: false, released: false })))
@@ -100,11 +100,11 @@ impl Sockets {
             let unwanted = !wanted.iter().any(|address| held.serves(*address));
             match held.origin {
                 Origin::Agent if unwanted => {
-                    tracing::info!(address = %held.address, "no router wants this inherited socket; closed");
+                    tracing::info!(address = %held.address, "no router needs this inherited socket; closed");
                     keeper.iter().for_each(|keeper| keeper.closed(&name(held.address)));
                 }
                 Origin::Activation if unwanted => {
-                    tracing::warn!(address = %held.address, "no router wants this inherited socket; left alone");
+                    tracing::warn!(address = %held.address, "no router needs this inherited socket; kept open");
                 }
                 Origin::Agent | Origin::Activation => {}
             }

@@ -65,7 +65,7 @@ pub async fn terminate(
     let session = stream.get_ref().1;
     let Some(client) = client_of(session) else {
         tls.handshakes.fail();
-        tracing::debug!(client = %record.client, "the certificate of a client cannot be read, or has expired");
+        tracing::debug!(client = %record.client, "a client's certificate is not acceptable, or has expired");
         record.flag = Flag::ClientHandshake;
         return;
     };

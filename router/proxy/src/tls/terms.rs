@@ -24,7 +24,7 @@ pub enum TermsError {
     #[error(transparent)]
     Profile(#[from] NothingToOffer),
     /// `clientTLS` has no usable CA.
-    #[error("clientTLS has no CA that clients' certificates could be verified with: {0}")]
+    #[error("clientTLS has no usable CA for client certificates: {0}")]
     ClientCa(#[from] VerifierBuilderError),
     /// rustls rejects the configuration.
     #[error("cannot set up TLS: {0}")]

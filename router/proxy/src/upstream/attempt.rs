@@ -20,9 +20,9 @@ use router_access_log::Flag;
 use tokio::time::{Instant, timeout};
 
 use super::connect::ConnectRequest;
-use super::failure::{Fate, Unanswered};
+use super::failure::{Processing, Unanswered};
 use super::http2;
-use super::replay::Kept;
+use super::replay::SavedRequest;
 use super::wire::{Answer, Sender};
 use crate::http::upload::{RequestBody, Upload};
 use crate::rt::timer::{PooledTimer, TaskTimer};
@@ -53,7 +53,7 @@ impl AttemptError {
 
 /// Inactivity timeouts of an attempt, by the side that has to act.
 #[derive(Clone, Copy, Debug)]
-pub struct Waits {
+pub struct InactivityTimeouts {
     /// The endpoint sends no response or does not accept the body.
     pub server: Duration,
     /// The client does not send the body.
@@ -62,7 +62,7 @@ pub struct Waits {
     pub until: Option<Instant>,
 }
 
-impl Waits {
+impl InactivityTimeouts {
     fn are_over(&self) -> bool {
         self.until.is_some_and(|until| Instant::now() >= until)
     }
@@ -83,7 +83,7 @@ pub async fn attempt(
     way: &ConnectRequest<'_>,
     request: &mut Request<RequestBody>,
     upload: Option<&Upload>,
-    waits: Waits,
+    waits: InactivityTimeouts,
 ) -> Result<(Lease, Response<Answer>), AttemptError> {
     let repeatable = is_repeatable(request);
     let mut bucket = way.bucket(request.headers());
@@ -109,7 +109,7 @@ pub async fn attempt(
         }
         let once_more = repeatable && !sent_before && (lease.reused || is_http2);
         let keep = once_more || way.keep;
-        let kept = keep.then(|| Kept::of(request));
+        let kept = keep.then(|| SavedRequest::of(request));
         let answered = {
             let mut answer = pin!(lease.sender.send(std::mem::take(request), way.interim));
             let timer = way.timer.map_or_else(|| way.shared.timers.lend(), TaskTimer::lend);
@@ -130,7 +130,7 @@ pub async fn attempt(
             Err(unanswered) => unanswered,
         };
         let was_unsent = unsent.is_some();
-        if fate == Fate::NotOverHttp2 && bucket.key.wire.peer().is_some() {
+        if fate == Processing::NotOverHttp2 && bucket.key.wire.peer().is_some() {
             bucket.want_http1();
         }
         if let Some(unsent) = unsent {
@@ -144,7 +144,7 @@ pub async fn attempt(
         } else if once_more && bucket.wants_http1() {
             sent_before = true;
             bucket = way.http1_bucket();
-        } else if once_more && (fate == Fate::Refused || (fate == Fate::Lost && lease.reused)) {
+        } else if once_more && (fate == Processing::Refused || (fate == Processing::Lost && lease.reused)) {
             sent_before = true;
             idle = Duration::ZERO;
         } else {
@@ -172,7 +172,7 @@ async fn wait<A: Future>(
     mut timer: PooledTimer<'_>,
     mut answer: Pin<&mut A>,
     upload: Option<&Upload>,
-    waits: Waits,
+    waits: InactivityTimeouts,
 ) -> Option<A::Output> {
     let begun = Instant::now();
     let within = |deadline: Instant| waits.until.map_or(deadline, |until| deadline.min(until));
@@ -197,7 +197,7 @@ async fn wait<A: Future>(
     .await
 }
 
-fn too_late(lease: &Lease, upload: Option<&Upload>, waits: Waits) -> AttemptError {
+fn too_late(lease: &Lease, upload: Option<&Upload>, waits: InactivityTimeouts) -> AttemptError {
     if !waits.are_over() && upload.is_some_and(Upload::waits_for_client) {
         return AttemptError::seen(StatusCode::REQUEST_TIMEOUT, Flag::ClientTimeout);
     }
@@ -235,7 +235,7 @@ pub async fn read_off(lease: Lease, response: Response<Answer>, within: Duration
 
 /// Converts a request to HTTP/1.1: target in origin form, host in `Host`, cookies in one field (RFC 9113 §8.2.3). For
 /// methods that rarely have content, hyper sends content of unknown length only if `Transfer-Encoding` is set.
-pub(super) fn for_http1(request: &mut Request<RequestBody>) -> Result<(), Unspeakable> {
+pub(super) fn for_http1(request: &mut Request<RequestBody>) -> Result<(), Unrepresentable> {
     *request.version_mut() = Version::HTTP_11;
     if !request.body().is_end_stream()
         && (request.method() == Method::GET || request.method() == Method::HEAD)
@@ -246,7 +246,7 @@ pub(super) fn for_http1(request: &mut Request<RequestBody>) -> Result<(), Unspea
     if request.uri().authority().is_some() {
         let uri = std::mem::take(request.uri_mut()).into_parts();
         if let Some(authority) = uri.authority.filter(|_| !request.headers().contains_key(HOST)) {
-            let host = HeaderValue::from_str(authority.as_str()).map_err(|_| Unspeakable)?;
+            let host = HeaderValue::from_str(authority.as_str()).map_err(|_| Unrepresentable)?;
             request.headers_mut().insert(HOST, host);
         }
         *request.uri_mut() = Uri::from(uri.path_and_query.unwrap_or_else(|| PathAndQuery::from_static("/")));
@@ -254,7 +254,7 @@ pub(super) fn for_http1(request: &mut Request<RequestBody>) -> Result<(), Unspea
     let mut cookies = request.headers().get_all(COOKIE).iter();
     if cookies.next().is_some() && cookies.next().is_some() {
         let crumbs: Vec<&[u8]> = request.headers().get_all(COOKIE).iter().map(HeaderValue::as_bytes).collect();
-        let cookie = HeaderValue::from_bytes(&crumbs.join(&b"; "[..])).map_err(|_| Unspeakable)?;
+        let cookie = HeaderValue::from_bytes(&crumbs.join(&b"; "[..])).map_err(|_| Unrepresentable)?;
         request.headers_mut().insert(COOKIE, cookie);
     }
     Ok(())
@@ -266,7 +266,7 @@ pub(super) fn for_http2(
     request: &mut Request<RequestBody>,
     scheme: Scheme,
     upload: Option<&Upload>,
-) -> Result<(), Unspeakable> {
+) -> Result<(), Unrepresentable> {
     *request.version_mut() = Version::HTTP_2;
     if !request.body().is_end_stream() {
         // An earlier attempt may have set it.
@@ -280,10 +280,10 @@ pub(super) fn for_http2(
     if let Some(host) = request.headers_mut().remove(HOST) {
         let mut parts = uri::Parts::default();
         parts.scheme = Some(scheme);
-        parts.authority = Some(Authority::try_from(host.as_bytes()).map_err(|_| Unspeakable)?);
+        parts.authority = Some(Authority::try_from(host.as_bytes()).map_err(|_| Unrepresentable)?);
         let path = std::mem::take(request.uri_mut()).into_parts().path_and_query;
         parts.path_and_query = Some(path.unwrap_or_else(|| PathAndQuery::from_static("/")));
-        *request.uri_mut() = Uri::from_parts(parts).map_err(|_| Unspeakable)?;
+        *request.uri_mut() = Uri::from_parts(parts).map_err(|_| Unrepresentable)?;
     }
     Ok(())
 }
@@ -291,10 +291,10 @@ pub(super) fn for_http2(
 /// Host, target or cookies cannot be expressed in this version of HTTP. The router validated them earlier, so the
 /// remaining cases are client errors.
 #[derive(Debug)]
-pub(super) struct Unspeakable;
+pub(super) struct Unrepresentable;
 
-impl From<Unspeakable> for AttemptError {
-    fn from(Unspeakable: Unspeakable) -> Self {
+impl From<Unrepresentable> for AttemptError {
+    fn from(Unrepresentable: Unrepresentable) -> Self {
         AttemptError::seen(StatusCode::BAD_REQUEST, Flag::BadRequest)
     }
 }

@@ -13,7 +13,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use super::failure::OpenError;
 use super::http2::Shared;
 use super::http2::upload::Upload;
-use super::wire::{Own, Sender};
+use super::wire::{Http1Connection, Sender};
 
 pub use key::{MAX_AGE, PoolKey, Wire};
 
@@ -54,13 +54,13 @@ struct Inner {
 
 #[derive(Debug)]
 struct Idle {
-    connection: Own,
+    connection: Http1Connection,
     since: Instant,
 }
 
 /// Result of looking for a connection.
 #[derive(Debug)]
-pub enum Taken {
+pub enum Acquired {
     /// A connection.
     Ready(Lease),
     /// No connection, but one is being opened that may be shared.
@@ -132,7 +132,7 @@ impl Bucket {
 
     /// Returns a stream of the first HTTP/2 connection with capacity, else the connection that became idle last, if
     /// that was at most `idle` ago. `with_content`: see [`Shared::stream`].
-    pub fn take(self: &Arc<Self>, idle: Duration, with_content: bool) -> Taken {
+    pub fn take(self: &Arc<Self>, idle: Duration, with_content: bool) -> Acquired {
         let mut inner = lock(&self.inner);
         let is_short = self.is_short();
         let stream = inner.shared.iter_mut().find_map(|(shared, last_used)| {
@@ -146,7 +146,7 @@ impl Bucket {
             Some(stream)
         });
         if let Some(stream) = stream {
-            return Taken::Ready(self.lease(Sender::Http2(stream), true));
+            return Acquired::Ready(self.lease(Sender::Http2(stream), true));
         }
         while let Some(last) = inner.idle.pop() {
             if last.since.elapsed() > idle {
@@ -155,18 +155,18 @@ impl Bucket {
                 break;
             }
             if last.connection.sender.is_ready() {
-                return Taken::Ready(self.lease(Sender::Http1(last.connection), true));
+                return Acquired::Ready(self.lease(Sender::Http1(last.connection), true));
             }
         }
         if inner.multiplexed == Some(false) {
-            return Taken::Open(Opener { bucket: Arc::clone(self), told: None });
+            return Acquired::Open(Opener { bucket: Arc::clone(self), told: None });
         }
         match &inner.opening {
-            Some(opening) if opening.has_changed().is_ok() => Taken::Wait(Opening(opening.clone())),
+            Some(opening) if opening.has_changed().is_ok() => Acquired::Wait(Opening(opening.clone())),
             _ => {
                 let (told, opening) = watch::channel(None);
                 inner.opening = Some(opening);
-                Taken::Open(Opener { bucket: Arc::clone(self), told: Some(told) })
+                Acquired::Open(Opener { bucket: Arc::clone(self), told: Some(told) })
             }
         }
     }
@@ -175,7 +175,7 @@ impl Bucket {
         Lease { bucket: Arc::clone(self), sender, reused, turn: None }
     }
 
-    fn put(self: &Arc<Self>, connection: Own) {
+    fn put(self: &Arc<Self>, connection: Http1Connection) {
         let mut inner = lock(&self.inner);
         if !inner.retired && inner.idle.len() < MAX_IDLE {
             inner.idle.push(Idle { connection, since: Instant::now() });
@@ -217,7 +217,7 @@ pub struct Opener {
 
 impl Opener {
     /// Registers an HTTP/1.1 connection.
-    pub fn http1(self, connection: Own) -> Lease {
+    pub fn http1(self, connection: Http1Connection) -> Lease {
         let mut inner = lock(&self.bucket.inner);
         inner.multiplexed = Some(false);
         inner.opening = None;

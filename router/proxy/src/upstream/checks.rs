@@ -80,20 +80,20 @@ async fn check(balancer: Arc<Balancer>, address: SocketAddr, interval: Duration)
 /// Checked addresses and their due times.
 #[derive(Debug, Default)]
 struct Schedule {
-    watched: HashMap<SocketAddr, Watched>,
+    watched: HashMap<SocketAddr, CheckedAddress>,
     by_time: BTreeSet<(Instant, SocketAddr)>,
     /// No check begins before this.
     not_before: Option<Instant>,
 }
 
 #[derive(Debug)]
-struct Watched {
+struct CheckedAddress {
     /// Number of endpoints of routes with each interval.
     intervals: BTreeMap<Duration, usize>,
     next: Instant,
 }
 
-impl Watched {
+impl CheckedAddress {
     fn interval(&self) -> Duration {
         self.intervals.first_key_value().map_or(PATIENCE, |(interval, _)| *interval)
     }
@@ -157,7 +157,7 @@ impl Schedule {
                 let part = f64::from(dial::random_below(1 << 20)) / f64::from(1 << 20);
                 let next = now + interval.mul_f64(part);
                 self.by_time.insert((next, address));
-                Watched { intervals: BTreeMap::new(), next }
+                CheckedAddress { intervals: BTreeMap::new(), next }
             });
             *watched.intervals.entry(interval).or_default() += 1;
             if watched.next > now + interval {

@@ -19,17 +19,17 @@ use tokio_rustls::TlsConnector;
 use super::failure::OpenError;
 use super::health::Step;
 use super::private::Private;
-use super::read_activity::Heard;
-use super::secure::{Failed, Trusted, secure, trust_policy};
+use super::read_activity::ReadActivity;
+use super::secure::{SecureError, Trusted, secure, trust_policy};
 use super::target::{Peer, Target};
-use super::wire::Own;
+use super::wire::Http1Connection;
 use super::{http2, wake_suppression};
 use crate::coalesced_write::CoalescedWrite;
 use crate::context::Common;
 use crate::dial::{self, DialError};
 use crate::interim::Turn;
 use crate::rt::timer::TaskTimer;
-use crate::upstream::bucket::{Bucket, Lease, Opener, PoolKey, Taken, Wire};
+use crate::upstream::bucket::{Acquired, Bucket, Lease, Opener, PoolKey, Wire};
 use crate::upstream_tls::{TrustError, service_name};
 
 /// Longest head of a response from an endpoint, in bytes.
@@ -69,7 +69,7 @@ pub struct ConnectRequest<'r> {
 /// An open connection.
 pub enum Connected {
     /// HTTP/1.1: one request at a time.
-    Http1(Own),
+    Http1(Http1Connection),
     /// HTTP/2: many requests.
     Http2(http2::Shared),
 }
@@ -85,7 +85,7 @@ impl ConnectRequest<'_> {
             return Box::pin(self.lease_in_turn(bucket, Arc::clone(turns))).await;
         }
         match bucket.take(idle, self.with_content) {
-            Taken::Ready(lease) => Ok(lease),
+            Acquired::Ready(lease) => Ok(lease),
             // Boxed: this case is rare, and each request's future would have its size.
             none => Box::pin(self.wait_or_open(bucket, idle, none)).await,
         }
@@ -113,7 +113,7 @@ impl ConnectRequest<'_> {
         &self,
         bucket: &Arc<Bucket>,
         idle: Duration,
-        taken: Taken,
+        taken: Acquired,
     ) -> Result<Lease, (OpenError, Duration)> {
         let begun = Instant::now();
         let opened = self.wait_or_open_until(bucket, idle, taken, begun + self.within).await;
@@ -124,18 +124,18 @@ impl ConnectRequest<'_> {
         &self,
         bucket: &Arc<Bucket>,
         idle: Duration,
-        mut taken: Taken,
+        mut taken: Acquired,
         deadline: Instant,
     ) -> Result<Lease, OpenError> {
         let deadline = self.until.map_or(deadline, |until| until.min(deadline));
         loop {
             match taken {
-                Taken::Ready(lease) => return Ok(lease),
-                Taken::Wait(opening) => match timeout_at(deadline, opening.done()).await {
+                Acquired::Ready(lease) => return Ok(lease),
+                Acquired::Wait(opening) => match timeout_at(deadline, opening.done()).await {
                     Ok(done) => done?,
                     Err(_) => return Err((StatusCode::GATEWAY_TIMEOUT, Flag::UpstreamConnectTimeout)),
                 },
-                Taken::Open(opener) => match self.open(&bucket.key, opener, deadline).await {
+                Acquired::Open(opener) => match self.open(&bucket.key, opener, deadline).await {
                     // Another request may return its connection or release a descriptor.
                     Err((_, Flag::NoDescriptor)) if Instant::now() < deadline => {
                         self.shared.wait_for_descriptor().await
@@ -165,14 +165,14 @@ impl ConnectRequest<'_> {
     async fn connect(&self, key: &PoolKey, deadline: Instant) -> Result<Connected, OpenError> {
         match (self.connect_as(&key.wire, deadline).await, &key.wire) {
             // Tied connections use HTTP/1.1 where possible.
-            (Err(Failed::NoHttp1), Wire::TlsHttp1(peer)) if !self.http1_only => {
+            (Err(SecureError::NoHttp1), Wire::TlsHttp1(peer)) if !self.http1_only => {
                 Ok(self.connect_as(&Wire::Tls(peer.clone()), deadline).await?)
             }
             (connected, _) => Ok(connected?),
         }
     }
 
-    async fn connect_as(&self, wire: &Wire, deadline: Instant) -> Result<Connected, Failed> {
+    async fn connect_as(&self, wire: &Wire, deadline: Instant) -> Result<Connected, SecureError> {
         let tls = self.trust(wire)?;
         let within = deadline.saturating_duration_since(Instant::now());
         connect(self.shared, self.target.endpoint, wire, tls, within).await
@@ -233,7 +233,7 @@ async fn connect(
     wire: &Wire,
     tls: Option<Trusted>,
     within: Duration,
-) -> Result<Connected, Failed> {
+) -> Result<Connected, SecureError> {
     let (health, deadline) = (&common.balancer.health, Instant::now() + within);
     let stream = dial::connect(health, endpoint, within).await.map_err(|error| match error {
         DialError::Timeout => (StatusCode::GATEWAY_TIMEOUT, Flag::UpstreamConnectTimeout),
@@ -255,13 +255,13 @@ async fn http1<S>(stream: S) -> Result<Connected, OpenError>
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let heard = Heard::default();
+    let heard = ReadActivity::default();
     let io = TokioIo::new(heard.hear(stream));
     let made = http1::Builder::new().max_buf_size(MAX_RESPONSE_HEAD).handshake(io).await;
     let (sender, driver) = made.map_err(|_| (StatusCode::BAD_GATEWAY, Flag::UpstreamHungUp))?;
     // The connection's errors are reported to its requests.
     tokio::spawn(wake_suppression::sleeper(async move { driver.with_upgrades().await.ok() }));
-    Ok(Connected::Http1(Own::new(sender, heard)))
+    Ok(Connected::Http1(Http1Connection::new(sender, heard)))
 }
 
 async fn http2<S>(stream: S) -> Result<Connected, OpenError>

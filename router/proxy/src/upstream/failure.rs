@@ -14,14 +14,14 @@ pub struct Unanswered {
     /// The request, if nothing of it was sent. Boxed to keep the error small.
     pub unsent: Option<Box<Request<RequestBody>>>,
     /// Whether the endpoint may have processed it.
-    pub fate: Fate,
+    pub fate: Processing,
     /// Cause.
     pub flag: Flag,
 }
 
 /// Whether an endpoint may have processed a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fate {
+pub enum Processing {
     /// Not processed: the endpoint refused the stream (RFC 9113 §8.7).
     Refused,
     /// Not processed: the endpoint requires HTTP/1.1 (RFC 9113 §7).

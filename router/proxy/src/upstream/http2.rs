@@ -32,7 +32,7 @@ use tokio::sync::watch;
 use tokio::time::timeout;
 
 use super::cause;
-use super::failure::{AnswerError, Fate, OpenError, Unanswered};
+use super::failure::{AnswerError, OpenError, Processing, Unanswered};
 use crate::http::upload::RequestBody;
 use answer::{Answer, Waiting, lock};
 pub use load::MAX_BROKEN_OFF;
@@ -253,20 +253,20 @@ struct Begun {
 }
 
 fn unanswered(error: h2::Error, unsent: Option<Request<RequestBody>>) -> Unanswered {
-    tracing::debug!(%error, "a request got no answer");
+    tracing::debug!(%error, "a request got no response");
     let fate = fate(&error);
     Unanswered { unsent: unsent.map(Box::new), fate, flag: cause::of_head(&AnswerError::Http2(error)) }
 }
 
 /// Whether the endpoint may have processed the request of a stream that ended. A GOAWAY ends only streams that the
 /// endpoint has not processed and will not (RFC 9113 §6.8).
-fn fate(error: &h2::Error) -> Fate {
+fn fate(error: &h2::Error) -> Processing {
     match error.reason() {
-        _ if error.is_remote() && error.is_go_away() => Fate::Refused,
-        Some(h2::Reason::REFUSED_STREAM) if error.is_remote() => Fate::Refused,
-        Some(h2::Reason::HTTP_1_1_REQUIRED) if error.is_remote() => Fate::NotOverHttp2,
-        _ if error.is_io() => Fate::Lost,
-        _ => Fate::Begun,
+        _ if error.is_remote() && error.is_go_away() => Processing::Refused,
+        Some(h2::Reason::REFUSED_STREAM) if error.is_remote() => Processing::Refused,
+        Some(h2::Reason::HTTP_1_1_REQUIRED) if error.is_remote() => Processing::NotOverHttp2,
+        _ if error.is_io() => Processing::Lost,
+        _ => Processing::Begun,
     }
 }
 

@@ -13,7 +13,7 @@ const MAX_FIELDS: usize = 100;
 
 /// Parses an endpoint's bytes from the start of a response to its first final head.
 #[derive(Debug, Default)]
-pub struct Tap {
+pub struct InterimParser {
     /// Received bytes of an incomplete head; `None` after the final head, or after anything else.
     head: Option<Vec<u8>>,
 }
@@ -27,7 +27,7 @@ enum Step {
     Other,
 }
 
-impl Tap {
+impl InterimParser {
     /// Parses received bytes. `is_first`: they begin a response.
     pub fn hear(&mut self, bytes: &[u8], is_first: bool, mut tell: impl FnMut(Response<()>)) {
         if is_first {
@@ -103,7 +103,7 @@ mod tests {
                             HTTP/1.1 200 OK\r\nContent-Length: 30\r\n\r\nHTTP/1.1 103 Not a head\r\n\r\nHTTP";
 
     /// What is told of an answer that comes in these parts.
-    fn told(tap: &mut Tap, parts: &[&[u8]]) -> Vec<String> {
+    fn told(tap: &mut InterimParser, parts: &[&[u8]]) -> Vec<String> {
         let mut told = Vec::new();
         for (number, part) in parts.iter().enumerate() {
             tap.hear(part, number == 0, |interim| {
@@ -117,7 +117,7 @@ mod tests {
     #[test]
     fn heads_are_found_however_they_are_cut() {
         let expected = ["103 </a> </b>", "102 "];
-        let mut tap = Tap::default();
+        let mut tap = InterimParser::default();
         for cut in 1..ANSWER.len() {
             let (first, rest) = ANSWER.split_at(cut);
             assert_eq!(told(&mut tap, &[first, rest]), expected, "cut at {cut}");
@@ -129,7 +129,7 @@ mod tests {
 
     #[test]
     fn nothing_else_is_told() {
-        let mut tap = Tap::default();
+        let mut tap = InterimParser::default();
         let long = format!("HTTP/1.1 103 x\r\nLink: {}", "x".repeat(MAX_HEAD));
         for answer in [
             "HTTP/1.1 200 OK\r\n\r\nHTTP/1.1 103 x\r\n\r\n",

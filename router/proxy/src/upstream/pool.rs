@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, Weak};
 use foldhash::fast::RandomState;
 
 use crate::upstream::bucket::{Bucket, PoolKey, lock};
-use crate::upstream::held::Held;
+use crate::upstream::held::PrivateBuckets;
 
 /// Connections by key.
 #[derive(Debug, Default)]
@@ -15,7 +15,7 @@ pub struct Pool {
     /// By key. Clients cannot choose keys, so a fast hash function is safe.
     pub(super) buckets: Mutex<HashMap<PoolKey, Arc<Bucket>, RandomState>>,
     /// Connections that belong to single client connections.
-    private: Mutex<Vec<Weak<Held>>>,
+    private: Mutex<Vec<Weak<PrivateBuckets>>>,
 }
 
 impl Pool {
@@ -37,7 +37,7 @@ impl Pool {
     }
 
     /// Registers a client connection's own connections, so that they are swept and retired, too.
-    pub fn add(&self, private: &Arc<Held>) {
+    pub fn add(&self, private: &Arc<PrivateBuckets>) {
         lock(&self.private).push(Arc::downgrade(private));
     }
 

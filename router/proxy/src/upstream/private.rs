@@ -19,7 +19,7 @@ use http::header::{AUTHORIZATION, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, WWW_A
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use router_table::table::ResolvedRoute;
 
-use super::held::Held;
+use super::held::PrivateBuckets;
 use super::plan::Plan;
 use crate::upstream::bucket::{Bucket, PoolKey};
 use crate::upstream::pool::Pool;
@@ -60,7 +60,7 @@ fn names_scheme(value: &HeaderValue) -> bool {
 
 /// Connections that belong to a client connection; rarely any.
 #[derive(Debug, Default)]
-pub struct Private(OnceLock<Arc<Held>>);
+pub struct Private(OnceLock<Arc<PrivateBuckets>>);
 
 /// The endpoint that a client connection is bound to.
 #[derive(Clone, Copy, Debug)]

@@ -53,16 +53,16 @@ pub async fn run(common: Arc<Common>, mut tables: watch::Receiver<Arc<RoutingTab
 struct Probes {
     common: Arc<Common>,
     slots: Arc<Semaphore>,
-    asked: HashMap<Checked, Asked>,
+    asked: HashMap<Checked, ProbeHandle>,
 }
 
 /// The task that probes an endpoint, and for how many endpoints of routes.
-struct Asked {
+struct ProbeHandle {
     count: usize,
     task: AbortHandle,
 }
 
-impl Drop for Asked {
+impl Drop for ProbeHandle {
     fn drop(&mut self) {
         self.task.abort();
     }
@@ -95,9 +95,9 @@ impl Probes {
                 Entry::Occupied(mut known) => known.get_mut().count += 1,
                 Entry::Vacant(new) => {
                     let (common, slots) = (Arc::clone(&self.common), Arc::clone(&self.slots));
-                    let patient = Patient { common, endpoint, policy, checked: new.key().clone() };
+                    let patient = ProbeTask { common, endpoint, policy, checked: new.key().clone() };
                     let task = tokio::spawn(patient.watch(slots)).abort_handle();
-                    new.insert(Asked { count: 1, task });
+                    new.insert(ProbeHandle { count: 1, task });
                 }
             }
         }
@@ -158,20 +158,20 @@ impl Streak {
 }
 
 /// Task that probes an endpoint.
-struct Patient {
+struct ProbeTask {
     common: Arc<Common>,
     endpoint: Endpoint,
     policy: Arc<BackendPolicy>,
     checked: Checked,
 }
 
-impl Drop for Patient {
+impl Drop for ProbeTask {
     fn drop(&mut self) {
         self.common.balancer.health.checked(&self.checked, false);
     }
 }
 
-impl Patient {
+impl ProbeTask {
     /// Probes until the task is aborted.
     async fn watch(self, slots: Arc<Semaphore>) {
         let check = Arc::clone(&self.checked.check);

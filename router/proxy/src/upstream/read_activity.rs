@@ -8,20 +8,20 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::io::AsyncRead;
 use tokio_util::io::InspectReader;
 
-use super::informational::Tap;
+use super::informational::InterimParser;
 use crate::interim::Listener;
 
-/// Whether bytes were received since [`Heard::forget`].
+/// Whether bytes were received since [`ReadActivity::forget`].
 #[derive(Clone, Debug, Default)]
-pub struct Heard(Arc<Ear>);
+pub struct ReadActivity(Arc<ReadState>);
 
 #[derive(Debug, Default)]
-struct Ear {
+struct ReadState {
     anything: AtomicBool,
     listener: Mutex<Option<Listener>>,
 }
 
-impl Heard {
+impl ReadActivity {
     /// Resets the record and sets the listener for interim responses. Returns whether bytes were received before.
     pub fn forget(&self, listener: Option<Listener>) -> bool {
         *self.0.listener.lock().unwrap_or_else(PoisonError::into_inner) = listener;
@@ -35,8 +35,8 @@ impl Heard {
 
     /// Wraps a connection so that its reads are recorded.
     pub fn hear<S: AsyncRead>(&self, connection: S) -> InspectReader<S, impl FnMut(&[u8]) + use<S>> {
-        let Heard(ear) = self.clone();
-        let mut tap = Tap::default();
+        let ReadActivity(ear) = self.clone();
+        let mut tap = InterimParser::default();
         InspectReader::new(connection, move |bytes: &[u8]| {
             if !bytes.is_empty() {
                 let is_first = !ear.anything.load(Ordering::Acquire);

@@ -7,7 +7,7 @@ use crate::http::upload::RequestBody;
 
 /// A request without content. Part of each request's future, so it must be small.
 #[derive(Debug)]
-pub struct Kept {
+pub struct SavedRequest {
     method: Method,
     version: Version,
     extensions: Extensions,
@@ -20,7 +20,7 @@ const LENGTH: usize = size_of::<u32>();
 /// Flag in the length of a sensitive value ([`HeaderValue::is_sensitive`]). No message has pieces that long.
 const SENSITIVE: u32 = 1 << 31;
 
-impl Kept {
+impl SavedRequest {
     /// Copies a request without its content.
     pub fn of(request: &Request<RequestBody>) -> Self {
         let (headers, uri) = (request.headers(), request.uri());
@@ -40,7 +40,7 @@ impl Kept {
             put(&mut text, value.as_bytes(), if value.is_sensitive() { SENSITIVE } else { 0 });
         }
         let (method, extensions) = (request.method().clone(), request.extensions().clone());
-        Kept { method, version: request.version(), extensions, text }
+        SavedRequest { method, version: request.version(), extensions, text }
     }
 
     /// Restores the request.
@@ -98,7 +98,7 @@ mod tests {
                 request.headers_mut().append(HeaderName::try_from(name).unwrap(), value);
             }
             request.extensions_mut().insert(7_u8);
-            let back = Kept::of(&request).request();
+            let back = SavedRequest::of(&request).request();
             prop_assert_eq!(back.method(), Method::PUT);
             prop_assert_eq!((back.uri(), back.version()), (request.uri(), request.version()));
             prop_assert_eq!(back.extensions().get::<u8>(), Some(&7));

@@ -30,24 +30,24 @@ pub type Trusted = (TlsConnector, ServerName<'static>);
 pub type ByteStream = Either<TcpStream, TlsStream<TcpStream>>;
 
 /// Why the handshake failed.
-pub enum Failed {
+pub enum SecureError {
     /// The endpoint's ALPN does not include HTTP/1.1.
     NoHttp1,
     /// Any other failure.
     Otherwise(OpenError),
 }
 
-impl From<OpenError> for Failed {
+impl From<OpenError> for SecureError {
     fn from(error: OpenError) -> Self {
-        Failed::Otherwise(error)
+        SecureError::Otherwise(error)
     }
 }
 
-impl From<Failed> for OpenError {
-    fn from(failed: Failed) -> Self {
+impl From<SecureError> for OpenError {
+    fn from(failed: SecureError) -> Self {
         match failed {
-            Failed::NoHttp1 => (StatusCode::BAD_GATEWAY, Flag::UpstreamTls),
-            Failed::Otherwise(error) => error,
+            SecureError::NoHttp1 => (StatusCode::BAD_GATEWAY, Flag::UpstreamTls),
+            SecureError::Otherwise(error) => error,
         }
     }
 }
@@ -55,14 +55,14 @@ impl From<Failed> for OpenError {
 /// Performs a TLS handshake, and reports the result to `health`.
 ///
 /// # Errors
-/// See [`Failed`].
+/// See [`SecureError`].
 pub async fn secure<S>(
     health: &Health,
     step: &Step,
     (connector, name): Trusted,
     stream: S,
     deadline: Instant,
-) -> Result<TlsStream<S>, Failed>
+) -> Result<TlsStream<S>, SecureError>
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
@@ -79,7 +79,7 @@ where
                 health.failed(step, Instant::now().into_std());
             }
             Err(if is_about_protocols(&error) {
-                Failed::NoHttp1
+                SecureError::NoHttp1
             } else {
                 (StatusCode::BAD_GATEWAY, cause::of_handshake(&error)).into()
             })

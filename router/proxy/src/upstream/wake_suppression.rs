@@ -10,38 +10,38 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
 
-thread_local!(static HUSH: Cell<Hush> = const { Cell::new(Hush::Off) });
+thread_local!(static SUPPRESSION: Cell<Suppression> = const { Cell::new(Suppression::Off) });
 
 /// State of wake-up suppression on this thread.
 #[derive(Default)]
-enum Hush {
+enum Suppression {
     /// Wake-ups are passed on.
     #[default]
     Off,
     /// Wake-ups are held back.
     On,
     /// A wake-up is held back.
-    Kept(Arc<Sleeper>),
+    Kept(Arc<SuppressibleWaker>),
 }
 
 /// Wakes a task, unless suppression is on.
-struct Sleeper(Waker);
+struct SuppressibleWaker(Waker);
 
-impl Wake for Sleeper {
+impl Wake for SuppressibleWaker {
     fn wake(self: Arc<Self>) {
         self.wake_by_ref();
     }
 
     fn wake_by_ref(self: &Arc<Self>) {
-        match HUSH.take() {
-            Hush::Off => self.0.wake_by_ref(),
-            Hush::On => HUSH.set(Hush::Kept(Arc::clone(self))),
-            Hush::Kept(other) => {
+        match SUPPRESSION.take() {
+            Suppression::Off => self.0.wake_by_ref(),
+            Suppression::On => SUPPRESSION.set(Suppression::Kept(Arc::clone(self))),
+            Suppression::Kept(other) => {
                 // Only one wake-up can be held back; the earlier one is delivered.
                 if !Arc::ptr_eq(self, &other) {
                     other.0.wake_by_ref();
                 }
-                HUSH.set(Hush::Kept(Arc::clone(self)));
+                SUPPRESSION.set(Suppression::Kept(Arc::clone(self)));
             }
         }
     }
@@ -50,11 +50,11 @@ impl Wake for Sleeper {
 /// Runs a task whose wake-ups can be suppressed.
 pub async fn sleeper<F: Future>(task: F) -> F::Output {
     let mut task = pin!(task);
-    let mut known: Option<(Arc<Sleeper>, Waker)> = None;
+    let mut known: Option<(Arc<SuppressibleWaker>, Waker)> = None;
     poll_fn(|cx| {
         let is_same = known.as_ref().is_some_and(|(sleeper, _)| sleeper.0.will_wake(cx.waker()));
         if !is_same {
-            let sleeper = Arc::new(Sleeper(cx.waker().clone()));
+            let sleeper = Arc::new(SuppressibleWaker(cx.waker().clone()));
             known = Some((Arc::clone(&sleeper), sleeper.into()));
         }
         let waker = known.as_ref().map_or(cx.waker(), |(_, waker)| waker);
@@ -65,7 +65,7 @@ pub async fn sleeper<F: Future>(task: F) -> F::Output {
 
 /// A wake-up that was held back.
 #[must_use = "the task may have something to do"]
-pub struct WakeUp(Option<Arc<Sleeper>>);
+pub struct WakeUp(Option<Arc<SuppressibleWaker>>);
 
 impl WakeUp {
     /// Delivers the wake-up.
@@ -85,9 +85,9 @@ pub fn during<T>(poll: impl FnOnce() -> Poll<T>) -> (Poll<T>, WakeUp) {
     struct Guard;
     impl Guard {
         fn kept(&self) -> WakeUp {
-            match HUSH.take() {
-                Hush::Kept(sleeper) => WakeUp(Some(sleeper)),
-                Hush::Off | Hush::On => WakeUp(None),
+            match SUPPRESSION.take() {
+                Suppression::Kept(sleeper) => WakeUp(Some(sleeper)),
+                Suppression::Off | Suppression::On => WakeUp(None),
             }
         }
     }
@@ -96,7 +96,7 @@ pub fn during<T>(poll: impl FnOnce() -> Poll<T>) -> (Poll<T>, WakeUp) {
             self.kept().wake();
         }
     }
-    HUSH.set(Hush::On);
+    SUPPRESSION.set(Suppression::On);
     let guard = Guard;
     let polled = poll();
     let kept = guard.kept();

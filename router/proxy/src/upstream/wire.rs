@@ -13,9 +13,9 @@ use hyper::client::conn::{TrySendError, http1};
 use router_access_log::Flag;
 
 use super::cause;
-use super::failure::{AnswerError, Fate, Unanswered};
+use super::failure::{AnswerError, Processing, Unanswered};
 use super::http2;
-use super::read_activity::Heard;
+use super::read_activity::ReadActivity;
 use crate::http::upload::RequestBody;
 use crate::interim::Turn;
 
@@ -23,23 +23,23 @@ use crate::interim::Turn;
 #[derive(Debug)]
 pub enum Sender {
     /// An HTTP/1.1 connection that this request owns.
-    Http1(Own),
+    Http1(Http1Connection),
     /// A stream of a shared HTTP/2 connection.
     Http2(http2::Stream),
 }
 
 /// An HTTP/1.1 connection.
 #[derive(Debug)]
-pub struct Own {
+pub struct Http1Connection {
     /// Sends one request at a time.
     pub sender: http1::SendRequest<RequestBody>,
-    heard: Heard,
+    heard: ReadActivity,
 }
 
-impl Own {
+impl Http1Connection {
     /// A connection whose stream records reads in `heard`.
-    pub fn new(sender: http1::SendRequest<RequestBody>, heard: Heard) -> Self {
-        Own { sender, heard }
+    pub fn new(sender: http1::SendRequest<RequestBody>, heard: ReadActivity) -> Self {
+        Http1Connection { sender, heard }
     }
 }
 
@@ -55,10 +55,10 @@ impl Sender {
         interim: Option<Turn<'_>>,
     ) -> impl Future<Output = Result<Response<Answer>, Unanswered>> + use<'_> {
         match self {
-            Sender::Http1(Own { sender, heard }) => {
+            Sender::Http1(Http1Connection { sender, heard }) => {
                 // Bytes before the first request come from an endpoint that does not speak HTTP.
                 let is_banner = heard.forget(interim.map(|turn| turn.listener()));
-                let fate = || if heard.anything() { Fate::Begun } else { Fate::Lost };
+                let fate = || if heard.anything() { Processing::Begun } else { Processing::Lost };
                 let sent = sender.try_send_request(request).map_err(move |error| match unanswered(error, fate) {
                     unsent if is_banner && unsent.unsent.is_some() => {
                         Unanswered { flag: Flag::UpstreamInvalid, ..unsent }
@@ -72,10 +72,10 @@ impl Sender {
     }
 }
 
-fn unanswered(mut error: TrySendError<Request<RequestBody>>, fate: impl FnOnce() -> Fate) -> Unanswered {
+fn unanswered(mut error: TrySendError<Request<RequestBody>>, fate: impl FnOnce() -> Processing) -> Unanswered {
     let unsent = error.take_message().map(Box::new);
     let error = error.into_error();
-    tracing::debug!(%error, "a request got no answer");
+    tracing::debug!(%error, "a request got no response");
     Unanswered { unsent, fate: fate(), flag: cause::of_head(&AnswerError::Http1(error)) }
 }
 
