@@ -1,10 +1,11 @@
-//! What choosing endpoints has in common for all connections of all workers.
+//! Load-balancing state shared by all connections of all workers.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::net::SocketAddr;
-use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+use std::sync::{Arc, LazyLock};
 use std::time::Instant;
 
+use dashmap::DashMap;
 use router_model::names::RouteId;
 use router_table::table::{ResolvedRoute, RoutingTable};
 
@@ -14,11 +15,11 @@ use super::plan::{Plan, RouteState};
 /// State that outlives routing tables.
 #[derive(Debug, Default)]
 pub struct Balancer {
-    /// Which addresses rest.
+    /// Health of endpoint addresses: failures, ejections, probes.
     pub health: Health,
-    /// Of routes that ask for counting, and only when a version of them is seen for the first time. Routers that serve
-    /// the same route share it: a limit is one of the endpoint, whichever way its clients come.
-    routes: Mutex<HashMap<RouteId, Arc<RouteState>>>,
+    /// State of routes that need counters. Read when a version of a route is used for the first time. Routers that
+    /// serve the same route share it, because a limit of an endpoint holds for all its clients.
+    routes: DashMap<RouteId, Arc<RouteState>>,
 }
 
 impl Balancer {
@@ -28,15 +29,13 @@ impl Balancer {
         route.derived.get_or_init(|| Plan::new(route, || self.state(&route.id))).unwrap_or(&NONE)
     }
 
-    /// Forgets routes that the table does not have, and addresses that went with it.
+    /// Removes the state of routes that the table does not have, and of the addresses in `gone`.
     pub fn follow(&self, table: &RoutingTable, gone: &HashSet<SocketAddr>) {
         self.health.forget(gone, Instant::now());
-        let mut routes = self.routes.lock().unwrap_or_else(PoisonError::into_inner);
-        routes.retain(|id, _| table.routers.iter().any(|router| router.routes.get(id).is_some()));
+        self.routes.retain(|id, _| table.routers.iter().any(|router| router.routes.get(id).is_some()));
     }
 
     fn state(&self, route: &RouteId) -> Arc<RouteState> {
-        let mut routes = self.routes.lock().unwrap_or_else(PoisonError::into_inner);
-        Arc::clone(routes.entry(route.clone()).or_default())
+        Arc::clone(&self.routes.entry(route.clone()).or_default())
     }
 }
