@@ -324,7 +324,9 @@ pub fn parse(memory: &mut Scratch, protocol: u8, begin: u32, len: u32) -> u32 {
     unsafe {
         bpf_loop(len, parse_step as unsafe extern "C" fn(u32, *mut c_void) -> i64 as *mut c_void, null_mut(), 0);
     }
-    memory.parse.outcome
+    // Volatile: the callback writes it through a reference of its own, which the compiler may take for another place.
+    // SAFETY: a field of `memory`, written above.
+    unsafe { (&raw const memory.parse.outcome).read_volatile() }
 }
 
 /// Parser steps per iteration: calling the callback costs as much as one step.
