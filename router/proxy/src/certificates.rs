@@ -4,6 +4,7 @@
 use std::fmt;
 use std::sync::{Arc, LazyLock};
 
+use router_model::certificate::Certificate;
 use router_model::certificate::subject::names;
 use router_model::names::Hostname;
 use router_table::lookup::SniMatch;
@@ -44,7 +45,7 @@ pub fn self_signed(domain: &str) -> Result<Arc<CertifiedKey>, SelfSignedError> {
 
 /// Of several certificates the first that has the client's name, rather itself than by a wildcard, and a key that it can
 /// verify with; else one that has either, where the key counts more: with another one there is no connection at all.
-fn suitable<'c>(certificates: &'c [Arc<CertifiedKey>], client: &ClientHello<'_>) -> Option<&'c Arc<CertifiedKey>> {
+fn suitable<'c>(certificates: &'c [Certificate], client: &ClientHello<'_>) -> Option<&'c Certificate> {
     let [_, _, ..] = certificates else { return certificates.first() };
     let name = client.server_name().and_then(|name| ServerName::try_from(name).ok());
     let can_verify = |certified: &CertifiedKey| certified.key.choose_scheme(client.signature_schemes()).is_some();
@@ -81,6 +82,7 @@ impl ResolvesServerCert for CertificateChooser {
             SniMatch::Passthrough(_) | SniMatch::Default => None,
         };
         let suitable = several.and_then(|tls| suitable(&tls.certificates, &hello));
-        Some(Arc::clone(suitable.or(found.certificate(&self.router)).unwrap_or(&self.last_resort)))
+        let own = suitable.or(found.certificate(&self.router));
+        Some(Arc::clone(own.map_or(&self.last_resort, |own| own)))
     }
 }

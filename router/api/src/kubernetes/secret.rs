@@ -1,15 +1,12 @@
 //! Secrets of type `kubernetes.io/tls`, and Namespaces.
 
-use std::fmt;
 use std::sync::Arc;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use router_model::certificate::{MaterialCache, Part};
+use router_model::certificate::{Certificate, MaterialCache, Part, TrustRoots};
 use router_model::field::{FieldPath, Findings};
 use router_model::object::{Meta, REDACTED};
-use rustls::RootCertStore;
-use rustls::sign::CertifiedKey;
 use serde_json::Value;
 
 use crate::fields::{Fields, describe};
@@ -24,20 +21,10 @@ pub struct Secret {
     /// `type`.
     pub kind: Arc<str>,
     /// Certificate and key, when the type is `kubernetes.io/tls`.
-    pub pair: Option<TlsPair>,
+    pub pair: Option<Certificate>,
     /// The certificates of `ca.crt`, if they can be trusted: what backends of IngressRoutes and HTTPProxies are verified
     /// with.
-    pub ca: Option<Arc<RootCertStore>>,
-}
-
-/// A certificate with its key.
-#[derive(Clone)]
-pub struct TlsPair(pub Arc<CertifiedKey>);
-
-impl fmt::Debug for TlsPair {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("TlsPair(..)")
-    }
+    pub ca: Option<TrustRoots>,
 }
 
 /// A Namespace; its labels are what counts.
@@ -80,7 +67,7 @@ pub(crate) fn secret(
     object.finish(findings);
     let pair = match (certificate, key) {
         (Some(certificate), Some(key)) => match materials.pair(&certificate, Some(&key), None) {
-            Ok(pair) => Some(TlsPair(pair)),
+            Ok(pair) => Some(pair),
             Err(error) => {
                 let path = if error.part == Part::Key { key_path } else { certificate_path };
                 findings.error(path, format!("Invalid value: {REDACTED}: {}", error.message));
@@ -93,7 +80,7 @@ pub(crate) fn secret(
 }
 
 /// The CA of a Secret. One that is no good is as if it were not there: whoever needs it says so.
-fn ca(data: &mut Fields<'_>, texts: &mut Fields<'_>, materials: &mut MaterialCache) -> Option<Arc<RootCertStore>> {
+fn ca(data: &mut Fields<'_>, texts: &mut Fields<'_>, materials: &mut MaterialCache) -> Option<TrustRoots> {
     const NAME: &str = "ca.crt";
     let mut unheard = Findings::default();
     let plain = texts.value(NAME).and_then(Value::as_str).map(str::to_owned);
