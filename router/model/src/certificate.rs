@@ -8,6 +8,8 @@ mod refusal;
 pub mod subject;
 
 use std::collections::HashMap;
+use std::fmt;
+use std::ops::Deref;
 use std::sync::{Arc, Weak};
 
 pub use refusal::refusals;
@@ -43,7 +45,66 @@ pub struct MaterialError {
     pub message: String,
 }
 
-/// Parsed material by the digest of its text, while it is in use: equal texts are parsed once.
+/// A certificate chain with its private key. Two are equal if their chains are: a public key has one private key.
+#[derive(Clone)]
+pub struct Certificate(Arc<CertifiedKey>);
+
+/// The CA certificates that a peer's chain must end in. Two are equal if they hold the same ones in the same order.
+#[derive(Clone, Debug)]
+pub struct TrustRoots(Arc<RootCertStore>);
+
+impl PartialEq for Certificate {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0) || self.0.cert == other.0.cert
+    }
+}
+
+impl Eq for Certificate {}
+
+impl PartialEq for TrustRoots {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0) || self.0.roots == other.0.roots
+    }
+}
+
+impl Eq for TrustRoots {}
+
+impl From<Arc<CertifiedKey>> for Certificate {
+    fn from(pair: Arc<CertifiedKey>) -> Self {
+        Certificate(pair)
+    }
+}
+
+impl From<Arc<RootCertStore>> for TrustRoots {
+    fn from(roots: Arc<RootCertStore>) -> Self {
+        TrustRoots(roots)
+    }
+}
+
+impl Deref for Certificate {
+    type Target = Arc<CertifiedKey>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.0
+    }
+}
+
+impl Deref for TrustRoots {
+    type Target = Arc<RootCertStore>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.0
+    }
+}
+
+/// Without the key.
+impl fmt::Debug for Certificate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Certificate(..)")
+    }
+}
+
+/// Parsed material by the digest of its text, for as long as somebody holds it: equal text is parsed once.
 #[derive(Debug, Default)]
 pub struct MaterialCache {
     pairs: HashMap<Vec<u8>, Weak<CertifiedKey>>,
@@ -68,30 +129,30 @@ impl MaterialCache {
         certificate: &str,
         key: Option<&str>,
         ca: Option<&str>,
-    ) -> Result<Arc<CertifiedKey>, MaterialError> {
+    ) -> Result<Certificate, MaterialError> {
         let id = digest(&[certificate, key.unwrap_or_default(), ca.unwrap_or_default()]);
         if let Some(known) = self.pairs.get(&id).and_then(Weak::upgrade) {
-            return Ok(known);
+            return Ok(Certificate(known));
         }
         let pair = Arc::new(load_pair(certificate, key, ca)?);
         forget_unused(&mut self.pairs);
         self.pairs.insert(id, Arc::downgrade(&pair));
-        Ok(pair)
+        Ok(Certificate(pair))
     }
 
     /// Trusted CA certificates.
     ///
     /// # Errors
     /// [`PemText::CaCertificate`]: the text has no certificate, or an invalid one.
-    pub fn roots(&mut self, pem: &str) -> Result<Arc<RootCertStore>, MaterialError> {
+    pub fn roots(&mut self, pem: &str) -> Result<TrustRoots, MaterialError> {
         let id = digest(&[pem]);
         if let Some(known) = self.roots.get(&id).and_then(Weak::upgrade) {
-            return Ok(known);
+            return Ok(TrustRoots(known));
         }
         let roots = Arc::new(load_roots(pem)?);
         forget_unused(&mut self.roots);
         self.roots.insert(id, Arc::downgrade(&roots));
-        Ok(roots)
+        Ok(TrustRoots(roots))
     }
 }
 

@@ -4,6 +4,7 @@
 use std::fmt;
 use std::sync::{Arc, LazyLock};
 
+use router_model::certificate::Certificate;
 use router_model::certificate::subject::names;
 use router_model::names::Hostname;
 use router_table::lookup::SniMatch;
@@ -45,7 +46,7 @@ pub fn self_signed(domain: &str) -> Result<Arc<CertifiedKey>, SelfSignedError> {
 /// The first certificate with the client's name, preferring an exact match over a wildcard, and a key type that the
 /// client supports. Otherwise one that meets either condition, preferring the key type, because without it the
 /// handshake fails.
-fn suitable<'c>(certificates: &'c [Arc<CertifiedKey>], client: &ClientHello<'_>) -> Option<&'c Arc<CertifiedKey>> {
+fn suitable<'c>(certificates: &'c [Certificate], client: &ClientHello<'_>) -> Option<&'c Certificate> {
     let [_, _, ..] = certificates else { return certificates.first() };
     let name = client.server_name().and_then(|name| ServerName::try_from(name).ok());
     let can_verify = |certified: &CertifiedKey| certified.key.choose_scheme(client.signature_schemes()).is_some();
@@ -82,6 +83,7 @@ impl ResolvesServerCert for CertificateChooser {
             SniMatch::Passthrough(_) | SniMatch::Default => None,
         };
         let suitable = several.and_then(|tls| suitable(&tls.certificates, &hello));
-        Some(Arc::clone(suitable.or(found.certificate(&self.router)).unwrap_or(&self.last_resort)))
+        let own = suitable.or(found.certificate(&self.router));
+        Some(Arc::clone(own.map_or(&self.last_resort, |own| own)))
     }
 }

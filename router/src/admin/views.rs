@@ -14,13 +14,13 @@ use router_datapath::PinFolder;
 use router_datapath::dump::connections;
 use router_datapath::reconciler::programmed::Programmed;
 use router_listener::{BindState, ListenerState, Protocol};
+use router_model::certificate::Certificate;
 use router_model::kind::Kind;
 use router_model::names::RouteId;
 use router_model::object::ObjectRef;
 use router_proxy::Known;
 use router_table::table::{HttpTls, ResolvedRoute, RouteKind, RouterTable, VirtualHost};
 use router_translate::status::ingress::IngressEntry;
-use rustls::sign::CertifiedKey;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 use x509_parser::prelude::{FromDer, X509Certificate};
@@ -275,8 +275,8 @@ fn endpoints(published: &Published) -> Value {
 fn certificates(published: &Published) -> Value {
     let mut rows = Vec::new();
     for router in &published.table.routers {
-        rows.push(certificate_row(router, "(default)", router.default_certificate.as_deref()));
-        let of_site = |host: &VirtualHost| -> Vec<Arc<CertifiedKey>> {
+        rows.push(certificate_row(router, "(default)", router.default_certificate.as_ref()));
+        let of_site = |host: &VirtualHost| -> Vec<Certificate> {
             let tls = host.site.as_ref().and_then(|site| site.tls.as_ref());
             tls.map(|tls| tls.certificates.clone()).unwrap_or_default()
         };
@@ -295,7 +295,7 @@ fn certificates(published: &Published) -> Value {
 }
 
 /// Only public fields of the leaf certificate.
-fn certificate_row(router: &RouterTable, host: &str, certificate: Option<&CertifiedKey>) -> Value {
+fn certificate_row(router: &RouterTable, host: &str, certificate: Option<&Certificate>) -> Value {
     let mut row = json!({"router": router.name.to_string(), "host": host});
     let Some(certificate) = certificate else {
         row["subject"] = json!("self-signed by the agent");

@@ -2,18 +2,17 @@
 //! anyway: only the client can decide.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
 use jiff::Timestamp;
 use router_api::openshift::route::traffic::{CertificateSource, Traffic};
 use router_api::resources::Resources;
+use router_model::certificate::Certificate;
 use router_model::certificate::refusals;
 use router_model::field::FieldPath;
 use router_model::kind::Kind;
 use router_model::names::{HostMatch, Hostname};
 use router_model::object::{ObjectKey, ObjectRef};
 use router_table::table::{RouteKind, RouterTable, RoutingTable, VirtualHost};
-use rustls::sign::CertifiedKey;
 
 use crate::warning::Warning;
 
@@ -27,7 +26,7 @@ pub struct Shown {
     /// The field that names it.
     pub path: FieldPath,
     /// The certificates; clients get the first that suits their ClientHello.
-    pub certificates: Vec<Arc<CertifiedKey>>,
+    pub certificates: Vec<Certificate>,
     /// True for the router's default certificate.
     pub is_default: bool,
 }
@@ -69,7 +68,7 @@ pub fn shown(router: &RouterTable, host: &VirtualHost, resources: &Resources) ->
         match &tls.certificate {
             Some(pair) => {
                 let path = certificate_field(&object.key, resources);
-                all.push(of_host(object, path, vec![Arc::clone(pair)]));
+                all.push(of_host(object, path, vec![pair.clone()]));
             }
             None if host.certificate.is_none() => {
                 let default = router.default_certificate.iter().cloned().collect();

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use regex::Regex;
 use router_model::field::{FieldPath, Findings};
-use router_table::matchers::{PathMatcher, RequestMatcher, ValueMatcher, expression, same};
+use router_table::matchers::{PathMatcher, RequestMatcher, ValueMatcher};
+use router_table::pattern::{Pattern, expression};
 
 use crate::contour::common::{compared, prefix};
 use crate::contour::types::Violation;
@@ -149,7 +149,7 @@ fn repeated(
     values: &Values,
 ) -> Option<Option<Violation>> {
     let (_, first) = known.iter().find(|(other, _)| other == name)?;
-    if same(first, matcher) {
+    if first == matcher {
         return Some(None);
     }
     let word = values.word;
@@ -250,7 +250,7 @@ fn value_condition(
 
 /// The only condition of a block; a second one is a violation.
 fn single(
-    others: Vec<Result<Regex, String>>,
+    others: Vec<Result<Pattern, String>>,
     name: String,
     matcher: ValueMatcher,
     at: &FieldPath,

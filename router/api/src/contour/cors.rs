@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use router_model::field::{FieldPath, Findings};
-use router_table::cors::{Cors, OriginPattern};
-use router_table::matchers::expression;
+use router_table::cors::Cors;
+use router_table::pattern::{Pattern, expression};
 
 use crate::contour::types::Violation;
 use crate::fields::Fields;
@@ -69,7 +69,7 @@ fn no_duration(path: &FieldPath, text: &str) -> String {
 }
 
 /// `*` and a whole origin are literals; other texts are regular expressions.
-fn origin(text: &str) -> Result<Option<OriginPattern>, String> {
+fn origin(text: &str) -> Result<Option<Pattern>, String> {
     let is_host = |rest: &str| {
         !rest.is_empty() && rest.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".-:[]".contains(&byte))
     };
@@ -78,7 +78,7 @@ fn origin(text: &str) -> Result<Option<OriginPattern>, String> {
         _ if text == "*" => return Ok(None),
         Some(("http" | "https", _)) => return Ok(None),
         // For example an app's origin, which has no port.
-        Some(_) => return expression(&regex::escape(text), true).map(|regex| Some(OriginPattern(regex))),
+        Some(_) => return expression(&regex::escape(text), true).map(Some),
         None => {}
     }
     if text.contains("://*") || text.starts_with('*') {
@@ -86,5 +86,5 @@ fn origin(text: &str) -> Result<Option<OriginPattern>, String> {
             "{text:?} is read as a regular expression; write one such as https://[^.]+\\.example\\.com"
         ));
     }
-    expression(text, false).map(|regex| Some(OriginPattern(regex)))
+    expression(text, false).map(Some)
 }

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use regex::{Regex, RegexBuilder};
 use router_model::field::{FieldPath, Findings};
 use router_table::matchers::{PathMatcher, RequestMatcher, ValueMatcher};
+use router_table::pattern::{Flags, Pattern};
 use serde_json::Value;
 
 use super::read::{self, Unsupported};
@@ -212,12 +212,9 @@ fn values(
     is_good.then_some(values)
 }
 
-/// A regular expression that must match the whole text. The API server accepts any text; an invalid one is rejected by
-/// condition.
-fn expression(text: &str, at: FieldPath, unsupported: &mut Unsupported) -> Option<Regex> {
-    // Compiled on its own first: `)(` would be valid inside the group.
-    let compiled = build(text).and_then(|_| build(&format!("^(?:{text})$")));
-    match compiled {
+/// An expression that the whole text must match. The API server takes any text; what cannot be used is refused later.
+fn expression(text: &str, at: FieldPath, unsupported: &mut Unsupported) -> Option<Pattern> {
+    match Pattern::new(text, Flags::default(), MAX_EXPRESSION) {
         Ok(expression) => Some(expression),
         Err(regex::Error::CompiledTooBig(_)) => {
             unsupported.add(at, "the expression is too large; write a shorter one, or smaller numbers of repetitions");
@@ -231,8 +228,4 @@ fn expression(text: &str, at: FieldPath, unsupported: &mut Unsupported) -> Optio
             None
         }
     }
-}
-
-fn build(text: &str) -> Result<Regex, regex::Error> {
-    RegexBuilder::new(text).size_limit(MAX_EXPRESSION).dfa_size_limit(MAX_EXPRESSION).build()
 }

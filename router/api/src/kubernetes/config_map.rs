@@ -2,12 +2,10 @@
 
 use std::sync::Arc;
 
-use router_model::certificate;
-use router_model::certificate::MaterialCache;
+use router_model::certificate::{self, MaterialCache, TrustRoots};
 use router_model::field::Findings;
 use router_model::object::Meta;
 use router_table::policy::error_page::ErrorPage;
-use rustls::RootCertStore;
 
 use crate::fields::Fields;
 
@@ -28,7 +26,7 @@ pub struct ConfigMap {
     /// [`CLIENT_CA`], or why it cannot be used.
     pub client_ca: Option<Result<ClientCa, String>>,
     /// [`CA_CERTIFICATE`], or why it cannot be used.
-    pub ca: Option<Result<Arc<RootCertStore>, String>>,
+    pub ca: Option<Result<TrustRoots, String>>,
     /// [`UNAVAILABLE_PAGE`], or why it cannot be used.
     pub unavailable: Option<Result<Arc<ErrorPage>, String>>,
     /// [`NOT_FOUND_PAGE`], or why it cannot be used.
@@ -39,7 +37,7 @@ pub struct ConfigMap {
 #[derive(Clone, Debug)]
 pub struct ClientCa {
     /// The certificates.
-    pub roots: Arc<RootCertStore>,
+    pub roots: TrustRoots,
     /// Whether one of them has CRL distribution points (RFC 5280, section 4.2.1.13).
     pub names_revocation_lists: bool,
 }

@@ -1,15 +1,12 @@
 //! Secrets and Namespaces.
 
-use std::fmt;
 use std::sync::Arc;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use router_model::certificate::{MaterialCache, PemText};
+use router_model::certificate::{Certificate, MaterialCache, PemText, TrustRoots};
 use router_model::field::{FieldPath, Findings};
 use router_model::object::{Meta, REDACTED};
-use rustls::RootCertStore;
-use rustls::sign::CertifiedKey;
 use serde_json::Value;
 
 use crate::fields::{Fields, describe};
@@ -23,20 +20,11 @@ pub struct Secret {
     pub meta: Meta,
     /// `type`.
     pub kind: Arc<str>,
-    /// Certificate and key, if the type is `kubernetes.io/tls`.
-    pub pair: Option<TlsPair>,
-    /// The certificates of `ca.crt`, if valid: the trust roots for backends of IngressRoutes and HTTPProxies.
-    pub ca: Option<Arc<RootCertStore>>,
-}
-
-/// A certificate with its key.
-#[derive(Clone)]
-pub struct TlsPair(pub Arc<CertifiedKey>);
-
-impl fmt::Debug for TlsPair {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("TlsPair(..)")
-    }
+    /// Certificate and key, when the type is `kubernetes.io/tls`.
+    pub pair: Option<Certificate>,
+    /// The certificates of `ca.crt`, if they can be trusted: what backends of IngressRoutes and HTTPProxies are verified
+    /// with.
+    pub ca: Option<TrustRoots>,
 }
 
 /// A Namespace; only its labels are used.
@@ -78,7 +66,7 @@ pub(crate) fn secret(
     object.finish(findings);
     let pair = match (certificate, key) {
         (Some(certificate), Some(key)) => match materials.pair(&certificate, Some(&key), None) {
-            Ok(pair) => Some(TlsPair(pair)),
+            Ok(pair) => Some(pair),
             Err(error) => {
                 let path = if error.part == PemText::Key { key_path } else { certificate_path };
                 findings.error(path, format!("Invalid value: {REDACTED}: {}", error.message));
@@ -91,7 +79,7 @@ pub(crate) fn secret(
 }
 
 /// The CA of a Secret. An invalid one counts as absent; the objects that refer to it report it.
-fn ca(data: &mut Fields<'_>, texts: &mut Fields<'_>, materials: &mut MaterialCache) -> Option<Arc<RootCertStore>> {
+fn ca(data: &mut Fields<'_>, texts: &mut Fields<'_>, materials: &mut MaterialCache) -> Option<TrustRoots> {
     const NAME: &str = "ca.crt";
     let mut unheard = Findings::default();
     let plain = texts.value(NAME).and_then(Value::as_str).map(str::to_owned);

@@ -114,3 +114,22 @@ fn what_nobody_holds_is_forgotten() {
     }
     assert!(cache.roots.len() < 100, "{} entries", cache.roots.len());
 }
+
+#[test]
+fn certificates_are_equal_by_their_chains_and_trust_by_its_anchors() {
+    let (one, other) = (ca("one"), ca("other"));
+    let load = |(certificate, key): &(String, String)| {
+        MaterialCache::new().pair(certificate, Some(key), Some(&one.pem)).unwrap()
+    };
+    let [first, second] = [leaf(&one, |_| {}), leaf(&one, |_| {})];
+    let pair = load(&first);
+    assert!(pair == load(&first) && pair == pair.clone());
+    assert_ne!(pair, load(&second));
+    assert_ne!(pair, MaterialCache::new().pair(&first.0, Some(&first.1), None).unwrap(), "without the CA");
+    assert_eq!(format!("{pair:?}"), "Certificate(..)");
+
+    let trust = |pem: &str| MaterialCache::new().roots(pem).unwrap();
+    let both = trust(&format!("{}{}", one.pem, other.pem));
+    assert_eq!(trust(&one.pem), trust(&one.pem));
+    assert!(trust(&one.pem) != trust(&other.pem) && both != trust(&one.pem) && both == both.clone());
+}

@@ -36,7 +36,7 @@ impl CorsGrant {
         } else {
             let origin = request.get(ORIGIN).filter(|origin| {
                 let text = origin.to_str().unwrap_or_default();
-                let is_like = || cors.origins_like.iter().any(|pattern| pattern.0.is_match(text));
+                let is_like = || cors.origins_like.iter().any(|pattern| pattern.is_match(text));
                 !text.is_empty() && (cors.origins.iter().any(|pattern| allows(pattern, text)) || is_like())
             });
             origin.cloned()

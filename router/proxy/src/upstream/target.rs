@@ -28,7 +28,7 @@ impl Target<'_> {
     pub fn peer_for(&self, route: &ResolvedRoute) -> Option<Peer> {
         let of_route = || {
             route.reencrypt().map(|reencrypt| Peer::Service {
-                ca: reencrypt.destination_ca.clone(),
+                ca: reencrypt.destination_ca.as_deref().cloned(),
                 service: Arc::clone(self.service),
                 namespace: Arc::clone(&route.id.namespace),
             })

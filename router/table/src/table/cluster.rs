@@ -12,7 +12,7 @@ use crate::rule::BackendPolicy;
 pub const NO_ENDPOINTS: u16 = 503;
 
 /// Weighted services and their endpoints.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cluster {
     /// Services with their usable endpoints. Those of weight 0 are for clients whose cookie names an endpoint of theirs;
     /// they are there only where a route has affinity by cookie.
@@ -66,6 +66,17 @@ pub struct ServiceEndpoints {
     /// What a rule's backend has of its own; `None` for a Route's, and for most.
     pub policy: Option<Arc<BackendPolicy>>,
 }
+
+/// As derived, except that a shared list of endpoints is not compared with itself: it may be long.
+impl PartialEq for ServiceEndpoints {
+    fn eq(&self, other: &Self) -> bool {
+        let ServiceEndpoints { service, port, weight, endpoints, policy } = self;
+        (service, port, weight, policy) == (&other.service, &other.port, &other.weight, &other.policy)
+            && (Arc::ptr_eq(endpoints, &other.endpoints) || *endpoints == other.endpoints)
+    }
+}
+
+impl Eq for ServiceEndpoints {}
 
 impl ServiceEndpoints {
     /// The status that its share of the requests is answered with, when it cannot be used at all.

@@ -2,21 +2,18 @@
 
 use std::sync::Arc;
 
-use router_table::matchers::{PathMatcher, RequestMatcher, ValueMatcher, expression, same, written};
+use router_table::matchers::{PathMatcher, RequestMatcher, ValueMatcher};
+use router_table::pattern::expression;
 
 /// True if two sets of conditions are syntactically equal, and so match the same requests.
 pub fn identical(one: &RequestMatcher, other: &RequestMatcher) -> bool {
-    let paths = match (&one.path, &other.path) {
-        (PathMatcher::Prefix(one), PathMatcher::Prefix(other))
-        | (PathMatcher::Exact(one), PathMatcher::Exact(other)) => one == other,
-        (PathMatcher::Regex(one), PathMatcher::Regex(other)) => one.as_str() == other.as_str(),
-        _ => false,
-    };
     let lists = |one: &[(Arc<str>, ValueMatcher)], other: &[(Arc<str>, ValueMatcher)]| {
-        let has = |item: &(Arc<str>, ValueMatcher)| other.iter().any(|it| it.0 == item.0 && same(&it.1, &item.1));
-        one.len() == other.len() && one.iter().all(has)
+        one.len() == other.len() && one.iter().all(|item| other.contains(item))
     };
-    paths && one.method == other.method && lists(&one.headers, &other.headers) && lists(&one.query, &other.query)
+    one.path == other.path
+        && one.method == other.method
+        && lists(&one.headers, &other.headers)
+        && lists(&one.query, &other.query)
 }
 
 /// Why conditions cannot be combined.
@@ -45,7 +42,7 @@ pub fn join(parent: &RequestMatcher, child: &RequestMatcher) -> Result<RequestMa
         PathMatcher::Exact(path) => PathMatcher::Exact(format!("{}{path}", prefix.trim_end_matches('/')).into()),
         PathMatcher::Regex(regex) if **prefix == *"/" => PathMatcher::Regex(regex.clone()),
         PathMatcher::Regex(regex) => {
-            let inner = written(regex);
+            let inner = regex.text();
             if !begins_with_slash(inner) {
                 let message = format!(
                     "regex condition {inner}: below the prefix {prefix} each alternative must begin with a slash that is \
@@ -109,7 +106,7 @@ fn join_values(
     let mut joined = parent.to_vec();
     for (name, matcher) in child {
         match parent.iter().find(|(known, _)| known == name) {
-            Some((_, known)) if !same(known, matcher) => return Err(Arc::clone(name)),
+            Some((_, known)) if known != matcher => return Err(Arc::clone(name)),
             Some(_) => {}
             None => joined.push((Arc::clone(name), matcher.clone())),
         }

@@ -69,7 +69,7 @@ impl Maker {
                     |start: &&Arc<ContourProxy>| start.virtual_host.as_ref().is_some_and(|host| host.tls.is_some());
                 let site_tls = HostRulesTls {
                     shown_by: claim.start.filter(has_tls).unwrap_or(claim.root).object(),
-                    certificates: vec![Arc::clone(certificate)],
+                    certificates: vec![certificate.clone()],
                     minimum: Some(*minimum),
                     rules: if asks_for_tcp { Arc::from([]) } else { all() },
                     tcp,

@@ -16,13 +16,13 @@ use std::sync::Arc;
 
 use router_api::resources::Resources;
 use router_api::testing::{authority, resources, service, slice};
+use router_model::certificate::Certificate;
 use router_model::kind::Kind;
 use router_model::names::{HostMatch, Hostname, RouterName};
 use router_model::object::{Created, ObjectKey, ObjectRef};
 use router_table::lookup;
 use router_table::rule::{Action, PathChange, Rule};
 use router_table::table::{ResolvedRoute, VirtualHost};
-use rustls::sign::CertifiedKey;
 use serde_json::{Value, json};
 
 use super::Model;
@@ -216,9 +216,9 @@ impl World {
         self.secret_of(only)
     }
 
-    fn secret_of(&self, certificate: &Arc<CertifiedKey>) -> String {
+    fn secret_of(&self, certificate: &Certificate) -> String {
         let has = |secret: &&Arc<router_api::kubernetes::secret::Secret>| {
-            secret.pair.as_ref().is_some_and(|pair| Arc::ptr_eq(&pair.0, certificate))
+            secret.pair.as_ref().is_some_and(|pair| Arc::ptr_eq(pair, certificate))
         };
         self.resources.secrets.iter().find(has).map(|secret| secret.meta.key.to_string()).expect("a Secret")
     }

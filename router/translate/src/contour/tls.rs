@@ -5,10 +5,10 @@ use std::sync::Arc;
 use router_api::contour::types::{ContourProxy, TlsSpec, Violation};
 use router_api::kubernetes::secret::Secret;
 use router_api::resources::Resources;
+use router_model::certificate::Certificate;
 use router_model::kind::Kind;
 use router_model::object::ObjectKey;
 use router_table::policy::tls_profile::TlsVersion;
-use rustls::sign::CertifiedKey;
 
 /// TLS of a host.
 #[derive(Clone, Debug)]
@@ -18,7 +18,7 @@ pub enum HostTls {
     /// Terminated here.
     Terminate {
         /// The certificate to present.
-        certificate: Arc<CertifiedKey>,
+        certificate: Certificate,
         /// Its Secret; only its owner may learn the name.
         secret: ObjectKey,
         /// Minimum version.
@@ -68,8 +68,7 @@ pub fn own(proxy: &ContourProxy, tls: &TlsSpec, resources: &Resources) -> Result
     }
     match secret_for(secret, &proxy.meta.key.namespace, resources) {
         Ok((key, Some(found))) if found.pair.is_some() => {
-            let pair = found.pair.as_ref().map(|pair| Arc::clone(&pair.0));
-            let Some(certificate) = pair else { return Ok(HostTls::None) };
+            let Some(certificate) = found.pair.clone() else { return Ok(HostTls::None) };
             Ok(HostTls::Terminate { certificate, secret: key, minimum })
         }
         Ok(_) if is_proxy => {

@@ -242,7 +242,7 @@ pub fn settings(route: &ResolvedRoute, prefix: Option<&str>) -> Vec<Setting> {
         add("copies", format!("{numerator} of {denominator} to service {}", services.join(", ")));
     }
     if let Some(cors) = cors {
-        let like = cors.origins_like.iter().map(|pattern| format!("like {}", pattern.0.as_str()));
+        let like = cors.origins_like.iter().map(|pattern| format!("like {}", pattern.as_str()));
         let origins: Vec<String> = cors.origins.iter().map(ToString::to_string).chain(like).collect();
         add("CORS", format!("for origins {}", origins.join(", ")));
     }

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use router_api::gateway_api::types::{BackendTlsPolicy, CONTROLLER_NAME, GROUP, ObjectReference};
 use router_api::kubernetes::config_map::CA_CERTIFICATE;
 use router_api::resources::Resources;
+use router_model::certificate::TrustRoots;
 use router_model::kind::Kind;
 use router_model::object::{ObjectKey, ObjectRef, Seniority};
 use router_table::rule::BackendTls;
@@ -216,7 +217,7 @@ fn resolve(policy: &BackendTlsPolicy, resources: &Resources) -> Resolved {
 }
 
 /// CA certificates of all valid references, and the faults of the others.
-fn trusted(policy: &BackendTlsPolicy, resources: &Resources) -> (Option<Arc<RootCertStore>>, Faults) {
+fn trusted(policy: &BackendTlsPolicy, resources: &Resources) -> (Option<TrustRoots>, Faults) {
     const INVALID: &str = "InvalidCACertificateRef";
     let (mut stores, mut faults) = (Vec::new(), Faults::default());
     for (i, reference) in policy.ca_certificates.iter().enumerate() {
@@ -238,11 +239,11 @@ fn trusted(policy: &BackendTlsPolicy, resources: &Resources) -> (Option<Arc<Root
     }
     let roots = match stores.as_slice() {
         [] => None,
-        [only] => Some(Arc::clone(only)),
+        [only] => Some(TrustRoots::clone(only)),
         several => {
             let mut roots = RootCertStore::empty();
             roots.roots.extend(several.iter().flat_map(|store| store.roots.iter().cloned()));
-            Some(Arc::new(roots))
+            Some(Arc::new(roots).into())
         }
     };
     (roots, faults)

@@ -5,6 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
+use router_model::certificate::Certificate;
 use router_model::certificate::subject::covers;
 use router_model::kind::Kind;
 use router_model::names::{HostMatch, RouterName};
@@ -14,7 +15,6 @@ use router_table::matchers::{PathMatcher, RequestMatcher};
 use router_table::path_form::PathForm;
 use router_table::rule::{HostRules, HostRulesTls, Rule};
 use router_table::table::ResolvedRoute;
-use rustls::sign::CertifiedKey;
 
 use super::domains::DomainPatterns;
 use super::rules::{Resolver, Routes};
@@ -211,7 +211,7 @@ struct Serving<'m> {
     name: Arc<str>,
     gateway: ObjectRef,
     protocol: Protocol,
-    certificates: &'m [Arc<CertifiedKey>],
+    certificates: &'m [Certificate],
     path_form: PathForm,
     precedence: Precedence<'m>,
     /// The oldest object that claims each host.

@@ -17,10 +17,10 @@ use router_api::kubernetes::secret::Secret;
 use router_api::openshift::ingress_controller::{NamespaceOwnership, WildcardAdmission};
 use router_api::openshift::route::{Route, WildcardPolicy};
 use router_api::resources::Objects;
+use router_model::certificate::Certificate;
 use router_model::kind::Kind;
 use router_model::names::HostMatch;
 use router_model::object::{ObjectKey, ObjectRef};
-use rustls::sign::CertifiedKey;
 use wildcards::WildcardClaims;
 
 use crate::domain_lists::DomainLists;
@@ -48,7 +48,7 @@ pub struct Policy {
 pub struct AdmittedRoute {
     route: Arc<Route>,
     host: HostMatch,
-    certificate: Option<Arc<CertifiedKey>>,
+    certificate: Option<Certificate>,
 }
 
 impl AdmittedRoute {
@@ -63,7 +63,7 @@ impl AdmittedRoute {
     }
 
     /// Its own certificate, inline or from a Secret.
-    pub fn certificate(&self) -> Option<&Arc<CertifiedKey>> {
+    pub fn certificate(&self) -> Option<&Certificate> {
         self.certificate.as_ref()
     }
 }

@@ -8,11 +8,11 @@ use std::sync::Arc;
 pub use policy::uses;
 use router_api::openshift::ingress_controller::{IngressController, NamespaceOwnership, WildcardAdmission};
 use router_api::resources::Resources;
+use router_model::certificate::Certificate;
 use router_model::names::RouterName;
 use router_model::object::ObjectKey;
 use router_model::selector::LabelSelector;
 use router_table::policy::RouterPolicy;
-use rustls::sign::CertifiedKey;
 
 use crate::openshift::claims::Policy;
 use crate::settings::Settings;
@@ -42,7 +42,7 @@ pub struct Router {
     /// Port for TLS.
     pub https_port: u16,
     /// Default certificate; `None` if the agent generates one.
-    pub default_certificate: Option<Arc<CertifiedKey>>,
+    pub default_certificate: Option<Certificate>,
     /// Defaults for Routes that set nothing.
     pub traffic: TrafficDefaults,
     /// Policy for the traffic of all routes.
@@ -268,16 +268,13 @@ fn take_ports<'r>(
 }
 
 /// The Secret is in OpenShift's namespace for default certificates, or in the controller's own.
-fn default_certificate(
-    controller: &IngressController,
-    resources: &Resources,
-) -> Result<Option<Arc<CertifiedKey>>, String> {
+fn default_certificate(controller: &IngressController, resources: &Resources) -> Result<Option<Certificate>, String> {
     let Some(name) = &controller.default_certificate else { return Ok(None) };
     let namespaces = [CERTIFICATE_NAMESPACE, &controller.meta.key.namespace];
     let secret = namespaces.iter().find_map(|namespace| resources.secrets.get(&ObjectKey::new(namespace, name)));
     let without = "a generated certificate is served";
     match secret.map(|secret| &secret.pair) {
-        Some(Some(pair)) => Ok(Some(pair.0.clone())),
+        Some(Some(pair)) => Ok(Some(pair.clone())),
         Some(None) => {
             Err(format!("Secret {name:?} of spec.defaultCertificate has not type kubernetes.io/tls; {without}"))
         }

@@ -2,10 +2,10 @@
 
 use std::sync::{Arc, LazyLock};
 
+use router_model::certificate::Certificate;
 use router_model::field::FieldError;
 use router_model::names::PathMatch;
 use router_table::table::{InsecurePolicy, Reencrypt};
-use rustls::sign::CertifiedKey;
 
 /// The traffic of a route, with the settings of its kind.
 #[derive(Clone, Debug)]
@@ -86,7 +86,7 @@ pub enum CertificateSource {
     /// The IngressController's default certificate.
     Controller,
     /// `certificate`, `key` and `caCertificate`.
-    Inline(Arc<CertifiedKey>),
+    Inline(Certificate),
     /// `externalCertificate`: a Secret of this name in the route's namespace.
     Secret(Arc<str>),
 }

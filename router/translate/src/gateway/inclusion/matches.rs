@@ -79,7 +79,7 @@ fn both(parent: &PathMatcher, child: &PathMatcher) -> Result<PathMatcher, Mismat
         (Exact(one), Exact(other)) => (child, one == other),
         (Regex(regex), Exact(call)) => (child, regex.is_match(call)),
         (Exact(call), Regex(regex)) => (parent, regex.is_match(call)),
-        (Regex(one), Regex(other)) if one.as_str() == other.as_str() => (child, true),
+        (Regex(one), Regex(other)) if one == other => (child, true),
         (Regex(_), Regex(_) | Prefix(_)) | (Prefix(_), Regex(_)) => {
             let message =
                 "a method without its service, or a RegularExpression, below another; write service and method";

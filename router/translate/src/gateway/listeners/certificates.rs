@@ -1,14 +1,12 @@
 //! Certificates of listeners; listeners whose certificates or hostnames overlap.
 
-use std::sync::Arc;
-
 use router_api::gateway_api::types::{Gateway, Listener};
 use router_api::resources::Resources;
+use router_model::certificate::Certificate;
 use router_model::certificate::subject::covers;
 use router_model::kind::Kind;
 use router_model::object::ObjectKey;
 use router_table::host_pattern::HostPattern;
-use rustls::sign::CertifiedKey;
 
 use crate::gateway::conditions::Faults;
 use crate::gateway::grants::{Grants, Referrer};
@@ -22,7 +20,7 @@ pub fn resolve(
     resources: &Resources,
     grants: &Grants,
     faults: &mut Faults,
-) -> Vec<Arc<CertifiedKey>> {
+) -> Vec<Certificate> {
     let references = listener.tls.as_ref().map_or(&[][..], |tls| &tls.certificates);
     if references.is_empty() {
         faults.add("InvalidCertificateRef", "tls.certificateRefs is empty; name a Secret of type kubernetes.io/tls");
@@ -44,7 +42,7 @@ pub fn resolve(
             continue;
         }
         match resources.secrets.get(&key).map(|secret| &secret.pair) {
-            Some(Some(pair)) => certificates.push(Arc::clone(&pair.0)),
+            Some(Some(pair)) => certificates.push(pair.clone()),
             Some(None) => {
                 let message = format!("certificateRefs: Secret {key} has not type kubernetes.io/tls");
                 faults.add("InvalidCertificateRef", message);

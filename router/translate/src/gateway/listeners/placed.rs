@@ -1,11 +1,9 @@
 //! A listener after evaluation: protocol, router, certificates and conditions.
 
-use std::sync::Arc;
-
 use router_api::gateway_api::types::Listener;
+use router_model::certificate::Certificate;
 use router_model::kind::Kind;
 use router_model::names::RouterName;
-use rustls::sign::CertifiedKey;
 
 use crate::gateway::carried::Carried;
 use crate::gateway::listeners::ports::Side;
@@ -72,7 +70,7 @@ pub struct Placed<'r> {
     /// The kinds of routes that may attach.
     pub kinds: Vec<Kind>,
     /// Valid certificates.
-    pub certificates: Vec<Arc<CertifiedKey>>,
+    pub certificates: Vec<Certificate>,
     /// Condition `Accepted`.
     pub accepted: Condition,
     /// Condition `Conflicted`.
