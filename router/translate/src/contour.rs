@@ -28,7 +28,7 @@ use crate::contour::claims::types::{Claim, Claims, Vertices};
 use crate::contour::status::{Report, root_invalid};
 use crate::endpoints::services::Services;
 use crate::owned_age::OwnedAge;
-use crate::translator::{ApiTranslation, HostClaim, Inputs, Lost, RouterPorts, Translator};
+use crate::translator::{ApiTranslation, HostClaim, Inputs, LostHosts, RouterPorts, Translator};
 
 /// The router that Contour's objects hang on, where there is one of this name.
 pub const ROUTER: &str = "default";
@@ -203,7 +203,7 @@ impl Translator for Model<'_> {
         self.claims.wanted.iter().map(want).collect()
     }
 
-    fn translate(&self, lost: &Lost) -> ApiTranslation {
+    fn translate(&self, lost: &LostHosts) -> ApiTranslation {
         let mut report = Report::new(&self.claims);
         let mut settled = ApiTranslation::default();
         let domains = self.domains();
@@ -211,18 +211,20 @@ impl Translator for Model<'_> {
         if let Some(router) = self.router {
             let good = self.claims.zones.iter().zip(&domains).filter(|(_, domain)| domain.is_ok());
             settled.domains = good.map(|(zone, _)| (router.name.clone(), zone.domain.clone())).collect();
-            for claim in &self.claims.outdone {
-                if let Some(winner) = lost.get(&(router.name.clone(), claim.host.clone())) {
-                    report.outdone(claim, &winner.object, winner.created.seniority(claim.root.meta.created));
+            let conflict = |claim: &Claim<'_>| {
+                let owner = lost.get(&(router.name.clone(), claim.host.clone()))?;
+                Some(owner.conflict(claim.name.to_string(), claim.root.object(), claim.root.meta.created))
+            };
+            for (claim, _) in &self.claims.lost_to_other_kind {
+                if let Some(conflict) = conflict(claim) {
+                    report.forget(claim);
+                    report.lost(claim, &conflict);
                 }
             }
             let mut maker = Maker::new(router.traffic);
             for claim in &self.claims.granted {
-                match lost.get(&(router.name.clone(), claim.host.clone())) {
-                    Some(winner) => {
-                        let seniority = winner.created.seniority(claim.root.meta.created);
-                        report.lost(claim, &winner.object, seniority);
-                    }
+                match conflict(claim) {
+                    Some(conflict) => report.lost(claim, &conflict),
                     None => {
                         let host = self.host(claim, &domains, &mut maker, &mut report);
                         settled.hosts.extend(host.map(|host| (router.name.clone(), host)));

@@ -45,7 +45,7 @@ use crate::gateway::route_validity::RouteValidity;
 use crate::gateway::serve::{AttachedRules, Hosts, ListenerAt};
 use crate::status::condition::Condition;
 use crate::status::object_status::ObjectStatus;
-use crate::translator::{ApiTranslation, HostClaim, Inputs, Lost, RouterPorts, Translator};
+use crate::translator::{ApiTranslation, HostClaim, Inputs, LostHosts, RouterPorts, Translator};
 
 /// All objects of Gateway API, decided; only which hosts went to other kinds is not known yet.
 #[derive(Debug)]
@@ -116,7 +116,7 @@ impl Translator for Model<'_> {
         self.hosts.built.iter().map(want).collect()
     }
 
-    fn translate(&self, lost: &Lost) -> ApiTranslation {
+    fn translate(&self, lost: &LostHosts) -> ApiTranslation {
         let kept = self.hosts.built.iter().filter(|(key, _)| !lost.contains_key(key));
         let hosts = kept.map(|((router, host), built)| {
             let host = VirtualHost {

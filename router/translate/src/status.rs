@@ -2,6 +2,7 @@
 
 pub mod condition;
 pub mod controller;
+pub mod host_conflict;
 pub mod ingress;
 pub mod merge;
 pub mod object_status;

@@ -13,10 +13,11 @@ use router_api::contour::types::{ContourProxy, Violation};
 use router_common::hostname::HostError;
 use router_model::kind::Kind;
 use router_model::names::{HostMatch, Hostname};
-use router_model::object::{ObjectKey, ObjectRef, Seniority};
+use router_model::object::{ObjectKey, ObjectRef};
 
 use crate::contour::claims::types::{Claim, Claims, Vertices, duplicate, is_domain, root_allowed};
 use crate::settings::Settings;
+use crate::status::host_conflict::{Held, HostConflict};
 
 /// Decides about all names.
 pub fn decide<'r>(vertices: &Vertices<'r>, settings: &Settings) -> Claims<'r> {
@@ -64,10 +65,9 @@ fn wishes_of_zones<'r>(vertices: &Vertices<'r>, claims: &Claims<'r>) -> Vec<Clai
     wishes
 }
 
-/// What the loser of a host is told: nothing of whose it is but the kind.
-pub fn lost(name: &str, winner: Kind, seniority: Seniority) -> Violation {
-    let message = format!("fqdn {name:?} belongs to {}", seniority.named(winner));
-    Violation::new("VirtualHostError", "HostAlreadyClaimed", message)
+/// The violation that says to `reader` who has a host.
+pub fn lost(conflict: &HostConflict, reader: &ObjectRef) -> Violation {
+    Violation::new("VirtualHostError", "HostAlreadyClaimed", conflict.message(reader))
 }
 
 /// Whether routers may serve a name at all (`--denied-domains`, `--allowed-domains`).
@@ -147,9 +147,14 @@ impl<'r> Claims<'r> {
                 claimants.into_iter().partition(|claim| claim.root.kind == oldest.kind);
             for claim in others {
                 self.winners.entry((claim.root.object(), Arc::clone(&claim.name))).or_default().insert(oldest.object());
-                let fault = lost(&claim.name, oldest.kind, oldest.meta.seniority(&claim.root.meta));
-                self.refuse(&claim, fault);
-                self.outdone.push(claim);
+                let conflict = HostConflict {
+                    host: claim.name.to_string(),
+                    winner: oldest.object(),
+                    loser: claim.root.object(),
+                    held: Held::Host(oldest.meta.seniority(&claim.root.meta)),
+                };
+                self.refuse(&claim, lost(&conflict, &conflict.loser));
+                self.lost_to_other_kind.push((claim, conflict));
             }
             match <[Claim<'r>; 1]>::try_from(own) {
                 Ok([only]) => self.granted.push(only),

@@ -12,7 +12,7 @@ use crate::contour::status::path_status::{PathStatus, State, summary};
 use router_api::contour::types::{ContourProxy, Subdomain, Violation};
 use router_model::kind::Kind;
 use router_model::names::RouterName;
-use router_model::object::{ObjectRef, Seniority};
+use router_model::object::ObjectRef;
 
 use super::claims::lost;
 use super::tls::HostTls;
@@ -20,6 +20,7 @@ use super::walk::{Passed, Visit};
 use crate::contour::claims::types::{Claim, Claims, Vertices, Winners};
 use crate::contour::status::words::{Domain, ROOT_INVALID, about, partly};
 use crate::contour::status::written::status;
+use crate::status::host_conflict::HostConflict;
 use crate::status::object_status::{ObjectStatus, Row};
 
 /// Reason of a row of what is invalid and yet serves something.
@@ -71,10 +72,16 @@ impl Report {
         for zone in &claims.zones {
             let written = zone.root.into_iter().flat_map(|root| &root.subdomains);
             for (entry, written) in zone.entries.iter().zip(written) {
-                let contended = |fault: &&Violation| matches!(fault.reason, "DuplicateVhost" | "HostAlreadyClaimed");
+                let contended = |fault: &&Violation| fault.reason == "DuplicateVhost";
                 let (Some(root), Some(fault)) = (zone.root, entry.fault.as_ref().filter(contended)) else { continue };
                 let delegate = ObjectRef { kind: root.kind, key: written.delegate.clone() };
                 report.visits([subdomain_visit(root, &delegate, &written.name, fault.clone())]);
+            }
+        }
+        for (claim, conflict) in &claims.lost_to_other_kind {
+            if let Some(delegate) = claim.start.filter(|_| claim.entry.is_some()).map(|start| start.object()) {
+                let fault = lost(conflict, &delegate);
+                report.visits([subdomain_visit(claim.root, &delegate, &claim.name, fault)]);
             }
         }
         report
@@ -115,25 +122,25 @@ impl Report {
         self.visits([visit]);
     }
 
-    /// A host that went to an object of another kind.
-    pub fn lost(&mut self, claim: &Claim<'_>, winner: &ObjectRef, seniority: Seniority) {
-        let fault = lost(&claim.name, winner.kind, seniority);
+    /// A host that went to an object of another API.
+    pub fn lost(&mut self, claim: &Claim<'_>, conflict: &HostConflict) {
         for object in [Some(claim.root), claim.start].into_iter().flatten().map(|vertex| vertex.object()) {
-            self.winners.entry((object, Arc::clone(&claim.name))).or_default().insert(winner.clone());
+            self.winners.entry((object, Arc::clone(&claim.name))).or_default().insert(conflict.winner.clone());
         }
-        self.fault(claim, fault.clone());
-        self.entry(claim, fault.message);
+        if let Some(start) = claim.start {
+            self.fault(claim, lost(conflict, &start.object()));
+        }
+        self.entry(claim, conflict.message(&claim.root.object()));
     }
 
-    /// A host that an object of another API has, for a claim that was told of the other kind of Contour's.
-    pub fn outdone(&mut self, claim: &Claim<'_>, winner: &ObjectRef, seniority: Seniority) {
+    /// Takes back what was said of a claim that lost to Contour's other kind.
+    pub fn forget(&mut self, claim: &Claim<'_>) {
         let is_of_claim = |visit: &Visit| visit.host.is_empty() || visit.host == claim.name;
         for object in [Some(claim.root), claim.start].into_iter().flatten().map(|vertex| vertex.object()) {
             self.winners.remove(&(object.clone(), Arc::clone(&claim.name)));
             let visits = self.visits.get_mut(&object);
             visits.into_iter().for_each(|visits| visits.retain(|_, visit| !is_of_claim(visit)));
         }
-        self.lost(claim, winner, seniority);
     }
 
     /// Why a subdomain is not served, for the root of its domain.

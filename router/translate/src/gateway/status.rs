@@ -21,7 +21,7 @@ use crate::gateway::route_validity::RouteValidity;
 use crate::gateway::serve::ListenerAt;
 use crate::status::condition::Condition;
 use crate::status::object_status::{ObjectStatus, Row};
-use crate::translator::Lost;
+use crate::translator::LostHosts;
 
 /// One row of a route.
 struct Line {
@@ -39,7 +39,7 @@ type Counts = HashMap<ListenerAt, BTreeSet<ObjectRef>>;
 
 impl Model<'_> {
     /// What everybody is told when these hosts went to other kinds.
-    pub(super) fn statuses(&self, lost: &Lost) -> BTreeMap<ObjectRef, ObjectStatus> {
+    pub(super) fn statuses(&self, lost: &LostHosts) -> BTreeMap<ObjectRef, ObjectStatus> {
         let mut statuses = self.classes.told.clone();
         statuses.extend(self.policies.clone());
         let mut counts = Counts::new();
@@ -88,7 +88,7 @@ impl Model<'_> {
     }
 
     /// The row of a Gateway that the route names.
-    fn line(&self, attached: &Attached<'_>, parent: &Parent, written: &Value, lost: &Lost) -> Line {
+    fn line(&self, attached: &Attached<'_>, parent: &Parent, written: &Value, lost: &LostHosts) -> Line {
         let route = attached.route;
         let hosts: BTreeSet<(ListenerAt, &HostPattern)> = parent
             .hooks
@@ -100,7 +100,7 @@ impl Model<'_> {
             .iter()
             .flat_map(|parent| parent.hooks.iter().map(|hook| (parent.gate, hook.listener)))
             .collect();
-        let fate = self.fate(hosts.iter().copied(), &route.meta.key, &own, lost);
+        let fate = self.fate(hosts.iter().copied(), &route.object(), &own, lost);
         let mut accepted = parent.accepted.clone();
         if accepted.holds {
             accepted = fate.accepted(accepted, self.hosts.notes.get(&route.object()));
@@ -141,7 +141,7 @@ impl Model<'_> {
         included: &IncludedRow,
         nth: usize,
         written: &Value,
-        lost: &Lost,
+        lost: &LostHosts,
     ) -> (PlaceKey, Line) {
         let (key, parent) = match &included.parent {
             RowParent::Direct(index) => (PlaceKey::direct(*index), reference(route, *index, written)),
@@ -157,7 +157,7 @@ impl Model<'_> {
             let hosts: BTreeSet<_> =
                 of_route.map(|(at, host)| (*at, host)).filter(|(at, _)| self.is_of(*at, included)).collect();
             let all = hosts.iter().map(|(at, _)| *at).collect();
-            let fate = self.fate(hosts.into_iter(), &route.meta.key, &all, lost);
+            let fate = self.fate(hosts.into_iter(), &object, &all, lost);
             accepted = fate.accepted(accepted, self.hosts.notes.get(&object));
             row.winners.extend(fate.winners);
             (row.admitted, row.reason, row.message) =

@@ -10,6 +10,7 @@ use router_model::object::{ObjectKey, ObjectRef};
 
 use crate::contour::claims::delegated_domain::{DelegatedDomain, Domains};
 use crate::settings::Settings;
+use crate::status::host_conflict::HostConflict;
 
 /// The IngressRoutes and HTTPProxies that are ours, by object.
 pub type Vertices<'r> = BTreeMap<ObjectRef, &'r Arc<ContourProxy>>;
@@ -28,8 +29,8 @@ pub struct Claims<'r> {
     pub domains: Domains,
     /// Objects with a virtual host of their own that do not get it, and why.
     pub refused: BTreeMap<ObjectRef, Violation>,
-    /// Claims that lost to one of the other kind, which may have lost the host in its turn.
-    pub outdone: Vec<Claim<'r>>,
+    /// Claims that lost to one of Contour's other kind, which may have lost the host to another API in its turn.
+    pub lost_to_other_kind: Vec<(Claim<'r>, HostConflict)>,
     /// Who stands in the way of an object that wants a name. For operators only.
     pub winners: Winners,
 }

@@ -1,15 +1,15 @@
 //! What becomes of hosts: served, another listener's, an older object's of another kind, or in a domain that is denied.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
-use router_model::kind::Kind;
-use router_model::object::{ObjectKey, ObjectRef};
+use router_model::object::{Created, ObjectRef};
 use router_table::host_pattern::HostPattern;
 
 use crate::gateway::Model;
 use crate::gateway::serve::ListenerAt;
 use crate::status::condition::Condition;
-use crate::translator::Lost;
+use crate::status::host_conflict::{HostConflict, messages};
+use crate::translator::LostHosts;
 
 /// What becomes of hosts that a route wants.
 #[derive(Default)]
@@ -40,17 +40,18 @@ impl Fate {
 }
 
 impl Model<'_> {
-    /// What becomes of hosts of a route on listeners; `own` are all listeners that it hangs on.
+    /// What becomes of hosts of a route on listeners, for the status of `reader`; `own` are all listeners that it hangs
+    /// on.
     pub(super) fn fate<'h>(
         &self,
         hosts: impl Iterator<Item = (ListenerAt, &'h HostPattern)>,
-        key: &ObjectKey,
+        reader: &ObjectRef,
         own: &BTreeSet<ListenerAt>,
-        lost: &Lost,
+        lost: &LostHosts,
     ) -> Fate {
         let mut fate = Fate::default();
         let (mut elsewhere, mut kept) = (BTreeSet::new(), BTreeSet::new());
-        let mut taken: BTreeMap<(String, &str), BTreeSet<String>> = BTreeMap::new();
+        let mut taken: Vec<HostConflict> = Vec::new();
         for (at, host) in hosts {
             let placed = self.gates.get(at.0).and_then(|gate| gate.listeners.get(at.1));
             let Some((router, protocol)) = placed.and_then(|placed| Some((placed.router.as_ref()?, placed.protocol?)))
@@ -74,15 +75,17 @@ impl Model<'_> {
             }
             let place = (router.clone(), host.to_match());
             match lost.get(&place) {
-                Some(winner) => {
-                    let own = self.hosts.built.get(&place).map(|built| built.age.created()).unwrap_or_default();
-                    let words = winner.created.seniority(own).words();
-                    fate.winners.push(winner.object.clone());
-                    taken.entry((who(&winner.object, key), words)).or_default().insert(host.to_string());
+                Some(owner) => {
+                    let (loser, created) = match self.hosts.built.get(&place) {
+                        Some(built) => (built.site.owner.clone(), built.age.created()),
+                        None => (reader.clone(), Created::default()),
+                    };
+                    taken.push(owner.conflict(host.to_string(), loser, created));
                 }
                 None => fate.is_served = true,
             }
         }
+        fate.winners = taken.iter().map(|conflict| conflict.winner.clone()).collect();
         fate.winners.sort();
         fate.winners.dedup();
         let list = |hosts: BTreeSet<String>| hosts.into_iter().collect::<Vec<_>>().join(", ");
@@ -93,18 +96,7 @@ impl Model<'_> {
         if !kept.is_empty() {
             fate.notes.push(format!("not served here, as an older route of another Gateway has it: {}", list(kept)));
         }
-        let note = |((who, words), hosts)| format!("{who} {words} and has {}", list(hosts));
-        fate.notes.extend(taken.into_iter().map(note));
+        fate.notes.extend(messages(&taken, reader));
         fate
-    }
-}
-
-/// What a winner is called for whom it beats: its name only in the same namespace.
-fn who(winner: &ObjectRef, own: &ObjectKey) -> String {
-    if winner.key.namespace == own.namespace {
-        winner.to_string()
-    } else {
-        let article = if winner.kind == Kind::IngressRoute { "an" } else { "a" };
-        format!("{article} {} of another namespace", winner.kind)
     }
 }

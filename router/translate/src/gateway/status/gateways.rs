@@ -3,6 +3,8 @@
 use std::collections::BTreeSet;
 
 use router_api::gateway_api::types::GROUP;
+use router_model::kind::Kind;
+use router_model::object::ObjectRef;
 use serde_json::json;
 
 use super::Counts;
@@ -12,18 +14,24 @@ use crate::gateway::gateway_state::GatewayState;
 use crate::gateway::listeners::placed::Placed;
 use crate::status::condition::Condition;
 use crate::status::object_status::{ObjectStatus, Row};
-use crate::translator::Lost;
+use crate::translator::LostHosts;
 
 impl Model<'_> {
     /// What a Gateway is told.
-    pub(super) fn gateway(&self, index: usize, gate: &GatewayState<'_>, counts: &Counts, lost: &Lost) -> ObjectStatus {
-        let key = &gate.gateway.meta.key;
+    pub(super) fn gateway(
+        &self,
+        index: usize,
+        gate: &GatewayState<'_>,
+        counts: &Counts,
+        lost: &LostHosts,
+    ) -> ObjectStatus {
+        let reader = ObjectRef { kind: Kind::Gateway, key: gate.gateway.meta.key.clone() };
         let generation = gate.gateway.meta.generation;
         let (mut listeners, mut rows) = (Vec::new(), Vec::new());
         for (j, placed) in gate.listeners.iter().enumerate() {
             let mut accepted = placed.accepted.clone();
             let own = [((index, j), &placed.listener.hostname)];
-            let fate = self.fate(own.into_iter(), key, &BTreeSet::from([(index, j)]), lost);
+            let fate = self.fate(own.into_iter(), &reader, &BTreeSet::from([(index, j)]), lost);
             if accepted.holds && !fate.notes.is_empty() {
                 accepted.message = fate.notes.join("; ");
             }

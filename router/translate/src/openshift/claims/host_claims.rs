@@ -7,7 +7,7 @@ use router_api::openshift::ingress_controller::NamespaceOwnership;
 use router_api::openshift::route::Route;
 use router_model::names::HostMatch;
 
-use crate::openshift::claims::taken::Taken;
+use crate::status::host_conflict::{Held, HostConflict};
 
 /// Who holds which hosts on a router.
 pub struct HostClaims<'r> {
@@ -35,27 +35,26 @@ impl<'r> HostClaims<'r> {
     /// Whether the route may have the host beside those who hold it.
     ///
     /// # Errors
-    /// The message of its `HostAlreadyClaimed`, and who is in the way.
+    /// The conflict with the route that is in the way.
     pub fn check(
         &self,
         route: &Route,
         host: &str,
         host_match: &HostMatch,
         ownership: NamespaceOwnership,
-    ) -> Result<(), Taken<'r>> {
+    ) -> Result<(), HostConflict> {
         let Some(holders) = self.by_host.get(host_match) else { return Ok(()) };
         let same_path = holders.by_path.get(route.traffic.path()).copied();
         if same_path.is_none() && !collides_by_tls(route, holders) && may_share(route, holders.owner, ownership) {
             return Ok(());
         }
         let holder = same_path.unwrap_or(holders.newest);
-        let seniority = holder.meta.seniority(&route.meta);
-        let message = if holder.meta.key.namespace == route.meta.key.namespace {
-            format!("route {} already exposes {host} and {}", holder.meta.key.name, seniority.words())
-        } else {
-            format!("a route in another namespace holds {host} and {}", seniority.than(&route.meta.key.name))
-        };
-        Err(Taken { message, by: holder })
+        Err(HostConflict {
+            host: host.to_owned(),
+            winner: holder.meta.key.route_id().object(),
+            loser: route.meta.key.route_id().object(),
+            held: Held::Host(holder.meta.seniority(&route.meta)),
+        })
     }
 
     /// Whether somebody holds the host.
