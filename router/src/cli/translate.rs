@@ -14,7 +14,7 @@ use router_model::object::{Manifest, ObjectKey, ObjectRef};
 use router_translate::explain::settings;
 use router_translate::settings::Settings;
 use router_translate::status::condition::Condition;
-use router_translate::status::object_status::Row;
+use router_translate::status::object_status::ParentStatus;
 use router_translate::status::report::StatusReport;
 use router_translate::translate::{Translation, translate};
 use serde_json::{Value, json};
@@ -132,7 +132,7 @@ pub fn text(translation: &Translation) -> String {
 }
 
 /// Whether an object is served where a row says, and why not.
-fn row_words(row: &Row) -> String {
+fn row_words(row: &ParentStatus) -> String {
     let admitted = if row.admitted { "served" } else { "not served" };
     let parts = [admitted, &row.reason, &row.message].into_iter().filter(|part| !part.is_empty());
     parts.collect::<Vec<_>>().join(": ")

@@ -21,7 +21,7 @@ use crate::contour::claims::types::{Claim, Claims, Vertices, Winners};
 use crate::contour::status::words::{Domain, ROOT_INVALID, about, partly};
 use crate::contour::status::written::status;
 use crate::status::host_conflict::HostConflict;
-use crate::status::object_status::{ObjectStatus, Row};
+use crate::status::object_status::{ObjectStatus, ParentStatus};
 
 /// Reason of a row of what is invalid and yet serves something.
 pub const PARTLY: &str = "PartiallyInvalid";
@@ -205,7 +205,7 @@ impl Report {
             let admitted = verdict.state == State::Valid;
             // What is served, or else what was to be.
             let names = vertex.subdomains.iter().zip(&domain.entries).filter(|(_, it)| it.is_none() || !admitted);
-            let mut rows = vec![Row {
+            let mut rows = vec![ParentStatus {
                 parent: router.clone(),
                 hosts: names.map(|(entry, _)| entry.name.to_string()).collect(),
                 admitted,
@@ -220,7 +220,7 @@ impl Report {
                 if winners.is_empty() && self.is_told(object.kind, entry) {
                     continue;
                 }
-                rows.push(Row {
+                rows.push(ParentStatus {
                     parent: router.clone(),
                     hosts: vec![entry.name.to_string()],
                     admitted: false,
@@ -239,7 +239,7 @@ impl Report {
             let host = [&visit.host, &wanted].into_iter().find(|host| !host.is_empty());
             // A domain has no name itself.
             let subdomains = vertex.subdomains.iter().filter(|_| visit.host.is_empty()).map(|entry| &entry.name);
-            Row {
+            ParentStatus {
                 parent: visit.parent().map_or_else(|| router.clone(), |(parent, _)| parent.to_string()),
                 hosts: host.into_iter().chain(subdomains).map(|host| host.to_string()).collect(),
                 admitted: verdict.state == State::Valid || visit.serves,
@@ -256,11 +256,11 @@ impl Report {
                 winners: host.map(|host| winners(host)).unwrap_or_default(),
             }
         });
-        let mut rows: Vec<Row> = rows.collect();
+        let mut rows: Vec<ParentStatus> = rows.collect();
         let verdict = summary(vertex.kind, verdicts.as_slice());
         if rows.is_empty() {
             let (reason, message) = (verdict.state.reason().to_owned(), verdict.description.clone());
-            rows.push(Row { parent: router, reason, message, ..Row::default() });
+            rows.push(ParentStatus { parent: router, reason, message, ..ParentStatus::default() });
         }
         let lines: Vec<(&Visit, &PathStatus)> = visits.iter().copied().zip(&verdicts).collect();
         ObjectStatus { status: status(vertex, &verdict, &lines), rows }

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::owned_age::OwnedAge;
-use crate::status::object_status::{ObjectStatus, Row};
+use crate::status::object_status::{ObjectStatus, ParentStatus};
 use crate::translator::{ApiTranslation, HostClaim, LostHosts};
 
 struct Fake<'r> {
@@ -89,7 +89,7 @@ impl Translator for Fake<'_> {
         }
         for route in &self.routes {
             let object = ObjectRef { kind: route.kind, key: route.meta.key.clone() };
-            let mut row = Row { parent: "default".to_owned(), admitted: true, ..Row::default() };
+            let mut row = ParentStatus { parent: "default".to_owned(), admitted: true, ..ParentStatus::default() };
             row.winners = lost.values().map(|winner| winner.object.clone()).collect();
             row.winners.dedup();
             settled.statuses.insert(object, ObjectStatus { status: json!({ "lost": lost.len() }), rows: vec![row] });

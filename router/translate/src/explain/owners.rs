@@ -8,7 +8,7 @@ use router_table::table::RouterTable;
 use crate::explain::explanation::{Fact, Owner};
 use crate::explain::facts::Facts;
 use crate::status::ingress::Ingress;
-use crate::status::object_status::Row;
+use crate::status::object_status::ParentStatus;
 
 /// A Route of the folder, with its conditions on a router.
 pub fn owner(facts: Facts<'_>, router: Option<&RouterTable>, key: &ObjectKey) -> Owner {
@@ -39,7 +39,7 @@ pub fn owner_of(facts: Facts<'_>, router: Option<&RouterTable>, who: &ObjectRef)
 pub fn objects_conditions(facts: Facts<'_>, who: &ObjectRef, parent: Option<&str>) -> Vec<Fact> {
     let told = facts.report.others.get(who);
     let rows = told.iter().flat_map(|told| &told.rows).filter(|row| parent.is_none_or(|parent| *row.parent == *parent));
-    let fact = |row: &Row| Fact {
+    let fact = |row: &ParentStatus| Fact {
         r#type: if row.parent.is_empty() { "Accepted".to_owned() } else { format!("Accepted by {}", row.parent) },
         status: if row.admitted { "True" } else { "False" }.to_owned(),
         reason: row.reason.clone(),

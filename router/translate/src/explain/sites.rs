@@ -20,7 +20,7 @@ use crate::explain::explanation::{Candidate, Explanation, Loser, Owner, Step};
 use crate::explain::facts::Facts;
 use crate::explain::query::{Protocol, Query};
 use crate::explain::settings::Setting;
-use crate::status::object_status::Row;
+use crate::status::object_status::ParentStatus;
 use crate::warning::Unserved;
 
 /// Most rules of a host that are shown; the one that is taken and those that cover the path come first.
@@ -371,7 +371,7 @@ pub fn losers(facts: Facts<'_>, router: &RouterTable, host: &Hostname) -> Vec<Lo
         }
         // A row has all hosts of an object; what stands in its way may do so at another one.
         let has_host = || owned.is_some_and(|site| has_part(site, who));
-        let is_whole = |row: &Row| {
+        let is_whole = |row: &ParentStatus| {
             row.admitted && (row.winners.is_empty() || has_host()) && !(is_of_contour && row.reason == PARTLY)
         };
         for row in told.rows.iter().filter(|row| !is_whole(row)) {

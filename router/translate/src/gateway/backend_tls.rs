@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use super::conditions::{Faults, conditions};
 use crate::gateway::claims::seniority;
 use crate::status::condition::Condition;
-use crate::status::object_status::{ObjectStatus, Row};
+use crate::status::object_status::{ObjectStatus, ParentStatus};
 
 /// Most `status.ancestors`, as the API allows.
 const MAX_ANCESTORS: usize = 16;
@@ -112,7 +112,7 @@ impl<'r> BackendTlsPolicies<'r> {
                 "controllerName": CONTROLLER_NAME,
                 "conditions": conditions,
             }));
-            told.rows.push(Row {
+            told.rows.push(ParentStatus {
                 parent: format!("{} {gateway}", Kind::Gateway),
                 hosts: Vec::new(),
                 admitted: accepted.holds,

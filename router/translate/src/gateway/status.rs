@@ -20,7 +20,7 @@ use crate::gateway::inclusion::types::{IncludedRow, RowParent};
 use crate::gateway::route_validity::RouteValidity;
 use crate::gateway::serve::ListenerAt;
 use crate::status::condition::Condition;
-use crate::status::object_status::{ObjectStatus, Row};
+use crate::status::object_status::{ObjectStatus, ParentStatus};
 use crate::translator::LostHosts;
 
 /// One row of a route.
@@ -31,7 +31,7 @@ struct Line {
     accepted: Condition,
     dropped: BTreeMap<usize, BTreeSet<String>>,
     members: Vec<(&'static str, Value)>,
-    row: Row,
+    row: ParentStatus,
 }
 
 /// Routes that listeners count.
@@ -118,7 +118,7 @@ impl Model<'_> {
                 .map(ToString::to_string)
                 .collect(),
         };
-        let row = Row {
+        let row = ParentStatus {
             parent: names.unwrap_or_default(),
             hosts: texts.into_iter().collect(),
             admitted: accepted.holds,

@@ -4,7 +4,7 @@ use jiff::{Timestamp, ToSpan};
 use router_api::resources::Resources;
 use router_model::kind::Kind;
 use router_model::object::{ObjectKey, ObjectRef};
-use router_translate::status::object_status::Row;
+use router_translate::status::object_status::ParentStatus;
 use router_translate::status::report::{Conflict, StatusReport};
 use serde_json::Value;
 
@@ -37,8 +37,8 @@ pub fn statuses(resources: &Resources, report: &StatusReport, now: Timestamp) ->
     lines
 }
 
-fn row(object: &str, row: &Row) -> String {
-    let Row { parent, hosts, admitted, reason, message, winners } = row;
+fn row(object: &str, row: &ParentStatus) -> String {
+    let ParentStatus { parent, hosts, admitted, reason, message, winners } = row;
     let winners: Vec<String> = winners.iter().map(ToString::to_string).collect();
     let winners = if winners.is_empty() { String::new() } else { format!(", behind {}", winners.join(", ")) };
     let admitted = if *admitted { "serves" } else { "does not serve" };

@@ -21,7 +21,7 @@ use crate::gateway::conditions::condition;
 use crate::gateway::inclusion::status::words::{reason, refused, sentence};
 use crate::gateway::inclusion::types::{Context, Fragment, IncludedRow, RootRoute, RowParent};
 use crate::status::condition::Condition;
-use crate::status::object_status::Row;
+use crate::status::object_status::ParentStatus;
 
 /// `status.parents` has 32 items at most, of all controllers together.
 const MOST_ROWS: usize = 32;
@@ -167,10 +167,10 @@ fn names_listener(route: &GatewayRoute, gateway: &ObjectKey, section: &str) -> b
     })
 }
 
-fn line(parent: String, accepted: &Condition, live: &[&Way<'_>]) -> Row {
+fn line(parent: String, accepted: &Condition, live: &[&Way<'_>]) -> ParentStatus {
     let hosts: BTreeSet<_> =
         live.iter().filter_map(|way| way.result.as_ref().ok()).flat_map(|hosts| &**hosts).collect();
-    Row {
+    ParentStatus {
         parent,
         hosts: hosts.into_iter().map(ToString::to_string).collect(),
         admitted: accepted.holds,

@@ -15,7 +15,7 @@ use serde_json::Value;
 use crate::gateway::inclusion::level_key::LevelKey;
 use crate::settings::MaxDepth;
 use crate::status::condition::Condition;
-use crate::status::object_status::Row;
+use crate::status::object_status::ParentStatus;
 
 /// What inclusion is worked out from.
 #[derive(Clone, Copy)]
@@ -170,7 +170,7 @@ pub struct IncludedRow {
     /// `inclusions` and `inclusionPaths`, where the CRD has them; they stand beside `conditions`.
     pub members: Vec<(&'static str, Value)>,
     /// The same for lists.
-    pub line: Row,
+    pub line: ParentStatus,
 }
 
 /// Whose row it is.

@@ -13,7 +13,7 @@ use crate::gateway::conditions::conditions;
 use crate::gateway::gateway_state::GatewayState;
 use crate::gateway::listeners::placed::Placed;
 use crate::status::condition::Condition;
-use crate::status::object_status::{ObjectStatus, Row};
+use crate::status::object_status::{ObjectStatus, ParentStatus};
 use crate::translator::LostHosts;
 
 impl Model<'_> {
@@ -53,7 +53,7 @@ impl Model<'_> {
                 (None, true, true) => &programmed,
             };
             let router = placed.router.as_ref().map_or("", |router| &*router.0);
-            rows.push(Row {
+            rows.push(ParentStatus {
                 parent: format!("{router}#{}", placed.listener.name),
                 // One of a protocol that is not done has no hosts.
                 hosts: placed.protocol.iter().map(|_| placed.listener.hostname.to_string()).collect(),
