@@ -75,12 +75,12 @@ fn status(
 /// What a controller says: entries of its own only, with different keys, and without times.
 fn ours() -> impl Strategy<Value = Value> {
     status(&["ours"], &["A", "B"], false).prop_map(|mut status| {
-        for list in LISTS {
+        for list in LISTS.into_iter().chain(["listeners"]) {
             let mut seen: Vec<Value> = Vec::new();
             if let Some(entries) = status.get_mut(list).and_then(Value::as_array_mut) {
                 entries.retain(|entry| {
-                    let is_new = !seen.contains(&entry["parentRef"]);
-                    seen.push(entry["parentRef"].clone());
+                    let is_new = !seen.contains(&json!([entry["parentRef"], entry["name"]]));
+                    seen.push(json!([entry["parentRef"], entry["name"]]));
                     is_new
                 });
             }
