@@ -105,7 +105,7 @@ pub async fn run(options: Options, inherited: Inherited) -> Result<(), AgentErro
         counters: proxy.counter_view(),
     };
     let admin = tokio::spawn(admin::serve(socket, Arc::new(views)));
-    let write_statuses = || tokio::spawn(StatusWriter::open(&options.state).run(status_watch));
+    let write_statuses = || tokio::spawn(StatusWriter::new(&options.state).run(status_watch));
     let (mut status, mut write_later) = (None, None);
     if successor {
         write_later = Some(write_statuses);

@@ -14,7 +14,7 @@ use router_proxy::UpstreamTls;
 use router_translate::advice::advice;
 use router_translate::explain::facts::Facts;
 use router_translate::settings::Settings;
-use router_translate::status::object_status::{Row, faults};
+use router_translate::status::object_status::{ParentStatus, faults};
 use router_translate::translate::{Translation, translate};
 
 use crate::source::{Diagnostic, Directory, Severity, folder_of};
@@ -123,7 +123,8 @@ fn refusals(translation: &Translation) -> Vec<(ObjectRef, String)> {
         }));
     }
     for (object, told) in translation.report.others.entries() {
-        let lost = |row: &&Row| !row.admitted || !row.winners.is_empty() || row.reason.starts_with("Partially");
+        let lost =
+            |row: &&ParentStatus| !row.admitted || !row.winners.is_empty() || row.reason.starts_with("Partially");
         for row in told.rows.iter().filter(lost).filter(|row| !REPORTED.contains(&&*row.reason)) {
             let who = if row.parent.is_empty() { "Sluice" } else { &row.parent };
             let verb = match object.kind {

@@ -29,7 +29,7 @@ use crate::contour::claims::types::{Claim, Claims, Proxies};
 use crate::contour::status::{Report, root_invalid};
 use crate::endpoints::services::Services;
 use crate::owned_age::OwnedAge;
-use crate::translator::{ApiTranslation, HostClaim, Inputs, Lost, RouterPorts, Translator};
+use crate::translator::{ApiTranslation, HostClaim, Inputs, LostHosts, RouterPorts, Translator};
 
 /// The router that serves Contour's objects, if a router of this name exists.
 pub const ROUTER: &str = "default";
@@ -204,7 +204,7 @@ impl Translator for Model<'_> {
         self.claims.claimed.iter().map(claim).collect()
     }
 
-    fn translate(&self, lost: &Lost) -> ApiTranslation {
+    fn translate(&self, lost: &LostHosts) -> ApiTranslation {
         let mut report = Report::new(&self.claims);
         let mut translation = ApiTranslation::default();
         let domains = self.domains();
@@ -213,18 +213,20 @@ impl Translator for Model<'_> {
             let good = self.claims.delegated_domains.iter().zip(&domains).filter(|(_, domain)| domain.is_ok());
             translation.domains =
                 good.map(|(delegated_domain, _)| (router.name.clone(), delegated_domain.domain.clone())).collect();
-            for claim in &self.claims.outdone {
-                if let Some(winner) = lost.get(&(router.name.clone(), claim.host.clone())) {
-                    report.outdone(claim, &winner.object, winner.created.seniority(claim.root.meta.created));
+            let conflict = |claim: &Claim<'_>| {
+                let owner = lost.get(&(router.name.clone(), claim.host.clone()))?;
+                Some(owner.conflict(claim.name.to_string(), claim.root.object(), claim.root.meta.created))
+            };
+            for (claim, _) in &self.claims.lost_to_other_kind {
+                if let Some(conflict) = conflict(claim) {
+                    report.forget(claim);
+                    report.lost(claim, &conflict);
                 }
             }
             let mut maker = Maker::new(router.traffic);
             for claim in &self.claims.granted {
-                match lost.get(&(router.name.clone(), claim.host.clone())) {
-                    Some(winner) => {
-                        let seniority = winner.created.seniority(claim.root.meta.created);
-                        report.lost(claim, &winner.object, seniority);
-                    }
+                match conflict(claim) {
+                    Some(conflict) => report.lost(claim, &conflict),
                     None => {
                         let host = self.host(claim, &domains, &mut maker, &mut report);
                         translation.hosts.extend(host.map(|host| (router.name.clone(), host)));

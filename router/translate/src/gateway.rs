@@ -46,7 +46,7 @@ use crate::gateway::route_validity::RouteValidity;
 use crate::gateway::serve::{AttachedRules, Hosts, ListenerAt};
 use crate::status::condition::Condition;
 use crate::status::object_status::ObjectStatus;
-use crate::translator::{ApiTranslation, HostClaim, Inputs, Lost, RouterPorts, Translator};
+use crate::translator::{ApiTranslation, HostClaim, Inputs, LostHosts, RouterPorts, Translator};
 
 /// All decisions about Gateway API objects, except which hosts other APIs have won.
 #[derive(Debug)]
@@ -129,7 +129,7 @@ impl Translator for Model<'_> {
         self.hosts.built.iter().map(claim).collect()
     }
 
-    fn translate(&self, lost: &Lost) -> ApiTranslation {
+    fn translate(&self, lost: &LostHosts) -> ApiTranslation {
         let kept = self.hosts.built.iter().filter(|(key, _)| !lost.contains_key(key));
         let hosts = kept.map(|((router, host), built)| {
             let host = VirtualHost {

@@ -10,7 +10,7 @@ use router_model::names::{RouteId, RouterName};
 use router_model::object::ObjectRef;
 use router_table::host_pattern::HostPattern;
 use router_table::table::{ResolvedRoute, RouterTable};
-use router_translate::status::object_status::{ObjectStatus, Row};
+use router_translate::status::object_status::{ObjectStatus, ParentStatus};
 use serde_json::{Value, json};
 
 use super::kernel::Counted;
@@ -36,7 +36,7 @@ pub fn routes(
     let told = published.status.report.others.entries().filter(|(object, _)| ROUTES.contains(&object.kind));
     for (object, told) in told {
         let services = services(published, object);
-        let nowhere = told.rows.is_empty().then(Row::default);
+        let nowhere = told.rows.is_empty().then(ParentStatus::default);
         for (i, row) in told.rows.iter().chain(&nowhere).enumerate() {
             let mut shown = json!({
                 "kind": object.kind.name(),
@@ -147,7 +147,7 @@ fn listener_row(published: &Published, gateway: &Gateway, listener: &Listener, t
 }
 
 /// One row for each loser and winner of a host.
-pub fn conflicts(published: &Published) -> Vec<(&ObjectRef, &Row, &ObjectRef)> {
+pub fn conflicts(published: &Published) -> Vec<(&ObjectRef, &ParentStatus, &ObjectRef)> {
     let told = published.status.report.others.entries();
     told.flat_map(|(object, told)| {
         told.rows.iter().flat_map(move |row| row.winners.iter().map(move |winner| (object, row, winner)))

@@ -12,10 +12,11 @@ use router_api::contour::types::{ContourProxy, Violation};
 use router_common::hostname::HostError;
 use router_model::kind::Kind;
 use router_model::names::{HostMatch, Hostname};
-use router_model::object::{ObjectKey, ObjectRef, Seniority};
+use router_model::object::{ObjectKey, ObjectRef};
 
 use crate::contour::claims::types::{Claim, Claims, Proxies, duplicate, is_domain, root_allowed};
 use crate::settings::Settings;
+use crate::status::host_conflict::{Held, HostConflict};
 
 /// Decides on all hosts.
 pub fn decide<'r>(proxies: &Proxies<'r>, settings: &Settings) -> Claims<'r> {
@@ -64,9 +65,8 @@ fn claims_of_domains<'r>(proxies: &Proxies<'r>, claims: &Claims<'r>) -> Vec<Clai
 }
 
 /// The violation of an object that lost a host; it reveals only the winner's kind.
-pub fn lost(name: &str, winner: Kind, seniority: Seniority) -> Violation {
-    let message = format!("fqdn {name:?} belongs to {}", seniority.named(winner));
-    Violation::new("VirtualHostError", "HostAlreadyClaimed", message)
+pub fn lost(conflict: &HostConflict, reader: &ObjectRef) -> Violation {
+    Violation::new("VirtualHostError", "HostAlreadyClaimed", conflict.message(reader))
 }
 
 /// Checks a name against the operator's lists (`--denied-domains`, `--allowed-domains`).
@@ -149,9 +149,14 @@ impl<'r> Claims<'r> {
                 claimants.into_iter().partition(|claim| claim.root.kind == oldest.kind);
             for claim in others {
                 self.winners.entry((claim.root.object(), Arc::clone(&claim.name))).or_default().insert(oldest.object());
-                let fault = lost(&claim.name, oldest.kind, oldest.meta.seniority(&claim.root.meta));
-                self.refuse(&claim, fault);
-                self.outdone.push(claim);
+                let conflict = HostConflict {
+                    host: claim.name.to_string(),
+                    winner: oldest.object(),
+                    loser: claim.root.object(),
+                    held: Held::Host(oldest.meta.seniority(&claim.root.meta)),
+                };
+                self.refuse(&claim, lost(&conflict, &conflict.loser));
+                self.lost_to_other_kind.push((claim, conflict));
             }
             match <[Claim<'r>; 1]>::try_from(own) {
                 Ok([only]) => self.granted.push(only),

@@ -12,7 +12,7 @@ use crate::contour::status::path_status::{PathStatus, Validity, summary};
 use router_api::contour::types::{ContourProxy, Subdomain, Violation};
 use router_model::kind::Kind;
 use router_model::names::RouterName;
-use router_model::object::{ObjectRef, Seniority};
+use router_model::object::ObjectRef;
 
 use super::claims::lost;
 use super::tls::HostTls;
@@ -20,7 +20,8 @@ use super::walk::{Passed, ProxyVisit};
 use crate::contour::claims::types::{Claim, Claims, Proxies, Winners};
 use crate::contour::status::words::{Domain, ROOT_INVALID, about, partly};
 use crate::contour::status::written::status;
-use crate::status::object_status::{ObjectStatus, Row};
+use crate::status::host_conflict::HostConflict;
+use crate::status::object_status::{ObjectStatus, ParentStatus};
 
 /// Reason of a row for an object that is partly invalid and still serves something.
 pub const PARTLY: &str = "PartiallyInvalid";
@@ -76,12 +77,18 @@ impl Report {
         for delegated_domain in &claims.delegated_domains {
             let written = delegated_domain.root.into_iter().flat_map(|root| &root.subdomains);
             for (entry, written) in delegated_domain.entries.iter().zip(written) {
-                let contended = |fault: &&Violation| matches!(fault.reason, "DuplicateVhost" | "HostAlreadyClaimed");
+                let contended = |fault: &&Violation| fault.reason == "DuplicateVhost";
                 let (Some(root), Some(fault)) = (delegated_domain.root, entry.fault.as_ref().filter(contended)) else {
                     continue;
                 };
                 let delegate = ObjectRef { kind: root.kind, key: written.delegate.clone() };
                 report.visits([subdomain_visit(root, &delegate, &written.name, fault.clone())]);
+            }
+        }
+        for (claim, conflict) in &claims.lost_to_other_kind {
+            if let Some(delegate) = claim.start.filter(|_| claim.entry.is_some()).map(|start| start.object()) {
+                let fault = lost(conflict, &delegate);
+                report.visits([subdomain_visit(claim.root, &delegate, &claim.name, fault)]);
             }
         }
         report
@@ -123,24 +130,24 @@ impl Report {
     }
 
     /// Records a host lost to an object of another kind.
-    pub fn lost(&mut self, claim: &Claim<'_>, winner: &ObjectRef, seniority: Seniority) {
-        let fault = lost(&claim.name, winner.kind, seniority);
+    pub fn lost(&mut self, claim: &Claim<'_>, conflict: &HostConflict) {
         for object in [Some(claim.root), claim.start].into_iter().flatten().map(|proxy| proxy.object()) {
-            self.winners.entry((object, Arc::clone(&claim.name))).or_default().insert(winner.clone());
+            self.winners.entry((object, Arc::clone(&claim.name))).or_default().insert(conflict.winner.clone());
         }
-        self.fault(claim, fault.clone());
-        self.entry(claim, fault.message);
+        if let Some(start) = claim.start {
+            self.fault(claim, lost(conflict, &start.object()));
+        }
+        self.entry(claim, conflict.message(&claim.root.object()));
     }
 
-    /// Records a host lost to another API, for a claim that had already lost to Contour's other kind.
-    pub fn outdone(&mut self, claim: &Claim<'_>, winner: &ObjectRef, seniority: Seniority) {
+    /// Takes back what a claim that lost to Contour's other kind reported.
+    pub fn forget(&mut self, claim: &Claim<'_>) {
         let is_of_claim = |visit: &ProxyVisit| visit.host.is_empty() || visit.host == claim.name;
         for object in [Some(claim.root), claim.start].into_iter().flatten().map(|proxy| proxy.object()) {
             self.winners.remove(&(object.clone(), Arc::clone(&claim.name)));
             let visits = self.visits.get_mut(&object);
             visits.into_iter().for_each(|visits| visits.retain(|_, visit| !is_of_claim(visit)));
         }
-        self.lost(claim, winner, seniority);
     }
 
     /// Records why a subdomain is not served, for the root of its domain.
@@ -207,7 +214,7 @@ impl Report {
             let admitted = verdict.state == Validity::Valid;
             // Hosts that are served; if none is, the hosts that are claimed.
             let names = proxy.subdomains.iter().zip(&domain.entries).filter(|(_, it)| it.is_none() || !admitted);
-            let mut rows = vec![Row {
+            let mut rows = vec![ParentStatus {
                 parent: router.clone(),
                 hosts: names.map(|(entry, _)| entry.name.to_string()).collect(),
                 admitted,
@@ -222,7 +229,7 @@ impl Report {
                 if winners.is_empty() && self.has_detail(object.kind, entry) {
                     continue;
                 }
-                rows.push(Row {
+                rows.push(ParentStatus {
                     parent: router.clone(),
                     hosts: vec![entry.name.to_string()],
                     admitted: false,
@@ -241,7 +248,7 @@ impl Report {
             let host = [&visit.host, &claimed].into_iter().find(|host| !host.is_empty());
             // A domain has no host of its own.
             let subdomains = proxy.subdomains.iter().filter(|_| visit.host.is_empty()).map(|entry| &entry.name);
-            Row {
+            ParentStatus {
                 parent: visit.parent().map_or_else(|| router.clone(), |(parent, _)| parent.to_string()),
                 hosts: host.into_iter().chain(subdomains).map(|host| host.to_string()).collect(),
                 admitted: verdict.state == Validity::Valid || visit.serves,
@@ -258,11 +265,11 @@ impl Report {
                 winners: host.map(|host| winners(host)).unwrap_or_default(),
             }
         });
-        let mut rows: Vec<Row> = rows.collect();
+        let mut rows: Vec<ParentStatus> = rows.collect();
         let verdict = summary(proxy.kind, verdicts.as_slice());
         if rows.is_empty() {
             let (reason, message) = (verdict.state.reason().to_owned(), verdict.description.clone());
-            rows.push(Row { parent: router, reason, message, ..Row::default() });
+            rows.push(ParentStatus { parent: router, reason, message, ..ParentStatus::default() });
         }
         let lines: Vec<(&ProxyVisit, &PathStatus)> = visits.iter().copied().zip(&verdicts).collect();
         ObjectStatus { status: status(proxy, &verdict, &lines), rows }

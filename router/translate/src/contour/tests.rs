@@ -29,8 +29,9 @@ use super::Model;
 use crate::endpoints::EndpointIndex;
 use crate::endpoints::addresses::EndpointAddresses;
 use crate::settings::Settings;
+use crate::status::host_conflict::HostOwner;
 use crate::traffic_defaults::TrafficDefaults;
-use crate::translator::{ApiTranslation, Inputs, Lost, RouterPorts, Translator, Winner};
+use crate::translator::{ApiTranslation, Inputs, LostHosts, RouterPorts, Translator};
 
 fn object(api_version: &str, kind: &str, id: &str, spec: Value) -> Value {
     let (namespace, name) = id.split_once('/').expect("namespace/name");
@@ -98,14 +99,14 @@ struct World {
 
 impl World {
     fn new(objects: Vec<Value>) -> Self {
-        Self::with(&Settings::default(), &Lost::new(), objects)
+        Self::with(&Settings::default(), &LostHosts::new(), objects)
     }
 
-    fn with(settings: &Settings, lost: &Lost, objects: Vec<Value>) -> Self {
+    fn with(settings: &Settings, lost: &LostHosts, objects: Vec<Value>) -> Self {
         Self::of(settings, lost, resources(objects))
     }
 
-    fn of(settings: &Settings, lost: &Lost, resources: Resources) -> Self {
+    fn of(settings: &Settings, lost: &LostHosts, resources: Resources) -> Self {
         let endpoints = EndpointIndex::new(&resources, EndpointAddresses::Filtered);
         let routers = ["another", "default"].map(|name| RouterPorts {
             name: RouterName(name.into()),

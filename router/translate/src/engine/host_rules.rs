@@ -22,8 +22,9 @@ use crate::engine::reuse::{Reuse, routes_of};
 use crate::openshift::claims::cross_api::{OtherApiClaim, OtherApiClaims, contested};
 use crate::openshift::compile;
 use crate::settings::Settings;
+use crate::status::host_conflict::HostOwner;
 use crate::status::object_status::ObjectStatus;
-use crate::translator::{ApiTranslation, HostClaim, Lost, RouterPorts, Winner};
+use crate::translator::{ApiTranslation, HostClaim, LostHosts, RouterPorts};
 
 /// See the module.
 #[derive(Debug, Default)]
@@ -31,7 +32,7 @@ pub struct HostContests {
     /// Who wants what, by router and host in its contested form, with the place of the API in the list of them.
     claims: BTreeMap<(RouterName, HostMatch), Claimed>,
     /// For each API, what it wants and another one, or a Route, has.
-    lost: Vec<Lost>,
+    lost: Vec<LostHosts>,
     /// The claims by router, as Routes meet them.
     foreign: BTreeMap<RouterName, Arc<OtherApiClaims>>,
     /// What each API wants.
@@ -134,11 +135,11 @@ impl HostContests {
             match (won.get(&at), self.claims.get(&at)) {
                 (Some(route), _) => {
                     let created = resources.routes.get(route).map(|route| route.meta.created).unwrap_or_default();
-                    Some(Winner { object: ObjectRef { kind: Kind::Route, key: route.clone() }, created })
+                    Some(HostOwner { object: ObjectRef { kind: Kind::Route, key: route.clone() }, created })
                 }
                 (None, Some(claimed)) if claimed.api != api => {
                     let claim = &claimed.claim;
-                    Some(Winner { object: claim.owner.clone(), created: claim.age.created() })
+                    Some(HostOwner { object: claim.owner.clone(), created: claim.age.created() })
                 }
                 _ => None,
             }
@@ -146,14 +147,14 @@ impl HostContests {
         let lost_by = |(api, wants): (usize, &Vec<(RouterName, HostMatch)>)| {
             wants.iter().filter_map(|at| Some((at.clone(), winner(api, at)?))).collect()
         };
-        let lost: Vec<Lost> = self.wants.iter().enumerate().map(lost_by).collect();
+        let lost: Vec<LostHosts> = self.wants.iter().enumerate().map(lost_by).collect();
         let differs = lost != self.lost;
         self.lost = lost;
         differs
     }
 
     /// For each API, what it wants and another one, or a Route, has.
-    pub fn lost(&self) -> &[Lost] {
+    pub fn lost(&self) -> &[LostHosts] {
         &self.lost
     }
 

@@ -8,6 +8,7 @@ use router_model::object::{ObjectRef, Seniority};
 use crate::openshift::claims::Decision;
 use crate::openshift::compile::Shadow;
 use crate::status::condition::Condition;
+use crate::status::host_conflict;
 
 /// What became of a selected route.
 #[derive(Debug)]
@@ -40,11 +41,7 @@ fn remark(route: &Route, shadow: Option<&(Shadow<'_>, Seniority)>) -> Option<Con
     }
     let (shadow, seniority) = shadow?;
     let schemes: Vec<_> = shadow.schemes.iter().copied().collect();
-    let by = if shadow.by.id.namespace == shadow.route.id.namespace {
-        format!("route {}", shadow.by.id.name)
-    } else {
-        "a route in another namespace".to_owned()
-    };
+    let by = host_conflict::name(&shadow.by.id.object(), &shadow.route.id.object());
     let message = format!(
         "shadowed over {}: {by} has path {:?}, which covers the same requests, and {}",
         schemes.join(" and "),

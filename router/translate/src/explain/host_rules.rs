@@ -20,7 +20,7 @@ use crate::explain::explanation::{Candidate, Explanation, Loser, Owner, Step};
 use crate::explain::facts::Facts;
 use crate::explain::query::{Protocol, Query};
 use crate::explain::settings::Setting;
-use crate::status::object_status::Row;
+use crate::status::object_status::ParentStatus;
 use crate::warning::Unserved;
 
 /// Maximum number of rules shown for a host; the match, and rules that cover the path, come first.
@@ -377,7 +377,7 @@ pub fn losers(facts: Facts<'_>, router: &RouterTable, host: &Hostname) -> Vec<Lo
         }
         // A row lists all hosts of an object, but the problem may concern another one of them.
         let has_host = || owned.is_some_and(|site| has_part(site, who));
-        let is_whole = |row: &Row| {
+        let is_whole = |row: &ParentStatus| {
             row.admitted && (row.winners.is_empty() || has_host()) && !(is_of_contour && row.reason == PARTLY)
         };
         for row in status.rows.iter().filter(|row| !is_whole(row)) {

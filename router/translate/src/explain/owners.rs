@@ -8,7 +8,7 @@ use router_table::table::RouterTable;
 use crate::explain::explanation::{Fact, Owner};
 use crate::explain::facts::Facts;
 use crate::status::ingress::Ingress;
-use crate::status::object_status::Row;
+use crate::status::object_status::ParentStatus;
 
 /// A Route, with its conditions on a router.
 pub fn owner(facts: Facts<'_>, router: Option<&RouterTable>, key: &ObjectKey) -> Owner {
@@ -40,7 +40,7 @@ pub fn objects_conditions(facts: Facts<'_>, who: &ObjectRef, parent: Option<&str
     let status = facts.report.others.get(who);
     let rows =
         status.iter().flat_map(|status| &status.rows).filter(|row| parent.is_none_or(|parent| *row.parent == *parent));
-    let fact = |row: &Row| Fact {
+    let fact = |row: &ParentStatus| Fact {
         r#type: if row.parent.is_empty() { "Accepted".to_owned() } else { format!("Accepted by {}", row.parent) },
         status: if row.admitted { "True" } else { "False" }.to_owned(),
         reason: row.reason.clone(),

@@ -21,7 +21,7 @@ use serde_json::{Value, json};
 use super::conditions::{Faults, conditions};
 use crate::gateway::claims::seniority;
 use crate::status::condition::Condition;
-use crate::status::object_status::{ObjectStatus, Row};
+use crate::status::object_status::{ObjectStatus, ParentStatus};
 
 /// Maximum length of `status.ancestors` (API schema).
 const MAX_ANCESTORS: usize = 16;
@@ -118,7 +118,7 @@ impl<'r> BackendTlsPolicies<'r> {
                 "controllerName": CONTROLLER_NAME,
                 "conditions": conditions,
             }));
-            status.rows.push(Row {
+            status.rows.push(ParentStatus {
                 parent: format!("{} {gateway}", Kind::Gateway),
                 hosts: Vec::new(),
                 admitted: accepted.holds,

@@ -12,7 +12,7 @@ use serde_json::json;
 
 use super::conditions::conditions;
 use crate::status::condition::Condition;
-use crate::status::object_status::{ObjectStatus, Row};
+use crate::status::object_status::{ObjectStatus, ParentStatus};
 
 /// Supported features of the API, named as in its conformance suite, sorted.
 pub const FEATURES: [&str; 39] = [
@@ -82,12 +82,12 @@ impl Classes {
                     Condition::new("Accepted", false, "InvalidParameters", message)
                 }
             };
-            let row = Row {
+            let row = ParentStatus {
                 parent: CONTROLLER_NAME.to_owned(),
                 admitted: accepted.holds,
                 reason: accepted.reason.clone(),
                 message: accepted.message.clone(),
-                ..Row::default()
+                ..ParentStatus::default()
             };
             let features: Vec<_> = FEATURES.iter().map(|name| json!({ "name": name })).collect();
             let status = json!({

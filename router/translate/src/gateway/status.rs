@@ -20,8 +20,8 @@ use crate::gateway::inclusion::types::{IncludedRow, RowParent};
 use crate::gateway::route_validity::RouteValidity;
 use crate::gateway::serve::ListenerAt;
 use crate::status::condition::Condition;
-use crate::status::object_status::{ObjectStatus, Row};
-use crate::translator::Lost;
+use crate::status::object_status::{ObjectStatus, ParentStatus};
+use crate::translator::LostHosts;
 
 /// A row of a route's status.
 struct StatusRow {
@@ -31,7 +31,7 @@ struct StatusRow {
     accepted: Condition,
     dropped: BTreeMap<usize, BTreeSet<String>>,
     members: Vec<(&'static str, Value)>,
-    row: Row,
+    row: ParentStatus,
 }
 
 /// Routes counted in `attachedRoutes`, by listener.
@@ -39,7 +39,7 @@ type Counts = HashMap<ListenerAt, BTreeSet<ObjectRef>>;
 
 impl Model<'_> {
     /// Statuses of all objects, given the hosts that other APIs have won.
-    pub(super) fn statuses(&self, lost: &Lost) -> BTreeMap<ObjectRef, ObjectStatus> {
+    pub(super) fn statuses(&self, lost: &LostHosts) -> BTreeMap<ObjectRef, ObjectStatus> {
         let mut statuses = self.classes.statuses.clone();
         statuses.extend(self.policies.clone());
         let mut counts = Counts::new();
@@ -88,7 +88,7 @@ impl Model<'_> {
     }
 
     /// The row for a Gateway that the route names.
-    fn line(&self, attached: &Attached<'_>, parent: &GatewayParent, written: &Value, lost: &Lost) -> StatusRow {
+    fn line(&self, attached: &Attached<'_>, parent: &GatewayParent, written: &Value, lost: &LostHosts) -> StatusRow {
         let route = attached.route;
         let hosts: BTreeSet<(ListenerAt, &HostPattern)> = parent
             .attachments
@@ -102,7 +102,7 @@ impl Model<'_> {
             .iter()
             .flat_map(|parent| parent.attachments.iter().map(|attachment| (parent.gateway, attachment.listener)))
             .collect();
-        let host_outcome = self.host_outcome(hosts.iter().copied(), &route.meta.key, &own, lost);
+        let host_outcome = self.host_outcome(hosts.iter().copied(), &route.object(), &own, lost);
         let mut accepted = parent.accepted.clone();
         if accepted.holds {
             accepted = host_outcome.accepted(accepted, self.hosts.notes.get(&route.object()));
@@ -120,7 +120,7 @@ impl Model<'_> {
                 .map(ToString::to_string)
                 .collect(),
         };
-        let row = Row {
+        let row = ParentStatus {
             parent: names.unwrap_or_default(),
             hosts: texts.into_iter().collect(),
             admitted: accepted.holds,
@@ -143,7 +143,7 @@ impl Model<'_> {
         included: &IncludedRow,
         nth: usize,
         written: &Value,
-        lost: &Lost,
+        lost: &LostHosts,
     ) -> (PlaceKey, StatusRow) {
         let (key, parent) = match &included.parent {
             RowParent::Direct(index) => (PlaceKey::direct(*index), reference(route, *index, written)),
@@ -159,7 +159,7 @@ impl Model<'_> {
             let hosts: BTreeSet<_> =
                 of_route.map(|(at, host)| (*at, host)).filter(|(at, _)| self.is_of(*at, included)).collect();
             let all = hosts.iter().map(|(at, _)| *at).collect();
-            let host_outcome = self.host_outcome(hosts.into_iter(), &route.meta.key, &all, lost);
+            let host_outcome = self.host_outcome(hosts.into_iter(), &object, &all, lost);
             accepted = host_outcome.accepted(accepted, self.hosts.notes.get(&object));
             row.winners.extend(host_outcome.winners);
             (row.admitted, row.reason, row.message) =

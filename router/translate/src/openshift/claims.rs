@@ -7,7 +7,6 @@ pub mod cross_api;
 pub mod host;
 pub(crate) mod host_claims;
 pub(crate) mod material;
-pub mod taken;
 pub(crate) mod wildcards;
 
 use std::sync::Arc;
@@ -18,15 +17,13 @@ use router_api::openshift::ingress_controller::{NamespaceOwnership, WildcardAdmi
 use router_api::openshift::route::{Route, WildcardPolicy};
 use router_api::resources::Objects;
 use router_model::certificate::Certificate;
-use router_model::kind::Kind;
 use router_model::names::HostMatch;
-use router_model::object::{ObjectKey, ObjectRef};
+use router_model::object::ObjectKey;
 use wildcards::WildcardClaims;
 
 use crate::domain_lists::DomainLists;
 use crate::openshift::claims::cross_api::OtherApiClaims;
 use crate::openshift::claims::host::effective_host;
-use crate::openshift::claims::taken::Taken;
 use crate::owned_age::OwnedAge;
 use crate::status::rejection::{RejectReason, Rejection, reject};
 
@@ -141,17 +138,12 @@ impl<'r> Claims<'r, '_> {
         }
         let contested = self.foreign.on(&host_match).filter(|_| !self.hosts.is_held(&host_match));
         if let Some((_, claim)) = contested.as_ref().filter(|(_, claim)| claim.age < OwnedAge::of(&route.meta)) {
-            return Err(cross_api::refusal(route, host, claim));
+            return Err(claim.conflict(route, host).into());
         }
-        let claimed = |taken: Taken<'_>| Rejection {
-            reason: RejectReason::HostAlreadyClaimed,
-            message: taken.message,
-            winner: Some(ObjectRef { kind: Kind::Route, key: taken.by.meta.key.clone() }),
-        };
         if wildcards_allowed {
-            self.domains.check(route, host, policy.ownership).map_err(claimed)?;
+            self.domains.check(route, host, policy.ownership)?;
         }
-        self.hosts.check(route, host, &host_match, policy.ownership).map_err(claimed)?;
+        self.hosts.check(route, host, &host_match, policy.ownership)?;
         if wildcards_allowed {
             self.domains.hold(route, host);
         }

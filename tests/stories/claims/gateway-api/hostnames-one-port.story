@@ -149,7 +149,7 @@ gateway shop/wrong
     Programmed=False Invalid: the listener is not accepted
   listeners: taken
     attachedRoutes: 1
-    Accepted=False PortUnavailable: Gateway shop/public is older and has hostname web.test on port 443 already; choose another hostname or port
+    Accepted=False PortUnavailable: port 443: Gateway public already exposes web.test and is older; choose another hostname or port
     Conflicted=False NoConflicts
     ResolvedRefs=True
     Programmed=False Invalid: the listener is not accepted

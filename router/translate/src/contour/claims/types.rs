@@ -10,6 +10,7 @@ use router_model::object::{ObjectKey, ObjectRef};
 
 use crate::contour::claims::delegated_domain::{DelegatedDomain, DomainIndex};
 use crate::settings::Settings;
+use crate::status::host_conflict::HostConflict;
 
 /// IngressRoutes and HTTPProxies of our ingress class, by reference.
 pub type Proxies<'r> = BTreeMap<ObjectRef, &'r Arc<ContourProxy>>;
@@ -29,7 +30,7 @@ pub struct Claims<'r> {
     /// Roots that do not get their host, and why.
     pub refused: BTreeMap<ObjectRef, Violation>,
     /// Claims lost to Contour's other kind; that one may in turn have lost the host to another API.
-    pub outdone: Vec<Claim<'r>>,
+    pub lost_to_other_kind: Vec<(Claim<'r>, HostConflict)>,
     /// The objects that won a name, for each loser. For operators only.
     pub winners: Winners,
 }

@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 
 use super::super::walk::ProxyVisit;
 use crate::contour::status::path_status::{PathStatus, Validity};
-use crate::status::object_status::{ObjectStatus, Row};
+use crate::status::object_status::{ObjectStatus, ParentStatus};
 
 /// Maximum length of `status.parents`.
 const MAX_PARENTS: usize = 32;
@@ -121,6 +121,6 @@ pub fn certificate_delegation(object: &TlsCertificateDelegation, resources: &Res
         "observedGeneration": object.meta.generation,
     });
     let reason = if is_valid { Validity::Valid } else { Validity::Invalid }.reason().to_owned();
-    let row = Row { admitted: is_valid, reason, message, ..Row::default() };
+    let row = ParentStatus { admitted: is_valid, reason, message, ..ParentStatus::default() };
     ObjectStatus { status: json!({ "conditions": [condition] }), rows: vec![row] }
 }

@@ -291,8 +291,9 @@ fn a_diamond_is_no_cycle_and_every_way_has_its_line() {
 fn roots_stay_in_their_namespaces() {
     let settings = Settings { root_namespaces: vec!["b".to_owned()], ..Settings::default() };
     let web = routes(json!([{ "match": "/", "services": to("web") }]));
-    let told =
-        |objects: Vec<Value>, id: &str| World::with(&settings, &Lost::new(), with_surroundings(objects)).ingress(id);
+    let told = |objects: Vec<Value>, id: &str| {
+        World::with(&settings, &LostHosts::new(), with_surroundings(objects)).ingress(id)
+    };
     assert_eq!(
         told(vec![root(web.clone())], "a/root"),
         "invalid: root IngressRoute cannot be defined in this namespace"
@@ -405,11 +406,14 @@ fn objects_of_another_class_are_left_alone() {
 fn a_host_lost_to_another_kind_is_not_served_and_the_status_names_the_kind_only() {
     let host = HostMatch::Exact(Hostname::parse("www.example.com").expect("a host"));
     let winner = ObjectRef { kind: Kind::Route, key: ObjectKey::new("secretive", "shop") };
-    let with = Winner { object: winner.clone(), created: Created("2000-01-01T00:00:00Z".parse().ok()) };
-    let lost = Lost::from([((RouterName("default".into()), host), with)]);
+    let with = HostOwner { object: winner.clone(), created: Created("2000-01-01T00:00:00Z".parse().ok()) };
+    let lost = LostHosts::from([((RouterName("default".into()), host), with)]);
     let objects = with_surroundings(vec![root(routes(json!([{ "match": "/", "services": to("web") }])))]);
     let world = World::with(&Settings::default(), &lost, objects);
-    assert_eq!(world.ingress("a/root"), "invalid: fqdn \"www.example.com\" belongs to an older Route");
+    assert_eq!(
+        world.ingress("a/root"),
+        "invalid: a Route in another namespace holds www.example.com and is older than root"
+    );
     assert_eq!(world.get("http://www.example.com/"), "-");
     let told = world.settled.statuses.values().next().expect("a status");
     assert_eq!(told.rows[0].winners, [winner]);

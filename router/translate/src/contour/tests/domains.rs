@@ -39,7 +39,7 @@ fn with(settings: &Settings, mut objects: Vec<Value>) -> World {
         secret("team/own", &["own.corp.test"]),
         secret("corp/lent", &["lent.corp.test"]),
     ]);
-    World::with(settings, &Lost::new(), objects)
+    World::with(settings, &LostHosts::new(), objects)
 }
 
 #[test]
@@ -480,31 +480,36 @@ fn s8_the_older_kind_has_a_host_that_two_kinds_want() {
     assert_eq!(first.get("http://www.test/"), "team/web");
     assert_eq!(
         first.errors("other/p"),
-        ["VirtualHostError/HostAlreadyClaimed: fqdn \"www.test\" belongs to an older IngressRoute"]
+        [
+            "VirtualHostError/HostAlreadyClaimed: an IngressRoute in another namespace holds www.test and is older than p"
+        ]
     );
     let told = &first.settled.statuses[&ObjectRef { kind: Kind::HttpProxy, key: ObjectKey::new("other", "p") }].rows[0];
     let winner = ObjectRef { kind: Kind::IngressRoute, key: ObjectKey::new("team", "a") };
     assert_eq!((&told.hosts[..], &told.winners[..]), (&["www.test".to_owned()][..], &[winner][..]));
     let second = world(vec![route(2021), other(2020)]);
     assert_eq!(second.get("http://www.test/"), "other/web");
-    assert_eq!(second.ingress("team/a"), "invalid: fqdn \"www.test\" belongs to an older HTTPProxy");
+    assert_eq!(
+        second.ingress("team/a"),
+        "invalid: an HTTPProxy in another namespace holds www.test and is older than a"
+    );
 }
 
 #[test]
 fn s8_of_two_kinds_both_are_told_of_the_route_that_has_a_host() {
     let host = HostMatch::Exact(Hostname::parse("www.test").expect("a host"));
     let winner = ObjectRef { kind: Kind::Route, key: ObjectKey::new("secretive", "shop") };
-    let with = Winner { object: winner.clone(), created: Created("2000-01-01T00:00:00Z".parse().ok()) };
-    let lost = Lost::from([((RouterName("default".into()), host), with)]);
+    let with = HostOwner { object: winner.clone(), created: Created("2000-01-01T00:00:00Z".parse().ok()) };
+    let lost = LostHosts::from([((RouterName("default".into()), host), with)]);
     let spec = json!({ "virtualhost": { "fqdn": "www.test" }, "routes": [{ "services": to("web") }] });
     let mut objects = backends(&["team/web", "other/web"]);
     objects.push(of_year(2020, team("team/a", json!({ "fqdn": "www.test" }))));
     objects.push(of_year(2021, proxy("other/p", spec)));
     let told = World::with(&Settings::default(), &lost, objects);
-    assert_eq!(told.ingress("team/a"), "invalid: fqdn \"www.test\" belongs to an older Route");
+    assert_eq!(told.ingress("team/a"), "invalid: a Route in another namespace holds www.test and is older than a");
     assert_eq!(
         told.errors("other/p"),
-        ["VirtualHostError/HostAlreadyClaimed: fqdn \"www.test\" belongs to an older Route"]
+        ["VirtualHostError/HostAlreadyClaimed: a Route in another namespace holds www.test and is older than p"]
     );
     let rows = told.settled.statuses.values().flat_map(|told| &told.rows);
     assert_eq!(rows.map(|row| &row.winners[..]).collect::<Vec<_>>(), [[winner.clone()], [winner]]);

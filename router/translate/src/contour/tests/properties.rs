@@ -387,8 +387,8 @@ proptest! {
             router_api::parse::Outcome::Good(good) => {
                 let mut resources = resources(GROUND.clone());
                 resources.insert(&good);
-                let world = World::of(&Settings::default(), &Lost::new(), resources);
-                let is_foreign = matches!(&good, Object::IngressRoute(vertex) | Object::HttpProxy(vertex) if vertex.is_foreign());
+                let world = World::of(&Settings::default(), &LostHosts::new(), resources);
+                let is_foreign = matches!(&good, Object::IngressRoute(proxy) | Object::HttpProxy(proxy) if proxy.is_foreign());
                 let told = world.settled.statuses.iter().any(|(object, told)| {
                     object.kind.name() == kind && !told.rows.is_empty() && told.status.is_object()
                 });

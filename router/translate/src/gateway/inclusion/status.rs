@@ -22,7 +22,7 @@ use crate::gateway::conditions::condition;
 use crate::gateway::inclusion::status::words::{reason, refused, sentence};
 use crate::gateway::inclusion::types::{Context, Fragment, IncludedRow, RootRoute, RowParent};
 use crate::status::condition::Condition;
-use crate::status::object_status::Row;
+use crate::status::object_status::ParentStatus;
 
 /// Maximum length of `status.parents` (API schema), for all controllers together.
 const MOST_ROWS: usize = 32;
@@ -175,10 +175,10 @@ fn names_listener(route: &GatewayRoute, gateway: &ObjectKey, section: &str) -> b
     })
 }
 
-fn line(parent: String, accepted: &Condition, live: &[&InclusionPath<'_>]) -> Row {
+fn line(parent: String, accepted: &Condition, live: &[&InclusionPath<'_>]) -> ParentStatus {
     let hosts: BTreeSet<_> =
         live.iter().filter_map(|way| way.result.as_ref().ok()).flat_map(|hosts| &**hosts).collect();
-    Row {
+    ParentStatus {
         parent,
         hosts: hosts.into_iter().map(ToString::to_string).collect(),
         admitted: accepted.holds,

@@ -15,7 +15,7 @@ use serde_json::Value;
 use crate::gateway::inclusion::level_key::LevelKey;
 use crate::settings::MaxDepth;
 use crate::status::condition::Condition;
-use crate::status::object_status::Row;
+use crate::status::object_status::ParentStatus;
 
 /// Inputs of inclusion.
 #[derive(Clone, Copy)]
@@ -170,7 +170,7 @@ pub struct IncludedRow {
     /// `inclusions` and `inclusionPaths` if the CRD has them, beside `conditions`.
     pub members: Vec<(&'static str, Value)>,
     /// The same row for `sluice get`.
-    pub line: Row,
+    pub line: ParentStatus,
 }
 
 /// The parent of a row.

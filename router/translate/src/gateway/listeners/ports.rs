@@ -3,9 +3,12 @@
 use std::collections::{BTreeMap, HashMap};
 
 use router_api::gateway_api::types::{Gateway, Listener};
+use router_model::kind::Kind;
 use router_model::names::RouterName;
+use router_model::object::ObjectRef;
 use router_table::host_pattern::HostPattern;
 
+use crate::status::host_conflict::{Held, HostConflict};
 use crate::traffic_defaults::TrafficDefaults;
 use crate::translator::RouterPorts;
 
@@ -54,12 +57,17 @@ impl<'r> Ports<'r> {
         };
         let key = (router.clone(), side, listener.hostname.clone());
         match self.taken.get(&key) {
-            Some(owner) => Err(format!(
-                "Gateway {} {} and has hostname {} on port {port} already; choose another hostname or port",
-                owner.meta.key,
-                owner.meta.seniority(&gateway.meta).words(),
-                listener.hostname
-            )),
+            Some(owner) => {
+                let reference = |gateway: &Gateway| ObjectRef { kind: Kind::Gateway, key: gateway.meta.key.clone() };
+                let conflict = HostConflict {
+                    host: listener.hostname.to_string(),
+                    winner: reference(owner),
+                    loser: reference(gateway),
+                    held: Held::Host(owner.meta.seniority(&gateway.meta)),
+                };
+                let taken = conflict.message(&conflict.loser);
+                Err(format!("port {port}: {taken}; choose another hostname or port"))
+            }
             None => {
                 self.taken.insert(key, gateway);
                 Ok(router)

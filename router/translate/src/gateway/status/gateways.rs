@@ -3,6 +3,8 @@
 use std::collections::BTreeSet;
 
 use router_api::gateway_api::types::GROUP;
+use router_model::kind::Kind;
+use router_model::object::ObjectRef;
 use serde_json::json;
 
 use super::Counts;
@@ -11,19 +13,25 @@ use crate::gateway::conditions::conditions;
 use crate::gateway::gateway_state::GatewayState;
 use crate::gateway::listeners::placed::Placed;
 use crate::status::condition::Condition;
-use crate::status::object_status::{ObjectStatus, Row};
-use crate::translator::Lost;
+use crate::status::object_status::{ObjectStatus, ParentStatus};
+use crate::translator::LostHosts;
 
 impl Model<'_> {
     /// Status of a Gateway.
-    pub(super) fn gateway(&self, index: usize, state: &GatewayState<'_>, counts: &Counts, lost: &Lost) -> ObjectStatus {
-        let key = &state.gateway.meta.key;
+    pub(super) fn gateway(
+        &self,
+        index: usize,
+        state: &GatewayState<'_>,
+        counts: &Counts,
+        lost: &LostHosts,
+    ) -> ObjectStatus {
+        let reader = ObjectRef { kind: Kind::Gateway, key: state.gateway.meta.key.clone() };
         let generation = state.gateway.meta.generation;
         let (mut listeners, mut rows) = (Vec::new(), Vec::new());
         for (j, placed) in state.listeners.iter().enumerate() {
             let mut accepted = placed.accepted.clone();
             let own = [((index, j), &placed.listener.hostname)];
-            let host_outcome = self.host_outcome(own.into_iter(), key, &BTreeSet::from([(index, j)]), lost);
+            let host_outcome = self.host_outcome(own.into_iter(), &reader, &BTreeSet::from([(index, j)]), lost);
             if accepted.holds && !host_outcome.notes.is_empty() {
                 accepted.message = host_outcome.notes.join("; ");
             }
@@ -45,7 +53,7 @@ impl Model<'_> {
                 (None, true, true) => &programmed,
             };
             let router = placed.router.as_ref().map_or("", |router| &*router.0);
-            rows.push(Row {
+            rows.push(ParentStatus {
                 parent: format!("{router}#{}", placed.listener.name),
                 // A listener with an unsupported protocol has no hosts.
                 hosts: placed.protocol.iter().map(|_| placed.listener.hostname.to_string()).collect(),

@@ -1,15 +1,15 @@
 //! Outcome of a route's hosts: served, served by another listener, owned by an object of another API, or denied.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
-use router_model::kind::Kind;
-use router_model::object::{ObjectKey, ObjectRef};
+use router_model::object::{Created, ObjectRef};
 use router_table::host_pattern::HostPattern;
 
 use crate::gateway::Model;
 use crate::gateway::serve::ListenerAt;
 use crate::status::condition::Condition;
-use crate::translator::Lost;
+use crate::status::host_conflict::{HostConflict, messages};
+use crate::translator::LostHosts;
 
 /// Outcome of a route's hosts.
 #[derive(Default)]
@@ -45,13 +45,13 @@ impl Model<'_> {
     pub(super) fn host_outcome<'h>(
         &self,
         hosts: impl Iterator<Item = (ListenerAt, &'h HostPattern)>,
-        key: &ObjectKey,
+        reader: &ObjectRef,
         own: &BTreeSet<ListenerAt>,
-        lost: &Lost,
+        lost: &LostHosts,
     ) -> HostOutcome {
         let mut host_outcome = HostOutcome::default();
         let (mut elsewhere, mut kept) = (BTreeSet::new(), BTreeSet::new());
-        let mut taken: BTreeMap<(String, &str), BTreeSet<String>> = BTreeMap::new();
+        let mut taken: Vec<HostConflict> = Vec::new();
         for (at, host) in hosts {
             let placed = self.gateways.get(at.0).and_then(|state| state.listeners.get(at.1));
             let Some((router, protocol)) = placed.and_then(|placed| Some((placed.router.as_ref()?, placed.protocol?)))
@@ -75,15 +75,17 @@ impl Model<'_> {
             }
             let place = (router.clone(), host.to_match());
             match lost.get(&place) {
-                Some(winner) => {
-                    let own = self.hosts.built.get(&place).map(|built| built.age.created()).unwrap_or_default();
-                    let words = winner.created.seniority(own).words();
-                    host_outcome.winners.push(winner.object.clone());
-                    taken.entry((who(&winner.object, key), words)).or_default().insert(host.to_string());
+                Some(owner) => {
+                    let (loser, created) = match self.hosts.built.get(&place) {
+                        Some(built) => (built.site.owner.clone(), built.age.created()),
+                        None => (reader.clone(), Created::default()),
+                    };
+                    taken.push(owner.conflict(host.to_string(), loser, created));
                 }
                 None => host_outcome.is_served = true,
             }
         }
+        host_outcome.winners = taken.iter().map(|conflict| conflict.winner.clone()).collect();
         host_outcome.winners.sort();
         host_outcome.winners.dedup();
         let list = |hosts: BTreeSet<String>| hosts.into_iter().collect::<Vec<_>>().join(", ");
@@ -97,18 +99,7 @@ impl Model<'_> {
                 .notes
                 .push(format!("not served here, as an older route of another Gateway has it: {}", list(kept)));
         }
-        let note = |((who, words), hosts)| format!("{who} {words} and has {}", list(hosts));
-        host_outcome.notes.extend(taken.into_iter().map(note));
+        host_outcome.notes.extend(messages(&taken, reader));
         host_outcome
-    }
-}
-
-/// Name of a winner for the losing object's message: its name only within the same namespace.
-fn who(winner: &ObjectRef, own: &ObjectKey) -> String {
-    if winner.key.namespace == own.namespace {
-        winner.to_string()
-    } else {
-        let article = if winner.kind == Kind::IngressRoute { "an" } else { "a" };
-        format!("{article} {} of another namespace", winner.kind)
     }
 }

@@ -7,7 +7,7 @@ use router_model::names::HostMatch;
 use router_model::object::ObjectRef;
 
 use crate::owned_age::OwnedAge;
-use crate::status::rejection::{RejectReason, Rejection};
+use crate::status::host_conflict::{HostConflict, HostOwner};
 
 /// Claims of other APIs on a router's hosts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -20,6 +20,14 @@ pub struct OtherApiClaim {
     pub owner: ObjectRef,
     /// Its age.
     pub age: OwnedAge,
+}
+
+impl OtherApiClaim {
+    /// The conflict with a younger route that asks for the host.
+    pub(super) fn conflict(&self, route: &Route, host: &str) -> HostConflict {
+        let owner = HostOwner { object: self.owner.clone(), created: self.age.created() };
+        owner.conflict(host.to_owned(), route.meta.key.route_id().object(), route.meta.created)
+    }
 }
 
 impl OtherApiClaims {
@@ -60,18 +68,6 @@ pub fn contested(host: &HostMatch) -> HostMatch {
         HostMatch::Wildcard(domain) => HostMatch::Suffix(domain.clone()),
         other => other.clone(),
     }
-}
-
-/// The rejection of a Route whose host an older object of another API owns.
-pub(super) fn refusal(route: &Route, host: &str, claim: &OtherApiClaim) -> Rejection {
-    let owner = &claim.owner;
-    let seniority = claim.age.created().seniority(route.meta.created);
-    let message = if owner.key.namespace == route.meta.key.namespace {
-        format!("{} {} already exposes {host} and {}", owner.kind, owner.key.name, seniority.words())
-    } else {
-        format!("an object in another namespace holds {host} and {}", seniority.than(&route.meta.key.name))
-    };
-    Rejection { reason: RejectReason::HostAlreadyClaimed, message, winner: Some(owner.clone()) }
 }
 
 #[cfg(test)]

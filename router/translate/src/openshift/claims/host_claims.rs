@@ -7,7 +7,7 @@ use router_api::openshift::ingress_controller::NamespaceOwnership;
 use router_api::openshift::route::Route;
 use router_model::names::HostMatch;
 
-use crate::openshift::claims::taken::Taken;
+use crate::status::host_conflict::{Held, HostConflict};
 
 /// Claims on a router's hosts.
 pub struct HostClaims<'r> {
@@ -42,20 +42,19 @@ impl<'r> HostClaims<'r> {
         host: &str,
         host_match: &HostMatch,
         ownership: NamespaceOwnership,
-    ) -> Result<(), Taken<'r>> {
+    ) -> Result<(), HostConflict> {
         let Some(holders) = self.by_host.get(host_match) else { return Ok(()) };
         let same_path = holders.by_path.get(route.traffic.path()).copied();
         if same_path.is_none() && !collides_by_tls(route, holders) && may_share(route, holders.owner, ownership) {
             return Ok(());
         }
         let holder = same_path.unwrap_or(holders.newest);
-        let seniority = holder.meta.seniority(&route.meta);
-        let message = if holder.meta.key.namespace == route.meta.key.namespace {
-            format!("route {} already exposes {host} and {}", holder.meta.key.name, seniority.words())
-        } else {
-            format!("a route in another namespace holds {host} and {}", seniority.than(&route.meta.key.name))
-        };
-        Err(Taken { message, by: holder })
+        Err(HostConflict {
+            host: host.to_owned(),
+            winner: holder.meta.key.route_id().object(),
+            loser: route.meta.key.route_id().object(),
+            held: Held::Host(holder.meta.seniority(&route.meta)),
+        })
     }
 
     /// True if a Route has a claim on the host.

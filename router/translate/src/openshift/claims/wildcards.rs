@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, HashMap};
 use router_api::openshift::ingress_controller::NamespaceOwnership;
 use router_api::openshift::route::{Route, WildcardPolicy};
 
-use crate::openshift::claims::taken::Taken;
+use crate::status::host_conflict::{Held, HostConflict};
 
 /// Claims on a router's hosts and wildcards.
 #[derive(Default)]
@@ -38,7 +38,7 @@ impl<'r> WildcardClaims<'r> {
     ///
     /// # Errors
     /// The message of `HostAlreadyClaimed`, and the Route that has the claim.
-    pub fn check(&self, route: &Route, host: &str, ownership: NamespaceOwnership) -> Result<(), Taken<'r>> {
+    pub fn check(&self, route: &Route, host: &str, ownership: NamespaceOwnership) -> Result<(), HostConflict> {
         let is_wildcard = route.wildcard_policy == WildcardPolicy::Subdomain;
         let (namespace, path) = (&*route.meta.key.namespace, route.traffic.path());
         let strict = ownership == NamespaceOwnership::Strict;
@@ -47,32 +47,28 @@ impl<'r> WildcardClaims<'r> {
                 namespaces.iter().filter(|(other, _)| strict && **other != namespace).map(|(_, holder)| *holder);
             others.min_by(|a, b| a.meta.age().cmp(&b.meta.age()))
         };
-        let elsewhere = |by| Err(Taken { message: format!("a route in another namespace holds host {host}"), by });
+        let conflict = |holder: &Route, held| {
+            Err(HostConflict {
+                host: host.to_owned(),
+                winner: holder.meta.key.route_id().object(),
+                loser: route.meta.key.route_id().object(),
+                held,
+            })
+        };
 
         if let Some(claims) = self.exact.get(host).filter(|_| !is_wildcard) {
-            if let Some(holder) = foreign(&claims.namespaces) {
-                return elsewhere(holder);
-            }
-            if let Some(holder) = claims.by_path.get(path).copied() {
-                let key = &holder.meta.key;
-                if *key.namespace != *namespace {
-                    return elsewhere(holder);
-                }
-                return Err(Taken { message: format!("route {key} has host {host}"), by: holder });
+            if let Some(holder) = foreign(&claims.namespaces).or_else(|| claims.by_path.get(path).copied()) {
+                return conflict(holder, Held::HostOfDomain);
             }
         }
         let domain = parent(host);
         let Some(claims) = self.domains.get(domain) else { return Ok(()) };
         let of_exact = || foreign(&claims.exact_namespaces).filter(|_| is_wildcard);
         if let Some(holder) = foreign(&claims.wildcard_namespaces).or_else(of_exact) {
-            return elsewhere(holder);
+            return conflict(holder, Held::HostOfDomain);
         }
         match claims.wildcards_by_path.get(path).copied().filter(|_| is_wildcard) {
-            Some(holder) if *holder.meta.key.namespace == *namespace => {
-                let message = format!("wildcard route {} has host *.{domain}, blocking {host}", holder.meta.key);
-                Err(Taken { message, by: holder })
-            }
-            Some(holder) => elsewhere(holder),
+            Some(holder) => conflict(holder, Held::Wildcard(domain.to_owned())),
             None => Ok(()),
         }
     }

@@ -257,7 +257,7 @@ spec: {host: a.test, to: {name: v1}}"
     let child = route("infra/child", &parents, "a.test, b.test", &[to("v2", "", "")]);
     let world = world(&[older, top, slot("infra/s", "Same"), child]);
     assert_eq!(get(&world, "b.test/"), "v2");
-    let lost = "a Route of another namespace is older and has a.test";
+    let lost = "a Route in another namespace holds a.test and is older than child";
     assert_eq!(accepted(&world, "infra/child", "gw"), format!("True Accepted: {lost}"));
     assert_eq!(accepted(&world, "infra/child", "top"), format!("False HostAlreadyClaimed: 1 inclusion path; {lost}"));
 }
