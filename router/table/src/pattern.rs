@@ -72,7 +72,7 @@ pub fn expression(text: &str, ignore_case: bool) -> Result<Pattern, String> {
     let flags = Flags { ignore_case, dot_matches_new_line: true };
     Pattern::new(text, flags, MAX_EXPRESSION).map_err(|error| match error {
         Error::CompiledTooBig(_) => "the expression is too large; write a shorter one".to_owned(),
-        _ => format!("{text:?} is no regular expression; write one of RE2's syntax"),
+        _ => format!("{text:?} is not a valid regular expression; use RE2 syntax"),
     })
 }
 

@@ -156,7 +156,7 @@ fn of_two_routes_with_one_host_the_older_serves_and_the_other_is_told() {
     assert_eq!(
         message("TLSRoute infra/young"),
         "connections for *.b.test go to another TLSRoute, which takes precedence; connections for a.test go to another TLSRoute, \
-         which comes first"
+         which takes precedence"
     );
     assert_eq!(message("TLSRoute infra/old"), "");
 }
