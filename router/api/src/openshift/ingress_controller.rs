@@ -158,7 +158,7 @@ pub(crate) fn parse(meta: Meta, mut object: Fields<'_>, findings: &mut Findings)
         logging,
         paths,
         without_effect: Vec::new(),
-        manifest: Manifest::new(&Value::Null),
+        manifest: Manifest::none(),
     };
     controller.without_effect = without_effect(&controller, &spec);
     if has_overrides {

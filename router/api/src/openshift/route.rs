@@ -142,7 +142,7 @@ pub(crate) fn parse(
         backends: backends.into(),
         target_port,
         header_actions,
-        manifest: Manifest::new(&serde_json::Value::Null),
+        manifest: Manifest::none(),
     })
 }
 
