@@ -58,6 +58,8 @@ pub async fn run(options: Options, inherited: Inherited) -> Result<(), AgentErro
     let orders = inherited.orders()?;
     let Inherited { manager, sockets, successor } = inherited;
     let socket = if successor { admin::bind_beside(&options.state)? } else { admin::bind(&options.state)? };
+    // AWS-LC takes some 0.1 s to gather entropy for the first key of a process: it does so while manifests are read.
+    drop(tokio::task::spawn_blocking(|| aws_lc_rs::rand::fill(&mut [0])));
     let defaults = Defaults { cluster_domain: options.settings.cluster_domain.clone() };
     let (directory, first) = Directory::open(&options.manifests, defaults)?;
     let settings = Settings { addresses: addresses::reached_at(&options.listen), ..options.settings.clone() };

@@ -11,27 +11,44 @@ pub const NO_EFFECT: &str = "has no effect: Sluice does not act on this field ye
 /// A mapping that is being read. `null` members count as absent, as for the API server.
 pub struct Fields<'v> {
     map: Option<&'v Map<String, Value>>,
-    path: FieldPath,
+    /// Where it stands: at `name`, if there is one, of the mapping at `above`. Most mappings have nothing that is wrong,
+    /// so that nobody asks for the path.
+    above: FieldPath,
+    name: Option<&'static str>,
     known: Vec<&'static str>,
 }
+
+/// Members that most mappings have at most.
+const USUAL_MEMBERS: usize = 16;
 
 impl<'v> Fields<'v> {
     /// Reads the value at `path`. A value that is not a mapping is an error, and counts as an empty mapping.
     pub fn of(value: Option<&'v Value>, path: FieldPath, findings: &mut Findings) -> Self {
-        let map = match value {
-            None | Some(Value::Null) => None,
-            Some(Value::Object(map)) => Some(map),
-            Some(other) => {
-                findings.error(path.clone(), format!("is {}; write a mapping here", describe(other)));
-                None
+        Self::at(value, path, None, findings)
+    }
+
+    fn at(value: Option<&'v Value>, above: FieldPath, name: Option<&'static str>, findings: &mut Findings) -> Self {
+        let mut fields = Fields { map: None, above, name, known: Vec::new() };
+        match value {
+            None | Some(Value::Null) => {}
+            Some(Value::Object(map)) => {
+                fields.map = Some(map);
+                fields.known.reserve(USUAL_MEMBERS);
             }
-        };
-        Fields { map, path, known: Vec::new() }
+            Some(other) => {
+                findings.error(fields.own_path(), format!("is {}; write a mapping here", describe(other)));
+            }
+        }
+        fields
+    }
+
+    fn own_path(&self) -> FieldPath {
+        self.name.map_or_else(|| self.above.clone(), |name| self.above.field(name))
     }
 
     /// Path of a member.
     pub fn path(&self, name: &str) -> FieldPath {
-        self.path.key(name)
+        self.own_path().key(name)
     }
 
     /// Whether the mapping is present.
@@ -39,11 +56,18 @@ impl<'v> Fields<'v> {
         self.map.is_some()
     }
 
-    /// A member, unparsed.
+    fn know(&mut self, names: &[&'static str]) {
+        // Without a mapping there is nothing unknown.
+        if self.is_present() {
+            self.known.extend_from_slice(names);
+        }
+    }
+
+    /// A member as it is.
     pub fn value(&mut self, name: &'static str) -> Option<&'v Value> {
         #[cfg(test)]
-        asked::note(&self.path, name);
-        self.known.push(name);
+        asked::note(&self.own_path(), name);
+        self.know(&[name]);
         self.map.and_then(|map| map.get(name)).filter(|value| !value.is_null())
     }
 
@@ -98,17 +122,19 @@ impl<'v> Fields<'v> {
     /// A mapping.
     pub fn mapping(&mut self, name: &'static str, findings: &mut Findings) -> Fields<'v> {
         let value = self.value(name);
-        Fields::of(value, self.path(name), findings)
+        Fields::at(value, self.own_path(), Some(name), findings)
     }
 
     /// A list, each item with its path.
     pub fn list(&mut self, name: &'static str, findings: &mut Findings) -> Vec<(FieldPath, &'v Value)> {
-        let path = self.path(name);
         match self.value(name) {
             None => Vec::new(),
-            Some(Value::Array(items)) => items.iter().enumerate().map(|(i, item)| (path.index(i), item)).collect(),
+            Some(Value::Array(items)) => {
+                let path = self.path(name);
+                items.iter().enumerate().map(|(i, item)| (path.index(i), item)).collect()
+            }
             Some(other) => {
-                findings.error(path, format!("is {}; write a list here", describe(other)));
+                findings.error(self.path(name), format!("is {}; write a list here", describe(other)));
                 Vec::new()
             }
         }
@@ -128,13 +154,13 @@ impl<'v> Fields<'v> {
 
     /// A mapping of strings.
     pub fn text_map(&mut self, name: &'static str, findings: &mut Findings) -> BTreeMap<String, String> {
-        let path = self.path(name);
         let mut texts = BTreeMap::new();
-        for (key, value) in self.mapping(name, findings).map.into_iter().flatten() {
+        let fields = self.mapping(name, findings);
+        for (key, value) in fields.map.into_iter().flatten() {
             match value {
                 Value::String(text) => drop(texts.insert(key.clone(), text.clone())),
                 Value::Null => drop(texts.insert(key.clone(), String::new())),
-                other => findings.error(path.key(key), no_text(other)),
+                other => findings.error(fields.path(key), no_text(other)),
             }
         }
         texts
@@ -143,8 +169,8 @@ impl<'v> Fields<'v> {
     /// Marks members as known that have no meaning for a router.
     pub fn ignore(&mut self, names: &[&'static str]) {
         #[cfg(test)]
-        names.iter().for_each(|name| asked::note(&self.path, name));
-        self.known.extend_from_slice(names);
+        names.iter().for_each(|name| asked::note(&self.own_path(), name));
+        self.know(names);
     }
 
     /// Ends the reading with a warning about each member that was not read.
@@ -152,7 +178,7 @@ impl<'v> Fields<'v> {
         for name in self.unknown() {
             let near = self.known.iter().find(|known| known.eq_ignore_ascii_case(name));
             let advice = near.map_or("remove it, or check its spelling".to_owned(), |near| format!("write {near}"));
-            findings.warn(self.path.key(name), format!("unknown field, ignored; {advice}"));
+            findings.warn(self.path(name), format!("unknown field, ignored; {advice}"));
         }
     }
 
@@ -162,7 +188,7 @@ impl<'v> Fields<'v> {
         for name in self.unknown() {
             let message =
                 format!("unknown field, without which more would be selected; write {}", self.known.join(" or "));
-            findings.error(self.path.key(name), message);
+            findings.error(self.path(name), message);
         }
     }
 

@@ -106,8 +106,12 @@ fn parse_object(
     let object = match kind {
         Kind::Route => route::parse(meta, &annotations, fields, old_route(old, &key), defaults, materials, findings)
             .map(|mut route| {
-                set_namespace(&mut value, &key);
-                route.manifest = route::stored::stored(value.clone(), &route);
+                // What is rejected, now or as an update, is kept as it was written.
+                if findings.errors.is_empty() {
+                    set_namespace(&mut value, &key);
+                    let written = if old.is_some() { value.clone() } else { std::mem::take(&mut value) };
+                    route.manifest = route::stored::stored(written, &route);
+                }
                 route.share(&mut materials.texts);
                 Object::Route(Arc::new(route))
             }),

@@ -139,9 +139,15 @@ pub struct Manifest(PackedJson);
 pub const REDACTED: &str = "(redacted)";
 
 impl Manifest {
-    /// Packs an object.
+    /// No object: for one that is not complete yet.
+    pub fn none() -> Self {
+        Manifest(PackedJson::default())
+    }
+
+    /// Keeps a whole object.
     pub fn new(value: &Value) -> Self {
-        Manifest(PackedJson::new(&value.to_string()))
+        // A value's keys are texts, so writing it never fails.
+        Manifest(PackedJson::new(&serde_json::to_string(value).unwrap_or_default()))
     }
 
     /// The object, with its key material. Not for output; see [`Manifest::redacted`].

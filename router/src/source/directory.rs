@@ -12,8 +12,10 @@ mod settled;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::thread;
 use std::time::Duration;
 
 use router_api::defaults::Defaults;
@@ -24,16 +26,20 @@ use router_model::object::ObjectRef;
 
 use super::diagnostic::{Diagnostic, Severity};
 use super::entry::Entry;
-use super::manifests::{self, FileContent, Reader};
+use super::manifests::{self, Due, FileContent, Reader};
 use super::walk::{self, Listing, Stamp};
 use crate::source::document::tree::Mark;
 use index::Index;
-use settled::{is_recent, read_settled};
+use settled::{FileText, is_recent};
 
-/// Coarsest resolution of file times: a file that changed this recently may change again without a new time.
-const TIME_GRAIN: Duration = Duration::from_millis(50);
-/// Time for which an empty file counts as being written; after that it counts as emptied.
+/// How long a file may be empty before it counts as emptied and not as being written.
 const EMPTY_GRACE: Duration = Duration::from_secs(1);
+/// Most threads that read.
+const MAX_THREADS: usize = 16;
+/// Most files whose texts are in memory at a time.
+const MAX_BATCH: usize = 4096;
+/// Most bytes of such texts, where a file has no more by itself.
+const MAX_BATCH_BYTES: u64 = 16 << 20;
 
 /// The objects of a folder at one moment.
 #[derive(Clone, Debug)]
@@ -108,13 +114,22 @@ impl Directory {
     /// # Errors
     /// [`OpenError::Unreadable`]. Faults of single files are diagnostics of the snapshot.
     pub fn open(root: impl AsRef<Path>, defaults: Defaults) -> Result<(Directory, Snapshot), OpenError> {
+        let threads = thread::available_parallelism().map_or(1, NonZeroUsize::get).min(MAX_THREADS);
+        Directory::open_with(root, defaults, threads)
+    }
+
+    fn open_with(
+        root: impl AsRef<Path>,
+        defaults: Defaults,
+        threads: usize,
+    ) -> Result<(Directory, Snapshot), OpenError> {
         let given = root.as_ref();
         let unreadable = |message: String| OpenError::Unreadable { path: given.to_owned(), message };
         let (folder, only) = folder_of(given);
         let mut directory = Directory {
             root: std::path::absolute(folder).map_err(|error| unreadable(error.to_string()))?,
             only,
-            reader: Reader::new(defaults),
+            reader: Reader::new(defaults, threads),
             files: BTreeMap::new(),
             index: Index::default(),
             resources: Resources::default(),
@@ -144,17 +159,13 @@ impl Directory {
 
     /// Scans again. Returns a new snapshot if anything in it has changed.
     pub fn rescan(&mut self, scope: &Scope) -> Option<Snapshot> {
-        let mut changed = false;
-        match scope {
+        let mut changed = match scope {
             Scope::Files(files) => {
-                for file in files {
-                    if self.files.contains_key(file) {
-                        changed |= self.read_file(file);
-                    }
-                }
+                let known: Vec<_> = files.iter().filter(|file| self.files.contains_key(*file)).cloned().collect();
+                self.read_files(&known)
             }
-            Scope::Everything => changed = self.rescan_everything(),
-        }
+            Scope::Everything => self.rescan_everything(),
+        };
         let diagnostics = self.collect_diagnostics();
         if *diagnostics != *self.diagnostics {
             self.diagnostics = diagnostics.into();
@@ -196,46 +207,81 @@ impl Directory {
             .filter(|file| !self.listing.files.contains_key(*file) && !self.listing.is_unknown(file))
             .cloned()
             .collect();
-        let mut changed = false;
         // New places before old ones go, so that an object that moves to another file is never absent.
-        for file in stale {
-            changed |= self.read_file(&file);
-        }
+        let mut changed = self.read_files(&stale);
         for file in gone {
             changed |= self.forget_file(&file);
         }
         changed
     }
 
-    /// Reads a file and puts its objects in the place of those it had. Says whether any object changed.
-    fn read_file(&mut self, file: &Arc<str>) -> bool {
-        let (text, stamp, settled) = match read_settled(&self.root.join(&**file)) {
-            Ok(read) => read,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return self.forget_file(file),
-            Err(error) => {
-                self.note_trouble(file, &error);
-                return false;
-            }
-        };
-        let digest = self.reader.digest(&text);
-        let unsettled = !settled || is_recent(&stamp, TIME_GRAIN);
-        if let Some(known) = self.files.get_mut(file) {
-            if known.digest == digest && known.trouble.is_none() {
-                (known.stamp, known.unsettled) = (stamp, unsettled);
-                return false;
-            }
-            if text.trim().is_empty() && known.entries().next().is_some() && is_recent(&stamp, EMPTY_GRACE) {
-                known.unsettled = true;
-                return false;
+    /// Reads files and puts their objects in the place of those they had. Says whether any object changed.
+    fn read_files(&mut self, files: &[Arc<str>]) -> bool {
+        let mut changed = false;
+        let mut rest = files;
+        while !rest.is_empty() {
+            let mut bytes = 0;
+            let is_over = |file: &Arc<str>| {
+                bytes += self.listing.files.get(file).map_or(0, Stamp::size);
+                bytes > MAX_BATCH_BYTES
+            };
+            let end = rest.iter().take(MAX_BATCH).position(is_over).unwrap_or(MAX_BATCH).max(1);
+            let (batch, after) = rest.split_at(end.min(rest.len()));
+            changed |= self.read_batch(batch);
+            rest = after;
+        }
+        changed
+    }
+
+    fn read_batch(&mut self, files: &[Arc<str>]) -> bool {
+        let (root, reader) = (&self.root, &self.reader);
+        let texts = reader.map(files, |file| FileText::read(&root.join(&**file), reader));
+        let (mut due, mut gone) = (Vec::new(), Vec::new());
+        for (file, text) in files.iter().zip(texts) {
+            match text {
+                Ok(text) if self.is_due(file, &text) => due.push((file, text)),
+                Ok(_) => {}
+                Err(error) if error.kind() == io::ErrorKind::NotFound => gone.push(file),
+                Err(error) => self.note_trouble(file, &error),
             }
         }
+        let previous = |file| self.files.get(file).map(|known| &known.content);
+        let texts: Vec<_> =
+            due.iter().map(|(file, text)| Due { file, text: &text.text, previous: previous(*file) }).collect();
+        let contents = self.reader.read(&texts);
+        let mut changed = false;
+        for ((file, text), content) in due.into_iter().zip(contents) {
+            changed |= self.replace(file, &text, content);
+        }
+        for file in gone {
+            changed |= self.forget_file(file);
+        }
+        changed
+    }
+
+    /// Whether a file's text must be read: it is not what it was, and not about to be written.
+    fn is_due(&mut self, file: &Arc<str>, text: &FileText) -> bool {
+        let Some(known) = self.files.get_mut(file) else { return true };
+        if known.digest == text.digest && known.trouble.is_none() {
+            (known.stamp, known.unsettled) = (text.stamp, text.is_unsettled());
+            return false;
+        }
+        if text.text.trim().is_empty() && known.entries().next().is_some() && is_recent(&text.stamp, EMPTY_GRACE) {
+            known.unsettled = true;
+            return false;
+        }
+        true
+    }
+
+    /// Puts what a file holds now in the place of what it held. Says whether any object changed.
+    fn replace(&mut self, file: &Arc<str>, text: &FileText, content: FileContent) -> bool {
         let previous = self.files.get(file);
-        let content = self.reader.read(file, &text, previous.map(|previous| &previous.content));
         let held = match (&content.broken, previous) {
             (Some(problem), Some(previous)) => hold(previous, &content, problem),
             _ => Vec::new(),
         };
-        let state = FileState { stamp, unsettled, digest, content, held, trouble: None };
+        let FileText { stamp, digest, .. } = *text;
+        let state = FileState { stamp, unsettled: text.is_unsettled(), digest, content, held, trouble: None };
         let touched = self.index.replace(file, previous.map(FileState::entries), Some(state.entries()));
         self.files.insert(file.clone(), state);
         self.settle(&touched)

@@ -87,7 +87,7 @@ impl Entry {
     /// The same object while its document cannot be read; `good` is its last parsed form.
     pub fn held(&self, good: Option<Object>, problem: &str) -> Entry {
         let manifest = self.refused.as_ref().map(|refused| refused.manifest.clone());
-        let manifest = manifest.unwrap_or_else(|| Manifest::new(&Value::Null));
+        let manifest = manifest.unwrap_or_else(Manifest::none);
         Entry {
             object: self.object.clone(),
             at: self.at,

@@ -34,6 +34,11 @@ impl Stamp {
         }
     }
 
+    /// Bytes of the file.
+    pub fn size(&self) -> u64 {
+        self.size
+    }
+
     /// When content or metadata last changed: seconds and nanoseconds since 1970.
     pub fn latest(&self) -> (i64, i64) {
         self.modified.max(self.changed)

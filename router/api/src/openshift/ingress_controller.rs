@@ -164,7 +164,7 @@ pub(crate) fn parse(
         logging,
         paths,
         without_effect: Vec::new(),
-        manifest: Manifest::new(&Value::Null),
+        manifest: Manifest::none(),
     };
     controller.without_effect = without_effect(&controller, annotations, &spec);
     if has_overrides {

@@ -154,7 +154,7 @@ pub(crate) fn parse(
         target_port,
         header_actions,
         annotations: parsed,
-        manifest: Manifest::new(&serde_json::Value::Null),
+        manifest: Manifest::none(),
     })
 }
 

@@ -101,28 +101,58 @@ const PIECES: [&str; 29] = [
 ];
 
 /// JSON text in which single bytes replace frequent pieces; about half the size.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, Default, PartialEq, Eq)]
 pub struct PackedJson(Arc<str>);
+
+/// For each byte, the pieces that have it as their first and as their second: one bit each, that of the first piece
+/// lowest.
+const BEGINNINGS: [[u32; 256]; 2] = {
+    let mut beginnings = [[0; 256]; 2];
+    let mut at = 0;
+    while at < PIECES.len() {
+        let piece = PIECES[at].as_bytes();
+        beginnings[0][piece[0] as usize] |= 1 << at;
+        beginnings[1][piece[1] as usize] |= 1 << at;
+        at += 1;
+    }
+    beginnings
+};
+
+/// The piece that a text begins with: its index and its length.
+fn piece_of(text: &[u8]) -> Option<(u8, usize)> {
+    let [first, second, ..] = text else { return None };
+    let [firsts, seconds] = &BEGINNINGS;
+    let mut candidates = firsts[usize::from(*first)] & seconds[usize::from(*second)];
+    while candidates != 0 {
+        let at = candidates.trailing_zeros();
+        let piece = PIECES.get(at as usize)?;
+        if text.starts_with(piece.as_bytes()) {
+            return Some((u8::try_from(at).ok()?, piece.len()));
+        }
+        candidates &= candidates - 1;
+    }
+    None
+}
 
 impl PackedJson {
     /// Packs text that `serde_json` wrote.
     pub fn new(json: &str) -> Self {
         let mut packed = String::with_capacity(json.len());
-        let mut rest = json;
-        while let Some(first) = rest.chars().next() {
-            // Only these characters begin a piece.
-            let pieces = matches!(first, '"' | '{' | '}' | 'p' | 'R').then_some(PIECES.iter()).into_iter().flatten();
-            match pieces.zip(1u8..).find_map(|(piece, code)| Some((rest.strip_prefix(piece)?, code))) {
-                Some((tail, code)) => {
-                    packed.push(char::from(code));
-                    rest = tail;
+        // Only these characters begin a piece.
+        let (mut start, mut at) = (0, 0);
+        let bytes = json.as_bytes();
+        while let Some(rest) = bytes.get(at..).filter(|rest| !rest.is_empty()) {
+            match piece_of(rest) {
+                Some((index, len)) => {
+                    packed.push_str(json.get(start..at).unwrap_or_default());
+                    packed.push(char::from(index + 1));
+                    at += len;
+                    start = at;
                 }
-                None => {
-                    packed.push(first);
-                    rest = rest.get(first.len_utf8()..).unwrap_or_default();
-                }
+                None => at += 1,
             }
         }
+        packed.push_str(json.get(start..).unwrap_or_default());
         PackedJson(packed.into())
     }
 
@@ -160,10 +190,11 @@ mod tests {
     }
 
     #[test]
-    fn pieces_are_found_by_their_first_letter_and_never_hidden_by_a_shorter_one() {
+    fn pieces_are_never_hidden_by_a_shorter_one() {
         assert!(PIECES.len() < 0x20);
         for (i, piece) in PIECES.iter().enumerate() {
-            assert!(piece.starts_with(['"', '{', '}', 'p', 'R']), "{piece}");
+            assert!(piece.len() > 1 && piece.is_ascii(), "{piece}");
+            assert_eq!(PackedJson::new(piece).0.len(), 1, "{piece}");
             assert!(!PIECES[..i].iter().any(|earlier| piece.starts_with(earlier)), "{piece} can never be taken");
         }
     }

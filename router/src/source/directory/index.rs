@@ -45,7 +45,7 @@ impl Index {
         }
         for entry in new.iter().filter(|(address, _)| !old.contains_key(*address)).map(|(_, entry)| *entry) {
             touched.insert(entry.object.clone());
-            let places = self.places.entry(entry.object.clone()).or_default();
+            let places = self.places.entry(entry.object.clone()).or_insert_with(|| Vec::with_capacity(1));
             let before = places.partition_point(|(other, known)| (other, known.at) <= (file, entry.at));
             places.insert(before, (file.clone(), entry.clone()));
         }

@@ -10,6 +10,7 @@ use router_model::object::ObjectKey;
 
 use super::*;
 
+mod threads;
 mod updates;
 
 fn route(name: &str, host: &str) -> String {
