@@ -138,7 +138,7 @@ impl<'r> Claims<'r, '_> {
         }
         let contested = self.foreign.on(&host_match).filter(|_| !self.hosts.is_held(&host_match));
         if let Some((_, claim)) = contested.as_ref().filter(|(_, claim)| claim.age < OwnedAge::of(&route.meta)) {
-            return Err(claim.conflict(route, host).into());
+            return Err(Box::new(claim.conflict(route, host)).into());
         }
         if wildcards_allowed {
             self.domains.check(route, host, policy.ownership)?;

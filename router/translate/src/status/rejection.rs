@@ -60,9 +60,9 @@ impl fmt::Display for RejectReason {
     }
 }
 
-impl From<HostConflict> for Rejection {
+impl From<Box<HostConflict>> for Rejection {
     /// The rejection of the conflict's loser.
-    fn from(conflict: HostConflict) -> Self {
+    fn from(conflict: Box<HostConflict>) -> Self {
         let message = conflict.message(&conflict.loser);
         Rejection { reason: RejectReason::HostAlreadyClaimed, message, winner: Some(conflict.winner) }
     }

@@ -35,26 +35,26 @@ impl<'r> HostClaims<'r> {
     /// Checks a Route's claim against those of the host.
     ///
     /// # Errors
-    /// The message of `HostAlreadyClaimed`, and the Route that has the claim.
+    /// The conflict with the Route that has the claim.
     pub fn check(
         &self,
         route: &Route,
         host: &str,
         host_match: &HostMatch,
         ownership: NamespaceOwnership,
-    ) -> Result<(), HostConflict> {
+    ) -> Result<(), Box<HostConflict>> {
         let Some(holders) = self.by_host.get(host_match) else { return Ok(()) };
         let same_path = holders.by_path.get(route.traffic.path()).copied();
         if same_path.is_none() && !collides_by_tls(route, holders) && may_share(route, holders.owner, ownership) {
             return Ok(());
         }
         let holder = same_path.unwrap_or(holders.newest);
-        Err(HostConflict {
+        Err(Box::new(HostConflict {
             host: host.to_owned(),
             winner: holder.meta.key.route_id().object(),
             loser: route.meta.key.route_id().object(),
             held: Held::Host(holder.meta.seniority(&route.meta)),
-        })
+        }))
     }
 
     /// True if a Route has a claim on the host.

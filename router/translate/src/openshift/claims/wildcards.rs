@@ -37,8 +37,8 @@ impl<'r> WildcardClaims<'r> {
     /// Checks a Route's host or wildcard against the claims below the same domain.
     ///
     /// # Errors
-    /// The message of `HostAlreadyClaimed`, and the Route that has the claim.
-    pub fn check(&self, route: &Route, host: &str, ownership: NamespaceOwnership) -> Result<(), HostConflict> {
+    /// The conflict with the Route that has the claim.
+    pub fn check(&self, route: &Route, host: &str, ownership: NamespaceOwnership) -> Result<(), Box<HostConflict>> {
         let is_wildcard = route.wildcard_policy == WildcardPolicy::Subdomain;
         let (namespace, path) = (&*route.meta.key.namespace, route.traffic.path());
         let strict = ownership == NamespaceOwnership::Strict;
@@ -48,18 +48,18 @@ impl<'r> WildcardClaims<'r> {
             others.min_by(|a, b| a.meta.age().cmp(&b.meta.age()))
         };
         let conflict = |holder: &Route, held| {
-            Err(HostConflict {
+            Err(Box::new(HostConflict {
                 host: host.to_owned(),
                 winner: holder.meta.key.route_id().object(),
                 loser: route.meta.key.route_id().object(),
                 held,
-            })
+            }))
         };
 
-        if let Some(claims) = self.exact.get(host).filter(|_| !is_wildcard) {
-            if let Some(holder) = foreign(&claims.namespaces).or_else(|| claims.by_path.get(path).copied()) {
-                return conflict(holder, Held::HostOfDomain);
-            }
+        if let Some(claims) = self.exact.get(host).filter(|_| !is_wildcard)
+            && let Some(holder) = foreign(&claims.namespaces).or_else(|| claims.by_path.get(path).copied())
+        {
+            return conflict(holder, Held::HostOfDomain);
         }
         let domain = parent(host);
         let Some(claims) = self.domains.get(domain) else { return Ok(()) };
