@@ -51,7 +51,7 @@ fn lints(root: &Path) -> Result<()> {
         command.env("CUSTOM_LIBFUZZER_PATH", target.join("libfuzzer.a")).env("CARGO_TARGET_DIR", &target);
         process::run(&mut command)
     };
-    lint(&["--workspace"])?;
+    lint(&["--workspace", "--features", "router/kernel-log"])?;
     install::for_lints()?;
     ebpf::lint(root)?;
     lint(&["--manifest-path", "router-common/fuzz/Cargo.toml"])

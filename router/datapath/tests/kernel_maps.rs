@@ -6,7 +6,6 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
-use aya::VerifierLogLevel;
 use aya::maps::{HashMap, Map};
 use router_common::hostname::HostBuilder;
 use router_common::http::{Content, HeadParser};
@@ -22,7 +21,9 @@ use router_datapath::flow_gc::Sweeper;
 use router_datapath::image::{
     EndpointEntry, HostEntry, ListenerEntry, MapImage, PoolEntry, RouteLabel, RouteMap, SlotEntry,
 };
-use router_datapath::kernel::Kernel;
+use router_datapath::kernel::{Kernel, Object};
+#[cfg(feature = "kernel-log")]
+use router_datapath::kernel::{LogLevel, STACK_LIMIT};
 use router_datapath::maps::{KernelMaps, reconcile};
 use router_model::kind::Kind;
 use router_model::names::RouteId;
@@ -31,7 +32,7 @@ use router_sys::batch::Walk;
 use rustix::time::ClockId;
 
 fn kernel() -> Kernel {
-    Kernel::load(VerifierLogLevel::STATS).expect("the kernel takes the program (are you root?)")
+    Kernel::load(Object::Plain).expect("the kernel takes the program (are you root?)")
 }
 
 /// One of everything, of both families.
@@ -271,5 +272,18 @@ fn the_verifier_has_room_to_spare() {
         println!("margin: {name}: {verified} of 1000000 instructions, {stack} of 512 bytes of stack");
         assert!((1..=500_000).contains(&program.verified), "{} instructions of {}", program.verified, program.name);
         assert!((32..=448).contains(&program.stack), "{} bytes of stack of {}", program.stack, program.name);
+    }
+}
+
+#[cfg(feature = "kernel-log")]
+#[test]
+fn the_verifier_accepts_the_programs_that_log_at_each_level() {
+    for level in [LogLevel::Off, LogLevel::Debug, LogLevel::Trace] {
+        let mut kernel = Kernel::load(Object::Logging(level)).expect("the kernel takes the program (are you root?)");
+        for program in kernel.programs().unwrap() {
+            let (name, verified, stack) = (&program.name, program.verified, program.stack);
+            println!("{level:?}: {name}: {verified} of 1000000 instructions, {stack} of 512 bytes of stack");
+            assert!(program.stack <= STACK_LIMIT, "{} bytes of stack of {}", program.stack, program.name);
+        }
     }
 }
