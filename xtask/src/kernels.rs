@@ -148,6 +148,7 @@ fn expected(tcx: bool) -> u64 {
 fn build_tests(root: &Path) -> Result<Vec<(&'static str, PathBuf)>> {
     let mut command = cargo(root);
     command.args(["test", "--locked", "--workspace", "--lib", "--bins", "--tests", "--no-run"]);
+    command.args(process::TESTED_FEATURES);
     let output = command.stderr(std::process::Stdio::piped()).output().context("cargo could not be started")?;
     let said = String::from_utf8_lossy(&output.stderr);
     ensure!(output.status.success(), "building the tests failed:\n{said}");

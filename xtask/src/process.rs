@@ -49,10 +49,12 @@ pub fn build_sluice(root: &Path) -> Result<PathBuf> {
 
 /// Builds the `sluice` binary that the tests run, which has the log of the kernel program too, and returns where it is.
 pub fn build_tested_sluice(root: &Path) -> Result<PathBuf> {
-    run(cargo(root).args(BUILD_SLUICE).args(["--features", "kernel-log"]))?;
+    run(cargo(root).args(BUILD_SLUICE).args(TESTED_FEATURES))?;
     Ok(target(root).join("debug/sluice"))
 }
 
+/// Arguments of cargo: what tests and lints have of the agent and a release has not. One set, so that no crate is compiled twice.
+pub const TESTED_FEATURES: [&str; 2] = ["--features", "router/kernel-log"];
 const BUILD_SLUICE: [&str; 6] = ["build", "--locked", "--package", "router", "--bin", "sluice"];
 
 /// Whether this process is root, and so may load kernel programs and install packages.

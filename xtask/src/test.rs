@@ -19,12 +19,7 @@ pub fn run(root: &Path, arguments: &[String]) -> Result<()> {
     let path = std::env::join_paths(process::search_path())?;
     let tests = ["test", "--locked", "--workspace", "--no-fail-fast", "--lib", "--bins", "--tests"];
     let mut command = cargo(root);
-    command
-        .args(tests)
-        .args(["--features", "router/kernel-log"])
-        .args(arguments)
-        .env("PATH", path)
-        .stdout(Stdio::piped());
+    command.args(tests).args(process::TESTED_FEATURES).args(arguments).env("PATH", path).stdout(Stdio::piped());
     let mut child = command.spawn().context("cargo could not be started")?;
     let mut total = Tally::default();
     for line in BufReader::new(child.stdout.take().context("cargo's output is not to be had")?).lines() {

@@ -217,6 +217,7 @@ impl Kernel {
                 stack: stacks.get(name).copied().unwrap_or_default(),
             });
         }
+        facts.sort_unstable_by(|one, other| one.name.cmp(&other.name));
         Ok(facts)
     }
 
