@@ -1,7 +1,7 @@
 //! The lines. The level is a constant that the loader sets, so the verifier removes calls that are off.
 //!
-//! Those with many callers are written by global functions in the kernel's sense (see [`crate::first_flight`]): verified once,
-//! and given only numbers, they read what they print from this CPU's memory.
+//! Global functions in the kernel's sense (see [`crate::first_flight`]) write them: the verifier checks each once, not for each
+//! caller and its states. They read what they print from this CPU's memory, or are given a connection's entries.
 
 use aya_log_ebpf::macro_support::{Level, level_enabled};
 use aya_log_ebpf::{debug, trace};
@@ -94,14 +94,20 @@ extern "C" fn sluice_log_carried() -> i32 {
 #[inline(always)]
 pub fn ended(one: &Flow, other: &Flow) {
     if level_enabled(Level::Debug) {
-        end(one, other);
+        let (client, backend) = if one.side == SIDE_CLIENT { (one, other) } else { (other, one) };
+        // SAFETY: two entries of the map.
+        unsafe { sluice_log_ended(client, backend) };
     }
 }
 
+/// # Safety
+/// The pointers are null or valid.
+#[unsafe(no_mangle)]
 #[inline(never)]
-fn end(one: &Flow, other: &Flow) {
-    let from_client = one.side == SIDE_CLIENT;
-    let (client, backend) = if from_client { (one, other) } else { (other, one) };
+unsafe extern "C" fn sluice_log_ended(client: *const Flow, backend: *const Flow) -> i32 {
+    // The verifier takes a global function's pointers for ones that may be null.
+    // SAFETY: the caller's promise.
+    let (Some(client), Some(backend)) = (unsafe { client.as_ref() }, unsafe { backend.as_ref() }) else { return 0 };
     debug!(
         (),
         target: "sluice::kernel",
@@ -115,4 +121,5 @@ fn end(one: &Flow, other: &Flow) {
         client.bytes,
         backend.bytes
     );
+    0
 }

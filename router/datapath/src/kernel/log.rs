@@ -7,7 +7,7 @@ use aya_log::EbpfLogger;
 use log::{Level, Log, Metadata, Record};
 use tokio::time::{MissedTickBehavior, interval};
 
-use super::LOG_TARGET;
+use super::object::LOG_TARGET;
 
 /// How often the ring is read: it holds some 128 lines.
 const READ: Duration = Duration::from_millis(10);
