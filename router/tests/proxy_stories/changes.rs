@@ -12,7 +12,7 @@ use tokio::net::TcpStream;
 use tokio::sync::watch;
 use tokio::time::timeout;
 
-use crate::tables::{PATIENCE, Rig, Route, eventually, router, table};
+use crate::tables::{PATIENCE, Rig, Route, eventually, of_routers, router, table};
 use crate::{backends, client, pki};
 
 /// One request on a connection that stays open: the first line of the body, or the status when it is not 200.
@@ -62,9 +62,9 @@ async fn relayed_connections_outlive_their_route() {
 }
 
 fn two_routers(first: (u16, u16), second: Option<(u16, u16)>) -> Arc<RoutingTable> {
-    let mut routers = vec![Arc::new(router("first", &[], None, first))];
-    routers.extend(second.map(|ports| Arc::new(router("second", &[], None, ports))));
-    Arc::new(RoutingTable { revision: 1, routers })
+    let mut routers = vec![router("first", &[], None, first)];
+    routers.extend(second.map(|ports| router("second", &[], None, ports)));
+    of_routers(routers)
 }
 
 #[tokio::test]

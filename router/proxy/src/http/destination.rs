@@ -12,6 +12,7 @@ use super::modify::modify;
 use super::{actions, interim, request_id};
 use crate::http::header_case::HeaderCase;
 use crate::snapshot::ServedRouter;
+use crate::upstream::plan::Plan;
 use crate::upstream::target::Target;
 
 /// Where a request goes, and as what.
@@ -19,6 +20,8 @@ use crate::upstream::target::Target;
 pub struct Destination<'r> {
     /// The route.
     pub route: &'r ResolvedRoute,
+    /// How its endpoints are chosen.
+    pub plan: &'r Plan,
     /// Its router.
     pub served: &'r ServedRouter,
     /// Host and port as the client wrote them.

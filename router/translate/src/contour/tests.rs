@@ -21,7 +21,7 @@ use router_model::names::{HostMatch, Hostname, RouterName};
 use router_model::object::{Created, ObjectKey, ObjectRef};
 use router_table::lookup;
 use router_table::rule::{Action, PathChange, Rule};
-use router_table::table::{ResolvedRoute, VirtualHost};
+use router_table::table::{Endpoint, ResolvedRoute, ServiceEndpoints, VirtualHost};
 use rustls::sign::CertifiedKey;
 use serde_json::{Value, json};
 
@@ -93,6 +93,7 @@ fn to(service: &str) -> Value {
 /// Objects with what came of them.
 struct World {
     resources: Resources,
+    endpoints: EndpointIndex,
     settled: ApiTranslation,
 }
 
@@ -124,7 +125,12 @@ impl World {
             assert_eq!(&*router.0, "default");
             assert!(wants.iter().any(|want| want.router == *router && want.host == host.host), "not wanted: {host:?}");
         }
-        World { resources, settled }
+        World { resources, endpoints, settled }
+    }
+
+    /// The endpoints of a service.
+    fn found(&self, service: &ServiceEndpoints) -> Arc<[Endpoint]> {
+        self.endpoints.find(service.key.as_ref().expect("a key"))
     }
 
     fn told(&self, kind: Kind, id: &str) -> &Value {
@@ -252,7 +258,7 @@ fn text(value: &Value) -> String {
 
 fn target(route: &ResolvedRoute) -> String {
     let services = &route.cluster.services;
-    assert!(services.iter().all(|service| service.weight > 0 && !service.endpoints.is_empty()));
+    assert!(services.iter().all(|service| service.weight > 0 && service.key.is_some()));
     let names: Vec<String> = match &**services {
         [only] => vec![only.service.to_string()],
         many => many.iter().map(|service| format!("{}={}", service.service, service.weight)).collect(),

@@ -220,11 +220,11 @@ fn same_kind(a: &RouteKind, b: &RouteKind) -> bool {
 fn same_cluster(a: &Cluster, b: &Cluster) -> bool {
     let Cluster { services } = a;
     same_list(services, &b.services, |a, b| {
-        let ServiceEndpoints { service, port, weight, endpoints, policy } = a;
+        let ServiceEndpoints { service, port, weight, key, policy } = a;
         *service == b.service
             && *port == b.port
             && *weight == b.weight
-            && (Arc::ptr_eq(endpoints, &b.endpoints) || *endpoints == b.endpoints)
+            && *key == b.key
             && same_option(policy.as_deref(), b.policy.as_deref(), same_backend)
     })
 }

@@ -141,7 +141,7 @@ fn tell_settings(settings: Vec<Setting>, out: &mut Explanation) {
 /// What is told of something that goes to an endpoint of a route, if there is one.
 fn forward(facts: Facts<'_>, ground: &Ground<'_>, found: &Found<'_>, route: &ResolvedRoute, out: &mut Explanation) {
     let mut told = sites::settings(route, found.rule().map(|rule| &*rule.prefix));
-    told.extend(settings::settings(ground.router, route));
+    told.extend(settings::settings(&facts.table.endpoints, ground.router, route));
     tell_settings(told, out);
     let services = backends::services(facts, route);
     let problem = services.iter().find(|service| service.weight > 0 && !service.problem.is_empty());

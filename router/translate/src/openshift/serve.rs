@@ -1,20 +1,22 @@
-//! From an admitted route to the endpoints that serve it (docs/openshift.md#backends).
+//! From an admitted route to the services that serve it (docs/openshift.md#backends).
 
 use std::sync::Arc;
 
 use router_api::openshift::route::Route;
 use router_api::openshift::route::annotations::TrafficOptions;
 use router_api::openshift::route::annotations::allowlist::allowlist;
+use router_api::openshift::route::backends::Backend;
 use router_api::openshift::route::traffic::{RouteTls, Traffic};
 use router_table::policy::RoutePolicy;
-use router_table::table::{Cluster, Derived, HttpTls, ResolvedRoute, RouteKind, ServiceEndpoints};
+use router_table::table::{
+    Cluster, Derived, EndpointsKey, HttpTls, PortChoice, ResolvedRoute, RouteKind, ServiceEndpoints,
+};
 
-use crate::endpoints::EndpointIndex;
 use crate::openshift::claims::AdmittedRoute;
 use crate::traffic_defaults::TrafficDefaults;
 
-/// Resolves a route: its kind, its endpoints, who may connect, how its traffic is carried.
-pub fn resolve(admitted: &AdmittedRoute, defaults: &TrafficDefaults, endpoints: &EndpointIndex) -> ResolvedRoute {
+/// Resolves a route: its kind, its services, who may connect, how its traffic is carried.
+pub fn resolve(admitted: &AdmittedRoute, defaults: &TrafficDefaults) -> ResolvedRoute {
     let route = admitted.route();
     // Their faults were told when the route was read.
     let (options, _) = TrafficOptions::read(&route.meta.annotations, &route.traffic);
@@ -29,7 +31,7 @@ pub fn resolve(admitted: &AdmittedRoute, defaults: &TrafficDefaults, endpoints: 
             service: backend.service.clone(),
             port: None,
             weight: u32::from(backend.weight),
-            endpoints: endpoints.endpoints(route, backend),
+            key: Some(Arc::new(key(route, backend))),
             policy: None,
         })
         .collect();
@@ -50,6 +52,16 @@ pub fn resolve(admitted: &AdmittedRoute, defaults: &TrafficDefaults, endpoints: 
         policy: policy.shared(),
         rule: None,
         derived: Derived::default(),
+    }
+}
+
+/// What the endpoints of a backend are found by.
+fn key(route: &Route, backend: &Backend) -> EndpointsKey {
+    let target = route.target_port.as_ref().map(|target| target.0.clone());
+    EndpointsKey {
+        namespace: route.meta.key.namespace.clone(),
+        service: backend.service.clone(),
+        ports: PortChoice::Target(target),
     }
 }
 

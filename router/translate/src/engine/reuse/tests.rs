@@ -13,7 +13,7 @@ use router_table::policy::forwarded::ForwardedHeaders;
 use router_table::policy::tls_profile::TlsVersion;
 use router_table::policy::{Balance, RoutePolicy};
 use router_table::rule::{Action, HealthCheck, PathChange, Retry};
-use router_table::table::{Derived, Endpoint, InsecurePolicy};
+use router_table::table::{Derived, EndpointsKey, InsecurePolicy, PortChoice};
 
 use super::*;
 
@@ -32,8 +32,7 @@ fn host(name: &str) -> HostMatch {
 }
 
 fn cluster(change: impl FnOnce(&mut ServiceEndpoints)) -> Cluster {
-    let mut service =
-        ServiceEndpoints { service: "web".into(), port: Some(80), weight: 1, endpoints: Arc::default(), policy: None };
+    let mut service = ServiceEndpoints { service: "web".into(), port: Some(80), weight: 1, key: None, policy: None };
     change(&mut service);
     Cluster { services: vec![service].into() }
 }
@@ -112,7 +111,10 @@ fn backends_differ_in_each_of_their_parts() {
 
 #[test]
 fn clusters_differ_in_each_of_their_parts() {
-    let endpoint = Endpoint { address: "10.0.0.1:80".parse().unwrap(), target: None, h2c: false };
+    let key = |ports| {
+        let (namespace, service) = ("shop".into(), "web".into());
+        Some(Arc::new(EndpointsKey { namespace, service, ports }))
+    };
     let policy = BackendPolicy { failure: Some(500), ..BackendPolicy::default() };
     let clusters = || {
         vec![
@@ -131,8 +133,8 @@ fn clusters_differ_in_each_of_their_parts() {
             cluster(|it| it.port = None),
             cluster(|it| it.port = Some(81)),
             cluster(|it| it.weight = 2),
-            cluster(|it| it.endpoints = vec![endpoint.clone()].into()),
-            cluster(|it| it.endpoints = vec![Endpoint { h2c: true, ..endpoint.clone() }].into()),
+            cluster(|it| it.key = key(PortChoice::Target(None))),
+            cluster(|it| it.key = key(PortChoice::Target(Some("http".into())))),
             cluster(|it| it.policy = Some(Arc::default())),
             cluster(|it| it.policy = Some(Arc::new(policy.clone()))),
         ]

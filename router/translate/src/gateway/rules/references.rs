@@ -1,4 +1,4 @@
-//! References of routes to Services: whose they are, whether they may be used, and which endpoints they have.
+//! References of routes to Services: whose they are, whether they may be used, and which endpoints are meant.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use router_api::kubernetes::endpoints::protocol::{AppProtocol, Speaks};
 use router_model::kind::Kind;
 use router_model::object::ObjectKey;
 use router_table::rule::BackendTls;
-use router_table::table::Endpoint;
+use router_table::table::EndpointsKey;
 
 use crate::endpoints::services::{ServiceError, Services};
 use crate::gateway::backend_tls::BackendTlsPolicies;
@@ -29,8 +29,8 @@ pub struct Resolver<'r> {
 /// A backend that can be used.
 #[derive(Clone, Debug)]
 pub struct Found {
-    /// Its endpoints, if it has any that are ready.
-    pub endpoints: Arc<[Endpoint]>,
+    /// What its endpoints are found by.
+    pub key: Arc<EndpointsKey>,
     /// TLS with them.
     pub tls: Option<BackendTls>,
     /// TLS is asked for in a way that cannot be done: nothing may be sent there.
@@ -68,7 +68,7 @@ pub fn service_of(author: &GatewayRoute, object: &ObjectReference) -> Option<Obj
 }
 
 impl Resolver<'_> {
-    /// The endpoints of a backend. What is there in other namespaces is told to nobody whom no grant lets use it.
+    /// A backend. What is there in other namespaces is told to nobody whom no grant lets use it.
     ///
     /// # Errors
     /// Reason and message for ResolvedRefs.
@@ -109,17 +109,14 @@ impl Resolver<'_> {
         }
         // gRPC is spoken over HTTP/2, whatever the Service says.
         let is_http2 = author.kind == Kind::GrpcRoute || protocols.iter().any(|it| it.speaks == Speaks::Http2);
-        let endpoints = match is_http2 {
-            true => self.services.http2_endpoints(&key, port),
-            false => self.services.endpoints(&key, port),
-        };
+        let endpoints = self.services.key(&key, port, is_http2).map_err(fault)?;
         let (tls, fails) = match policy {
             None => (None, false),
             Some(Ok(tls)) => (Some(tls), false),
             // The policy is told what is wrong with it.
             Some(Err(_)) => (None, true),
         };
-        Ok(Found { endpoints: endpoints.map_err(fault)?, tls, fails })
+        Ok(Found { key: endpoints, tls, fails })
     }
 
     /// Condition `ResolvedRefs` of a route: everything that its own rules refer to, slots aside.
