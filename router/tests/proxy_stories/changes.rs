@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use router_listener::{BindState, Protocol};
 use router_proxy::{Proxy, ProxyConfig};
-use router_table::table::RoutingTable;
+use router_table::table::{Endpoint, RoutingTable};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::watch;
@@ -44,6 +44,25 @@ async fn a_new_table_is_effective_on_open_connections() {
     rig.tables.send_replace(table(&[still], None));
     eventually("the removal", async || ask(&mut stream, "moved.swap.test").await == "503").await;
     assert_eq!(ask(&mut stream, "still.swap.test").await, "one GET /");
+}
+
+#[tokio::test]
+async fn a_route_that_stays_follows_its_endpoints() {
+    let (one, two) = (backends::http("one").await, backends::http("two").await);
+    let first = table(&[Route::new("late.swap.test", "").to(one)], None);
+    let rig = Rig::start(ProxyConfig::default(), Arc::clone(&first)).await;
+    let with = |address: Option<SocketAddr>| {
+        let endpoint = |address| Endpoint { address, target: None, h2c: false };
+        let mut endpoints = first.endpoints.clone();
+        endpoints.renew("shop", "app", |_| address.into_iter().map(endpoint).collect());
+        Arc::new(RoutingTable { revision: 2, routers: first.routers.clone(), endpoints })
+    };
+    let mut stream = TcpStream::connect(rig.http).await.unwrap();
+    assert_eq!(ask(&mut stream, "late.swap.test").await, "one GET /");
+    for (address, expected) in [(Some(two), "two GET /"), (None, "503"), (Some(one), "one GET /")] {
+        rig.tables.send_replace(with(address));
+        eventually("the other endpoint", async || ask(&mut stream, "late.swap.test").await == expected).await;
+    }
 }
 
 #[tokio::test]
